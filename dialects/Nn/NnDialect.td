@@ -1,0 +1,25 @@
+//===- NnDialect.td - the imported model ------------------------*- tablegen -*-===//
+#ifndef CLEAVE_NN_DIALECT
+#define CLEAVE_NN_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Nn_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::cleave::nn";
+  let summary = "a neural network as imported: static shapes, structural parameters as attributes";
+  let description = [{
+    A small core that every ONNX op is imported into. Ops take and give ranked tensors of static shape; everything that
+    decides a shape is an attribute. Operand and result types may differ in sharding (the encoding); verifiers compare
+    shapes and element types only. Weights are `nn.param` symbols that refer to bytes in a file.
+  }];
+  let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::cleave::spmd::SpmdDialect"];
+  let extraClassDeclaration = [{
+    /// Argument and result attribute of the entry function: the ONNX name of the tensor.
+    static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
+  }];
+}
+
+#endif // CLEAVE_NN_DIALECT

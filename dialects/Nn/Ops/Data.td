@@ -1,0 +1,78 @@
+//===- Data.td - constants and parameters -----------------------*- tablegen -*-===//
+#ifndef CLEAVE_NN_OPS_DATA
+#define CLEAVE_NN_OPS_DATA
+
+include "NnBase.td"
+
+def Nn_WeightAttr : AttrDef<Nn_Dialect, "Weight"> {
+  let mnemonic = "weight";
+  let summary = "bytes of a parameter, in a file";
+  let description = [{
+    `#nn.weight<"model.onnx", 1024, 4096>`: 4,096 little-endian bytes at offset 1,024 of the file, in row-major order.
+    The path is absolute or relative to the folder that the program is run from.
+  }];
+  let parameters = (ins StringRefParameter<"path of the file">:$file, "int64_t":$offset, "int64_t":$length);
+  let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
+}
+
+def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, Nn_OwnPartition]> {
+  let summary = "a small constant tensor";
+  let description = [{
+    The value is a plain attribute without sharding, also where the result type carries one.
+
+    Constraints: (C1) value and result have one shape and element type.
+    Example: `%c = nn.constant dense<[1, 2]> : tensor<2xi64> -> tensor<2xi64>`
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$value attr-dict `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let builders = [OpBuilder<(ins "::mlir::ElementsAttr":$value), [{
+    build($_builder, $_state, ::llvm::cast<::mlir::RankedTensorType>(value.getType()), value);
+  }]>];
+}
+
+def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
+  let summary = "a parameter of the model, by reference";
+  let description = [{
+    A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`) or an
+    elements attribute (splat or small). Bytes are read when the program runs.
+
+    Constraints: (C1) a file range is exactly as long as the type needs; (C2) an elements attribute has the type.
+    Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, AnyAttr:$value,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "(`visibility` $sym_visibility^)? $sym_name `:` $type `=` $value attr-dict";
+  let hasVerifier = 1;
+}
+
+def Nn_LoadOp : Nn_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Nn_OwnPartition]> {
+  let summary = "the value of a parameter";
+  let description = [{
+    Before partitioning the whole parameter, in the sharding of the result type. After partitioning each rank's shard:
+    `sharding` then says which piece of the parameter that is.
+
+    Constraints: (C1) the symbol is an nn.param; (C2) the result has the parameter's type, or its local type under
+    `sharding`.
+    Example: `%w = nn.load @w : tensor<768x768xf32>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<AnyAttr>:$sharding);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$param (`shard` `(` $sharding^ `)`)? attr-dict `:` type($result)";
+}
+
+def Nn_IotaOp : Nn_Op<"iota", [Nn_OwnPartition]> {
+  let summary = "start + step * index along one dim";
+  let description = [{
+    Constraints: (C1) `dim` is in [0, rank).
+    Example: `%i = nn.iota dim 0 start 0 step 1 : tensor<8xi64>`
+  }];
+  let arguments = (ins I64Attr:$dim, I64Attr:$start, I64Attr:$step);
+  let results = (outs Nn_NumberTensor:$result);
+  let assemblyFormat = "`dim` $dim `start` $start `step` $step attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // CLEAVE_NN_OPS_DATA

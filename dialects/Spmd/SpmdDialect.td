@@ -1,0 +1,35 @@
+//===- SpmdDialect.td - how a program is split over a mesh ------*- tablegen -*-===//
+#ifndef CLEAVE_SPMD_DIALECT
+#define CLEAVE_SPMD_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Spmd_Dialect : Dialect {
+  let name = "spmd";
+  let cppNamespace = "::cleave::spmd";
+  let summary = "tensors split over a mesh of devices, and the collectives between them";
+  let description = [{
+    A *mesh* names the axes along which devices are arranged. A *sharding* says, per dim of a tensor, over which axes it
+    is split, and over which axes it is still a partial result. It is the encoding of the tensor type, so that no
+    rewrite can lose it and a function's signature is the layout contract of its inputs and outputs.
+
+    Before partitioning types are global and carry shardings, and `spmd.reshard` marks where a layout changes. After
+    partitioning types are per device, without encoding, and the collectives here are the only communication. They name
+    axes of the module's mesh (`spmd.mesh` attribute of the module), never device numbers.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Adds the attributes; called by `initialize`.
+    void registerAttributes();
+    /// Module attribute that holds the mesh of all collectives in the module.
+    static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
+    /// Argument and result attribute of a partitioned function: the global type with its sharding.
+    static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
+    /// On an op, between propagation and reshard insertion: the shardings its operands must have (array, unit = as is).
+    static constexpr ::llvm::StringLiteral kOperandShardingsAttr = "spmd.operands";
+    /// On an op, between propagation and reshard insertion: the shardings its results are computed in.
+    static constexpr ::llvm::StringLiteral kResultShardingsAttr = "spmd.results";
+  }];
+}
+
+#endif // CLEAVE_SPMD_DIALECT

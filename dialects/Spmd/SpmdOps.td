@@ -1,0 +1,150 @@
+//===- SpmdOps.td - reshards and collectives --------------------*- tablegen -*-===//
+#ifndef CLEAVE_SPMD_OPS
+#define CLEAVE_SPMD_OPS
+
+include "SpmdAttrs.td"
+include "SpmdInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+
+class Spmd_Op<string mnemonic, list<Trait> traits = []> : Op<Spmd_Dialect, mnemonic, traits>;
+
+def Spmd_Axes : TypedArrayAttrBase<Spmd_AxisAttr, "list of mesh axes, major to minor">;
+// One axis list per dim of the operand.
+def Spmd_AxesPerDim : TypedArrayAttrBase<Spmd_Axes, "list of mesh axes per dim">;
+
+//===----------------------------------------------------------------------===//
+// Between annotation and partitioning: global types with shardings
+//===----------------------------------------------------------------------===//
+
+def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {
+  let summary = "a value that must have a given sharding";
+  let description = [{
+    The operand, in the sharding of the result type. A wish written by hand inside a function; propagation keeps it.
+
+    Constraints: (C1) operand and result have one shape and element type; (C2) the result type carries a sharding.
+    Example: `%y = spmd.constrain %x : tensor<8x4xf32> to tensor<8x4xf32, #rows>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_ReshardOp : Spmd_Op<"reshard", [Pure]> {
+  let summary = "the same value in another sharding";
+  let description = [{
+    Partitioning turns it into the cheapest sequence of collectives (`ReshardPlanner`).
+
+    Constraints: (C1) operand and result have one shape and element type; (C2) both types carry shardings over one mesh.
+    Example: `%y = spmd.reshard %x : tensor<8x4xf32, #rows> to tensor<8x4xf32, #cols>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// After partitioning: per-device types
+//===----------------------------------------------------------------------===//
+
+def Spmd_AllReduceOp : Spmd_Op<"all_reduce", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "combines the operands of all ranks that differ only in the given axes";
+  let description = [{
+    Constraints: (C1) axes exist and do not overlap; (C2) operand and result types are equal.
+    Example: `%s = spmd.all_reduce sum %p over {"model"} : tensor<4x128xf32>`
+  }];
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyRankedTensor:$input, Spmd_Axes:$axes);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $input `over` custom<Axes>($axes) attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
+def Spmd_AllGatherOp : Spmd_Op<"all_gather", [Pure]> {
+  let summary = "concatenates shards along dims";
+  let description = [{
+    Per dim, the pieces of the ranks along the listed axes (major to minor) in row-major order.
+
+    Constraints: (C1) axes exist and do not overlap; (C2) one list per dim; (C3) a result dim is the operand dim times
+    the extents of its axes.
+    Example: `%g = spmd.all_gather %x dims [{"model"}, {} ] : tensor<2x8xf32> -> tensor<8x8xf32>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_ReduceScatterOp : Spmd_Op<"reduce_scatter", [Pure]> {
+  let summary = "combines operands of ranks, each rank keeping its own piece";
+  let description = [{
+    An all_reduce over all listed axes, then the `local_slice` of `dims`.
+
+    Constraints: (C1), (C2) as all_gather; (C3) an operand dim is the result dim times the extents of its axes.
+    Example: `%s = spmd.reduce_scatter sum %p dims [{"model"}, {} ] : tensor<8x8xf32> -> tensor<2x8xf32>`
+  }];
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$kind $input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_AllToAllOp : Spmd_Op<"all_to_all", [Pure]> {
+  let summary = "moves axes from some dims to others";
+  let description = [{
+    The `all_gather` of `gather` followed by the `local_slice` of `slice`, each rank sending just what others keep.
+
+    Constraints: (C1) axes exist and do not overlap within a side; (C2) one list per dim on both sides; (C3) both sides
+    hold the same axes; (C4) result dim = operand dim times extents gathered, over extents sliced.
+    Example: `%t = spmd.all_to_all %x gather [{"x"}, {} ] slice [{}, {"x"} ] : tensor<2x8xf32> -> tensor<8x2xf32>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `gather` custom<AxesPerDim>($gather) `slice` custom<AxesPerDim>($slice) attr-dict `:` functional-type($input, $result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_LocalSliceOp : Spmd_Op<"local_slice", [Pure]> {
+  let summary = "each rank's own piece of a value that all of them hold";
+  let description = [{
+    No communication. Per dim the piece whose number is the rank's row-major index along the listed axes.
+
+    Constraints: as reduce_scatter.
+    Example: `%s = spmd.local_slice %x dims [{"model"}, {} ] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_PermuteOp : Spmd_Op<"permute", [Pure]> {
+  let summary = "exchanges pieces point to point, from one sharding to another";
+  let description = [{
+    Every rank receives each piece of its shard under `to` that it does not hold under `from`, from the holder that
+    shares its other mesh coordinates.
+
+    Constraints: (C1) neither sharding is partial; (C2) operand and result types are the local types of `global` under
+    `from` and `to`.
+    Example: `%y = spmd.permute %x from #rows to #cols of tensor<8x8xf32> : (tensor<2x8xf32>) -> tensor<8x2xf32>`
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to, TypeAttrOf<AnyRankedTensor>:$global);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input `from` $from `to` $to `of` $global attr-dict `:` functional-type($input, $result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_AxisIndexOp : Spmd_Op<"axis_index", [Pure]> {
+  let summary = "the rank's row-major index along axes";
+  let description = [{
+    Constraints: (C1) axes exist and do not overlap.
+    Example: `%i = spmd.axis_index {"data", "model"} : tensor<i64>`
+  }];
+  let arguments = (ins Spmd_Axes:$axes);
+  let results = (outs 0DTensorOf<[I64]>:$result);
+  let assemblyFormat = "custom<Axes>($axes) attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // CLEAVE_SPMD_OPS

@@ -1,0 +1,43 @@
+//===- Nn.h - the nn dialect ------------------------------------*- C++ -*-===//
+//
+// The imported model; see dialects/Nn for what each op means.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_NN_IR_NN_H
+#define CLEAVE_DIALECT_NN_IR_NN_H
+
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace cleave::nn {
+
+/// Trait of ops that compute each result element from the operand elements that numpy broadcasting pairs with it.
+template <typename ConcreteType>
+class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+
+/// True if both lists have the same shapes and element types; shardings may differ.
+bool haveSameShapes(mlir::TypeRange lhs, mlir::TypeRange rhs);
+
+/// Shape to which numpy broadcasts `shapes` together, or nothing if they do not fit.
+std::optional<llvm::SmallVector<int64_t>> getBroadcastShape(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
+
+/// An einsum equation taken apart: one string of letters per operand, and the result's.
+struct EinsumTerms {
+  llvm::SmallVector<llvm::StringRef, 3> inputs;
+  llvm::StringRef result;
+};
+/// Parses `bik,bkj->bij`; nothing if the syntax is wrong (constraint C1 of nn.einsum).
+std::optional<EinsumTerms> parseEinsum(llvm::StringRef equation);
+
+} // namespace cleave::nn
+
+#include "cleave/Dialect/Nn/IR/NnDialect.h.inc"
+#include "cleave/Dialect/Nn/IR/NnEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Nn/IR/NnAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Nn/IR/NnOps.h.inc"
+
+#endif // CLEAVE_DIALECT_NN_IR_NN_H

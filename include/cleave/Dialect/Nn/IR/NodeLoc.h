@@ -1,0 +1,45 @@
+//===- NodeLoc.h - which ONNX node and tensors an op stands for -*- C++ -*-===//
+//
+// Locations carry the model's names: they survive rewrites, do not hinder the merging of equal ops, and appear in every
+// diagnostic. An op made for a node has a fused location with a dictionary:
+//
+//   loc(fused<{node = "/enc/MatMul", op = "MatMul", operands = ["x", "w"], results = [["y"]]}>["/enc/MatMul"])
+//
+// `results` stands only on the op whose results are the node's output tensors: one list of names per result (a tensor
+// has several names where Identity nodes were dropped). A function argument's name is its `nn.name` attribute, a
+// parameter's name is its symbol.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_NN_IR_NODELOC_H
+#define CLEAVE_DIALECT_NN_IR_NODELOC_H
+
+#include "mlir/IR/Location.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace cleave::nn {
+
+/// What a location says about the ONNX node behind an op. The strings live as long as the MLIR context.
+struct NodeInfo {
+  llvm::StringRef node, opType;
+  llvm::SmallVector<llvm::StringRef, 4> operands;
+  /// Per result of the op: its tensor names. Empty for helper ops within a node.
+  llvm::SmallVector<llvm::SmallVector<llvm::StringRef, 1>, 1> results;
+};
+
+/// The location of an op made for `info`.
+mlir::Location makeNodeLoc(mlir::MLIRContext *context, const NodeInfo &info);
+
+/// All nodes that a location names (several where ops were fused), outermost first; empty for other locations.
+llvm::SmallVector<NodeInfo, 1> getNodeInfos(mlir::Location loc);
+
+/// ONNX names of a value: of an argument, a parameter's load or an op result; empty if it has none.
+llvm::SmallVector<llvm::StringRef, 1> getTensorNames(mlir::Value value);
+
+/// One line for diagnostics and reports, such as `/enc/MatMul`; the tensor's name where the node has none.
+std::string describeNode(mlir::Operation *op);
+
+} // namespace cleave::nn
+
+#endif // CLEAVE_DIALECT_NN_IR_NODELOC_H

@@ -1,0 +1,46 @@
+//===- Partition.h - what an op gets when it is partitioned -----*- C++ -*-===//
+//
+// The partitioner walks a function in order, and hands each op a context: its operands in per-device form, and for each
+// factor of its rule the mesh axes that cut it. An op that needs more than its own clone on local shapes (a masked
+// lookup, statistics summed over ranks, an offset that depends on the rank) builds it with the helpers here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_PARTITION_H
+#define CLEAVE_DIALECT_SPMD_IR_PARTITION_H
+
+#include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace cleave::spmd {
+
+struct PartitionContext {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  MeshAttr mesh;
+  /// Operands in per-device form, as many as the op has.
+  llvm::SmallVector<mlir::Value> operands;
+  /// Per-device types of the results.
+  llvm::SmallVector<mlir::RankedTensorType> resultTypes;
+  ShardingRule rule;
+  /// Per factor of the rule: the axes that cut it, major to minor.
+  llvm::SmallVector<llvm::SmallVector<AxisAttr, 2>> cuts;
+
+  /// Number of ranks along `axes` (1 for none).
+  int64_t getExtent(llvm::ArrayRef<AxisAttr> axes) const;
+  /// Axes that cut any factor of dim `dim` of operand / result `index`, major to minor.
+  llvm::SmallVector<AxisAttr> getOperandCuts(unsigned index, unsigned dim) const;
+  llvm::SmallVector<AxisAttr> getResultCuts(unsigned index, unsigned dim) const;
+  /// Emits `spmd.all_reduce`; the value itself if `axes` is empty.
+  mlir::Value allReduce(mlir::Value value, ReductionKind kind, llvm::ArrayRef<AxisAttr> axes) const;
+  /// Emits `spmd.axis_index`: a tensor<i64>; a zero constant is the caller's business if `axes` is empty.
+  mlir::Value axisIndex(llvm::ArrayRef<AxisAttr> axes) const;
+};
+
+/// The default of PartitionOpInterface: the op itself on local operands, with local result types.
+llvm::LogicalResult partitionByCloning(mlir::Operation *op, PartitionContext &context,
+                                       llvm::SmallVectorImpl<mlir::Value> &results);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_IR_PARTITION_H

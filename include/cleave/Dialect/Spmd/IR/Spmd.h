@@ -1,0 +1,36 @@
+//===- Spmd.h - the spmd dialect --------------------------------*- C++ -*-===//
+//
+// Meshes, shardings and collectives; see dialects/Spmd for what each means.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_SPMD_H
+#define CLEAVE_DIALECT_SPMD_IR_SPMD_H
+
+#include "cleave/Dialect/Spmd/IR/Partition.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "cleave/Dialect/Spmd/IR/SpmdDialect.h.inc"
+
+#include "cleave/Dialect/Spmd/IR/SpmdInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Spmd/IR/SpmdOps.h.inc"
+
+namespace cleave::spmd {
+
+/// The sharding in the encoding of `type`, or null.
+ShardingAttr getSharding(mlir::Type type);
+/// `type` with `sharding` as its encoding; null removes it.
+mlir::RankedTensorType withSharding(mlir::RankedTensorType type, ShardingAttr sharding);
+/// Per-device type of a sharded one: local shape, no encoding. Unsharded types come back unchanged.
+mlir::RankedTensorType getLocalType(mlir::RankedTensorType type);
+/// The mesh of the module around `op` (its `spmd.mesh` attribute), or null.
+MeshAttr getMesh(mlir::Operation *op);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_IR_SPMD_H

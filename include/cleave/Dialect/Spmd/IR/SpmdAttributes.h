@@ -1,0 +1,18 @@
+//===- SpmdAttributes.h - mesh, axis and sharding attributes ----*- C++ -*-===//
+//
+// The attribute classes alone, for headers that the op classes need; see dialects/Spmd/SpmdAttrs.td.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_SPMDATTRIBUTES_H
+#define CLEAVE_DIALECT_SPMD_IR_SPMDATTRIBUTES_H
+
+#include "cleave/Dialect/Spmd/IR/ShardingRule.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Spmd/IR/SpmdAttrs.h.inc"
+
+#endif // CLEAVE_DIALECT_SPMD_IR_SPMDATTRIBUTES_H

@@ -1,0 +1,56 @@
+//===- Tensor.h - values of the reference evaluator -------------*- C++ -*-===//
+//
+// A tensor type and its elements: little-endian, row-major, bool as one byte of 0 or 1, f16 and bf16 as their 16 bits.
+// Copies share the bytes; whoever makes a tensor writes it before handing it on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_REFERENCE_TENSOR_H
+#define CLEAVE_REFERENCE_TENSOR_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include <memory>
+
+namespace cleave::reference {
+
+/// Bytes of one element as stored here (bool: 1).
+int64_t getElementBytes(mlir::Type elementType);
+
+class Tensor {
+public:
+  Tensor() = default;
+  /// Zeros of `type`; its encoding is dropped.
+  static Tensor zeros(mlir::RankedTensorType type);
+  /// The elements of an attribute (dense, splat or resource).
+  static mlir::FailureOr<Tensor> fromAttr(mlir::ElementsAttr attr);
+  /// Wraps bytes that `owner` keeps alive (a mapped file). Precondition: `bytes` has the type's size.
+  static Tensor fromBytes(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner);
+
+  mlir::RankedTensorType getType() const { return type; }
+  llvm::ArrayRef<int64_t> getShape() const { return type.getShape(); }
+  mlir::Type getElementType() const { return type.getElementType(); }
+  int64_t getNumElements() const { return type.getNumElements(); }
+  llvm::ArrayRef<char> getBytes() const { return {data, size}; }
+
+  /// Elements as `T`. Precondition: T has the element's size.
+  template <typename T> llvm::ArrayRef<T> as() const { return {reinterpret_cast<const T *>(data), size / sizeof(T)}; }
+  /// For the maker of the tensor only. Precondition: made by `zeros`.
+  template <typename T> llvm::MutableArrayRef<T> write() {
+    return {reinterpret_cast<T *>(const_cast<char *>(data)), size / sizeof(T)};
+  }
+
+  /// The elements with another shape of as many elements; shares the bytes.
+  Tensor reshaped(llvm::ArrayRef<int64_t> shape) const;
+  /// As a dense attribute (one copy).
+  mlir::DenseElementsAttr toAttr() const;
+
+private:
+  mlir::RankedTensorType type;
+  const char *data = nullptr;
+  size_t size = 0;
+  std::shared_ptr<const void> owner;
+};
+
+} // namespace cleave::reference
+
+#endif // CLEAVE_REFERENCE_TENSOR_H

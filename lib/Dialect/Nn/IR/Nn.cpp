@@ -1,0 +1,66 @@
+//===- Nn.cpp - the nn dialect --------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Nn.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+
+#include "cleave/Dialect/Nn/IR/NnDialect.cpp.inc"
+#include "cleave/Dialect/Nn/IR/NnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
+
+void NnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "cleave/Dialect/Nn/IR/NnOps.cpp.inc"
+      >();
+}
+
+Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  return elements ? ConstantOp::create(builder, loc, type, elements) : nullptr;
+}
+
+bool cleave::nn::haveSameShapes(TypeRange lhs, TypeRange rhs) {
+  return llvm::all_of_zip(lhs, rhs, [](Type a, Type b) {
+    auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+    return x && y && x.getShape() == y.getShape() && x.getElementType() == y.getElementType();
+  }) && lhs.size() == rhs.size();
+}
+
+std::optional<SmallVector<int64_t>> cleave::nn::getBroadcastShape(ArrayRef<ArrayRef<int64_t>> shapes) {
+  SmallVector<int64_t> result;
+  for (ArrayRef<int64_t> shape : shapes) {
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
+    for (auto [extent, merged] : llvm::zip(llvm::reverse(shape), llvm::reverse(result))) {
+      if (merged == 1)
+        merged = extent;
+      else if (extent != 1 && extent != merged)
+        return std::nullopt;
+    }
+  }
+  return result;
+}
+
+std::optional<EinsumTerms> cleave::nn::parseEinsum(StringRef equation) {
+  auto [left, right] = equation.split("->");
+  if (!equation.contains("->"))
+    return std::nullopt;
+  EinsumTerms terms;
+  left.split(terms.inputs, ',');
+  terms.result = right;
+  auto isWord = [](StringRef term) { return llvm::all_of(term, [](char c) { return llvm::isAlpha(c); }); };
+  if (!llvm::all_of(terms.inputs, isWord) || !isWord(right))
+    return std::nullopt;
+  return terms;
+}

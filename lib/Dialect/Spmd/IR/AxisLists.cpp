@@ -1,0 +1,78 @@
+//===- AxisLists.cpp - text form and checks of axis lists -----------------===//
+//
+// A sub-axis `"a":(p)s` is the digit of size s of axis a below digits of product p: of axis a=12 written as p * s * q,
+// it covers the range [p, p*s) of divisors. Two sub-axes of one axis overlap if these ranges do.
+//
+//===----------------------------------------------------------------------===//
+#include "AxisLists.h"
+
+using namespace mlir;
+
+namespace cleave::spmd {
+
+FailureOr<AxisAttr> parseAxis(AsmParser &parser) {
+  std::string name;
+  if (parser.parseString(&name))
+    return failure();
+  int64_t preSize = 1, size = 0;
+  if (succeeded(parser.parseOptionalColon()) &&
+      (parser.parseLParen() || parser.parseInteger(preSize) || parser.parseRParen() || parser.parseInteger(size)))
+    return failure();
+  return AxisAttr::get(parser.getContext(), name, preSize, size);
+}
+
+void printAxis(AsmPrinter &printer, AxisAttr axis) {
+  printer.printString(axis.getName());
+  if (axis.isSubAxis())
+    printer << ":(" << axis.getPreSize() << ")" << axis.getSize();
+}
+
+ParseResult parseAxisSet(AsmParser &parser, SmallVectorImpl<AxisAttr> &axes) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&]() -> ParseResult {
+    FailureOr<AxisAttr> axis = parseAxis(parser);
+    if (failed(axis))
+      return failure();
+    axes.push_back(*axis);
+    return success();
+  });
+}
+
+void printAxisSet(AsmPrinter &printer, ArrayRef<AxisAttr> axes) {
+  printer << '{';
+  llvm::interleaveComma(axes, printer, [&](AxisAttr axis) { printAxis(printer, axis); });
+  printer << '}';
+}
+
+bool overlaps(AxisAttr lhs, AxisAttr rhs, MeshAttr mesh) {
+  if (lhs.getName() != rhs.getName())
+    return false;
+  int64_t lhsEnd = lhs.getPreSize() * lhs.getExtent(mesh), rhsEnd = rhs.getPreSize() * rhs.getExtent(mesh);
+  return lhs.getPreSize() < rhsEnd && rhs.getPreSize() < lhsEnd;
+}
+
+/// S2 and S4 for one axis.
+static LogicalResult verifyAxis(function_ref<InFlightDiagnostic()> emitError, MeshAttr mesh, AxisAttr axis) {
+  std::optional<unsigned> position = mesh.findAxis(axis.getName());
+  if (!position)
+    return emitError() << "axis \"" << axis.getName() << "\" is not one of the mesh " << mesh << " (S2)";
+  if (!axis.isSubAxis())
+    return success();
+  int64_t extent = mesh.getSizes()[*position], pre = axis.getPreSize(), size = axis.getSize();
+  if (pre < 1 || size < 2 || pre > extent || size > extent || extent % (pre * size) != 0)
+    return emitError() << "sub-axis \"" << axis.getName() << "\":(" << pre << ")" << size
+                       << " does not divide the axis of size " << extent << " (S4)";
+  return success();
+}
+
+LogicalResult verifyAxes(function_ref<InFlightDiagnostic()> emitError, MeshAttr mesh, ArrayRef<AxisAttr> axes) {
+  for (AxisAttr axis : axes)
+    if (failed(verifyAxis(emitError, mesh, axis)))
+      return failure();
+  for (auto [index, axis] : llvm::enumerate(axes))
+    for (AxisAttr other : axes.take_front(index))
+      if (overlaps(axis, other, mesh))
+        return emitError() << "axis \"" << axis.getName() << "\" is used twice (S3)";
+  return success();
+}
+
+} // namespace cleave::spmd

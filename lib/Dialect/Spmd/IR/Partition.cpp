@@ -1,0 +1,53 @@
+//===- Partition.cpp - helpers of per-device forms ------------------------===//
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+int64_t PartitionContext::getExtent(ArrayRef<AxisAttr> axes) const {
+  int64_t extent = 1;
+  for (AxisAttr axis : axes)
+    extent *= axis.getExtent(mesh);
+  return extent;
+}
+
+static SmallVector<AxisAttr> concatCuts(const PartitionContext &context, const DimFactors &factors) {
+  SmallVector<AxisAttr> axes;
+  for (FactorId factor : factors)
+    llvm::append_range(axes, context.cuts[factor]);
+  return axes;
+}
+
+SmallVector<AxisAttr> PartitionContext::getOperandCuts(unsigned index, unsigned dim) const {
+  return concatCuts(*this, rule.operands[index][dim]);
+}
+
+SmallVector<AxisAttr> PartitionContext::getResultCuts(unsigned index, unsigned dim) const {
+  return concatCuts(*this, rule.results[index][dim]);
+}
+
+static ArrayAttr toArray(OpBuilder &builder, ArrayRef<AxisAttr> axes) {
+  SmallVector<Attribute> list(axes.begin(), axes.end());
+  return builder.getArrayAttr(list);
+}
+
+Value PartitionContext::allReduce(Value value, ReductionKind kind, ArrayRef<AxisAttr> axes) const {
+  if (axes.empty())
+    return value;
+  return AllReduceOp::create(builder, loc, value.getType(), kind, value, toArray(builder, axes));
+}
+
+Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  return AxisIndexOp::create(builder, loc, type, toArray(builder, axes));
+}
+
+LogicalResult cleave::spmd::partitionByCloning(Operation *op, PartitionContext &context,
+                                               SmallVectorImpl<Value> &results) {
+  SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
+  OperationState state(context.loc, op->getName(), ValueRange(context.operands), TypeRange(types));
+  state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  llvm::append_range(results, context.builder.create(state)->getResults());
+  return success();
+}

@@ -1,0 +1,76 @@
+//===- Spmd.cpp - the spmd dialect ----------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+#include "cleave/Dialect/Spmd/IR/SpmdDialect.cpp.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdEnums.cpp.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdInterfaces.cpp.inc"
+
+namespace {
+/// Meshes and shardings are printed once, as `#mesh` and `#data_model`, and referred to by these names.
+struct SpmdAsmInterface : public OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    if (isa<MeshAttr>(attr)) {
+      os << "mesh";
+      return AliasResult::FinalAlias;
+    }
+    if (auto sharding = dyn_cast<ShardingAttr>(attr)) {
+      printShardingName(sharding, os);
+      return AliasResult::FinalAlias;
+    }
+    return AliasResult::NoAlias;
+  }
+
+private:
+  static void printShardingName(ShardingAttr sharding, raw_ostream &os) {
+    os << "sharding";
+    for (DimShardingAttr dim : sharding.getDims()) {
+      os << '_';
+      for (AxisAttr axis : dim.getAxes())
+        os << axis.getName();
+    }
+    if (sharding.isPartial())
+      os << "_partial";
+  }
+};
+} // namespace
+
+void SpmdDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "cleave/Dialect/Spmd/IR/SpmdOps.cpp.inc"
+      >();
+  addInterfaces<SpmdAsmInterface>();
+}
+
+ShardingAttr cleave::spmd::getSharding(Type type) {
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  return ranked ? dyn_cast_if_present<ShardingAttr>(ranked.getEncoding()) : ShardingAttr();
+}
+
+RankedTensorType cleave::spmd::withSharding(RankedTensorType type, ShardingAttr sharding) {
+  return RankedTensorType::get(type.getShape(), type.getElementType(), sharding);
+}
+
+RankedTensorType cleave::spmd::getLocalType(RankedTensorType type) {
+  ShardingAttr sharding = getSharding(type);
+  if (!sharding)
+    return type;
+  return RankedTensorType::get(sharding.getLocalShape(type.getShape()), type.getElementType());
+}
+
+MeshAttr cleave::spmd::getMesh(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto mesh = op->getAttrOfType<MeshAttr>(SpmdDialect::kMeshAttr))
+      return mesh;
+  return {};
+}
