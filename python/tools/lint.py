@@ -1,0 +1,161 @@
+"""The house rules, as a script: layout, include direction, descriptions and tests of passes, fresh docs, format.
+
+Usage: lint.py [--fix-docs]
+
+Each rule is one function that yields a line per violation; docs/architecture.md explains the rules.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, "build", "release")
+
+# What a layer may include, besides itself: everything in a layer before it.
+LAYERS = [
+    ["Support"],
+    ["Dialect/Spmd/IR"],
+    ["Dialect/Nn/IR", "Dialect/Nn/ShardingRules", "Dialect/Nn/Partition"],
+    ["Analysis"],
+    ["Reference"],
+    ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms"],
+    ["Pipelines"],
+]
+# Libraries that are pure C++: no MLIR header may reach them.
+WITHOUT_MLIR = ["Support", "Analysis"]
+LIMITS = {".cpp": 800, ".h": 250, ".td": 500, ".mlir": 400, ".py": 500}
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), errors="replace") as file:
+        return file.read()
+
+
+def tracked(*patterns):
+    listing = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns], cwd=ROOT,
+                             capture_output=True, text=True, check=True)
+    return [name for name in listing.stdout.split("\n") if name and os.path.exists(os.path.join(ROOT, name))]
+
+
+def layer_of(path):
+    """Position of the layer that a path below lib/ or include/cleave/ belongs to, or None."""
+    inner = re.sub(r"^(lib|include/cleave)/", "", path)
+    for position, members in enumerate(LAYERS):
+        if any(inner.startswith(member + "/") for member in members):
+            return position
+    return None
+
+
+def check_include_direction():
+    """A file includes only what lies in its layer or before it."""
+    for path in tracked("lib/*.cpp", "lib/*.h", "include/*.h"):
+        own = layer_of(path)
+        for line in re.findall(r'#include "cleave/([^"]+)"', read(path)):
+            other = layer_of("include/cleave/" + line)
+            if own is not None and other is not None and other > own:
+                yield f"{path}: includes cleave/{line}, which lies to its right"
+
+
+def check_no_mlir():
+    """Pure libraries see no MLIR header."""
+    for path in tracked("lib/*.cpp", "lib/*.h", "include/*.h"):
+        inner = re.sub(r"^(lib|include/cleave)/", "", path)
+        if not any(inner.startswith(name + "/") for name in WITHOUT_MLIR) or path.endswith("PrecompiledMlir.h"):
+            continue
+        for line in re.findall(r'#include "(mlir/[^"]+)"', read(path)):
+            yield f"{path}: includes {line}, but {inner.split('/')[0]} is pure C++"
+
+
+def check_sizes():
+    """No file is longer than its kind may be."""
+    for path in tracked():
+        limit = LIMITS.get(os.path.splitext(path)[1])
+        lines = read(path).count("\n") if limit and not path.startswith(("docs/generated", "third_party")) else 0
+        if limit and lines > limit:
+            yield f"{path}: {lines} lines, limit {limit}"
+
+
+def passes():
+    """(argument, summary, description, file) of every pass in TableGen."""
+    for path in tracked("dialects/*Passes.td"):
+        for body in re.findall(r'def \w+ : Pass<.*?\n}', read(path), re.S):
+            argument = re.search(r'Pass<"([^"]+)"', body)[1]
+            description = re.search(r"let description = \[\{(.*?)\}\]", body, re.S)
+            summary = re.search(r'let summary = "([^"]+)"', body)
+            yield argument, summary and summary[1], description and description[1].strip(), path
+
+
+def check_passes():
+    """Every pass has a summary, a description, a file of its name and a test of its name."""
+    tests = [os.path.basename(path) for path in tracked("test/*")]
+    files = {os.path.basename(path) for path in tracked("lib/Dialect/*/Transforms/*.cpp")}
+    for argument, summary, description, path in passes():
+        stem = argument.split("-", 1)[1]
+        file = "".join(word.capitalize() for word in stem.split("-")) + ".cpp"
+        if not summary or not description or len(description) < 60:
+            yield f"{path}: pass {argument} lacks a summary or a description"
+        if file not in files:
+            yield f"{path}: pass {argument} has no {file} under Transforms"
+        if not any(test.startswith(stem) for test in tests):
+            yield f"{path}: pass {argument} has no test named {stem}*.mlir"
+
+
+def check_guards():
+    """A header's guard is its path."""
+    for path in tracked("include/*.h", "lib/*.h"):
+        guard = "CLEAVE_" + re.sub(r"[/.]", "_", re.sub(r"^include/cleave/", "", path)).upper()
+        if f"#ifndef {guard}" not in read(path):
+            yield f"{path}: guard is not {guard}"
+
+
+def check_format():
+    """C++ is formatted; `scripts/format` mends it."""
+    done = subprocess.run(["scripts/format", "--check"], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        names = sorted(set(re.findall(r"^([^:\n]+):\d+:\d+: error", done.stderr, re.M)))
+        yield "not formatted, run scripts/format: " + ", ".join(names[:20])
+
+
+def check_words():
+    """Nothing of the machine that it was written on."""
+    for path in tracked():
+        if path == "python/tools/lint.py" or path.endswith((".npz", ".onnx", ".bin")):
+            continue
+        for word in ("/work/", "/tmp/team"):
+            if word in read(path):
+                yield f"{path}: names {word}"
+
+
+def check_docs():
+    """docs/generated is what the build generates."""
+    from generate_docs import generate
+    for path, text in generate(BUILD):
+        full = os.path.join(ROOT, path)
+        old = read(path) if os.path.exists(full) else None
+        if old == text:
+            continue
+        if "--fix-docs" in sys.argv:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w") as file:
+                file.write(text)
+        else:
+            yield f"{path} is stale; mend it with: python3 python/tools/lint.py --fix-docs"
+
+
+def main():
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    rules = [value for name, value in sorted(globals().items()) if name.startswith("check_")]
+    failed = 0
+    for rule in rules:
+        lines = list(rule())
+        failed += bool(lines)
+        print(f"{'FAIL' if lines else 'ok  '} {rule.__doc__.splitlines()[0]}")
+        for line in lines:
+            print("     " + line)
+    print(f"{len(rules) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Runs every suite of Cleave and closes with one line, `N passed, N failed`.
+
+Usage: run_suites.py BUILD_DIR [SUITE...]
+
+A suite is a command with a way to read how many cases passed and failed, and the least number of cases it must have
+run, so that an empty or half-skipped suite cannot pass.
+"""
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIT = "/usr/lib/llvm-22/bin/lit"
+
+
+@dataclass
+class Suite:
+    name: str
+    command: list
+    count: Callable  # text -> (passed, failed)
+    at_least: int
+
+
+def count_lit(text):
+    """Lit's summary lines: `  Passed : 12 (100%)`."""
+    figures = dict((k.strip(), int(v)) for k, v in re.findall(r"^\s{2}([A-Z][A-Za-z ]+?)\s*:\s+(\d+)", text, re.M))
+    passed = figures.pop("Passed", 0)
+    for ignored in ("Excluded", "Skipped"):
+        figures.pop(ignored, 0)
+    return passed, sum(figures.values())
+
+
+def count_gtest(text):
+    passed = re.search(r"\[  PASSED  \] (\d+) test", text)
+    failed = re.search(r"\[  FAILED  \] (\d+) test", text)
+    return int(passed[1]) if passed else 0, int(failed[1]) if failed else 0
+
+
+def count_closing(text):
+    """The last `N passed, N failed` of a suite of our own."""
+    found = re.findall(r"^(\d+) passed, (\d+) failed", text, re.M)
+    return (int(found[-1][0]), int(found[-1][1])) if found else (0, 0)
+
+
+def suites(build):
+    python = sys.executable
+    tests = f"{build}/bin/unit"
+    names = sorted(os.listdir(tests)) if os.path.isdir(tests) else []
+    yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 5)
+    for name in names:
+        yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, 5)
+    yield Suite("lit", [python, LIT, "-j2", "-q", "--no-progress-bar", f"{build}/test"], count_lit, 50)
+    yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
+    yield Suite("models", [python, "test/Models/check.py", build], count_closing, 15)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
+    yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 500)
+    yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 60)
+
+
+def run(suite):
+    start = time.time()
+    print(f"== {suite.name}", flush=True)
+    done = subprocess.run(suite.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace")
+    passed, failed = suite.count(done.stdout)
+    if done.returncode != 0 and failed == 0:
+        failed = 1
+    if passed + failed < suite.at_least:
+        print(f"{suite.name} ran {passed + failed} cases, expected at least {suite.at_least}")
+        failed += 1
+    if failed:
+        print(done.stdout[-20000:])
+    print(f"   {suite.name}: {passed} passed, {failed} failed in {time.time() - start:.1f} s", flush=True)
+    return passed, failed
+
+
+def main():
+    build, wanted = sys.argv[1], sys.argv[2:]
+    results = [run(suite) for suite in suites(build) if not wanted or suite.name in wanted]
+    passed, failed = (sum(column) for column in zip(*results)) if results else (0, 0)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
