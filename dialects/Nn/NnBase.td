@@ -11,7 +11,7 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Nn_Tensor : StaticShapeTensorOf<[F32, F16, BF16, F64, AnyI<1>, AnyI<8>, I16, I32, I64, UI8, UI16, UI32, UI64]>;
+def Nn_Tensor : StaticShapeTensorOf<[F32, F16, BF16, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
 def Nn_FloatTensor : StaticShapeTensorOf<[F32, F16, BF16, F64]>;
 def Nn_NumberTensor : StaticShapeTensorOf<[F32, F16, BF16, F64, I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
 def Nn_IntegerTensor : StaticShapeTensorOf<[I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
@@ -26,8 +26,43 @@ class Nn_Op<string mnemonic, list<Trait> traits = []>
 def Nn_ClonePartition : DeclareOpInterfaceMethods<PartitionOpInterface>;
 def Nn_OwnPartition : DeclareOpInterfaceMethods<PartitionOpInterface, ["partition"]>;
 
-// Result types follow from operands and attributes; sharded types are compared by shape and element type.
-def Nn_InferTypes : TraitList<[InferTypeOpAdaptorWithIsCompatible]>;
+// Result types follow from operands and attributes, without shardings: each op has a static `inferTypes` in the file of
+// its family under lib/Dialect/Nn/IR. Types are compared by shape and element type.
+class Nn_InferTypesBy<code definition> : TraitList<[
+  DeclareOpInterfaceMethods<InferTypeOpInterface>,
+  NativeOpTrait<"InferTypeOpAdaptor", [], [{
+    /// Gives the result types to `infer`, or rejects operands and attributes that break a constraint.
+    static ::llvm::LogicalResult inferTypes(Adaptor op, ::cleave::nn::TypeInference &infer);
+    static bool isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
+      return ::cleave::nn::haveSameShapes(lhs, rhs);
+    }
+  }], [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(
+        ::mlir::MLIRContext *, ::std::optional<::mlir::Location> location, ::mlir::ValueRange operands,
+        ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,
+        ::llvm::SmallVectorImpl<::mlir::Type> &inferredReturnTypes) {
+      ::cleave::nn::TypeInference infer($cppClass::getOperationName(), location, inferredReturnTypes);
+      return inferTypes($cppClass::Adaptor(operands, attributes, properties, regions), infer);
+    }
+  }] # definition>]>;
+def Nn_InferTypes : Nn_InferTypesBy<[{}]>;
+
+// The three ways in which elementwise ops find their result: the operands' element type, bool, or that of the last two.
+def Nn_InferElementwise : Nn_InferTypesBy<[{
+    ::llvm::LogicalResult $cppClass::inferTypes(Adaptor op, ::cleave::nn::TypeInference &infer) {
+      return infer.giveElementwise(op.getOperands(), op.getOperands());
+    }
+  }]>;
+def Nn_InferElementwiseTest : Nn_InferTypesBy<[{
+    ::llvm::LogicalResult $cppClass::inferTypes(Adaptor op, ::cleave::nn::TypeInference &infer) {
+      return infer.giveElementwiseTest(op.getOperands());
+    }
+  }]>;
+def Nn_InferSelect : Nn_InferTypesBy<[{
+    ::llvm::LogicalResult $cppClass::inferTypes(Adaptor op, ::cleave::nn::TypeInference &infer) {
+      return infer.giveElementwise(op.getOperands(), op.getOperands().drop_front());
+    }
+  }]>;
 
 // Unary and binary elementwise ops.
 def Nn_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::cleave::nn"; }

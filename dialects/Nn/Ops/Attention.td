@@ -13,7 +13,8 @@ def Nn_AttentionOp : Nn_Op<"attention", [Nn_InferTypes, Nn_OwnPartition]> {
     sees key positions up to i + causalOffset. `softcap`, where positive: scores become `softcap * tanh(s / softcap)`.
     A query that sees nothing gives zeros. Scores and softmax are computed in f32 (f64 for f64).
 
-    Constraints: (C1) ranks and sizes as above; (C2) kvHeads divides heads; (C3) the mask broadcasts.
+    Constraints: (C1) ranks and sizes as above; (C2) kvHeads divides heads; (C3) the mask broadcasts; (C4) query, key and
+    value have one element type.
     Example: `%y = nn.attention %q, %k, %v scale 0.125 causal : (...) -> tensor<2x8x16x64xf32>`
   }];
   let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_Tensor>:$mask,

@@ -12,7 +12,7 @@ def Nn_EinsumOp : Nn_Op<"einsum", [Nn_InferTypes, Nn_ClonePartition]> {
 
     Constraints: (C1) one comma-separated term of ASCII letters per operand, `->`, one term for the result; (C2) a term
     has as many letters as its tensor has dims; (C3) dims of one letter have one size, or size 1, which repeats; (C4)
-    every result letter occurs in an operand, once in the result; (C5) no letter twice in one operand.
+    every result letter occurs in an operand, once in the result; (C5) no letter twice in one operand; (C6) one element type.
     Example: `%c = nn.einsum %a, %b "bik,bkj->bij" : (tensor<2x4x8xf32>, tensor<2x8x4xf32>) -> tensor<2x4x4xf32>`
   }];
   let arguments = (ins Variadic<Nn_NumberTensor>:$inputs, StrAttr:$equation);

@@ -16,7 +16,8 @@ def Nn_ConvOp : Nn_Op<"conv", [Nn_InferTypes, Nn_OwnPartition]> {
 
     Constraints: (C1) input and weight have one rank, at least 3; (C2) groups divides both channel counts, and dim 1 of
     the weight is channels in / groups; (C3) window attributes have one positive entry (paddings: not negative) per
-    spatial dim; (C4) the window fits into the padded input; (C5) the bias is a vector of channels out.
+    spatial dim; (C4) the window fits into the padded input; (C5) the bias is a vector of channels out;
+    (C6) all operands have one element type.
     Example: `%y = nn.conv %x, %w strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (...) -> tensor<2x8x16x16xf32>`
   }];
   let arguments = (ins Nn_NumberTensor:$input, Nn_NumberTensor:$weight, Optional<Nn_NumberTensor>:$bias, DenseI64ArrayAttr:$strides,
@@ -32,7 +33,7 @@ def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_InferTypes, Nn_OwnPartition
     `weight` is [channels in, channels out / groups, kernel...]. Result extent = stride * (n - 1) + output padding +
     dilation * (kernel - 1) + 1 - pads.
 
-    Constraints: as nn.conv, with the weight's dims as above and result extents positive.
+    Constraints: as nn.conv, with the weight's dims as above and, for (C4), result extents positive.
     Example: `%y = nn.conv_transpose %x, %w strides [2] pads_low [0] pads_high [0] dilations [1] output_pads [0] groups 1 : (...) -> tensor<2x8x16xf32>`
   }];
   let arguments = (ins Nn_FloatTensor:$input, Nn_FloatTensor:$weight, Optional<Nn_FloatTensor>:$bias, DenseI64ArrayAttr:$strides,
@@ -56,7 +57,8 @@ def Nn_PoolOp : Nn_Op<"pool", [Nn_InferTypes, Nn_ClonePartition]> {
     Padding never wins a maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last
     window may hang over the padded end, where it does not start beyond the input and its low padding.
 
-    Constraints: (C1) the input has at least 3 dims; (C2) window attributes as nn.conv.
+    Constraints: (C1) the input has at least 3 dims; (C2) window attributes as nn.conv; (C3) the window fits into
+    the padded input; (C4) `p` is positive.
     Example: `%y = nn.pool max %x kernel [2, 2] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (...) -> tensor<2x3x8x8xf32>`
   }];
   let arguments = (ins Nn_PoolKindAttr:$kind, Nn_NumberTensor:$input, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
@@ -96,7 +98,8 @@ def Nn_ResizeOp : Nn_Op<"resize", [Nn_ClonePartition]> {
     left alone. `exclude_outside` gives weight 0 to samples outside (cubic); `antialias` widens the filter when
     shrinking.
 
-    Constraints: (C1) operand and result have one rank and element type; (C2) scales are positive, one per dim.
+    Constraints: (C1) operand and result have one rank and element type; (C2) scales are positive, one per dim;
+    (C3) a dim of scale 1 keeps its extent.
     Example: `%y = nn.resize nearest %x coordinates asymmetric rounding floor scales [1.0, 1.0, 2.0, 2.0] : (...) -> tensor<1x3x16x16xf32>`
   }];
   let arguments = (ins Nn_ResizeModeAttr:$mode, Nn_NumberTensor:$input, Nn_ResizeCoordinatesAttr:$coordinates,

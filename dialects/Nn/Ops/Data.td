@@ -39,7 +39,8 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
     A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`) or an
     elements attribute (splat or small). Bytes are read when the program runs.
 
-    Constraints: (C1) a file range is exactly as long as the type needs; (C2) an elements attribute has the type.
+    Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element); (C2) an elements
+    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes or bool.
     Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, AnyAttr:$value,

@@ -8,7 +8,8 @@
 
 include "NnBase.td"
 
-class Nn_Unary<string mnemonic, Type type, string formula> : Nn_Op<mnemonic, [Nn_Elementwise, Nn_InferTypes, Nn_ClonePartition]> {
+class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_InferElementwise>
+    : Nn_Op<mnemonic, [Nn_Elementwise, infer, Nn_ClonePartition]> {
   let summary = formula;
   let description = formula # ", per element.\n\nExample: `%y = nn." # mnemonic # " %x : (tensor<8xf32>) -> tensor<8xf32>`";
   let arguments = (ins type:$input);
@@ -16,18 +17,18 @@ class Nn_Unary<string mnemonic, Type type, string formula> : Nn_Op<mnemonic, [Nn
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 // Elementwise tests of numbers.
-class Nn_UnaryTest<string mnemonic, Type type, string formula> : Nn_Unary<mnemonic, type, formula> {
+class Nn_UnaryTest<string mnemonic, Type type, string formula> : Nn_Unary<mnemonic, type, formula, Nn_InferElementwiseTest> {
   let results = (outs Nn_BoolTensor:$result);
 }
-class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = []>
-    : Nn_Op<mnemonic, !listconcat(traits, [Nn_Elementwise, Nn_InferTypes, Nn_ClonePartition])> {
+class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = [], Trait infer = Nn_InferElementwise>
+    : Nn_Op<mnemonic, !listconcat(traits, [Nn_Elementwise, infer, Nn_ClonePartition])> {
   let summary = formula;
   let description = formula # ", per element, with numpy broadcasting.\n\nConstraints: (C1) operands broadcast together; (C2) they have one element type.\nExample: `%z = nn." # mnemonic # " %x, %y : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>`";
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
-class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemonic, type, formula> {
+class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemonic, type, formula, [], Nn_InferElementwiseTest> {
   let results = (outs Nn_BoolTensor:$result);
 }
 
@@ -131,7 +132,7 @@ def Nn_ShiftOp : Nn_Binary<"shift", Nn_IntegerTensor, "`x` shifted by `y` bits t
 // Others
 //===----------------------------------------------------------------------===//
 
-def Nn_SelectOp : Nn_Op<"select", [Nn_Elementwise, Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_SelectOp : Nn_Op<"select", [Nn_Elementwise, Nn_InferSelect, Nn_ClonePartition]> {
   let summary = "`x` where the condition holds, else `y`";
   let description = [{
     Per element, with numpy broadcasting of all three.
@@ -150,7 +151,7 @@ def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_ClonePartition]> {
     `scale` and `zero_point` are scalars, or vectors along `dim`. Halves round to even.
 
     Constraints: (C1) the scale is a scalar or as long as dim `dim`; (C2) the zero point, where given, has the scale's
-    shape and the result's element type.
+    shape and the result's element type; (C3) operand and result have one shape.
     Example: `%q = nn.quantize %x, %s dim 1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xi8>`
   }];
   let arguments = (ins Nn_NumberTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_IntegerTensor>:$zeroPoint, I64Attr:$dim);

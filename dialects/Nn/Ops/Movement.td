@@ -87,7 +87,8 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_InferTypes, Nn_ClonePartition]> {
     `value` (a scalar operand, zero where absent) fills in constant mode; edge repeats the border, reflect mirrors
     without it, wrap continues at the other end. Negative amounts (cropping) are imported as nn.slice.
 
-    Constraints: (C1) one low and high amount per dim, not negative; (C2) reflect: amounts below the extent; (C3) the
+    Constraints: (C1) one low and high amount per dim, not negative; (C2) reflect: amounts below the extent; edge and wrap: no padding of an
+    empty dim; (C3) the
     value is a scalar of the input's element type.
     Example: `%y = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>`
   }];

@@ -1,10 +1,10 @@
 //===- Nn.cpp - the nn dialect --------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace cleave::nn;
@@ -31,10 +31,12 @@ Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, T
 }
 
 bool cleave::nn::haveSameShapes(TypeRange lhs, TypeRange rhs) {
-  return llvm::all_of_zip(lhs, rhs, [](Type a, Type b) {
-    auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
-    return x && y && x.getShape() == y.getShape() && x.getElementType() == y.getElementType();
-  }) && lhs.size() == rhs.size();
+  return llvm::all_of_zip(lhs, rhs,
+                          [](Type a, Type b) {
+                            auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+                            return x && y && x.getShape() == y.getShape() && x.getElementType() == y.getElementType();
+                          }) &&
+         lhs.size() == rhs.size();
 }
 
 std::optional<SmallVector<int64_t>> cleave::nn::getBroadcastShape(ArrayRef<ArrayRef<int64_t>> shapes) {

@@ -1,5 +1,5 @@
 //===- NnOps.cpp - the generated op classes of the nn dialect -------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "TypeInference.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"

@@ -15,6 +15,9 @@ namespace cleave::nn {
 template <typename ConcreteType>
 class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
 
+/// Collects the result types of one op; see lib/Dialect/Nn/IR/TypeInference.h.
+class TypeInference;
+
 /// True if both lists have the same shapes and element types; shardings may differ.
 bool haveSameShapes(mlir::TypeRange lhs, mlir::TypeRange rhs);
 

@@ -1,0 +1,86 @@
+//===- Data.cpp - constants, parameters, iota -----------------------------===//
+#include "TypeInference.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::nn;
+
+LogicalResult ConstantOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getValue().getType());
+  if (!type || type.getEncoding() || !haveSameShapes(type, getResult().getType()))
+    return emitOpError() << "value has type " << getValue().getType() << " but the result is " << getResult().getType()
+                         << " (C1)";
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+/// Bytes that a tensor takes in a file; nothing if it cannot stand in one (C3 of nn.param).
+static std::optional<int64_t> getFileBytes(RankedTensorType type) {
+  Type elementType = type.getElementType();
+  if (!type.hasStaticShape() || !elementType.isIntOrFloat())
+    return std::nullopt;
+  int64_t bits = elementType.getIntOrFloatBitWidth();
+  std::optional<int64_t> elements = countElements(type.getShape());
+  if (!elements || (bits != 1 && bits % 8 != 0))
+    return std::nullopt;
+  return mulChecked(*elements, llvm::divideCeil(bits, 8));
+}
+
+LogicalResult ParamOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  std::optional<int64_t> bytes = getFileBytes(type);
+  if (!bytes)
+    return emitOpError() << "type " << type << " has no fixed size in bytes (C3)";
+  if (auto weight = dyn_cast<WeightAttr>(getValue())) {
+    if (weight.getOffset() < 0)
+      return emitOpError() << "refers to offset " << weight.getOffset() << " of its file (C1)";
+    if (weight.getLength() != *bytes)
+      return emitOpError() << "refers to " << weight.getLength() << " bytes but " << type << " needs " << *bytes
+                           << " (C1)";
+    return success();
+  }
+  auto elements = dyn_cast<ElementsAttr>(getValue());
+  if (!elements)
+    return emitOpError() << "value is neither a weight nor an elements attribute (C2)";
+  if (!haveSameShapes(elements.getType(), getType()))
+    return emitOpError() << "value has type " << elements.getType() << " but the parameter is " << type << " (C2)";
+  return success();
+}
+
+/// C2 of a partitioned nn.load: the result is one rank's shard of the parameter.
+static LogicalResult verifyShard(LoadOp load, RankedTensorType paramType) {
+  auto sharding = dyn_cast<spmd::ShardingAttr>(*load.getSharding());
+  if (!sharding)
+    return load.emitOpError() << "shard is " << *load.getSharding() << ", expected a #spmd.sharding (C2)";
+  if (sharding.isPartial())
+    return load.emitOpError() << "shard " << sharding << " is partial (C2)";
+  auto emitError = [&] { return load.emitOpError(); };
+  if (failed(sharding.verifyEncoding(paramType.getShape(), paramType.getElementType(), emitError)))
+    return failure();
+  Type local = spmd::getLocalType(spmd::withSharding(paramType, sharding));
+  if (load.getResult().getType() != local)
+    return load.emitOpError() << "result is " << load.getResult().getType() << " but the shard of parameter @"
+                              << load.getParam() << " is " << local << " (C2)";
+  return success();
+}
+
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, getParamAttr());
+  if (!param)
+    return emitOpError() << "@" << getParam() << " is not an nn.param (C1)";
+  auto type = cast<RankedTensorType>(param.getType());
+  if (getSharding())
+    return verifyShard(*this, type);
+  if (!haveSameShapes(param.getType(), getResult().getType()))
+    return emitOpError() << "result is " << getResult().getType() << " but parameter @" << getParam() << " is " << type
+                         << " (C2)";
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  int64_t dim = getDim(), rank = getResult().getType().getRank();
+  if (dim < 0 || dim >= rank)
+    return emitOpError() << "dim " << dim << " is not in [0, " << rank << ") (C1)";
+  return success();
+}

@@ -1,0 +1,176 @@
+//===- Movement.cpp - result types and folds of movement ops --------------===//
+//
+// Folds drop only ops that do nothing at all: a difference in sharding counts as something.
+//
+//===----------------------------------------------------------------------===//
+#include "TypeInference.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+
+/// The operand, if the op would give back the very same type.
+template <typename Op> static OpFoldResult foldToSameType(Op op) {
+  return op.getInput().getType() == op.getResult().getType() ? OpFoldResult(op.getInput()) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Reshape, transpose, broadcast
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  std::optional<int64_t> have = countElements(from.getShape()), want = countElements(to.getShape());
+  if (from.getElementType() != to.getElementType())
+    return emitOpError() << "operand " << from << " and result " << to << " have different element types (C1)";
+  if (!have || have != want)
+    return emitOpError() << "operand " << from << " and result " << to << " have different numbers of elements (C1)";
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (OpFoldResult same = foldToSameType(*this))
+    return same;
+  // A sharding in between is a wish that must stay.
+  auto producer = getInput().getDefiningOp<ReshapeOp>();
+  if (!producer || producer.getResult().getType().getEncoding())
+    return nullptr;
+  getInputMutable().assign(producer.getInput());
+  return getResult();
+}
+
+LogicalResult TransposeOp::inferTypes(Adaptor op, TypeInference &infer) {
+  auto input = getShape(op.getInput());
+  ArrayRef<int64_t> permutation = op.getPermutation();
+  SmallVector<int64_t> shape;
+  llvm::SmallBitVector seen(input.size());
+  for (int64_t dim : permutation) {
+    if (dim < 0 || dim >= static_cast<int64_t>(input.size()) || seen.test(dim))
+      break;
+    seen.set(dim);
+    shape.push_back(input[dim]);
+  }
+  if (shape.size() != input.size() || permutation.size() != input.size())
+    return infer.reject("permutation is not one of the ", input.size(), " dims of the operand (C1)");
+  return infer.give(shape, getElementType(op.getInput()));
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  bool isIdentity = llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size()));
+  return isIdentity ? foldToSameType(*this) : nullptr;
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  if (from.getElementType() != to.getElementType())
+    return emitOpError() << "operand " << from << " and result " << to << " have different element types (C1)";
+  if (!broadcastsTo(from.getShape(), to.getShape()))
+    return emitOpError() << "operand " << from << " does not broadcast to result " << to << " (C2)";
+  return success();
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor) { return foldToSameType(*this); }
+
+//===----------------------------------------------------------------------===//
+// Concat, slice, pad
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConcatOp::inferTypes(Adaptor op, TypeInference &infer) {
+  if (op.getInputs().empty())
+    return infer.reject("has no operands (C1)");
+  Value first = op.getInputs().front();
+  if (failed(infer.checkElementTypes(op.getInputs(), "C2")) || failed(infer.checkDim(op.getDim(), first, "C3")))
+    return failure();
+  SmallVector<int64_t> shape(getShape(first));
+  int64_t dim = op.getDim();
+  for (Value input : op.getInputs().drop_front()) {
+    SmallVector<int64_t> other(getShape(input));
+    if (other.size() != shape.size())
+      return infer.reject("operands ", first.getType(), " and ", input.getType(), " have different ranks (C2)");
+    std::optional<int64_t> sum = addChecked(shape[dim], other[dim]);
+    if (!sum)
+      return infer.reject("result is too large along dim ", dim, " (C4)");
+    shape[dim] = other[dim] = *sum;
+    if (shape != other)
+      return infer.reject("operands ", first.getType(), " and ", input.getType(), " differ in a dim other than ", dim,
+                          " (C4)");
+  }
+  return infer.give(shape, getElementType(first));
+}
+
+/// The last element that a slice reads; nothing on overflow. Precondition: size > 0.
+static std::optional<int64_t> getLast(int64_t start, int64_t size, int64_t step) {
+  std::optional<int64_t> way = mulChecked(size - 1, step);
+  return way ? addChecked(start, *way) : std::nullopt;
+}
+
+LogicalResult SliceOp::inferTypes(Adaptor op, TypeInference &infer) {
+  auto input = getShape(op.getInput());
+  ArrayRef<int64_t> starts = op.getStarts(), sizes = op.getSizes(), steps = op.getSteps();
+  if (starts.size() != input.size() || sizes.size() != input.size() || steps.size() != input.size())
+    return infer.reject("has ", starts.size(), " starts, ", sizes.size(), " sizes and ", steps.size(), " steps for ",
+                        input.size(), " dims (C1)");
+  for (auto [dim, extent, start, size, step] : llvm::enumerate(input, starts, sizes, steps)) {
+    if (step == 0)
+      return infer.reject("step of dim ", dim, " is 0 (C2)");
+    if (size < 0)
+      return infer.reject("size of dim ", dim, " is ", size, " (C2)");
+    if (size == 0)
+      continue;
+    std::optional<int64_t> last = getLast(start, size, step);
+    if (start < 0 || start >= extent || !last || *last < 0 || *last >= extent)
+      return infer.reject("dim ", dim, " of size ", extent, " has no ", size, " elements from ", start, " by step ",
+                          step, " (C3)");
+  }
+  return infer.give(sizes, getElementType(op.getInput()));
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  bool isWhole = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+                 llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
+  return isWhole ? foldToSameType(*this) : nullptr;
+}
+
+LogicalResult PadOp::inferTypes(Adaptor op, TypeInference &infer) {
+  auto input = getShape(op.getInput());
+  ArrayRef<int64_t> low = op.getLow(), high = op.getHigh();
+  if (low.size() != input.size() || high.size() != input.size())
+    return infer.reject("has ", low.size(), " low and ", high.size(), " high amounts for ", input.size(), " dims (C1)");
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent, before, after] : llvm::enumerate(input, low, high)) {
+    if (before < 0 || after < 0)
+      return infer.reject("amounts of dim ", dim, " are ", before, " and ", after, ", expected none below 0 (C1)");
+    bool isReflect = op.getMode() == PadMode::Reflect, isConstant = op.getMode() == PadMode::Constant;
+    if (!isConstant && (before || after) && (extent == 0 || (isReflect && std::max(before, after) >= extent)))
+      return infer.reject("mode ", stringifyPadMode(op.getMode()), " cannot pad dim ", dim, " of size ", extent, " by ",
+                          before, " and ", after, " (C2)");
+    std::optional<int64_t> sum = addChecked(before, after);
+    sum = sum ? addChecked(*sum, extent) : std::nullopt;
+    if (!sum)
+      return infer.reject("result is too large along dim ", dim, " (C1)");
+    shape.push_back(*sum);
+  }
+  if (Value value = op.getValue())
+    if (!getShape(value).empty() || getElementType(value) != getElementType(op.getInput()))
+      return infer.reject("value is ", value.getType(), ", expected a scalar of ", getElementType(op.getInput()),
+                          " (C3)");
+  return infer.give(shape, getElementType(op.getInput()));
+}
+
+//===----------------------------------------------------------------------===//
+// Rotate, trilu
+//===----------------------------------------------------------------------===//
+
+LogicalResult RotateOp::inferTypes(Adaptor op, TypeInference &infer) {
+  if (failed(infer.checkDim(op.getDim(), op.getInput())))
+    return failure();
+  int64_t amount = op.getAmount(), size = getShape(op.getInput())[op.getDim()];
+  if (amount < 0 || amount >= size)
+    return infer.reject("amount ", amount, " is not in [0, ", size, ") (C2)");
+  return infer.giveLike(op.getInput());
+}
+
+LogicalResult TriluOp::inferTypes(Adaptor op, TypeInference &infer) {
+  if (getShape(op.getInput()).size() < 2)
+    return infer.reject("input is ", op.getInput().getType(), ", expected at least 2 dims (C1)");
+  return infer.giveLike(op.getInput());
+}
