@@ -15,6 +15,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_SHARDINGRULE_H
 #define CLEAVE_DIALECT_SPMD_IR_SHARDINGRULE_H
 
+#include "mlir/Support/LLVM.h" // FailureOr, for the generated enum parser; no IR
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
