@@ -1,0 +1,66 @@
+//===- TensorData.h - the elements of a tensor in an ONNX file --*- C++ -*-===//
+//
+// A tensor's elements stand in raw_data, in one of five typed fields (half floats and small integers as int32), or in
+// another file. Whichever it is, the result is one contiguous run of little-endian elements, row-major. Where the file
+// holds just these bytes, the result refers to them and nothing is read.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_IMPORT_ONNX_TENSORDATA_H
+#define CLEAVE_IMPORT_ONNX_TENSORDATA_H
+
+#include "cleave/Import/Onnx/Model.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cleave::onnx {
+
+/// The name of an element type as in onnx.proto, lower case ("float16"); "element type 99" for an unknown number.
+std::string getDataTypeName(int32_t dataType);
+
+/// Bytes of one element of a supported type (f16, bf16, f32, f64, the integers of 8 to 64 bits, bool as one byte);
+/// nothing for other types.
+std::optional<int64_t> getElementBytes(int32_t dataType);
+
+/// Elements of one tensor.
+struct TensorData {
+  int32_t dataType = UNDEFINED;
+  std::vector<int64_t> shape;
+  /// Little-endian, row-major; bool as one byte of 0 or 1. Not aligned where they are a part of a file: read elements
+  /// with memcpy or llvm::support::endian.
+  llvm::ArrayRef<char> bytes;
+  /// Keeps `bytes` alive: the mapped file or a buffer.
+  std::shared_ptr<const void> owner;
+  /// Where `bytes` stand in a file: its path (relative to the same folder as the model's path) and offset. An empty
+  /// path: they stand in no file and were decoded, or the model was read from memory.
+  std::string path;
+  uint64_t offset = 0;
+
+  bool isReference() const { return !path.empty(); }
+};
+
+/// Reads tensors of one model. External files are mapped once, on first use.
+class TensorReader {
+public:
+  /// `model` must outlive the reader, but not the data that it returns.
+  explicit TensorReader(ModelFile &model) : model(model) {}
+
+  /// The elements of `tensor`. Errors name the tensor and say which of these holds: element type not supported,
+  /// negative dim, size overflow, segmented, no elements or elements in two places, more or fewer elements than the
+  /// shape asks for, an element out of its type's range, and for external data: unknown or malformed keys, a location
+  /// that leaves the folder or cannot be opened, a range that leaves the file or does not have the shape's size.
+  /// A zero-element tensor may have no elements anywhere. Notes (a checksum that was ignored) go to the model's.
+  llvm::Expected<TensorData> read(const TensorProto &tensor);
+
+private:
+  llvm::Expected<TensorData> readExternal(const TensorProto &tensor, TensorData result, uint64_t wantBytes);
+
+  ModelFile &model;
+  llvm::StringMap<std::shared_ptr<const MappedFile>> files;
+};
+
+/// The strings of a STRING tensor. Errors as above.
+llvm::Expected<std::vector<llvm::StringRef>> readStrings(const TensorProto &tensor);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_IMPORT_ONNX_TENSORDATA_H

@@ -1,0 +1,64 @@
+//===- File.h - mapped, atomically written and confined files ---*- C++ -*-===//
+//
+// Models are larger than memory and come from strangers: files are mapped, never read whole, output files appear whole
+// or not at all, and a path named inside a model cannot leave the model's folder.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SUPPORT_FILE_H
+#define CLEAVE_SUPPORT_FILE_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+#include <memory>
+#include <string>
+
+namespace cleave {
+
+/// A read-only file, mapped into memory: only the pages that are touched become resident. Whoever keeps a reference
+/// into the bytes keeps the shared pointer. The file must not shrink while it is mapped.
+class MappedFile {
+public:
+  /// Maps a regular file. Errors: missing, no permission, a folder or a device.
+  static llvm::Expected<std::shared_ptr<const MappedFile>> open(llvm::StringRef path);
+  /// Bytes in memory under a file's interface, for standard input. `isOnDisk` is false.
+  static std::shared_ptr<const MappedFile> fromMemory(llvm::StringRef name, std::string bytes);
+
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+  ~MappedFile();
+
+  /// The path as given to `open`, or the name given to `fromMemory`.
+  llvm::StringRef getPath() const { return path; }
+  llvm::StringRef getBytes() const { return {data, size}; }
+  bool isOnDisk() const { return onDisk; }
+  /// Offset of `bytes`, a part of this file's bytes.
+  uint64_t getOffset(llvm::StringRef bytes) const { return bytes.data() - data; }
+
+private:
+  friend llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef, llvm::StringRef);
+  MappedFile() = default;
+  static llvm::Expected<std::shared_ptr<const MappedFile>> map(int descriptor, std::string path);
+
+  std::string path;
+  std::string memory;
+  const char *data = nullptr;
+  size_t size = 0;
+  bool onDisk = false;
+};
+
+/// Maps the regular file at `relative` in `folder` (empty: the working directory). The path is untrusted: an error,
+/// each with its own text, if it is empty, absolute, holds a NUL or a `..`, passes through or is a symbolic link, or is
+/// a folder, a device or missing. Confinement is checked by the kernel while it opens, so nothing can change between
+/// check and use.
+llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef folder, llvm::StringRef relative);
+
+/// Writes a file through `write`, which may return an error. The bytes go to a temporary file in the same folder, which
+/// takes the name `path` only after everything is on disk; after any error the old file, or none, is there.
+llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+
+} // namespace cleave
+
+#endif // CLEAVE_SUPPORT_FILE_H
