@@ -1,0 +1,23 @@
+"""lit: which files under test/ are tests, and which tools their RUN lines name."""
+
+import os
+import shutil
+
+import lit.formats
+
+config.name = "cleave"
+config.suffixes = [".mlir", ".test"]
+# Unit tests are GoogleTest programs; the other folders hold models and expected values that tests elsewhere read.
+config.excludes = ["Unit", "Models", "Golden", "Differential", "Inputs"]
+config.test_format = lit.formats.ShTest(execute_external=False)
+
+config.test_source_root = os.path.join(config.cleave_source_dir, "test")
+config.test_exec_root = os.path.join(config.cleave_binary_dir, "test")
+
+tools = os.path.join(config.cleave_binary_dir, "bin")
+config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
+# FileCheck then prints the input around a failure.
+config.environment["FILECHECK_OPTS"] = "--dump-input=fail --enable-var-scope"
+
+# `%{python}` runs the interpreter that the tests' packages are installed for.
+config.substitutions.append(("%{python}", shutil.which("python3") or "python3"))
