@@ -228,7 +228,8 @@ private:
     bool hasArgument = word.contains('=') && word.starts_with("--");
     if (!hasArgument)
       name = word;
-    const auto *row = llvm::find_if(optionTable(), [&, name = name](const OptionRow &r) { return r.name == name; }).base();
+    const auto *row =
+        llvm::find_if(optionTable(), [&, name = name](const OptionRow &r) { return r.name == name; }).base();
     if (row == &*optionTable().end())
       return unknownOption(name);
     if (!(row->commands & command.bit))

@@ -29,11 +29,11 @@ enum class Command { Inspect, Import, Shard, Explain, Run };
 
 struct Options {
   Command command = Command::Inspect;
-  std::string model;   ///< path of an .onnx or .mlir file, `-` for standard input
-  std::string value;   ///< explain: the value asked about, empty for all
-  std::string output;  ///< -o
-  std::string mesh;    ///< --mesh, as typed
-  std::string plan;    ///< --plan FILE
+  std::string model;              ///< path of an .onnx or .mlir file, `-` for standard input
+  std::string value;              ///< explain: the value asked about, empty for all
+  std::string output;             ///< -o
+  std::string mesh;               ///< --mesh, as typed
+  std::string plan;               ///< --plan FILE
   std::vector<std::string> shard; ///< --shard, as typed
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;

@@ -41,9 +41,9 @@ Tolerance getDefaultTolerance(mlir::Type elementType);
 
 /// How far two tensors are apart.
 struct Difference {
-  double largest = 0;         ///< largest |got - want|
-  int64_t position = -1;      ///< row-major index of the first element out of tolerance; -1: none
-  double got = 0, want = 0;   ///< the elements there
+  double largest = 0;       ///< largest |got - want|
+  int64_t position = -1;    ///< row-major index of the first element out of tolerance; -1: none
+  double got = 0, want = 0; ///< the elements there
 };
 /// Precondition: equal types. NaN equals NaN, infinities equal themselves.
 Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);

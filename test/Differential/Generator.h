@@ -1,0 +1,21 @@
+//===- Generator.h - random small programs to partition ---------*- C++ -*-===//
+//
+// One seed gives one module: a mesh of 1 to 3 axes, a function of a few random ops, and random legal wishes (closed,
+// open, with priorities and sub-axes) on arguments, inner values and results. Written as text, so that what failed can
+// be read, kept and reduced.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_TEST_DIFFERENTIAL_GENERATOR_H
+#define CLEAVE_TEST_DIFFERENTIAL_GENERATOR_H
+
+#include <cstdint>
+#include <string>
+
+namespace cleave::test {
+
+/// The module of `seed`, as MLIR text. Equal seeds give equal text on every machine.
+std::string generateModule(uint64_t seed);
+
+} // namespace cleave::test
+
+#endif // CLEAVE_TEST_DIFFERENTIAL_GENERATOR_H

@@ -1,0 +1,47 @@
+"""The differential suite: random programs, meshes and wishes, with fixed seeds.
+
+Usage: check.py BUILD_DIR [--seed N] [--count N]
+
+Runs the cases in slices, so that a crash costs one slice and is told with its seed.
+"""
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+SLICE = 50
+
+
+def run(build, seed, count):
+    """(passed, failed, output) of `count` seeds from `seed` on."""
+    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count)],
+                          capture_output=True, text=True)
+    found = re.findall(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
+    if found:
+        return int(found[-1][0]), int(found[-1][1]), done.stderr
+    if count == 1:
+        return 0, 1, done.stderr
+    parts = [run(build, seed + i, 1) for i in range(count)]
+    return sum(p for p, _, _ in parts), sum(f for _, f, _ in parts), "\n".join(text for _, _, text in parts)
+
+
+def main():
+    arguments = sys.argv[1:]
+    options = {"--seed": 1, "--count": 600}
+    while len(arguments) > 1:
+        options[arguments[-2]] = int(arguments[-1])
+        arguments = arguments[:-2]
+    first, end = options["--seed"], options["--seed"] + options["--count"]
+    slices = [(seed, min(SLICE, end - seed)) for seed in range(first, end, SLICE)]
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda part: run(arguments[0], *part), slices))
+    for _, failed, text in results:
+        if failed:
+            print(text)
+    passed, failed = sum(r[0] for r in results), sum(r[1] for r in results)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
