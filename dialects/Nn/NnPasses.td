@@ -1,7 +1,80 @@
 //===- NnPasses.td - recomposition and canonical form -----------*- tablegen -*-===//
+//
+// In the order in which the pipeline runs them. A value that a plan names (module attribute `nn.keep`, a list of tensor
+// names) is left as it is by all of them.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_PASSES
 #define CLEAVE_NN_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
+  let summary = "puts together what exporters take apart";
+  let description = [{
+    Layer and RMS normalisation written as means and square roots, Gelu (erf and tanh form) and SiLU become one op each,
+    so that they can be sharded and lowered as a whole.
+
+    Before: `%y = nn.mul %x, %s` with `%s = nn.sigmoid %x`. After: `%y = nn.silu %x`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnFuseRotations : Pass<"nn-fuse-rotations", "::mlir::ModuleOp"> {
+  let summary = "slice + slice + concat of one value becomes nn.rotate";
+  let description = [{
+    Windowed attention and rolled inputs are exported as the concatenation of a tail and a head.
+
+    Before: `nn.concat %tail, %head dim 0`, both slices of `%x` at 1. After: `nn.rotate %x dim 0 by 1`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnFoldIotaGathers : Pass<"nn-fold-iota-gathers", "::mlir::ModuleOp"> {
+  let summary = "lookups with constant indices in steps become slices and broadcasts";
+  let description = [{
+    Exporters build attention masks by gathering with ranges. A lookup whose constant indices run evenly along at most
+    one result dim each is a slice of the table, its dims put in order and broadcast: no lookup, and nothing to gather
+    when the table is sharded.
+
+    Before: `nn.gather %x, %range dim 0`. After: `nn.slice %x ...`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
+  let summary = "keeps apart dims that exporters flatten around a contraction";
+  let description = [{
+    `[batch, sequence, h] -> [batch * sequence, h] -> dot -> [batch, sequence, k]` cannot be sharded over the sequence
+    in the middle. A reshape that merges dims sinks below einsums and elementwise ops that merely pass the merged dim
+    through, until it meets the reshape that splits it again.
+
+    Before: `%f = nn.reshape %x; nn.einsum %f, %w "ab,bc->ac"`. After: `nn.einsum %x, %w "abc,cd->abd"`, then the reshape.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnFuseMovement : Pass<"nn-fuse-movement", "::mlir::ModuleOp"> {
+  let summary = "a chain of reshapes and transposes becomes one split, transpose, merge";
+  let description = [{
+    A chain hides dims where a middle step merges them (K^T through a [batch * heads] flatten). All dims of the chain
+    are refined to common factors: one reshape splits, one transpose orders, one reshape merges; what is not needed is
+    left out.
+
+    Before: reshape, transpose, reshape, transpose. After: at most reshape, transpose, reshape.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
+  let summary = "the split of a dot with a constant weight becomes dots with parts of the weight";
+  let description = [{
+    Fused query-key-value and gate-up projections compute one wide dot and slice it; sharded over the wide dim, each
+    slice would move. The slices move up through bias additions and reshapes onto the weight.
+
+    Before: `nn.slice (nn.einsum %x, %w)`, several times. After: `nn.einsum %x, (nn.slice %w)`, several times.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
 
 #endif // CLEAVE_NN_PASSES

@@ -3,6 +3,7 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -13,4 +14,5 @@ void cleave::registerDialects(mlir::DialectRegistry &registry) {
 void cleave::registerPasses() {
   // On any IR: canonicalize, cse, symbol-dce, strip-debuginfo, ...
   mlir::registerTransformsPasses();
+  registerNnPipelines();
 }

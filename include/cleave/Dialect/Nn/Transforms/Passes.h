@@ -1,0 +1,23 @@
+//===- Passes.h - passes over the nn dialect --------------------*- C++ -*-===//
+//
+// Recomposition and the canonical form that deciding wants; dialects/Nn/NnPasses.td describes each.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_NN_TRANSFORMS_PASSES_H
+#define CLEAVE_DIALECT_NN_TRANSFORMS_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace cleave::nn {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+
+/// Module attribute: ONNX names of tensors that a plan addresses; transforms keep them.
+constexpr llvm::StringLiteral kKeepAttr = "nn.keep";
+
+} // namespace cleave::nn
+
+#endif // CLEAVE_DIALECT_NN_TRANSFORMS_PASSES_H

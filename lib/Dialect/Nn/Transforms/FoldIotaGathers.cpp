@@ -1,0 +1,180 @@
+//===- FoldIotaGathers.cpp - lookups in even steps become slices ----------===//
+//
+// A lookup reads, for the result position (i0, i1, ..), table row `index[i0, i1, ..]` of one or more dims. If for each
+// looked-up dim the constant indices are `start + step * i` for one of the result positions i (or the same everywhere),
+// then the lookup is
+//
+//   slice (start, extent of i, step)  ->  transpose (looked-up dims in the order of their i)  ->  reshape (dims of the
+//   result that nothing runs along get size 1)  ->  broadcast
+//
+// Steps of 0 along all dims are a slice of one row.
+//
+//===----------------------------------------------------------------------===//
+#include "Matching.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNFOLDIOTAGATHERS
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+
+/// `start + step * i` along position dim `along`; -1 and a step of 1 where the index is the same everywhere.
+struct Run {
+  int64_t start, step = 1, along = -1, size = 1;
+};
+
+/// Row-major strides of `shape`.
+SmallVector<int64_t> getStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+/// The run that `indices` (over positions of `shape`) makes on a dim of `extent` rows, if it is one.
+std::optional<Run> matchRun(ArrayRef<int64_t> indices, ArrayRef<int64_t> shape, int64_t extent) {
+  if (indices.empty())
+    return std::nullopt;
+  SmallVector<int64_t> strides = getStrides(shape);
+  Run run{indices.front()};
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (size > 1 && indices[strides[dim]] != indices.front()) {
+      if (run.along >= 0)
+        return std::nullopt;
+      run = {indices.front(), indices[strides[dim]] - indices.front(), static_cast<int64_t>(dim), size};
+    }
+  for (auto [position, index] : llvm::enumerate(indices)) {
+    int64_t i = run.along < 0 ? 0 : static_cast<int64_t>(position) / strides[run.along] % run.size;
+    if (index != run.start + run.step * i)
+      return std::nullopt;
+  }
+  int64_t last = run.start + run.step * (run.size - 1);
+  if (std::min(run.start, last) < 0 || std::max(run.start, last) >= extent)
+    return std::nullopt;
+  return run;
+}
+
+/// Indices count from the end where negative.
+void wrap(MutableArrayRef<int64_t> indices, int64_t extent) {
+  for (int64_t &index : indices)
+    if (index < 0)
+      index += extent;
+}
+
+/// A lookup taken apart: table dims [first, first + runs.size()) are looked up, position dims take their place.
+struct Lookup {
+  Value table;
+  int64_t first;
+  SmallVector<int64_t> positions; ///< shape of the positions
+  SmallVector<Run> runs;          ///< one per looked-up dim
+};
+
+/// The dims of the sliced table in the result's order: looked-up dims sort by the position dim that they run along.
+/// Nothing if two run along the same one (a diagonal).
+std::optional<SmallVector<int64_t>> getOrder(const Lookup &lookup, int64_t rank) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  auto begin = order.begin() + lookup.first, end = begin + lookup.runs.size();
+  auto getKey = [&](int64_t dim) { return std::pair(lookup.runs[dim - lookup.first].along, dim); };
+  std::sort(begin, end, [&](int64_t a, int64_t b) { return getKey(a) < getKey(b); });
+  for (auto it = begin; it != end && it + 1 != end; ++it) {
+    int64_t along = lookup.runs[*it - lookup.first].along;
+    if (along >= 0 && along == lookup.runs[it[1] - lookup.first].along)
+      return std::nullopt;
+  }
+  return order;
+}
+
+Value sliceTable(const Lookup &lookup, OpBuilder &builder, Location loc) {
+  ArrayRef<int64_t> shape = getShape(lookup.table);
+  SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), steps(shape.size(), 1);
+  bool isWhole = true;
+  for (auto [index, run] : llvm::enumerate(lookup.runs)) {
+    int64_t dim = lookup.first + index;
+    isWhole &= run.start == 0 && run.size == shape[dim] && (run.step == 1 || run.size == 1);
+    starts[dim] = run.start;
+    sizes[dim] = run.size;
+    steps[dim] = run.step;
+  }
+  return isWhole ? lookup.table : SliceOp::create(builder, loc, lookup.table, starts, sizes, steps).getResult();
+}
+
+/// Builds the slice, transpose, reshape and broadcast that replace the lookup.
+LogicalResult replaceLookup(Operation *op, const Lookup &lookup, PatternRewriter &rewriter) {
+  int64_t rank = getShape(lookup.table).size();
+  std::optional<SmallVector<int64_t>> order = getOrder(lookup, rank);
+  if (!order)
+    return failure();
+  auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
+  Value value = sliceTable(lookup, rewriter, op->getLoc());
+  if (!llvm::is_sorted(*order))
+    value = TransposeOp::create(rewriter, op->getLoc(), value, *order);
+  // Positions that no run goes along have size 1 before the broadcast.
+  SmallVector<int64_t> shape(resultType.getShape());
+  for (auto [dim, size] : llvm::enumerate(lookup.positions)) {
+    bool isRun = llvm::any_of(lookup.runs, [&, dim = dim](const Run &run) { return run.along == int64_t(dim); });
+    shape[lookup.first + dim] = isRun ? size : 1;
+  }
+  value = reshapeTo(rewriter, op->getLoc(), value, shape);
+  if (value.getType() != resultType)
+    value = BroadcastOp::create(rewriter, op->getLoc(), resultType, value);
+  rewriter.replaceOp(op, value);
+  return success();
+}
+
+struct FoldGather : public OpRewritePattern<GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+    std::optional<SmallVector<int64_t>> indices = getConstantIntegers(op.getIndices());
+    if (!indices || cast<RankedTensorType>(op.getType()).getEncoding())
+      return failure();
+    int64_t dim = op.getDim(), extent = getShape(op.getInput())[dim];
+    wrap(*indices, extent);
+    ArrayRef<int64_t> positions = getShape(op.getIndices());
+    std::optional<Run> run = matchRun(*indices, positions, extent);
+    if (!run)
+      return failure();
+    return replaceLookup(op, {op.getInput(), dim, llvm::to_vector(positions), {*run}}, rewriter);
+  }
+};
+
+struct FoldGatherNd : public OpRewritePattern<GatherNdOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GatherNdOp op, PatternRewriter &rewriter) const override {
+    std::optional<SmallVector<int64_t>> tuples = getConstantIntegers(op.getIndices());
+    if (!tuples || op.getBatchDims() != 0 || cast<RankedTensorType>(op.getType()).getEncoding())
+      return failure();
+    ArrayRef<int64_t> shape = getShape(op.getIndices()), table = getShape(op.getInput());
+    int64_t length = shape.back();
+    Lookup lookup{op.getInput(), 0, llvm::to_vector(shape.drop_back()), {}};
+    for (int64_t component = 0; component < length; ++component) {
+      SmallVector<int64_t> indices;
+      for (size_t i = component; i < tuples->size(); i += length)
+        indices.push_back((*tuples)[i]);
+      wrap(indices, table[component]);
+      std::optional<Run> run = matchRun(indices, lookup.positions, table[component]);
+      if (!run)
+        return failure();
+      lookup.runs.push_back(*run);
+    }
+    return replaceLookup(op, lookup, rewriter);
+  }
+};
+
+struct FoldIotaGathers : public cleave::nn::impl::NnFoldIotaGathersBase<FoldIotaGathers> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FoldGather, FoldGatherNd>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

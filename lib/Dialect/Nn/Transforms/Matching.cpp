@@ -1,0 +1,125 @@
+//===- Matching.cpp - small questions that patterns ask -------------------===//
+#include "Matching.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::nn;
+
+KeptTensors::KeptTensors(ModuleOp module) {
+  if (auto list = module->getAttrOfType<ArrayAttr>(kKeepAttr))
+    for (StringAttr name : list.getAsRange<StringAttr>())
+      names.insert(name.getValue());
+}
+
+bool KeptTensors::contains(Value value) const {
+  if (spmd::getSharding(value.getType()))
+    return true;
+  if (names.empty())
+    return false;
+  return llvm::any_of(getTensorNames(value), [&](StringRef name) { return names.contains(name); });
+}
+
+static DenseElementsAttr getDense(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+}
+
+std::optional<double> cleave::nn::getSplatNumber(Value value) {
+  DenseElementsAttr elements = getDense(value);
+  if (!elements || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
+    return std::nullopt;
+  APFloat number = elements.getSplatValue<APFloat>();
+  bool losesInfo;
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
+}
+
+bool cleave::nn::isNumber(Value value, double number) {
+  std::optional<double> found = getSplatNumber(value);
+  if (!found)
+    return false;
+  // f16 and bf16 round what exporters compute in double: 11 and 8 bits of precision.
+  Type type = cast<RankedTensorType>(value.getType()).getElementType();
+  double precision = type.isBF16() ? 1.0 / 128 : type.isF16() ? 1.0 / 1024 : 1e-6;
+  return std::fabs(*found - number) <= precision * std::fabs(number);
+}
+
+std::optional<SmallVector<int64_t>> cleave::nn::getConstantIntegers(Value value) {
+  DenseElementsAttr elements = getDense(value);
+  if (!elements || !elements.getElementType().isIntOrIndex())
+    return std::nullopt;
+  SmallVector<int64_t> integers;
+  integers.reserve(elements.getNumElements());
+  for (const APInt &integer : elements.getValues<APInt>())
+    integers.push_back(integer.getSExtValue());
+  return integers;
+}
+
+Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getShape() == shape)
+    return value;
+  return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
+}
+
+std::optional<int64_t> cleave::nn::getTrailingDim(ReduceOp op) {
+  ArrayRef<int64_t> dims = op.getDims();
+  int64_t rank = getShape(op.getInput()).size();
+  if (dims.empty() || !op.getKeepDims())
+    return std::nullopt;
+  for (auto [index, dim] : llvm::enumerate(dims))
+    if (dim != rank - static_cast<int64_t>(dims.size() - index))
+      return std::nullopt;
+  return dims.front();
+}
+
+std::optional<InverseRoot> cleave::nn::matchInverseRoot(Operation *op) {
+  if (auto div = dyn_cast<DivOp>(op)) {
+    if (auto root = div.getRhs().getDefiningOp<SqrtOp>())
+      return InverseRoot{div.getLhs(), root.getInput()};
+    return std::nullopt;
+  }
+  auto mul = dyn_cast<MulOp>(op);
+  if (!mul)
+    return std::nullopt;
+  auto isInverse = [](Value value) {
+    auto reciprocal = value.getDefiningOp<ReciprocalOp>();
+    return reciprocal && reciprocal.getInput().getDefiningOp<SqrtOp>();
+  };
+  auto parts = matchEither(mul, isInverse);
+  if (!parts)
+    return std::nullopt;
+  auto root = parts->first.getDefiningOp<ReciprocalOp>().getInput().getDefiningOp<SqrtOp>();
+  return InverseRoot{parts->second, root.getInput()};
+}
+
+/// x of `x^2`, written as a power or a product.
+static Value matchSquare(Value value) {
+  if (auto power = value.getDefiningOp<PowOp>())
+    return isNumber(power.getRhs(), 2) ? power.getLhs() : Value();
+  if (auto product = value.getDefiningOp<MulOp>())
+    return product.getLhs() == product.getRhs() ? product.getLhs() : Value();
+  return {};
+}
+
+std::optional<MeanSquare> cleave::nn::matchMeanSquare(Value value) {
+  auto sum = value.getDefiningOp<AddOp>();
+  if (!sum)
+    return std::nullopt;
+  auto parts = matchEither(sum, [](Value operand) { return getSplatNumber(operand).has_value(); });
+  if (!parts)
+    return std::nullopt;
+  auto mean = parts->second.getDefiningOp<ReduceOp>();
+  if (!mean || mean.getKind() != ReduceKind::Mean)
+    return std::nullopt;
+  std::optional<int64_t> dim = getTrailingDim(mean);
+  Value input = matchSquare(mean.getInput());
+  if (!dim || !input)
+    return std::nullopt;
+  return MeanSquare{input, *dim, *getSplatNumber(parts->first)};
+}

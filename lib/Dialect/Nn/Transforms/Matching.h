@@ -1,0 +1,73 @@
+//===- Matching.h - small questions that patterns ask -----------*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H
+#define CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace cleave::nn {
+
+/// The tensors that a plan names: patterns must not make them vanish.
+class KeptTensors {
+public:
+  explicit KeptTensors(mlir::ModuleOp module);
+  /// True if `value` is named by the plan or carries a sharding already.
+  bool contains(mlir::Value value) const;
+
+private:
+  llvm::StringSet<> names;
+};
+
+/// The number in a floating-point constant whose elements are all equal, or nothing.
+std::optional<double> getSplatNumber(mlir::Value value);
+/// True if `value` is a constant of that number, to the precision of the element type.
+bool isNumber(mlir::Value value, double number);
+
+/// Integers of a constant, or nothing.
+std::optional<llvm::SmallVector<int64_t>> getConstantIntegers(mlir::Value value);
+
+inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+
+/// `value` in another shape: a reshape, or the value itself.
+mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+
+/// For a commutative op: its operands in the order (what `matches`, the other one); nothing if neither matches.
+template <typename Op, typename Predicate>
+std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(Op op, Predicate matches) {
+  if (matches(op.getLhs()))
+    return std::make_pair(op.getLhs(), op.getRhs());
+  if (matches(op.getRhs()))
+    return std::make_pair(op.getRhs(), op.getLhs());
+  return std::nullopt;
+}
+
+/// The recomposition patterns, one file each.
+void populateGeluPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
+void populateSiluPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
+void populateLayerNormPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
+void populateRmsNormPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
+
+/// For `mean(x^2) + epsilon` under a square root, at its reciprocal use: matches `y / sqrt(v)` and `y * (1 / sqrt(v))`.
+struct InverseRoot {
+  mlir::Value numerator, radicand;
+};
+std::optional<InverseRoot> matchInverseRoot(mlir::Operation *op);
+
+/// Matches `mean(square of x) + epsilon` over the last dims: x, the first reduced dim and epsilon.
+struct MeanSquare {
+  mlir::Value input;
+  int64_t dim;
+  double epsilon;
+};
+std::optional<MeanSquare> matchMeanSquare(mlir::Value value);
+
+/// The first of the reduced dims if they are all dims from there to the last.
+std::optional<int64_t> getTrailingDim(ReduceOp op);
+
+} // namespace cleave::nn
+
+#endif // CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H

@@ -1,0 +1,33 @@
+//===- Recompose.cpp - puts together what exporters take apart ------------===//
+//
+// Runs the patterns of Recompose*.cpp to a fixpoint. Each matches a whole op at its last node; the nodes before it
+// become dead and are erased with it.
+//
+//===----------------------------------------------------------------------===//
+#include "Matching.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNRECOMPOSE
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+struct Recompose : public cleave::nn::impl::NnRecomposeBase<Recompose> {
+  void runOnOperation() override {
+    KeptTensors kept(getOperation());
+    RewritePatternSet patterns(&getContext());
+    populateLayerNormPatterns(patterns, kept);
+    populateRmsNormPatterns(patterns, kept);
+    populateGeluPatterns(patterns, kept);
+    populateSiluPatterns(patterns, kept);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,31 @@
+//===- RecomposeSilu.cpp - x * sigmoid(x) ---------------------------------===//
+//
+//      x ──▶ sigmoid ──▶ mul ──▶ y          x ──▶ silu ──▶ y
+//      └───────────────▶──┘
+//
+//===----------------------------------------------------------------------===//
+#include "Matching.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+struct RecomposeSilu : public OpRewritePattern<MulOp> {
+  RecomposeSilu(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern(context), kept(kept) {}
+
+  LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
+    auto parts = matchEither(op, [](Value value) { return value.getDefiningOp<SigmoidOp>() != nullptr; });
+    if (!parts || kept.contains(parts->first))
+      return failure();
+    if (parts->first.getDefiningOp<SigmoidOp>().getInput() != parts->second)
+      return failure();
+    rewriter.replaceOpWithNewOp<SiluOp>(op, op.getType(), parts->second);
+    return success();
+  }
+  const KeptTensors &kept;
+};
+} // namespace
+
+void cleave::nn::populateSiluPatterns(RewritePatternSet &patterns, const KeptTensors &kept) {
+  patterns.add<RecomposeSilu>(patterns.getContext(), kept);
+}

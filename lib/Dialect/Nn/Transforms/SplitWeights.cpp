@@ -1,0 +1,203 @@
+//===- SplitWeights.cpp - slices of a wide dot move onto its weight -------===//
+//
+//   x ─▶ einsum ─▶ add bias ─▶ reshape ─┬─▶ slice [0, n)          x ─▶ einsum ─▶ add ─▶ reshape
+//          │W                           └─▶ slice [n, 2n)    =>        │slice W   │slice bias      (twice)
+//
+// Only where every use is a slice along the same dim, the pieces do not overlap (nothing is computed twice) and the dim
+// stems from a parameter or constant: an activation would be sliced anyway.
+//
+//===----------------------------------------------------------------------===//
+#include "Matching.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNSPLITWEIGHTS
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+
+/// One step of the way from the sliced value up to the weight: an op and the dim of its result that is cut.
+struct Step {
+  Operation *op;
+  int64_t dim;
+  /// The operand that leads on to the weight; for an einsum the weight itself.
+  unsigned operand;
+};
+
+/// The dim along which all of `slices` cut, their pieces disjoint and their steps 1; nothing otherwise.
+std::optional<int64_t> getCommonDim(ArrayRef<SliceOp> slices) {
+  std::optional<int64_t> common;
+  SmallVector<std::pair<int64_t, int64_t>> pieces;
+  for (SliceOp slice : slices) {
+    for (auto [dim, extent] : llvm::enumerate(getShape(slice.getInput()))) {
+      if (slice.getSteps()[dim] != 1)
+        return std::nullopt;
+      if (slice.getSizes()[dim] == extent)
+        continue;
+      if (common.value_or(dim) != static_cast<int64_t>(dim))
+        return std::nullopt;
+      common = dim;
+    }
+    if (!common)
+      return std::nullopt;
+    pieces.push_back({slice.getStarts()[*common], slice.getStarts()[*common] + slice.getSizes()[*common]});
+  }
+  llvm::sort(pieces);
+  for (size_t i = 1; i < pieces.size(); ++i)
+    if (pieces[i].first < pieces[i - 1].second)
+      return std::nullopt;
+  return common;
+}
+
+bool isWeight(Value value) { return isa_and_present<LoadOp, ConstantOp>(value.getDefiningOp()); }
+
+/// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
+std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim) {
+  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op);
+  int64_t before = 1, product = 1;
+  for (int64_t i = 0; i < dim; ++i)
+    before *= to[i];
+  for (auto [index, extent] : llvm::enumerate(from)) {
+    if (product == before && extent == to[dim] && extent != 1)
+      return index;
+    product *= extent;
+  }
+  return std::nullopt;
+}
+
+/// `value` cut along `dim`.
+Value cut(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t start, int64_t size) {
+  ArrayRef<int64_t> shape = getShape(value);
+  SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), steps(shape.size(), 1);
+  starts[dim] = start;
+  sizes[dim] = size;
+  return SliceOp::create(builder, loc, value, starts, sizes, steps);
+}
+
+struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> {
+  void runOnOperation() override {
+    KeptTensors kept(getOperation());
+    // Values that slices read, in program order: upper ones first, so that a split below is seen after one above.
+    SmallVector<Value> sliced;
+    getOperation().walk([&](SliceOp slice) {
+      if (slice.getInput().getDefiningOp() && slice->getOperand(0).use_begin()->getOwner() == slice)
+        sliced.push_back(slice.getInput());
+    });
+    for (Value value : sliced)
+      split(value, kept);
+  }
+
+private:
+  static void split(Value value, const KeptTensors &kept) {
+    SmallVector<SliceOp> slices;
+    for (Operation *user : value.getUsers()) {
+      auto slice = dyn_cast<SliceOp>(user);
+      if (!slice)
+        return;
+      slices.push_back(slice);
+    }
+    std::optional<int64_t> dim = getCommonDim(slices);
+    if (!dim || slices.size() < 2)
+      return;
+    SmallVector<Step> way;
+    if (!findWeight(value, *dim, kept, way))
+      return;
+    for (SliceOp slice : slices) {
+      OpBuilder builder(slice);
+      Value piece = rebuild(builder, way, slice.getStarts()[*dim], slice.getSizes()[*dim]);
+      piece.getDefiningOp()->setLoc(slice.getLoc());
+      slice.getResult().replaceAllUsesWith(piece);
+      slice.erase();
+    }
+    for (Step &step : way)
+      if (step.op->use_empty())
+        step.op->erase();
+  }
+
+  /// Walks up from `value` to an einsum whose weight has the dim; false if there is none, or something is in the way.
+  static bool findWeight(Value value, int64_t dim, const KeptTensors &kept, SmallVectorImpl<Step> &way) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (kept.contains(value) || (!way.empty() && !value.hasOneUse()))
+        return false;
+      if (auto einsum = dyn_cast<EinsumOp>(op))
+        return findEinsumWeight(einsum, dim, kept, way);
+      if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+        std::optional<int64_t> same = getSameDim(reshape, dim);
+        if (!same)
+          return false;
+        way.push_back({op, dim, 0});
+        dim = *same;
+        value = reshape.getInput();
+      } else if (isa<AddOp, SubOp>(op)) {
+        unsigned operand = isWeight(op->getOperand(1)) ? 0 : 1;
+        Value bias = op->getOperand(1 - operand), data = op->getOperand(operand);
+        if (!isWeight(bias) || kept.contains(bias) || getShape(data) != getShape(value))
+          return false;
+        way.push_back({op, dim, operand});
+        value = data;
+      } else {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  static bool findEinsumWeight(EinsumOp op, int64_t dim, const KeptTensors &kept, SmallVectorImpl<Step> &way) {
+    EinsumTerms terms = *parseEinsum(op.getEquation());
+    char letter = terms.result[dim];
+    std::optional<unsigned> weight;
+    for (auto [index, term] : llvm::enumerate(terms.inputs)) {
+      if (!term.contains(letter))
+        continue;
+      if (weight || !isWeight(op.getInputs()[index]) || kept.contains(op.getInputs()[index]))
+        return false;
+      weight = index;
+    }
+    if (!weight)
+      return false;
+    way.push_back({op, dim, *weight});
+    return true;
+  }
+
+  /// The ops of `way` for the piece [start, start + size), from the einsum down.
+  static Value rebuild(OpBuilder &builder, ArrayRef<Step> way, int64_t start, int64_t size) {
+    Value value;
+    for (const Step &step : llvm::reverse(way)) {
+      auto type = cast<RankedTensorType>(step.op->getResult(0).getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape[step.dim] = size;
+      auto pieceType = RankedTensorType::get(shape, type.getElementType());
+      if (auto einsum = dyn_cast<EinsumOp>(step.op)) {
+        EinsumTerms terms = *parseEinsum(einsum.getEquation());
+        SmallVector<Value> operands(einsum.getInputs());
+        int64_t weightDim = terms.inputs[step.operand].find(terms.result[step.dim]);
+        operands[step.operand] = cut(builder, step.op->getLoc(), operands[step.operand], weightDim, start, size);
+        value = EinsumOp::create(builder, step.op->getLoc(), pieceType, operands, einsum.getEquation());
+        continue;
+      }
+      Operation *piece = builder.clone(*step.op);
+      piece->setOperand(step.operand, value);
+      piece->getResult(0).setType(pieceType);
+      if (!isa<ReshapeOp>(piece))
+        cutBias(builder, piece, step, start, size);
+      value = piece->getResult(0);
+    }
+    return value;
+  }
+
+  /// The other operand of an addition, cut where it varies along the dim.
+  static void cutBias(OpBuilder &builder, Operation *piece, const Step &step, int64_t start, int64_t size) {
+    Value bias = piece->getOperand(1 - step.operand);
+    int64_t rank = getShape(piece->getResult(0)).size(), own = getShape(bias).size(), dim = step.dim - (rank - own);
+    if (dim < 0 || getShape(bias)[dim] == 1)
+      return;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(piece);
+    piece->setOperand(1 - step.operand, cut(builder, piece->getLoc(), bias, dim, start, size));
+  }
+};
+} // namespace

@@ -1,0 +1,294 @@
+//===- Unflatten.cpp - merging reshapes sink ------------------------------===//
+//
+// `op(reshape(x))`, where the reshape only merges neighbouring dims (or adds none) and the op passes the merged dims
+// through, becomes `reshape(op(x))`, with the op over the dims as they were. Sinking ends at the reshape that takes the
+// dims apart again, where FuseMovement lets the pair vanish, or at an op that looks inside the merged dim.
+//
+//   einsum    one letter per part, where the letter's other operands are merged in the same way
+//   unary     always
+//   binary    the other operand does not vary along merged dims (or goes through the same reshape)
+//   norms, softmax    over other dims than the merged ones
+//
+//===----------------------------------------------------------------------===//
+#include "Matching.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNUNFLATTEN
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+
+/// How a reshape merges: per result dim the operand dims [begin, end) that it holds.
+struct Merge {
+  Value input;
+  SmallVector<std::pair<int64_t, int64_t>> groups;
+
+  ArrayRef<int64_t> getParts(int64_t dim) const {
+    auto [begin, end] = groups[dim];
+    return getShape(input).slice(begin, end - begin);
+  }
+  bool isMerged(int64_t dim) const { return groups[dim].second - groups[dim].first != 1; }
+
+  /// `shape` (a result's shape, aligned to the reshape's result from dim `offset` on) with the parts in place.
+  SmallVector<int64_t> expand(ArrayRef<int64_t> shape) const {
+    SmallVector<int64_t> expanded;
+    for (auto [dim, extent] : llvm::enumerate(shape))
+      if (isMerged(dim))
+        llvm::append_range(expanded, getParts(dim));
+      else
+        expanded.push_back(extent);
+    return expanded;
+  }
+};
+
+/// `value` as a reshape that merges at least one group of dims and splits none.
+std::optional<Merge> matchMerge(Value value) {
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  if (!reshape)
+    return std::nullopt;
+  ArrayRef<int64_t> from = getShape(reshape.getInput()), to = getShape(reshape);
+  if (from.size() <= to.size() || llvm::is_contained(from, 0))
+    return std::nullopt;
+  Merge merge{reshape.getInput(), {}};
+  size_t next = 0;
+  for (auto [dim, extent] : llvm::enumerate(to)) {
+    size_t begin = next;
+    int64_t product = 1;
+    while (next < from.size() && (product < extent || next == begin)) {
+      product *= from[next++];
+    }
+    if (product != extent)
+      return std::nullopt;
+    bool isLast = dim + 1 == to.size();
+    while (isLast && next < from.size() && from[next] == 1)
+      ++next;
+    merge.groups.push_back({begin, next});
+  }
+  return next == from.size() ? std::optional(merge) : std::nullopt;
+}
+
+/// Base of the sinking patterns: rebuilds the reshape below the new op.
+template <typename Op> struct Sink : public OpRewritePattern<Op> {
+  Sink(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern<Op>(context), kept(kept) {}
+
+  LogicalResult finish(Op op, Value value, PatternRewriter &rewriter) const {
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op->getResult(0).getType(), value);
+    return success();
+  }
+  bool isKept(Op op) const { return kept.contains(op->getResult(0)); }
+  const KeptTensors &kept;
+};
+
+//===----------------------------------------------------------------------===//
+// Einsum
+//===----------------------------------------------------------------------===//
+
+/// Letters that an equation does not use.
+class FreshLetters {
+public:
+  explicit FreshLetters(StringRef equation) : equation(equation) {}
+  /// The next one, or 0 when all 52 are taken.
+  char take() {
+    for (; position < 52; ++position) {
+      char letter = position < 26 ? 'a' + position : 'A' + position - 26;
+      if (!equation.contains(letter))
+        return ++position, letter;
+    }
+    return 0;
+  }
+
+private:
+  StringRef equation;
+  int position = 0;
+};
+
+/// What letters of an equation become where operands are taken apart.
+struct Split {
+  /// Per split letter: the letters and extents of its parts.
+  llvm::SmallDenseMap<char, std::pair<std::string, SmallVector<int64_t>>> letters;
+  /// The operands that are taken apart, by index.
+  llvm::SmallDenseMap<unsigned, Merge> operands;
+
+  std::string rewrite(StringRef term) const {
+    std::string text;
+    for (char letter : term)
+      if (auto it = letters.find(letter); it != letters.end())
+        text += it->second.first;
+      else
+        text += letter;
+    return text;
+  }
+  SmallVector<int64_t> expand(StringRef term, ArrayRef<int64_t> shape) const {
+    SmallVector<int64_t> expanded;
+    for (auto [letter, extent] : llvm::zip_equal(term, shape))
+      if (auto it = letters.find(letter); it != letters.end())
+        llvm::append_range(expanded, it->second.second);
+      else
+        expanded.push_back(extent);
+    return expanded;
+  }
+};
+
+struct SinkBelowEinsum : public Sink<EinsumOp> {
+  using Sink::Sink;
+
+  LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const override {
+    if (isKept(op))
+      return failure();
+    for (unsigned index = 0; index < op.getInputs().size(); ++index) {
+      Split split;
+      FreshLetters fresh(op.getEquation());
+      if (matchMerge(op.getInputs()[index]) && takeApart(op, index, split, fresh))
+        return sink(op, split, rewriter);
+    }
+    return failure();
+  }
+
+private:
+  /// Takes operand `index` apart, and with it every operand that shares one of the letters split. False if one of
+  /// these is not merged in the same way.
+  static bool takeApart(EinsumOp op, unsigned index, Split &split, FreshLetters &fresh) {
+    std::optional<Merge> merge = matchMerge(op.getInputs()[index]);
+    if (!merge)
+      return false;
+    EinsumTerms terms = *parseEinsum(op.getEquation());
+    split.operands[index] = *merge;
+    for (auto [dim, letter] : llvm::enumerate(terms.inputs[index])) {
+      auto it = split.letters.find(letter);
+      if (it != split.letters.end() && merge->getParts(dim) != ArrayRef<int64_t>(it->second.second))
+        return false;
+      if (it != split.letters.end() || !merge->isMerged(dim))
+        continue;
+      auto &[letters, extents] = split.letters[letter];
+      for (int64_t extent : merge->getParts(dim)) {
+        char part = fresh.take();
+        if (!part)
+          return false;
+        letters += part;
+        extents.push_back(extent);
+      }
+    }
+    for (auto [other, term] : llvm::enumerate(terms.inputs)) {
+      bool shares = llvm::any_of(term, [&](char letter) { return split.letters.contains(letter); });
+      if (shares && !split.operands.contains(other) && !takeApart(op, other, split, fresh))
+        return false;
+    }
+    return true;
+  }
+
+  LogicalResult sink(EinsumOp op, const Split &split, PatternRewriter &rewriter) const {
+    EinsumTerms terms = *parseEinsum(op.getEquation());
+    SmallVector<Value> operands(op.getInputs());
+    std::string equation;
+    for (auto [index, term] : llvm::enumerate(terms.inputs)) {
+      equation += (index ? "," : "") + split.rewrite(term);
+      if (auto it = split.operands.find(index); it != split.operands.end())
+        operands[index] = it->second.input;
+    }
+    equation += "->" + split.rewrite(terms.result);
+    auto type = RankedTensorType::get(split.expand(terms.result, getShape(op)),
+                                      cast<RankedTensorType>(op.getType()).getElementType());
+    return finish(op, EinsumOp::create(rewriter, op.getLoc(), type, operands, equation), rewriter);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+/// The operand of an elementwise op for its result over dims taken apart: the reshape's input, or the operand with
+/// parts of size 1 where it does not vary; null where it varies along a merged dim in another way.
+Value expandOperand(Value operand, const Merge &merge, int64_t resultRank, PatternRewriter &rewriter) {
+  std::optional<Merge> own = matchMerge(operand);
+  if (own && own->groups == merge.groups && getShape(own->input) == getShape(merge.input))
+    return own->input;
+  ArrayRef<int64_t> shape = getShape(operand);
+  int64_t missing = resultRank - shape.size();
+  SmallVector<int64_t> expanded;
+  for (auto [index, extent] : llvm::enumerate(shape)) {
+    int64_t dim = index + missing;
+    if (!merge.isMerged(dim))
+      expanded.push_back(extent);
+    else if (extent == 1)
+      expanded.append(merge.getParts(dim).size(), 1);
+    else
+      return {};
+  }
+  // A leading operand dim may only be left out where the result's dims before it keep their number.
+  return reshapeTo(rewriter, operand.getLoc(), operand, expanded);
+}
+
+struct SinkBelowElementwise : public RewritePattern {
+  SinkBelowElementwise(MLIRContext *context, const KeptTensors &kept)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context), kept(kept) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!op->hasTrait<Elementwise>() || kept.contains(op->getResult(0)))
+      return failure();
+    ArrayRef<int64_t> shape = getShape(op->getResult(0));
+    for (Value operand : op->getOperands()) {
+      std::optional<Merge> merge = matchMerge(operand);
+      if (!merge || getShape(operand) != shape)
+        continue;
+      SmallVector<Value> operands;
+      for (Value other : op->getOperands())
+        operands.push_back(expandOperand(other, *merge, shape.size(), rewriter));
+      if (llvm::is_contained(operands, Value()))
+        continue;
+      auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
+      auto type = RankedTensorType::get(merge->expand(shape), resultType.getElementType());
+      OperationState state(op->getLoc(), op->getName(), ValueRange(operands), TypeRange(type));
+      state.propertiesAttr = op->getPropertiesAsAttribute();
+      Operation *moved = rewriter.create(state);
+      rewriter.replaceOpWithNewOp<ReshapeOp>(op, resultType, moved->getResult(0));
+      return success();
+    }
+    return failure();
+  }
+  const KeptTensors &kept;
+};
+
+//===----------------------------------------------------------------------===//
+// Along other dims
+//===----------------------------------------------------------------------===//
+
+/// Ops with one data operand and a `dim` that is not merged: softmax, and norms with all dims from `dim` on.
+template <typename Op> struct SinkBelowAlong : public Sink<Op> {
+  using Sink<Op>::Sink;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    std::optional<Merge> merge = matchMerge(op.getInput());
+    if (!merge || this->isKept(op))
+      return failure();
+    constexpr bool isNorm = std::is_same_v<Op, LayerNormOp> || std::is_same_v<Op, RmsNormOp>;
+    int64_t dim = op.getDim(), rank = getShape(op).size();
+    for (int64_t along = dim; along < (isNorm ? rank : dim + 1); ++along)
+      if (merge->isMerged(along))
+        return failure();
+    auto type = cast<RankedTensorType>(op.getType());
+    auto *moved = rewriter.clone(*op);
+    moved->setOperand(0, merge->input);
+    moved->getResult(0).setType(RankedTensorType::get(merge->expand(type.getShape()), type.getElementType()));
+    cast<Op>(moved).setDim(merge->groups[dim].first);
+    return this->finish(op, moved->getResult(0), rewriter);
+  }
+};
+
+struct Unflatten : public cleave::nn::impl::NnUnflattenBase<Unflatten> {
+  void runOnOperation() override {
+    KeptTensors kept(getOperation());
+    RewritePatternSet patterns(&getContext());
+    patterns.add<SinkBelowEinsum, SinkBelowElementwise, SinkBelowAlong<SoftmaxOp>, SinkBelowAlong<LogSoftmaxOp>,
+                 SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>>(&getContext(), kept);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

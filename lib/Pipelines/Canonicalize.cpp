@@ -1,0 +1,39 @@
+//===- Canonicalize.cpp - the form that deciding wants --------------------===//
+#include "cleave/Pipelines/Canonicalize.h"
+
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
+  // 1. One op where the exporter wrote many: what is whole can be sharded and lowered as a whole.
+  manager.addPass(nn::createNnRecompose());
+  manager.addPass(createCSEPass());
+
+  // 2. Lookups and concatenations that only move data say so.
+  manager.addPass(nn::createNnFuseRotations());
+  manager.addPass(nn::createNnFoldIotaGathers());
+
+  // 3. Nothing is cut out of a wide product that could be cut out of its weight.
+  manager.addPass(nn::createNnSplitWeights());
+
+  // 4. Dims that belong apart stay apart: merges sink, then chains of movement fuse. A fused chain may end in a merge
+  //    that can sink further, so both run twice.
+  for (int round = 0; round < 2; ++round) {
+    manager.addPass(nn::createNnUnflatten());
+    manager.addPass(nn::createNnFuseMovement());
+  }
+
+  // 5. What became equal or useless.
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void cleave::registerNnPipelines() {
+  nn::registerNnPasses();
+  PassPipelineRegistration<>("nn-canonicalize", "from an imported module to the form that deciding wants",
+                             buildCanonicalizePipeline);
+}
