@@ -27,14 +27,23 @@ def Nn_ClonePartition : DeclareOpInterfaceMethods<PartitionOpInterface>;
 def Nn_OwnPartition : DeclareOpInterfaceMethods<PartitionOpInterface, ["partition"]>;
 
 // Result types follow from operands and attributes, without shardings: each op has a static `inferTypes` in the file of
-// its family under lib/Dialect/Nn/IR. Types are compared by shape and element type.
+// its family under lib/Dialect/Nn/IR. Types are compared by shape and element type, by a trait of our own: the interface's
+// check would add a second, empty error to each.
+class Nn_InferredTypes<code declaration, code definition>
+    : NativeOpTrait<"InferredTypes", [], declaration, definition> { let cppNamespace = "::cleave::nn"; }
 class Nn_InferTypesBy<code definition> : TraitList<[
   DeclareOpInterfaceMethods<InferTypeOpInterface>,
-  NativeOpTrait<"InferTypeOpAdaptor", [], [{
+  Nn_InferredTypes<[{
     /// Gives the result types to `infer`, or rejects operands and attributes that break a constraint.
     static ::llvm::LogicalResult inferTypes(Adaptor op, ::cleave::nn::TypeInference &infer);
     static bool isCompatibleReturnTypes(::mlir::TypeRange lhs, ::mlir::TypeRange rhs) {
       return ::cleave::nn::haveSameShapes(lhs, rhs);
+    }
+    /// Leaves the check to the trait InferredTypes.
+    static ::llvm::LogicalResult refineReturnTypes(
+        ::mlir::MLIRContext *, ::std::optional<::mlir::Location>, ::mlir::ValueRange, ::mlir::DictionaryAttr,
+        ::mlir::OpaqueProperties, ::mlir::RegionRange, ::llvm::SmallVectorImpl<::mlir::Type> &) {
+      return ::mlir::success();
     }
   }], [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(

@@ -22,6 +22,14 @@ class Spmd_Attr<string name, string attrMnemonic, list<Trait> traits = []> : Att
   let mnemonic = attrMnemonic;
 }
 
+// A list of strings that owns their characters (the plain list parameter would keep references to the caller's).
+def Spmd_Names : ArrayRefParameter<"::llvm::StringRef", "axis names"> {
+  let allocator = [{
+    auto owned = ::llvm::map_to_vector($_self, [&](::llvm::StringRef name) { return $_allocator.copyInto(name); });
+    $_dst = $_allocator.copyInto(::llvm::ArrayRef<::llvm::StringRef>(owned));
+  }];
+}
+
 def Spmd_MeshAttr : Spmd_Attr<"Mesh", "mesh"> {
   let summary = "named axes of devices, major to minor";
   let description = [{
@@ -31,7 +39,7 @@ def Spmd_MeshAttr : Spmd_Attr<"Mesh", "mesh"> {
     Constraints: (M1) axis names are distinct and not empty; (M2) sizes are at least 1 and their product fits 31 bits;
     (M3) `devices`, where given, is a permutation of the ranks.
   }];
-  let parameters = (ins ArrayRefParameter<"::llvm::StringRef", "axis names">:$names,
+  let parameters = (ins Spmd_Names:$names,
                         ArrayRefParameter<"int64_t", "axis sizes">:$sizes,
                         ArrayRefParameter<"int64_t", "device of each rank; empty = identity">:$devices);
   let hasCustomAssemblyFormat = 1;

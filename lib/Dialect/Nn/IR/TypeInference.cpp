@@ -43,6 +43,18 @@ bool cleave::nn::broadcastsTo(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   });
 }
 
+LogicalResult cleave::nn::verifyInferredTypes(Operation *op) {
+  SmallVector<Type> inferred;
+  auto infer = cast<InferTypeOpInterface>(op);
+  if (failed(infer.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(), op->getRawDictionaryAttrs(),
+                                    op->getPropertiesStorage(), op->getRegions(), inferred)))
+    return failure();
+  for (auto [have, want] : llvm::zip_equal(op->getResultTypes(), inferred))
+    if (!haveSameShapes(have, want))
+      return op->emitOpError() << "result is " << have << " but operands and attributes give " << want;
+  return success();
+}
+
 LogicalResult TypeInference::give(ArrayRef<int64_t> shape, Type elementType) {
   results.push_back(RankedTensorType::get(shape, elementType));
   return success();

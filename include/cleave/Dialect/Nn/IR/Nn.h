@@ -12,8 +12,14 @@
 namespace cleave::nn {
 
 /// Trait of ops that compute each result element from the operand elements that numpy broadcasting pairs with it.
-template <typename ConcreteType>
-class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+template <typename ConcreteType> class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+
+/// Trait of ops whose result types follow from operands and attributes; the verifier compares.
+llvm::LogicalResult verifyInferredTypes(mlir::Operation *op);
+template <typename ConcreteType> class InferredTypes : public mlir::OpTrait::TraitBase<ConcreteType, InferredTypes> {
+public:
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyInferredTypes(op); }
+};
 
 /// Collects the result types of one op; see lib/Dialect/Nn/IR/TypeInference.h.
 class TypeInference;
