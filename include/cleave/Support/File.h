@@ -59,6 +59,12 @@ llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef fo
 /// takes the name `path` only after everything is on disk; after any error the old file, or none, is there.
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
 
+namespace detail {
+/// Opens `relative` component by component without following links: what `openBeneath` does where the kernel has no
+/// openat2. A descriptor, or -1 and `errno` (ELOOP for a link). Precondition: the path has been checked for `..`.
+int openBeneathByWalking(int folder, llvm::StringRef relative);
+} // namespace detail
+
 } // namespace cleave
 
 #endif // CLEAVE_SUPPORT_FILE_H

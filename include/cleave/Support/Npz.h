@@ -8,6 +8,7 @@
 #ifndef CLEAVE_SUPPORT_NPZ_H
 #define CLEAVE_SUPPORT_NPZ_H
 
+#include "cleave/Support/File.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -41,6 +42,9 @@ const NpyArray *findArray(const NpzArrays &arrays, llvm::StringRef name);
 /// a bad or big-endian header, a type not listed above, a size other than the shape asks for, a wrong checksum, a name
 /// twice. Memory is only taken for bytes that the archive really has.
 llvm::Expected<NpzArrays> readNpz(llvm::StringRef path, llvm::function_ref<bool(llvm::StringRef)> wanted = nullptr);
+
+/// The same from a file already mapped.
+llvm::Expected<NpzArrays> readNpz(const MappedFile &file, llvm::function_ref<bool(llvm::StringRef)> wanted = nullptr);
 
 /// Names, types and shapes without the elements (`data` stays empty).
 llvm::Expected<NpzArrays> readNpzHeaders(llvm::StringRef path);

@@ -205,10 +205,10 @@ struct ModelFile {
   llvm::StringRef getFolder() const;
 };
 
-/// What a reader spends at most on one file, so that a small hostile file cannot take all memory or stack.
+/// What reading spends at most on one file, so that a small hostile file cannot take all memory or stack.
 struct ReadLimits {
-  uint64_t maxMessages = 16'000'000; ///< nodes, attributes, tensors, dims, ... in all
-  unsigned maxDepth = 64;            ///< graphs within attributes within nodes, types within types
+  uint64_t maxMemory = uint64_t(2) << 30; ///< bytes of the structs above; a 100,000-node graph takes some 200 MB
+  unsigned maxDepth = 100;                ///< messages within messages
 };
 
 /// Reads a model. Errors look like `byte 1234: graph.node[17].attribute[0]: length 999 runs past the end of the file`;

@@ -52,10 +52,13 @@ public:
   llvm::Expected<TensorData> read(const TensorProto &tensor);
 
 private:
-  llvm::Expected<TensorData> readExternal(const TensorProto &tensor, TensorData result, uint64_t wantBytes);
+  llvm::Error readElements(const TensorProto &tensor, TensorData &data);
+  llvm::Error readExternal(const TensorProto &tensor, TensorData &data, uint64_t wantBytes);
+  llvm::Expected<std::shared_ptr<const MappedFile>> openExternal(llvm::StringRef location);
 
   ModelFile &model;
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
+  bool notedChecksum = false;
 };
 
 /// The strings of a STRING tensor. Errors as above.

@@ -1,0 +1,236 @@
+//===- File.cpp - mapped, atomically written and confined files -----------===//
+//
+// Opening beneath a folder asks the kernel for all of it at once (openat2). Where that call is missing, or a sandbox
+// forbids it, the path is walked one component at a time, each opened relative to the one before without following a
+// link; both ways hold a descriptor at every step, so a rename in between cannot lead outside.
+//
+// Atomic writing: temporary file in the target's folder, fsync, rename. A target that is there and is no regular file
+// (/dev/null, a pipe) is written in place, for a rename would replace the device.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
+
+using namespace llvm;
+
+namespace cleave {
+
+/// The text of an errno, in our case of letters: "no such file or directory".
+static std::string describe(int code) {
+  std::string text = std::strerror(code);
+  if (text.size() > 1 && islower(text[1]))
+    text[0] = tolower(text[0]);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Mapping
+//===----------------------------------------------------------------------===//
+
+MappedFile::~MappedFile() {
+  if (onDisk && size)
+    munmap(const_cast<char *>(data), size);
+}
+
+/// Takes the descriptor.
+Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std::string path) {
+  scope_exit close([&] { ::close(descriptor); });
+  struct stat status;
+  if (fstat(descriptor, &status) != 0)
+    return makeError("cannot read {0}: {1}", quote(path), describe(errno));
+  if (S_ISDIR(status.st_mode))
+    return makeError("cannot read {0}: it is a folder", quote(path));
+  if (!S_ISREG(status.st_mode))
+    return makeError("cannot read {0}: it is not a regular file", quote(path));
+
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->path = std::move(path);
+  file->onDisk = true;
+  if (status.st_size == 0)
+    return file;
+  void *address = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
+  if (address == MAP_FAILED)
+    return makeError("cannot map {0} ({1} bytes): {2}", quote(file->path), status.st_size, describe(errno));
+  file->data = static_cast<const char *>(address);
+  file->size = status.st_size;
+  return file;
+}
+
+Expected<std::shared_ptr<const MappedFile>> MappedFile::open(StringRef path) {
+  if (path.contains('\0'))
+    return makeError("cannot open {0}: the path holds a NUL character", quote(path));
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
+  int descriptor = ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
+    return makeError("cannot open {0}: {1}", quote(path), describe(errno));
+  return map(descriptor, path.str());
+}
+
+std::shared_ptr<const MappedFile> MappedFile::fromMemory(StringRef name, std::string bytes) {
+  std::shared_ptr<MappedFile> file(new MappedFile);
+  file->path = name.str();
+  file->memory = std::move(bytes);
+  file->data = file->memory.data();
+  file->size = file->memory.size();
+  return file;
+}
+
+//===----------------------------------------------------------------------===//
+// Confined opening
+//===----------------------------------------------------------------------===//
+
+static constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+/// Why an untrusted relative path is refused before any file is touched; null if it is not.
+static const char *findPathProblem(StringRef relative) {
+  if (relative.empty())
+    return "the path is empty";
+  if (relative.contains('\0'))
+    return "the path holds a NUL character";
+  if (relative.front() == '/')
+    return "the path is absolute";
+  SmallVector<StringRef> components;
+  relative.split(components, '/');
+  return is_contained(components, "..") ? "the path holds '..'" : nullptr;
+}
+
+int detail::openBeneathByWalking(int folder, StringRef relative) {
+  SmallVector<StringRef> components;
+  relative.split(components, '/', -1, /*KeepEmpty=*/false);
+  int current = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+  for (auto [index, component] : enumerate(components)) {
+    if (current < 0)
+      return -1;
+    bool isLast = index + 1 == components.size();
+    std::string name = component.str();
+    int next = openat(current, name.c_str(), kOpenFlags | O_NOFOLLOW | (isLast ? 0 : O_DIRECTORY));
+    int code = errno;
+    // O_DIRECTORY reports a link as ENOTDIR.
+    struct stat status;
+    if (next < 0 && fstatat(current, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+      code = ELOOP;
+    ::close(current);
+    current = next;
+    errno = code;
+  }
+  return current;
+}
+
+/// A descriptor, or -1 and errno.
+static int openBeneathFolder(int folder, StringRef relative) {
+#if defined(SYS_openat2) && defined(RESOLVE_BENEATH)
+  open_how how = {};
+  how.flags = kOpenFlags;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  int descriptor = syscall(SYS_openat2, folder, relative.str().c_str(), &how, sizeof(how));
+  if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM))
+    return descriptor;
+#endif
+  return detail::openBeneathByWalking(folder, relative);
+}
+
+Expected<std::shared_ptr<const MappedFile>> openBeneath(StringRef folder, StringRef relative) {
+  if (const char *problem = findPathProblem(relative))
+    return makeError("cannot open {0}: {1}", quote(relative), problem);
+  std::string base = folder.empty() ? "." : folder.str();
+  int directory = ::open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0)
+    return makeError("cannot open folder {0}: {1}", quote(base), describe(errno));
+  int descriptor = openBeneathFolder(directory, relative);
+  int code = errno;
+  ::close(directory);
+  if (descriptor >= 0)
+    return MappedFile::map(descriptor, folder.empty() ? relative.str() : (folder + "/" + relative).str());
+  if (code == ELOOP)
+    return makeError("cannot open {0}: a symbolic link is not followed", quote(relative));
+  return makeError("cannot open {0} in folder {1}: {2}", quote(relative), quote(base), describe(code));
+}
+
+//===----------------------------------------------------------------------===//
+// Atomic writing
+//===----------------------------------------------------------------------===//
+
+/// Lets `write` fill an open file.
+static Error writeTo(int descriptor, StringRef path, function_ref<Error(raw_ostream &)> write) {
+  raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
+  Error error = write(stream);
+  stream.flush();
+  std::error_code code = stream.error();
+  stream.clear_error(); // or its destructor aborts
+  if (error)
+    return error;
+  if (code)
+    return makeError("cannot write {0}: {1}", quote(path), describe(code.value()));
+  return Error::success();
+}
+
+static Error writeInPlace(const std::string &path, function_ref<Error(raw_ostream &)> write) {
+  int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
+  Error error = writeTo(descriptor, path, write);
+  ::close(descriptor);
+  return error;
+}
+
+/// Creates a new file in the folder of `path`; sets `name` to its path. A descriptor, or -1 and errno.
+static int createTemporary(StringRef path, SmallString<128> &name) {
+  static std::atomic<unsigned> counter{0};
+  int descriptor;
+  do {
+    name = sys::path::parent_path(path);
+    sys::path::append(name, formatv(".cleave-{0}-{1}.tmp", getpid(), counter++).str());
+    descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EEXIST);
+  return descriptor;
+}
+
+Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> write) {
+  if (path.empty() || path.contains('\0'))
+    return makeError("cannot write {0}: not a path", quote(path));
+  // A link keeps pointing where it does; the file behind it is replaced.
+  SmallString<128> resolved;
+  std::string target = sys::fs::real_path(path, resolved) ? path.str() : resolved.str().str();
+  struct stat status;
+  bool exists = stat(target.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
+    return makeError("cannot write {0}: it is a folder", quote(path));
+  if (exists && !S_ISREG(status.st_mode))
+    return writeInPlace(target, write);
+  if (exists && access(target.c_str(), W_OK) != 0)
+    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
+
+  SmallString<128> temporary;
+  int descriptor = createTemporary(target, temporary);
+  if (descriptor < 0)
+    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
+  scope_exit remove([&] { unlink(temporary.c_str()); });
+  Error error = writeTo(descriptor, path, write);
+  bool isSafe = (!exists || fchmod(descriptor, status.st_mode & 07777) == 0) && fsync(descriptor) == 0;
+  int code = errno;
+  isSafe = ::close(descriptor) == 0 && isSafe;
+  if (error)
+    return error;
+  if (!isSafe || rename(temporary.c_str(), target.c_str()) != 0)
+    return makeError("cannot write {0}: {1}", quote(path), describe(isSafe ? errno : code));
+  remove.release();
+  return Error::success();
+}
+
+} // namespace cleave
