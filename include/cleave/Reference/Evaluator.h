@@ -12,8 +12,8 @@
 
 namespace cleave::reference {
 
-/// Evaluates one `nn` op (no collectives, no nn.load) on `operands`. A failure has emitted an error on the op (index out
-/// of range, ...). Result tensors have the op's result types without encodings.
+/// Evaluates one `nn` op (no collectives, no nn.load) on `operands`. A failure has emitted an error on the op (index
+/// out of range, ...). Result tensors have the op's result types without encodings.
 llvm::LogicalResult evaluate(mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
                              llvm::SmallVectorImpl<Tensor> &results);
 

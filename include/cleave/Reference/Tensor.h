@@ -33,10 +33,12 @@ public:
   llvm::ArrayRef<char> getBytes() const { return {data, size}; }
 
   /// Elements as `T`. Precondition: T has the element's size.
-  template <typename T> llvm::ArrayRef<T> as() const { return {reinterpret_cast<const T *>(data), size / sizeof(T)}; }
+  template <typename T> llvm::ArrayRef<T> as() const {
+    return llvm::ArrayRef<T>(reinterpret_cast<const T *>(data), size / sizeof(T));
+  }
   /// For the maker of the tensor only. Precondition: made by `zeros`.
   template <typename T> llvm::MutableArrayRef<T> write() {
-    return {reinterpret_cast<T *>(const_cast<char *>(data)), size / sizeof(T)};
+    return llvm::MutableArrayRef<T>(reinterpret_cast<T *>(const_cast<char *>(data)), size / sizeof(T));
   }
 
   /// The elements with another shape of as many elements; shares the bytes.

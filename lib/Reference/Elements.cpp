@@ -1,0 +1,113 @@
+//===- Elements.cpp - conversions of elements -----------------------------===//
+//
+// f16 is converted by adding a magic number to the exponent, in three ranges (normal, denormal, infinite or NaN); bf16
+// is the upper half of a float. Both round to nearest even by adding half a unit, less one where the kept bit is even.
+//
+//===----------------------------------------------------------------------===//
+#include "Elements.h"
+
+using namespace mlir;
+using namespace cleave::reference;
+
+float cleave::reference::toFloat(Half value) {
+  uint32_t sign = uint32_t(value.bits & 0x8000) << 16;
+  uint32_t magnitude = value.bits & 0x7fff;
+  if (magnitude >= 0x7c00) // infinity and NaN: the exponent is all ones in f32 too
+    return llvm::bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+  if (magnitude >= 0x400)
+    return llvm::bit_cast<float>(sign | ((magnitude << 13) + (uint32_t(127 - 15) << 23)));
+  float denormal = float(magnitude) * 0x1p-24f;
+  return llvm::bit_cast<float>(sign | llvm::bit_cast<uint32_t>(denormal));
+}
+
+Half cleave::reference::toHalf(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  uint16_t sign = (bits >> 16) & 0x8000;
+  uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) // NaN stays quiet, with the upper bits of its payload
+    return {uint16_t(sign | 0x7e00 | ((magnitude >> 13) & 0x1ff))};
+  if (magnitude >= 0x477ff000) // from 65520 on everything rounds to infinity
+    return {uint16_t(sign | 0x7c00)};
+  if (magnitude >= 0x38800000) { // normal: 2^-14 and above
+    uint32_t rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
+    return {uint16_t(sign | ((rounded >> 13) - (uint32_t(127 - 15) << 10)))};
+  }
+  // Denormal: adding 0.5 lets the hardware round to the unit 2^-24, which is the last bit of floats near 0.5.
+  float shifted = llvm::bit_cast<float>(magnitude) + 0.5f;
+  return {uint16_t(sign | (llvm::bit_cast<uint32_t>(shifted) - 0x3f000000))};
+}
+
+BFloat cleave::reference::toBFloat(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return {uint16_t((bits >> 16) | 0x40)};
+  return {uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
+}
+
+float cleave::reference::roundToOdd(long double value) {
+  if (std::isnan(value))
+    return std::numeric_limits<float>::quiet_NaN();
+  float nearest = static_cast<float>(value);
+  if (static_cast<long double>(nearest) == value)
+    return nearest;
+  uint32_t bits = llvm::bit_cast<uint32_t>(nearest);
+  if (std::fabs(static_cast<long double>(nearest)) > std::fabs(value))
+    --bits; // toward zero; infinity becomes the largest float
+  return llvm::bit_cast<float>(bits | 1);
+}
+
+std::optional<ElementKind> cleave::reference::getElementKind(Type type) {
+  if (type.isF32())
+    return ElementKind::F32;
+  if (type.isF16())
+    return ElementKind::F16;
+  if (type.isBF16())
+    return ElementKind::BF16;
+  if (type.isF64())
+    return ElementKind::F64;
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return std::nullopt;
+  bool isUnsigned = integer.isUnsigned();
+  switch (integer.getWidth()) {
+  case 1:
+    return ElementKind::Bool;
+  case 8:
+    return isUnsigned ? ElementKind::U8 : ElementKind::I8;
+  case 16:
+    return isUnsigned ? ElementKind::U16 : ElementKind::I16;
+  case 32:
+    return isUnsigned ? ElementKind::U32 : ElementKind::I32;
+  case 64:
+    return isUnsigned ? ElementKind::U64 : ElementKind::I64;
+  }
+  return std::nullopt;
+}
+
+template <typename C> void cleave::reference::loadElements(const Tensor &tensor, int64_t start, int64_t count, C *to) {
+  dispatchStorage(*getElementKind(tensor.getElementType()), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *from = tensor.as<T>().data() + start;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = storeElement<C>(loadElement<Compute<T>>(from[i]));
+  });
+}
+
+template <typename C>
+void cleave::reference::storeElements(Tensor &tensor, int64_t start, int64_t count, const C *from) {
+  dispatchStorage(*getElementKind(tensor.getElementType()), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T *to = tensor.write<T>().data() + start;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = storeElement<T>(from[i]);
+  });
+}
+
+#define INSTANTIATE(C)                                                                                                 \
+  template void cleave::reference::loadElements<C>(const Tensor &, int64_t, int64_t, C *);                             \
+  template void cleave::reference::storeElements<C>(Tensor &, int64_t, int64_t, const C *);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(int64_t)
+INSTANTIATE(uint64_t)
+#undef INSTANTIATE

@@ -1,0 +1,58 @@
+//===- Evaluator.cpp - finds and calls the kernel of an op ----------------===//
+//
+// The table is filled once, by every family. Before a kernel runs, its results are checked to fit into memory, so that
+// a small model that asks for petabytes ends in an error.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Reference/Evaluator.h"
+
+#include "Kernels.h"
+#include <unistd.h>
+
+using namespace mlir;
+using namespace cleave::reference;
+
+static const KernelTable &getTable() {
+  static const KernelTable table = [] {
+    KernelTable result;
+    registerUnary(result);
+    registerBinary(result);
+    registerConversions(result);
+    registerMovement(result);
+    registerContraction(result);
+    registerReductions(result);
+    registerRows(result);
+    return result;
+  }();
+  return table;
+}
+
+/// Bytes of the machine's memory.
+static double getMemoryBytes() { return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)); }
+
+/// Fails if a result has an element type the evaluator does not know, or is larger than the machine.
+static LogicalResult checkResults(Operation *op) {
+  for (Type type : op->getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    int64_t elementBytes = tensor ? getElementBytes(tensor.getElementType()) : 0;
+    if (elementBytes == 0)
+      return op->emitOpError() << "cannot be evaluated: result type " << type << " is not supported";
+    double bytes = elementBytes;
+    for (int64_t extent : tensor.getShape())
+      bytes *= extent;
+    if (bytes > getMemoryBytes())
+      return op->emitOpError() << "cannot be evaluated: a result of " << type << " does not fit into memory";
+  }
+  return success();
+}
+
+bool cleave::reference::canEvaluate(Operation *op) { return getTable().find(op) != nullptr; }
+
+LogicalResult cleave::reference::evaluate(Operation *op, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
+  const KernelTable::Kernel *kernel = getTable().find(op);
+  if (!kernel)
+    return op->emitOpError("cannot be evaluated: the evaluator has no kernel for it");
+  if (failed(checkResults(op)))
+    return failure();
+  return (*kernel)(op, operands, results);
+}

@@ -1,0 +1,68 @@
+//===- Kernels.h - the table of kernels -------------------------*- C++ -*-===//
+//
+// One entry per op; each op family fills in its own with a `register...` function. A kernel relies on the op's verifier
+// for everything that types and attributes say; what only the data show (an index out of range, a division by zero) it
+// reports on the op.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_REFERENCE_KERNELS_H
+#define CLEAVE_LIB_REFERENCE_KERNELS_H
+
+#include "Elements.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "llvm/ADT/DenseMap.h"
+#include <functional>
+
+namespace cleave::reference {
+
+using Operands = llvm::ArrayRef<Tensor>;
+
+class KernelTable {
+public:
+  using Kernel = std::function<llvm::LogicalResult(mlir::Operation *, Operands, llvm::SmallVectorImpl<Tensor> &)>;
+
+  /// Adds the kernel of an op with one result: `Tensor` or `FailureOr<Tensor>` from (OpT, Operands).
+  template <typename OpT, typename Fn> void add(Fn fn) {
+    kernels[mlir::TypeID::get<OpT>()] = [fn](mlir::Operation *op, Operands operands,
+                                             llvm::SmallVectorImpl<Tensor> &results) -> llvm::LogicalResult {
+      mlir::FailureOr<Tensor> result = fn(llvm::cast<OpT>(op), operands);
+      if (llvm::failed(result))
+        return llvm::failure();
+      results.push_back(*result);
+      return llvm::success();
+    };
+  }
+  /// Adds the kernel of an op with several results.
+  template <typename OpT, typename Fn> void addMany(Fn fn) {
+    kernels[mlir::TypeID::get<OpT>()] = [fn](mlir::Operation *op, Operands operands,
+                                             llvm::SmallVectorImpl<Tensor> &results) {
+      return fn(llvm::cast<OpT>(op), operands, results);
+    };
+  }
+  const Kernel *find(mlir::Operation *op) const {
+    auto found = kernels.find(op->getName().getTypeID());
+    return found == kernels.end() ? nullptr : &found->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, Kernel> kernels;
+};
+
+/// The type of an op's only result, without encoding.
+inline mlir::RankedTensorType getResultType(mlir::Operation *op, unsigned index = 0) {
+  auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(index).getType());
+  return mlir::RankedTensorType::get(type.getShape(), type.getElementType());
+}
+inline int64_t getRank(const Tensor &tensor) { return tensor.getShape().size(); }
+
+void registerUnary(KernelTable &table);
+void registerBinary(KernelTable &table);
+void registerConversions(KernelTable &table);
+void registerMovement(KernelTable &table);
+void registerContraction(KernelTable &table);
+void registerReductions(KernelTable &table);
+void registerRows(KernelTable &table);
+
+} // namespace cleave::reference
+
+#endif // CLEAVE_LIB_REFERENCE_KERNELS_H

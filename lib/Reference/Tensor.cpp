@@ -1,0 +1,114 @@
+//===- Tensor.cpp - values of the reference evaluator ---------------------===//
+//
+// Bytes are zeroed lazily by the operating system where a tensor is large, so that a result costs nothing before its
+// kernel writes it.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Reference/Tensor.h"
+
+#include "Elements.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <cstdlib>
+#include <cstring>
+
+using namespace mlir;
+using namespace cleave::reference;
+
+int64_t cleave::reference::getElementBytes(Type elementType) {
+  std::optional<ElementKind> kind = getElementKind(elementType);
+  return kind ? dispatchStorage(*kind, [](auto tag) { return int64_t(sizeof(typename decltype(tag)::type)); }) : 0;
+}
+
+Tensor Tensor::zeros(RankedTensorType type) {
+  Tensor result;
+  result.type = RankedTensorType::get(type.getShape(), type.getElementType());
+  result.size = type.getNumElements() * getElementBytes(type.getElementType());
+  void *bytes = std::calloc(std::max<size_t>(result.size, 1), 1);
+  if (!bytes)
+    llvm::report_bad_alloc_error("no memory for a tensor of the evaluator");
+  result.data = static_cast<char *>(bytes);
+  result.owner = std::shared_ptr<const void>(bytes, std::free);
+  return result;
+}
+
+/// The elements of a packed or splat attribute of bool.
+static Tensor fromBoolAttr(RankedTensorType type, DenseElementsAttr attr) {
+  Tensor result = Tensor::zeros(type);
+  if (attr.isSplat())
+    std::fill_n(result.write<bool>().data(), result.getNumElements(), attr.getSplatValue<bool>());
+  else
+    llvm::copy(attr.getValues<bool>(), result.write<bool>().begin());
+  return result;
+}
+
+/// Fills `result` with copies of `element`.
+static void fill(Tensor &result, ArrayRef<char> element) {
+  MutableArrayRef<char> bytes = result.write<char>();
+  if (bytes.empty())
+    return;
+  std::memcpy(bytes.data(), element.data(), element.size());
+  for (size_t done = element.size(); done < bytes.size(); done *= 2)
+    std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
+}
+
+FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
+  auto type = dyn_cast<RankedTensorType>(attr.getType());
+  if (!type || !getElementKind(type.getElementType()))
+    return failure();
+  size_t elementBytes = getElementBytes(type.getElementType());
+  ArrayRef<char> bytes;
+  bool isSplat = false;
+  if (auto dense = dyn_cast<DenseElementsAttr>(Attribute(attr))) {
+    if (type.getElementType().isInteger(1))
+      return fromBoolAttr(type, dense);
+    bytes = dense.getRawData();
+    isSplat = dense.isSplat();
+  } else if (auto resource = dyn_cast<DenseResourceElementsAttr>(Attribute(attr))) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob)
+      return failure();
+    bytes = blob->getData();
+  } else {
+    return failure();
+  }
+  Tensor result = Tensor::zeros(type);
+  if (isSplat && bytes.size() == elementBytes)
+    fill(result, bytes);
+  else if (bytes.size() == result.size)
+    llvm::copy(bytes, result.write<char>().begin());
+  else
+    return failure();
+  return result;
+}
+
+Tensor Tensor::fromBytes(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
+  int64_t elementBytes = std::max<int64_t>(getElementBytes(type.getElementType()), 1);
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % elementBytes != 0) { // weights inside a model are not aligned
+    Tensor copy = Tensor::zeros(type);
+    llvm::copy(bytes, copy.write<char>().begin());
+    return copy;
+  }
+  Tensor result;
+  result.type = RankedTensorType::get(type.getShape(), type.getElementType());
+  result.data = bytes.data();
+  result.size = bytes.size();
+  result.owner = std::move(owner);
+  return result;
+}
+
+Tensor Tensor::reshaped(ArrayRef<int64_t> shape) const {
+  Tensor result = *this;
+  result.type = RankedTensorType::get(shape, getElementType());
+  return result;
+}
+
+DenseElementsAttr Tensor::toAttr() const {
+  if (getNumElements() == 0)
+    return DenseElementsAttr::get(type, ArrayRef<Attribute>());
+  size_t elementBytes = getElementBytes(getElementType());
+  bool isSplat = std::memcmp(data, data + elementBytes, size - elementBytes) == 0;
+  if (getElementType().isInteger(1))
+    return DenseElementsAttr::get(type, isSplat ? as<bool>().take_front() : as<bool>());
+  return DenseElementsAttr::getFromRawBuffer(type, getBytes().take_front(isSplat ? elementBytes : size));
+}
