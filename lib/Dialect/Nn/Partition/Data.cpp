@@ -1,0 +1,71 @@
+//===- Data.cpp - each rank makes its own piece ---------------------------===//
+#include "LocalBuilder.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+/// Axes that cut each dim of result 0.
+static SmallVector<SmallVector<AxisAttr>> getAllCuts(const PartitionContext &context) {
+  SmallVector<SmallVector<AxisAttr>> cuts;
+  for (unsigned dim = 0; dim < context.rule.results[0].size(); ++dim)
+    cuts.push_back(context.getResultCuts(0, dim));
+  return cuts;
+}
+
+static bool isWhole(ArrayRef<SmallVector<AxisAttr>> cuts) {
+  return llvm::all_of(cuts, [](const SmallVector<AxisAttr> &axes) { return axes.empty(); });
+}
+
+// A splat is made in place; other constants are cut out of the whole, which is small.
+LogicalResult ConstantOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  RankedTensorType localType = context.resultTypes.front();
+  SmallVector<SmallVector<AxisAttr>> cuts = getAllCuts(context);
+  auto dense = dyn_cast<DenseElementsAttr>(getValue());
+  if (dense && dense.isSplat()) {
+    results.push_back(ConstantOp::create(context.builder, context.loc, dense.resizeSplat(localType)));
+    return success();
+  }
+  Value whole = ConstantOp::create(context.builder, context.loc, getValue());
+  if (isWhole(cuts)) {
+    results.push_back(whole);
+    return success();
+  }
+  SmallVector<Attribute> dims;
+  for (const SmallVector<AxisAttr> &axes : cuts)
+    dims.push_back(context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end())));
+  results.push_back(
+      LocalSliceOp::create(context.builder, context.loc, localType, whole, context.builder.getArrayAttr(dims)));
+  return success();
+}
+
+// The shard that a rank reads is an attribute, so that no rank ever holds the whole weight.
+LogicalResult LoadOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  SmallVector<SmallVector<AxisAttr>> cuts = getAllCuts(context);
+  auto load = cast<LoadOp>(cloneLocal(*this, context));
+  results.push_back(load);
+  if (isWhole(cuts))
+    return success();
+  MLIRContext *mlirContext = context.builder.getContext();
+  auto dims = llvm::map_to_vector(cuts, [&](const SmallVector<AxisAttr> &axes) {
+    return DimShardingAttr::get(mlirContext, axes, /*isOpen=*/false, /*priority=*/0);
+  });
+  load.setShardingAttr(ShardingAttr::get(mlirContext, context.mesh, dims, /*partial=*/{}, ReductionKind::Sum,
+                                         /*replicated=*/{}, /*uneven=*/false));
+  return success();
+}
+
+// Counted in i64 and converted once, as the whole op would: narrow types round large positions.
+LogicalResult IotaOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getResultCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  RankedTensorType type = context.resultTypes.front();
+  int64_t start = getStart(), step = getStep(), extent = type.getDimSize(dim);
+  Value local = build.positions(extent, start, step, type.getRank(), dim);
+  Value shifted = build.add(local, build.shardOffset(axes, extent * step));
+  results.push_back(build.broadcast(build.convert(shifted, type.getElementType()), type.getShape()));
+  return success();
+}

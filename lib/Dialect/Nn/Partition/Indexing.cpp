@@ -1,0 +1,184 @@
+//===- Indexing.cpp - lookups and updates in what a rank holds ------------===//
+//
+// Gather from a cut dim: indices relative to the shard; those outside read element 0, and are replaced by zero after
+// (selected, never multiplied: what was read may be NaN). The zeros make the result a partial sum.
+//
+// Scatter into a cut dim: updates outside the shard go to a dummy element added at its end, which is dropped after; so
+// every kind of update, in its order, stays what it is.
+//
+//===----------------------------------------------------------------------===//
+#include "LocalBuilder.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+static Shape getGlobalShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+/// `shape` followed by `count` dims of size 1.
+static SmallVector<int64_t> withTrailingOnes(Shape shape, size_t count) {
+  SmallVector<int64_t> result(shape);
+  result.append(count, 1);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Gather
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value table = context.operands[0];
+  Shape shape = LocalBuilder::getShape(table);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes);
+  Value found = GatherOp::create(context.builder, context.loc, table, local.indices, dim);
+  SmallVector<int64_t> mask = withTrailingOnes(LocalBuilder::getShape(local.isInside), shape.size() - dim - 1);
+  results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
+  return success();
+}
+
+LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value table = context.operands[0];
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], LocalBuilder::getShape(table)[dim],
+                     axes);
+  Value found = GatherElementsOp::create(context.builder, context.loc, table, local.indices, dim);
+  results.push_back(build.select(local.isInside, found, build.zeroLike(found)));
+  return success();
+}
+
+namespace {
+/// Tuples of indices for the dims `firstDim`, `firstDim + 1`, ... of operand 0, made relative to the rank's shard.
+struct LocalTuples {
+  /// Tuples in i64; components outside the shard of a cut dim are 0, or the dim's local extent with `redirect`.
+  Value indices;
+  /// Per tuple: all components are inside; null if no dim is cut.
+  Value isInside;
+
+  LocalTuples(LocalBuilder &build, Value tuples, Shape globalShape, unsigned firstDim, bool redirect) {
+    int64_t last = LocalBuilder::getShape(tuples).size() - 1, length = LocalBuilder::getShape(tuples)[last];
+    Shape localShape = LocalBuilder::getShape(build.context.operands[0]);
+    Value wide = build.convert(tuples, build.context.builder.getI64Type());
+    SmallVector<Value> components;
+    for (int64_t i = 0; i < length; ++i) {
+      Value component = build.slice(wide, last, i, 1);
+      unsigned dim = firstDim + i;
+      SmallVector<AxisAttr> axes = build.context.getOperandCuts(0, dim);
+      if (!axes.empty()) {
+        int64_t outside = redirect ? localShape[dim] : 0;
+        LocalIndices local(build, component, globalShape[dim], localShape[dim], axes, outside);
+        component = local.indices;
+        isInside = isInside ? build.both(isInside, local.isInside) : local.isInside;
+      }
+      components.push_back(component);
+    }
+    indices = components.size() == 1 ? components.front()
+                                     : ConcatOp::create(build.context.builder, build.context.loc, components, last);
+  }
+};
+} // namespace
+
+/// Axes that cut any of `count` dims of operand 0 from `first` on.
+static bool isAnyCut(PartitionContext &context, unsigned first, int64_t count) {
+  for (unsigned dim = first; dim < first + count; ++dim)
+    if (!context.getOperandCuts(0, dim).empty())
+      return true;
+  return false;
+}
+
+LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t first = getBatchDims(), length = getGlobalShape(getIndices()).back();
+  if (!isAnyCut(context, first, length))
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value table = context.operands[0];
+  LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), first, /*redirect=*/false);
+  Value found = GatherNdOp::create(context.builder, context.loc, table, local.indices, first);
+  Shape tuples = LocalBuilder::getShape(local.isInside).drop_back();
+  SmallVector<int64_t> mask = withTrailingOnes(tuples, LocalBuilder::getShape(found).size() - tuples.size());
+  results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scatter
+//===----------------------------------------------------------------------===//
+
+/// One dummy element at the end of each of `dims`.
+static Value appendDummies(PartitionContext &context, Value value, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> low(LocalBuilder::getShape(value).size(), 0), high(low);
+  for (int64_t dim : dims)
+    high[dim] = 1;
+  return PadOp::create(context.builder, context.loc, PadMode::Constant, value, /*value=*/Value(), low, high);
+}
+
+static Value dropDummies(PartitionContext &context, Value value, Shape shape) {
+  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  return SliceOp::create(context.builder, context.loc, value, starts, shape, steps);
+}
+
+LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value input = context.operands[0];
+  Shape shape = LocalBuilder::getShape(input);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim]);
+  Value scattered =
+      ScatterElementsOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, dim),
+                                local.indices, context.operands[2], dim);
+  results.push_back(dropDummies(context, scattered, shape));
+  return success();
+}
+
+LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t length = getGlobalShape(getIndices()).back();
+  if (!isAnyCut(context, 0, length))
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value input = context.operands[0];
+  SmallVector<int64_t> cutDims;
+  for (int64_t dim = 0; dim < length; ++dim)
+    if (!context.getOperandCuts(0, dim).empty())
+      cutDims.push_back(dim);
+  LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), 0, /*redirect=*/true);
+  Value scattered = ScatterNdOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, cutDims),
+                                        local.indices, context.operands[2]);
+  results.push_back(dropDummies(context, scattered, LocalBuilder::getShape(input)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// One-hot
+//===----------------------------------------------------------------------===//
+
+// Each rank compares with the global positions of its part of the depth.
+LogicalResult OneHotOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getResultCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Shape result = context.resultTypes.front().getShape();
+  Value index = build.convert(context.operands[0], context.builder.getI64Type());
+  Value isNegative = build.isLess(index, build.position(0));
+  index = build.select(isNegative, build.add(index, build.position(getDepth())), index);
+  SmallVector<int64_t> shape(result);
+  shape[dim] = 1;
+  Value isHot =
+      build.isEqual(build.reshape(index, shape), build.globalPositions(axes, result[dim], result.size(), dim));
+  Value off = build.reshape(build.slice(context.operands[1], 0, 0, 1), {});
+  Value on = build.reshape(build.slice(context.operands[1], 0, 1, 1), {});
+  results.push_back(build.select(isHot, on, off));
+  return success();
+}

@@ -1,0 +1,136 @@
+//===- LocalBuilder.cpp - builds per-device forms -------------------------===//
+#include "LocalBuilder.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+Operation *cleave::nn::cloneLocal(Operation *op, PartitionContext &context) {
+  SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
+  OperationState state(context.loc, op->getName(), context.operands, types);
+  state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  return context.builder.create(state);
+}
+
+Shape LocalBuilder::getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+Type LocalBuilder::getElementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+Value LocalBuilder::constant(double value, Type elementType) {
+  auto type = RankedTensorType::get({}, elementType);
+  if (auto floatType = dyn_cast<FloatType>(elementType)) {
+    APFloat number(value);
+    bool losesInfo;
+    number.convert(floatType.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
+  }
+  APInt number(elementType.getIntOrFloatBitWidth(), static_cast<uint64_t>(static_cast<int64_t>(value)),
+               /*isSigned=*/true, /*implicitTrunc=*/true);
+  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
+}
+
+Value LocalBuilder::position(int64_t value) {
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, value));
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and types
+//===----------------------------------------------------------------------===//
+
+Value LocalBuilder::convert(Value value, Type elementType) {
+  if (getElementType(value) == elementType)
+    return value;
+  return CastOp::create(builder, loc, RankedTensorType::get(getShape(value), elementType), value);
+}
+
+Value LocalBuilder::widen(Value value) {
+  return getElementType(value).isF64() ? value : convert(value, builder.getF32Type());
+}
+
+Value LocalBuilder::reshape(Value value, Shape shape) {
+  if (getShape(value) == shape)
+    return value;
+  return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, getElementType(value)), value);
+}
+
+Value LocalBuilder::broadcast(Value value, Shape shape) {
+  if (getShape(value) == shape)
+    return value;
+  return BroadcastOp::create(builder, loc, RankedTensorType::get(shape, getElementType(value)), value);
+}
+
+Value LocalBuilder::reduce(ReduceKind kind, Value value, ArrayRef<int64_t> dims) {
+  return ReduceOp::create(builder, loc, kind, value, dims, /*keepDims=*/true);
+}
+
+Value LocalBuilder::einsum(Value lhs, Value rhs, StringRef equation) {
+  return EinsumOp::create(builder, loc, ValueRange{lhs, rhs}, equation);
+}
+
+Value LocalBuilder::slice(Value value, int64_t dim, int64_t start, int64_t size) {
+  SmallVector<int64_t> sizes(getShape(value)), starts(sizes.size(), 0), steps(sizes.size(), 1);
+  starts[dim] = start;
+  sizes[dim] = size;
+  return SliceOp::create(builder, loc, value, starts, sizes, steps);
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+Value LocalBuilder::positions(int64_t size, int64_t start, int64_t step, int64_t rank, int64_t dim) {
+  SmallVector<int64_t> shape(rank, 1);
+  shape[dim] = size;
+  return IotaOp::create(builder, loc, RankedTensorType::get(shape, builder.getI64Type()), dim, start, step);
+}
+
+Value LocalBuilder::shardOffset(ArrayRef<AxisAttr> axes, int64_t localExtent) {
+  if (axes.empty())
+    return position(0);
+  return mul(context.axisIndex(axes), position(localExtent));
+}
+
+Value LocalBuilder::globalPositions(ArrayRef<AxisAttr> axes, int64_t localExtent, int64_t rank, int64_t dim) {
+  Value local = positions(localExtent, 0, 1, rank, dim);
+  return axes.empty() ? local : add(local, shardOffset(axes, localExtent));
+}
+
+LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExtent, int64_t localExtent,
+                           ArrayRef<AxisAttr> axes, int64_t outside) {
+  Type positionType = build.context.builder.getI64Type();
+  Value index = build.convert(global, positionType);
+  Value none = build.position(0);
+  index = build.select(build.isLess(index, none), build.add(index, build.position(globalExtent)), index);
+  Value relative = build.sub(index, build.shardOffset(axes, localExtent));
+  isInside = build.both(build.isAtLeast(relative, none), build.isLess(relative, build.position(localExtent)));
+  indices = build.select(isInside, relative, build.position(outside));
+}
+
+//===----------------------------------------------------------------------===//
+// Across ranks
+//===----------------------------------------------------------------------===//
+
+static ReductionKind getReductionKind(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Prod:
+    return ReductionKind::Prod;
+  case ReduceKind::Max:
+    return ReductionKind::Max;
+  case ReduceKind::Min:
+    return ReductionKind::Min;
+  case ReduceKind::Sum:
+  case ReduceKind::Mean:
+    break;
+  }
+  return ReductionKind::Sum;
+}
+
+Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t> dims, ArrayRef<AxisAttr> axes) {
+  return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
+}

@@ -1,0 +1,65 @@
+//===- Movement.cpp - slices and triangles of shards ----------------------===//
+#include "LocalBuilder.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+namespace {
+/// The elements of a slice along one dim that a rank holds, zeros for the others.
+struct MaskedSlice {
+  int64_t dim;
+  SmallVector<AxisAttr> axes;
+};
+} // namespace
+
+static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, const MaskedSlice &masked) {
+  int64_t dim = masked.dim, size = op.getSizes()[dim];
+  int64_t rank = LocalBuilder::getShape(value).size(), extent = LocalBuilder::getShape(value)[dim];
+  Value wanted = build.positions(size, op.getStarts()[dim], op.getSteps()[dim], 1, 0);
+  LocalIndices local(build, wanted, extent * build.context.getExtent(masked.axes), extent, masked.axes);
+  Value held = GatherOp::create(build.context.builder, build.context.loc, value, local.indices, dim);
+  SmallVector<int64_t> maskShape(rank - dim, 1);
+  maskShape[0] = size;
+  return build.select(build.reshape(local.isInside, maskShape), held, build.zeroLike(held));
+}
+
+// Dims that are whole, or of which every shard keeps its own elements, are sliced at once. Where the result does not
+// have the cut of the operand, each rank fills in what it holds.
+LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  SmallVector<MaskedSlice> maskedDims;
+  Value value = context.operands[0];
+  SmallVector<int64_t> starts(getStarts()), sizes(context.resultTypes.front().getShape()), steps(getSteps());
+  for (unsigned dim = 0; dim < sizes.size(); ++dim) {
+    SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+    if (axes.empty() || !context.getResultCuts(0, dim).empty())
+      continue;
+    starts[dim] = 0;
+    sizes[dim] = LocalBuilder::getShape(value)[dim];
+    steps[dim] = 1;
+    maskedDims.push_back({dim, axes});
+  }
+  LocalBuilder build(context);
+  value = SliceOp::create(context.builder, context.loc, value, starts, sizes, steps);
+  for (const MaskedSlice &masked : maskedDims)
+    value = fillInWhatIsHeld(build, *this, value, masked);
+  results.push_back(value);
+  return success();
+}
+
+// Where rows or columns are cut, the triangle follows global positions.
+LogicalResult TriluOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  Value input = context.operands[0];
+  Shape shape = LocalBuilder::getShape(input);
+  unsigned row = shape.size() - 2, column = shape.size() - 1;
+  SmallVector<AxisAttr> rowAxes = context.getOperandCuts(0, row), columnAxes = context.getOperandCuts(0, column);
+  if (rowAxes.empty() && columnAxes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value rows = build.globalPositions(rowAxes, shape[row], 2, 0);
+  Value columns = build.globalPositions(columnAxes, shape[column], 2, 1);
+  Value distance = build.sub(columns, rows), bound = build.position(getOffset());
+  Value isKept = getUpper() ? build.isAtLeast(distance, bound) : build.isAtMost(distance, bound);
+  results.push_back(build.select(isKept, input, build.zeroLike(input)));
+  return success();
+}

@@ -1,0 +1,118 @@
+//===- Normalization.cpp - per-device norms -------------------------------===//
+//
+// Where normalised dims are cut, each moment is a local sum, all-reduced: first the mean, then the mean of the squared
+// distance from it (two passes, as precise as the whole op). In f32 (f64 for f64), converted back at the end.
+//
+//===----------------------------------------------------------------------===//
+#include "LocalBuilder.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+namespace {
+/// The dims that a norm is over: their numbers, all axes that cut them, their elements on all ranks.
+struct NormDims {
+  NormDims(PartitionContext &context, Value local, int64_t first) {
+    for (int64_t dim = first, rank = LocalBuilder::getShape(local).size(); dim < rank; ++dim) {
+      dims.push_back(dim);
+      llvm::append_range(axes, context.getOperandCuts(0, dim));
+      elements *= LocalBuilder::getShape(local)[dim];
+    }
+    elements *= context.getExtent(axes);
+  }
+  SmallVector<int64_t> dims;
+  SmallVector<AxisAttr> axes;
+  int64_t elements = 1;
+};
+} // namespace
+
+static Value computeMean(LocalBuilder &build, Value value, const NormDims &over) {
+  Value sum = build.reduceAcross(ReduceKind::Sum, value, over.dims, over.axes);
+  return build.div(sum, build.constant(over.elements, LocalBuilder::getElementType(sum)));
+}
+
+/// `value / sqrt(moment + epsilon)`
+static Value scaleByMoment(LocalBuilder &build, Value value, Value moment, double epsilon) {
+  Value shifted = build.add(moment, build.constant(epsilon, LocalBuilder::getElementType(moment)));
+  return build.div(value, build.sqrt(shifted));
+}
+
+static Value normalize(LocalBuilder &build, Value value, const NormDims &over, double epsilon) {
+  Value centred = build.sub(value, computeMean(build, value, over));
+  return scaleByMoment(build, centred, computeMean(build, build.mul(centred, centred), over), epsilon);
+}
+
+LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  Value input = context.operands[0];
+  NormDims over(context, input, getDim());
+  if (over.axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value result = normalize(build, build.widen(input), over, getEpsilon().convertToDouble());
+  ValueRange rest = ValueRange(context.operands).drop_front();
+  if (getScale())
+    result = build.mul(result, build.widen(rest.front()));
+  if (getBias())
+    result = build.add(result, build.widen(rest.back()));
+  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  return success();
+}
+
+LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  Value input = context.operands[0];
+  NormDims over(context, input, getDim());
+  if (over.axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value wide = build.widen(input);
+  Value result =
+      scaleByMoment(build, wide, computeMean(build, build.mul(wide, wide), over), getEpsilon().convertToDouble());
+  if (getScale())
+    result = build.mul(result, build.widen(context.operands[1]));
+  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  return success();
+}
+
+// Whole groups on each rank: the same op with fewer groups. Cut groups: [batch, group, channel of the group,
+// spatial...].
+LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  Value input = context.operands[0];
+  Shape shape = LocalBuilder::getShape(input);
+  bool hasGroupFactor = getGroups() > 1;
+  const DimFactors &channels = context.rule.operands[0][1];
+  int64_t groups = getGroups();
+  SmallVector<AxisAttr> axes;
+  for (auto [index, factor] : llvm::enumerate(channels)) {
+    if (index == 0 && hasGroupFactor)
+      groups /= context.getExtent(context.cuts[factor]);
+    else
+      llvm::append_range(axes, context.cuts[factor]);
+  }
+  for (unsigned dim = 2; dim < shape.size(); ++dim)
+    llvm::append_range(axes, context.getOperandCuts(0, dim));
+  if (axes.empty()) {
+    auto clone = cast<GroupNormOp>(cloneLocal(*this, context));
+    clone.setGroups(groups);
+    results.push_back(clone);
+    return success();
+  }
+  LocalBuilder build(context);
+  SmallVector<int64_t> grouped = {shape[0], groups, shape[1] / groups};
+  llvm::append_range(grouped, shape.drop_front(2));
+  NormDims over(context, input, shape.size());
+  over.axes = axes;
+  over.elements = context.getExtent(axes);
+  for (size_t dim = 2; dim < grouped.size(); ++dim) {
+    over.dims.push_back(dim);
+    over.elements *= grouped[dim];
+  }
+  Value wide = build.reshape(build.widen(input), grouped);
+  Value result = build.reshape(normalize(build, wide, over, getEpsilon().convertToDouble()), shape);
+  SmallVector<int64_t> perChannel(shape.size() - 1, 1);
+  perChannel[0] = shape[1];
+  result = build.mul(result, build.widen(build.reshape(context.operands[1], perChannel)));
+  result = build.add(result, build.widen(build.reshape(context.operands[2], perChannel)));
+  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  return success();
+}

@@ -1,0 +1,53 @@
+//===- Attention.cpp - attention and rotary embedding ---------------------===//
+//
+//   query [b, k g, s, d], key [b, k, t, d], value [b, k, t, v], mask [b, k g, s, t] -> [b, k g, s, v]
+//
+// The head dim is [key/value head k, query head of the group g]. Cutting the key sequence t leaves each rank with a
+// part of every softmax: its maximum, its sum and the weighted values are all-reduced.
+//
+//===----------------------------------------------------------------------===//
+#include "Rules.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+ShardingRule AttentionOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> query = shapeOf(getQuery()), key = shapeOf(getKey()), value = shapeOf(getValue());
+  int64_t group = query[1] / key[1];
+  MaybeFactor b = rule.addParallel(query[0]), k = rule.addParallel(key[1]), g = rule.addParallel(group),
+              s = rule.addParallel(query[2]), t = rule.addParallel(key[2]), v = rule.addParallel(value[3]),
+              d = rule.addWhole(query[3]);
+  SmallVector<FactorId, 4> heads = OpRule::present({k, g});
+  rule.operandDim(0, b).operandDim(0, heads).operandDim(0, s).operandDim(0, d);
+  rule.operandDims(1, {b, k, t, d}).operandDims(2, {b, k, t, v});
+  rule.resultDim(0, b).resultDim(0, heads).resultDim(0, s).resultDim(0, v);
+  if (getMask()) {
+    ArrayRef<int64_t> mask = shapeOf(getMask());
+    SmallVector<SmallVector<FactorId, 4>, 4> dims = {OpRule::present(b), heads, OpRule::present(s), OpRule::present(t)};
+    for (auto [extent, factors] : llvm::zip_equal(mask, ArrayRef(dims).take_back(mask.size())))
+      rule.operandDim(3, extent > 1 ? ArrayRef<FactorId>(factors) : ArrayRef<FactorId>());
+  }
+  int64_t bytes = statisticBytes(getQuery());
+  rule.addStatistics(t, 2, {b, k, g, s}, bytes);
+  rule.addStatistics(t, 1, {b, k, g, s, v}, bytes);
+  rule.rule.flops = 2.0 * query[0] * query[1] * query[2] * key[2] * (query[3] + value[3]);
+  rule.rule.flopFactors.assign(OpRule::present({b, k, g, s, t})); // Cutting v repeats the scores.
+  return rule.finish();
+}
+
+// Elements of the last dim are rotated in pairs, so it stays whole.
+ShardingRule RotaryEmbeddingOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> shape = shapeOf(getInput());
+  FactorList dims = rule.addParallelDims(shape.drop_back());
+  dims.push_back(rule.addWhole(shape.back()));
+  rule.operandDims(0, dims).resultDims(0, dims);
+  MaybeFactor half = rule.addWhole(getRotated() / 2);
+  for (unsigned index : {1u, 2u}) {
+    MaybeFactor batch = shapeOf(getOperand(index))[0] > 1 ? dims[0] : std::nullopt;
+    rule.operandDims(index, {batch, dims[2], half});
+  }
+  return rule.finish("the elements of the last dim are rotated in pairs");
+}

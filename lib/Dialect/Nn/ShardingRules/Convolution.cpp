@@ -1,0 +1,141 @@
+//===- Convolution.cpp - windows over spatial dims ------------------------===//
+//
+// Batch and channels can be cut. A spatial dim stays whole where windows of neighbouring shards overlap; where every
+// window lies in one step (patches, 1x1), input dim = [result position, position in the step], and the first is
+// parallel.
+//
+//===----------------------------------------------------------------------===//
+#include "Rules.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+namespace {
+/// Factors of one spatial dim of a coarse tensor and a fine one that has `stride` positions per coarse position.
+struct SpatialDim {
+  SmallVector<FactorId, 4> coarse, fine;
+};
+} // namespace
+
+static SpatialDim addSpatialDim(OpRule &rule, bool isLocal, int64_t coarse, int64_t fine) {
+  if (!isLocal)
+    return {OpRule::present(rule.addWhole(coarse)), OpRule::present(rule.addWhole(fine))};
+  MaybeFactor position = rule.addParallel(coarse), inner = rule.addWhole(coarse ? fine / coarse : 0);
+  return {OpRule::present(position), OpRule::present({position, inner})};
+}
+
+static double product(ArrayRef<int64_t> extents) {
+  double result = 1;
+  for (int64_t extent : extents)
+    result *= static_cast<double>(extent);
+  return result;
+}
+
+/// The op is linear in the input and in the weight; a bias joins in, so that it is added once.
+static void addLinearInInputs(OpRule &rule, bool hasBias) {
+  for (int32_t operand : {0, 1})
+    hasBias ? rule.addLinear({operand, 2}) : rule.addLinear(operand);
+}
+
+static MaybeFactor addChannelsIn(OpRule &rule, int64_t size, bool hasBias) {
+  return rule.addReduction(size, ReductionKind::Sum, hasBias ? ArrayRef<int32_t>{2} : ArrayRef<int32_t>{});
+}
+
+ShardingRule ConvOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
+  int64_t groups = getGroups();
+  bool hasBias = static_cast<bool>(getBias());
+  MaybeFactor batch = rule.addParallel(result[0]), group = rule.addParallel(groups),
+              out = rule.addParallel(result[1] / groups), in = addChannelsIn(rule, weight[1], hasBias);
+  SmallVector<FactorId, 4> channelsOut = OpRule::present({group, out});
+  rule.operandDim(0, batch).operandDim(0, OpRule::present({group, in}));
+  rule.operandDim(1, channelsOut).operandDim(1, in);
+  rule.resultDim(0, batch).resultDim(0, channelsOut);
+  if (hasBias)
+    rule.operandDim(2, channelsOut);
+  for (size_t dim = 2; dim < input.size(); ++dim) {
+    size_t i = dim - 2;
+    bool isLocal = isPatchwise(input[dim], result[dim], weight[dim], getStrides()[i], getDilations()[i],
+                               getPadsLow()[i], getPadsHigh()[i]);
+    SpatialDim spatial = addSpatialDim(rule, isLocal, result[dim], input[dim]);
+    rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse).operandDim(1, rule.addWhole(weight[dim]));
+  }
+  addLinearInInputs(rule, hasBias);
+  rule.rule.flops = 2 * product(result) * product(weight.drop_front());
+  return rule.finish("windows over the spatial dims overlap");
+}
+
+ShardingRule ConvTransposeOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
+  int64_t groups = getGroups();
+  bool hasBias = static_cast<bool>(getBias());
+  MaybeFactor batch = rule.addParallel(result[0]), group = rule.addParallel(groups), out = rule.addParallel(weight[1]),
+              in = addChannelsIn(rule, input[1] / groups, hasBias);
+  SmallVector<FactorId, 4> channelsIn = OpRule::present({group, in}), channelsOut = OpRule::present({group, out});
+  rule.operandDim(0, batch).operandDim(0, channelsIn);
+  rule.operandDim(1, channelsIn).operandDim(1, out);
+  rule.resultDim(0, batch).resultDim(0, channelsOut);
+  if (hasBias)
+    rule.operandDim(2, channelsOut);
+  for (size_t dim = 2; dim < input.size(); ++dim) {
+    size_t i = dim - 2;
+    bool isLocal = isPatchwise(result[dim], input[dim], weight[dim], getStrides()[i], getDilations()[i],
+                               getPadsLow()[i], getPadsHigh()[i]);
+    SpatialDim spatial = addSpatialDim(rule, isLocal, input[dim], result[dim]);
+    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine).operandDim(1, rule.addWhole(weight[dim]));
+  }
+  addLinearInInputs(rule, hasBias);
+  rule.rule.flops = 2 * product(input) * product(weight.drop_front());
+  return rule.finish("windows over the spatial dims overlap");
+}
+
+ShardingRule PoolOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());
+  FactorList outer = rule.addParallelDims(input.take_front(2));
+  rule.operandDims(0, outer).resultDims(0, outer);
+  for (size_t dim = 2; dim < input.size(); ++dim) {
+    size_t i = dim - 2;
+    bool isLocal = isPatchwise(input[dim], result[dim], getKernel()[i], getStrides()[i], getDilations()[i],
+                               getPadsLow()[i], getPadsHigh()[i]);
+    SpatialDim spatial = addSpatialDim(rule, isLocal, result[dim], input[dim]);
+    rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse);
+  }
+  return rule.finish("windows over the spatial dims overlap");
+}
+
+/// True if result position i of a nearest upscaling by an integer is input position i / scale, at any offset: always
+/// for `floor(i / scale)`; centred coordinates lie strictly within half a step of it, so that rounding to nearest
+/// agrees.
+static bool isRepeatingNearest(ResizeOp op, int64_t input, int64_t result, double scale) {
+  if (op.getMode() != ResizeMode::Nearest || input < 1 || result % input != 0 ||
+      scale != static_cast<double>(result / input))
+    return false;
+  bool isRounded =
+      op.getRounding() == NearestMode::RoundPreferFloor || op.getRounding() == NearestMode::RoundPreferCeil;
+  switch (op.getCoordinates()) {
+  case ResizeCoordinates::Asymmetric:
+    return op.getRounding() == NearestMode::Floor;
+  case ResizeCoordinates::HalfPixel:
+  case ResizeCoordinates::PytorchHalfPixel:
+  case ResizeCoordinates::HalfPixelSymmetric:
+    return isRounded;
+  case ResizeCoordinates::AlignCorners:
+    return false;
+  }
+  return false;
+}
+
+ShardingRule ResizeOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> result = shapeOf(getResult());
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+    bool isLocal = getScales()[dim] == 1.0 || isRepeatingNearest(*this, extent, result[dim], getScales()[dim]);
+    SpatialDim spatial = addSpatialDim(rule, isLocal, extent, result[dim]);
+    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
+  }
+  return rule.finish("samples between the shards of every dim would be needed");
+}

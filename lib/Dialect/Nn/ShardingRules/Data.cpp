@@ -1,0 +1,16 @@
+//===- Data.cpp - constants, parameters and iota: any piece can be made alone -===//
+#include "Rules.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+static ShardingRule anyPiece(Operation *op) {
+  OpRule rule = alignedRule(op);
+  rule.rule.isMovement = true;
+  return rule.finish();
+}
+
+ShardingRule ConstantOp::getShardingRule() { return anyPiece(*this); }
+ShardingRule LoadOp::getShardingRule() { return anyPiece(*this); }
+ShardingRule IotaOp::getShardingRule() { return anyPiece(*this); }

@@ -1,0 +1,199 @@
+//===- Movement.cpp - elements change place, not value --------------------===//
+//
+// Partial results of any kind pass through movement. A dim along which elements move stays whole, except where every
+// shard keeps its own (aligned strides, a triangle), or a rank can fill in what it holds (a slice, as a masked sum).
+//
+//===----------------------------------------------------------------------===//
+#include "Rules.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+//===----------------------------------------------------------------------===//
+// Reshape
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Common refinement of two shapes with the same number of elements, walking both from the major end:
+///
+///   [12, 5] and [4, 15]    the majors share 4: both get factor i=4;  12 has 3 left
+///                          3 and 15 share 3: factor j=3;  15 has 5 left
+///                          5 and 5: factor k=5                          ->  [ij, k] and [i, jk]
+///
+/// Where two extents left over have no common divisor, the dims up to the next point where the products agree do not
+/// nest; they get whole factors.
+class Refinement {
+public:
+  Refinement(OpRule &rule, ArrayRef<int64_t> from, ArrayRef<int64_t> to) : rule(rule), sides{Side(from), Side(to)} {
+    if (llvm::is_contained(from, 0))
+      blockEmpty();
+    else
+      while (sides[0].advance() && sides[1].advance())
+        step();
+  }
+  ArrayRef<DimFactors> getFrom() const { return sides[0].factors; }
+  ArrayRef<DimFactors> getTo() const { return sides[1].factors; }
+
+private:
+  struct Side {
+    explicit Side(ArrayRef<int64_t> shape) : shape(shape), factors(shape.size()) {
+      left = shape.empty() ? 1 : shape.front();
+    }
+    /// Moves on to the next dim with elements left; false at the end.
+    bool advance() {
+      while (left == 1 && dim + 1 < shape.size())
+        left = shape[++dim];
+      return left != 1;
+    }
+    void take(std::optional<FactorId> factor, int64_t size) {
+      if (factor)
+        factors[dim].push_back(*factor);
+      left /= size;
+    }
+    ArrayRef<int64_t> shape;
+    SmallVector<DimFactors, 4> factors;
+    size_t dim = 0;
+    int64_t left = 1;
+  };
+
+  void step() {
+    int64_t shared = std::gcd(sides[0].left, sides[1].left);
+    bool nests = shared == sides[0].left || shared == sides[1].left;
+    if (shared > 1) {
+      std::optional<FactorId> factor = rule.addParallel(shared);
+      sides[0].take(factor, shared);
+      sides[1].take(factor, shared);
+    }
+    if (!nests)
+      skipGroup();
+  }
+
+  /// Gives whole factors to what is left of the dims on both sides, until their products agree.
+  void skipGroup() {
+    int64_t products[2] = {1, 1};
+    do {
+      int side = products[0] <= products[1] ? 0 : 1;
+      if (!sides[side].advance())
+        return;
+      int64_t size = sides[side].left;
+      products[side] *= size;
+      sides[side].take(rule.addWhole(size), size);
+    } while (products[0] != products[1]);
+  }
+
+  /// A tensor without elements: nothing to split.
+  void blockEmpty() {
+    for (Side &side : sides)
+      for (auto [extent, factors] : llvm::zip_equal(side.shape, side.factors))
+        if (MaybeFactor factor = rule.addWhole(extent))
+          factors.push_back(*factor);
+  }
+
+  OpRule &rule;
+  Side sides[2];
+};
+} // namespace
+
+ShardingRule ReshapeOp::getShardingRule() {
+  OpRule rule(*this);
+  Refinement refinement(rule, shapeOf(getInput()), shapeOf(getResult()));
+  rule.rule.operands[0].assign(refinement.getFrom().begin(), refinement.getFrom().end());
+  rule.rule.results[0].assign(refinement.getTo().begin(), refinement.getTo().end());
+  rule.addMovement(0);
+  return rule.finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Every dim on its own
+//===----------------------------------------------------------------------===//
+
+ShardingRule TransposeOp::getShardingRule() {
+  OpRule rule(*this);
+  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  rule.operandDims(0, dims);
+  for (int64_t dim : getPermutation())
+    rule.resultDim(0, dims[dim]);
+  rule.addMovement(0);
+  return rule.finish();
+}
+
+ShardingRule BroadcastOp::getShardingRule() {
+  OpRule rule = alignedRule(*this);
+  rule.addMovement(0);
+  return rule.finish();
+}
+
+// Zeros stay zeros under every kind of reduction.
+ShardingRule TriluOp::getShardingRule() {
+  OpRule rule = alignedRule(*this);
+  rule.addMovement(0);
+  return rule.finish();
+}
+
+ShardingRule ConcatOp::getShardingRule() {
+  OpRule rule(*this);
+  int64_t along = getDim();
+  SmallVector<int32_t> all = llvm::to_vector(llvm::seq<int32_t>(0, getInputs().size()));
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getResult()))) {
+    bool isMoved = static_cast<int64_t>(dim) == along && getInputs().size() > 1;
+    MaybeFactor factor = isMoved ? rule.addWhole(extent) : rule.addParallel(extent);
+    for (auto [index, input] : llvm::enumerate(getInputs()))
+      rule.operandDim(index, isMoved ? rule.addWhole(shapeOf(input)[dim]) : factor);
+    rule.resultDim(0, factor);
+  }
+  rule.addMovement(all);
+  return rule.finish();
+}
+
+ShardingRule RotateOp::getShardingRule() {
+  OpRule rule(*this);
+  FactorList dims;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+    bool isMoved = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim()) && getAmount() != 0;
+    dims.push_back(isMoved ? rule.addWhole(extent) : rule.addParallel(extent));
+  }
+  rule.operandDims(0, dims).resultDims(0, dims).addMovement(0);
+  return rule.finish();
+}
+
+// Constant padding is linear like the data: with a value, both are partial; without one, zeros add up to zero.
+ShardingRule PadOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> result = shapeOf(getResult());
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+    bool isMoved = getLow()[dim] != 0 || getHigh()[dim] != 0;
+    MaybeFactor factor = isMoved ? rule.addWhole(extent) : rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, isMoved ? rule.addWhole(result[dim]) : factor);
+  }
+  getValue() ? rule.addMovement({0, 1}) : rule.addMovement(0);
+  return rule.finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Slice
+//===----------------------------------------------------------------------===//
+
+/// Factors of one dim of a slice: untouched; one element of every step, shard by shard; or filled in by each rank.
+static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t size, int64_t step, ReductionKind mask) {
+  bool isWhole = start == 0 && step == 1 && size == extent;
+  bool isAligned = step > 0 && start < step && size > 0 && extent == size * step;
+  if (isWhole || isAligned) {
+    MaybeFactor position = rule.addParallel(size), skipped = rule.addWhole(isWhole ? 1 : step);
+    rule.operandDim(0, OpRule::present({position, skipped})).resultDim(0, position);
+    return;
+  }
+  rule.operandDim(0, rule.addReduction(extent, mask));
+  rule.resultDim(0, rule.addWhole(size));
+}
+
+ShardingRule SliceOp::getShardingRule() {
+  OpRule rule(*this);
+  ReductionKind mask = getMaskKind(elementTypeOf(getInput()));
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
+    addSlicedDim(rule, extent, getStarts()[dim], getSizes()[dim], getSteps()[dim], mask);
+  rule.addMovement(0);
+  return rule.finish();
+}

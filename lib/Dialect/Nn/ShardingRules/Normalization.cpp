@@ -1,0 +1,60 @@
+//===- Normalization.cpp - norms: statistics are all-reduced --------------===//
+#include "Rules.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+/// A norm over the dims from `dim` on, with `times` moments of one value per element of the other dims.
+static ShardingRule normRule(Operation *op, int64_t dim, int64_t times) {
+  OpRule rule(op);
+  FactorList dims = rule.addParallelDims(shapeOf(op->getOperand(0)));
+  for (unsigned index = 0; index < op->getNumOperands(); ++index)
+    rule.alignOperand(index, dims);
+  rule.resultDims(0, dims);
+  ArrayRef<MaybeFactor> all(dims);
+  rule.addStatistics(all.drop_front(dim), times, all.take_front(dim), statisticBytes(op->getOperand(0)));
+  return rule.finish();
+}
+
+ShardingRule LayerNormOp::getShardingRule() { return normRule(*this, getDim(), 2); }
+ShardingRule RmsNormOp::getShardingRule() { return normRule(*this, getDim(), 1); }
+
+ShardingRule BatchNormOp::getShardingRule() {
+  OpRule rule(*this);
+  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  rule.operandDims(0, dims).resultDims(0, dims);
+  for (unsigned index = 1; index < getNumOperands(); ++index)
+    rule.operandDim(index, dims[1]);
+  return rule.finish();
+}
+
+// The channel dim is [group, channel of the group]; only the latter and the spatial dims take part in the statistics.
+ShardingRule GroupNormOp::getShardingRule() {
+  OpRule rule(*this);
+  ArrayRef<int64_t> shape = shapeOf(getInput());
+  MaybeFactor batch = rule.addParallel(shape[0]);
+  MaybeFactor group = rule.addParallel(getGroups());
+  MaybeFactor channel = rule.addParallel(shape[1] / getGroups());
+  FactorList spatial = rule.addParallelDims(shape.drop_front(2));
+  SmallVector<FactorId, 4> channels = OpRule::present({group, channel});
+  rule.operandDim(0, batch).operandDim(0, channels);
+  rule.operandDims(0, spatial);
+  rule.operandDim(1, channels).operandDim(2, channels);
+  rule.resultDim(0, batch).resultDim(0, channels);
+  rule.resultDims(0, spatial);
+  FactorList reduced(spatial);
+  reduced.push_back(channel);
+  rule.addStatistics(reduced, 2, {batch, group}, statisticBytes(getInput()));
+  return rule.finish();
+}
+
+// Each channel looks at its neighbours, so channels stay together.
+ShardingRule LrnOp::getShardingRule() {
+  OpRule rule(*this);
+  FactorList dims;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
+    dims.push_back(dim == 1 ? rule.addWhole(extent) : rule.addParallel(extent));
+  rule.operandDims(0, dims).resultDims(0, dims);
+  return rule.finish("each channel is normalised by its neighbours");
+}

@@ -1,0 +1,103 @@
+//===- Rules.cpp - what the families of sharding rules share --------------===//
+#include "Rules.h"
+
+using namespace mlir;
+using namespace cleave::nn;
+using namespace cleave::spmd;
+
+ArrayRef<int64_t> cleave::nn::shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+Type cleave::nn::elementTypeOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+int64_t cleave::nn::statisticBytes(Value value) { return elementTypeOf(value).isF64() ? 8 : 4; }
+
+ReductionKind cleave::nn::getMaskKind(Type elementType) {
+  return elementType.isInteger(1) ? ReductionKind::Max : ReductionKind::Sum;
+}
+
+FactorList OpRule::addParallelDims(ArrayRef<int64_t> shape) {
+  return llvm::map_to_vector<4>(shape, [&](int64_t extent) { return addParallel(extent); });
+}
+
+MaybeFactor OpRule::addWhole(int64_t size) {
+  if (size < 2)
+    return std::nullopt;
+  return addFactor(size);
+}
+
+OpRule &OpRule::operandDims(unsigned index, ArrayRef<MaybeFactor> factors) {
+  for (MaybeFactor factor : factors)
+    operandDim(index, factor);
+  return *this;
+}
+
+OpRule &OpRule::resultDims(unsigned index, ArrayRef<MaybeFactor> factors) {
+  for (MaybeFactor factor : factors)
+    resultDim(index, factor);
+  return *this;
+}
+
+OpRule &OpRule::alignOperand(unsigned index, ArrayRef<MaybeFactor> factors) {
+  ArrayRef<int64_t> shape = shapeOf(op->getOperand(index));
+  for (auto [extent, factor] : llvm::zip_equal(shape, factors.take_back(shape.size())))
+    operandDim(index, extent > 1 ? factor : std::nullopt);
+  return *this;
+}
+
+SmallVector<FactorId, 4> OpRule::present(ArrayRef<MaybeFactor> factors) {
+  SmallVector<FactorId, 4> list;
+  for (MaybeFactor factor : factors)
+    if (factor)
+      list.push_back(*factor);
+  return list;
+}
+
+OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef<MaybeFactor> elements,
+                              int64_t elementBytes) {
+  SmallVector<FactorId, 4> group = present(cut);
+  if (group.empty())
+    return *this;
+  InnerCost cost;
+  cost.kind = InnerCost::Kind::AllReduce;
+  cost.factors.assign(group.begin(), group.end());
+  cost.times = times;
+  cost.elementFactors = present(elements);
+  cost.elementBytes = elementBytes;
+  addInner(std::move(cost));
+  for (FactorId factor : group)
+    if (!llvm::is_contained(rule.orderedFactors, factor))
+      rule.orderedFactors.push_back(factor);
+  return *this;
+}
+
+OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
+  rule.isMovement = true;
+  if (!elementTypeOf(op->getOperand(operands.front())).isInteger(1)) {
+    addLinear(operands, ReductionKind::Sum);
+    addLinear(operands, ReductionKind::Prod);
+  }
+  addLinear(operands, ReductionKind::Max);
+  addLinear(operands, ReductionKind::Min);
+  return *this;
+}
+
+ShardingRule OpRule::finish(StringRef reason) {
+  if (rule.choices.size() == 1 && !rule.factorSizes.empty())
+    rule.mustReplicate = reason.empty() ? "no dim of the op can be split" : reason.str();
+  return std::move(rule);
+}
+
+OpRule cleave::nn::alignedRule(Operation *op) {
+  OpRule rule(op);
+  FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));
+  for (unsigned index = 0; index < op->getNumOperands(); ++index)
+    rule.alignOperand(index, dims);
+  rule.resultDims(0, dims);
+  return rule;
+}
+
+bool cleave::nn::isPatchwise(int64_t inputExtent, int64_t resultExtent, int64_t kernel, int64_t stride,
+                             int64_t dilation, int64_t padLow, int64_t padHigh) {
+  int64_t span = (kernel - 1) * dilation + 1;
+  return padLow == 0 && padHigh == 0 && span <= stride && inputExtent == resultExtent * stride;
+}

@@ -1,0 +1,71 @@
+//===- Rules.h - what the families of sharding rules share ------*- C++ -*-===//
+//
+// Most rules start from "one parallel factor per dim of the result" and say what is different. Every dim of 2 or more
+// elements has a factor, also one that no choice cuts, so that rules print completely and a remark can name it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
+#define CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+
+namespace cleave::nn {
+
+/// Factor of a dim, or nothing for a dim of fewer than 2 elements.
+using MaybeFactor = std::optional<spmd::FactorId>;
+/// One entry per dim of a tensor.
+using FactorList = llvm::SmallVector<MaybeFactor, 4>;
+
+/// Extents of a ranked tensor value.
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+/// Element type of a ranked tensor value.
+mlir::Type elementTypeOf(mlir::Value value);
+/// Bytes of a statistic that is computed in f32, or f64 for f64 values.
+int64_t statisticBytes(mlir::Value value);
+
+/// A builder for `op`, and helpers for the shapes that rules come in.
+class OpRule : public spmd::RuleBuilder {
+public:
+  explicit OpRule(mlir::Operation *op) : RuleBuilder(op->getNumOperands(), op->getNumResults()), op(op) {}
+
+  /// One parallel factor per dim of `shape`.
+  FactorList addParallelDims(llvm::ArrayRef<int64_t> shape);
+  /// A factor that no choice cuts; nothing for size < 2.
+  MaybeFactor addWhole(int64_t size);
+
+  /// Appends the dims of operand / result `index`, one factor each.
+  OpRule &operandDims(unsigned index, llvm::ArrayRef<MaybeFactor> factors);
+  OpRule &resultDims(unsigned index, llvm::ArrayRef<MaybeFactor> factors);
+  /// Appends the dims of operand `index`, which numpy broadcasting aligns with `factors`: dims of size 1 have none.
+  OpRule &alignOperand(unsigned index, llvm::ArrayRef<MaybeFactor> factors);
+
+  /// The factors that are there.
+  static llvm::SmallVector<spmd::FactorId, 4> present(llvm::ArrayRef<MaybeFactor> factors);
+  /// `times` all_reduces of one statistic per element of `elements` where any of `cut` is cut; those become ordered.
+  OpRule &addStatistics(llvm::ArrayRef<MaybeFactor> cut, int64_t times, llvm::ArrayRef<MaybeFactor> elements,
+                        int64_t elementBytes);
+
+  /// The op only moves elements of `operands` (or repeats them): any kind of partial result passes through.
+  OpRule &addMovement(llvm::ArrayRef<int32_t> operands);
+
+  /// The finished rule. Where nothing but `none` is possible, `reason` is what the user is told.
+  spmd::ShardingRule finish(llvm::StringRef reason = "");
+
+private:
+  mlir::Operation *op;
+};
+
+/// Kind of a partial result where each element is right on one rank and zero on all others: sum, or max for bool.
+spmd::ReductionKind getMaskKind(mlir::Type elementType);
+
+/// One parallel factor per dim of the result, operands aligned by broadcasting.
+OpRule alignedRule(mlir::Operation *op);
+
+/// True if a window slides in such a way that a piece of the result depends on just the same piece of the input: steps
+/// at least as wide as the window and no padding, with the input an exact number of steps.
+bool isPatchwise(int64_t inputExtent, int64_t resultExtent, int64_t kernel, int64_t stride, int64_t dilation,
+                 int64_t padLow, int64_t padHigh);
+
+} // namespace cleave::nn
+
+#endif // CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
