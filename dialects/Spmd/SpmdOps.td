@@ -25,8 +25,8 @@ def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {
     Constraints: (C1) operand and result have one shape and element type; (C2) the result type carries a sharding.
     Example: `%y = spmd.constrain %x : tensor<8x4xf32> to tensor<8x4xf32, #rows>`
   }];
-  let arguments = (ins AnyRankedTensor:$input);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
 }
@@ -39,8 +39,8 @@ def Spmd_ReshardOp : Spmd_Op<"reshard", [Pure]> {
     Constraints: (C1) operand and result have one shape and element type; (C2) both types carry shardings over one mesh.
     Example: `%y = spmd.reshard %x : tensor<8x4xf32, #rows> to tensor<8x4xf32, #cols>`
   }];
-  let arguments = (ins AnyRankedTensor:$input);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
 }
@@ -52,11 +52,12 @@ def Spmd_ReshardOp : Spmd_Op<"reshard", [Pure]> {
 def Spmd_AllReduceOp : Spmd_Op<"all_reduce", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "combines the operands of all ranks that differ only in the given axes";
   let description = [{
-    Constraints: (C1) axes exist and do not overlap; (C2) operand and result types are equal.
+    Constraints: (C1) axes exist and do not overlap; (C2) operand and result types are equal; (C3) the kind is legal for
+    the element type, as in (S6) of a sharding.
     Example: `%s = spmd.all_reduce sum %p over {"model"} : tensor<4x128xf32>`
   }];
-  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyRankedTensor:$input, Spmd_Axes:$axes);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_Axes:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$kind $input `over` custom<Axes>($axes) attr-dict `:` type($input)";
   let hasVerifier = 1;
 }
@@ -70,8 +71,8 @@ def Spmd_AllGatherOp : Spmd_Op<"all_gather", [Pure]> {
     the extents of its axes.
     Example: `%g = spmd.all_gather %x dims [{"model"}, {} ] : tensor<2x8xf32> -> tensor<8x8xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
   let hasVerifier = 1;
 }
@@ -81,11 +82,12 @@ def Spmd_ReduceScatterOp : Spmd_Op<"reduce_scatter", [Pure]> {
   let description = [{
     An all_reduce over all listed axes, then the `local_slice` of `dims`.
 
-    Constraints: (C1), (C2) as all_gather; (C3) an operand dim is the result dim times the extents of its axes.
+    Constraints: (C1), (C2) as all_gather; (C3) an operand dim is the result dim times the extents of its axes; (C4) the
+    kind is legal for the element type.
     Example: `%s = spmd.reduce_scatter sum %p dims [{"model"}, {} ] : tensor<8x8xf32> -> tensor<2x8xf32>`
   }];
-  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$kind $input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
   let hasVerifier = 1;
 }
@@ -99,8 +101,8 @@ def Spmd_AllToAllOp : Spmd_Op<"all_to_all", [Pure]> {
     hold the same axes; (C4) result dim = operand dim times extents gathered, over extents sliced.
     Example: `%t = spmd.all_to_all %x gather [{"x"}, {} ] slice [{}, {"x"} ] : tensor<2x8xf32> -> tensor<8x2xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input `gather` custom<AxesPerDim>($gather) `slice` custom<AxesPerDim>($slice) attr-dict `:` functional-type($input, $result)";
   let hasVerifier = 1;
 }
@@ -113,8 +115,8 @@ def Spmd_LocalSliceOp : Spmd_Op<"local_slice", [Pure]> {
     Constraints: as reduce_scatter.
     Example: `%s = spmd.local_slice %x dims [{"model"}, {} ] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$input, Spmd_AxesPerDim:$dims);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
   let hasVerifier = 1;
 }
@@ -126,11 +128,11 @@ def Spmd_PermuteOp : Spmd_Op<"permute", [Pure]> {
     shares its other mesh coordinates.
 
     Constraints: (C1) neither sharding is partial; (C2) operand and result types are the local types of `global` under
-    `from` and `to`.
+    `from` and `to`; (C3) both are over the module's mesh.
     Example: `%y = spmd.permute %x from #rows to #cols of tensor<8x8xf32> : (tensor<2x8xf32>) -> tensor<8x2xf32>`
   }];
-  let arguments = (ins AnyRankedTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to, TypeAttrOf<AnyRankedTensor>:$global);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to, TypeAttrOf<AnyStaticShapeTensor>:$global);
+  let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$input `from` $from `to` $to `of` $global attr-dict `:` functional-type($input, $result)";
   let hasVerifier = 1;
 }

@@ -8,9 +8,9 @@
 
 #include "llvm/ADT/SmallSet.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace cleave::spmd;
@@ -201,9 +201,9 @@ struct ShardingTail {
 
 static ParseResult parsePartial(AsmParser &parser, ShardingTail &tail) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&]() -> ParseResult {
-    FailureOr<AxisAttr> axis = parseAxis(parser);
+    FailureOr<AxisAttr> axis = parseAxisAndColon(parser);
     StringRef word;
-    if (failed(axis) || parser.parseColon())
+    if (failed(axis))
       return failure();
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&word))
@@ -298,18 +298,14 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return verifyAxes(emitError, mesh, axes); // S2, S3, S4
 }
 
-/// S6: what kinds of partial results an element type can have.
-static bool isLegalReduction(ReductionKind kind, Type elementType) {
-  bool isBool = elementType.isInteger(1);
-  return elementType.isIntOrFloat() && (!isBool || kind == ReductionKind::Max || kind == ReductionKind::Min);
-}
-
 LogicalResult ShardingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                                            function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() != getDims().size())
     return emitError() << "sharding has " << getDims().size() << " dims but the tensor has " << shape.size() << " (S1)";
   for (auto [index, extent] : llvm::enumerate(shape)) {
     int64_t shards = getNumShards(index);
+    if (ShapedType::isDynamic(extent))
+      return emitError() << "dim " << index << " has no static size to shard (S5)";
     if (!getUneven() && extent % shards != 0)
       return emitError() << "dim " << index << " of size " << extent << " does not divide into " << shards
                          << " shards (S5)";

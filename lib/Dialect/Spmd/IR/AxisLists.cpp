@@ -10,15 +10,40 @@ using namespace mlir;
 
 namespace cleave::spmd {
 
+/// The `pre)size` of a sub-axis, after the opening parenthesis.
+static FailureOr<AxisAttr> parseDigit(AsmParser &parser, StringRef name) {
+  int64_t preSize, size;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(preSize) || parser.parseRParen() || parser.parseInteger(size))
+    return failure();
+  // Size 0 stands for the whole axis in the attribute, so what is not a size must not get there.
+  if (preSize < 1 || size < 2)
+    return parser.emitError(loc) << "sub-axis \"" << name << "\":(" << preSize << ")" << size
+                                 << " does not have a size of at least 2 after a positive one (S4)";
+  return AxisAttr::get(parser.getContext(), name, preSize, size);
+}
+
 FailureOr<AxisAttr> parseAxis(AsmParser &parser) {
   std::string name;
   if (parser.parseString(&name))
     return failure();
-  int64_t preSize = 1, size = 0;
-  if (succeeded(parser.parseOptionalColon()) &&
-      (parser.parseLParen() || parser.parseInteger(preSize) || parser.parseRParen() || parser.parseInteger(size)))
+  if (failed(parser.parseOptionalColon()))
+    return AxisAttr::get(parser.getContext(), name);
+  if (parser.parseLParen())
     return failure();
-  return AxisAttr::get(parser.getContext(), name, preSize, size);
+  return parseDigit(parser, name);
+}
+
+FailureOr<AxisAttr> parseAxisAndColon(AsmParser &parser) {
+  std::string name;
+  if (parser.parseString(&name) || parser.parseColon())
+    return failure();
+  if (failed(parser.parseOptionalLParen()))
+    return AxisAttr::get(parser.getContext(), name);
+  FailureOr<AxisAttr> axis = parseDigit(parser, name);
+  if (failed(axis) || parser.parseColon())
+    return failure();
+  return axis;
 }
 
 void printAxis(AsmPrinter &printer, AxisAttr axis) {
@@ -73,6 +98,11 @@ LogicalResult verifyAxes(function_ref<InFlightDiagnostic()> emitError, MeshAttr 
       if (overlaps(axis, other, mesh))
         return emitError() << "axis \"" << axis.getName() << "\" is used twice (S3)";
   return success();
+}
+
+bool isLegalReduction(ReductionKind kind, Type elementType) {
+  bool isBool = elementType.isInteger(1);
+  return elementType.isIntOrFloat() && (!isBool || kind == ReductionKind::Max || kind == ReductionKind::Min);
 }
 
 } // namespace cleave::spmd

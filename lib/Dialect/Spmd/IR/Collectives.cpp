@@ -86,62 +86,98 @@ static LogicalResult verifyAxesPerDim(Operation *op, MeshAttr mesh, ArrayAttr di
   return verifyAxes([&] { return op->emitOpError(); }, mesh, axes);
 }
 
-/// Result dims are operand dims times `grow` over `shrink` (one axis list per dim; null: none).
+/// `"x"=2, "y":(1)2`: axes, and the extents of whole ones.
+static std::string describeAxes(MeshAttr mesh, Attribute axes) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(cast<ArrayAttr>(axes).getAsRange<AxisAttr>(), os, [&](AxisAttr axis) {
+    os << '"' << axis.getName() << '"';
+    if (axis.isSubAxis())
+      os << ":(" << axis.getPreSize() << ')' << axis.getSize();
+    else
+      os << '=' << axis.getExtent(mesh);
+  });
+  return text;
+}
+
+/// What `extent` becomes when it is gathered over `grow` and sliced over `shrink` (null: not); nothing if it does not
+/// divide or overflows.
+static std::optional<int64_t> computeExtent(int64_t extent, MeshAttr mesh, Attribute grow, Attribute shrink) {
+  int64_t grown = extent, pieces = shrink ? getExtent(mesh, shrink) : 1;
+  if (grow && llvm::MulOverflow(extent, getExtent(mesh, grow), grown))
+    return std::nullopt;
+  if (grown % pieces != 0)
+    return std::nullopt;
+  return grown / pieces;
+}
+
+/// Result dims are operand dims gathered over `grow` and sliced over `shrink` (one axis list per dim; null: none).
 static LogicalResult verifyShape(Operation *op, MeshAttr mesh, ArrayAttr grow, ArrayAttr shrink) {
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
-    return op->emitOpError() << "result type " << to << " does not match operand type " << from;
+    return op->emitOpError() << "result " << to << " does not have the rank and element type of operand " << from;
   for (int64_t dim = 0; dim < from.getRank(); ++dim) {
-    int64_t grown = from.getDimSize(dim) * (grow ? getExtent(mesh, grow[dim]) : 1);
-    int64_t pieces = shrink ? getExtent(mesh, shrink[dim]) : 1;
-    if (to.getDimSize(dim) * pieces != grown)
-      return op->emitOpError() << "result dim " << dim << " is " << to.getDimSize(dim) << " but operand dim "
-                               << from.getDimSize(dim) << (grow ? " gathered" : " cut") << " gives "
-                               << (grown % pieces ? "a fraction" : std::to_string(grown / pieces));
+    Attribute gathered = grow ? grow[dim] : Attribute(), sliced = shrink ? shrink[dim] : Attribute();
+    std::optional<int64_t> extent = computeExtent(from.getDimSize(dim), mesh, gathered, sliced);
+    if (extent == to.getDimSize(dim))
+      continue;
+    InFlightDiagnostic error = op->emitOpError() << "result dim " << dim << " is " << to.getDimSize(dim)
+                                                 << " but operand dim " << from.getDimSize(dim);
+    if (gathered)
+      error << " gathered over " << describeAxes(mesh, gathered);
+    if (sliced)
+      error << " sliced over " << describeAxes(mesh, sliced);
+    return error << " gives " << (extent ? std::to_string(*extent) : "no whole number");
   }
   return success();
+}
+
+/// The reduction kind is one that elements of the operand have (S6).
+static LogicalResult verifyKind(Operation *op, ReductionKind kind) {
+  Type elementType = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  if (isLegalReduction(kind, elementType))
+    return success();
+  return op->emitOpError() << "cannot combine " << elementType << " by " << stringifyReductionKind(kind) << " (S6)";
 }
 
 static LogicalResult verifySameShape(Operation *op) {
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType())
-    return op->emitOpError() << "result type " << to << " differs from operand type " << from
-                             << " in more than sharding";
+    return op->emitOpError() << "result " << to << " differs from operand " << from << " in more than sharding";
   return success();
 }
 
 LogicalResult ConstrainOp::verify() {
   if (!getSharding(getResult().getType()))
-    return emitOpError() << "result type " << getResult().getType() << " has no sharding";
+    return emitOpError() << "result " << getResult().getType() << " has no sharding";
   return verifySameShape(*this);
 }
 
 LogicalResult ReshardOp::verify() {
-  ShardingAttr from = getSharding(getInput().getType()), to = getSharding(getResult().getType());
-  if (!from || !to)
-    return emitOpError() << (from ? "result" : "operand") << " type has no sharding";
-  if (from.getMesh() != to.getMesh())
-    return emitOpError() << "operand is sharded over " << from.getMesh() << " but result over " << to.getMesh();
+  for (auto [type, what] : {std::pair(getInput().getType(), "operand"), std::pair(getResult().getType(), "result")})
+    if (!getSharding(type))
+      return emitOpError() << what << " " << type << " has no sharding";
+  MeshAttr from = getSharding(getInput().getType()).getMesh(), to = getSharding(getResult().getType()).getMesh();
+  if (from != to)
+    return emitOpError() << "operand is sharded over " << from << " but result over " << to;
   return verifySameShape(*this);
 }
 
-LogicalResult AllReduceOp::verify() {
-  MeshAttr mesh = requireMesh(*this);
+/// Ops over one list of axes.
+static LogicalResult verifyAxisList(Operation *op, ArrayAttr axes) {
+  MeshAttr mesh = requireMesh(op);
   if (!mesh)
     return failure();
-  SmallVector<AxisAttr> axes = llvm::to_vector(getAxes().getAsRange<AxisAttr>());
-  return verifyAxes([&] { return emitOpError(); }, mesh, axes);
+  return verifyAxes([&] { return op->emitOpError(); }, mesh, llvm::to_vector(axes.getAsRange<AxisAttr>()));
 }
 
-LogicalResult AxisIndexOp::verify() {
-  MeshAttr mesh = requireMesh(*this);
-  if (!mesh)
-    return failure();
-  SmallVector<AxisAttr> axes = llvm::to_vector(getAxes().getAsRange<AxisAttr>());
-  return verifyAxes([&] { return emitOpError(); }, mesh, axes);
+LogicalResult AllReduceOp::verify() {
+  return failed(verifyAxisList(*this, getAxes())) ? failure() : verifyKind(*this, getKind());
 }
+
+LogicalResult AxisIndexOp::verify() { return verifyAxisList(*this, getAxes()); }
 
 LogicalResult AllGatherOp::verify() {
   MeshAttr mesh = requireMesh(*this);
@@ -158,13 +194,15 @@ static LogicalResult verifyScatter(Operation *op, ArrayAttr dims) {
   return verifyShape(op, mesh, nullptr, dims);
 }
 
-LogicalResult ReduceScatterOp::verify() { return verifyScatter(*this, getDims()); }
 LogicalResult LocalSliceOp::verify() { return verifyScatter(*this, getDims()); }
+
+LogicalResult ReduceScatterOp::verify() {
+  return failed(verifyScatter(*this, getDims())) ? failure() : verifyKind(*this, getKind());
+}
 
 LogicalResult AllToAllOp::verify() {
   MeshAttr mesh = requireMesh(*this);
-  if (!mesh || failed(verifyAxesPerDim(*this, mesh, getGather())) ||
-      failed(verifyAxesPerDim(*this, mesh, getSlice())))
+  if (!mesh || failed(verifyAxesPerDim(*this, mesh, getGather())) || failed(verifyAxesPerDim(*this, mesh, getSlice())))
     return failure();
   auto order = [](AxisAttr lhs, AxisAttr rhs) {
     return std::make_tuple(lhs.getName(), lhs.getPreSize()) < std::make_tuple(rhs.getName(), rhs.getPreSize());
@@ -173,24 +211,30 @@ LogicalResult AllToAllOp::verify() {
   llvm::sort(gathered, order);
   llvm::sort(sliced, order);
   if (gathered != sliced)
-    return emitOpError() << "gathers other axes than it slices";
+    return emitOpError() << "does not slice over the axes that it gathers over";
   return verifyShape(*this, mesh, getGather(), getSlice());
 }
 
-LogicalResult PermuteOp::verify() {
-  auto global = cast<RankedTensorType>(getGlobal());
-  for (ShardingAttr sharding : {getFrom(), getTo()})
-    if (sharding.isPartial())
-      return emitOpError() << "sharding " << sharding << " is partial";
-  auto check = [&](ShardingAttr sharding, Type type, StringRef what) -> LogicalResult {
-    if (failed(sharding.verifyEncoding(global.getShape(), global.getElementType(), [&] { return emitOpError(); })))
-      return failure();
-    Type local = getLocalType(withSharding(global, sharding));
-    if (type != local)
-      return emitOpError() << what << " type is " << type << " but the shard of " << global << " is " << local;
-    return success();
-  };
-  if (failed(check(getFrom(), getInput().getType(), "operand")))
+/// C1 to C3 of one side of a permute.
+static LogicalResult verifySide(PermuteOp op, MeshAttr mesh, ShardingAttr sharding, Type type, StringRef what) {
+  auto global = cast<RankedTensorType>(op.getGlobal());
+  auto emitError = [&] { return op.emitOpError(); };
+  if (sharding.isPartial())
+    return op.emitOpError() << "sharding " << sharding << " of the " << what << " is partial";
+  if (sharding.getMesh() != mesh)
+    return op.emitOpError() << what << " is sharded over " << sharding.getMesh() << " but the module's mesh is "
+                            << mesh;
+  if (failed(sharding.verifyEncoding(global.getShape(), global.getElementType(), emitError)))
     return failure();
-  return check(getTo(), getResult().getType(), "result");
+  Type local = getLocalType(withSharding(global, sharding));
+  if (type != local)
+    return op.emitOpError() << what << " is " << type << " but its shard of " << global << " is " << local;
+  return success();
+}
+
+LogicalResult PermuteOp::verify() {
+  MeshAttr mesh = requireMesh(*this);
+  if (!mesh || failed(verifySide(*this, mesh, getFrom(), getInput().getType(), "operand")))
+    return failure();
+  return verifySide(*this, mesh, getTo(), getResult().getType(), "result");
 }
