@@ -17,7 +17,7 @@ config.test_exec_root = os.path.join(config.cleave_binary_dir, "test")
 tools = os.path.join(config.cleave_binary_dir, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
 # FileCheck then prints the input around a failure.
-config.environment["FILECHECK_OPTS"] = "--dump-input=fail --enable-var-scope"
+config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
 # `%{python}` runs the interpreter that the tests' packages are installed for.
 config.substitutions.append(("%{python}", shutil.which("python3") or "python3"))

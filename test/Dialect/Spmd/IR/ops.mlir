@@ -1,0 +1,72 @@
+// Every op of the spmd dialect, read and printed in custom and in generic form.
+//
+// RUN: cleave-opt %s | cleave-opt | FileCheck %s
+// RUN: cleave-opt %s --mlir-print-op-generic | cleave-opt | FileCheck %s
+
+#mesh = #spmd.mesh<["x"=2, "y"=4]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+#cols = #spmd.sharding<#mesh, [{}, {"x"}]>
+#sums = #spmd.sharding<#mesh, [{}, {"x"}], partial = {"y": sum}>
+
+module attributes {spmd.mesh = #mesh} {
+
+// Before partitioning: global types, whose shardings differ.
+// CHECK-LABEL: @global_types_change_sharding
+func.func @global_types_change_sharding(%a: tensor<8x4xf32>, %b: tensor<8x4xf32, #rows>, %c: tensor<8x4xf32, #sums>) {
+  // CHECK: spmd.constrain %{{.*}} : tensor<8x4xf32> to tensor<8x4xf32, #[[ROWS:.*]]>
+  %0 = spmd.constrain %a : tensor<8x4xf32> to tensor<8x4xf32, #rows>
+  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #[[ROWS]]> to tensor<8x4xf32, #[[COLS:.*]]>
+  %1 = spmd.reshard %b : tensor<8x4xf32, #rows> to tensor<8x4xf32, #cols>
+  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #{{.*}}_partial> to tensor<8x4xf32, #[[COLS]]>
+  %2 = spmd.reshard %c : tensor<8x4xf32, #sums> to tensor<8x4xf32, #cols>
+  return
+}
+
+// Reductions over whole axes, digits of axes, several of them, and none.
+// CHECK-LABEL: @all_reduces
+func.func @all_reduces(%x: tensor<8x8xf32>, %b: tensor<8xi1>) {
+  // CHECK: spmd.all_reduce sum %{{.*}} over {"x"} : tensor<8x8xf32>
+  %0 = spmd.all_reduce sum %x over {"x"} : tensor<8x8xf32>
+  // CHECK: spmd.all_reduce prod %{{.*}} over {"x", "y":(2)2} : tensor<8x8xf32>
+  %1 = spmd.all_reduce prod %x over {"x", "y":(2)2} : tensor<8x8xf32>
+  // CHECK: spmd.all_reduce max %{{.*}} over {"y":(1)2, "y":(2)2} : tensor<8xi1>
+  %2 = spmd.all_reduce max %b over {"y":(1)2, "y":(2)2} : tensor<8xi1>
+  // CHECK: spmd.all_reduce min %{{.*}} over {} : tensor<8x8xf32>
+  %3 = spmd.all_reduce min %x over {} : tensor<8x8xf32>
+  return
+}
+
+// Gathered dims grow by the extents of their axes, scattered and sliced ones shrink.
+// CHECK-LABEL: @gathers_and_scatters
+func.func @gathers_and_scatters(%x: tensor<8x8xf32>) {
+  // CHECK: spmd.all_gather %{{.*}} dims [{"y"}, {}] : (tensor<8x8xf32>) -> tensor<32x8xf32>
+  %0 = spmd.all_gather %x dims [{"y"}, {}] : (tensor<8x8xf32>) -> tensor<32x8xf32>
+  // CHECK: spmd.all_gather %{{.*}} dims [{"y":(1)2}, {"x", "y":(2)2}] : (tensor<8x8xf32>) -> tensor<16x32xf32>
+  %1 = spmd.all_gather %x dims [{"y":(1)2}, {"x", "y":(2)2}] : (tensor<8x8xf32>) -> tensor<16x32xf32>
+  // CHECK: spmd.reduce_scatter sum %{{.*}} dims [{}, {"y", "x"}] : (tensor<8x8xf32>) -> tensor<8x1xf32>
+  %2 = spmd.reduce_scatter sum %x dims [{}, {"y", "x"}] : (tensor<8x8xf32>) -> tensor<8x1xf32>
+  // CHECK: spmd.local_slice %{{.*}} dims [{"x"}, {"y"}] : (tensor<8x8xf32>) -> tensor<4x2xf32>
+  %3 = spmd.local_slice %x dims [{"x"}, {"y"}] : (tensor<8x8xf32>) -> tensor<4x2xf32>
+  // CHECK: spmd.all_to_all %{{.*}} gather [{"y"}, {}] slice [{}, {"y"}] : (tensor<8x8xf32>) -> tensor<32x2xf32>
+  %4 = spmd.all_to_all %x gather [{"y"}, {}] slice [{}, {"y"}] : (tensor<8x8xf32>) -> tensor<32x2xf32>
+  return
+}
+
+// Each rank holds 4 x 4 of 8 x 4 before, 8 x 2 after.
+// CHECK-LABEL: @a_permute_goes_from_one_sharding_to_another
+func.func @a_permute_goes_from_one_sharding_to_another(%x: tensor<4x4xf32>) {
+  // CHECK: spmd.permute %{{.*}} from #[[ROWS:.*]] to #[[COLS:.*]] of tensor<8x4xf32> : (tensor<4x4xf32>) -> tensor<8x2xf32>
+  %0 = spmd.permute %x from #rows to #cols of tensor<8x4xf32> : (tensor<4x4xf32>) -> tensor<8x2xf32>
+  return
+}
+
+// CHECK-LABEL: @a_rank_knows_its_index_along_axes
+func.func @a_rank_knows_its_index_along_axes() {
+  // CHECK: spmd.axis_index {"x", "y"} : tensor<i64>
+  %0 = spmd.axis_index {"x", "y"} : tensor<i64>
+  // CHECK: spmd.axis_index {} : tensor<i64>
+  %1 = spmd.axis_index {} : tensor<i64>
+  return
+}
+
+}
