@@ -25,6 +25,10 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
+    /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.
+    static constexpr ::llvm::StringLiteral kFlopsAttr = "spmd.flops";
+    /// On a function: where propagation had to replicate, one dictionary (op, node, axes, reason) per remark.
+    static constexpr ::llvm::StringLiteral kReplicatedAttr = "spmd.replicated";
     /// On an op, between propagation and reshard insertion: the shardings its operands must have (array, unit = as is).
     static constexpr ::llvm::StringLiteral kOperandShardingsAttr = "spmd.operands";
     /// On an op, between propagation and reshard insertion: the shardings its results are computed in.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PlanText.h"
+#include "cleave/Analysis/Mesh.h"
 #include "cleave/Analysis/NamePattern.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -256,13 +257,39 @@ static LogicalResult checkAxesOfRule(const Plan &plan, const PlanRule &rule, Pla
   return success();
 }
 
+/// All sub-axes of a plan must be digits of one way to write their axis: (1)2 and (1)3 of an axis of 6 exclude each
+/// other.
+static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
+  SmallVector<int64_t> sizes;
+  for (const MeshAxis &axis : plan.mesh)
+    sizes.push_back(axis.size);
+  SmallVector<SubAxis> wishes;
+  auto check = [&](const PlanAxis &axis) -> LogicalResult {
+    if (!axis.isSubAxis())
+      return success();
+    wishes.push_back({unsigned(plan.findAxis(axis.name) - plan.mesh.data()), axis.preSize, axis.size});
+    std::string reason;
+    return AtomMesh::create(sizes, wishes, &reason) ? success() : failAt(error, axis.place, reason);
+  };
+  for (const PlanRule &rule : plan.rules) {
+    for (const PlanDim &dim : rule.dims)
+      for (const PlanAxis &axis : dim.axes)
+        if (failed(check(axis)))
+          return failure();
+    for (const PlanAxis &axis : rule.replicated)
+      if (failed(check(axis)))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   if (failed(checkMesh(plan, error)))
     return failure();
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
-  return success();
+  return checkSubAxes(plan, error);
 }
 
 LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,

@@ -45,9 +45,10 @@ Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {
 LogicalResult cleave::spmd::partitionByCloning(Operation *op, PartitionContext &context,
                                                SmallVectorImpl<Value> &results) {
   SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
-  OperationState state(context.loc, op->getName(), ValueRange(context.operands), TypeRange(types));
-  state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
-  state.propertiesAttr = op->getPropertiesAsAttribute();
-  llvm::append_range(results, context.builder.create(state)->getResults());
+  Operation *local = Operation::create(context.loc, op->getName(), types, context.operands,
+                                       op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+                                       /*successors=*/{}, /*numRegions=*/0);
+  context.builder.insert(local);
+  llvm::append_range(results, local->getResults());
   return success();
 }

@@ -22,9 +22,9 @@ struct PartitionContext {
   llvm::SmallVector<mlir::Value> operands;
   /// Per-device types of the results.
   llvm::SmallVector<mlir::RankedTensorType> resultTypes;
-  ShardingRule rule;
-  /// Per factor of the rule: the axes that cut it, major to minor.
-  llvm::SmallVector<llvm::SmallVector<AxisAttr, 2>> cuts;
+  /// The op's rule, and per factor of it the axes that cut it, major to minor.
+  const ShardingRule &rule;
+  llvm::ArrayRef<llvm::SmallVector<AxisAttr, 2>> cuts;
 
   /// Number of ranks along `axes` (1 for none).
   int64_t getExtent(llvm::ArrayRef<AxisAttr> axes) const;

@@ -1,0 +1,63 @@
+//===- MeshAtoms.h - shardings as states of atoms, and back -----*- C++ -*-===//
+//
+// The passes read and write shardings; everything in Analysis works on states. This is the bridge: a mesh attribute cut
+// into atoms, and both directions, remembered, so that asking again is one hash lookup.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
+
+#include "cleave/Analysis/State.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace cleave::spmd {
+
+class MeshAtoms {
+public:
+  /// Cuts `mesh` so that every sub-axis that occurs in a type of `root` falls on atom borders. Emits an error on `root`
+  /// if two sub-axes exclude each other.
+  static std::unique_ptr<MeshAtoms> create(MeshAttr mesh, mlir::ModuleOp root);
+  /// The same for given shardings; errors are emitted on `op`.
+  static std::unique_ptr<MeshAtoms> create(MeshAttr mesh, mlir::Operation *op, llvm::ArrayRef<ShardingAttr> shardings);
+
+  MeshAttr getMesh() const { return mesh; }
+  const AtomMesh &getAtoms() const { return atoms; }
+  llvm::ArrayRef<std::string> getAxisNames() const { return axisNames; }
+
+  /// The state of a tensor with this sharding; open dims count with the axes that they have. The reference lives as
+  /// long as this object.
+  const State &toState(ShardingAttr sharding);
+  /// The closed sharding of a state.
+  ShardingAttr toSharding(const State &state) const;
+  /// Atoms of an axis. Precondition: `axis` is valid in the mesh.
+  AtomList toAtoms(AxisAttr axis) const;
+  /// The shortest list of axes that means `list`.
+  llvm::SmallVector<AxisAttr, 2> toAxes(llvm::ArrayRef<AtomId> list) const;
+  mlir::ArrayAttr toAxisArray(llvm::ArrayRef<AtomId> list) const;
+
+private:
+  MeshAtoms(MeshAttr mesh, AtomMesh atoms);
+
+  MeshAttr mesh;
+  AtomMesh atoms;
+  llvm::SmallVector<std::string> axisNames;
+  llvm::DenseMap<ShardingAttr, std::unique_ptr<State>> states;
+};
+
+/// The mesh of a module: its `spmd.mesh`, or else the one mesh that the shardings of its types have, which is then set
+/// as `spmd.mesh`. Null after an error; errors: there is none, or shardings are over different ones.
+MeshAttr resolveMesh(mlir::ModuleOp module);
+
+/// Calls `callback` for every value of the function, arguments first.
+void forEachValue(mlir::func::FuncOp func, llvm::function_ref<void(mlir::Value)> callback);
+
+/// Bytes of one element as stored and sent: bool takes one.
+int64_t getElementBytes(mlir::Type elementType);
+
+/// The functions of a module that have a body.
+llvm::SmallVector<mlir::func::FuncOp> getFunctions(mlir::ModuleOp module);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H

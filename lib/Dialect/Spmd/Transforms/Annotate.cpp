@@ -1,0 +1,230 @@
+//===- Annotate.cpp - writes a plan's wishes into types -------------------===//
+//
+//   plan     {tensor: x, dims: [data, _]}
+//   before   func.func @f(%x: tensor<8x4xf32> {nn.name = "x"})
+//   after    func.func @f(%x: tensor<8x4xf32, #spmd.sharding<#mesh, [{"data"}, {}]>> {nn.name = "x"})
+//
+// The plan is read and checked by itself, then each rule looks up its tensors and is checked against them; only when
+// all rules agree are types written. Every error has its place in the plan.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanTargets.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_ANNOTATE
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+namespace {
+/// One tensor's wish, and the rule that it came from.
+struct Wish {
+  PlanTarget target;
+  const PlanRule *rule;
+};
+
+struct Annotate : spmd::impl::AnnotateBase<Annotate> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  LogicalResult readPlan(Plan &plan, PlanError &error);
+  LogicalResult setMesh(Plan &plan);
+  LogicalResult collectWishes(const Plan &plan, PlanError &error);
+  LogicalResult addWish(const Plan &plan, const PlanRule &rule, const PlanTarget &target, PlanError &error);
+  LogicalResult write(MeshAttr mesh);
+  LogicalResult emit(const PlanError &error);
+  Location toLoc(const PlanPlace &place);
+
+  SmallVector<Wish> wishes;
+  llvm::DenseMap<PlanTarget::Key, unsigned> wishOf;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// From plan to wishes
+//===----------------------------------------------------------------------===//
+
+LogicalResult Annotate::readPlan(Plan &result, PlanError &error) {
+  if (!plan.empty() && failed(readPlanFile(plan, result, error)))
+    return failure();
+  if (failed(parseMeshOption(mesh, result, error)))
+    return failure();
+  for (const std::string &rule : shard)
+    if (failed(parseShardOption(rule, result, error)))
+      return failure();
+  if (failed(setMesh(result)))
+    return failure();
+  return checkPlan(result, error);
+}
+
+/// A file that has a mesh already lends it to a plan without one.
+LogicalResult Annotate::setMesh(Plan &result) {
+  if (!result.mesh.empty())
+    return success();
+  MeshAttr given = resolveMesh(getOperation());
+  if (!given)
+    return failure();
+  for (auto [name, size] : llvm::zip_equal(given.getNames(), given.getSizes()))
+    result.mesh.push_back({name.str(), size, {}});
+  result.devices.assign(given.getDevices().begin(), given.getDevices().end());
+  return success();
+}
+
+static std::string describe(const PlanRule &rule, StringRef name) {
+  if (rule.target == PlanRule::Target::Tensor || name == rule.pattern)
+    return "'" + name.str() + "'";
+  return std::string(rule.target == PlanRule::Target::Operand ? "operand " : "result ") + std::to_string(rule.index) +
+         ", '" + name.str() + "',";
+}
+
+LogicalResult Annotate::addWish(const Plan &plan, const PlanRule &rule, const PlanTarget &target, PlanError &error) {
+  RankedTensorType type = target.getType();
+  if (!type) {
+    error = {rule.patternPlace, "'" + target.name.str() + "' is not a tensor", {}};
+    return failure();
+  }
+  if (failed(checkRule(plan, rule, describe(rule, target.name), type.getShape(), error)))
+    return failure();
+  auto [it, isNew] = wishOf.try_emplace(target.getKey(), wishes.size());
+  if (isNew) {
+    wishes.push_back({target, &rule});
+    return success();
+  }
+  const PlanRule &other = *wishes[it->second].rule;
+  if (rule.asksSameAs(other))
+    return success();
+  error = {rule.place,
+           "two rules disagree on '" + target.name.str() + "': " + rule.formatDims() + " here",
+           {{other.place, other.formatDims() + " here"}}};
+  return failure();
+}
+
+LogicalResult Annotate::collectWishes(const Plan &plan, PlanError &error) {
+  PlanTargets table(getOperation());
+  for (const PlanRule &rule : plan.rules) {
+    SmallVector<PlanTarget> targets;
+    if (failed(table.find(rule, targets, error)))
+      return failure();
+    for (const PlanTarget &target : targets)
+      if (failed(addWish(plan, rule, target, error)))
+        return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// From wishes to types
+//===----------------------------------------------------------------------===//
+
+static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
+  return AxisAttr::get(context, axis.name, axis.preSize, axis.size);
+}
+
+static ShardingAttr toSharding(MeshAttr mesh, const PlanRule &rule) {
+  MLIRContext *context = mesh.getContext();
+  SmallVector<DimShardingAttr> dims;
+  for (const PlanDim &dim : rule.dims) {
+    SmallVector<AxisAttr> axes;
+    for (const PlanAxis &axis : dim.axes)
+      axes.push_back(toAttr(context, axis));
+    dims.push_back(DimShardingAttr::get(context, axes, dim.isOpen, rule.priority));
+  }
+  SmallVector<AxisAttr> replicated;
+  for (const PlanAxis &axis : rule.replicated)
+    replicated.push_back(toAttr(context, axis));
+  return ShardingAttr::get(context, mesh, dims, ArrayRef<AxisAttr>(), ReductionKind::Sum, replicated, false);
+}
+
+/// Result number `index` of `func` leaves in `type`, through an spmd.constrain.
+static void constrainResult(func::FuncOp func, unsigned index, RankedTensorType type) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  OpBuilder builder(terminator);
+  Value value = terminator->getOperand(index);
+  terminator->setOperand(index, ConstrainOp::create(builder, value.getLoc(), type, value));
+}
+
+/// Makes the signatures agree with arguments and returned values.
+static void updateSignatures(ModuleOp module) {
+  for (func::FuncOp func : getFunctions(module)) {
+    Block &body = func.getBody().front();
+    func.setFunctionType(
+        FunctionType::get(module.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  }
+}
+
+LogicalResult Annotate::write(MeshAttr mesh) {
+  for (const Wish &wish : wishes) {
+    RankedTensorType type = wish.target.getType(), wanted = withSharding(type, toSharding(mesh, *wish.rule));
+    if (getSharding(type) && type != wanted) {
+      InFlightDiagnostic error = emitError(toLoc(wish.rule->place));
+      error << "'" << wish.target.name << "' already has another sharding in the program";
+      error.attachNote(wish.target.getLoc()) << "it is " << type;
+      return error;
+    }
+    Value value = wish.target.value;
+    if (value)
+      value.setType(wanted);
+    else
+      constrainResult(wish.target.func, wish.target.result, wanted);
+  }
+  updateSignatures(getOperation());
+  return success(resolveMesh(getOperation()) != nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+Location Annotate::toLoc(const PlanPlace &place) {
+  return FileLineColLoc::get(&getContext(), place.file, place.line, place.column);
+}
+
+LogicalResult Annotate::emit(const PlanError &error) {
+  if (error.message.empty()) // emitted already
+    return failure();
+  if (error.place.line == 0)
+    return emitError(UnknownLoc::get(&getContext())) << error.place.file << ": " << error.message;
+  InFlightDiagnostic diagnostic = emitError(toLoc(error.place)) << error.message;
+  for (const auto &[place, note] : error.notes)
+    diagnostic.attachNote(toLoc(place)) << note;
+  return diagnostic;
+}
+
+static MeshAttr toMeshAttr(MLIRContext *context, const Plan &plan) {
+  SmallVector<StringRef> names;
+  SmallVector<int64_t> sizes;
+  for (const MeshAxis &axis : plan.mesh) {
+    names.push_back(axis.name);
+    sizes.push_back(axis.size);
+  }
+  return MeshAttr::get(context, names, sizes, plan.devices);
+}
+
+void Annotate::runOnOperation() {
+  wishes.clear();
+  wishOf.clear();
+  Plan result;
+  PlanError error;
+  for (func::FuncOp func : getFunctions(getOperation()))
+    if (!func.getBody().hasOneBlock()) {
+      func.emitError() << "has control flow: only functions of one block can be sharded";
+      return signalPassFailure();
+    }
+  if (failed(readPlan(result, error)) || failed(collectWishes(result, error))) {
+    (void)emit(error);
+    return signalPassFailure();
+  }
+  MeshAttr meshAttr = toMeshAttr(&getContext(), result);
+  getOperation()->setAttr(SpmdDialect::kMeshAttr, meshAttr);
+  if (failed(write(meshAttr)))
+    signalPassFailure();
+}

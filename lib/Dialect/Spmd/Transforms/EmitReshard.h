@@ -1,0 +1,46 @@
+//===- EmitReshard.h - one reshard as collectives ---------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_EMITRESHARD_H
+#define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_EMITRESHARD_H
+
+#include "RuleMatches.h"
+#include "cleave/Analysis/ReshardPlanner.h"
+
+namespace cleave::spmd {
+
+/// Writes the plans of reshards as ops; a plan is made once per pair of types.
+class ReshardEmitter {
+public:
+  ReshardEmitter(MeshAtoms &atoms, RuleMatches &rules) : atoms(atoms), rules(rules), planner(atoms.getAtoms()) {}
+
+  /// The per-device form of `reshard` on `local`, the per-device form of its operand. Null after an error.
+  mlir::Value emit(mlir::OpBuilder &builder, ReshardOp reshard, mlir::Value local);
+
+  unsigned getNumCollectives() const { return numCollectives; }
+
+private:
+  /// What stays the same over the steps of one reshard.
+  struct Reshard {
+    ReshardOp op;
+    mlir::RankedTensorType global;
+    const State *from, *to;
+  };
+
+  const ReshardPlan *getPlan(const Reshard &reshard);
+  mlir::Value emitStep(mlir::OpBuilder &builder, const Reshard &reshard, const ReshardStep &step, const State &before,
+                       mlir::Value value);
+  mlir::Value makePartial(mlir::OpBuilder &builder, mlir::Location loc, const ReshardStep &step, mlir::Value value);
+  mlir::ArrayAttr getAxesPerDim(const State &longer, const State &shorter) const;
+  mlir::Location getLoc(const Reshard &reshard, const ReshardStep &step);
+  std::string getCause(const Reshard &reshard, const ReshardStep &step);
+  bool isReducedBy(mlir::Operation *producer, llvm::ArrayRef<AtomId> list);
+
+  MeshAtoms &atoms;
+  RuleMatches &rules;
+  ReshardPlanner planner;
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Type>, std::optional<ReshardPlan>> plans;
+  unsigned numCollectives = 0;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_EMITRESHARD_H

@@ -1,0 +1,153 @@
+//===- MeshAtoms.cpp - shardings as states of atoms, and back -------------===//
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+//===----------------------------------------------------------------------===//
+// Walks over a module
+//===----------------------------------------------------------------------===//
+
+SmallVector<func::FuncOp> cleave::spmd::getFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (auto func : module.getOps<func::FuncOp>())
+    if (!func.isExternal())
+      functions.push_back(func);
+  return functions;
+}
+
+void cleave::spmd::forEachValue(func::FuncOp func, function_ref<void(Value)> callback) {
+  for (Block &block : func.getBody()) {
+    for (BlockArgument argument : block.getArguments())
+      callback(argument);
+    for (Operation &op : block)
+      for (OpResult result : op.getResults())
+        callback(result);
+  }
+}
+
+int64_t cleave::spmd::getElementBytes(Type elementType) {
+  return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
+}
+
+/// The distinct shardings of all types in the functions of `module`, in order of appearance.
+static llvm::SetVector<ShardingAttr> collectShardings(ModuleOp module) {
+  llvm::SetVector<ShardingAttr> shardings;
+  llvm::DenseSet<Type> seen;
+  auto collect = [&](Type type) {
+    if (seen.insert(type).second)
+      if (ShardingAttr sharding = getSharding(type))
+        shardings.insert(sharding);
+  };
+  for (auto func : module.getOps<func::FuncOp>()) {
+    llvm::for_each(func.getArgumentTypes(), collect);
+    llvm::for_each(func.getResultTypes(), collect);
+    forEachValue(func, [&](Value value) { collect(value.getType()); });
+  }
+  return shardings;
+}
+
+MeshAttr cleave::spmd::resolveMesh(ModuleOp module) {
+  MeshAttr mesh = module->getAttrOfType<MeshAttr>(SpmdDialect::kMeshAttr);
+  for (ShardingAttr sharding : collectShardings(module)) {
+    if (!mesh)
+      mesh = sharding.getMesh();
+    if (sharding.getMesh() != mesh) {
+      module.emitError() << "types are sharded over " << sharding.getMesh() << " but the module's mesh is " << mesh;
+      return {};
+    }
+  }
+  if (!mesh)
+    module.emitError() << "there is no mesh: give one by --mesh, in the plan, or in the sharding of a type";
+  else
+    module->setAttr(SpmdDialect::kMeshAttr, mesh);
+  return mesh;
+}
+
+//===----------------------------------------------------------------------===//
+// MeshAtoms
+//===----------------------------------------------------------------------===//
+
+MeshAtoms::MeshAtoms(MeshAttr mesh, AtomMesh atoms) : mesh(mesh), atoms(std::move(atoms)) {
+  for (StringRef name : mesh.getNames())
+    axisNames.push_back(name.str());
+}
+
+static SubAxis toSubAxis(AxisAttr axis, MeshAttr mesh) {
+  return {*mesh.findAxis(axis.getName()), axis.getPreSize(), axis.getExtent(mesh)};
+}
+
+/// All sub-axes of a sharding.
+static void collectSubAxes(ShardingAttr sharding, SmallVectorImpl<SubAxis> &wishes) {
+  auto collect = [&](AxisAttr axis) {
+    if (axis.isSubAxis())
+      if (SubAxis wish = toSubAxis(axis, sharding.getMesh()); !llvm::is_contained(wishes, wish))
+        wishes.push_back(wish);
+  };
+  for (DimShardingAttr dim : sharding.getDims())
+    llvm::for_each(dim.getAxes(), collect);
+  llvm::for_each(sharding.getPartial(), collect);
+  llvm::for_each(sharding.getReplicated(), collect);
+}
+
+std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, ArrayRef<ShardingAttr> shardings) {
+  SmallVector<SubAxis> wishes;
+  for (ShardingAttr sharding : shardings)
+    collectSubAxes(sharding, wishes);
+  std::string error;
+  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), wishes, &error);
+  if (!atoms) {
+    op->emitError() << error;
+    return nullptr;
+  }
+  return std::unique_ptr<MeshAtoms>(new MeshAtoms(mesh, std::move(*atoms)));
+}
+
+std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, ModuleOp root) {
+  return create(mesh, root, collectShardings(root).getArrayRef());
+}
+
+AtomList MeshAtoms::toAtoms(AxisAttr axis) const { return atoms.atomsOf(toSubAxis(axis, mesh)).value_or(AtomList()); }
+
+const State &MeshAtoms::toState(ShardingAttr sharding) {
+  std::unique_ptr<State> &slot = states[sharding];
+  if (slot)
+    return *slot;
+  slot = std::make_unique<State>();
+  for (DimShardingAttr dim : sharding.getDims()) {
+    AtomList &list = slot->dims.emplace_back();
+    for (AxisAttr axis : dim.getAxes())
+      llvm::append_range(list, toAtoms(axis));
+  }
+  for (AxisAttr axis : sharding.getPartial())
+    for (AtomId atom : toAtoms(axis))
+      slot->addPartial(atom, sharding.getPartialKind());
+  return *slot;
+}
+
+SmallVector<AxisAttr, 2> MeshAtoms::toAxes(ArrayRef<AtomId> list) const {
+  SmallVector<AxisAttr, 2> axes;
+  for (const SubAxis &axis : atoms.subAxesOf(list)) {
+    bool isWhole = axis.size == atoms.axisSize(axis.axis);
+    axes.push_back(AxisAttr::get(mesh.getContext(), mesh.getNames()[axis.axis], isWhole ? 1 : axis.preSize,
+                                 isWhole ? 0 : axis.size));
+  }
+  return axes;
+}
+
+ArrayAttr MeshAtoms::toAxisArray(ArrayRef<AtomId> list) const {
+  SmallVector<AxisAttr, 2> axes = toAxes(list);
+  return ArrayAttr::get(mesh.getContext(), SmallVector<Attribute>(axes.begin(), axes.end()));
+}
+
+ShardingAttr MeshAtoms::toSharding(const State &state) const {
+  MLIRContext *context = mesh.getContext();
+  SmallVector<DimShardingAttr> dims;
+  for (const AtomList &list : state.dims)
+    dims.push_back(DimShardingAttr::get(context, toAxes(list), /*isOpen=*/false, /*priority=*/0));
+  return ShardingAttr::get(context, mesh, dims, toAxes(state.partial), state.kind, ArrayRef<AxisAttr>(),
+                           /*uneven=*/false);
+}

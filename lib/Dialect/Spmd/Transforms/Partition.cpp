@@ -1,0 +1,186 @@
+//===- Partition.cpp - from the global program to one device's ------------===//
+//
+//   before   %r = spmd.reshard %x : tensor<8x4xf32, #rows> to tensor<8x4xf32, #whole>
+//            %y = nn.exp %r : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32, #whole>
+//   after    %r = spmd.all_gather %x dims [{"data"}, {}] : (tensor<4x4xf32>) -> tensor<8x4xf32>
+//            %y = nn.exp %r : (tensor<8x4xf32>) -> tensor<8x4xf32>
+//
+// One pass over each function in order: a new body grows next to the old one, `locals` maps each global value to its
+// per-device form. An op gets, through `PartitionContext`, its local operands and the axes that cut each factor of its
+// rule (`RuleMatches`); a reshard becomes the steps of its plan (`EmitReshard`).
+//
+//===----------------------------------------------------------------------===//
+#include "EmitReshard.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/Cause.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_PARTITION
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+namespace {
+/// Builds the per-device body of one function.
+class FunctionPartitioner {
+public:
+  FunctionPartitioner(func::FuncOp func, MeshAtoms &atoms)
+      : func(func), atoms(atoms), rules(atoms), reshards(atoms, rules), builder(func.getContext()) {}
+
+  LogicalResult run();
+  unsigned getNumCollectives() const { return reshards.getNumCollectives(); }
+
+private:
+  void partitionSignature(Block &from, Block &to);
+  LogicalResult partition(Operation *op);
+  LogicalResult partitionByInterface(PartitionOpInterface op);
+  LogicalResult define(Operation *op, ValueRange results);
+  void explainInnerCollectives(Operation *op, Operation *before);
+
+  func::FuncOp func;
+  MeshAtoms &atoms;
+  RuleMatches rules;
+  ReshardEmitter reshards;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Value> locals;
+  double flops = 0;
+};
+
+struct Partition : spmd::impl::PartitionBase<Partition> {
+  using Base::Base;
+  void runOnOperation() override;
+};
+} // namespace
+
+/// `attributes` with the global type added.
+static DictionaryAttr withGlobalType(DictionaryAttr attributes, Type type) {
+  NamedAttrList list(attributes);
+  list.set(SpmdDialect::kGlobalTypeAttr, TypeAttr::get(type));
+  return list.getDictionary(type.getContext());
+}
+
+/// Maps arguments, and records what the caller passes and gets.
+void FunctionPartitioner::partitionSignature(Block &from, Block &to) {
+  SmallVector<DictionaryAttr> argumentAttrs, resultAttrs;
+  for (BlockArgument argument : from.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    argumentAttrs.push_back(withGlobalType(func.getArgAttrDict(argument.getArgNumber()), type));
+    locals[argument] = to.addArgument(getLocalType(type), argument.getLoc());
+  }
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    resultAttrs.push_back(withGlobalType(func.getResultAttrDict(index), type));
+  func.setAllArgAttrs(argumentAttrs);
+  func.setAllResultAttrs(resultAttrs);
+}
+
+LogicalResult FunctionPartitioner::define(Operation *op, ValueRange results) {
+  for (auto [global, local] : llvm::zip_equal(op->getResults(), results)) {
+    RankedTensorType expected = getLocalType(cast<RankedTensorType>(global.getType()));
+    if (local.getType() != expected)
+      return op->emitOpError() << "has a per-device result of type " << local.getType() << ", expected " << expected;
+    locals[global] = local;
+  }
+  return success();
+}
+
+/// Collectives that `op` has made for itself, behind `before`.
+void FunctionPartitioner::explainInnerCollectives(Operation *op, Operation *before) {
+  Block *block = builder.getInsertionBlock();
+  for (Operation *made = before           ? before->getNextNode()
+                         : block->empty() ? nullptr
+                                          : &block->front();
+       made; made = made->getNextNode())
+    if (isCollective(made))
+      made->setLoc(withCause(op->getLoc(), "a dim that " + op->getName().getStringRef() + " works along is sharded"));
+}
+
+LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op.getOperation());
+  if (!ruled)
+    return op.emitOpError() << "has no sharding rule";
+  const RuleMatches::Entry &entry = rules.get(ruled);
+  if (!entry.match)
+    return op.emitOpError() << "cannot be partitioned: " << entry.error;
+  flops += entry.rule.flops;
+  PartitionContext context{builder,    op.getLoc(),         atoms.getMesh(), {}, entry.localResults,
+                           entry.rule, ArrayRef(entry.cuts)};
+  for (Value operand : op->getOperands())
+    context.operands.push_back(locals.lookup(operand));
+  Block *block = builder.getInsertionBlock();
+  Operation *last = block->empty() ? nullptr : &block->back();
+  SmallVector<Value> results;
+  if (failed(op.partition(context, results)))
+    return failure();
+  if (results.size() != op->getNumResults())
+    return op.emitOpError() << "has " << results.size() << " per-device results, expected " << op->getNumResults();
+  explainInnerCollectives(op, last);
+  return define(op, results);
+}
+
+LogicalResult FunctionPartitioner::partition(Operation *op) {
+  if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    Value local = reshards.emit(builder, reshard, locals.lookup(reshard.getInput()));
+    return local ? define(op, local) : failure();
+  }
+  if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
+    SmallVector<Value> operands;
+    for (Value operand : terminator.getOperands())
+      operands.push_back(locals.lookup(operand));
+    func::ReturnOp::create(builder, terminator.getLoc(), operands);
+    return success();
+  }
+  if (auto partitionable = dyn_cast<PartitionOpInterface>(op))
+    return partitionByInterface(partitionable);
+  return op->emitOpError() << "cannot be partitioned";
+}
+
+/// Every value must be a sharded tensor.
+static LogicalResult checkTypes(func::FuncOp func) {
+  LogicalResult result = success();
+  forEachValue(func, [&](Value value) {
+    if (succeeded(result) && !getSharding(value.getType()))
+      result = emitError(value.getLoc()) << "value of type " << value.getType() << " has no sharding";
+  });
+  return result;
+}
+
+LogicalResult FunctionPartitioner::run() {
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError() << "has control flow: only functions of one block can be partitioned";
+  if (failed(checkTypes(func)))
+    return failure();
+  Block &oldBody = func.getBody().front();
+  Block *body = new Block();
+  func.getBody().push_back(body);
+  builder.setInsertionPointToEnd(body);
+  partitionSignature(oldBody, *body);
+  for (Operation &op : oldBody)
+    if (failed(partition(&op))) {
+      body->erase();
+      return failure();
+    }
+  oldBody.erase();
+  func.setFunctionType(
+      FunctionType::get(func.getContext(), body->getArgumentTypes(), body->getTerminator()->getOperandTypes()));
+  func->setAttr(SpmdDialect::kFlopsAttr, builder.getF64FloatAttr(flops));
+  return success();
+}
+
+void Partition::runOnOperation() {
+  MeshAttr mesh = resolveMesh(getOperation());
+  std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+  if (!atoms)
+    return signalPassFailure();
+  for (func::FuncOp func : getFunctions(getOperation())) {
+    FunctionPartitioner partitioner(func, *atoms);
+    if (failed(partitioner.run()))
+      return signalPassFailure();
+    numCollectives += partitioner.getNumCollectives();
+  }
+}

@@ -1,0 +1,149 @@
+//===- PlanTargets.cpp - the tensors that a plan's rules address ----------===//
+//
+// Names of arguments and results are attributes, those of parameters symbols, all others stand in locations
+// (`NodeLoc.h`). An output of the model addresses the function's result, not the value inside that it comes from: what
+// the caller wants need not be how the value is used inside.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanTargets.h"
+
+#include "cleave/Analysis/NamePattern.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+RankedTensorType PlanTarget::getType() const {
+  return dyn_cast<RankedTensorType>(value ? value.getType() : func::FuncOp(func).getResultTypes()[result]);
+}
+
+Location PlanTarget::getLoc() const { return value ? value.getLoc() : func::FuncOp(func).getLoc(); }
+
+PlanTarget::Key PlanTarget::getKey() const {
+  return {value ? value.getAsOpaquePointer() : func::FuncOp(func).getAsOpaquePointer(), result};
+}
+
+PlanTargets::PlanTargets(ModuleOp module) {
+  for (func::FuncOp func : getFunctions(module))
+    add(func);
+}
+
+void PlanTargets::add(func::FuncOp func) {
+  llvm::DenseSet<std::pair<Value, StringRef>> outputs;
+  SmallVector<PlanTarget> results;
+  Operation *terminator = func.getBody().front().getTerminator();
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (auto name = func.getResultAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr)) {
+      results.push_back({{}, func, i, name.getValue()});
+      outputs.insert({terminator->getOperand(i), name.getValue()});
+    }
+  forEachValue(func, [&](Value value) {
+    for (StringRef name : nn::getTensorNames(value))
+      if (isa<BlockArgument>(value) || !outputs.contains({value, name}))
+        tensors[name].push_back({value, {}, 0, name});
+  });
+  for (const PlanTarget &result : results)
+    tensors[result.name].push_back(result);
+  for (Operation &op : func.getBody().front())
+    addNode(&op);
+}
+
+void PlanTargets::addNode(Operation *op) {
+  for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc())) {
+    if (info.node.empty())
+      continue;
+    Node &node = nodes[info.node];
+    node.operands.resize(std::max(node.operands.size(), info.operands.size()));
+    node.results.resize(std::max(node.results.size(), info.results.size()));
+    auto note = [](Names &names, StringRef name) {
+      if (!name.empty() && !llvm::is_contained(names, name))
+        names.push_back(name);
+    };
+    for (auto [names, name] : llvm::zip(node.operands, info.operands))
+      note(names, name);
+    for (auto [names, list] : llvm::zip(node.results, info.results))
+      for (StringRef name : list)
+        note(names, name);
+  }
+}
+
+/// The entries of `table` whose name matches; a literal is looked up.
+template <typename Map, typename Callback>
+static bool forEachMatch(const Map &table, const NamePattern &pattern, Callback callback) {
+  bool any = false;
+  auto call = [&](auto it) {
+    any = true;
+    callback(it->first, it->second);
+  };
+  if (pattern.isLiteral()) {
+    if (auto it = table.find(pattern.getText()); it != table.end())
+      call(it);
+    return any;
+  }
+  for (auto it = table.begin(), end = table.end(); it != end; ++it)
+    if (pattern.matches(it->first))
+      call(it);
+  return any;
+}
+
+template <typename Map>
+static LogicalResult failUnmatched(const PlanRule &rule, StringRef what, const Map &table, PlanError &error) {
+  SmallVector<StringRef> names;
+  for (const auto &entry : table)
+    names.push_back(entry.first);
+  bool isPattern = StringRef(rule.pattern).find_first_of("*?[{") != StringRef::npos;
+  std::string message = isPattern ? ("no " + what + " matches '" + rule.pattern + "'").str()
+                                  : ("there is no " + what + " '" + rule.pattern + "'").str();
+  error = {rule.patternPlace, message + suggestNames(rule.pattern, names), {}};
+  return failure();
+}
+
+LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets,
+                                     PlanError &error) const {
+  NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
+  bool isOperand = rule.target == PlanRule::Target::Operand;
+  std::string reason;
+  bool any = forEachMatch(nodes, pattern, [&](StringRef name, const Node &node) {
+    const auto &sides = isOperand ? node.operands : node.results;
+    std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
+    if (rule.index >= sides.size() || sides[rule.index].empty()) {
+      reason = "node '" + name.str() + "' has no " + what;
+      return;
+    }
+    bool found = false;
+    for (StringRef tensor : sides[rule.index])
+      if (auto it = tensors.find(tensor); it != tensors.end()) {
+        llvm::append_range(targets, it->second);
+        found = true;
+      }
+    if (!found)
+      reason = what + " of node '" + name.str() + "' is '" + sides[rule.index].front().str() +
+               "', which is not in the program any more";
+  });
+  if (!any)
+    return failUnmatched(rule, "node", nodes, error);
+  if (!reason.empty()) {
+    error = {rule.patternPlace, reason, {}};
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, PlanError &error) const {
+  SmallVector<PlanTarget> all;
+  if (rule.target == PlanRule::Target::Tensor) {
+    NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
+    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); }))
+      return failUnmatched(rule, "tensor", tensors, error);
+  } else if (failed(findNodes(rule, all, error))) {
+    return failure();
+  }
+  llvm::DenseSet<PlanTarget::Key> seen;
+  for (const PlanTarget &target : all)
+    if (seen.insert(target.getKey()).second)
+      targets.push_back(target);
+  return success();
+}

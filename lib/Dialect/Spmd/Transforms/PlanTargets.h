@@ -1,0 +1,54 @@
+//===- PlanTargets.h - the tensors that a plan's rules address --*- C++ -*-===//
+//
+// A table from the names of a model, kept in locations and attributes, to values and function results.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
+#define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
+
+#include "cleave/Analysis/Plan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace cleave::spmd {
+
+/// A value, or result number `result` of `func`.
+struct PlanTarget {
+  mlir::Value value;
+  mlir::func::FuncOp func;
+  unsigned result = 0;
+  llvm::StringRef name;
+
+  /// Equal for equal targets.
+  using Key = std::pair<const void *, unsigned>;
+  Key getKey() const;
+  mlir::RankedTensorType getType() const;
+  mlir::Location getLoc() const;
+};
+
+class PlanTargets {
+public:
+  explicit PlanTargets(mlir::ModuleOp module);
+
+  /// What `rule` addresses, each once, in program order. Fails, with the reason in `error`, if that is nothing.
+  llvm::LogicalResult find(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, PlanError &error) const;
+
+private:
+  void add(mlir::func::FuncOp func);
+  void addNode(mlir::Operation *op);
+  llvm::LogicalResult findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets,
+                                PlanError &error) const;
+
+  using Names = llvm::SmallVector<llvm::StringRef, 2>;
+  struct Node {
+    /// Tensor names by operand and by result number.
+    llvm::SmallVector<Names, 2> operands, results;
+  };
+  llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
+  llvm::MapVector<llvm::StringRef, Node> nodes;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H

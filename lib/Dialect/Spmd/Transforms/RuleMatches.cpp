@@ -1,0 +1,60 @@
+//===- RuleMatches.cpp - the rule of each op, and how it is cut -----------===//
+#include "RuleMatches.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+unsigned SameRuleInfo::getHashValue(const Operation *constOp) {
+  auto *op = const_cast<Operation *>(constOp);
+  return llvm::hash_combine(op->getName(), op->hashProperties(), op->getDiscardableAttrDictionary(),
+                            llvm::hash_combine_range(op->operand_type_begin(), op->operand_type_end()),
+                            llvm::hash_combine_range(op->result_type_begin(), op->result_type_end()));
+}
+
+bool SameRuleInfo::isEqual(const Operation *constLhs, const Operation *constRhs) {
+  auto *lhs = const_cast<Operation *>(constLhs), *rhs = const_cast<Operation *>(constRhs);
+  if (lhs == rhs)
+    return true;
+  auto isMarker = [](Operation *op) { return op == getEmptyKey() || op == getTombstoneKey(); };
+  if (isMarker(lhs) || isMarker(rhs))
+    return false;
+  return lhs->getName() == rhs->getName() &&
+         lhs->getName().compareOpProperties(lhs->getPropertiesStorage(), rhs->getPropertiesStorage()) &&
+         lhs->getDiscardableAttrDictionary() == rhs->getDiscardableAttrDictionary() &&
+         lhs->getOperandTypes() == rhs->getOperandTypes() && lhs->getResultTypes() == rhs->getResultTypes();
+}
+
+/// The states of `types`; null, and the reason in `error`, if one is not sharded.
+static SmallVector<const State *> getStates(MeshAtoms &atoms, TypeRange types, StringRef what, std::string &error) {
+  SmallVector<const State *> states;
+  for (auto [index, type] : llvm::enumerate(types)) {
+    ShardingAttr sharding = getSharding(type);
+    if (!sharding)
+      error = what.str() + " " + std::to_string(index) + " has no sharding";
+    states.push_back(sharding ? &atoms.toState(sharding) : nullptr);
+  }
+  return states;
+}
+
+std::unique_ptr<RuleMatches::Entry> RuleMatches::build(ShardingRuleOpInterface op) {
+  auto entry = std::make_unique<Entry>();
+  entry->rule = op.getShardingRule();
+  auto operands = getStates(atoms, op->getOperandTypes(), "operand", entry->error);
+  auto results = getStates(atoms, op->getResultTypes(), "result", entry->error);
+  if (entry->error.empty())
+    entry->match = matchRule(atoms.getAtoms(), entry->rule, operands, results, entry->error);
+  if (!entry->match)
+    return entry;
+  for (const AtomList &cut : entry->match->cuts)
+    entry->cuts.push_back(atoms.toAxes(cut));
+  for (Type type : op->getResultTypes())
+    entry->localResults.push_back(getLocalType(cast<RankedTensorType>(type)));
+  return entry;
+}
+
+const RuleMatches::Entry &RuleMatches::get(ShardingRuleOpInterface op) {
+  std::unique_ptr<Entry> &slot = entries[op.getOperation()];
+  if (!slot)
+    slot = build(op);
+  return *slot;
+}

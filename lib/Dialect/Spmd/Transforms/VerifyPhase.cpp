@@ -1,0 +1,125 @@
+//===- VerifyPhase.cpp - the gates between the phases ---------------------===//
+//
+// What must hold after each phase is stated in docs/architecture.md; here each statement is checked, in one walk over
+// the module. A failure is a bug of the phase before, or a file that claims to be further than it is.
+//
+//===----------------------------------------------------------------------===//
+#include "RuleMatches.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_VERIFYPHASE
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+namespace {
+struct VerifyPhase : cleave::spmd::impl::VerifyPhaseBase<VerifyPhase> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  LogicalResult checkAnnotated();
+  LogicalResult checkPropagated(func::FuncOp func);
+  LogicalResult checkResharded(func::FuncOp func, MeshAtoms &atoms);
+  LogicalResult checkPartitioned(func::FuncOp func);
+  std::unique_ptr<MeshAtoms> getAtoms();
+};
+} // namespace
+
+LogicalResult VerifyPhase::checkAnnotated() { return success(resolveMesh(getOperation()) != nullptr); }
+
+/// S7: every value has a sharding, and it says everything.
+LogicalResult VerifyPhase::checkPropagated(func::FuncOp func) {
+  LogicalResult result = success();
+  forEachValue(func, [&](Value value) {
+    if (failed(result))
+      return;
+    ShardingAttr sharding = getSharding(value.getType());
+    if (!sharding)
+      result = emitError(value.getLoc()) << "value of type " << value.getType() << " has no sharding after propagation";
+    else if (sharding.hasOpenDim())
+      result = emitError(value.getLoc()) << "value of type " << value.getType() << " has an open dim after propagation"
+                                         << " (S7)";
+  });
+  return result;
+}
+
+static LogicalResult checkNoWishes(Operation *op) {
+  for (StringRef name : {SpmdDialect::kOperandShardingsAttr, SpmdDialect::kResultShardingsAttr})
+    if (op->hasAttr(name))
+      return op->emitOpError() << "still has '" << name << "' after reshards were inserted";
+  return success();
+}
+
+/// Operands and results of every op agree under its rule.
+LogicalResult VerifyPhase::checkResharded(func::FuncOp func, MeshAtoms &atoms) {
+  if (failed(checkPropagated(func)))
+    return failure();
+  RuleMatches rules(atoms);
+  for (Operation &op : func.getBody().front()) {
+    if (failed(checkNoWishes(&op)))
+      return failure();
+    if (isa<ConstrainOp>(op))
+      return op.emitOpError() << "is left after reshards were inserted";
+    auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+    if (!ruled)
+      continue;
+    if (const RuleMatches::Entry &entry = rules.get(ruled); !entry.match)
+      return op.emitOpError() << "does not agree with its sharding rule: " << entry.error;
+  }
+  return success();
+}
+
+/// Local types only; the signature remembers the global ones; nothing of spmd but collectives.
+LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (!func.getArgAttrOfType<TypeAttr>(i, SpmdDialect::kGlobalTypeAttr))
+      return func.emitOpError() << "argument " << i << " does not say its global type";
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (!func.getResultAttrOfType<TypeAttr>(i, SpmdDialect::kGlobalTypeAttr))
+      return func.emitOpError() << "result " << i << " does not say its global type";
+  LogicalResult result = success();
+  forEachValue(func, [&](Value value) {
+    if (succeeded(result) && getSharding(value.getType()))
+      result = emitError(value.getLoc()) << "value still has the sharded type " << value.getType();
+  });
+  for (Operation &op : func.getBody().front())
+    if (isa<ReshardOp, ConstrainOp>(op))
+      return op.emitOpError() << "is left after partitioning";
+  return result;
+}
+
+std::unique_ptr<MeshAtoms> VerifyPhase::getAtoms() {
+  MeshAttr mesh = resolveMesh(getOperation());
+  return mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+}
+
+void VerifyPhase::runOnOperation() {
+  std::unique_ptr<MeshAtoms> atoms;
+  auto checkFunction = [&](func::FuncOp func) -> LogicalResult {
+    if (!func.getBody().hasOneBlock())
+      return func.emitOpError() << "has control flow";
+    if (phase == "propagated")
+      return checkPropagated(func);
+    return phase == "resharded" ? checkResharded(func, *atoms) : checkPartitioned(func);
+  };
+  bool isKnown = llvm::is_contained({"annotated", "propagated", "resharded", "partitioned"}, phase.getValue());
+  if (!isKnown)
+    getOperation().emitError() << "unknown phase '" << phase << "'";
+  if (!isKnown || (phase == "annotated" && failed(checkAnnotated())))
+    return signalPassFailure();
+  if (phase == "resharded" && !(atoms = getAtoms()))
+    return signalPassFailure();
+  if (phase != "annotated")
+    for (func::FuncOp func : getFunctions(getOperation()))
+      if (failed(checkFunction(func)))
+        return signalPassFailure();
+  markAllAnalysesPreserved();
+}
