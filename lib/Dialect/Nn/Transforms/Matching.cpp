@@ -2,7 +2,6 @@
 #include "Matching.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include <cmath>
 
@@ -11,7 +10,7 @@ using namespace cleave;
 using namespace cleave::nn;
 
 KeptTensors::KeptTensors(ModuleOp module) {
-  if (auto list = module->getAttrOfType<ArrayAttr>(kKeepAttr))
+  if (auto list = module->getAttrOfType<ArrayAttr>(NnDialect::kKeepAttr))
     for (StringAttr name : list.getAsRange<StringAttr>())
       names.insert(name.getValue());
 }

@@ -15,9 +15,6 @@ namespace cleave::nn {
 #define GEN_PASS_REGISTRATION
 #include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
 
-/// Module attribute: ONNX names of tensors that a plan addresses; transforms keep them.
-constexpr llvm::StringLiteral kKeepAttr = "nn.keep";
-
 } // namespace cleave::nn
 
 #endif // CLEAVE_DIALECT_NN_TRANSFORMS_PASSES_H

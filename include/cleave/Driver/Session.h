@@ -1,0 +1,73 @@
+//===- Session.h - what all commands of `cleave` share ----------*- C++ -*-===//
+//
+// A session owns the MLIR context, prints diagnostics the way docs/style.md asks for, loads the model, and takes it
+// through the phases up to the one asked for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DRIVER_SESSION_H
+#define CLEAVE_DRIVER_SESSION_H
+
+#include "cleave/Driver/Options.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace cleave::driver {
+
+class Session {
+public:
+  explicit Session(const Options &options);
+  ~Session();
+
+  /// Loads the model as it is in its file: imports an .onnx file, parses an .mlir file. Null after an error, which has
+  /// been printed. `collectAllErrors`: for `inspect`, goes on after what cannot be imported.
+  mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors = false);
+
+  /// Takes a loaded module through all phases up to `--emit` that it has not been through yet.
+  llvm::LogicalResult advance(mlir::ModuleOp module, llvm::StringRef lastPhase);
+
+  /// Seconds of each phase done, in order.
+  llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const { return seconds; }
+
+  /// Remarks seen so far: (node or op, text).
+  llvm::ArrayRef<std::pair<std::string, std::string>> getRemarks() const { return remarks; }
+
+  /// The plan, --mesh or a module with a mesh asks for ranks.
+  bool hasMesh(mlir::ModuleOp module) const;
+
+  /// Prints `error` as an error of this run; returns the exit code of wrong input.
+  int fail(llvm::Error error);
+
+  mlir::MLIRContext &getContext() { return *context; }
+  const Options &getOptions() const { return options; }
+
+private:
+  void printDiagnostic(mlir::Diagnostic &diagnostic);
+  void printLine(llvm::StringRef severity, llvm::StringRef color, llvm::StringRef prefix, llvm::StringRef text);
+  mlir::OwningOpRef<mlir::ModuleOp> import(llvm::StringRef path, bool collectAllErrors);
+
+  Options options;
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::vector<std::pair<std::string, double>> seconds;
+  std::vector<std::pair<std::string, std::string>> remarks;
+  bool useColor = false;
+};
+
+/// The function that is run: `main`, or the only one.
+llvm::Expected<mlir::func::FuncOp> getEntry(mlir::ModuleOp module);
+
+/// Writes a module with its locations to `path`, or to standard output where it is empty.
+llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path);
+
+/// The commands; each returns an exit code.
+int inspectCommand(Session &session);
+int importCommand(Session &session);
+int shardCommand(Session &session);
+int explainCommand(Session &session);
+int runCommand(Session &session);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_DRIVER_SESSION_H

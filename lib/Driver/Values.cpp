@@ -1,0 +1,140 @@
+//===- Values.cpp - tensors between functions and .npz files --------------===//
+#include "cleave/Driver/Values.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Support/Npz.h"
+#include "cleave/Support/Status.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+using reference::Tensor;
+
+//===----------------------------------------------------------------------===//
+// Names and types of a function's arguments and results
+//===----------------------------------------------------------------------===//
+
+SmallVector<std::string> cleave::driver::getInputNames(func::FuncOp func) {
+  SmallVector<std::string> names;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    auto name = func.getArgAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr);
+    names.push_back(name ? name.str() : "arg" + std::to_string(i));
+  }
+  return names;
+}
+
+SmallVector<std::string> cleave::driver::getOutputNames(func::FuncOp func) {
+  SmallVector<std::string> names;
+  for (unsigned i = 0; i < func.getNumResults(); ++i) {
+    auto name = func.getResultAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr);
+    names.push_back(name ? name.str() : "result" + std::to_string(i));
+  }
+  return names;
+}
+
+/// The type in an `spmd.global` attribute, or `type`.
+static RankedTensorType getGlobalType(Attribute global, Type type) {
+  auto attr = dyn_cast_if_present<TypeAttr>(global);
+  return cast<RankedTensorType>(attr ? attr.getValue() : type);
+}
+
+SmallVector<RankedTensorType> cleave::driver::getInputTypes(func::FuncOp func) {
+  SmallVector<RankedTensorType> types;
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
+    types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  return types;
+}
+
+SmallVector<RankedTensorType> cleave::driver::getOutputTypes(func::FuncOp func) {
+  SmallVector<RankedTensorType> types;
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  return types;
+}
+
+//===----------------------------------------------------------------------===//
+// .npz
+//===----------------------------------------------------------------------===//
+
+/// numpy's name of an element type.
+static std::string getDtype(Type type) {
+  unsigned bytes = reference::getElementBytes(type);
+  if (type.isBF16())
+    return "V2";
+  if (isa<FloatType>(type))
+    return "f" + std::to_string(bytes);
+  if (type.isInteger(1))
+    return "b1";
+  return (type.isUnsignedInteger() ? "u" : "i") + std::to_string(bytes);
+}
+
+/// The name without the `in:` of recorded inputs; nothing for recorded outputs.
+static std::optional<StringRef> getInputName(StringRef name) {
+  if (name.starts_with("out:"))
+    return std::nullopt;
+  name.consume_front("in:");
+  return name;
+}
+
+llvm::Expected<std::map<std::string, std::vector<int64_t>>> cleave::driver::readInputShapes(StringRef path) {
+  llvm::Expected<NpzArrays> arrays = readNpzHeaders(path);
+  if (!arrays)
+    return arrays.takeError();
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const auto &[name, array] : *arrays)
+    if (std::optional<StringRef> input = getInputName(name))
+      shapes[input->str()] = array.shape;
+  return shapes;
+}
+
+static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << dtype << "[";
+  llvm::interleaveComma(shape, os);
+  os << "]";
+  return text;
+}
+
+static llvm::Expected<Tensor> toTensor(NpyArray array, RankedTensorType type, StringRef path, StringRef name) {
+  std::string want = getDtype(type.getElementType());
+  if (array.dtype != want || ArrayRef<int64_t>(array.shape) != type.getShape())
+    return makeError("{0}: input {1} is {2}, expected {3}", path, quote(name), formatType(array.dtype, array.shape),
+                     formatType(want, type.getShape()));
+  auto owner = std::make_shared<NpyArray>(std::move(array));
+  return Tensor::fromBytes(type, ArrayRef<char>(owner->data.data(), owner->data.size()), owner);
+}
+
+llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func, StringRef path) {
+  SmallVector<std::string> names = getInputNames(func);
+  auto isWanted = [&](StringRef name) {
+    std::optional<StringRef> input = getInputName(name);
+    return input && llvm::is_contained(names, *input);
+  };
+  llvm::Expected<NpzArrays> arrays = readNpz(path, isWanted);
+  if (!arrays)
+    return arrays.takeError();
+  SmallVector<Tensor> inputs;
+  for (auto [name, type] : llvm::zip_equal(names, getInputTypes(func))) {
+    auto it = llvm::find_if(*arrays, [&, name = name](const auto &entry) { return getInputName(entry.first) == name; });
+    if (it == arrays->end())
+      return makeError("{0}: input {1} is missing", path, quote(name));
+    llvm::Expected<Tensor> tensor = toTensor(it->second, type, path, name);
+    if (!tensor)
+      return tensor.takeError();
+    inputs.push_back(std::move(*tensor));
+  }
+  return inputs;
+}
+
+llvm::Error cleave::driver::writeOutputs(func::FuncOp func, ArrayRef<Tensor> outputs, StringRef path) {
+  NpzArrays arrays;
+  for (auto [name, tensor] : llvm::zip_equal(getOutputNames(func), outputs)) {
+    if (findArray(arrays, name))
+      continue; // one value under one name, returned twice
+    NpyArray array{getDtype(tensor.getElementType()), tensor.getShape().vec(), {}};
+    array.data.assign(tensor.getBytes().begin(), tensor.getBytes().end());
+    arrays.emplace_back(name, std::move(array));
+  }
+  return writeNpz(path, arrays);
+}

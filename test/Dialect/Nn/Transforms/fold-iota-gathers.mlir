@@ -1,0 +1,68 @@
+// RUN: cleave-opt %s --nn-fold-iota-gathers | FileCheck %s
+
+// CHECK-LABEL: @even_steps_are_a_slice
+// CHECK: nn.slice %{{.*}} starts [1, 0] sizes [3, 4] steps [2, 1]
+// CHECK-NEXT: return
+func.func @even_steps_are_a_slice(%x: tensor<8x4xf32>) -> tensor<3x4xf32> {
+  %i = nn.constant dense<[1, 3, 5]> : tensor<3xi64> -> tensor<3xi64>
+  %y = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// The pairs (batch, position) over [2, 1, 1, 3] read the whole mask.
+// CHECK-LABEL: @pairs_over_a_grid_are_a_broadcast
+// CHECK-SAME: (%[[M:.*]]: tensor<2x3xi1>)
+// CHECK: %[[R:.*]] = nn.reshape %[[M]] : (tensor<2x3xi1>) -> tensor<2x1x1x3xi1>
+// CHECK-NEXT: return %[[R]]
+func.func @pairs_over_a_grid_are_a_broadcast(%m: tensor<2x3xi1>) -> tensor<2x1x1x3xi1> {
+  %i = nn.constant dense<[[[[[0, 0], [0, 1], [0, 2]]]], [[[[1, 0], [1, 1], [1, 2]]]]]> : tensor<2x1x1x3x2xi64> -> tensor<2x1x1x3x2xi64>
+  %y = nn.gather_nd %m, %i batch_dims 0 : (tensor<2x3xi1>, tensor<2x1x1x3x2xi64>) -> tensor<2x1x1x3xi1>
+  return %y : tensor<2x1x1x3xi1>
+}
+
+// Looked up in the other order, the table is transposed.
+// CHECK-LABEL: @swapped_order_is_a_transpose
+// CHECK: nn.transpose %{{.*}} [1, 0]
+// CHECK-NEXT: return
+func.func @swapped_order_is_a_transpose(%m: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  %i = nn.constant dense<[[[0, 0], [1, 0]], [[0, 1], [1, 1]], [[0, 2], [1, 2]]]> : tensor<3x2x2xi64> -> tensor<3x2x2xi64>
+  %y = nn.gather_nd %m, %i batch_dims 0 : (tensor<2x3xf32>, tensor<3x2x2xi64>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+
+// The last row, negative: a slice of one, without its dim.
+// CHECK-LABEL: @one_row_from_the_end_is_a_slice
+// CHECK: nn.slice %{{.*}} starts [7, 0] sizes [1, 4] steps [1, 1]
+// CHECK-NEXT: nn.reshape
+// CHECK-NEXT: return
+func.func @one_row_from_the_end_is_a_slice(%x: tensor<8x4xf32>) -> tensor<4xf32> {
+  %i = nn.constant dense<-1> : tensor<i64> -> tensor<i64>
+  %y = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<i64>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// A diagonal runs along one position twice: it stays a lookup.
+// CHECK-LABEL: @a_diagonal_stays
+// CHECK: nn.gather_nd
+func.func @a_diagonal_stays(%x: tensor<3x3xf32>) -> tensor<3xf32> {
+  %i = nn.constant dense<[[0, 0], [1, 1], [2, 2]]> : tensor<3x2xi64> -> tensor<3x2xi64>
+  %y = nn.gather_nd %x, %i batch_dims 0 : (tensor<3x3xf32>, tensor<3x2xi64>) -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+
+// CHECK-LABEL: @uneven_steps_stay
+// CHECK: nn.gather
+func.func @uneven_steps_stay(%x: tensor<8x4xf32>) -> tensor<3x4xf32> {
+  %i = nn.constant dense<[1, 3, 4]> : tensor<3xi64> -> tensor<3xi64>
+  %y = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// Out of range: the run-time error must not be folded away.
+// CHECK-LABEL: @an_index_out_of_range_stays
+// CHECK: nn.gather
+func.func @an_index_out_of_range_stays(%x: tensor<8x4xf32>) -> tensor<2x4xf32> {
+  %i = nn.constant dense<[7, 8]> : tensor<2xi64> -> tensor<2xi64>
+  %y = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}

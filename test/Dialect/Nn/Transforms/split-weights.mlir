@@ -1,0 +1,44 @@
+// RUN: cleave-opt %s --nn-split-weights | FileCheck %s
+
+nn.param @w : tensor<64x96xf32> = dense<1.0> : tensor<64x96xf32>
+nn.param @b : tensor<96xf32> = dense<1.0> : tensor<96xf32>
+
+// Fused query and value: each gets its part of weight and bias.
+// CHECK-LABEL: @slices_of_a_fused_projection
+// CHECK: %[[W:.*]] = nn.load @w
+// CHECK: %[[W0:.*]] = nn.slice %[[W]] starts [0, 0] sizes [64, 32] steps [1, 1]
+// CHECK: %[[D0:.*]] = nn.einsum %{{.*}}, %[[W0]] {{.*}} -> tensor<8x32xf32>
+// CHECK: nn.add %[[D0]], %{{.*}} -> tensor<8x32xf32>
+// CHECK: %[[W1:.*]] = nn.slice %[[W]] starts [0, 32] sizes [64, 64] steps [1, 1]
+// CHECK: nn.einsum %{{.*}}, %[[W1]] {{.*}} -> tensor<8x64xf32>
+// CHECK-NOT: tensor<8x96xf32>
+func.func @slices_of_a_fused_projection(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>) {
+  %w = nn.load @w : tensor<64x96xf32>
+  %b = nn.load @b : tensor<96xf32>
+  %d = nn.einsum %x, %w "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %y = nn.add %d, %b : (tensor<8x96xf32>, tensor<96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %y starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
+  %v = nn.slice %y starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  return %q, %v : tensor<8x32xf32>, tensor<8x64xf32>
+}
+
+// Overlapping pieces would compute columns twice.
+// CHECK-LABEL: @overlapping_slices_stay
+// CHECK: nn.einsum {{.*}} -> tensor<8x96xf32>
+func.func @overlapping_slices_stay(%x: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x64xf32>) {
+  %w = nn.load @w : tensor<64x96xf32>
+  %d = nn.einsum %x, %w "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %d starts [0, 0] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  %v = nn.slice %d starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  return %q, %v : tensor<8x64xf32>, tensor<8x64xf32>
+}
+
+// The wide dim stems from an activation.
+// CHECK-LABEL: @slices_of_an_activation_stay
+// CHECK: nn.einsum {{.*}} -> tensor<8x96xf32>
+func.func @slices_of_an_activation_stay(%x: tensor<8x64xf32>, %w: tensor<64x96xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>) {
+  %d = nn.einsum %x, %w "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %d starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
+  %v = nn.slice %d starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  return %q, %v : tensor<8x32xf32>, tensor<8x64xf32>
+}

@@ -1,0 +1,57 @@
+// RUN: cleave-opt %s --nn-unflatten | FileCheck %s
+
+// Gemm is exported over [batch * sequence, hidden].
+// CHECK-LABEL: @a_merge_sinks_below_dot_and_bias
+// CHECK-SAME: (%[[X:.*]]: tensor<2x8x64xf32>
+// CHECK: %[[D:.*]] = nn.einsum %[[X]], %{{.*}} : (tensor<2x8x64xf32>, tensor<64x32xf32>) -> tensor<2x8x32xf32>
+// CHECK-NEXT: %[[A:.*]] = nn.add %[[D]], %{{.*}} -> tensor<2x8x32xf32>
+// CHECK-NEXT: nn.reshape %[[A]] : (tensor<2x8x32xf32>) -> tensor<16x32xf32>
+// CHECK-NEXT: return
+func.func @a_merge_sinks_below_dot_and_bias(%x: tensor<2x8x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<16x32xf32> {
+  %f = nn.reshape %x : (tensor<2x8x64xf32>) -> tensor<16x64xf32>
+  %d = nn.einsum %f, %w "ab,bc->ac" : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
+  %y = nn.add %d, %b : (tensor<16x32xf32>, tensor<32xf32>) -> tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+
+// Both operands are merged alike: batch and heads of attention scores.
+// CHECK-LABEL: @both_operands_merged_alike
+// CHECK-NEXT: %[[D:.*]] = nn.einsum %{{.*}}, %{{.*}} : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+// CHECK-NEXT: nn.reshape %[[D]]
+func.func @both_operands_merged_alike(%q: tensor<2x4x8x16xf32>, %k: tensor<2x4x16x8xf32>) -> tensor<8x8x8xf32> {
+  %a = nn.reshape %q : (tensor<2x4x8x16xf32>) -> tensor<8x8x16xf32>
+  %b = nn.reshape %k : (tensor<2x4x16x8xf32>) -> tensor<8x16x8xf32>
+  %y = nn.einsum %a, %b "bij,bjk->bik" : (tensor<8x8x16xf32>, tensor<8x16x8xf32>) -> tensor<8x8x8xf32>
+  return %y : tensor<8x8x8xf32>
+}
+
+// The merged dim is contracted with a plain weight: the merge is needed.
+// CHECK-LABEL: @a_contracted_merge_stays
+// CHECK: nn.reshape
+// CHECK-NEXT: nn.einsum
+func.func @a_contracted_merge_stays(%x: tensor<2x4x16xf32>, %w: tensor<64x32xf32>) -> tensor<2x32xf32> {
+  %f = nn.reshape %x : (tensor<2x4x16xf32>) -> tensor<2x64xf32>
+  %y = nn.einsum %f, %w "ab,bc->ac" : (tensor<2x64xf32>, tensor<64x32xf32>) -> tensor<2x32xf32>
+  return %y : tensor<2x32xf32>
+}
+
+// The other operand varies along the merged dim in its own way.
+// CHECK-LABEL: @an_operand_along_the_merged_dim_keeps_it
+// CHECK: nn.reshape
+// CHECK-NEXT: nn.add
+func.func @an_operand_along_the_merged_dim_keeps_it(%x: tensor<2x8x64xf32>, %b: tensor<16x1xf32>) -> tensor<16x64xf32> {
+  %f = nn.reshape %x : (tensor<2x8x64xf32>) -> tensor<16x64xf32>
+  %y = nn.add %f, %b : (tensor<16x64xf32>, tensor<16x1xf32>) -> tensor<16x64xf32>
+  return %y : tensor<16x64xf32>
+}
+
+// CHECK-LABEL: @a_norm_over_the_last_dim_lets_it_pass
+// CHECK-NEXT: nn.rms_norm %{{.*}} dim 2 epsilon
+// CHECK-NEXT: nn.softmax %{{.*}} dim 2
+// CHECK-NEXT: nn.reshape
+func.func @a_norm_over_the_last_dim_lets_it_pass(%x: tensor<2x8x64xf32>) -> tensor<16x64xf32> {
+  %f = nn.reshape %x : (tensor<2x8x64xf32>) -> tensor<16x64xf32>
+  %n = nn.rms_norm %f dim 1 epsilon 1.0e-6 : (tensor<16x64xf32>) -> tensor<16x64xf32>
+  %y = nn.softmax %n dim 1 : (tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %y : tensor<16x64xf32>
+}
