@@ -10,6 +10,10 @@
 #include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+namespace cleave {
+class MappedFile;
+}
+
 namespace cleave::reference {
 
 /// Evaluates one `nn` op (no collectives, no nn.load) on `operands`. A failure has emitted an error on the op (index
@@ -28,9 +32,16 @@ public:
   mlir::FailureOr<Tensor> get(llvm::StringRef name);
 
 private:
+  mlir::FailureOr<Tensor> load(llvm::StringRef name);
+
   mlir::ModuleOp module;
+  llvm::StringMap<mlir::Operation *> params;
   llvm::StringMap<Tensor> loaded;
+  llvm::StringMap<std::shared_ptr<const MappedFile>> files;
 };
+
+/// True after partitioning: the module has a mesh, and the function global types (`spmd.global`) or collectives.
+bool isPartitioned(mlir::func::FuncOp func);
 
 /// Runs `func` on every rank of the module's mesh (one rank without a mesh or before partitioning).
 ///

@@ -1,0 +1,188 @@
+//===- Run.cpp - interprets a function on all ranks -----------------------===//
+//
+// Ops run in program order, each on every rank before the next one starts, so a collective finds all its operands. A
+// value is dropped after the last op that uses it. Ranks whose operands share their bytes have equal operands, and so
+// equal results: those are computed once.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Reference/Evaluator.h"
+
+#include "Ranks.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::reference;
+
+namespace {
+
+class Interpreter {
+public:
+  Interpreter(func::FuncOp func, spmd::MeshAttr mesh)
+      : func(func), mesh(mesh), numRanks(mesh ? mesh.getNumRanks() : 1), params(func->getParentOfType<ModuleOp>()) {}
+
+  LogicalResult run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs);
+
+private:
+  LogicalResult checkInputs(ArrayRef<SmallVector<Tensor>> inputs);
+  void findLastUses();
+  LogicalResult step(Operation &op);
+  LogicalResult compute(Operation &op);
+  LogicalResult load(nn::LoadOp op);
+  /// The operands of `op` on `rank`.
+  SmallVector<Tensor> getOperands(Operation &op, int64_t rank);
+  /// The first rank whose operands of `op` share their bytes with those of `rank`; `rank` itself if there is none.
+  int64_t findTwin(ArrayRef<SmallVector<Tensor>> operands, int64_t rank);
+
+  func::FuncOp func;
+  spmd::MeshAttr mesh; ///< null where the function is not partitioned
+  int64_t numRanks;
+  ParamStore params;
+  llvm::DenseMap<Value, PerRank> values;
+  llvm::DenseMap<Value, Operation *> lastUses;
+};
+
+} // namespace
+
+/// `type` without encoding, or null if it is no ranked tensor.
+static RankedTensorType getPlainType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? RankedTensorType::get(tensor.getShape(), tensor.getElementType()) : nullptr;
+}
+
+LogicalResult Interpreter::checkInputs(ArrayRef<SmallVector<Tensor>> inputs) {
+  if (int64_t(inputs.size()) != numRanks)
+    return func.emitError() << "runs on " << numRanks << " ranks, but has inputs for " << inputs.size();
+  for (ArrayRef<Tensor> ofRank : inputs) {
+    if (ofRank.size() != func.getNumArguments())
+      return func.emitError() << "takes " << func.getNumArguments() << " arguments, but was given " << ofRank.size();
+    for (auto [index, tensor] : llvm::enumerate(ofRank)) {
+      Type want = func.getArgumentTypes()[index];
+      if (tensor.getType() != getPlainType(want))
+        return func.emitError() << "takes " << want << " as argument " << index << ", but was given "
+                                << tensor.getType();
+    }
+  }
+  return success();
+}
+
+void Interpreter::findLastUses() {
+  for (Operation &op : func.getBody().front())
+    for (Value operand : op.getOperands())
+      lastUses[operand] = &op;
+}
+
+SmallVector<Tensor> Interpreter::getOperands(Operation &op, int64_t rank) {
+  SmallVector<Tensor> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(values[operand][rank]);
+  return operands;
+}
+
+int64_t Interpreter::findTwin(ArrayRef<SmallVector<Tensor>> operands, int64_t rank) {
+  for (int64_t other = 0; other < rank; ++other)
+    if (llvm::equal(operands[other], operands[rank], [](const Tensor &a, const Tensor &b) {
+          return a.getBytes().data() == b.getBytes().data() && a.getType() == b.getType();
+        }))
+      return other;
+  return rank;
+}
+
+LogicalResult Interpreter::compute(Operation &op) {
+  SmallVector<SmallVector<Tensor>> operands;
+  SmallVector<PerRank> results(op.getNumResults());
+  for (int64_t rank = 0; rank < numRanks; ++rank) {
+    operands.push_back(getOperands(op, rank));
+    int64_t twin = findTwin(operands, rank);
+    SmallVector<Tensor> own;
+    if (twin == rank && failed(evaluate(&op, operands[rank], own)))
+      return failure();
+    for (auto [index, ofRanks] : llvm::enumerate(results))
+      ofRanks.push_back(twin == rank ? own[index] : Tensor(ofRanks[twin]));
+  }
+  for (auto [value, ofRanks] : llvm::zip_equal(op.getResults(), results))
+    values[value] = std::move(ofRanks);
+  return success();
+}
+
+LogicalResult Interpreter::load(nn::LoadOp op) {
+  FailureOr<Tensor> whole = params.get(op.getParam());
+  if (failed(whole))
+    return failure();
+  PerRank shards(numRanks, *whole);
+  if (std::optional<Attribute> attr = op.getSharding()) {
+    auto sharding = dyn_cast<spmd::ShardingAttr>(*attr);
+    if (!sharding || sharding.getMesh() != mesh || sharding.getDims().size() != whole->getShape().size())
+      return op.emitOpError() << "cannot be evaluated: " << *attr << " is no sharding of the parameter over the mesh "
+                              << "of the module";
+    shards = takeShards(*whole, sharding);
+  }
+  if (shards.front().getType() != getPlainType(op.getResult().getType()))
+    return op.emitOpError() << "loads " << shards.front().getType() << ", not " << op.getResult().getType();
+  values[op.getResult()] = std::move(shards);
+  return success();
+}
+
+LogicalResult Interpreter::step(Operation &op) {
+  if (auto loadOp = dyn_cast<nn::LoadOp>(op))
+    return load(loadOp);
+  if (isCollective(&op)) {
+    if (!mesh)
+      return op.emitOpError("cannot be evaluated: the module has no mesh");
+    values[op.getResult(0)] = evaluateCollective(&op, mesh, op.getNumOperands() ? values[op.getOperand(0)] : PerRank());
+    return success();
+  }
+  if (isa<spmd::ReshardOp, spmd::ConstrainOp>(op)) {
+    if (mesh)
+      return op.emitOpError("cannot be evaluated in a partitioned function");
+    values[op.getResult(0)] = PerRank(values[op.getOperand(0)]);
+    return success();
+  }
+  return compute(op);
+}
+
+LogicalResult Interpreter::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs) {
+  if (failed(checkInputs(inputs)))
+    return failure();
+  for (BlockArgument argument : func.getArguments())
+    for (ArrayRef<Tensor> ofRank : inputs)
+      values[argument].push_back(ofRank[argument.getArgNumber()]);
+  findLastUses();
+  for (Operation &op : func.getBody().front()) {
+    if (isa<func::ReturnOp>(op)) {
+      for (int64_t rank = 0; rank < numRanks; ++rank)
+        outputs.push_back(getOperands(op, rank));
+      return success();
+    }
+    if (failed(step(op)))
+      return failure();
+    for (Value operand : op.getOperands())
+      if (lastUses[operand] == &op)
+        values.erase(operand);
+    for (Value result : op.getResults())
+      if (result.use_empty())
+        values.erase(result);
+  }
+  return func.emitError("has no return");
+}
+
+bool cleave::reference::isPartitioned(func::FuncOp func) {
+  if (!spmd::getMesh(func))
+    return false;
+  StringRef name = spmd::SpmdDialect::kGlobalTypeAttr;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (func.getArgAttr(i, name))
+      return true;
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (func.getResultAttr(i, name))
+      return true;
+  return !func.isExternal() && llvm::any_of(func.getBody().front(), [](Operation &op) { return isCollective(&op); });
+}
+
+LogicalResult cleave::reference::run(func::FuncOp func, ArrayRef<SmallVector<Tensor>> inputs,
+                                     SmallVectorImpl<SmallVector<Tensor>> &outputs) {
+  if (func.isExternal() || !func.getBody().hasOneBlock())
+    return func.emitError("cannot be evaluated: its body is not one block");
+  Interpreter interpreter(func, isPartitioned(func) ? spmd::getMesh(func) : spmd::MeshAttr());
+  return interpreter.run(inputs, outputs);
+}

@@ -1,0 +1,128 @@
+//===- RunGlobal.cpp - runs a partitioned function on global tensors ------===//
+//
+// Inputs are cut by the shardings that the function's arguments keep in their `spmd.global` types; results are put
+// together by those of its results. A piece that several ranks hold must be the same on all of them.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Reference/Evaluator.h"
+
+#include "Loops.h"
+#include "Ranks.h"
+
+#include <cstring>
+#include <map>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::reference;
+
+/// The global type in an argument's or result's attribute, or `local` where it has none.
+static RankedTensorType getGlobalType(Attribute attr, Type local) {
+  auto type = dyn_cast_or_null<TypeAttr>(attr);
+  return dyn_cast<RankedTensorType>(type ? type.getValue() : local);
+}
+
+/// Row-major index of the first element that differs; NaN equals NaN; -1: none.
+static int64_t findDifference(const Tensor &a, const Tensor &b) {
+  if (a.getBytes() == b.getBytes())
+    return -1;
+  return dispatchCompute(a.getElementType(), [&](auto tag) -> int64_t {
+    using C = typename decltype(tag)::type;
+    Elements<C> x(a), y(b);
+    int64_t elementBytes = getElementBytes(a.getElementType());
+    for (int64_t i = 0; i < x.size(); ++i) {
+      bool isSame =
+          a.getBytes().slice(i * elementBytes, elementBytes) == b.getBytes().slice(i * elementBytes, elementBytes);
+      if (!isSame && !(x[i] != x[i] && y[i] != y[i]))
+        return i;
+    }
+    return -1;
+  });
+}
+
+/// The part of a shard that is no padding.
+static Tensor crop(const Tensor &shard, ArrayRef<int64_t> shape) {
+  if (shard.getShape() == shape)
+    return shard;
+  SmallVector<int64_t> zeros(shape.size(), 0);
+  Tensor result = Tensor::zeros(RankedTensorType::get(shape, shard.getElementType()));
+  copyBox(shape, shard, zeros, result, zeros);
+  return result;
+}
+
+/// Puts the ranks' pieces of result `index` together.
+static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTensorType type,
+                                  ArrayRef<SmallVector<Tensor>> ofRanks) {
+  spmd::ShardingAttr sharding = spmd::getSharding(type);
+  if (!sharding)
+    sharding = spmd::ShardingAttr::getReplicated(spmd::getMesh(func), type.getRank());
+  if (sharding.isPartial())
+    return func.emitError() << "cannot put result " << index << " together: it is partial";
+  if (sharding.getMesh() != spmd::getMesh(func))
+    return func.emitError() << "cannot put result " << index << " together: its mesh is not the module's";
+  ArrayRef<int64_t> shape = type.getShape();
+  Tensor result = Tensor::zeros(type);
+  std::map<SmallVector<int64_t>, std::pair<int64_t, Tensor>> placed; // by offset: the first holder and its piece
+  for (auto [rank, tensors] : llvm::enumerate(ofRanks)) {
+    SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
+    if (tensors[index].getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
+      return func.emitError() << "gives " << tensors[index].getType() << " as result " << index
+                              << ", which is no shard of " << type;
+    Tensor piece = crop(tensors[index], getCroppedShape(shape, sharding, rank));
+    auto [entry, isNew] = placed.try_emplace(offset, rank, piece);
+    if (isNew) {
+      copyBox(piece.getShape(), piece, SmallVector<int64_t>(shape.size(), 0), result, offset);
+      continue;
+    }
+    int64_t position = findDifference(entry->second.second, piece);
+    if (position >= 0)
+      return func.emitError() << "gives different copies of result " << index << " on ranks " << entry->second.first
+                              << " and " << rank << ", first at element " << position << " of their shards";
+  }
+  return result;
+}
+
+/// Cuts global inputs into each rank's.
+static FailureOr<SmallVector<SmallVector<Tensor>>> cutInputs(func::FuncOp func, ArrayRef<Tensor> inputs) {
+  spmd::MeshAttr mesh = spmd::getMesh(func);
+  SmallVector<SmallVector<Tensor>> ofRanks(mesh.getNumRanks());
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    RankedTensorType type =
+        getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), func.getArgumentTypes()[index]);
+    if (!type || input.getShape() != type.getShape() || input.getElementType() != type.getElementType())
+      return func.emitError() << "takes " << type << " as argument " << index << ", but was given " << input.getType();
+    spmd::ShardingAttr sharding = spmd::getSharding(type);
+    if (sharding && (sharding.isPartial() || sharding.getMesh() != mesh))
+      return func.emitError() << "cannot cut argument " << index << ": its sharding is partial or of another mesh";
+    PerRank shards = sharding ? takeShards(input, sharding) : PerRank(ofRanks.size(), input);
+    for (auto [tensors, shard] : llvm::zip_equal(ofRanks, shards))
+      tensors.push_back(shard);
+  }
+  return ofRanks;
+}
+
+LogicalResult cleave::reference::runGlobal(func::FuncOp func, ArrayRef<Tensor> inputs,
+                                           SmallVectorImpl<Tensor> &outputs) {
+  if (inputs.size() != func.getNumArguments())
+    return func.emitError() << "takes " << func.getNumArguments() << " arguments, but was given " << inputs.size();
+  SmallVector<SmallVector<Tensor>> ofRanks, results;
+  if (!isPartitioned(func)) {
+    ofRanks.emplace_back(inputs);
+    if (failed(run(func, ofRanks, results)))
+      return failure();
+    llvm::append_range(outputs, results.front());
+    return success();
+  }
+  FailureOr<SmallVector<SmallVector<Tensor>>> cut = cutInputs(func, inputs);
+  if (failed(cut) || failed(run(func, *cut, results)))
+    return failure();
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
+    RankedTensorType type =
+        getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), func.getResultTypes()[index]);
+    FailureOr<Tensor> output = assemble(func, index, type, results);
+    if (failed(output))
+      return failure();
+    outputs.push_back(*output);
+  }
+  return success();
+}
