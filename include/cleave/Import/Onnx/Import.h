@@ -1,0 +1,39 @@
+//===- Import.h - from an ONNX file to the nn dialect -----------*- C++ -*-===//
+//
+// The module has one function `main`. Its arguments and results carry the ONNX names of the tensors (`nn.name`), its ops
+// have the locations of NodeLoc.h, and weights are `nn.param` symbols that refer to bytes in files: they are never read
+// here, so that a model of any size imports in the memory that its graph needs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
+#define CLEAVE_IMPORT_ONNX_IMPORT_H
+
+#include "cleave/Reference/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cleave::onnx {
+
+struct ImportOptions {
+  /// Values of symbolic dims: `--dim batch=8`.
+  llvm::StringMap<int64_t> dims;
+  /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
+  llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
+  /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
+  /// import then holds for these values.
+  llvm::StringMap<reference::Tensor> inputValues;
+  /// Elements that constant folding may produce, over the whole model.
+  int64_t foldBudget = int64_t(1) << 24;
+  /// Goes on after an error, so that all nodes that can't be imported are reported.
+  bool collectAllErrors = false;
+};
+
+/// Imports the model at `path`. Each error is a diagnostic located at the file that names node, op type, domain, version
+/// and output tensor; null after an error.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, llvm::StringRef path,
+                                             const ImportOptions &options = {});
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_IMPORT_ONNX_IMPORT_H

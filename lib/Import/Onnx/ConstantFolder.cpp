@@ -1,0 +1,113 @@
+//===- ConstantFolder.cpp - what is known at import -----------------------===//
+#include "ConstantFolder.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Reference/Evaluator.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+using reference::Tensor;
+
+/// Results of ops that only repeat elements stay ops beyond this size: they cost nothing there, and shard at will.
+constexpr int64_t kMaxRepeated = 1024;
+/// Ops that cost much more than their result has elements are folded from operands up to this size.
+constexpr int64_t kMaxHeavyOperand = 4096;
+
+static int64_t countElements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
+
+static bool isHeavy(Operation *op) {
+  return isa<nn::EinsumOp, nn::ConvOp, nn::ConvTransposeOp, nn::AttentionOp, nn::ResizeOp, nn::PoolOp, nn::LrnOp>(op);
+}
+
+static bool fits(Operation *op) {
+  auto below = [](TypeRange types, int64_t most) {
+    return llvm::all_of(types, [&](Type type) { return countElements(type) <= most; });
+  };
+  return below(op->getResultTypes(), ConstantFolder::kMaxElements) &&
+         (!isHeavy(op) ||
+          (below(op->getOperandTypes(), kMaxHeavyOperand) && below(op->getResultTypes(), kMaxHeavyOperand)));
+}
+
+/// Counts an op's results against the budget.
+bool ConstantFolder::spend(Operation *op) {
+  int64_t cost = 1;
+  for (Type type : op->getResultTypes())
+    cost += countElements(type);
+  if (cost > budget)
+    return false;
+  budget -= cost;
+  return true;
+}
+
+Value ConstantFolder::makeConstant(OpBuilder &builder, Location loc, Tensor tensor) {
+  Value value = nn::ConstantOp::create(builder, loc, tensor.getType(), tensor.toAttr());
+  constants[value] = std::move(tensor);
+  return value;
+}
+
+std::optional<Tensor> ConstantFolder::getConstant(Value value) {
+  auto it = constants.find(value);
+  return it == constants.end() ? std::nullopt : std::optional(it->second);
+}
+
+LogicalResult ConstantFolder::tryFold(Operation *op, SmallVectorImpl<Tensor> &results) {
+  SmallVector<Tensor, 4> operands;
+  for (Value operand : op->getOperands()) {
+    auto it = constants.find(operand);
+    if (it == constants.end())
+      return success();
+    operands.push_back(it->second);
+  }
+  bool repeats = isa<nn::BroadcastOp>(op) && countElements(op->getResult(0).getType()) > kMaxRepeated;
+  if (operands.empty() || repeats || !fits(op) || !reference::canEvaluate(op) || !spend(op))
+    return success();
+  return reference::evaluate(op, operands, results);
+}
+
+std::optional<Tensor> ConstantFolder::compute(Value root) {
+  // Values are visited twice: first their operands are put on top, then they are evaluated.
+  SmallVector<Value> stack{root};
+  auto find = [&](Value value) -> const Tensor * {
+    auto it = constants.find(value);
+    if (it != constants.end())
+      return &it->second;
+    it = computed.find(value);
+    return it != computed.end() ? &it->second : nullptr;
+  };
+  while (!stack.empty()) {
+    Value value = stack.back();
+    if (find(value)) {
+      stack.pop_back();
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!op || !fits(op))
+      return std::nullopt;
+    if (auto load = dyn_cast<nn::LoadOp>(op)) {
+      std::optional<Tensor> tensor = readParam(load.getParam());
+      if (!tensor)
+        return std::nullopt;
+      computed[value] = *tensor;
+      continue;
+    }
+    size_t height = stack.size();
+    SmallVector<Tensor, 4> operands, results;
+    for (Value operand : op->getOperands()) {
+      if (const Tensor *tensor = find(operand))
+        operands.push_back(*tensor);
+      else
+        stack.push_back(operand);
+    }
+    if (stack.size() > height)
+      continue;
+    // What can't be evaluated is simply not known; the caller says for what it was needed.
+    ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
+    if (!reference::canEvaluate(op) || !spend(op) || failed(reference::evaluate(op, operands, results)))
+      return std::nullopt;
+    for (auto [result, tensor] : llvm::zip(op->getResults(), results))
+      computed[result] = tensor;
+  }
+  return *find(root);
+}

@@ -1,0 +1,60 @@
+//===- ConstantFolder.h - what is known at import ---------------*- C++ -*-===//
+//
+// Exporters compute shapes with tensor ops. Two mechanisms find out what such a computation gives, both through the
+// reference evaluator:
+//
+//   eagerly     an op whose operands are all constants becomes a constant as soon as it is made, if the result is
+//   small; on demand   a structural operand (the shape of a Reshape) is computed from whatever leads to it: constants,
+//   iotas,
+//               small parameters, inputs with given values.
+//
+// Elements per result and in total are bounded, so that a small model can't ask for endless work.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
+#define CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
+
+#include "cleave/Reference/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include <functional>
+#include <optional>
+
+namespace cleave::onnx {
+
+class ConstantFolder {
+public:
+  /// Most elements of a folded result.
+  static constexpr int64_t kMaxElements = 65536;
+  /// Reads a parameter by its symbol, nothing if it is too large or unreadable.
+  using ParamReader = std::function<std::optional<reference::Tensor>(llvm::StringRef)>;
+
+  ConstantFolder(int64_t budget, ParamReader readParam) : budget(budget), readParam(std::move(readParam)) {}
+
+  /// The value of an input that structural operands may be computed from.
+  void bind(mlir::Value value, reference::Tensor tensor) { computed[value] = std::move(tensor); }
+
+  /// An nn.constant.
+  mlir::Value makeConstant(mlir::OpBuilder &builder, mlir::Location loc, reference::Tensor tensor);
+  /// The elements of an nn.constant's result.
+  std::optional<reference::Tensor> getConstant(mlir::Value value);
+  /// The elements of any value that can be computed at import.
+  std::optional<reference::Tensor> compute(mlir::Value value);
+
+  /// Evaluates `op` if its operands are constants and the results small; `results` stays empty if not. Fails, with a
+  /// diagnostic at the op, where the evaluator does.
+  llvm::LogicalResult tryFold(mlir::Operation *op, llvm::SmallVectorImpl<reference::Tensor> &results);
+
+private:
+  bool spend(mlir::Operation *op);
+
+  int64_t budget;
+  ParamReader readParam;
+  /// Elements of constants.
+  llvm::DenseMap<mlir::Value, reference::Tensor> constants;
+  /// Elements of other values, computed on demand or bound.
+  llvm::DenseMap<mlir::Value, reference::Tensor> computed;
+};
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H

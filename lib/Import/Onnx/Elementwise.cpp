@@ -1,0 +1,155 @@
+//===- Elementwise.cpp - arithmetic, comparisons, logic -------------------===//
+#include "NodeContext.h"
+#include "Registry.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+template <typename OpTy> static void importUnary(NodeContext &node) {
+  node.result(0, node.create<OpTy>(node.operand(0)));
+}
+
+template <typename OpTy> static void importBinary(NodeContext &node) {
+  node.result(0, node.create<OpTy>(node.operand(0), node.operand(1)));
+}
+
+/// Max, Min and Sum: any number of operands, joined from the left.
+template <typename OpTy> static Value joinOperands(NodeContext &node) {
+  Value joined = node.operand(0);
+  for (Value next : node.getOperands().drop_front())
+    joined = node.create<OpTy>(joined, next);
+  return joined;
+}
+template <typename OpTy> static void importVariadic(NodeContext &node) { node.result(0, joinOperands<OpTy>(node)); }
+
+static void importMean(NodeContext &node) {
+  Value sum = joinOperands<nn::AddOp>(node);
+  if (sum)
+    node.result(0, node.create<nn::DivOp>(sum, node.scalarLike(sum, node.getNumOperands())));
+}
+
+/// The result has the base's type. An integer base with a float exponent is raised as a float.
+static void importPow(NodeContext &node) {
+  Value base = node.operand(0), exponent = node.operand(1);
+  Type type = NodeContext::elementType(base), exponentType = NodeContext::elementType(exponent);
+  if (isa<FloatType>(exponentType) && !isa<FloatType>(type)) {
+    Value power = node.create<nn::PowOp>(node.cast(base, exponentType), exponent);
+    return node.result(0, node.cast(power, type));
+  }
+  node.result(0, node.create<nn::PowOp>(base, node.cast(exponent, type)));
+}
+
+static void importMod(NodeContext &node) {
+  bool truncated = node.boolAttr("fmod", false);
+  if (!truncated &&
+      !node.check(!isa_and_present<FloatType>(NodeContext::elementType(node.operand(0))), "floats need 'fmod' = 1"))
+    return;
+  node.result(0, node.create<nn::ModOp>(node.operand(0), node.operand(1), truncated));
+}
+
+static void importBitShift(NodeContext &node) {
+  StringRef direction = node.stringAttr("direction");
+  if (node.check(direction == "LEFT" || direction == "RIGHT",
+                 "attribute 'direction' is '" + direction + "', expected 'LEFT' or 'RIGHT'"))
+    node.result(0, node.create<nn::ShiftOp>(node.operand(0), node.operand(1), direction == "RIGHT"));
+}
+
+static void importIsInf(NodeContext &node) {
+  bool positive = node.boolAttr("detect_positive", true), negative = node.boolAttr("detect_negative", true);
+  node.result(0, node.create<nn::IsInfOp>(node.operand(0), positive, negative));
+}
+
+static void importWhere(NodeContext &node) {
+  node.result(0, node.create<nn::SelectOp>(node.operand(0), node.operand(1), node.operand(2)));
+}
+
+/// `min(max(x, low), high)`, absent bounds left out.
+static Value clip(NodeContext &node, Value low, Value high) {
+  Value clipped = node.operand(0);
+  if (low)
+    clipped = node.create<nn::MaxOp>(clipped, low);
+  if (high)
+    clipped = node.create<nn::MinOp>(clipped, high);
+  return clipped;
+}
+
+/// Bounds are attributes; the defaults are the ends of f32.
+static void importClipV6(NodeContext &node) {
+  Value x = node.operand(0), low, high;
+  if (node.hasAttr("min"))
+    low = node.scalarLike(x, node.floatAttr("min"));
+  if (node.hasAttr("max"))
+    high = node.scalarLike(x, node.floatAttr("max"));
+  node.result(0, clip(node, low, high));
+}
+
+static void importClipV11(NodeContext &node) {
+  auto bound = [&](unsigned index) -> Value {
+    if (!node.hasOperand(index))
+      return {};
+    ArrayRef<int64_t> shape = NodeContext::shape(node.operand(index));
+    if (!node.check(ShapedType::getNumElements(shape) == 1, "bounds must be scalars"))
+      return {};
+    return node.reshape(node.operand(index), {});
+  };
+  Value low = bound(1), high = bound(2);
+  node.result(0, clip(node, low, high));
+}
+
+void cleave::onnx::registerElementwise(Registry &registry) {
+  Arity one{1, 1}, two{2, 2}, many{1, Arity::kAny};
+  registry.add("Abs", one, importUnary<nn::AbsOp>);
+  registry.add("Acos", one, importUnary<nn::AcosOp>);
+  registry.add("Acosh", one, importUnary<nn::AcoshOp>);
+  registry.add("Asin", one, importUnary<nn::AsinOp>);
+  registry.add("Asinh", one, importUnary<nn::AsinhOp>);
+  registry.add("Atan", one, importUnary<nn::AtanOp>);
+  registry.add("Atanh", one, importUnary<nn::AtanhOp>);
+  registry.add("BitwiseNot", 18, one, importUnary<nn::BitwiseNotOp>);
+  registry.add("Ceil", one, importUnary<nn::CeilOp>);
+  registry.add("Cos", one, importUnary<nn::CosOp>);
+  registry.add("Cosh", one, importUnary<nn::CoshOp>);
+  registry.add("Erf", 9, one, importUnary<nn::ErfOp>);
+  registry.add("Exp", one, importUnary<nn::ExpOp>);
+  registry.add("Floor", one, importUnary<nn::FloorOp>);
+  registry.add("IsInf", 10, one, importIsInf);
+  registry.add("IsNaN", 9, one, importUnary<nn::IsNanOp>);
+  registry.add("Log", one, importUnary<nn::LogOp>);
+  registry.add("Neg", one, importUnary<nn::NegOp>);
+  registry.add("Not", one, importUnary<nn::NotOp>);
+  registry.add("Reciprocal", one, importUnary<nn::ReciprocalOp>);
+  registry.add("Round", 11, one, importUnary<nn::RoundOp>);
+  registry.add("Sign", 9, one, importUnary<nn::SignOp>);
+  registry.add("Sin", one, importUnary<nn::SinOp>);
+  registry.add("Sinh", one, importUnary<nn::SinhOp>);
+  registry.add("Sqrt", one, importUnary<nn::SqrtOp>);
+  registry.add("Tan", one, importUnary<nn::TanOp>);
+
+  registry.add("Add", two, importBinary<nn::AddOp>);
+  registry.add("And", two, importBinary<nn::AndOp>);
+  registry.add("BitShift", 11, two, importBitShift);
+  registry.add("BitwiseAnd", 18, two, importBinary<nn::BitwiseAndOp>);
+  registry.add("BitwiseOr", 18, two, importBinary<nn::BitwiseOrOp>);
+  registry.add("BitwiseXor", 18, two, importBinary<nn::BitwiseXorOp>);
+  registry.add("Div", two, importBinary<nn::DivOp>);
+  registry.add("Equal", two, importBinary<nn::EqOp>);
+  registry.add("Greater", two, importBinary<nn::GtOp>);
+  registry.add("GreaterOrEqual", 12, two, importBinary<nn::GeOp>);
+  registry.add("Less", two, importBinary<nn::LtOp>);
+  registry.add("LessOrEqual", 12, two, importBinary<nn::LeOp>);
+  registry.add("Mod", 10, two, importMod);
+  registry.add("Mul", two, importBinary<nn::MulOp>);
+  registry.add("Or", two, importBinary<nn::OrOp>);
+  registry.add("Pow", two, importPow);
+  registry.add("Sub", two, importBinary<nn::SubOp>);
+  registry.add("Xor", two, importBinary<nn::XorOp>);
+
+  registry.add("Clip", 6, one, importClipV6);
+  registry.add("Clip", 11, {1, 3}, importClipV11);
+  registry.add("Max", many, importVariadic<nn::MaxOp>);
+  registry.add("Mean", many, importMean);
+  registry.add("Min", many, importVariadic<nn::MinOp>);
+  registry.add("Sum", many, importVariadic<nn::AddOp>);
+  registry.add("Where", 9, {3, 3}, importWhere);
+}

@@ -1,0 +1,389 @@
+//===- GraphImporter.cpp - graphs and scopes ------------------------------===//
+#include "GraphImporter.h"
+#include "OnnxFunctions.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+using reference::Tensor;
+
+/// What an import may expand to: a large model has 20,000 nodes, function bodies included.
+constexpr int64_t kMaxNodes = 1'000'000;
+/// Initializers up to these sizes are part of the program, others are parameters.
+constexpr int64_t kMaxConstant = 16;
+constexpr int64_t kMaxIntConstant = 4096;
+
+Type cleave::onnx::convertElementType(MLIRContext *context, int32_t dataType) {
+  Builder b(context);
+  auto isUnsigned = [&](unsigned width) { return b.getIntegerType(width, /*isSigned=*/false); };
+  switch (dataType) {
+  case FLOAT:
+    return b.getF32Type();
+  case FLOAT16:
+    return b.getF16Type();
+  case BFLOAT16:
+    return b.getBF16Type();
+  case DOUBLE:
+    return b.getF64Type();
+  case INT8:
+    return b.getI8Type();
+  case INT16:
+    return b.getI16Type();
+  case INT32:
+    return b.getI32Type();
+  case INT64:
+    return b.getI64Type();
+  case UINT8:
+    return isUnsigned(8);
+  case UINT16:
+    return isUnsigned(16);
+  case UINT32:
+    return isUnsigned(32);
+  case UINT64:
+    return isUnsigned(64);
+  case BOOL:
+    return b.getI1Type();
+  default:
+    return {};
+  }
+}
+
+GraphImporter::GraphImporter(MLIRContext *context, ModelFile &file, const ImportOptions &options)
+    : context(context), file(file), options(options), reader(file),
+      folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }), builder(context) {}
+
+/// Text of the model may hold any byte; control characters would garble a terminal.
+static std::string printable(const Twine &message) {
+  std::string text = message.str();
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+void GraphImporter::error(const Twine &message) {
+  hasErrors = true;
+  emitError(NameLoc::get(StringAttr::get(context, file.file->getPath())), printable(message));
+}
+
+std::string GraphImporter::describe(const NodeProto &node, const CallFrame &frame) const {
+  std::string name = node.name.empty() ? "" : quote((frame.prefix + node.name).str()) + " ";
+  std::string domain = node.domain.empty() ? "ai.onnx" : node.domain.str();
+  std::optional<int64_t> opset = getOpset(node.domain, frame);
+  std::string output = node.output.empty() ? "" : ", output " + quote(node.output.front());
+  return "node " + name + "(" + node.opType.str() + ", " + domain + (opset ? " " + std::to_string(*opset) : "") +
+         output + ")";
+}
+
+Location GraphImporter::getLoc(const NodeProto &node, const CallFrame &frame) {
+  nn::NodeInfo info;
+  std::string name = (frame.prefix + node.name).str();
+  info.node = StringRef(name).rtrim('/');
+  info.opType = node.opType;
+  info.operands.assign(node.input.begin(), node.input.end());
+  return nn::makeNodeLoc(context, info);
+}
+
+std::optional<int64_t> GraphImporter::getOpset(StringRef domain, const CallFrame &frame) const {
+  auto it = frame.opsets.find(domain == "ai.onnx" ? "" : domain);
+  return it == frame.opsets.end() ? std::nullopt : std::optional(it->second);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors of the model
+//===----------------------------------------------------------------------===//
+
+static Tensor toTensor(MLIRContext *context, const TensorData &data) {
+  Type elementType = convertElementType(context, data.dataType);
+  // A copy: elements in a file need not be aligned.
+  Tensor tensor = Tensor::zeros(RankedTensorType::get(data.shape, elementType));
+  llvm::copy(data.bytes, tensor.write<char>().begin());
+  return tensor;
+}
+
+/// A symbol that no parameter has yet; tensors of function bodies may repeat names.
+static std::string makeSymbol(StringRef name, const llvm::StringMap<TensorData> &taken) {
+  std::string symbol = name.empty() ? "param" : name.str();
+  for (unsigned i = 1; symbol == "main" || taken.contains(symbol); ++i)
+    symbol = (name + "_" + Twine(i)).str();
+  return symbol;
+}
+
+llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, StringRef name) {
+  llvm::Expected<TensorData> data = reader.read(tensor);
+  if (!data)
+    return data.takeError();
+  auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
+  int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
+  if (type.getNumElements() <= limit) {
+    StringRef tensorName = saver.save(name);
+    nn::NodeInfo info{"", "Initializer", {}, {{tensorName}}};
+    return folder.makeConstant(builder, nn::makeNodeLoc(context, info), toTensor(context, *data));
+  }
+  Location loc = NameLoc::get(builder.getStringAttr(name));
+  Attribute value;
+  if (data->isReference())
+    value = nn::WeightAttr::get(context, data->path, int64_t(data->offset), int64_t(data->bytes.size()));
+  else
+    value = toTensor(context, *data).toAttr();
+  std::string symbol = makeSymbol(name, params);
+  OpBuilder top = OpBuilder::atBlockTerminator(module->getBody());
+  top.setInsertionPoint(func);
+  nn::ParamOp::create(top, loc, symbol, type, value, StringAttr());
+  params[symbol] = std::move(*data);
+  return nn::LoadOp::create(builder, loc, type, symbol, Attribute()).getResult();
+}
+
+std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
+  auto it = params.find(symbol);
+  return it == params.end() ? std::nullopt : std::optional(toTensor(context, it->second));
+}
+
+LogicalResult GraphImporter::bindInitializers(const GraphProto &graph, Scope &scope) {
+  for (StringRef name : graph.sparseInitializer)
+    return error("initializer " + quote(name) + " is sparse, which is not supported"), failure();
+  for (const TensorProto &tensor : graph.initializer)
+    if (tensor.name.empty() || !scope.bindings.try_emplace(tensor.name, Binding{{}, &tensor}).second)
+      return error("initializer " + quote(tensor.name) + (tensor.name.empty() ? " has no name" : " is there twice")),
+             failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+Binding *GraphImporter::find(StringRef name, Scope &scope) {
+  for (const Scope *at = &scope; at; at = at->parent) {
+    auto it = at->bindings.find(name);
+    // Enclosing scopes are changed only in that an initializer becomes a value.
+    if (it != at->bindings.end())
+      return const_cast<Binding *>(&it->second);
+  }
+  return nullptr;
+}
+
+FailureOr<Value> GraphImporter::getValue(StringRef name, Binding &binding, const CallFrame &frame) {
+  if (!binding.value && binding.initializer) {
+    llvm::Expected<Value> value = materialize(*binding.initializer, (frame.prefix + name).str());
+    if (!value) {
+      error("initializer " + quote(name) + ": " + llvm::toString(value.takeError()));
+      binding = Binding{{}, nullptr, true};
+      return failure();
+    }
+    binding.value = *value;
+  }
+  return binding.value;
+}
+
+static bool definesLater(const Scope &scope, StringRef name) {
+  for (const Scope *at = &scope; at; at = at->parent)
+    for (const NodeProto &node : at->nodes)
+      if (llvm::is_contained(node.output, name))
+        return true;
+  return false;
+}
+
+FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &node, Scope &scope) {
+  SmallVector<Value, 4> operands;
+  for (StringRef name : node.input) {
+    if (name.empty()) {
+      operands.push_back({});
+      continue;
+    }
+    Binding *binding = find(name, scope);
+    if (!binding) {
+      error(describe(node, *scope.frame) + ": uses tensor " + quote(name) +
+            (definesLater(scope, name) ? " before it is defined" : ", which nothing defines"));
+      return failure();
+    }
+    if (binding->isPoisoned)
+      return failure();
+    FailureOr<Value> value = getValue(name, *binding, *scope.frame);
+    if (failed(value))
+      return failure();
+    operands.push_back(*value);
+  }
+  return operands;
+}
+
+LogicalResult GraphImporter::define(const NodeProto &node, ArrayRef<Value> results, Scope &scope) {
+  for (auto [name, value] : llvm::zip(node.output, results)) {
+    if (name.empty())
+      continue;
+    if (!scope.bindings.try_emplace(name, Binding{value}).second) {
+      error(describe(node, *scope.frame) + ": defines tensor " + quote(name) + " a second time");
+      return failure();
+    }
+    names[value].push_back(scope.frame->prefix.empty() ? name : saver.save(scope.frame->prefix + name));
+  }
+  return success();
+}
+
+void GraphImporter::poison(const NodeProto &node, Scope &scope) {
+  for (StringRef name : node.output)
+    scope.bindings.try_emplace(name, Binding{{}, nullptr, true});
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+/// Why an op is refused that ONNX knows and we do not.
+static StringRef explainUnsupported(StringRef opType) {
+  return llvm::StringSwitch<StringRef>(opType)
+      .Cases({"Loop", "Scan", "SequenceMap"}, ": loops are not supported")
+      .Cases({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"},
+             ": random numbers are not supported")
+      .Cases({"Unique", "NonMaxSuppression"}, ": its result's shape depends on values")
+      .StartsWith("Sequence", ": sequences are not supported")
+      .StartsWith("Optional", ": optional values are not supported")
+      .StartsWith("String", ": strings are not supported")
+      .Default("");
+}
+
+LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
+  const CallFrame &frame = *scope.frame;
+  auto refuse = [&](const Twine &why) {
+    error(describe(node, frame) + ": " + why);
+    return failure();
+  };
+  if (++nodeCount > kMaxNodes)
+    return refuse("the model expands to more than " + Twine(kMaxNodes) + " nodes");
+  StringRef domain = node.domain == "ai.onnx" ? StringRef() : node.domain;
+  std::optional<int64_t> opset = getOpset(domain, frame);
+  if (!opset)
+    return refuse("the model imports no opset of domain '" + domain + "'");
+  // The model's own functions come first, then what we know, then what ONNX defines by a function.
+  const FunctionProto *function = findOwnFunction(node);
+  const OpImporter *row = function ? nullptr : Registry::get().find(domain, node.opType, *opset);
+  if (!function && !row && domain.empty())
+    function = findOnnxFunction(node.opType, *opset);
+  if (!function && !row)
+    return refuse("this op is not supported" + explainUnsupported(node.opType));
+  FailureOr<SmallVector<Value, 4>> operands = getOperands(node, scope);
+  if (failed(operands))
+    return failure();
+  NodeContext at(*this, scope, node, *opset, *operands);
+  if (function) {
+    inlineFunction(at, *function);
+    return success(!at.failed() && succeeded(define(node, at.getResults(), scope)));
+  }
+  const Arity &arity = row->arity;
+  if (operands->size() > arity.maxOperands)
+    return refuse("has " + Twine(operands->size()) + " operands, expected at most " + Twine(arity.maxOperands));
+  for (unsigned i = 0; i < arity.minOperands; ++i)
+    if (!at.hasOperand(i))
+      return refuse("operand " + Twine(i) + " is missing");
+  if (node.output.size() > arity.maxResults)
+    return refuse("has " + Twine(node.output.size()) + " outputs, expected at most " + Twine(arity.maxResults));
+  row->import(at);
+  if (!at.failed())
+    at.finish();
+  return success(!at.failed() && succeeded(define(node, at.getResults(), scope)));
+}
+
+LogicalResult GraphImporter::importNodes(Scope &scope) {
+  bool isFine = true;
+  for (const NodeProto &node : scope.nodes) {
+    if (succeeded(importNode(node, scope)))
+      continue;
+    isFine = false;
+    if (!options.collectAllErrors)
+      break;
+    poison(node, scope);
+  }
+  return success(isFine);
+}
+
+std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node, const GraphProto &graph) {
+  Scope scope;
+  scope.parent = &node.getScope();
+  scope.frame = node.getScope().frame;
+  scope.nodes = graph.node;
+  bool isFine =
+      node.check(graph.input.empty(), "the branch has inputs") &&
+      node.check(graph.output.size() == node.getNode().output.size(), "the branch has another number of outputs") &&
+      succeeded(bindInitializers(graph, scope)) && succeeded(importNodes(scope));
+  if (!isFine)
+    node.fail();
+  SmallVector<Value> results;
+  for (const ValueInfoProto &output : graph.output) {
+    Binding *binding = isFine ? find(output.name, scope) : nullptr;
+    if (isFine && !node.check(binding, "the branch does not define its output " + quote(output.name)))
+      return std::nullopt;
+    FailureOr<Value> value = isFine ? getValue(output.name, *binding, *scope.frame) : FailureOr<Value>();
+    if (failed(value) || !*value)
+      return std::nullopt;
+    results.push_back(*value);
+  }
+  return isFine ? std::optional(results) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+/// Names of tensors go into locations only now: an op may have gained many while Identity nodes were dropped.
+void GraphImporter::nameLocations() {
+  for (Operation &op : func.getBody().front()) {
+    SmallVector<SmallVector<StringRef, 1>, 1> lists;
+    for (Value result : op.getResults())
+      lists.push_back(names.lookup(result));
+    if (llvm::all_of(lists, [](auto &list) { return list.empty(); }))
+      continue;
+    SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op.getLoc());
+    nn::NodeInfo info = infos.empty() ? nn::NodeInfo{} : infos.front();
+    if (info.opType.empty())
+      info.opType = "Initializer";
+    for (auto [i, list] : llvm::enumerate(info.results))
+      lists[i].insert(lists[i].begin(), list.begin(), list.end());
+    info.results = lists;
+    op.setLoc(nn::makeNodeLoc(context, info));
+  }
+}
+
+/// Drops what only folded ops used. One backward pass: users stand after what they use.
+void GraphImporter::eraseUnused() {
+  llvm::StringSet<> used;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front()))) {
+    if (op.use_empty() && op.getNumResults())
+      op.erase();
+    else if (auto load = dyn_cast<nn::LoadOp>(op))
+      used.insert(load.getParam());
+  }
+  for (auto param : llvm::make_early_inc_range(module->getOps<nn::ParamOp>()))
+    if (!used.contains(param.getSymName()))
+      param.erase();
+}
+
+OwningOpRef<ModuleOp> GraphImporter::import() {
+  CallFrame frame;
+  for (const OperatorSetIdProto &opset : file.model.opsetImport) {
+    StringRef domain = opset.domain == "ai.onnx" ? StringRef() : opset.domain;
+    if (domain.empty() && (opset.version < 9 || opset.version > 25))
+      return error("opset " + Twine(opset.version) + " of ai.onnx is not supported, only 9 to 25"), nullptr;
+    if (!frame.opsets.try_emplace(domain, opset.version).second)
+      return error("the opset of domain '" + domain + "' is imported twice"), nullptr;
+  }
+  const GraphProto &graph = file.model.graph;
+  Location loc = NameLoc::get(builder.getStringAttr(file.file->getPath()));
+  module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  func = func::FuncOp::create(builder, loc, "main", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToEnd(func.addEntryBlock());
+  Scope scope;
+  scope.frame = &frame;
+  scope.nodes = graph.node;
+  if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope)))
+    return nullptr;
+  bool isFine = succeeded(importNodes(scope));
+  if (!isFine || failed(makeResults(scope)) || hasErrors)
+    return nullptr;
+  eraseUnused();
+  nameLocations();
+  return std::move(module);
+}

@@ -1,0 +1,128 @@
+//===- GraphImporter.h - graphs, scopes and functions -----------*- C++ -*-===//
+//
+// Walks the nodes of the model's graph in order and hands each to its import function. Function calls (the model's own,
+// and ops that ONNX defines by a function) and the taken branch of an If are inlined: a scope of its own, the same
+// block. The walk does not recurse over the graph's depth, only over calls and branches, which are bounded.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
+
+#include "ConstantFolder.h"
+#include "NodeContext.h"
+#include "Registry.h"
+#include "cleave/Import/Onnx/Import.h"
+#include "cleave/Import/Onnx/TensorData.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/StringSaver.h"
+
+namespace cleave::onnx {
+
+/// The element type of tensors of an ONNX data type; null for types that no tensor here has.
+mlir::Type convertElementType(mlir::MLIRContext *context, int32_t dataType);
+
+/// What a tensor name stands for.
+struct Binding {
+  Value value;
+  /// Turned into a value on first use.
+  const TensorProto *initializer = nullptr;
+  /// The node that defines it could not be imported.
+  bool isPoisoned = false;
+};
+
+/// What is common to the nodes of a model's main graph or of one function call.
+struct CallFrame {
+  /// Imported versions by domain ("" is ai.onnx).
+  llvm::StringMap<int64_t> opsets;
+  /// Attributes of the call, which nodes of the body refer to.
+  llvm::DenseMap<llvm::StringRef, const AttributeProto *> attributes;
+  /// Goes before the names of nodes and tensors of the body.
+  llvm::StringRef prefix;
+  /// The function, to find recursion; null for the main graph.
+  const FunctionProto *function = nullptr;
+  const CallFrame *caller = nullptr;
+  unsigned depth = 0;
+};
+
+/// Names of one graph or function body; those of enclosing graphs are visible.
+struct Scope {
+  const Scope *parent = nullptr;
+  const CallFrame *frame = nullptr;
+  llvm::ArrayRef<NodeProto> nodes;
+  llvm::DenseMap<llvm::StringRef, Binding> bindings;
+};
+
+class GraphImporter {
+public:
+  GraphImporter(mlir::MLIRContext *context, ModelFile &file, const ImportOptions &options);
+
+  /// The whole model; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> import();
+
+  //===--- For NodeContext and import functions ----------------------------===//
+
+  mlir::MLIRContext *getContext() { return context; }
+  mlir::OpBuilder &getBuilder() { return builder; }
+  ConstantFolder &getFolder() { return folder; }
+  /// Reports an error of the model.
+  void error(const llvm::Twine &message);
+  /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
+  std::string describe(const NodeProto &node, const CallFrame &frame) const;
+  mlir::Location getLoc(const NodeProto &node, const CallFrame &frame);
+  /// A tensor of the model as a constant, or as a parameter named `name` where it is large.
+  llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
+  /// Inlines a branch of `node`, which takes no inputs; the values of its outputs, nothing after an error.
+  std::optional<llvm::SmallVector<Value>> inlineBranch(NodeContext &node, const GraphProto &graph);
+
+private:
+  // Inputs and outputs (ImportSignature.cpp).
+  llvm::LogicalResult bindDims(llvm::ArrayRef<const ValueInfoProto *> inputs);
+  mlir::RankedTensorType getInputType(const ValueInfoProto &input);
+  llvm::LogicalResult makeArguments(Scope &scope);
+  llvm::LogicalResult makeResults(Scope &scope);
+
+  // Graphs.
+  llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
+  llvm::LogicalResult importNodes(Scope &scope);
+  llvm::LogicalResult importNode(const NodeProto &node, Scope &scope);
+  /// The values of a node's operands, or nothing if one is poisoned.
+  llvm::FailureOr<llvm::SmallVector<Value, 4>> getOperands(const NodeProto &node, Scope &scope);
+  Binding *find(llvm::StringRef name, Scope &scope);
+  llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
+  llvm::LogicalResult define(const NodeProto &node, llvm::ArrayRef<Value> results, Scope &scope);
+  void poison(const NodeProto &node, Scope &scope);
+  std::optional<int64_t> getOpset(llvm::StringRef domain, const CallFrame &frame) const;
+
+  // Functions (InlineFunction.cpp).
+  const FunctionProto *findOwnFunction(const NodeProto &node);
+  void inlineFunction(NodeContext &node, const FunctionProto &function);
+
+  // Clean-up.
+  void eraseUnused();
+  void nameLocations();
+  std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
+
+  mlir::MLIRContext *context;
+  ModelFile &file;
+  const ImportOptions &options;
+  TensorReader reader;
+  ConstantFolder folder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp func;
+  mlir::OpBuilder builder;
+  bool hasErrors = false;
+  /// Nodes imported so far, those of inlined bodies included.
+  int64_t nodeCount = 0;
+  llvm::StringMap<int64_t> dims;
+  /// ONNX names of each value, written into locations in the end.
+  llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
+  llvm::StringMap<TensorData> params;
+  /// The model's own functions by domain, name and overload.
+  llvm::StringMap<const FunctionProto *> functions;
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver{allocator};
+};
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H

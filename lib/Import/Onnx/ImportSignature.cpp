@@ -1,0 +1,192 @@
+//===- ImportSignature.cpp - inputs and outputs of the main graph ---------===//
+//
+// Shapes become static here. A symbolic dim takes its value from `dims`, or from an input whose shape is given; every
+// mention of it must agree.
+//
+//===----------------------------------------------------------------------===//
+#include "GraphImporter.h"
+
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+constexpr int64_t kMaxInputElements = int64_t(1) << 40;
+
+/// Finds the values of all symbols. Errors: an option that names nothing, sizes that contradict.
+LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
+  llvm::SetVector<StringRef> symbols;
+  llvm::StringSet<> known;
+  auto collect = [&](const ValueInfoProto &info) {
+    if (info.type.shape)
+      for (const Dimension &dim : *info.type.shape)
+        if (!dim.param.empty())
+          symbols.insert(dim.param);
+  };
+  for (const ValueInfoProto *input : inputs) {
+    collect(*input);
+    known.insert(input->name);
+  }
+  llvm::for_each(file.model.graph.output, collect);
+  for (auto &entry : options.dims) {
+    if (!symbols.contains(entry.getKey()))
+      return error("the model has no symbolic dim " + quote(entry.getKey()) +
+                   (symbols.empty() ? "" : "; it has " + llvm::join(symbols, ", "))),
+             failure();
+    if (entry.getValue() < 0)
+      return error("dim " + quote(entry.getKey()) + " is given as " + Twine(entry.getValue())), failure();
+    dims[entry.getKey()] = entry.getValue();
+  }
+  for (auto &entry : options.shapes)
+    if (!known.contains(entry.getKey()))
+      return error("a shape is given for input " + quote(entry.getKey()) + ", which the model lacks"), failure();
+  for (const ValueInfoProto *input : inputs) {
+    auto given = options.shapes.find(input->name);
+    if (given == options.shapes.end() || !input->type.shape)
+      continue;
+    const std::vector<Dimension> &declared = *input->type.shape;
+    if (given->second.size() != declared.size())
+      return error("input " + quote(input->name) + " has " + Twine(declared.size()) +
+                   " dims, but the shape given for it has " + Twine(given->second.size())),
+             failure();
+    for (auto [i, dim] : llvm::enumerate(declared)) {
+      int64_t size = given->second[i];
+      auto [it, isNew] = dim.param.empty() ? std::pair(dims.end(), false) : dims.try_emplace(dim.param, size);
+      int64_t expected = dim.value ? *dim.value : dim.param.empty() ? size : it->second;
+      if (size != expected)
+        return error("dim " + Twine(i) + " of input " + quote(input->name) +
+                     (dim.param.empty() ? "" : " (" + quote(dim.param) + ")") + " is " + Twine(expected) +
+                     ", but the shape given for it has " + Twine(size)),
+               failure();
+    }
+  }
+  return success();
+}
+
+/// The type of an input whose symbols are known; null after an error.
+RankedTensorType GraphImporter::getInputType(const ValueInfoProto &input) {
+  auto refuse = [&](const Twine &why) {
+    error("input " + quote(input.name) + " " + why);
+    return RankedTensorType();
+  };
+  if (input.type.kind != TypeProto::Tensor)
+    return refuse(input.type.kind == TypeProto::None ? "has no type" : "is not a tensor, which is not supported");
+  Type elementType = convertElementType(context, input.type.elemType);
+  if (!elementType)
+    return refuse("has element type " + getDataTypeName(input.type.elemType) + ", which is not supported");
+  auto given = options.shapes.find(input.name);
+  Ints shape;
+  if (given != options.shapes.end()) {
+    shape = given->second;
+  } else {
+    if (!input.type.shape)
+      return refuse("has no shape; give it with --shape " + input.name + "=..");
+    for (const Dimension &dim : *input.type.shape)
+      shape.push_back(dim.value ? *dim.value : dims.lookup(dim.param));
+  }
+  int64_t count = 1;
+  for (int64_t extent : shape) {
+    std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, extent);
+    if (!product || *product > kMaxInputElements)
+      return refuse(extent < 0 ? "has a negative dim" : "is too large");
+    count = *product;
+  }
+  return RankedTensorType::get(shape, elementType);
+}
+
+LogicalResult GraphImporter::makeArguments(Scope &scope) {
+  SmallVector<const ValueInfoProto *> inputs;
+  for (const ValueInfoProto &input : file.model.graph.input) {
+    // Until IR version 3 initializers are listed as inputs too; later such an input has a default, which we take.
+    if (auto it = scope.bindings.find(input.name); it != scope.bindings.end() && it->second.initializer)
+      continue;
+    inputs.push_back(&input);
+  }
+  if (failed(bindDims(inputs)))
+    return failure();
+  llvm::SetVector<StringRef> open;
+  std::string unnamed;
+  for (const ValueInfoProto *input : inputs)
+    if (input->type.shape && !options.shapes.contains(input->name))
+      for (const Dimension &dim : *input->type.shape) {
+        if (!dim.value && !dim.param.empty() && !dims.contains(dim.param))
+          open.insert(dim.param);
+        else if (!dim.value && dim.param.empty() && unnamed.empty())
+          unnamed = input->name.str();
+      }
+  if (!open.empty()) {
+    std::string list = llvm::join(llvm::map_range(open, [](StringRef name) { return name.str() + "=.."; }), ",");
+    return error("symbolic dims without a value: " + llvm::join(open, ", ") + "; give them with --dim " + list),
+           failure();
+  }
+  if (!unnamed.empty())
+    return error("input " + quote(unnamed) + " has a dim without size or name; give its shape with --shape " + unnamed +
+                 "=.."),
+           failure();
+
+  SmallVector<Type> types;
+  for (const ValueInfoProto *input : inputs) {
+    RankedTensorType type = getInputType(*input);
+    if (!type)
+      return failure();
+    unsigned index = types.size();
+    types.push_back(type);
+    if (failed(func.insertArgument(index, type, {}, builder.getUnknownLoc())))
+      return failure();
+    Value argument = func.getArgument(index);
+    func.setArgAttr(index, nn::NnDialect::kNameAttr, builder.getStringAttr(input->name));
+    if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
+      return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
+             failure();
+    auto value = options.inputValues.find(input->name);
+    if (value != options.inputValues.end() && value->second.getType() == type)
+      folder.bind(argument, value->second);
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::makeResults(Scope &scope) {
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<Attribute> attributes;
+  llvm::StringSet<> seen;
+  for (const ValueInfoProto &output : file.model.graph.output) {
+    auto refuse = [&](const Twine &why) { return error("output " + quote(output.name) + " " + why), failure(); };
+    Binding *binding = find(output.name, scope);
+    if (!binding)
+      return refuse("is defined by no node");
+    if (!seen.insert(output.name).second)
+      return refuse("is there twice");
+    FailureOr<Value> value = getValue(output.name, *binding, *scope.frame);
+    if (failed(value) || !*value)
+      return failure();
+    auto type = cast<RankedTensorType>(value->getType());
+    const TypeProto &declared = output.type;
+    if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
+        convertElementType(context, declared.elemType) != type.getElementType())
+      return refuse("is declared with element type " + getDataTypeName(declared.elemType) +
+                    ", but the graph computes another");
+    if (declared.kind == TypeProto::Tensor && declared.shape) {
+      if (int64_t(declared.shape->size()) != type.getRank())
+        return refuse("is declared with " + Twine(declared.shape->size()) + " dims, but the graph computes " +
+                      Twine(type.getRank()));
+      for (auto [i, dim] : llvm::enumerate(*declared.shape))
+        if (dim.value && *dim.value != type.getDimSize(i))
+          return refuse("is declared with " + Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " +
+                        Twine(type.getDimSize(i)));
+    }
+    values.push_back(*value);
+    types.push_back(type);
+    attributes.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(nn::NnDialect::kNameAttr, builder.getStringAttr(output.name))));
+  }
+  func::ReturnOp::create(builder, func.getLoc(), values);
+  func.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), types));
+  func.setAllResultAttrs(attributes);
+  return success();
+}

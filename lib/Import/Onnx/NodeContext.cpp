@@ -1,0 +1,391 @@
+//===- NodeContext.cpp - what an import function sees of its node ---------===//
+#include "NodeContext.h"
+
+#include "GraphImporter.h"
+#include "cleave/Support/Status.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+using reference::Tensor;
+
+/// Beyond these a tensor is a mistake or an attack: in general, and of a result made out of constants alone.
+constexpr int64_t kMaxTensorElements = int64_t(1) << 40;
+constexpr int64_t kMaxMadeElements = int64_t(1) << 36;
+
+NodeContext::NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
+                         ArrayRef<Value> operands)
+    : importer(importer), scope(scope), node(node), opset(opset), operands(operands), results(node.output.size()) {
+  while (!this->operands.empty() && !this->operands.back())
+    this->operands.pop_back();
+}
+
+StringRef NodeContext::getOpType() const { return node.opType; }
+MLIRContext *NodeContext::getContext() const { return importer.getContext(); }
+OpBuilder &NodeContext::getOpBuilder() { return importer.getBuilder(); }
+
+Location NodeContext::getLoc() {
+  if (!loc)
+    loc = importer.getLoc(node, *scope.frame);
+  return *loc;
+}
+
+void NodeContext::error(const Twine &message) {
+  if (!hasFailed)
+    importer.error(importer.describe(node, *scope.frame) + ": " + message);
+  hasFailed = true;
+}
+
+bool NodeContext::check(bool holds, const Twine &message) {
+  if (!holds)
+    error(message);
+  return holds;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+StringRef NodeContext::operandName(unsigned index) const {
+  return index < node.input.size() ? node.input[index] : StringRef();
+}
+
+std::optional<Tensor> NodeContext::tryConstantOf(Value value) {
+  return value ? importer.getFolder().compute(value) : std::nullopt;
+}
+std::optional<Tensor> NodeContext::tryConstant(unsigned index) { return tryConstantOf(operand(index)); }
+
+std::optional<Tensor> NodeContext::constant(unsigned index) {
+  if (hasFailed || !check(hasOperand(index), "operand " + Twine(index) + " is missing"))
+    return std::nullopt;
+  std::optional<Tensor> value = tryConstant(index);
+  check(value.has_value(), "operand " + Twine(index) + " (" + quote(operandName(index)) + ") must be known at import");
+  return value;
+}
+
+/// An integer or bool element as a number.
+static int64_t readInt(const Tensor &tensor, int64_t index) {
+  auto type = llvm::cast<IntegerType>(tensor.getElementType());
+  unsigned bytes = reference::getElementBytes(type);
+  uint64_t raw = 0;
+  memcpy(&raw, tensor.getBytes().data() + index * bytes, bytes);
+  bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  unsigned shift = 64 - 8 * bytes;
+  return isUnsigned ? int64_t(raw) : int64_t(raw << shift) >> shift;
+}
+
+Ints NodeContext::constantInts(unsigned index) {
+  std::optional<Tensor> value = constant(index);
+  if (!value || !check(isa<IntegerType>(value->getElementType()), "operand " + Twine(index) + " must have integers") ||
+      !check(value->getShape().size() <= 1, "operand " + Twine(index) + " must be a vector"))
+    return {};
+  Ints ints;
+  for (int64_t i = 0, n = value->getNumElements(); i < n; ++i)
+    ints.push_back(readInt(*value, i));
+  return ints;
+}
+
+int64_t NodeContext::constantInt(unsigned index) {
+  Ints ints = constantInts(index);
+  if (hasFailed || !check(ints.size() == 1, "operand " + Twine(index) + " must have one element"))
+    return 0;
+  return ints.front();
+}
+
+SmallVector<double> NodeContext::constantFloats(unsigned index) {
+  std::optional<Tensor> value = constant(index);
+  if (!value || !check(isa<FloatType>(value->getElementType()), "operand " + Twine(index) + " must have floats"))
+    return {};
+  SmallVector<double> numbers;
+  for (const APFloat &number : value->toAttr().getValues<APFloat>())
+    numbers.push_back(number.convertToDouble());
+  return numbers;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+const AttributeProto *NodeContext::findAttr(StringRef name) {
+  const AttributeProto *attr = node.findAttribute(name);
+  if (!attr)
+    return nullptr;
+  asked.push_back(attr);
+  if (attr->refAttrName.empty())
+    return attr;
+  auto it = scope.frame->attributes.find(attr->refAttrName);
+  return it == scope.frame->attributes.end() ? nullptr : it->second;
+}
+
+bool NodeContext::hasAttr(StringRef name) { return findAttr(name) != nullptr; }
+
+/// The attribute if it is there with that type. An error if it has another type, or is missing and has no default.
+static const AttributeProto *getTyped(NodeContext &node, StringRef name, AttributeProto::Type type, StringRef typeName,
+                                      bool isOptional) {
+  const AttributeProto *attr = node.findAttr(name);
+  if (!attr) {
+    node.check(isOptional, "attribute '" + name + "' is missing");
+    return nullptr;
+  }
+  return node.check(attr->type == type, "attribute '" + name + "' is not " + typeName) ? attr : nullptr;
+}
+
+int64_t NodeContext::intAttr(StringRef name, std::optional<int64_t> fallback) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Int, "an integer", fallback.has_value());
+  return attr ? attr->i : fallback.value_or(0);
+}
+
+bool NodeContext::boolAttr(StringRef name, bool fallback) {
+  int64_t value = intAttr(name, fallback);
+  return check(value == 0 || value == 1, "attribute '" + name + "' is " + Twine(value) + ", expected 0 or 1") && value;
+}
+
+double NodeContext::floatAttr(StringRef name, std::optional<double> fallback) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Float, "a float", fallback.has_value());
+  return attr ? double(attr->f) : fallback.value_or(0);
+}
+
+StringRef NodeContext::stringAttr(StringRef name, std::optional<StringRef> fallback) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::String, "a string", fallback.has_value());
+  return attr ? attr->s : fallback.value_or("");
+}
+
+std::optional<Ints> NodeContext::intsAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Ints, "a list of integers", true);
+  return attr ? std::optional(Ints(attr->ints.begin(), attr->ints.end())) : std::nullopt;
+}
+
+std::optional<SmallVector<double>> NodeContext::floatsAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Floats, "a list of floats", true);
+  return attr ? std::optional(SmallVector<double>(attr->floats.begin(), attr->floats.end())) : std::nullopt;
+}
+
+std::optional<SmallVector<StringRef>> NodeContext::stringsAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Strings, "a list of strings", true);
+  return attr ? std::optional(SmallVector<StringRef>(attr->strings.begin(), attr->strings.end())) : std::nullopt;
+}
+
+Value NodeContext::tensorAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Tensor, "a tensor", false);
+  if (hasFailed || !check(attr && attr->t, "attribute '" + name + "' has no tensor"))
+    return {};
+  llvm::Expected<Value> value = importer.materialize(*attr->t, node.output.empty() ? "" : node.output.front());
+  if (!value) {
+    error("attribute '" + name + "': " + llvm::toString(value.takeError()));
+    return {};
+  }
+  return *value;
+}
+
+Type NodeContext::typeAttr(StringRef name, std::optional<int64_t> fallback) {
+  int64_t number = intAttr(name, fallback);
+  if (hasFailed)
+    return {};
+  int32_t dataType = number == int32_t(number) ? int32_t(number) : -1;
+  Type type = convertElementType(getContext(), dataType);
+  check(type != nullptr, "attribute '" + name + "': " + getDataTypeName(dataType) + " is not supported");
+  return type;
+}
+
+const GraphProto *NodeContext::graphAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::Graph, "a graph", false);
+  return attr && check(attr->g != nullptr, "attribute '" + name + "' has no graph") ? attr->g.get() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+int64_t NodeContext::axis(int64_t axis, int64_t rank, StringRef what) {
+  if (!check(axis >= -rank && axis < rank,
+             what + " " + Twine(axis) + " is outside [" + Twine(-rank) + ", " + Twine(rank) + ")"))
+    return 0;
+  return axis < 0 ? axis + rank : axis;
+}
+
+Ints NodeContext::axes(Shape given, int64_t rank, StringRef what) {
+  Ints sorted;
+  for (int64_t one : given)
+    sorted.push_back(axis(one, rank, what));
+  if (hasFailed)
+    return {};
+  llvm::sort(sorted);
+  return check(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), what + " repeat an axis") ? sorted
+                                                                                                           : Ints();
+}
+
+static std::optional<int64_t> countElements(Shape shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape) {
+    std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, extent);
+    if (!product)
+      return std::nullopt;
+    count = *product;
+  }
+  return count;
+}
+
+bool NodeContext::checkSize(Shape shape, Type elementType) {
+  std::optional<int64_t> count = countElements(shape);
+  return check(count && *count <= kMaxTensorElements,
+               "a tensor of shape [" +
+                   llvm::join(llvm::map_range(shape, [](int64_t n) { return std::to_string(n); }), ", ") +
+                   "] is impossible or too large");
+}
+
+//===----------------------------------------------------------------------===//
+// Making ops
+//===----------------------------------------------------------------------===//
+
+/// Runs `action`; where it fails, its diagnostic becomes the node's error.
+template <typename Action> bool NodeContext::guarded(Action action) {
+  std::string message;
+  ScopedDiagnosticHandler handler(getContext(), [&](Diagnostic &diagnostic) {
+    if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      message = diagnostic.str();
+    return success();
+  });
+  if (succeeded(action()))
+    return true;
+  error(message.empty() ? "is not valid" : message);
+  return false;
+}
+
+SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) {
+  if (!check(!llvm::is_contained(state.operands, Value()), "an operand is missing"))
+    return {};
+  if (infer) {
+    state.types.clear();
+    DictionaryAttr attributes = state.attributes.getDictionary(getContext());
+    bool isInferred = guarded([&] {
+      return infer(getContext(), state.location, state.operands, attributes, state.getRawProperties(), state.regions,
+                   state.types);
+    });
+    if (!isInferred)
+      return {};
+  }
+  bool isMade = llvm::all_of(state.operands, [&](Value v) { return importer.getFolder().getConstant(v).has_value(); });
+  for (Type type : state.types) {
+    auto tensor = llvm::cast<RankedTensorType>(type);
+    if (!checkSize(tensor.getShape(), tensor.getElementType()) ||
+        !check(!isMade || tensor.getNumElements() <= kMaxMadeElements, "makes too large a tensor out of constants"))
+      return {};
+  }
+  Operation *op = getOpBuilder().create(state);
+  SmallVector<Tensor> folded;
+  if (!guarded([&] { return success(succeeded(verify(op)) && succeeded(importer.getFolder().tryFold(op, folded))); })) {
+    op->erase();
+    return {};
+  }
+  if (folded.empty())
+    return SmallVector<Value, 2>(op->getResults());
+  op->erase();
+  return llvm::map_to_vector<2>(folded, [&](Tensor &tensor) { return constant(tensor); });
+}
+
+Shape NodeContext::shape(Value value) { return value ? llvm::cast<RankedTensorType>(value.getType()).getShape() : Shape(); }
+Type NodeContext::elementType(Value value) {
+  return value ? llvm::cast<RankedTensorType>(value.getType()).getElementType() : Type();
+}
+
+Value NodeContext::reshape(Value value, Shape target) {
+  if (!value || shape(value) == target)
+    return value;
+  return createTyped<nn::ReshapeOp>(RankedTensorType::get(target, elementType(value)), value);
+}
+
+Value NodeContext::transpose(Value value, Shape permutation) {
+  if (!value || llvm::equal(permutation, llvm::seq<int64_t>(0, rank(value))))
+    return value;
+  return create<nn::TransposeOp>(value, permutation);
+}
+
+Value NodeContext::broadcast(Value value, Shape target) {
+  if (!value || shape(value) == target)
+    return value;
+  return createTyped<nn::BroadcastOp>(RankedTensorType::get(target, elementType(value)), value);
+}
+
+Value NodeContext::cast(Value value, Type type) {
+  if (!value || !type || elementType(value) == type)
+    return value;
+  return createTyped<nn::CastOp>(RankedTensorType::get(shape(value), type), value);
+}
+
+Value NodeContext::unsqueeze(Value value, Shape positions) {
+  if (!value || hasFailed)
+    return {};
+  Ints target(shape(value));
+  for (int64_t position : positions)
+    target.insert(target.begin() + position, 1);
+  return reshape(value, target);
+}
+
+Value NodeContext::slice(Value value, Shape starts, Shape sizes, Shape steps) {
+  if (!value || (shape(value) == sizes && llvm::all_of(steps, [](int64_t step) { return step == 1; })))
+    return value;
+  return create<nn::SliceOp>(value, starts, sizes, steps);
+}
+
+Value NodeContext::sliceDim(Value value, int64_t dim, int64_t start, int64_t size) {
+  Ints starts(rank(value), 0), sizes(shape(value)), steps(rank(value), 1);
+  if (!value || hasFailed)
+    return {};
+  starts[dim] = start;
+  sizes[dim] = size;
+  return slice(value, starts, sizes, steps);
+}
+
+Value NodeContext::concat(ValueRange values, int64_t dim) {
+  return values.size() == 1 ? values.front() : create<nn::ConcatOp>(values, dim);
+}
+
+Value NodeContext::constant(Tensor value) {
+  return importer.getFolder().makeConstant(getOpBuilder(), getLoc(), std::move(value));
+}
+
+Value NodeContext::scalar(Type type, double value) {
+  if (hasFailed)
+    return {};
+  auto tensorType = RankedTensorType::get({}, type);
+  Attribute number;
+  if (auto floatType = dyn_cast<FloatType>(type))
+    number = FloatAttr::get(floatType, value);
+  else
+    number = IntegerAttr::get(type, APInt(type.getIntOrFloatBitWidth(), uint64_t(int64_t(value)), false, true));
+  FailureOr<Tensor> tensor = Tensor::fromAttr(DenseElementsAttr::get(tensorType, number));
+  return check(succeeded(tensor), "can't make a constant") ? constant(*tensor) : Value();
+}
+
+Value NodeContext::vector(Shape values) {
+  Tensor tensor = Tensor::zeros(RankedTensorType::get(int64_t(values.size()), getBuilder().getI64Type()));
+  llvm::copy(values, tensor.write<int64_t>().begin());
+  return hasFailed ? Value() : constant(tensor);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+unsigned NodeContext::getNumResults() const { return results.size(); }
+
+bool NodeContext::wantsResult(unsigned index) const {
+  return index < node.output.size() && !node.output[index].empty();
+}
+
+void NodeContext::result(unsigned index, Value value) {
+  if (index < results.size())
+    results[index] = value;
+}
+
+void NodeContext::finish() {
+  for (const AttributeProto &attr : node.attribute)
+    if (!llvm::is_contained(asked, &attr))
+      error("attribute " + quote(attr.name) + " is not known");
+  for (unsigned i = 0; i < results.size(); ++i)
+    if (wantsResult(i) && !results[i])
+      error("output " + Twine(i) + " (" + quote(node.output[i]) + ") is not supported");
+}

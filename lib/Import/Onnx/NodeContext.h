@@ -1,0 +1,197 @@
+//===- NodeContext.h - what an import function sees of its node -*- C++ -*-===//
+//
+// An import function reads operands and attributes of one ONNX node, makes nn ops and sets the node's results:
+//
+//   void importTrilu(NodeContext &node) {
+//     int64_t offset = node.hasOperand(1) ? node.constantInt(1) : 0;
+//     node.result(0, node.create<nn::TriluOp>(node.operand(0), offset, node.intAttr("upper", 1) != 0));
+//   }
+//
+// Errors stick: the first one is reported, located at the node; from then on `failed()` holds, `create` makes nothing
+// and gives null, getters give defaults. So an import function needs to test `failed()` only before it indexes into
+// something that it got. Every op made is inferred and verified first, so that a wrong model is an error and nothing
+// worse; an op whose operands are all constants is folded on the spot (ConstantFolder.h).
+//
+// An attribute that no getter asked for is an error in the end: models say more than we understand.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H
+#define CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Reference/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+#include <optional>
+
+namespace cleave::onnx {
+
+class GraphImporter;
+struct Scope;
+
+using mlir::Value;
+using Shape = llvm::ArrayRef<int64_t>;
+using Ints = llvm::SmallVector<int64_t>;
+
+class NodeContext {
+public:
+  NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
+              llvm::ArrayRef<Value> operands);
+
+  /// Opset version that the model imports for the op's domain.
+  int64_t getOpset() const { return opset; }
+  llvm::StringRef getOpType() const;
+  GraphImporter &getImporter() { return importer; }
+  Scope &getScope() { return scope; }
+  const NodeProto &getNode() const { return node; }
+  mlir::MLIRContext *getContext() const;
+  mlir::Builder getBuilder() const { return mlir::Builder(getContext()); }
+
+  /// The first error of a node is reported, the text after `model.onnx: error: node '/x' (MatMul, ai.onnx 13, output
+  /// 'y'): `; later ones are dropped.
+  void error(const llvm::Twine &message);
+  bool failed() const { return hasFailed; }
+  /// For a failure that has been reported already.
+  void fail() { hasFailed = true; }
+  /// Reports `message` unless `holds`; returns `holds`.
+  bool check(bool holds, const llvm::Twine &message);
+
+  //===--- Operands --------------------------------------------------------===//
+
+  /// Number of operands; absent trailing ones do not count.
+  unsigned getNumOperands() const { return operands.size(); }
+  bool hasOperand(unsigned index) const { return index < operands.size() && operands[index]; }
+  /// Null if absent.
+  Value operand(unsigned index) const { return index < operands.size() ? operands[index] : Value(); }
+  llvm::ArrayRef<Value> getOperands() const { return operands; }
+  /// Name of an operand's tensor.
+  llvm::StringRef operandName(unsigned index) const;
+
+  /// Elements of an operand that must be known at import; an error and an empty tensor where they are not.
+  std::optional<reference::Tensor> constant(unsigned index);
+  /// Elements of an operand if they are known; no error otherwise.
+  std::optional<reference::Tensor> tryConstant(unsigned index);
+  /// Elements of an integer or bool operand of rank 0 or 1 that must be known at import.
+  Ints constantInts(unsigned index);
+  /// The only element of an integer or bool operand that must be known at import.
+  int64_t constantInt(unsigned index);
+  /// The elements of a value if they are known; no error otherwise.
+  std::optional<reference::Tensor> tryConstantOf(Value value);
+  /// Elements of a float operand that must be known at import.
+  llvm::SmallVector<double> constantFloats(unsigned index);
+
+  //===--- Attributes ------------------------------------------------------===//
+
+  bool hasAttr(llvm::StringRef name);
+  int64_t intAttr(llvm::StringRef name, std::optional<int64_t> fallback = std::nullopt);
+  /// An attribute that must be 0 or 1.
+  bool boolAttr(llvm::StringRef name, bool fallback);
+  double floatAttr(llvm::StringRef name, std::optional<double> fallback = std::nullopt);
+  llvm::StringRef stringAttr(llvm::StringRef name, std::optional<llvm::StringRef> fallback = std::nullopt);
+  std::optional<Ints> intsAttr(llvm::StringRef name);
+  std::optional<llvm::SmallVector<double>> floatsAttr(llvm::StringRef name);
+  std::optional<llvm::SmallVector<llvm::StringRef>> stringsAttr(llvm::StringRef name);
+  /// A tensor attribute as a constant, or as a parameter that refers to the model's bytes where it is large; an error
+  /// where it is missing.
+  Value tensorAttr(llvm::StringRef name);
+  /// An element type, as its ONNX number; null after an error.
+  mlir::Type typeAttr(llvm::StringRef name, std::optional<int64_t> fallback = std::nullopt);
+  /// An error where the attribute is missing.
+  const GraphProto *graphAttr(llvm::StringRef name);
+  /// The attribute, references of function bodies resolved; null if absent. Counts as asked for.
+  const AttributeProto *findAttr(llvm::StringRef name);
+  /// For attributes that change nothing in inference.
+  void ignoreAttr(llvm::StringRef name) { findAttr(name); }
+
+  //===--- Checks ----------------------------------------------------------===//
+
+  /// `axis` counted from 0, an error outside [-rank, rank).
+  int64_t axis(int64_t axis, int64_t rank, llvm::StringRef what = "axis");
+  /// Distinct, ascending axes counted from 0.
+  Ints axes(Shape axes, int64_t rank, llvm::StringRef what = "axes");
+  /// An error where a tensor of this shape is out of all proportion.
+  bool checkSize(Shape shape, mlir::Type elementType);
+
+  //===--- Making ops ------------------------------------------------------===//
+
+  /// An op whose result types follow from its operands; its first result, or null after an error.
+  template <typename OpTy, typename... Args> Value create(Args &&...args) {
+    return first(createAll<OpTy>(std::forward<Args>(args)...));
+  }
+  /// Likewise, all results; an empty list after an error.
+  template <typename OpTy, typename... Args> llvm::SmallVector<Value, 2> createAll(Args &&...args) {
+    if (hasFailed)
+      return {};
+    mlir::OperationState state(getLoc(), OpTy::getOperationName());
+    mlir::Type placeholder = getBuilder().getNoneType();
+    llvm::SmallVector<mlir::Type, 2> types(OpTy::template hasTrait<mlir::OpTrait::OneResult>() ? 1 : 2, placeholder);
+    OpTy::build(getOpBuilder(), state, mlir::TypeRange(types), std::forward<Args>(args)...);
+    return finish(state, &OpTy::inferReturnTypes);
+  }
+  /// An op with a result type that the caller knows.
+  template <typename OpTy, typename... Args> Value createTyped(mlir::RankedTensorType type, Args &&...args) {
+    if (hasFailed)
+      return {};
+    mlir::OperationState state(getLoc(), OpTy::getOperationName());
+    OpTy::build(getOpBuilder(), state, mlir::TypeRange(mlir::Type(type)), std::forward<Args>(args)...);
+    return first(finish(state, nullptr));
+  }
+
+  // The usual suspects; each gives its operand back where there is nothing to do, and null for null.
+  Value reshape(Value value, Shape shape);
+  Value transpose(Value value, Shape permutation);
+  Value broadcast(Value value, Shape shape);
+  Value cast(Value value, mlir::Type elementType);
+  /// Adds dims of size 1 at `positions` (ascending, of the result).
+  Value unsqueeze(Value value, Shape positions);
+  Value slice(Value value, Shape starts, Shape sizes, Shape steps);
+  /// `size` elements from `start` along one dim.
+  Value sliceDim(Value value, int64_t dim, int64_t start, int64_t size);
+  Value concat(mlir::ValueRange values, int64_t dim);
+
+  /// Constants. A scalar has rank 0.
+  Value constant(reference::Tensor value);
+  Value scalar(mlir::Type elementType, double value);
+  Value scalarLike(Value value, double number) { return scalar(elementType(value), number); }
+  Value vector(Shape values);
+
+  /// Shape and element type; empty and null for null.
+  static Shape shape(Value value);
+  static int64_t rank(Value value) { return shape(value).size(); }
+  static mlir::Type elementType(Value value);
+
+  //===--- Results ---------------------------------------------------------===//
+
+  /// True if the model names that output of the node.
+  bool wantsResult(unsigned index) const;
+  unsigned getNumResults() const;
+  void result(unsigned index, Value value);
+  llvm::ArrayRef<Value> getResults() const { return results; }
+  /// For the importer: reports attributes that nobody asked for and outputs that were not set.
+  void finish();
+
+private:
+  using InferFn = llvm::LogicalResult (*)(mlir::MLIRContext *, std::optional<mlir::Location>, mlir::ValueRange,
+                                          mlir::DictionaryAttr, mlir::OpaqueProperties, mlir::RegionRange,
+                                          llvm::SmallVectorImpl<mlir::Type> &);
+  static Value first(llvm::ArrayRef<Value> values) { return values.empty() ? Value() : values.front(); }
+  mlir::OpBuilder &getOpBuilder();
+  mlir::Location getLoc();
+  llvm::SmallVector<Value, 2> finish(mlir::OperationState &state, InferFn infer);
+  template <typename Action> bool guarded(Action action);
+
+  GraphImporter &importer;
+  Scope &scope;
+  const NodeProto &node;
+  int64_t opset;
+  bool hasFailed = false;
+  std::optional<mlir::Location> loc;
+  llvm::SmallVector<Value, 4> operands;
+  llvm::SmallVector<Value, 2> results;
+  llvm::SmallVector<const AttributeProto *, 4> asked;
+};
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H

@@ -1,0 +1,69 @@
+//===- Registry.h - which function imports which op -------------*- C++ -*-===//
+//
+// A table keyed by (domain, op type, since-version). A node takes the row with the largest since-version that is not
+// above the opset that the model imports. One file per op family fills the table; a new op is a row there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_REGISTRY_H
+#define CLEAVE_LIB_IMPORT_ONNX_REGISTRY_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace cleave::onnx {
+
+class NodeContext;
+using ImportFn = void (*)(NodeContext &);
+
+/// Bounds on a node's operands and outputs that no import function has to test.
+struct Arity {
+  static constexpr unsigned kAny = ~0u;
+  unsigned minOperands, maxOperands;
+  unsigned maxResults = 1;
+};
+
+struct OpImporter {
+  unsigned sinceVersion;
+  Arity arity;
+  /// Null where the op ended with this version.
+  ImportFn import;
+};
+
+class Registry {
+public:
+  /// All families.
+  static const Registry &get();
+
+  void add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import);
+  /// One row per op: from version 1 on, the same at all versions.
+  void add(llvm::StringRef opType, Arity arity, ImportFn import) { add(opType, 1, arity, import); }
+  /// The op is gone from `version` on.
+  void end(llvm::StringRef opType, unsigned version) { add(opType, version, {0, 0, 0}, nullptr); }
+
+  /// Null if the op is unknown, or unknown at that opset.
+  const OpImporter *find(llvm::StringRef domain, llvm::StringRef opType, int64_t opset) const;
+
+private:
+  /// Rows of an op of the default domain, ascending by version.
+  llvm::StringMap<llvm::SmallVector<OpImporter, 2>> rows;
+};
+
+void registerPlumbing(Registry &registry);
+void registerMovement(Registry &registry);
+void registerIndexing(Registry &registry);
+void registerElementwise(Registry &registry);
+void registerActivations(Registry &registry);
+void registerContractions(Registry &registry);
+void registerReductions(Registry &registry);
+void registerNormalizations(Registry &registry);
+void registerAttention(Registry &registry);
+void registerConvolutions(Registry &registry);
+void registerPooling(Registry &registry);
+void registerResize(Registry &registry);
+void registerQuantization(Registry &registry);
+void registerControl(Registry &registry);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_REGISTRY_H

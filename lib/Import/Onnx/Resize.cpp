@@ -1,0 +1,170 @@
+//===- Resize.cpp - Resize and Upsample -----------------------------------===//
+//
+//   Upsample 7 (attribute), 9 (operand)   scales; positions as asymmetric, rounded down
+//   Resize 10                             scales; likewise
+//   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
+//
+//===----------------------------------------------------------------------===//
+#include "NodeContext.h"
+#include "Registry.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+namespace {
+struct Sampling {
+  nn::ResizeMode mode = nn::ResizeMode::Nearest;
+  nn::ResizeCoordinates coordinates = nn::ResizeCoordinates::Asymmetric;
+  nn::NearestMode rounding = nn::NearestMode::Floor;
+  bool excludeOutside = false, antialias = false;
+  double cubic = -0.75;
+};
+} // namespace
+
+static std::optional<nn::ResizeMode> readMode(NodeContext &node) {
+  StringRef name = node.stringAttr("mode", StringRef("nearest"));
+  auto mode = nn::symbolizeResizeMode(name);
+  node.check(mode.has_value(), "attribute 'mode' is '" + name + "', which is not known");
+  return mode;
+}
+
+/// Scales and result extents of all dims.
+static void resize(NodeContext &node, const Sampling &sampling, ArrayRef<double> scales, Shape extents) {
+  Value x = node.operand(0);
+  for (double scale : scales)
+    if (!node.check(std::isfinite(scale) && scale > 0,
+                    "the scale " + Twine(std::to_string(scale)) + " is not a positive number"))
+      return;
+  if (extents == NodeContext::shape(x) && llvm::all_of(scales, [](double scale) { return scale == 1; }))
+    return node.result(0, x);
+  auto type = RankedTensorType::get(extents, NodeContext::elementType(x));
+  node.result(0, node.createTyped<nn::ResizeOp>(type, sampling.mode, x, sampling.coordinates, sampling.rounding, scales,
+                                                sampling.excludeOutside, sampling.antialias, APFloat(sampling.cubic)));
+}
+
+/// Result extents are scaled input extents, rounded down.
+static void resizeByScales(NodeContext &node, const Sampling &sampling, ArrayRef<double> scales) {
+  Shape shape = NodeContext::shape(node.operand(0));
+  if (node.failed() ||
+      !node.check(scales.size() == shape.size(), Twine(scales.size()) + " scales for " + Twine(shape.size()) + " dims"))
+    return;
+  Ints extents;
+  for (auto [extent, scale] : llvm::zip(shape, scales)) {
+    double scaled = std::floor(double(extent) * scale);
+    if (!node.check(scaled >= 0 && scaled < 1e12, "the scale " + Twine(std::to_string(scale)) + " is out of range"))
+      return;
+    extents.push_back(int64_t(scaled));
+  }
+  resize(node, sampling, scales, extents);
+}
+
+static void importUpsample(NodeContext &node) {
+  Sampling sampling;
+  sampling.mode = readMode(node).value_or(sampling.mode);
+  resizeByScales(node, sampling,
+                 node.getOpset() >= 9 ? node.constantFloats(1)
+                                      : node.floatsAttr("scales").value_or(SmallVector<double>()));
+}
+
+static void importResizeV10(NodeContext &node) {
+  Sampling sampling;
+  sampling.mode = readMode(node).value_or(sampling.mode);
+  resizeByScales(node, sampling, node.constantFloats(1));
+}
+
+static std::optional<Sampling> readSampling(NodeContext &node) {
+  Sampling sampling;
+  sampling.mode = readMode(node).value_or(sampling.mode);
+  StringRef coordinates = node.stringAttr("coordinate_transformation_mode", StringRef("half_pixel"));
+  // pytorch's name says which library it imitates; ours are the same words.
+  auto knownCoordinates = nn::symbolizeResizeCoordinates(coordinates);
+  StringRef rounding = node.stringAttr("nearest_mode", StringRef("round_prefer_floor"));
+  auto knownRounding = nn::symbolizeNearestMode(rounding);
+  sampling.excludeOutside = node.boolAttr("exclude_outside", false);
+  sampling.cubic = node.floatAttr("cubic_coeff_a", -0.75);
+  sampling.antialias = node.getOpset() >= 18 && node.boolAttr("antialias", false);
+  node.ignoreAttr("extrapolation_value"); // Of tf_crop_and_resize only.
+  if (!node.check(knownCoordinates.has_value(),
+                  "attribute 'coordinate_transformation_mode' is '" + coordinates + "', which is not supported") ||
+      !node.check(knownRounding.has_value(), "attribute 'nearest_mode' is '" + rounding + "', which is not known"))
+    return std::nullopt;
+  sampling.coordinates = *knownCoordinates;
+  sampling.rounding = *knownRounding;
+  return node.failed() ? std::nullopt : std::optional(sampling);
+}
+
+/// Makes the sizes of `axes` agree on one scale, the smallest or the largest of theirs.
+static bool keepAspectRatio(NodeContext &node, StringRef policy, Shape axes, Ints &sizes,
+                            SmallVectorImpl<double> &scales) {
+  if (policy == "stretch")
+    return true;
+  if (!node.check(policy == "not_larger" || policy == "not_smaller",
+                  "attribute 'keep_aspect_ratio_policy' is '" + policy + "', which is not known"))
+    return false;
+  Shape shape = NodeContext::shape(node.operand(0));
+  double common = scales[axes.front()];
+  for (int64_t axis : axes)
+    common = policy == "not_larger" ? std::min(common, scales[axis]) : std::max(common, scales[axis]);
+  for (int64_t axis : axes) {
+    scales[axis] = common;
+    sizes[axis] = int64_t(std::floor(common * double(shape[axis]) + 0.5));
+  }
+  return true;
+}
+
+static void importResize(NodeContext &node) {
+  std::optional<Sampling> sampling = readSampling(node);
+  Shape shape = NodeContext::shape(node.operand(0));
+  int64_t rank = shape.size();
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  StringRef policy = "stretch";
+  if (node.getOpset() >= 18) {
+    if (std::optional<Ints> given = node.intsAttr("axes")) {
+      node.axes(*given, rank);
+      axes = *given;
+    }
+    policy = node.stringAttr("keep_aspect_ratio_policy", policy);
+  }
+  // An absent operand may also be spelled as one without elements.
+  auto isGiven = [&](unsigned index) {
+    return node.hasOperand(index) && ShapedType::getNumElements(NodeContext::shape(node.operand(index))) > 0;
+  };
+  if (!sampling || node.failed() ||
+      !node.check(isGiven(2) != isGiven(3), "one of 'scales' and 'sizes' must be given, and not both"))
+    return;
+  SmallVector<double> given = isGiven(2) ? node.constantFloats(2) : SmallVector<double>();
+  Ints givenSizes = isGiven(3) ? node.constantInts(3) : Ints();
+  size_t count = isGiven(2) ? given.size() : givenSizes.size();
+  if (node.failed() ||
+      !node.check(count == axes.size(), Twine(count) + " scales or sizes for " + Twine(axes.size()) + " axes") ||
+      !node.check(count > 0, "no axis is resized"))
+    return;
+  SmallVector<double> scales(rank, 1.0);
+  Ints sizes(shape);
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    axis += axis < 0 ? rank : 0;
+    if (isGiven(2)) {
+      scales[axis] = given[i];
+      continue;
+    }
+    if (!node.check(givenSizes[i] > 0 && shape[axis] > 0, "the size " + Twine(givenSizes[i]) + " is not possible"))
+      return;
+    sizes[axis] = givenSizes[i];
+    scales[axis] = double(givenSizes[i]) / double(shape[axis]);
+  }
+  if (isGiven(2))
+    return resizeByScales(node, *sampling, scales);
+  if (keepAspectRatio(node, policy, axes, sizes, scales))
+    resize(node, *sampling, scales, sizes);
+}
+
+void cleave::onnx::registerResize(Registry &registry) {
+  registry.add("Resize", 10, {2, 2}, importResizeV10);
+  registry.add("Resize", 11, {1, 4}, importResize);
+  registry.add("Upsample", 7, {1, 1}, importUpsample);
+  registry.add("Upsample", 9, {2, 2}, importUpsample);
+  registry.end("Upsample", 10);
+}
