@@ -1,0 +1,391 @@
+//===- ReshardRoute.cpp - one way from state to state ---------------------===//
+//
+// An atom's *own place* is the minor end of the dim where it belongs, once all more-major atoms of the target are there
+// and nothing else is. Atoms are appended in their own place where they can be; where another atom is in the way the
+// start of the route says whether they wait or go somewhere else for now (which makes every later step smaller).
+//
+// The all_to_all takes all atoms beyond the prefix that a dim shares with its target, from every dim, and puts each in
+// its own place; a dim may not lose and gain at once ([x|y] to [y|x]), and atoms that are to be gathered later ride
+// along to any gaining dim, because a gather costs the same from everywhere and more before than after.
+//
+//===----------------------------------------------------------------------===//
+#include "ReshardRoute.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace cleave::spmd {
+
+//===----------------------------------------------------------------------===//
+// The price of a step, from the states before and after
+//===----------------------------------------------------------------------===//
+
+// True if shards over `wide` consist of whole shards over `narrow`, which begins with `wide`.
+static bool nests(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> wide, ArrayRef<AtomId> narrow) {
+  if (wide.empty() || wide.size() == narrow.size())
+    return true;
+  int64_t pieces = mesh.product(narrow.drop_front(wide.size()));
+  return shardExtent(mesh, extent, wide) == pieces * shardExtent(mesh, extent, narrow);
+}
+
+namespace {
+// Local extents of a step's two sides.
+struct StepSizes {
+  /// Bytes before, after, and of the pieces that ranks send each other (cut on every dim).
+  int64_t before, after, piece;
+  bool legal = true;
+};
+} // namespace
+
+static StepSizes measure(const ReshardProblem &problem, const State &before, const State &after) {
+  StepSizes sizes{problem.elementBytes, problem.elementBytes, problem.elementBytes};
+  for (auto [extent, left, right] : zip_equal(problem.shape, before.dims, after.dims)) {
+    int64_t leftExtent = shardExtent(problem.mesh, extent, left),
+            rightExtent = shardExtent(problem.mesh, extent, right);
+    sizes.before *= leftExtent;
+    sizes.after *= rightExtent;
+    sizes.piece *= left.size() > right.size() ? leftExtent : rightExtent;
+    sizes.legal &= left.size() < right.size() ? nests(problem.mesh, extent, left, right)
+                                              : nests(problem.mesh, extent, right, left);
+  }
+  return sizes;
+}
+
+// Atoms that a step moves: those that change their place.
+static AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after) {
+  AtomList moved;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
+    bool moves = before.isPartialOver(atom) != after.isPartialOver(atom);
+    for (auto [left, right] : zip_equal(before.dims, after.dims))
+      moves |= is_contained(left, atom) != is_contained(right, atom) ||
+               (kind == ReshardStepKind::Exchange && left != right && is_contained(left, atom));
+    if (moves)
+      moved.push_back(atom);
+  }
+  return moved;
+}
+
+// Units sent by the busiest rank (docs/sharding-model.md); padding counts.
+static int64_t stepCost(const ReshardProblem &problem, const ReshardStep &step, const State &before,
+                        const StepSizes &sizes) {
+  int64_t group = problem.mesh.product(step.atoms);
+  switch (step.kind) {
+  case ReshardStepKind::Slice:
+  case ReshardStepKind::MakePartial:
+    return 0;
+  case ReshardStepKind::AllReduce:
+    return (2 * (group - 1) * sizes.before * kCostUnitsPerByte + group - 1) / group;
+  case ReshardStepKind::ReduceScatter:
+  case ReshardStepKind::AllToAll:
+    return (group - 1) * sizes.piece * kCostUnitsPerByte;
+  case ReshardStepKind::AllGather:
+    return (group - 1) * sizes.before * kCostUnitsPerByte;
+  case ReshardStepKind::Exchange:
+    return exchangeCost(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Bookkeeping
+//===----------------------------------------------------------------------===//
+
+Route::Route(const ReshardProblem &problem) : problem(problem), now(problem.from) {
+  targetDim.assign(problem.mesh.numAtoms(), -1);
+  for (auto [dim, atoms] : enumerate(problem.to.dims))
+    for (AtomId atom : atoms)
+      targetDim[atom] = dim;
+}
+
+void Route::beginStep(ReshardStepKind kind) {
+  if (open == kind && kind != ReshardStepKind::AllToAll)
+    return;
+  endStep();
+  open = kind;
+  before = now;
+}
+
+void Route::endStep() {
+  if (!open)
+    return;
+  ReshardStep step;
+  step.kind = *open;
+  step.after = now;
+  step.atoms = movedAtoms(problem.mesh, *open, before, now);
+  StepSizes sizes = measure(problem, before, now);
+  legal &= sizes.legal || *open == ReshardStepKind::Exchange;
+  step.cost = stepCost(problem, step, before, sizes);
+  plan.cost += step.cost;
+  plan.steps.push_back(std::move(step));
+  open.reset();
+}
+
+void Route::append(ReshardStepKind kind, unsigned dim, AtomId atom) {
+  beginStep(kind);
+  now.removePartial(atom);
+  now.dims[dim].push_back(atom);
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+// True if `list` is the beginning of `whole`.
+static bool isPrefix(ArrayRef<AtomId> list, ArrayRef<AtomId> whole) {
+  return list.size() <= whole.size() && whole.take_front(list.size()) == list;
+}
+
+// How many atoms of `available` can follow `list` in their own places of `dim`: `list` has to be the beginning of the
+// target, and shards have to nest now and in what is still to come.
+unsigned Route::ownRun(unsigned dim, ArrayRef<AtomId> list, ArrayRef<AtomId> available) const {
+  ArrayRef<AtomId> target = problem.to.dims[dim];
+  if (!isPrefix(list, target))
+    return 0;
+  size_t end = list.size();
+  while (end < target.size() && is_contained(available, target[end]))
+    ++end;
+  int64_t extent = problem.shape[dim];
+  while (end > list.size() && !(nests(problem.mesh, extent, list, target.take_front(end)) &&
+                                nests(problem.mesh, extent, target.take_front(end), target)))
+    --end;
+  return end - list.size();
+}
+
+bool Route::divides(unsigned dim, AtomId atom) const {
+  return problem.shape[dim] % (problem.mesh.product(now.dims[dim]) * problem.mesh.size(atom)) == 0;
+}
+
+unsigned Route::missingAtoms(unsigned dim) const {
+  return count_if(problem.to.dims[dim], [&](AtomId atom) { return !is_contained(now.dims[dim], atom); });
+}
+
+// Prefers, among dims that `atom` divides, those on the wanted side, and of these the one that lacks fewest atoms.
+std::optional<unsigned> Route::earlyPlace(AtomId atom, EarlyPlace early) const {
+  std::optional<unsigned> best;
+  std::pair<bool, unsigned> bestScore;
+  for (unsigned dim = 0; dim < now.rank(); ++dim) {
+    bool isOwn = targetDim[atom] == static_cast<int>(dim);
+    std::pair<bool, unsigned> score(isOwn != (early == EarlyPlace::OwnDim), missingAtoms(dim));
+    if (divides(dim, atom) && (!best || score < bestScore)) {
+      best = dim;
+      bestScore = score;
+    }
+  }
+  return best;
+}
+
+// How many atoms of `dim` can stay: the longest prefix that present and target share and that both nest in.
+unsigned Route::keptPrefix(unsigned dim) const {
+  ArrayRef<AtomId> present = now.dims[dim], target = problem.to.dims[dim];
+  unsigned length = 0;
+  while (length < std::min(present.size(), target.size()) && present[length] == target[length])
+    ++length;
+  if (length == present.size() && length == target.size())
+    return length;
+  while (length && !(nests(problem.mesh, problem.shape[dim], present.take_front(length), present) &&
+                     nests(problem.mesh, problem.shape[dim], target.take_front(length), target)))
+    --length;
+  return length;
+}
+
+//===----------------------------------------------------------------------===//
+// Slices and reductions
+//===----------------------------------------------------------------------===//
+
+bool Route::start(const RouteStart &how) {
+  for (AtomId atom = 0; atom < problem.mesh.numAtoms(); ++atom) {
+    bool wanted = targetDim[atom] >= 0;
+    if (now.isPartialOver(atom)) {
+      if (!problem.to.isPartialOver(atom) && (wanted || how.scatterAll))
+        toReduce.push_back(atom);
+    } else if (now.isIdle(atom) && (wanted || how.cutIdle)) {
+      toSlice.push_back(atom);
+    }
+  }
+  do
+    sliceAll(how);
+  while (scatterOne(how));
+  reduceRest();
+  sliceInPlace();
+  return waited;
+}
+
+// Appends those of `atoms` whose own place is free, and forgets them.
+bool Route::appendOwn(ReshardStepKind kind, AtomList &atoms) {
+  bool moved = false;
+  for (unsigned dim = 0; dim < now.rank(); ++dim) {
+    size_t present = now.dims[dim].size();
+    for (AtomId atom :
+         ArrayRef(problem.to.dims[dim])
+             .slice(present < problem.to.dims[dim].size() ? present : 0, ownRun(dim, now.dims[dim], atoms))) {
+      append(kind, dim, atom);
+      erase(atoms, atom);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+// A slice never frees a place in another dim, so one round is enough.
+void Route::sliceInPlace() { appendOwn(ReshardStepKind::Slice, toSlice); }
+
+void Route::sliceAll(const RouteStart &how) {
+  sliceInPlace();
+  for (bool wanted : {true, false})
+    erase_if(toSlice, [&](AtomId atom) {
+      if ((targetDim[atom] >= 0) != wanted)
+        return false;
+      waited = true;
+      std::optional<unsigned> dim;
+      if (!wanted || how.early != EarlyPlace::Never)
+        dim = earlyPlace(atom, how.early);
+      if (dim)
+        append(ReshardStepKind::Slice, *dim, atom);
+      return dim.has_value();
+    });
+}
+
+// Scatters what has its own place, or else one atom that must not wait.
+bool Route::scatterOne(const RouteStart &how) {
+  if (appendOwn(ReshardStepKind::ReduceScatter, toReduce))
+    return true;
+  waited |= !toReduce.empty();
+  for (AtomId atom : toReduce)
+    if (how.early != EarlyPlace::Never || targetDim[atom] < 0)
+      if (std::optional<unsigned> dim = earlyPlace(atom, how.early)) {
+        append(ReshardStepKind::ReduceScatter, *dim, atom);
+        erase(toReduce, atom);
+        return true;
+      }
+  return false;
+}
+
+// One all_reduce of everything that is still partial and must not be. What the target cuts is sliced afterwards.
+void Route::reduceRest() {
+  AtomList rest;
+  for (AtomId atom : now.partial)
+    if (!problem.to.isPartialOver(atom))
+      rest.push_back(atom);
+  if (rest.empty())
+    return;
+  beginStep(ReshardStepKind::AllReduce);
+  for (AtomId atom : rest) {
+    now.removePartial(atom);
+    if (targetDim[atom] >= 0)
+      toSlice.push_back(atom);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The way to the target
+//===----------------------------------------------------------------------===//
+
+void Route::finishByGather() {
+  // Each all_to_all puts an atom in its own place, so there are no more than atoms.
+  for (unsigned round = 0; round < problem.mesh.numAtoms() && allToAll(); ++round)
+    sliceInPlace();
+  gatherForeign();
+  sliceInPlace();
+  makePartial();
+  endStep();
+  legal &= now == problem.to;
+}
+
+void Route::finishByExchange() {
+  if (now.dims != problem.to.dims) {
+    beginStep(ReshardStepKind::Exchange);
+    now.dims = problem.to.dims;
+  }
+  makePartial();
+  endStep();
+  legal &= now == problem.to;
+}
+
+bool Route::allToAll() {
+  SmallVector<unsigned, 4> prefix;
+  for (unsigned dim = 0; dim < now.rank(); ++dim)
+    prefix.push_back(keptPrefix(dim));
+  // Foreign atoms at the minor end, with nothing wanted below them, wait for the gather.
+  auto isWantedElsewhere = [&](unsigned dim, AtomId atom) {
+    return targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim);
+  };
+  SmallVector<bool, 4> loses;
+  for (unsigned dim = 0; dim < now.rank(); ++dim)
+    loses.push_back(any_of(ArrayRef(now.dims[dim]).drop_front(prefix[dim]),
+                           [&](AtomId atom) { return isWantedElsewhere(dim, atom); }));
+  // A dim whose atoms find no place keeps them; that may take the place of others', so try again.
+  while (is_contained(loses, true)) {
+    SmallVector<AtomList, 4> dims(now.dims);
+    AtomList popped, unplaced;
+    for (unsigned dim = 0; dim < now.rank(); ++dim)
+      if (loses[dim]) {
+        popped.append(dims[dim].begin() + prefix[dim], dims[dim].end());
+        dims[dim].truncate(prefix[dim]);
+      }
+    SmallVector<unsigned, 4> gainers;
+    for (unsigned dim = 0; dim < now.rank(); ++dim)
+      if (!loses[dim] && now.dims[dim].size() == prefix[dim])
+        gainers.push_back(dim);
+    if (placePopped(gainers, popped, dims, unplaced)) {
+      beginStep(ReshardStepKind::AllToAll);
+      now.dims = dims;
+      return true;
+    }
+    for (unsigned dim = 0; dim < now.rank(); ++dim)
+      if (any_of(now.dims[dim], [&](AtomId atom) { return is_contained(unplaced, atom); }))
+        loses[dim] = false;
+  }
+  return false;
+}
+
+// Puts `popped` at the ends of the gaining dims: wanted atoms in their own places, then foreign ones anywhere. False,
+// with the atoms that found no place, if some did not.
+bool Route::placePopped(ArrayRef<unsigned> gainers, AtomList popped, SmallVectorImpl<AtomList> &dims,
+                        AtomList &unplaced) const {
+  for (unsigned dim : gainers)
+    for (unsigned run = ownRun(dim, dims[dim], popped); run > 0; --run) {
+      AtomId atom = problem.to.dims[dim][dims[dim].size()];
+      dims[dim].push_back(atom);
+      erase(popped, atom);
+    }
+  erase_if(popped, [&](AtomId atom) {
+    if (targetDim[atom] >= 0)
+      return false;
+    // A dim that is complete would not be kept waiting by it.
+    auto lacks = [&](unsigned dim) { return problem.to.dims[dim].size() - dims[dim].size(); };
+    const unsigned *best = nullptr;
+    for (const unsigned &dim : gainers)
+      if (problem.shape[dim] % (problem.mesh.product(dims[dim]) * problem.mesh.size(atom)) == 0 &&
+          (!best || lacks(dim) < lacks(*best)))
+        best = &dim;
+    if (best)
+      dims[*best].push_back(atom);
+    return best != nullptr;
+  });
+  unplaced = popped;
+  return popped.empty();
+}
+
+// One all_gather of everything beyond the prefixes that can stay.
+void Route::gatherForeign() {
+  for (unsigned dim = 0; dim < now.rank(); ++dim) {
+    unsigned kept = keptPrefix(dim);
+    if (kept == now.dims[dim].size())
+      continue;
+    beginStep(ReshardStepKind::AllGather);
+    for (AtomId atom : ArrayRef(now.dims[dim]).drop_front(kept))
+      if (targetDim[atom] >= 0)
+        toSlice.push_back(atom);
+    now.dims[dim].truncate(kept);
+  }
+}
+
+void Route::makePartial() {
+  for (AtomId atom : problem.to.partial)
+    if (!now.isPartialOver(atom)) {
+      beginStep(ReshardStepKind::MakePartial);
+      now.addPartial(atom, problem.to.kind);
+    }
+}
+
+} // namespace cleave::spmd
