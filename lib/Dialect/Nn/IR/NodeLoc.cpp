@@ -26,9 +26,11 @@ Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
 }
 
 static void readNames(Attribute list, SmallVectorImpl<StringRef> &names) {
+  // Locations come from files, too: what is no name is passed over.
   if (auto array = dyn_cast_if_present<ArrayAttr>(list))
-    for (StringAttr name : array.getAsRange<StringAttr>())
-      names.push_back(name.getValue());
+    for (Attribute entry : array)
+      if (auto name = dyn_cast<StringAttr>(entry))
+        names.push_back(name.getValue());
 }
 
 static std::optional<NodeInfo> readNode(DictionaryAttr entries) {
@@ -65,7 +67,7 @@ SmallVector<NodeInfo, 1> cleave::nn::getNodeInfos(Location loc) {
 SmallVector<StringRef, 1> cleave::nn::getTensorNames(Value value) {
   SmallVector<StringRef, 1> names;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    auto func = dyn_cast_if_present<func::FuncOp>(argument.getOwner()->getParentOp());
     if (func)
       if (auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), NnDialect::kNameAttr))
         names.push_back(name.getValue());
