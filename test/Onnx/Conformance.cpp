@@ -1,0 +1,230 @@
+//===- Conformance.cpp - imports and runs many ONNX models ----------------===//
+//
+//   cleave-conformance CASES
+//
+// Each line of CASES is `name<TAB>model<TAB>arrays.npz<TAB>rtol<TAB>atol`; the arrays are named `in:X` and `out:Y`.
+// Each model is imported with the shapes of its inputs, run by the reference evaluator, and compared as ONNX's own
+// backend tests do: |got - want| <= atol + rtol * |want|, integers exactly. One line per case goes to standard output:
+//
+//   PASS name
+//   REFUSED name<TAB>reason        the importer said no
+//   WRONG name<TAB>what            imported, but another result, or none
+//   CRASH name<TAB>how
+//
+// Every case runs in a process of its own, so that a crash is one case's result and nothing else.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Import/Onnx/Import.h"
+#include "cleave/Reference/Evaluator.h"
+#include "cleave/Support/Npz.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/LineIterator.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace cleave;
+using reference::Tensor;
+
+namespace {
+struct Case {
+  std::string name, model, arrays;
+  double rtol, atol;
+};
+/// A case may take this long: the slowest takes a tenth of it.
+constexpr unsigned kSecondsPerCase = 60;
+} // namespace
+
+/// numpy's name of an element type, as in NpyArray.
+static std::string getDtype(Type type) {
+  if (type.isBF16())
+    return "V2";
+  if (type.isInteger(1))
+    return "b1";
+  StringRef letter = isa<FloatType>(type) ? "f" : type.isUnsignedInteger() ? "u" : "i";
+  return (letter + Twine(type.getIntOrFloatBitWidth() / 8)).str();
+}
+
+static double toDouble(StringRef dtype, const char *element) {
+  auto read = [&](auto number) {
+    memcpy(&number, element, sizeof(number));
+    return double(number);
+  };
+  auto widen = [&](const llvm::fltSemantics &semantics) {
+    uint16_t bits;
+    memcpy(&bits, element, 2);
+    APFloat number(semantics, APInt(16, bits));
+    bool losesInfo;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return number.convertToDouble();
+  };
+  if (dtype == "f4")
+    return read(float());
+  if (dtype == "f8")
+    return read(double());
+  if (dtype == "f2")
+    return widen(APFloat::IEEEhalf());
+  if (dtype == "V2")
+    return widen(APFloat::BFloat());
+  switch (*NpyArray::getElementBytes(dtype)) {
+  case 1:
+    return dtype[0] == 'i' ? read(int8_t()) : read(uint8_t());
+  case 2:
+    return dtype[0] == 'i' ? read(int16_t()) : read(uint16_t());
+  case 4:
+    return dtype[0] == 'i' ? read(int32_t()) : read(uint32_t());
+  default:
+    return dtype[0] == 'i' ? read(int64_t()) : read(uint64_t());
+  }
+}
+
+static std::string compare(const Tensor &got, const NpyArray &want, double rtol, double atol) {
+  std::string dtype = getDtype(got.getElementType());
+  bool isFloat = isa<FloatType>(got.getElementType());
+  // Expected values may be wider floats than the result: numpy has no bfloat16.
+  bool isWidened = isFloat && want.dtype == "f4" && dtype == "V2";
+  if (dtype != want.dtype && !isWidened)
+    return "element type " + dtype + ", expected " + want.dtype;
+  if (got.getShape() != ArrayRef(want.shape))
+    return llvm::formatv("shape [{0}], expected [{1}]", llvm::make_range(got.getShape().begin(), got.getShape().end()),
+                         llvm::make_range(want.shape.begin(), want.shape.end()));
+  int64_t gotBytes = *NpyArray::getElementBytes(dtype), wantBytes = *NpyArray::getElementBytes(want.dtype);
+  for (int64_t i = 0, n = got.getNumElements(); i < n; ++i) {
+    const char *g = got.getBytes().data() + i * gotBytes, *w = want.data.data() + i * wantBytes;
+    if (gotBytes == wantBytes && memcmp(g, w, gotBytes) == 0)
+      continue;
+    double a = toDouble(dtype, g), b = toDouble(want.dtype, w);
+    bool isEqual = a == b || (std::isnan(a) && std::isnan(b));
+    if (isFloat && (isEqual || std::abs(a - b) <= atol + rtol * std::abs(b)))
+      continue;
+    return llvm::formatv("element {0} is {1:F9}, expected {2:F9}", i, a, b);
+  }
+  return "";
+}
+
+static Tensor makeTensor(RankedTensorType type, const NpyArray &array) {
+  Tensor tensor = Tensor::zeros(type);
+  llvm::copy(array.data, tensor.write<char>().begin());
+  return tensor;
+}
+
+static std::string getName(DictionaryAttr attributes) {
+  auto name = attributes ? attributes.getAs<StringAttr>("nn.name") : StringAttr();
+  return name ? name.str() : "";
+}
+
+/// The element type of an array; null for one that no tensor has.
+static Type getElementType(MLIRContext *context, StringRef dtype) {
+  Builder b(context);
+  for (Type type :
+       {Type(b.getF32Type()), Type(b.getF16Type()), Type(b.getBF16Type()), Type(b.getF64Type()), Type(b.getI1Type())})
+    if (getDtype(type) == dtype)
+      return type;
+  for (unsigned width : {8, 16, 32, 64})
+    for (Type type : {b.getIntegerType(width), b.getIntegerType(width, /*isSigned=*/false)})
+      if (getDtype(type) == dtype)
+        return type;
+  return {};
+}
+
+/// The line that reports the case.
+static std::string runCase(const Case &test) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  std::string message;
+  context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
+    if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      message = diagnostic.str();
+    return success();
+  });
+  auto arrays = readNpz(test.arrays);
+  if (!arrays)
+    return "WRONG " + test.name + "\t" + llvm::toString(arrays.takeError());
+  onnx::ImportOptions options;
+  for (auto &[name, array] : *arrays) {
+    StringRef input = name;
+    Type elementType = getElementType(&context, array.dtype);
+    if (!input.consume_front("in:") || !elementType)
+      continue;
+    options.shapes[input].assign(array.shape.begin(), array.shape.end());
+    options.inputValues[input] = makeTensor(RankedTensorType::get(array.shape, elementType), array);
+  }
+  OwningOpRef<ModuleOp> module = onnx::importOnnx(&context, test.model, options);
+  if (!module)
+    return "REFUSED " + test.name + "\t" + message;
+  auto wrong = [&](const Twine &what) { return ("WRONG " + test.name + "\t" + what).str(); };
+  if (failed((*module).verify()))
+    return wrong("does not verify: " + message);
+  auto func = (*module).lookupSymbol<func::FuncOp>("main");
+  SmallVector<Tensor> inputs, outputs;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    std::string name = getName(func.getArgAttrDict(i));
+    const NpyArray *array = findArray(*arrays, "in:" + name);
+    auto type = cast<RankedTensorType>(func.getArgument(i).getType());
+    if (!array || array->dtype != getDtype(type.getElementType()))
+      return wrong("input '" + name + "' has no array of its type");
+    inputs.push_back(makeTensor(type, *array));
+  }
+  if (failed(reference::runGlobal(func, inputs, outputs)))
+    return wrong("does not run: " + message);
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    std::string name = getName(func.getResultAttrDict(i));
+    const NpyArray *array = findArray(*arrays, "out:" + name);
+    if (!array)
+      return wrong("output '" + name + "' has no expected array");
+    std::string difference = compare(output, *array, test.rtol, test.atol);
+    if (!difference.empty())
+      return wrong("output '" + name + "': " + difference);
+  }
+  return "PASS " + test.name;
+}
+
+/// Runs the case in a child and gives its line, or one that says how the child ended.
+static std::string runGuarded(const Case &test) {
+  int pipes[2];
+  if (pipe(pipes) != 0)
+    return "CRASH " + test.name + "\tno pipe";
+  pid_t child = fork();
+  if (child == 0) {
+    close(pipes[0]);
+    alarm(kSecondsPerCase);
+    std::string line = runCase(test);
+    ssize_t written = write(pipes[1], line.data(), line.size());
+    _exit(written == ssize_t(line.size()) ? 0 : 1);
+  }
+  close(pipes[1]);
+  std::string line;
+  char buffer[4096];
+  for (ssize_t count; (count = read(pipes[0], buffer, sizeof(buffer))) > 0;)
+    line.append(buffer, count);
+  close(pipes[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return line;
+  if (WIFSIGNALED(status))
+    return "CRASH " + test.name + "\tsignal " + strsignal(WTERMSIG(status));
+  return "CRASH " + test.name + "\texit code " + std::to_string(WEXITSTATUS(status));
+}
+
+int main(int argc, char **argv) {
+  auto buffer = llvm::MemoryBuffer::getFile(argc == 2 ? argv[1] : "");
+  if (!buffer)
+    return llvm::errs() << "usage: cleave-conformance CASES\n", 2;
+  for (llvm::line_iterator line(**buffer); !line.is_at_eof(); ++line) {
+    SmallVector<StringRef> fields;
+    line->split(fields, '\t');
+    Case test;
+    if (fields.size() != 5 || fields[3].getAsDouble(test.rtol) || fields[4].getAsDouble(test.atol))
+      return llvm::errs() << "error: bad line '" << *line << "'\n", 2;
+    test.name = fields[0].str(), test.model = fields[1].str(), test.arrays = fields[2].str();
+    std::string text = runGuarded(test);
+    llvm::replace(text, '\n', ' ');
+    llvm::outs() << text << "\n";
+    llvm::outs().flush();
+  }
+  return 0;
+}
