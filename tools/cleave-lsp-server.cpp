@@ -3,8 +3,10 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
+#include <cstdlib>
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry)) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

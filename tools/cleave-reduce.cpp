@@ -4,10 +4,12 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 
+#include <cstdlib>
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();
   mlir::MLIRContext context(registry);
-  return mlir::asMainReturnCode(mlir::mlirReduceMain(argc, argv, context));
+  return mlir::failed(mlir::mlirReduceMain(argc, argv, context)) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
