@@ -1,0 +1,187 @@
+//===- InsertReshards.cpp - changes of sharding become ops ----------------===//
+//
+//   before   %h : [{data}, {}]      nn.einsum %h, %w {spmd.operands = [[{data}, {model}], unit]}
+//   after    %r = spmd.reshard %h : [{data}, {}] -> [{data}, {model}]      nn.einsum %r, %w
+//
+// First every value learns who wants it otherwise; then its copies are made right after it, one per wanted sharding, in
+// the order that costs least, each from the value or from a copy made before (`ServeWants`, which the solver counts
+// by). A result that is computed otherwise than it is shared gets one reshard in front of that. `spmd.constrain` is a
+// wish like any other, and then gone.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Analysis/ServeWants.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_INSERTRESHARDS
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+namespace {
+/// Rewrites one function.
+class ReshardInserter {
+public:
+  ReshardInserter(func::FuncOp func, MeshAtoms &atoms)
+      : func(func), atoms(atoms), planner(atoms.getAtoms()), costs(planner, states), builder(func.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  struct Want {
+    ShardingAttr sharding;
+    SmallVector<OpOperand *, 2> operands;
+  };
+
+  LogicalResult readOperands(Operation *op);
+  LogicalResult readResults(Operation *op);
+  void want(OpOperand &operand, ShardingAttr sharding);
+  void serve(Value value, ArrayRef<Want> wants);
+  Value reshard(Value value, ShardingAttr sharding);
+  StateId intern(ShardingAttr sharding);
+
+  func::FuncOp func;
+  MeshAtoms &atoms;
+  StateTable states;
+  ReshardPlanner planner;
+  ReshardCosts costs;
+  OpBuilder builder;
+  llvm::MapVector<Value, SmallVector<Want, 1>> wantsOf;
+  SmallVector<ConstrainOp> constraints;
+  llvm::DenseMap<ShardingAttr, StateId> stateIds;
+};
+
+struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    MeshAttr mesh = resolveMesh(getOperation());
+    std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+    if (!atoms)
+      return signalPassFailure();
+    for (func::FuncOp func : getFunctions(getOperation()))
+      if (failed(ReshardInserter(func, *atoms).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+StateId ReshardInserter::intern(ShardingAttr sharding) {
+  auto [it, isNew] = stateIds.try_emplace(sharding);
+  if (isNew)
+    it->second = states.intern(atoms.toState(sharding));
+  return it->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading what is wanted
+//===----------------------------------------------------------------------===//
+
+void ReshardInserter::want(OpOperand &operand, ShardingAttr sharding) {
+  if (getSharding(operand.get().getType()) == sharding)
+    return;
+  SmallVector<Want, 1> &wants = wantsOf[operand.get()];
+  auto *it = llvm::find_if(wants, [&](const Want &want) { return want.sharding == sharding; });
+  if (it == wants.end())
+    it = wants.insert(wants.end(), {sharding, {}});
+  it->operands.push_back(&operand);
+}
+
+/// The array `name` of `op`, `count` long, each a sharding or unit; null if it has none.
+static FailureOr<ArrayAttr> getWishes(Operation *op, StringRef name, unsigned count) {
+  Attribute attribute = op->getDiscardableAttr(name);
+  if (!attribute)
+    return ArrayAttr();
+  auto array = dyn_cast<ArrayAttr>(attribute);
+  bool isLegal = array && array.size() == count &&
+                 llvm::all_of(array, [](Attribute entry) { return isa<ShardingAttr, UnitAttr>(entry); });
+  if (!isLegal)
+    return op->emitOpError() << "attribute '" << name << "' is not a list of " << count << " shardings or units";
+  op->removeDiscardableAttr(name);
+  return array;
+}
+
+LogicalResult ReshardInserter::readOperands(Operation *op) {
+  if (auto constraint = dyn_cast<ConstrainOp>(op)) {
+    want(constraint.getInputMutable(), getSharding(constraint.getResult().getType()));
+    constraints.push_back(constraint);
+    return success();
+  }
+  FailureOr<ArrayAttr> wishes = getWishes(op, SpmdDialect::kOperandShardingsAttr, op->getNumOperands());
+  if (failed(wishes) || !*wishes)
+    return failure(failed(wishes));
+  for (auto [operand, wish] : llvm::zip_equal(op->getOpOperands(), *wishes))
+    if (auto sharding = dyn_cast<ShardingAttr>(wish))
+      want(operand, sharding);
+  return success();
+}
+
+/// A result computed in another sharding than its type says is resharded at once.
+LogicalResult ReshardInserter::readResults(Operation *op) {
+  FailureOr<ArrayAttr> wishes = getWishes(op, SpmdDialect::kResultShardingsAttr, op->getNumResults());
+  if (failed(wishes) || !*wishes)
+    return failure(failed(wishes));
+  builder.setInsertionPointAfter(op);
+  for (auto [result, wish] : llvm::zip_equal(op->getResults(), *wishes)) {
+    auto computed = dyn_cast<ShardingAttr>(wish);
+    auto shared = cast<RankedTensorType>(result.getType());
+    if (!computed || computed == getSharding(shared))
+      continue;
+    result.setType(withSharding(shared, computed));
+    auto reshard = ReshardOp::create(builder, op->getLoc(), shared, result);
+    result.replaceAllUsesExcept(reshard.getResult(), reshard);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Serving it
+//===----------------------------------------------------------------------===//
+
+Value ReshardInserter::reshard(Value value, ShardingAttr sharding) {
+  auto type = withSharding(cast<RankedTensorType>(value.getType()), sharding);
+  return ReshardOp::create(builder, value.getLoc(), type, value);
+}
+
+void ReshardInserter::serve(Value value, ArrayRef<Want> wants) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<StateId> wanted;
+  for (const Want &want : wants)
+    wanted.push_back(intern(want.sharding));
+  ShapeId shape = costs.internShape(type.getShape(), getElementBytes(type.getElementType()));
+  SmallVector<Value> copies{value};
+  for (const ServedWant &served : serveWants(costs, shape, intern(getSharding(type)), wanted)) {
+    const Want &want = wants[served.want];
+    copies.push_back(reshard(copies[served.source], want.sharding));
+    for (OpOperand *operand : want.operands)
+      operand->set(copies.back());
+  }
+}
+
+LogicalResult ReshardInserter::run() {
+  Block &body = func.getBody().front();
+  Operation *first = &body.front();
+  for (Operation &op : llvm::make_early_inc_range(body))
+    if (failed(readOperands(&op)) || failed(readResults(&op)))
+      return failure();
+  for (auto &[value, wants] : wantsOf) {
+    if (Operation *producer = value.getDefiningOp())
+      builder.setInsertionPointAfter(producer);
+    else
+      builder.setInsertionPoint(first);
+    serve(value, wants);
+  }
+  for (ConstrainOp constraint : constraints) {
+    constraint.getResult().replaceAllUsesWith(constraint.getInput());
+    constraint.erase();
+  }
+  func.setFunctionType(
+      FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  return success();
+}
