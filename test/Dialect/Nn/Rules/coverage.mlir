@@ -1,0 +1,226 @@
+// Every op has a rule: the first function names each op once, on operands that can be split, with the rule's beginning.
+// The second is the table of what must be whole, with the reason that remarks give.
+//
+// RUN: %{python} %S/Inputs/uncovered.py %S/../../../../dialects/Nn/Ops %s | FileCheck %s
+// RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
+
+// CHECK: uncovered: none
+
+nn.param @w : tensor<8x4xf32> = dense<1.0> : tensor<8x4xf32>
+
+func.func @every_op_has_a_rule(%x: tensor<8x4xf32>, %n: tensor<8x4xi32>, %p: tensor<8x4xi1>, %c: tensor<4xf32>, %q: tensor<8x4xi8>,
+                               %i: tensor<8x4xi64>, %h: tensor<2x4x8x6xf32>, %r: tensor<1x8x3xf32>, %k: tensor<4x4x3x3xf32>,
+                               %v: tensor<2xf32>) {
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %neg = nn.neg %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %abs = nn.abs %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %sign = nn.sign %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %sqrt = nn.sqrt %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %reciprocal = nn.reciprocal %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %exp = nn.exp %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %log = nn.log %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %erf = nn.erf %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %sin = nn.sin %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %cos = nn.cos %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %tan = nn.tan %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %asin = nn.asin %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %acos = nn.acos %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %atan = nn.atan %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %sinh = nn.sinh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %cosh = nn.cosh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %tanh = nn.tanh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %asinh = nn.asinh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %acosh = nn.acosh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %atanh = nn.atanh %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %floor = nn.floor %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %ceil = nn.ceil %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %round = nn.round %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %relu = nn.relu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %sigmoid = nn.sigmoid %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %silu = nn.silu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %softplus = nn.softplus %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %gelu = nn.gelu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %hard_swish = nn.hard_swish %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %leaky_relu = nn.leaky_relu %x {alpha = 0.1} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %elu = nn.elu %x {alpha = 1.0} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %hard_sigmoid = nn.hard_sigmoid %x {alpha = 0.2, beta = 0.5} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %is_nan = nn.is_nan %x : (tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %is_inf = nn.is_inf %x : (tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %bitwise_not = nn.bitwise_not %n : (tensor<8x4xi32>) -> tensor<8x4xi32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %not = nn.not %p : (tensor<8x4xi1>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %cast = nn.cast %x : (tensor<8x4xf32>) -> tensor<8x4xf16>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %add = nn.add %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %sub = nn.sub %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %mul = nn.mul %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %div = nn.div %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %pow = nn.pow %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %min = nn.min %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %max = nn.max %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %prelu = nn.prelu %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %mod = nn.mod %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %bitwise_and = nn.bitwise_and %n, %n : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %bitwise_or = nn.bitwise_or %n, %n : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %bitwise_xor = nn.bitwise_xor %n, %n : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %shift = nn.shift %n, %n : (tensor<8x4xi32>, tensor<8x4xi32>) -> tensor<8x4xi32>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %and = nn.and %p, %p : (tensor<8x4xi1>, tensor<8x4xi1>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %or = nn.or %p, %p : (tensor<8x4xi1>, tensor<8x4xi1>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %xor = nn.xor %p, %p : (tensor<8x4xi1>, tensor<8x4xi1>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %eq = nn.eq %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %lt = nn.lt %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %le = nn.le %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %gt = nn.gt %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %ge = nn.ge %x, %x : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi1>
+  // expected-remark @below {{([i,j],[i,j],[i,j])->([i,j]) {i=8,j=4}}}
+  %select = nn.select %p, %x, %x : (tensor<8x4xi1>, tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[j])->([i,j]) {i=8,j=4}}}
+  %quantize = nn.quantize %x, %c dim 1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xi8>
+  // expected-remark @below {{([i,j],[j])->([i,j]) {i=8,j=4}}}
+  %dequantize = nn.dequantize %q, %c dim 1 : (tensor<8x4xi8>, tensor<4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{()->([i,j]) {i=8,j=4}}}
+  %constant = nn.constant dense<0> : tensor<8x4xi64> -> tensor<8x4xi64>
+  // expected-remark @below {{()->([i,j]) {i=8,j=4}}}
+  %load = nn.load @w : tensor<8x4xf32>
+  // expected-remark @below {{()->([i,j]) {i=8,j=4}}}
+  %iota = nn.iota dim 0 start 0 step 1 : tensor<8x4xi64>
+  // expected-remark @below {{([i,j],[k,j])->([i,k]) {i=8,j=4,k=8} reduce={j}}}
+  %einsum = nn.einsum %x, %x "ik,jk->ij" : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
+  // expected-remark @below {{([i,j])->([i]) {i=8,j=4} reduce={j}}}
+  %reduce = nn.reduce sum %x dims [1] : (tensor<8x4xf32>) -> tensor<8xf32>
+  // expected-remark @below {{([i,j])->([i]) {i=8,j=4}}}
+  %arg_reduce = nn.arg_reduce max %x dim 1 : (tensor<8x4xf32>) -> tensor<8xi64>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4} ordered={j}}}
+  %softmax = nn.softmax %x dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4} ordered={j}}}
+  %log_softmax = nn.log_softmax %x dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %cumsum = nn.cumsum %x dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,k],[i,k]) {i=8,j=4,k=2}}}
+  %top_k:2 = nn.top_k %x k 2 dim 1 : (tensor<8x4xf32>) -> (tensor<8x2xf32>, tensor<8x2xi64>)
+  // expected-remark @below {{([i,j],[j],[j])->([i,j]) {i=8,j=4} ordered={j}}}
+  %layer_norm = nn.layer_norm %x, %c bias %c dim 1 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j],[j])->([i,j]) {i=8,j=4} ordered={j}}}
+  %rms_norm = nn.rms_norm %x, %c dim 1 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j,k,l],[j],[j],[j],[j])->([i,j,k,l])}}
+  %batch_norm = nn.batch_norm %h, %c, %c, %c, %c epsilon 1.0e-5 : (tensor<2x4x8x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,jk,l,m],[jk],[jk])->([i,jk,l,m]) {i=2,j=2,k=2,l=8,m=6}}}
+  %group_norm = nn.group_norm %h, %c, %c groups 2 epsilon 1.0e-5 : (tensor<2x4x8x6xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,j,k,l])->([i,j,k,l]) {i=2,j=4,k=8,l=6} replicate={j}}}
+  %lrn = nn.lrn %h size 3 alpha 1.0e-4 beta 0.75 k 1.0 : (tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,j,k,n],[i,j,l,n],[i,j,l,m])->([i,j,k,m])}}
+  %attention = nn.attention %h, %h, %h scale 0.5 : (tensor<2x4x8x6xf32>, tensor<2x4x8x6xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,j,k,l],[1,k,m],[1,k,m])->([i,j,k,l])}}
+  %rotary_embedding = nn.rotary_embedding %h, %r, %r rotated 6 : (tensor<2x4x8x6xf32>, tensor<1x8x3xf32>, tensor<1x8x3xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,k,m,p],[j,k,n,q])->([i,j,l,o]) {i=2,j=4,k=4,l=6,m=8,n=3,o=4,p=6,q=3} reduce={k}}}
+  %conv = nn.conv %h, %k strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x4x8x6xf32>, tensor<4x4x3x3xf32>) -> tensor<2x4x6x4xf32>
+  // expected-remark @below {{([i,k,l,o],[k,j,n,q])->([i,j,m,p]) {i=2,j=4,k=4,l=8,m=10,n=3,o=6,p=8,q=3} reduce={k}}}
+  %conv_transpose = nn.conv_transpose %h, %k strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 0] groups 1 : (tensor<2x4x8x6xf32>, tensor<4x4x3x3xf32>) -> tensor<2x4x10x8xf32>
+  // expected-remark @below {{([i,j,kl,mn])->([i,j,k,m]) {i=2,j=4,k=4,l=2,m=3,n=2}}}
+  %pool = nn.pool max %h kernel [2, 2] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (tensor<2x4x8x6xf32>) -> tensor<2x4x4x3xf32>
+  // expected-remark @below {{([i,j,k,m])->([i,j,kl,m]) {i=2,j=4,k=8,l=2,m=6}}}
+  %resize = nn.resize nearest %h coordinates asymmetric rounding floor scales [1.0, 1.0, 2.0, 1.0] : (tensor<2x4x8x6xf32>) -> tensor<2x4x16x6xf32>
+  // expected-remark @below {{([i,j])->([ij]) {i=8,j=4}}}
+  %reshape = nn.reshape %x : (tensor<8x4xf32>) -> tensor<32xf32>
+  // expected-remark @below {{([i,j])->([j,i]) {i=8,j=4}}}
+  %transpose = nn.transpose %x [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  // expected-remark @below {{([j,k])->([i,j,k]) {i=2,j=8,k=4}}}
+  %broadcast = nn.broadcast %x : (tensor<8x4xf32>) -> tensor<2x8x4xf32>
+  // expected-remark @below {{([j,l],[k,l])->([i,l]) {i=16,j=8,k=8,l=4} replicate={i,j,k}}}
+  %concat = nn.concat %x, %x dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=2} reduce={j} replicate={k}}}
+  %slice = nn.slice %x starts [0, 1] sizes [8, 2] steps [1, 1] : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=5} replicate={j,k}}}
+  %pad = nn.pad edge %x low [0, 1] high [0, 0] : (tensor<8x4xf32>) -> tensor<8x5xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4} replicate={j}}}
+  %rotate = nn.rotate %x dim 1 by 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
+  %trilu = nn.trilu %x offset 0 upper : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([l,k],[i,j])->([i,j,k]) {i=8,j=4,k=4,l=8} reduce={l}}}
+  %gather = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<8x4xi64>) -> tensor<8x4x4xf32>
+  // expected-remark @below {{([i,k],[i,j])->([i,j]) {i=8,j=4,k=4} reduce={k}}}
+  %gather_elements = nn.gather_elements %x, %i dim 1 : (tensor<8x4xf32>, tensor<8x4xi64>) -> tensor<8x4xf32>
+  // expected-remark @below {{([j,k,l,m],[i,n])->([i]) {i=8,j=2,k=4,l=8,m=6,n=4} reduce={j,k,l,m} replicate={n}}}
+  %gather_nd = nn.gather_nd %h, %i batch_dims 0 : (tensor<2x4x8x6xf32>, tensor<8x4xi64>) -> tensor<8xf32>
+  // expected-remark @below {{([i,k],[j,k],[j,k])->([i,k]) {i=8,j=8,k=4}}}
+  %scatter_elements = nn.scatter_elements set %x, %i, %x dim 0 : (tensor<8x4xf32>, tensor<8x4xi64>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %u = nn.reduce sum %x dims [1] : (tensor<8x4xf32>) -> tensor<8xf32> // expected-remark {{reduce={j}}}
+  // expected-remark @below {{([i,j,k,l],[m,n],[m])->([i,j,k,l]) {i=2,j=4,k=8,l=6,m=8,n=4} replicate={m,n}}}
+  %scatter_nd = nn.scatter_nd set %h, %i, %u : (tensor<2x4x8x6xf32>, tensor<8x4xi64>, tensor<8xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,k],[l])->([i,j,k]) {i=8,j=5,k=4,l=2}}}
+  %one_hot = nn.one_hot %i, %v depth 5 dim 1 : (tensor<8x4xi64>, tensor<2xf32>) -> tensor<8x5x4xf32>
+  return
+}
+
+func.func @what_must_be_whole(%x: tensor<8xf32>, %n: tensor<8xi32>, %c: tensor<1x8xf32>, %i: tensor<1x1x8xf32>, %h: tensor<1x1x1x8xf32>, %t: tensor<1x1x4xf32>) {
+  // expected-remark @below {{must_replicate="a mean of integers rounds once, after the whole sum"}}
+  %0 = nn.reduce mean %n dims [0] : (tensor<8xi32>) -> tensor<i32>
+  // expected-remark @below {{must_replicate="an index over the only dim needs all of its elements"}}
+  %1 = nn.arg_reduce max %x dim 0 : (tensor<8xf32>) -> tensor<i64>
+  // expected-remark @below {{must_replicate="the largest elements of the only dim may all lie on one rank"}}
+  %2:2 = nn.top_k %x k 2 dim 0 : (tensor<8xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  // expected-remark @below {{must_replicate="each channel is normalised by its neighbours"}}
+  %3 = nn.lrn %c size 3 alpha 1.0e-4 beta 0.75 k 1.0 : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  // expected-remark @below {{must_replicate="the elements of the last dim are rotated in pairs"}}
+  %4 = nn.rotary_embedding %h, %t, %t rotated 8 : (tensor<1x1x1x8xf32>, tensor<1x1x4xf32>, tensor<1x1x4xf32>) -> tensor<1x1x1x8xf32>
+  // expected-remark @below {{must_replicate="windows over the spatial dims overlap"}}
+  %5 = nn.pool max %i kernel [3] strides [1] pads_low [1] pads_high [1] dilations [1] : (tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
+  // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
+  %6 = nn.resize linear %i coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0] : (tensor<1x1x8xf32>) -> tensor<1x1x16xf32>
+  return
+}
