@@ -16,9 +16,8 @@ using namespace cleave::spmd;
 //===----------------------------------------------------------------------===//
 
 int ShardingRule::findSingleCut(FactorId factor) const {
-  auto *it = llvm::find_if(choices, [&](const Choice &choice) {
-    return choice.factors.size() == 1 && choice.factors.front() == factor;
-  });
+  auto *it = llvm::find_if(
+      choices, [&](const Choice &choice) { return choice.factors.size() == 1 && choice.factors.front() == factor; });
   return it == choices.end() ? -1 : static_cast<int>(it - choices.begin());
 }
 

@@ -1,9 +1,9 @@
 //===- Spmd.cpp - the spmd dialect ----------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace cleave::spmd;

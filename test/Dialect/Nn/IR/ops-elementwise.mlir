@@ -1,7 +1,8 @@
-// Every elementwise op, read and printed in custom and in generic form.
+// Every elementwise op, read and printed in custom form, in generic form and as bytecode.
 //
 // RUN: cleave-opt %s | cleave-opt | FileCheck %s
 // RUN: cleave-opt %s --mlir-print-op-generic | cleave-opt | FileCheck %s
+// RUN: cleave-opt %s --emit-bytecode | cleave-opt | FileCheck %s
 
 // One operand: the result has its type, or says yes or no per element.
 // CHECK-LABEL: @unary_ops

@@ -1,7 +1,8 @@
-// Every op of the nn dialect but the elementwise ones (ops-elementwise.mlir), read and printed in custom and in generic form.
+// Every op of the nn dialect but the elementwise ones (ops-elementwise.mlir), read and printed in custom form, in generic form and as bytecode.
 //
 // RUN: cleave-opt %s | cleave-opt | FileCheck %s
 // RUN: cleave-opt %s --mlir-print-op-generic | cleave-opt | FileCheck %s
+// RUN: cleave-opt %s --emit-bytecode | cleave-opt | FileCheck %s
 
 // A parameter is a module-level symbol: a range of a file, or elements.
 // CHECK: nn.param @weight : tensor<768x2xf32> = #nn.weight<"model.bin", 64, 6144>

@@ -1,7 +1,8 @@
-// Every op of the spmd dialect, read and printed in custom and in generic form.
+// Every op of the spmd dialect, read and printed in custom form, in generic form and as bytecode.
 //
 // RUN: cleave-opt %s | cleave-opt | FileCheck %s
 // RUN: cleave-opt %s --mlir-print-op-generic | cleave-opt | FileCheck %s
+// RUN: cleave-opt %s --emit-bytecode | cleave-opt | FileCheck %s
 
 #mesh = #spmd.mesh<["x"=2, "y"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
