@@ -69,7 +69,7 @@ def Spmd_AllGatherOp : Spmd_Op<"all_gather", [Pure]> {
 
     Constraints: (C1) axes exist and do not overlap; (C2) one list per dim; (C3) a result dim is the operand dim times
     the extents of its axes.
-    Example: `%g = spmd.all_gather %x dims [{"model"}, {}] : (tensor<2x8xf32>) -> tensor<8x8xf32>`
+    Example: `%g = spmd.all_gather %x dims [{"model"}, {} ] : (tensor<2x8xf32>) -> tensor<8x8xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
   let results = (outs AnyStaticShapeTensor:$result);
@@ -84,7 +84,7 @@ def Spmd_ReduceScatterOp : Spmd_Op<"reduce_scatter", [Pure]> {
 
     Constraints: (C1), (C2) as all_gather; (C3) an operand dim is the result dim times the extents of its axes; (C4) the
     kind is legal for the element type.
-    Example: `%s = spmd.reduce_scatter sum %p dims [{"model"}, {}] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
+    Example: `%s = spmd.reduce_scatter sum %p dims [{"model"}, {} ] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
   }];
   let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
   let results = (outs AnyStaticShapeTensor:$result);
@@ -99,7 +99,7 @@ def Spmd_AllToAllOp : Spmd_Op<"all_to_all", [Pure]> {
 
     Constraints: (C1) axes exist and do not overlap within a side; (C2) one list per dim on both sides; (C3) both sides
     hold the same axes; (C4) result dim = operand dim times extents gathered, over extents sliced.
-    Example: `%t = spmd.all_to_all %x gather [{"x"}, {}] slice [{}, {"x"}] : (tensor<2x8xf32>) -> tensor<8x2xf32>`
+    Example: `%t = spmd.all_to_all %x gather [{"x"}, {} ] slice [{}, {"x"} ] : (tensor<2x8xf32>) -> tensor<8x2xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice);
   let results = (outs AnyStaticShapeTensor:$result);
@@ -113,7 +113,7 @@ def Spmd_LocalSliceOp : Spmd_Op<"local_slice", [Pure]> {
     No communication. Per dim the piece whose number is the rank's row-major index along the listed axes.
 
     Constraints: as reduce_scatter.
-    Example: `%s = spmd.local_slice %x dims [{"model"}, {}] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
+    Example: `%s = spmd.local_slice %x dims [{"model"}, {} ] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
   let results = (outs AnyStaticShapeTensor:$result);

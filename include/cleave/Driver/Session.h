@@ -8,6 +8,7 @@
 #define CLEAVE_DRIVER_SESSION_H
 
 #include "cleave/Driver/Options.h"
+#include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -31,8 +32,8 @@ public:
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const { return seconds; }
 
-  /// Remarks seen so far: (node or op, text).
-  llvm::ArrayRef<std::pair<std::string, std::string>> getRemarks() const { return remarks; }
+  /// What was replicated against a wish or at a price, out of the remarks seen so far.
+  llvm::ArrayRef<ReplicationReport> getReplicated() const { return replicated; }
 
   /// The plan, --mesh or a module with a mesh asks for ranks.
   bool hasMesh(mlir::ModuleOp module) const;
@@ -51,7 +52,7 @@ private:
   Options options;
   std::unique_ptr<mlir::MLIRContext> context;
   std::vector<std::pair<std::string, double>> seconds;
-  std::vector<std::pair<std::string, std::string>> remarks;
+  std::vector<ReplicationReport> replicated;
   bool useColor = false;
 };
 

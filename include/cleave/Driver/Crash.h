@@ -1,0 +1,13 @@
+//===- Crash.h - a bug of ours leaves a reproducer --------------*- C++ -*-===//
+#ifndef CLEAVE_DRIVER_CRASH_H
+#define CLEAVE_DRIVER_CRASH_H
+
+namespace cleave::driver {
+
+/// From now on a crash (signal, abort) writes `cleave-crash-PID.sh` into the current folder: the command line, the
+/// version and the stack; names it on standard error, and ends the program with exit code 70.
+void installCrashHandler(int argc, const char *const *argv);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_DRIVER_CRASH_H

@@ -1,0 +1,15 @@
+//===- ReportFile.h - what was decided, sent and stored ---------*- C++ -*-===//
+#ifndef CLEAVE_DRIVER_REPORTFILE_H
+#define CLEAVE_DRIVER_REPORTFILE_H
+
+#include "cleave/Driver/Session.h"
+
+namespace cleave::driver {
+
+/// Counts a partitioned module, prints a short table of it where `printsTable`, the seconds where --time-phases asks,
+/// and writes the JSON where --report asks (docs/interface.md). Returns an exit code.
+int writeReport(Session &session, mlir::ModuleOp module, bool printsTable);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_DRIVER_REPORTFILE_H

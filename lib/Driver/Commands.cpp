@@ -1,0 +1,36 @@
+//===- Commands.cpp - import and shard ------------------------------------===//
+#include "cleave/Driver/Session.h"
+
+#include "cleave/Driver/ReportFile.h"
+#include "cleave/Support/Status.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+
+int cleave::driver::importCommand(Session &session) {
+  OwningOpRef<ModuleOp> module = session.load();
+  if (!module)
+    return kBadInput;
+  if (llvm::Error error = writeModule(*module, session.getOptions().output))
+    return session.fail(std::move(error));
+  return kDone;
+}
+
+int cleave::driver::shardCommand(Session &session) {
+  const Options &options = session.getOptions();
+  OwningOpRef<ModuleOp> module = session.load();
+  if (!module)
+    return kBadInput;
+  bool needsMesh = options.emit != "imported" && options.emit != "canonical";
+  if (needsMesh && !session.hasMesh(*module))
+    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
+  if (failed(session.advance(*module, options.emit)))
+    return kBadInput;
+  if (llvm::Error error = writeModule(*module, options.output))
+    return session.fail(std::move(error));
+  bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
+  // The module itself goes to standard output where no file is named; the table would spoil it.
+  bool printsTable = !options.quiet && !options.output.empty();
+  return isPartitioned ? writeReport(session, *module, printsTable) : kDone;
+}

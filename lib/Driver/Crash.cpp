@@ -1,0 +1,49 @@
+//===- Crash.cpp - a bug of ours leaves a reproducer ----------------------===//
+//
+// The command line is formatted when the handler is installed: in a signal handler little may be done, and only
+// open, write and the stack printer are.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/Crash.h"
+
+#include "cleave/Driver/Options.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+static std::string reproducer, path, message;
+
+/// `text` for a POSIX shell.
+static std::string quoteForShell(llvm::StringRef text) {
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+static void handleCrash(void *) {
+  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+  if (file >= 0) {
+    (void)!::write(file, reproducer.data(), reproducer.size());
+    llvm::raw_fd_ostream os(file, /*shouldClose=*/false);
+    llvm::sys::PrintStackTrace(os);
+    os.flush();
+    ::close(file);
+  }
+  (void)!::write(2, message.data(), message.size());
+  ::_exit(cleave::driver::kInternalError);
+}
+
+void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
+  path = "cleave-crash-" + std::to_string(llvm::sys::Process::getProcessId()) + ".sh";
+  reproducer = "#!/bin/sh\n# cleave " CLEAVE_VERSION " (LLVM " CLEAVE_LLVM_VERSION ") crashed on this command:\n";
+  for (int i = 0; i < argc; ++i)
+    reproducer += (i ? " " : "") + quoteForShell(argv[i]);
+  reproducer += "\nexit $?\n# Stack:\n";
+  message = "cleave: internal error: this is a bug of Cleave; " + path + " repeats it, please report it\n";
+  llvm::sys::AddSignalHandler(handleCrash, nullptr);
+}

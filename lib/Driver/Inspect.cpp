@@ -1,0 +1,90 @@
+//===- Inspect.cpp - what is in a model -----------------------------------===//
+#include "cleave/Driver/Session.h"
+#include "cleave/Driver/Values.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+
+/// `f32[8, 128]`.
+static std::string formatType(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << type.getElementType() << '[';
+  llvm::interleaveComma(type.getShape(), os);
+  os << ']';
+  return text;
+}
+
+static int64_t getBytes(RankedTensorType type) {
+  return type.getNumElements() * reference::getElementBytes(type.getElementType());
+}
+
+static void printSignature(StringRef title, ArrayRef<std::string> names, ArrayRef<RankedTensorType> types) {
+  llvm::outs() << title << ":\n";
+  for (auto [name, type] : llvm::zip_equal(names, types))
+    llvm::outs() << llvm::formatv("  {0,-40} {1}\n", name, formatType(type));
+}
+
+/// Nodes that read a parameter, as a plan addresses them: `node:/enc/MatMul#1`.
+static SmallVector<std::string> getUses(nn::LoadOp load) {
+  SmallVector<std::string> uses;
+  for (OpOperand &use : load.getResult().getUses())
+    for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()->getLoc()))
+      for (auto [index, name] : llvm::enumerate(info.operands))
+        if (name == load.getParam() && !info.node.empty())
+          uses.push_back(("node:" + info.node + "#" + Twine(index)).str());
+  return uses;
+}
+
+static void printParameters(ModuleOp module, func::FuncOp func) {
+  llvm::MapVector<StringRef, SmallVector<std::string>> uses;
+  func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
+  int64_t count = 0, bytes = 0;
+  for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
+    ++count;
+    bytes += getBytes(cast<RankedTensorType>(param.getType()));
+  }
+  llvm::outs() << llvm::formatv("parameters: {0}, {1} bytes\n", count, bytes);
+  for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
+    SmallVector<std::string> &places = uses[param.getSymName()];
+    llvm::outs() << llvm::formatv("  {0,-40} {1,-16} {2}\n", param.getSymName(),
+                                  formatType(cast<RankedTensorType>(param.getType())), llvm::join(places, " "));
+  }
+}
+
+static void printOps(func::FuncOp func) {
+  std::map<std::string, int64_t> counts;
+  double flops = 0;
+  func.walk([&](Operation *op) {
+    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
+      ++counts[op->getName().getStringRef().str()];
+      flops += ruled.getShardingRule().flops;
+    }
+  });
+  int64_t total = 0;
+  for (const auto &[name, count] : counts)
+    total += count;
+  llvm::outs() << llvm::formatv("ops: {0}, {1:e2} floating-point operations in contractions\n", total, flops);
+  for (const auto &[name, count] : counts)
+    llvm::outs() << llvm::formatv("  {0,-40} {1}\n", name, count);
+}
+
+int cleave::driver::inspectCommand(Session &session) {
+  OwningOpRef<ModuleOp> module = session.load(/*collectAllErrors=*/true);
+  if (!module)
+    return kBadInput;
+  llvm::Expected<func::FuncOp> func = getEntry(*module);
+  if (!func)
+    return session.fail(func.takeError());
+  printSignature("inputs", getInputNames(*func), getInputTypes(*func));
+  printSignature("outputs", getOutputNames(*func), getOutputTypes(*func));
+  printOps(*func);
+  printParameters(*module, *func);
+  return kDone;
+}

@@ -1,0 +1,92 @@
+//===- Run.cpp - runs a model, on one device or on every rank -------------===//
+//
+// With a mesh two programs come from one file: the model as it is, and the partitioned one. Both take the same inputs;
+// --check holds the second's reassembled outputs against the first's. A file that is partitioned already has no
+// original: it is run alone, and --check then means that copies on different ranks agree, which running demands anyway.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/ReportFile.h"
+#include "cleave/Driver/Session.h"
+#include "cleave/Driver/Values.h"
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Reference/Evaluator.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+using reference::Tensor;
+
+/// The arguments: out of --inputs, or drawn.
+static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
+  if (options.inputs.empty())
+    return drawInputs(func, options.seed);
+  return readInputs(func, options.inputs);
+}
+
+static std::string formatPosition(int64_t position, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> index(shape.size());
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
+    index[dim] = position % shape[dim];
+    position /= shape[dim];
+  }
+  std::string text = "[";
+  for (auto [dim, i] : llvm::enumerate(index))
+    text += (dim ? ", " : "") + std::to_string(i);
+  return text + "]";
+}
+
+/// Prints one line per output; true if all are within tolerance.
+static bool checkOutputs(const Options &options, func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> want) {
+  bool isEqual = true;
+  for (auto [name, a, b] : llvm::zip_equal(getOutputNames(func), got, want)) {
+    Tolerance tolerance = getDefaultTolerance(b.getElementType());
+    tolerance.rtol = options.rtol.value_or(tolerance.rtol);
+    tolerance.atol = options.atol.value_or(tolerance.atol);
+    Difference difference = compare(a, b, tolerance);
+    bool isClose = difference.position < 0;
+    isEqual &= isClose;
+    if (!options.quiet || !isClose)
+      llvm::outs() << llvm::formatv("check {0}: {1}, largest difference {2:e2}\n", name, isClose ? "ok" : "DIFFERS",
+                                    difference.largest);
+    if (!isClose)
+      llvm::outs() << llvm::formatv("  at {0}: {1} on ranks, {2} on one device (rtol {3}, atol {4})\n",
+                                    formatPosition(difference.position, b.getShape()), difference.got, difference.want,
+                                    tolerance.rtol, tolerance.atol);
+  }
+  return isEqual;
+}
+
+int cleave::driver::runCommand(Session &session) {
+  const Options &options = session.getOptions();
+  OwningOpRef<ModuleOp> module = session.load();
+  if (!module)
+    return kBadInput;
+  // The original is only needed where something is compared with it.
+  bool isPartitioned = detectPhase(*module) == Phase::Partitioned, hasMesh = session.hasMesh(*module);
+  OwningOpRef<ModuleOp> original;
+  if (options.check && hasMesh && !isPartitioned)
+    original = module->clone();
+  if (hasMesh && failed(session.advance(*module, "optimized")))
+    return kBadInput;
+  llvm::Expected<func::FuncOp> func = getEntry(*module);
+  if (!func)
+    return session.fail(func.takeError());
+  llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, original ? *getEntry(*original) : *func);
+  if (!inputs)
+    return session.fail(inputs.takeError());
+
+  SmallVector<Tensor> outputs, expected;
+  if (failed(reference::runGlobal(*func, *inputs, outputs)))
+    return kRunFault;
+  if (!options.outputs.empty())
+    if (llvm::Error error = writeOutputs(*func, outputs, options.outputs))
+      return session.fail(std::move(error));
+  if (hasMesh)
+    if (int code = writeReport(session, *module, !options.quiet))
+      return code;
+  if (!original)
+    return kDone;
+  if (failed(reference::runGlobal(*getEntry(*original), *inputs, expected)))
+    return kRunFault;
+  return checkOutputs(options, *func, outputs, expected) ? kDone : kDifference;
+}

@@ -1,0 +1,198 @@
+//===- Session.cpp - what all commands of `cleave` share ------------------===//
+#include "cleave/Driver/Session.h"
+
+#include "cleave/Analysis/Plan.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Driver/Values.h"
+#include "cleave/Import/Onnx/Import.h"
+#include "cleave/Pipelines/Registration.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+Session::Session(const Options &options) : options(options) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+  useColor = options.color == "always" || (options.color == "auto" && llvm::sys::Process::StandardErrHasColors());
+  context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    printDiagnostic(diagnostic);
+    return success();
+  });
+}
+
+Session::~Session() = default;
+
+/// `file:line:col` of the innermost file location, or of the ONNX node: `model.onnx: node '/x'`.
+static std::string formatPlace(Location loc, StringRef model) {
+  std::string place;
+  loc->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      llvm::raw_string_ostream os(place);
+      os << file.getFilename().getValue();
+      if (file.getLine())
+        os << ':' << file.getLine() << ':' << file.getColumn();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return place.empty() ? model.str() : place;
+}
+
+static std::string formatNode(Location loc) {
+  for (const nn::NodeInfo &info : nn::getNodeInfos(loc))
+    if (!info.node.empty())
+      return info.node.str();
+  return "";
+}
+
+void Session::printLine(StringRef severity, StringRef color, StringRef prefix, StringRef text) {
+  llvm::errs() << prefix << ": " << (useColor ? color : "") << severity << ": " << (useColor ? "\033[0m" : "") << text
+               << '\n';
+}
+
+void Session::printDiagnostic(Diagnostic &diagnostic) {
+  std::string place = formatPlace(diagnostic.getLocation(), options.model), text = diagnostic.str();
+  std::string node = formatNode(diagnostic.getLocation());
+  if (!node.empty() && !StringRef(text).contains(node))
+    text = "node '" + node + "': " + text;
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    printLine("error", "\033[1;31m", place, text);
+    break;
+  case DiagnosticSeverity::Warning:
+    printLine("warning", "\033[1;35m", place, text);
+    break;
+  case DiagnosticSeverity::Remark:
+    if (options.remarks)
+      printLine("remark", "\033[1;34m", place, text);
+    break;
+  case DiagnosticSeverity::Note:
+    printLine("note", "\033[1;36m", place, text);
+    break;
+  }
+  bool showsNotes = diagnostic.getSeverity() != DiagnosticSeverity::Remark || options.remarks;
+  if (showsNotes)
+    for (Diagnostic &note : diagnostic.getNotes())
+      printLine("note", "\033[1;36m", formatPlace(note.getLocation(), options.model), note.str());
+}
+
+int Session::fail(llvm::Error error) {
+  llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
+    printLine("error", "\033[1;31m", "cleave", info.message());
+  });
+  return kBadInput;
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+/// Dims of the plan and of --dim, the latter first.
+static LogicalResult addPlanDims(const Options &options, onnx::ImportOptions &import, MLIRContext *context) {
+  for (const auto &[name, size] : options.dims)
+    import.dims[name] = size;
+  if (options.plan.empty())
+    return success();
+  spmd::Plan plan;
+  spmd::PlanError error;
+  if (failed(spmd::readPlanFile(options.plan, plan, error))) {
+    llvm::errs() << error.format();
+    return failure();
+  }
+  for (const auto &[name, size] : plan.dims)
+    import.dims.try_emplace(name, size);
+  return success();
+}
+
+OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
+  onnx::ImportOptions import;
+  import.collectAllErrors = collectAllErrors;
+  if (failed(addPlanDims(options, import, context.get())))
+    return nullptr;
+  for (const auto &[name, shape] : options.shapes)
+    import.shapes[name].assign(shape.begin(), shape.end());
+  if (!options.inputs.empty()) {
+    auto shapes = readInputShapes(options.inputs);
+    if (!shapes) {
+      fail(shapes.takeError());
+      return nullptr;
+    }
+    for (const auto &[name, shape] : *shapes)
+      import.shapes.try_emplace(name, shape.begin(), shape.end());
+  }
+  return onnx::importOnnx(context.get(), path, import);
+}
+
+OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
+  auto start = std::chrono::steady_clock::now();
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = std::error_code();
+  OwningOpRef<ModuleOp> module;
+  if (!StringRef(options.model).ends_with(".mlir") && options.model != "-") {
+    module = import(options.model, collectAllErrors);
+  } else {
+    buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.model);
+    if (!buffer) {
+      fail(makeError("cannot read {0}: {1}", quote(options.model), buffer.getError().message()));
+      return nullptr;
+    }
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+    module = parseSourceFile<ModuleOp>(sources, context.get());
+  }
+  seconds.emplace_back("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return module;
+}
+
+llvm::Expected<func::FuncOp> cleave::driver::getEntry(ModuleOp module) {
+  if (auto func = module.lookupSymbol<func::FuncOp>("main"))
+    return func;
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (functions.size() == 1)
+    return functions.front();
+  return makeError("the module has {0} functions and none is called main", functions.size());
+}
+
+llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(true);
+  AsmState state(module, flags);
+  if (path.empty()) {
+    module.print(llvm::outs(), state);
+    llvm::outs() << '\n';
+    return llvm::Error::success();
+  }
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+    module.print(os, state);
+    os << '\n';
+    return llvm::Error::success();
+  });
+}
+
+bool Session::hasMesh(ModuleOp module) const {
+  if (!options.mesh.empty() || spmd::getMesh(module))
+    return true;
+  spmd::Plan plan;
+  spmd::PlanError error;
+  return !options.plan.empty() && succeeded(spmd::readPlanFile(options.plan, plan, error)) && !plan.mesh.empty();
+}

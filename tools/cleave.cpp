@@ -1,0 +1,32 @@
+//===- cleave.cpp - the driver --------------------------------------------===//
+#include "cleave/Driver/Crash.h"
+#include "cleave/Driver/Options.h"
+#include "cleave/Driver/Session.h"
+
+using namespace cleave::driver;
+
+static int runCommandOf(Session &session) {
+  switch (session.getOptions().command) {
+  case Command::Inspect:
+    return inspectCommand(session);
+  case Command::Import:
+    return importCommand(session);
+  case Command::Shard:
+    return shardCommand(session);
+  case Command::Explain:
+    return explainCommand(session);
+  case Command::Run:
+    return runCommand(session);
+  }
+  return kInternalError;
+}
+
+int main(int argc, char **argv) {
+  int exitCode = kDone;
+  std::optional<Options> options = parseCommandLine(argc, argv, exitCode);
+  if (!options)
+    return exitCode;
+  installCrashHandler(argc, argv);
+  Session session(*options);
+  return runCommandOf(session);
+}
