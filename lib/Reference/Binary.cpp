@@ -4,6 +4,7 @@
 // through for zeros before integers are divided.
 //
 //===----------------------------------------------------------------------===//
+#include "Arithmetic.h"
 #include "Kernels.h"
 #include "Loops.h"
 
@@ -37,14 +38,6 @@ template <typename OpT, typename Fn> static void addComparison(KernelTable &tabl
                                                               [fn](auto x, auto y) { return int64_t(fn(x, y)); });
     });
   });
-}
-
-/// Calls `fn` on the operands, integers as unsigned ones: signed overflow then wraps.
-template <typename C, typename Fn> static C wrapping(C x, C y, Fn fn) {
-  if constexpr (std::is_same_v<C, int64_t>)
-    return int64_t(fn(uint64_t(x), uint64_t(y)));
-  else
-    return fn(x, y);
 }
 
 /// Precondition: y is not 0 for integers. The smallest integer over -1 wraps.
@@ -83,9 +76,6 @@ template <typename C> static C power(C x, C y) {
     return C(result);
   }
 }
-
-template <typename C> static C smaller(C x, C y) { return x < y || x != x ? x : y; }
-template <typename C> static C larger(C x, C y) { return x > y || x != x ? x : y; }
 
 /// `x` shifted by `y` bits; `width` and more bits shift everything out.
 template <typename C> static C shift(C x, C y, bool right, unsigned width) {
@@ -178,14 +168,13 @@ static void registerBits(KernelTable &table) {
 }
 
 void cleave::reference::registerBinary(KernelTable &table) {
-  addNumber<nn::AddOp>(table, [](auto x, auto y) { return wrapping(x, y, [](auto a, auto b) { return a + b; }); });
-  addNumber<nn::SubOp>(table, [](auto x, auto y) { return wrapping(x, y, [](auto a, auto b) { return a - b; }); });
-  addNumber<nn::MulOp>(table, [](auto x, auto y) { return wrapping(x, y, [](auto a, auto b) { return a * b; }); });
+  addNumber<nn::AddOp>(table, [](auto x, auto y) { return addWrapping(x, y); });
+  addNumber<nn::SubOp>(table, [](auto x, auto y) { return subtractWrapping(x, y); });
+  addNumber<nn::MulOp>(table, [](auto x, auto y) { return multiplyWrapping(x, y); });
   addNumber<nn::PowOp>(table, [](auto x, auto y) { return power(x, y); });
   addNumber<nn::MinOp>(table, [](auto x, auto y) { return smaller(x, y); });
   addNumber<nn::MaxOp>(table, [](auto x, auto y) { return larger(x, y); });
-  addNumber<nn::PreluOp>(
-      table, [](auto x, auto y) { return x < 0 ? wrapping(x, y, [](auto a, auto b) { return a * b; }) : x; });
+  addNumber<nn::PreluOp>(table, [](auto x, auto y) { return x < 0 ? multiplyWrapping(x, y) : x; });
   addComparison<nn::EqOp>(table, [](auto x, auto y) { return x == y; });
   addComparison<nn::LtOp>(table, [](auto x, auto y) { return x < y; });
   addComparison<nn::LeOp>(table, [](auto x, auto y) { return x <= y; });

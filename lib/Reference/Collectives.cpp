@@ -5,6 +5,7 @@
 // descriptions say: a reduce_scatter is an all_reduce and a slice, an all_to_all a gather and a slice.
 //
 //===----------------------------------------------------------------------===//
+#include "Arithmetic.h"
 #include "Loops.h"
 #include "Ranks.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -35,19 +36,18 @@ static SmallVector<Digits> getDigitsPerDim(ArrayAttr dims, spmd::MeshAttr mesh) 
 // Reducing
 //===----------------------------------------------------------------------===//
 
-template <typename C> static C combine(C a, C b, ReductionKind kind) {
-  using Wrapping = std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, C>;
+template <typename C> static C combine(C x, C y, ReductionKind kind) {
   switch (kind) {
   case ReductionKind::Sum:
-    return C(Wrapping(a) + Wrapping(b));
+    return addWrapping(x, y);
   case ReductionKind::Prod:
-    return C(Wrapping(a) * Wrapping(b));
+    return multiplyWrapping(x, y);
   case ReductionKind::Max:
-    return a > b || a != a ? a : b;
+    return larger(x, y);
   case ReductionKind::Min:
     break;
   }
-  return a < b || a != a ? a : b;
+  return smaller(x, y);
 }
 
 /// f16 and bf16 are combined in f32 and rounded once.

@@ -22,6 +22,12 @@ static const KernelTable &getTable() {
     registerContraction(result);
     registerReductions(result);
     registerRows(result);
+    registerIndexing(result);
+    registerNormalization(result);
+    registerAttention(result);
+    registerConvolution(result);
+    registerPooling(result);
+    registerResize(result);
     return result;
   }();
   return table;

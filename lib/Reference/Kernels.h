@@ -62,6 +62,12 @@ void registerMovement(KernelTable &table);
 void registerContraction(KernelTable &table);
 void registerReductions(KernelTable &table);
 void registerRows(KernelTable &table);
+void registerIndexing(KernelTable &table);
+void registerNormalization(KernelTable &table);
+void registerAttention(KernelTable &table);
+void registerConvolution(KernelTable &table);
+void registerPooling(KernelTable &table);
+void registerResize(KernelTable &table);
 
 } // namespace cleave::reference
 

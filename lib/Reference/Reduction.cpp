@@ -4,6 +4,7 @@
 // multiplied as doubles and rounded once, so that the order does not show; integers wrap.
 //
 //===----------------------------------------------------------------------===//
+#include "Arithmetic.h"
 #include "Kernels.h"
 #include "Loops.h"
 
@@ -85,8 +86,8 @@ template <typename C>
 static Tensor extremum(bool isMax, const Tensor &x, ArrayRef<int64_t> kept, RankedTensorType type) {
   C worst = getWorst<C>(isMax, type.getElementType());
   if (isMax)
-    return store<C>(fold<C, C>(x, kept, worst, [](C a, C b) { return a > b || a != a ? a : b; }), type);
-  return store<C>(fold<C, C>(x, kept, worst, [](C a, C b) { return a < b || a != a ? a : b; }), type);
+    return store<C>(fold<C, C>(x, kept, worst, larger<C>), type);
+  return store<C>(fold<C, C>(x, kept, worst, smaller<C>), type);
 }
 
 template <typename C>

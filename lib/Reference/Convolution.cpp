@@ -1,0 +1,183 @@
+//===- Convolution.cpp - convolution and its transpose --------------------===//
+//
+// Both are matrix products with *columns*: a matrix with a row per (channel, kernel element) and a column per window.
+//
+//   convolution    columns <- input (gathered);     result  = weight * columns
+//   transposed     columns  = weight^T * input;     result <- columns (added up)
+//
+//            window 0  1  2 ..
+//   c0 k0      [  x  x  x ..]
+//   c0 k1      [  x  x  x ..]     element of channel c0 that kernel element k1 sees in window 2
+//
+// Columns are made for some rows of windows at a time, so that they stay small.
+//
+//===----------------------------------------------------------------------===//
+#include "Gemm.h"
+#include "Kernels.h"
+#include "Loops.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::reference;
+
+/// Elements of columns held at a time.
+static constexpr int64_t kMaxColumns = 1 << 22;
+
+namespace {
+
+/// The windows along one row (the last spatial dim) in which a kernel element lies inside the tensor.
+struct RowPart {
+  int64_t begin, end; ///< windows
+  int64_t start;      ///< offset in the channel of the element that window `begin` sees; the next is `stride` on
+};
+
+/// Where kernel elements of windows lie in a channel.
+struct Windows {
+  ArrayRef<int64_t> channel; ///< spatial extents of the tensor that windows slide over
+  ArrayRef<int64_t> windows; ///< number of windows per spatial dim
+  ArrayRef<int64_t> kernel, strides, pads, dilations;
+
+  int64_t getRowLength() const { return windows.back(); }
+  int64_t getNumRows() const { return product(windows.drop_back()); }
+  int64_t getStride() const { return strides.back(); }
+  RowPart getRowPart(int64_t kernelElement, int64_t row) const;
+};
+
+} // namespace
+
+RowPart Windows::getRowPart(int64_t kernelElement, int64_t row) const {
+  const RowPart nothing{0, 0, 0};
+  int64_t last = channel.size() - 1;
+  int64_t first = kernelElement % kernel[last] * dilations[last] - pads[last]; // of window 0
+  kernelElement /= kernel[last];
+  int64_t offset = 0, step = channel[last];
+  for (int64_t dim = last - 1; dim >= 0; --dim) {
+    int64_t position = row % windows[dim] * strides[dim] + kernelElement % kernel[dim] * dilations[dim] - pads[dim];
+    if (position < 0 || position >= channel[dim])
+      return nothing;
+    offset += position * step;
+    step *= channel[dim];
+    row /= windows[dim];
+    kernelElement /= kernel[dim];
+  }
+  int64_t stride = strides[last];
+  int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
+  int64_t end = channel[last] <= first ? 0 : std::min(windows[last], (channel[last] - 1 - first) / stride + 1);
+  return begin < end ? RowPart{begin, end, offset + first + begin * stride} : nothing;
+}
+
+/// Columns of `channels` channels for window rows [firstRow, lastRow).
+template <typename C>
+static void gatherColumns(const Windows &windows, const C *x, int64_t channels, int64_t firstRow, int64_t lastRow,
+                          C *columns) {
+  int64_t channelSize = product(windows.channel), length = windows.getRowLength(), stride = windows.getStride();
+  for (int64_t channel = 0; channel < channels; ++channel)
+    for (int64_t element = 0, count = product(windows.kernel); element < count; ++element)
+      for (int64_t row = firstRow; row < lastRow; ++row, columns += length) {
+        RowPart part = windows.getRowPart(element, row);
+        std::fill(columns, columns + part.begin, C(0));
+        const C *from = x + channel * channelSize + part.start;
+        for (int64_t i = part.begin; i < part.end; ++i, from += stride)
+          columns[i] = *from;
+        std::fill(columns + part.end, columns + length, C(0));
+      }
+}
+
+/// Adds columns to the elements that their windows see.
+template <typename C>
+static void scatterColumns(const Windows &windows, const C *columns, int64_t channels, int64_t firstRow,
+                           int64_t lastRow, C *y) {
+  int64_t channelSize = product(windows.channel), length = windows.getRowLength(), stride = windows.getStride();
+  for (int64_t channel = 0; channel < channels; ++channel)
+    for (int64_t element = 0, count = product(windows.kernel); element < count; ++element)
+      for (int64_t row = firstRow; row < lastRow; ++row, columns += length) {
+        RowPart part = windows.getRowPart(element, row);
+        C *to = y + channel * channelSize + part.start;
+        for (int64_t i = part.begin; i < part.end; ++i, to += stride)
+          *to += columns[i];
+      }
+}
+
+/// Calls `fn(first row, last row)` for pieces of the window rows whose columns are `height` high.
+template <typename Fn> static void forEachPiece(const Windows &windows, int64_t height, Fn fn) {
+  int64_t rowSize = std::max<int64_t>(height * windows.getRowLength(), 1);
+  int64_t step = std::max<int64_t>(kMaxColumns / rowSize, 1), numRows = windows.getNumRows();
+  for (int64_t row = 0; row < numRows; row += step)
+    fn(row, std::min(row + step, numRows));
+}
+
+/// Adds one number per channel.
+template <typename C> static void addBias(const Tensor &bias, ArrayRef<int64_t> shape, ResultBuffer<C> &result) {
+  Elements<C> numbers(bias);
+  int64_t inner = product(shape.drop_front(2));
+  for (int64_t plane = 0, planes = shape[0] * shape[1]; plane < planes; ++plane)
+    for (int64_t i = plane * inner; i < (plane + 1) * inner; ++i)
+      result[i] += numbers[plane % shape[1]];
+}
+
+template <typename C> static Tensor convolve(nn::ConvOp op, Operands in) {
+  ArrayRef<int64_t> xShape = in[0].getShape(), weightShape = in[1].getShape();
+  RankedTensorType type = getResultType(op);
+  Windows windows{xShape.drop_front(2),      type.getShape().drop_front(2),
+                  weightShape.drop_front(2), op.getStrides(),
+                  op.getPadsLow(),           op.getDilations()};
+  int64_t groups = op.getGroups(), channels = weightShape[1], outputs = weightShape[0] / groups;
+  int64_t height = channels * product(windows.kernel), length = windows.getRowLength();
+  int64_t xSize = channels * product(windows.channel), numWindows = product(windows.windows);
+  Elements<C> x(in[0]), weight(in[1]);
+  ResultBuffer<C> result(type);
+  std::vector<C> columns;
+  for (int64_t piece = 0; piece < xShape[0] * groups; ++piece) // one sample, one group
+    forEachPiece(windows, height, [&](int64_t first, int64_t last) {
+      columns.resize(height * (last - first) * length);
+      gatherColumns(windows, x.data() + piece * xSize, channels, first, last, columns.data());
+      multiply<C>(outputs, (last - first) * length, height,
+                  {weight.data() + piece % groups * outputs * height, height, 1},
+                  {columns.data(), (last - first) * length, 1},
+                  result.data() + piece * outputs * numWindows + first * length, numWindows);
+    });
+  if (in.size() > 2)
+    addBias(in[2], type.getShape(), result);
+  return result.finish();
+}
+
+template <typename C> static Tensor convolveTransposed(nn::ConvTransposeOp op, Operands in) {
+  ArrayRef<int64_t> xShape = in[0].getShape(), weightShape = in[1].getShape();
+  RankedTensorType type = getResultType(op);
+  Windows windows{type.getShape().drop_front(2),
+                  xShape.drop_front(2),
+                  weightShape.drop_front(2),
+                  op.getStrides(),
+                  op.getPadsLow(),
+                  op.getDilations()};
+  int64_t groups = op.getGroups(), channels = weightShape[0] / groups, outputs = weightShape[1];
+  int64_t height = outputs * product(windows.kernel), length = windows.getRowLength();
+  int64_t numWindows = product(windows.windows), ySize = outputs * product(windows.channel);
+  Elements<C> x(in[0]), weight(in[1]);
+  ResultBuffer<C> result(type);
+  std::vector<C> columns;
+  for (int64_t piece = 0; piece < xShape[0] * groups; ++piece)
+    forEachPiece(windows, height, [&](int64_t first, int64_t last) {
+      int64_t count = (last - first) * length;
+      columns.resize(height * count);
+      multiply<C>(height, count, channels, {weight.data() + piece % groups * channels * height, 1, height},
+                  {x.data() + piece * channels * numWindows + first * length, numWindows, 1}, columns.data(), count);
+      scatterColumns(windows, columns.data(), outputs, first, last, result.data() + piece * ySize);
+    });
+  if (in.size() > 2)
+    addBias(in[2], type.getShape(), result);
+  return result.finish();
+}
+
+void cleave::reference::registerConvolution(KernelTable &table) {
+  table.add<nn::ConvOp>([](nn::ConvOp op, Operands in) {
+    Type elementType = getResultType(op).getElementType();
+    if (elementType.isInteger())
+      return convolve<uint64_t>(op, in);
+    return elementType.isF64() ? convolve<double>(op, in) : convolve<float>(op, in);
+  });
+  table.add<nn::ConvTransposeOp>([](nn::ConvTransposeOp op, Operands in) {
+    return dispatchFloat(in[0].getElementType(),
+                         [&](auto tag) { return convolveTransposed<typename decltype(tag)::type>(op, in); });
+  });
+}
