@@ -23,6 +23,12 @@ def extract() -> onnx.ModelProto:
         function.CopyFrom(schema.function_body)
         function.overload = str(schema.since_version)
         function.ClearField("doc_string")
+        # Bodies name the op's attributes; their defaults stand in the schema.
+        defaults = [a.default_value for a in schema.attributes.values() if a.default_value.type]
+        function.attribute_proto.extend(sorted(defaults, key=lambda a: a.name))
+        named = set(function.attribute) - {a.name for a in defaults}
+        del function.attribute[:]
+        function.attribute.extend(sorted(named))
         for node in function.node:
             node.ClearField("doc_string")
     return model

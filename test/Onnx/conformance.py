@@ -23,7 +23,7 @@ PAGE = os.path.join(ROOT, "docs/generated/onnx-conformance.md")
 NODE_TESTS = os.path.join(os.path.dirname(onnx.__file__), "backend/test/data/node")
 # The suite cannot shrink unnoticed: so many cases exist in onnx 1.22.0, and so many pass.
 CASES = 1765
-LEAST_PASSING = 900
+LEAST_PASSING = 1250
 # Tolerances of ONNX's backend tests.
 RTOL, ATOL = 1e-3, 1e-7
 PLAIN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}

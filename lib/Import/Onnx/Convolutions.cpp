@@ -94,11 +94,14 @@ static void importConv(NodeContext &node) {
 /// Splits what padding takes away so that the result has the shape asked for.
 ///
 ///   stride * (n - 1) + output padding + extent of the kernel - padding = shape
-static bool padForShape(NodeContext &node, Window &window, Shape spatial, Shape outputPads, Shape wanted) {
+/// A larger shape than no padding gives takes output padding instead.
+static bool padForShape(NodeContext &node, Window &window, Shape spatial, Ints &outputPads, Shape wanted) {
   for (auto [i, extent] : llvm::enumerate(spatial)) {
     int64_t total = window.strides[i] * (extent - 1) + outputPads[i] + window.getExtent(i) - wanted[i];
-    if (!node.check(total >= 0, "the result can't have extent " + Twine(wanted[i]) + " in spatial dim " + Twine(i)))
+    if (!node.check(wanted[i] > 0 && wanted[i] <= kMaxWindowNumber, "the result can't have extent " + Twine(wanted[i])))
       return false;
+    outputPads[i] += std::max<int64_t>(0, -total);
+    total = std::max<int64_t>(0, total);
     int64_t smaller = total / 2, larger = total - smaller;
     bool isUpper = window.autoPad == "SAME_UPPER";
     window.padsLow[i] = isUpper ? smaller : larger;

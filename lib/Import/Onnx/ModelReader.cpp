@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "WireReader.h"
-#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
@@ -207,40 +206,22 @@ bool ModelReader::read(StringRef bytes, NodeProto &node) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
-/// The type that a value field of an attribute belongs to; Undefined for other fields.
+/// The fields that carry an attribute's value, and the type that each belongs to.
+static constexpr std::pair<unsigned, AttributeProto::Type> kValueFields[] = {
+    {2, AttributeProto::Float},          {3, AttributeProto::Int},
+    {4, AttributeProto::String},         {5, AttributeProto::Tensor},
+    {6, AttributeProto::Graph},          {7, AttributeProto::Floats},
+    {8, AttributeProto::Ints},           {9, AttributeProto::Strings},
+    {10, AttributeProto::Tensors},       {11, AttributeProto::Graphs},
+    {14, AttributeProto::TypeProtoKind}, {15, AttributeProto::TypeProtos},
+    {22, AttributeProto::SparseTensor},  {23, AttributeProto::SparseTensors}};
+
+/// Undefined for other fields.
 static AttributeProto::Type getTypeOfValueField(unsigned number) {
-  switch (number) {
-  case 2:
-    return AttributeProto::Float;
-  case 3:
-    return AttributeProto::Int;
-  case 4:
-    return AttributeProto::String;
-  case 5:
-    return AttributeProto::Tensor;
-  case 6:
-    return AttributeProto::Graph;
-  case 7:
-    return AttributeProto::Floats;
-  case 8:
-    return AttributeProto::Ints;
-  case 9:
-    return AttributeProto::Strings;
-  case 10:
-    return AttributeProto::Tensors;
-  case 11:
-    return AttributeProto::Graphs;
-  case 14:
-    return AttributeProto::TypeProtoKind;
-  case 15:
-    return AttributeProto::TypeProtos;
-  case 22:
-    return AttributeProto::SparseTensor;
-  case 23:
-    return AttributeProto::SparseTensors;
-  default:
-    return AttributeProto::Undefined;
-  }
+  for (auto [field, type] : kValueFields)
+    if (field == number)
+      return type;
+  return AttributeProto::Undefined;
 }
 
 bool ModelReader::takeValueField(const WireField &field, AttributeProto &attribute) {
@@ -483,26 +464,8 @@ bool ModelReader::read(StringRef bytes, StringStringEntryProto &entry) {
 }
 
 //===----------------------------------------------------------------------===//
-// Model.h
+// The file as a whole
 //===----------------------------------------------------------------------===//
-
-const AttributeProto *NodeProto::findAttribute(StringRef name) const {
-  for (const AttributeProto &candidate : attribute)
-    if (candidate.name == name)
-      return &candidate;
-  return nullptr;
-}
-
-static StringRef normalizeDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
-
-std::optional<int64_t> ModelProto::getOpset(StringRef domain) const {
-  for (const OperatorSetIdProto &opset : opsetImport)
-    if (normalizeDomain(opset.domain) == normalizeDomain(domain))
-      return opset.version;
-  return std::nullopt;
-}
-
-StringRef ModelFile::getFolder() const { return sys::path::parent_path(file->getPath()); }
 
 /// What must be there in any model.
 static Error checkParts(const ModelReader &reader, const ModelProto &model) {

@@ -322,6 +322,34 @@ static void importPadV11(NodeContext &node) {
   pad(node, value, low, high);
 }
 
+/// Centres the input in the shape asked for; where a difference is odd, the last element goes or is added.
+static void importCenterCropPad(NodeContext &node) {
+  Value x = node.operand(0);
+  int64_t rank = NodeContext::rank(x);
+  Ints target = node.constantInts(1),
+       axes = node.intsAttr("axes").value_or(llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+  node.axes(axes, rank);
+  if (node.failed() || !node.check(target.size() == axes.size(), "there must be one size per axis"))
+    return;
+  Ints starts(rank, 0), sizes(NodeContext::shape(x)), low(rank, 0), high(rank, 0);
+  bool isPadded = false;
+  for (auto [axis, size] : llvm::zip(axes, target)) {
+    int64_t dim = axis < 0 ? axis + rank : axis, extra = size - sizes[dim];
+    if (!node.check(size >= 0, "the size " + Twine(size) + " is negative"))
+      return;
+    if (extra < 0) {
+      starts[dim] = -extra / 2;
+      sizes[dim] = size;
+    } else {
+      low[dim] = extra / 2;
+      high[dim] = extra - extra / 2;
+      isPadded |= extra > 0;
+    }
+  }
+  x = node.slice(x, starts, sizes, Ints(rank, 1));
+  node.result(0, isPadded ? node.create<nn::PadOp>(nn::PadMode::Constant, x, Value(), low, high) : x);
+}
+
 //===----------------------------------------------------------------------===//
 // Depth and space, triangles
 //===----------------------------------------------------------------------===//
@@ -371,6 +399,7 @@ static void importTrilu(NodeContext &node) {
 
 void cleave::onnx::registerMovement(Registry &registry) {
   Arity one{1, 1}, two{2, 2};
+  registry.add("CenterCropPad", 18, two, importCenterCropPad);
   registry.add("Concat", 4, {1, Arity::kAny}, importConcat);
   registry.add("DepthToSpace", one, importDepthToSpace);
   registry.add("Expand", 8, two, importExpand);

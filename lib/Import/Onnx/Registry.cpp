@@ -21,6 +21,7 @@ const Registry &Registry::get() {
     registerPooling(all);
     registerResize(all);
     registerQuantization(all);
+    registerLosses(all);
     registerControl(all);
     return all;
   }();

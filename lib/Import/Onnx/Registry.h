@@ -62,6 +62,7 @@ void registerConvolutions(Registry &registry);
 void registerPooling(Registry &registry);
 void registerResize(Registry &registry);
 void registerQuantization(Registry &registry);
+void registerLosses(Registry &registry);
 void registerControl(Registry &registry);
 
 } // namespace cleave::onnx

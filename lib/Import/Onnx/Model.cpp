@@ -1,0 +1,27 @@
+//===- Model.cpp - look-ups in the structs of an ONNX file ----------------===//
+#include "cleave/Import/Onnx/Model.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+
+namespace cleave::onnx {
+
+const AttributeProto *NodeProto::findAttribute(StringRef name) const {
+  for (const AttributeProto &candidate : attribute)
+    if (candidate.name == name)
+      return &candidate;
+  return nullptr;
+}
+
+static StringRef normalizeDomain(StringRef domain) { return domain == "ai.onnx" ? StringRef() : domain; }
+
+std::optional<int64_t> ModelProto::getOpset(StringRef domain) const {
+  for (const OperatorSetIdProto &opset : opsetImport)
+    if (normalizeDomain(opset.domain) == normalizeDomain(domain))
+      return opset.version;
+  return std::nullopt;
+}
+
+StringRef ModelFile::getFolder() const { return sys::path::parent_path(file->getPath()); }
+
+} // namespace cleave::onnx
