@@ -56,7 +56,8 @@ void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axis
 //===----------------------------------------------------------------------===//
 
 namespace {
-// Keeps the best of the routes it is shown: fewest bytes, then fewest collectives, then fewest steps, then the first.
+// Keeps the best of the routes it is shown: fewest bytes, then none that exchanges (many small messages where one
+// collective would do), then fewest collectives, then fewest steps, then the first.
 class Comparison {
 public:
   explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
@@ -76,8 +77,9 @@ public:
   std::optional<ReshardPlan> best;
 
 private:
-  static std::tuple<int64_t, unsigned, size_t> rank(const ReshardPlan &plan) {
-    return {plan.cost, plan.numCollectives(), plan.steps.size()};
+  static std::tuple<int64_t, bool, unsigned, size_t> rank(const ReshardPlan &plan) {
+    bool exchanges = any_of(plan.steps, [](const ReshardStep &step) { return step.kind == ReshardStepKind::Exchange; });
+    return {plan.cost, exchanges, plan.numCollectives(), plan.steps.size()};
   }
   void offer(const Route &route) {
     if (route.isLegal() && (!best || rank(route.getPlan()) < rank(*best)))

@@ -4,9 +4,8 @@
 // and nothing else is. Atoms are appended in their own place where they can be; where another atom is in the way the
 // start of the route says whether they wait or go somewhere else for now (which makes every later step smaller).
 //
-// The all_to_all takes all atoms beyond the prefix that a dim shares with its target, from every dim, and puts each in
-// its own place; a dim may not lose and gain at once ([x|y] to [y|x]), and atoms that are to be gathered later ride
-// along to any gaining dim, because a gather costs the same from everywhere and more before than after.
+// The all_to_all takes, from the minor end of every dim, the atoms that belong to other dims, and puts each in its own
+// place. A dim may not lose and gain at once: [x|y] to [y|x] is an exchange.
 //
 //===----------------------------------------------------------------------===//
 #include "ReshardRoute.h"
@@ -212,18 +211,14 @@ bool Route::start(const RouteStart &how) {
 
 // Appends those of `atoms` whose own place is free, and forgets them.
 bool Route::appendOwn(ReshardStepKind kind, AtomList &atoms) {
-  bool moved = false;
-  for (unsigned dim = 0; dim < now.rank(); ++dim) {
-    size_t present = now.dims[dim].size();
-    for (AtomId atom :
-         ArrayRef(problem.to.dims[dim])
-             .slice(present < problem.to.dims[dim].size() ? present : 0, ownRun(dim, now.dims[dim], atoms))) {
+  size_t before = atoms.size();
+  for (unsigned dim = 0; dim < now.rank(); ++dim)
+    for (unsigned run = ownRun(dim, now.dims[dim], atoms); run > 0; --run) {
+      AtomId atom = problem.to.dims[dim][now.dims[dim].size()];
       append(kind, dim, atom);
       erase(atoms, atom);
-      moved = true;
     }
-  }
-  return moved;
+  return atoms.size() != before;
 }
 
 // A slice never frees a place in another dim, so one round is enough.
@@ -302,68 +297,45 @@ void Route::finishByExchange() {
 }
 
 bool Route::allToAll() {
-  SmallVector<unsigned, 4> prefix;
-  for (unsigned dim = 0; dim < now.rank(); ++dim)
-    prefix.push_back(keptPrefix(dim));
-  // Foreign atoms at the minor end, with nothing wanted below them, wait for the gather.
-  auto isWantedElsewhere = [&](unsigned dim, AtomId atom) {
-    return targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim);
-  };
-  SmallVector<bool, 4> loses;
-  for (unsigned dim = 0; dim < now.rank(); ++dim)
-    loses.push_back(any_of(ArrayRef(now.dims[dim]).drop_front(prefix[dim]),
-                           [&](AtomId atom) { return isWantedElsewhere(dim, atom); }));
-  // A dim whose atoms find no place keeps them; that may take the place of others', so try again.
-  while (is_contained(loses, true)) {
+  // Per dim: where the atoms at its minor end begin that belong to other dims.
+  SmallVector<size_t, 4> cut;
+  for (unsigned dim = 0; dim < now.rank(); ++dim) {
+    size_t begin = now.dims[dim].size(), kept = keptPrefix(dim);
+    auto isElsewhere = [&](AtomId atom) { return targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim); };
+    while (begin > kept && isElsewhere(now.dims[dim][begin - 1]))
+      --begin;
+    cut.push_back(begin);
+  }
+  // A dim whose atoms find no place keeps them; that may bar the place of others', so try again.
+  while (true) {
     SmallVector<AtomList, 4> dims(now.dims);
-    AtomList popped, unplaced;
+    AtomList popped;
+    for (auto [atoms, begin] : zip(dims, cut)) {
+      popped.append(atoms.begin() + begin, atoms.end());
+      atoms.truncate(begin);
+    }
+    if (popped.empty())
+      return false;
     for (unsigned dim = 0; dim < now.rank(); ++dim)
-      if (loses[dim]) {
-        popped.append(dims[dim].begin() + prefix[dim], dims[dim].end());
-        dims[dim].truncate(prefix[dim]);
-      }
-    SmallVector<unsigned, 4> gainers;
-    for (unsigned dim = 0; dim < now.rank(); ++dim)
-      if (!loses[dim] && now.dims[dim].size() == prefix[dim])
-        gainers.push_back(dim);
-    if (placePopped(gainers, popped, dims, unplaced)) {
+      if (cut[dim] == now.dims[dim].size())
+        placeOwn(dim, dims[dim], popped);
+    if (popped.empty()) {
       beginStep(ReshardStepKind::AllToAll);
       now.dims = dims;
       return true;
     }
     for (unsigned dim = 0; dim < now.rank(); ++dim)
-      if (any_of(now.dims[dim], [&](AtomId atom) { return is_contained(unplaced, atom); }))
-        loses[dim] = false;
+      if (any_of(popped, [&](AtomId atom) { return is_contained(now.dims[dim], atom); }))
+        cut[dim] = now.dims[dim].size();
   }
-  return false;
 }
 
-// Puts `popped` at the ends of the gaining dims: wanted atoms in their own places, then foreign ones anywhere. False,
-// with the atoms that found no place, if some did not.
-bool Route::placePopped(ArrayRef<unsigned> gainers, AtomList popped, SmallVectorImpl<AtomList> &dims,
-                        AtomList &unplaced) const {
-  for (unsigned dim : gainers)
-    for (unsigned run = ownRun(dim, dims[dim], popped); run > 0; --run) {
-      AtomId atom = problem.to.dims[dim][dims[dim].size()];
-      dims[dim].push_back(atom);
-      erase(popped, atom);
-    }
-  erase_if(popped, [&](AtomId atom) {
-    if (targetDim[atom] >= 0)
-      return false;
-    // A dim that is complete would not be kept waiting by it.
-    auto lacks = [&](unsigned dim) { return problem.to.dims[dim].size() - dims[dim].size(); };
-    const unsigned *best = nullptr;
-    for (const unsigned &dim : gainers)
-      if (problem.shape[dim] % (problem.mesh.product(dims[dim]) * problem.mesh.size(atom)) == 0 &&
-          (!best || lacks(dim) < lacks(*best)))
-        best = &dim;
-    if (best)
-      dims[*best].push_back(atom);
-    return best != nullptr;
-  });
-  unplaced = popped;
-  return popped.empty();
+// Appends to `list`, which is what `dim` has, those of `atoms` whose own place that is, and forgets them.
+void Route::placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const {
+  for (unsigned run = ownRun(dim, list, atoms); run > 0; --run) {
+    list.push_back(problem.to.dims[dim][list.size()]);
+    erase(atoms, list.back());
+  }
 }
 
 // One all_gather of everything beyond the prefixes that can stay.

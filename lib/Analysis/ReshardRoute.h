@@ -70,8 +70,7 @@ private:
   bool scatterOne(const RouteStart &how);
   void reduceRest();
   bool allToAll();
-  bool placePopped(llvm::ArrayRef<unsigned> prefix, AtomList popped, llvm::SmallVectorImpl<AtomList> &dims,
-                   AtomList &unplaced) const;
+  void placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const;
   void gatherForeign();
   void makePartial();
 

@@ -76,9 +76,9 @@ class ReshardPlanner {
 public:
   explicit ReshardPlanner(const AtomMesh &mesh, ReshardPlannerOptions options = {}) : mesh(mesh), options(options) {}
 
-  /// The cheapest route from `from` to `to` for a tensor of `shape`; among equally cheap ones that with the fewest
-  /// collectives. Nothing if the two are partial with different kinds. Preconditions: both have one entry per dim of
-  /// `shape`, all extents >= 0.
+  /// The cheapest route from `from` to `to` for a tensor of `shape`; among equally cheap ones one without an exchange,
+  /// then that with the fewest collectives. Nothing if the two are partial with different kinds. Preconditions: both
+  /// have one entry per dim of `shape`, all extents >= 0.
   std::optional<ReshardPlan> plan(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                   const State &to) const;
 
