@@ -30,19 +30,18 @@ static bool nests(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> wide, A
 namespace {
 // Local extents of a step's two sides.
 struct StepSizes {
-  /// Bytes before, after, and of the pieces that ranks send each other (cut on every dim).
-  int64_t before, after, piece;
+  /// Bytes before, and of the pieces that ranks send each other (cut on every dim).
+  int64_t before, piece;
   bool legal = true;
 };
 } // namespace
 
 static StepSizes measure(const ReshardProblem &problem, const State &before, const State &after) {
-  StepSizes sizes{problem.elementBytes, problem.elementBytes, problem.elementBytes};
+  StepSizes sizes{problem.elementBytes, problem.elementBytes};
   for (auto [extent, left, right] : zip_equal(problem.shape, before.dims, after.dims)) {
     int64_t leftExtent = shardExtent(problem.mesh, extent, left),
             rightExtent = shardExtent(problem.mesh, extent, right);
     sizes.before *= leftExtent;
-    sizes.after *= rightExtent;
     sizes.piece *= left.size() > right.size() ? leftExtent : rightExtent;
     sizes.legal &= left.size() < right.size() ? nests(problem.mesh, extent, left, right)
                                               : nests(problem.mesh, extent, right, left);

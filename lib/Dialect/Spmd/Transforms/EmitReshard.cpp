@@ -165,7 +165,13 @@ Value ReshardEmitter::emitStep(OpBuilder &builder, const Reshard &reshard, const
     return AllGatherOp::create(builder, loc, type, value, getAxesPerDim(before, after));
   case ReshardStepKind::Exchange: {
     auto global = RankedTensorType::get(reshard.global.getShape(), reshard.global.getElementType());
-    return PermuteOp::create(builder, loc, type, value, atoms.toSharding(before), atoms.toSharding(after), global);
+    // Terms move as whole values do, each among the ranks that share its coordinates.
+    State from = before, to = after;
+    for (State *state : {&from, &to}) {
+      state->partial.clear();
+      state->kind = ReductionKind::Sum;
+    }
+    return PermuteOp::create(builder, loc, type, value, atoms.toSharding(from), atoms.toSharding(to), global);
   }
   }
   return {};
