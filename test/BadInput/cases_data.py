@@ -1,0 +1,58 @@
+"""Bad inputs, outputs that cannot be written, bad .mlir files."""
+import io
+
+import numpy as np
+
+from case import Case, relu
+
+
+def npz(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def run(name, content, *words, arguments=()):
+    files = {"m.onnx": relu()}
+    if content is not None:
+        files["in.npz"] = content
+    return Case(name, ["run", "m.onnx", "--inputs", "in.npz", "--outputs", "out.npz", *arguments], files, list(words))
+
+
+def arrays():
+    good = np.ones((4, 8), np.float32)
+    yield run("inputs-absent", None, "in.npz")
+    yield run("input-missing", npz(z=good), "in.npz", "x")
+    yield run("input-of-wrong-shape", npz(x=np.ones((4, 9), np.float32)), "x")
+    yield run("input-of-wrong-type", npz(x=np.ones((4, 8), np.int64)), "in.npz", "x")
+    yield run("inputs-not-a-zip", b"PK no archive", "in.npz")
+    yield run("inputs-truncated", npz(x=good)[:100], "in.npz")
+    broken = bytearray(npz(x=good))
+    broken[broken.index(b"NUMPY")] ^= 0xFF
+    yield run("inputs-without-magic", bytes(broken), "in.npz")
+    flipped = bytearray(npz(x=good))
+    flipped[200] ^= 0xFF
+    yield run("inputs-with-a-flipped-bit", bytes(flipped), "in.npz")
+    yield run("inputs-big-endian", npz(x=good.astype(">f4")), "in.npz")
+
+
+def outputs():
+    good = {"m.onnx": relu()}
+    yield Case("output-folder-absent", ["run", "m.onnx", "--outputs", "nowhere/out.npz"], good, ["nowhere/out.npz"])
+    yield Case("module-folder-absent", ["import", "m.onnx", "-o", "nowhere/out.mlir"], good, ["nowhere/out.mlir"])
+    yield Case("report-folder-absent", ["run", "m.onnx", "--mesh", "data=2", "--report", "nowhere/r.json"], good,
+               ["nowhere/r.json"])
+
+
+def modules():
+    mlir = lambda name, text, *words: Case(name, ["run", "m.mlir"], {"m.mlir": text.encode()}, list(words))
+    yield mlir("mlir-syntax", "func.func @main(", "m.mlir:1:")
+    yield mlir("mlir-unknown-op", "func.func @main() { \"nn.frobnicate\"() : () -> () return }", "m.mlir:1:")
+    yield mlir("mlir-wrong-type", "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
+               "  %y = nn.neg %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %y : tensor<3xf32>\n}", "m.mlir:2:")
+    yield mlir("mlir-without-main", "module {}", "main")
+
+
+def cases():
+    for group in (arrays, outputs, modules):
+        yield from group()

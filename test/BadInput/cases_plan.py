@@ -1,0 +1,66 @@
+"""Bad plans, meshes and command lines."""
+from case import Case, mlp
+
+
+def shard(name, *arguments, plan=None, words=(), exit_code=1):
+    files = {"m.onnx": mlp()}
+    extra = []
+    if plan is not None:
+        files["p.yaml"] = plan.encode()
+        extra = ["--plan", "p.yaml"]
+    return Case(name, ["shard", "m.onnx", "-o", "out.mlir", *extra, *arguments], files, list(words), exit_code)
+
+
+def plans():
+    mesh = "mesh: {data: 2, model: 2}\n"
+    rule = lambda text: mesh + "shard:\n  - {" + text + "}\n"
+    yield shard("plan-absent", "--plan", "nowhere.yaml", words=["nowhere.yaml"])
+    yield shard("plan-not-yaml", plan="mesh: {data: 2\n", words=["p.yaml:"])
+    yield shard("plan-unknown-key", plan=mesh + "shards: []\n", words=["p.yaml:2:1", "shards"])
+    yield shard("plan-unknown-rule-key", plan=rule("tensor: hidden, dims: [data, _], colour: red"),
+                words=["p.yaml:3:", "colour"])
+    yield shard("plan-unknown-axis", plan=rule("tensor: hidden, dims: [rows, _]"), words=["p.yaml:3:", "rows"])
+    yield shard("plan-wrong-number-of-dims", plan=rule("tensor: hidden, dims: [data]"), words=["p.yaml:3:", "hidden"])
+    yield shard("plan-does-not-divide", "--mesh", "data=3", plan="shard:\n  - {tensor: hidden, dims: [data, _]}\n",
+                words=["p.yaml:2:", "8", "3"])
+    yield shard("plan-axis-twice", plan=rule("tensor: hidden, dims: [data, data]"), words=["p.yaml:3:", "data"])
+    yield shard("plan-matches-nothing", plan=rule("tensor: hiden, dims: [data, _]"), words=["p.yaml:3:", "hidden"])
+    yield shard("plan-node-matches-nothing", plan=rule('node: "/mlp/upp", operand: 1, dims: [_, model]'),
+                words=["p.yaml:3:", "/mlp/up"])
+    yield shard("plan-no-such-operand", plan=rule('node: "/mlp/up", operand: 7, dims: [_, model]'),
+                words=["p.yaml:3:", "7"])
+    yield shard("plan-rules-disagree", words=["p.yaml:4:", "p.yaml:3:"],
+                plan=mesh + "shard:\n  - {tensor: w, dims: [_, model]}\n  - {tensor: w, dims: [model, _]}\n")
+    yield shard("plan-wrong-sub-axis", plan=rule('tensor: w, dims: [_, "model:(3)2"]'), words=["p.yaml:3:", "model"])
+    yield shard("plan-negative-mesh", plan="mesh: {data: -2}\n", words=["p.yaml:1:", "-2"])
+    yield shard("plan-rule-without-target", plan=rule("dims: [data, _]"), words=["p.yaml:3:"])
+    yield shard("plan-uneven", "--mesh", "data=3", words=["p.yaml:2:", "uneven"],
+                plan="shard:\n  - {tensor: hidden, dims: [data, _], uneven: true}\n")
+    yield shard("plan-devices-no-permutation", plan="mesh: {data: 2}\ndevices: [0, 0]\n", words=["p.yaml:"])
+    yield shard("shard-option-syntax", "--mesh", "data=2", "--shard", "hidden[data, _]", words=["--shard"])
+    yield shard("shard-option-unknown-axis", "--mesh", "data=2", "--shard", "hidden=[rows, _]", words=["rows"])
+
+
+def meshes():
+    yield shard("mesh-syntax", "--mesh", "data", words=["data"])
+    yield shard("mesh-zero", "--mesh", "data=0", words=["0"])
+    yield shard("mesh-twice", "--mesh", "data=2,data=2", words=["data"])
+    yield shard("mesh-too-large", "--mesh", "a=65536,b=65536", words=["mesh"])
+    yield shard("mesh-absent", words=["mesh"])
+
+
+def command_lines():
+    line = lambda name, *arguments: Case(name, list(arguments), {"m.onnx": mlp()}, [], 2)
+    yield line("unknown-command", "frobnicate", "m.onnx")
+    yield line("unknown-option", "inspect", "m.onnx", "--mehs", "data=2")
+    yield line("option-without-argument", "shard", "m.onnx", "--mesh")
+    yield line("option-of-another-command", "inspect", "m.onnx", "--check")
+    yield line("no-model", "run", "--check")
+    yield line("unknown-phase", "shard", "m.onnx", "--emit", "molten")
+    yield line("dim-syntax", "inspect", "m.onnx", "--dim", "batch")
+    yield line("dim-twice", "inspect", "m.onnx", "--dim", "batch=2,batch=3")
+
+
+def cases():
+    for group in (plans, meshes, command_lines):
+        yield from group()

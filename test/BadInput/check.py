@@ -1,0 +1,80 @@
+"""Bad input: each case must end with exit code 1 (2 for the command line), one located message, and nothing written.
+
+Usage: check.py BUILD_DIR [NAME...]
+
+A case is a function of this module or of cases_*.py that yields `Case`s. Limits hold for each: 10 seconds, 1 GB.
+"""
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import cases_data
+import cases_model
+import cases_plan
+from case import Case
+
+SECONDS = 10
+BYTES = 1 << 30
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def problem(cleave, case: Case, folder):
+    """What is wrong with how a case ends, or an empty string."""
+    before = set(os.listdir(folder))
+    try:
+        done = subprocess.run([cleave, *case.arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS,
+                              preexec_fn=limit, errors="replace", input=case.stdin)
+    except subprocess.TimeoutExpired:
+        return f"took more than {SECONDS} s"
+    errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    if done.returncode != case.exit_code:
+        return f"exit code {done.returncode}, expected {case.exit_code}: {done.stderr[-400:]}"
+    if case.exit_code == 0:
+        return ""
+    if len(errors) != 1:
+        return f"{len(errors)} error lines, expected one: {done.stderr[-600:]}"
+    missing = [word for word in case.words if word not in done.stderr]
+    if missing:
+        return f"the message lacks {missing}: {done.stderr[-600:]}"
+    written = set(os.listdir(folder)) - before
+    return f"left behind {sorted(written)}" if written else ""
+
+
+def run(cleave, case: Case):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in case.files.items():
+            path = os.path.join(folder, name)
+            if callable(content):
+                content(path)
+            else:
+                with open(path, "wb") as file:
+                    file.write(content)
+        return problem(cleave, case, folder)
+
+
+def main():
+    build, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    cases = [case for module in (cases_model, cases_data, cases_plan) for case in module.cases()
+             if not wanted or case.name in wanted]
+    names = [case.name for case in cases]
+    assert len(set(names)) == len(names), "two cases have one name"
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda case: run(f"{build}/bin/cleave", case), cases))
+    failed = 0
+    for case, text in zip(cases, results):
+        if text:
+            failed += 1
+            print(f"FAILED {case.name}: {text}")
+    print(f"{len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
