@@ -69,6 +69,9 @@ private:
 
 Error NpzReader::open() {
   StringRef bytes = file.getBytes();
+  // libzip takes no bytes for no entries.
+  if (bytes.empty())
+    return makeError("the file is empty");
   zip_error_t error;
   zip_error_init(&error);
   scope_exit finish([&] { zip_error_fini(&error); });
