@@ -1,0 +1,372 @@
+//===- EveryChoice.cpp - partition one op in every way its rule allows ----===//
+//
+// For each assignment of choices to mesh axes a module is built:
+//
+//   @f(%x: whole, %p: [axes, ...] cut along dim 0)
+//     %a = spmd.reshard %x to what the choices want          (an operand that is cut)
+//     %b = nn.reduce sum %p dims [0]                         (an operand that is partial, each rank with its own terms)
+//     %y = the op on %a, %b, in the sharding that the choices give
+//     return spmd.reshard %y to whole
+//
+// It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared.
+//
+//===----------------------------------------------------------------------===//
+#include "EveryChoice.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Reference/Evaluator.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+using cleave::reference::Tensor;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Element `index` as a number.
+static double getElement(const DenseElementsAttr &attr, int64_t index) {
+  if (isa<FloatType>(attr.getElementType()))
+    return (*(attr.value_begin<APFloat>() + index)).convertToDouble();
+  APInt value = *(attr.value_begin<APInt>() + index);
+  return attr.getElementType().isUnsignedInteger() ? static_cast<double>(value.getZExtValue())
+                                                   : static_cast<double>(value.getSExtValue());
+}
+
+/// Random elements: floats are multiples of 1/16 in [-2, 2), integers lie in [-bound, bound).
+static Tensor draw(RankedTensorType type, int64_t bound, std::mt19937 &random) {
+  SmallVector<Attribute> elements;
+  Builder builder(type.getContext());
+  Type elementType = type.getElementType();
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    int64_t number = static_cast<int64_t>(random() >> 4);
+    if (isa<FloatType>(elementType))
+      elements.push_back(builder.getFloatAttr(elementType, static_cast<double>(number % 64 - 32) / 16));
+    else if (elementType.isInteger(1))
+      elements.push_back(builder.getIntegerAttr(elementType, number % 2));
+    else
+      elements.push_back(builder.getIntegerAttr(elementType, number % (2 * bound) - bound));
+  }
+  auto plain = RankedTensorType::get(type.getShape(), elementType);
+  return *Tensor::fromAttr(DenseElementsAttr::get(plain, elements));
+}
+
+static double getTolerance(Type type) {
+  if (!isa<FloatType>(type))
+    return 0;
+  return type.isF64() ? 1e-9 : type.isF32() ? 1e-5 : type.isF16() ? 1e-2 : 6e-2;
+}
+
+/// The first difference as text; empty if there is none.
+static std::string compare(const Tensor &got, const Tensor &want) {
+  if (got.getType() != want.getType())
+    return "types differ";
+  DenseElementsAttr gotAttr = got.toAttr(), wantAttr = want.toAttr();
+  double scale = 1, tolerance = getTolerance(want.getElementType());
+  for (int64_t i = 0; i < want.getNumElements(); ++i)
+    if (std::isfinite(getElement(wantAttr, i)))
+      scale = std::max(scale, std::abs(getElement(wantAttr, i)));
+  for (int64_t i = 0; i < want.getNumElements(); ++i) {
+    double a = getElement(gotAttr, i), b = getElement(wantAttr, i);
+    bool isEqual = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * scale;
+    if (!isEqual)
+      return "element " + std::to_string(i) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Assignments
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One choice of the rule per mesh axis.
+struct Assignment {
+  ArrayRef<int64_t> mesh;
+  SmallVector<unsigned> choices;
+
+  /// Axes that cut `factor`, in mesh order.
+  SmallVector<unsigned> getCuts(const ShardingRule &rule, FactorId factor) const {
+    SmallVector<unsigned> axes;
+    for (auto [axis, choice] : llvm::enumerate(choices))
+      if (llvm::is_contained(rule.choices[choice].factors, factor))
+        axes.push_back(axis);
+    return axes;
+  }
+  int64_t getExtent(ArrayRef<unsigned> axes) const {
+    int64_t extent = 1;
+    for (unsigned axis : axes)
+      extent *= mesh[axis];
+    return extent;
+  }
+  bool isValid(const ShardingRule &rule) const;
+};
+} // namespace
+
+/// In a dim, a minor factor is cut only where the majors are full.
+static bool nests(const ShardingRule &rule, const Assignment &assignment, const DimFactors &factors) {
+  bool areMajorsFull = true;
+  for (FactorId factor : factors) {
+    int64_t extent = assignment.getExtent(assignment.getCuts(rule, factor));
+    if (extent > 1 && !areMajorsFull)
+      return false;
+    areMajorsFull &= extent == rule.factorSizes[factor];
+  }
+  return true;
+}
+
+bool Assignment::isValid(const ShardingRule &rule) const {
+  std::optional<ReductionKind> kind;
+  for (unsigned choice : choices) {
+    std::optional<ReductionKind> other = rule.choices[choice].partial;
+    if (kind && other && *kind != *other)
+      return false;
+    kind = other ? other : kind;
+  }
+  for (auto [factor, size] : llvm::enumerate(rule.factorSizes))
+    if (size % getExtent(getCuts(rule, factor)) != 0)
+      return false;
+  auto dimsNest = [&](const TensorFactors &dims) {
+    return llvm::all_of(dims, [&](const DimFactors &factors) { return nests(rule, *this, factors); });
+  };
+  return llvm::all_of(rule.operands, dimsNest) && llvm::all_of(rule.results, dimsNest);
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+namespace {
+class ChoiceModule {
+public:
+  ChoiceModule(ModuleOp source, const ShardingRule &rule, const Assignment &assignment)
+      : rule(rule), assignment(assignment), context(source.getContext()), builder(context), module(source.clone()) {
+    SmallVector<StringRef> names = {"x", "y", "z"};
+    names.resize(assignment.mesh.size());
+    mesh = MeshAttr::get(context, names, assignment.mesh, ArrayRef<int64_t>());
+    for (unsigned choice : assignment.choices)
+      if (rule.choices[choice].partial)
+        kind = *rule.choices[choice].partial;
+    rebuild();
+  }
+  /// Empty, or what went wrong.
+  std::string check(std::mt19937 &random);
+
+private:
+  void rebuild();
+  Value makeOperand(func::FuncOp func, unsigned index, Value original);
+  AxisAttr getAxis(unsigned axis) { return AxisAttr::get(context, mesh.getNames()[axis]); }
+  ShardingAttr getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
+  ShardingAttr getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial);
+  Value addArgument(func::FuncOp func, RankedTensorType type, int64_t bound, Location loc);
+
+  const ShardingRule &rule;
+  const Assignment &assignment;
+  MLIRContext *context;
+  OpBuilder builder;
+  OwningOpRef<ModuleOp> module;
+  MeshAttr mesh;
+  ReductionKind kind = ReductionKind::Sum;
+  SmallVector<int64_t> bounds;
+};
+} // namespace
+
+ShardingAttr ChoiceModule::getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial) {
+  auto list = llvm::map_to_vector(
+      dims, [&](const SmallVector<AxisAttr> &axes) { return DimShardingAttr::get(context, axes, false, 0); });
+  return ShardingAttr::get(context, mesh, list, partial, partial.empty() ? ReductionKind::Sum : kind,
+                           ArrayRef<AxisAttr>(), false);
+}
+
+ShardingAttr ChoiceModule::getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial) {
+  SmallVector<SmallVector<AxisAttr>> lists;
+  for (const DimFactors &factors : dims) {
+    SmallVector<AxisAttr> &axes = lists.emplace_back();
+    for (FactorId factor : factors)
+      for (unsigned axis : assignment.getCuts(rule, factor))
+        axes.push_back(getAxis(axis));
+  }
+  return getSharding(lists, partial);
+}
+
+Value ChoiceModule::addArgument(func::FuncOp func, RankedTensorType type, int64_t bound, Location loc) {
+  bounds.push_back(bound);
+  return func.getBody().front().addArgument(type, loc);
+}
+
+static nn::ReduceKind getReduceKind(ReductionKind kind) {
+  switch (kind) {
+  case ReductionKind::Sum:
+    return nn::ReduceKind::Sum;
+  case ReductionKind::Prod:
+    return nn::ReduceKind::Prod;
+  case ReductionKind::Max:
+    return nn::ReduceKind::Max;
+  case ReductionKind::Min:
+    return nn::ReduceKind::Min;
+  }
+  return nn::ReduceKind::Sum;
+}
+
+Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value original) {
+  auto type = RankedTensorType::get(cast<RankedTensorType>(original.getType()).getShape(),
+                                    cast<RankedTensorType>(original.getType()).getElementType());
+  auto boundAttr = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(original).getArgNumber(), "test.bound");
+  int64_t bound = boundAttr ? boundAttr.getInt() : 3;
+  SmallVector<AxisAttr> partial;
+  int64_t terms = 1;
+  for (auto [axis, choice] : llvm::enumerate(assignment.choices))
+    if (llvm::is_contained(rule.choices[choice].partialOperands, static_cast<int32_t>(index))) {
+      partial.push_back(getAxis(axis));
+      terms *= assignment.mesh[axis];
+    }
+  ShardingAttr wanted = getSharding(rule.operands[index], partial);
+  Location loc = original.getLoc();
+  if (partial.empty()) {
+    ShardingAttr whole = ShardingAttr::getReplicated(mesh, type.getRank());
+    Value argument = addArgument(func, withSharding(type, whole), bound, loc);
+    return ReshardOp::create(builder, loc, withSharding(type, wanted), argument);
+  }
+  SmallVector<int64_t> shape = {terms};
+  llvm::append_range(shape, type.getShape());
+  SmallVector<SmallVector<AxisAttr>> dims = {partial};
+  for (DimShardingAttr dim : wanted.getDims())
+    dims.emplace_back(dim.getAxes());
+  auto termsType = RankedTensorType::get(shape, type.getElementType(), getSharding(dims, {}));
+  Value argument = addArgument(func, termsType, bound, loc);
+  return nn::ReduceOp::create(builder, loc, withSharding(type, wanted), getReduceKind(kind), argument,
+                              ArrayRef<int64_t>{0}, /*keepDims=*/false);
+}
+
+void ChoiceModule::rebuild() {
+  (*module)->setAttr(SpmdDialect::kMeshAttr, mesh);
+  func::FuncOp func = *module->getOps<func::FuncOp>().begin();
+  Block &body = func.getBody().front();
+  Operation *op = &body.front(), *terminator = body.getTerminator();
+  builder.setInsertionPoint(op);
+  unsigned numOld = body.getNumArguments();
+  for (unsigned index = 0; index < op->getNumOperands(); ++index)
+    op->setOperand(index, makeOperand(func, index, op->getOperand(index)));
+  SmallVector<AxisAttr> partial;
+  for (auto [axis, choice] : llvm::enumerate(assignment.choices))
+    if (rule.choices[choice].partial)
+      partial.push_back(getAxis(axis));
+  builder.setInsertionPoint(terminator);
+  SmallVector<Value> returned;
+  for (auto [index, result] : llvm::enumerate(op->getResults())) {
+    auto type = cast<RankedTensorType>(result.getType());
+    result.setType(withSharding(type, getSharding(rule.results[index], partial)));
+    auto whole = withSharding(type, ShardingAttr::getReplicated(mesh, type.getRank()));
+    returned.push_back(ReshardOp::create(builder, op->getLoc(), whole, result));
+  }
+  terminator->setOperands(returned);
+  body.eraseArguments(0, numOld);
+  func.removeArgAttrsAttr();
+  func.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
+}
+
+std::string ChoiceModule::check(std::mt19937 &random) {
+  func::FuncOp func = *module->getOps<func::FuncOp>().begin();
+  SmallVector<Tensor> inputs, wanted, got;
+  for (auto [type, bound] : llvm::zip_equal(func.getArgumentTypes(), bounds))
+    inputs.push_back(draw(cast<RankedTensorType>(type), bound, random));
+  if (failed(reference::runGlobal(func, inputs, wanted)))
+    return "the unsharded function does not run";
+  PassManager passes(context);
+  passes.addPass(createPartition());
+  if (failed(passes.run(*module)))
+    return "the function cannot be partitioned";
+  func = *module->getOps<func::FuncOp>().begin();
+  if (failed(reference::runGlobal(func, inputs, got)))
+    return "the partitioned function does not run";
+  for (auto [mine, theirs] : llvm::zip_equal(got, wanted)) {
+    std::string difference = compare(mine, theirs);
+    if (difference.empty())
+      continue;
+    llvm::raw_string_ostream(difference) << "\n" << *module;
+    return difference;
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` with every choice for every axis of `mesh`.
+static void forEachAssignment(ArrayRef<int64_t> mesh, unsigned numChoices,
+                              llvm::function_ref<void(const Assignment &)> visit) {
+  Assignment assignment{mesh, SmallVector<unsigned>(mesh.size(), 0)};
+  while (true) {
+    visit(assignment);
+    size_t axis = 0;
+    while (axis < mesh.size() && ++assignment.choices[axis] == numChoices)
+      assignment.choices[axis++] = 0;
+    if (axis == mesh.size())
+      return;
+  }
+}
+
+static std::string describe(const ShardingRule &rule, const Assignment &assignment) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << rule << " on mesh ";
+  llvm::interleave(assignment.mesh, os, "x");
+  os << ", choices ";
+  llvm::interleaveComma(assignment.choices, os);
+  return text;
+}
+
+/// True if the choice cuts a factor that follows another in a dim: one axis cannot do that alone.
+static bool cutsMinor(const ShardingRule &rule, const Choice &choice) {
+  auto hasMinor = [&](const TensorFactors &dims) {
+    return llvm::any_of(dims, [&](const DimFactors &factors) {
+      return llvm::any_of(choice.factors, [&](FactorId factor) {
+        return !factors.empty() && llvm::is_contained(ArrayRef(factors).drop_front(), factor);
+      });
+    });
+  };
+  return llvm::any_of(rule.operands, hasMinor) || llvm::any_of(rule.results, hasMinor);
+}
+
+void cleave::checkEveryChoice(llvm::StringRef text) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<func::FuncDialect, nn::NnDialect, SpmdDialect>();
+  context.allowUnregisteredDialects();
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { diagnostics += diagnostic.str() + "\n"; });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(module) << diagnostics << text.str();
+  Operation *op = &(*module->getOps<func::FuncOp>().begin()).getBody().front().front();
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  std::mt19937 random(1);
+  // By the number of mesh axes.
+  SmallVector<bool> isTried[2] = {SmallVector<bool>(rule.choices.size(), false),
+                                  SmallVector<bool>(rule.choices.size(), false)};
+  for (std::vector<int64_t> mesh : {std::vector<int64_t>{2}, {2, 2}, {2, 3}, {4, 2}})
+    forEachAssignment(mesh, rule.choices.size(), [&](const Assignment &assignment) {
+      if (!assignment.isValid(rule) || testing::Test::HasFailure())
+        return;
+      for (unsigned choice : assignment.choices)
+        isTried[mesh.size() - 1][choice] = true;
+      std::string problem = ChoiceModule(*module, rule, assignment).check(random);
+      EXPECT_EQ(problem, "") << diagnostics << describe(rule, assignment);
+    });
+  if (testing::Test::HasFailure())
+    return;
+  for (unsigned choice = 0; choice < rule.choices.size(); ++choice) {
+    EXPECT_TRUE(isTried[0][choice] || cutsMinor(rule, rule.choices[choice]))
+        << "on one axis: " << choice << " of " << describe(rule, {});
+    EXPECT_TRUE(isTried[1][choice]) << "on two axes: " << choice << " of " << describe(rule, {});
+  }
+}

@@ -1,0 +1,20 @@
+//===- EveryChoice.h - partition one op in every way its rule allows -*- C++ -*-===//
+#ifndef CLEAVE_TEST_UNIT_DIALECT_EVERYCHOICE_H
+#define CLEAVE_TEST_UNIT_DIALECT_EVERYCHOICE_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace cleave {
+
+/// Checks all choices of one op's rule by execution. `text` is a module with one function whose first op is the one
+/// under test, on arguments only; integer arguments may carry `test.bound = n`: their elements are drawn from [-n, n).
+///
+/// On meshes of 2, 2 x 2, 2 x 3 and 4 x 2 ranks, each axis makes each choice, as far as sizes divide. Operands arrive
+/// as the choice wants them: cut, or as true partial values (a reduction over a dim that is cut). The function is
+/// evaluated unsharded and on all ranks of its partitioned form, and the results compared. Every choice must have been
+/// tried on the one-dimensional and on a two-dimensional mesh.
+void checkEveryChoice(llvm::StringRef text);
+
+} // namespace cleave
+
+#endif // CLEAVE_TEST_UNIT_DIALECT_EVERYCHOICE_H
