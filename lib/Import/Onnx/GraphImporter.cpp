@@ -78,15 +78,6 @@ std::string GraphImporter::describe(const NodeProto &node, const CallFrame &fram
          output + ")";
 }
 
-Location GraphImporter::getLoc(const NodeProto &node, const CallFrame &frame) {
-  nn::NodeInfo info;
-  std::string name = (frame.prefix + node.name).str();
-  info.node = StringRef(name).rtrim('/');
-  info.opType = node.opType;
-  info.operands.assign(node.input.begin(), node.input.end());
-  return nn::makeNodeLoc(context, info);
-}
-
 std::optional<int64_t> GraphImporter::getOpset(StringRef domain, const CallFrame &frame) const {
   auto it = frame.opsets.find(domain == "ai.onnx" ? "" : domain);
   return it == frame.opsets.end() ? std::nullopt : std::optional(it->second);
@@ -210,15 +201,48 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
   return operands;
 }
 
-LogicalResult GraphImporter::define(const NodeProto &node, ArrayRef<Value> results, Scope &scope) {
-  for (auto [name, value] : llvm::zip(node.output, results)) {
+/// Gives the ops made for a node their locations; those that compute its outputs also name these.
+void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
+  const NodeProto &node = at.getNode();
+  std::string name = (frame.prefix + node.name).str();
+  nn::NodeInfo info;
+  info.node = StringRef(name).rtrim('/');
+  info.opType = node.opType;
+  info.operands.assign(node.input.begin(), node.input.end());
+  std::optional<Location> plain;
+  for (Operation *op : at.getCreated()) {
+    info.results.assign(op->getNumResults(), {});
+    bool isNamed = false;
+    for (auto [output, value] : llvm::zip(node.output, at.getResults()))
+      if (!output.empty() && value && value.getDefiningOp() == op) {
+        StringRef text = frame.prefix.empty() ? output : saver.save(frame.prefix + output);
+        info.results[cast<OpResult>(value).getResultNumber()].push_back(text);
+        isNamed = true;
+      }
+    if (isNamed) {
+      op->setLoc(nn::makeNodeLoc(context, info));
+      continue;
+    }
+    info.results.clear();
+    if (!plain)
+      plain = nn::makeNodeLoc(context, info);
+    op->setLoc(*plain);
+  }
+}
+
+LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
+  const NodeProto &node = at.getNode();
+  locate(at, *scope.frame);
+  for (auto [name, value] : llvm::zip(node.output, at.getResults())) {
     if (name.empty())
       continue;
     if (!scope.bindings.try_emplace(name, Binding{value}).second) {
       error(describe(node, *scope.frame) + ": defines tensor " + quote(name) + " a second time");
       return failure();
     }
-    names[value].push_back(scope.frame->prefix.empty() ? name : saver.save(scope.frame->prefix + name));
+    Operation *op = value.getDefiningOp();
+    if (op && !llvm::is_contained(at.getCreated(), op))
+      names[value].push_back(scope.frame->prefix.empty() ? name : saver.save(scope.frame->prefix + name));
   }
   return success();
 }
@@ -270,7 +294,7 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   NodeContext at(*this, scope, node, *opset, *operands);
   if (function) {
     inlineFunction(at, *function);
-    return success(!at.failed() && succeeded(define(node, at.getResults(), scope)));
+    return success(!at.failed() && succeeded(define(at, scope)));
   }
   const Arity &arity = row->arity;
   if (operands->size() > arity.maxOperands)
@@ -283,7 +307,7 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   row->import(at);
   if (!at.failed())
     at.finish();
-  return success(!at.failed() && succeeded(define(node, at.getResults(), scope)));
+  return success(!at.failed() && succeeded(define(at, scope)));
 }
 
 LogicalResult GraphImporter::importNodes(Scope &scope) {
@@ -327,22 +351,15 @@ std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node,
 // The model
 //===----------------------------------------------------------------------===//
 
-/// Names of tensors go into locations only now: an op may have gained many while Identity nodes were dropped.
-void GraphImporter::nameLocations() {
-  for (Operation &op : func.getBody().front()) {
-    SmallVector<SmallVector<StringRef, 1>, 1> lists;
-    for (Value result : op.getResults())
-      lists.push_back(names.lookup(result));
-    if (llvm::all_of(lists, [](auto &list) { return list.empty(); }))
-      continue;
-    SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op.getLoc());
-    nn::NodeInfo info = infos.empty() ? nn::NodeInfo{} : infos.front();
-    if (info.opType.empty())
-      info.opType = "Initializer";
-    for (auto [i, list] : llvm::enumerate(info.results))
-      lists[i].insert(lists[i].begin(), list.begin(), list.end());
-    info.results = lists;
-    op.setLoc(nn::makeNodeLoc(context, info));
+/// Adds the names that values got from nodes that pass them on. Only now: one value may have many.
+void GraphImporter::addNames() {
+  for (auto &[value, added] : names) {
+    Operation *op = value.getDefiningOp();
+    SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op->getLoc());
+    nn::NodeInfo info = infos.empty() ? nn::NodeInfo{"", "Initializer", {}, {}} : infos.front();
+    info.results.resize(op->getNumResults());
+    llvm::append_range(info.results[cast<OpResult>(value).getResultNumber()], added);
+    op->setLoc(nn::makeNodeLoc(context, info));
   }
 }
 
@@ -383,7 +400,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   bool isFine = succeeded(importNodes(scope));
   if (!isFine || failed(makeResults(scope)) || hasErrors)
     return nullptr;
+  addNames();
   eraseUnused();
-  nameLocations();
   return std::move(module);
 }

@@ -68,7 +68,6 @@ public:
   void error(const llvm::Twine &message);
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
-  mlir::Location getLoc(const NodeProto &node, const CallFrame &frame);
   /// A tensor of the model as a constant, or as a parameter named `name` where it is large.
   llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
   /// Inlines a branch of `node`, which takes no inputs; the values of its outputs, nothing after an error.
@@ -89,7 +88,8 @@ private:
   llvm::FailureOr<llvm::SmallVector<Value, 4>> getOperands(const NodeProto &node, Scope &scope);
   Binding *find(llvm::StringRef name, Scope &scope);
   llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
-  llvm::LogicalResult define(const NodeProto &node, llvm::ArrayRef<Value> results, Scope &scope);
+  llvm::LogicalResult define(NodeContext &at, Scope &scope);
+  void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
   std::optional<int64_t> getOpset(llvm::StringRef domain, const CallFrame &frame) const;
 
@@ -99,7 +99,7 @@ private:
 
   // Clean-up.
   void eraseUnused();
-  void nameLocations();
+  void addNames();
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
 
   mlir::MLIRContext *context;
@@ -114,7 +114,7 @@ private:
   /// Nodes imported so far, those of inlined bodies included.
   int64_t nodeCount = 0;
   llvm::StringMap<int64_t> dims;
-  /// ONNX names of each value, written into locations in the end.
+  /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   llvm::StringMap<TensorData> params;
   /// The model's own functions by domain, name and overload.

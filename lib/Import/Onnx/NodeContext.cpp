@@ -27,12 +27,6 @@ StringRef NodeContext::getOpType() const { return node.opType; }
 MLIRContext *NodeContext::getContext() const { return importer.getContext(); }
 OpBuilder &NodeContext::getOpBuilder() { return importer.getBuilder(); }
 
-Location NodeContext::getLoc() {
-  if (!loc)
-    loc = importer.getLoc(node, *scope.frame);
-  return *loc;
-}
-
 void NodeContext::error(const Twine &message) {
   if (!hasFailed)
     importer.error(importer.describe(node, *scope.frame) + ": " + message);
@@ -280,13 +274,17 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
     op->erase();
     return {};
   }
-  if (folded.empty())
+  if (folded.empty()) {
+    created.push_back(op);
     return SmallVector<Value, 2>(op->getResults());
+  }
   op->erase();
   return llvm::map_to_vector<2>(folded, [&](Tensor &tensor) { return constant(tensor); });
 }
 
-Shape NodeContext::shape(Value value) { return value ? llvm::cast<RankedTensorType>(value.getType()).getShape() : Shape(); }
+Shape NodeContext::shape(Value value) {
+  return value ? llvm::cast<RankedTensorType>(value.getType()).getShape() : Shape();
+}
 Type NodeContext::elementType(Value value) {
   return value ? llvm::cast<RankedTensorType>(value.getType()).getElementType() : Type();
 }
@@ -344,7 +342,9 @@ Value NodeContext::concat(ValueRange values, int64_t dim) {
 }
 
 Value NodeContext::constant(Tensor value) {
-  return importer.getFolder().makeConstant(getOpBuilder(), getLoc(), std::move(value));
+  Value result = importer.getFolder().makeConstant(getOpBuilder(), getLoc(), std::move(value));
+  created.push_back(result.getDefiningOp());
+  return result;
 }
 
 Value NodeContext::scalar(Type type, double value) {

@@ -168,6 +168,9 @@ public:
   unsigned getNumResults() const;
   void result(unsigned index, Value value);
   llvm::ArrayRef<Value> getResults() const { return results; }
+  /// The ops made so far. Their locations are set when the node is done: only then is known which of them stand for the
+  /// node's outputs.
+  llvm::ArrayRef<mlir::Operation *> getCreated() const { return created; }
   /// For the importer: reports attributes that nobody asked for and outputs that were not set.
   void finish();
 
@@ -177,7 +180,7 @@ private:
                                           llvm::SmallVectorImpl<mlir::Type> &);
   static Value first(llvm::ArrayRef<Value> values) { return values.empty() ? Value() : values.front(); }
   mlir::OpBuilder &getOpBuilder();
-  mlir::Location getLoc();
+  mlir::Location getLoc() { return mlir::UnknownLoc::get(getContext()); }
   llvm::SmallVector<Value, 2> finish(mlir::OperationState &state, InferFn infer);
   template <typename Action> bool guarded(Action action);
 
@@ -186,9 +189,9 @@ private:
   const NodeProto &node;
   int64_t opset;
   bool hasFailed = false;
-  std::optional<mlir::Location> loc;
   llvm::SmallVector<Value, 4> operands;
   llvm::SmallVector<Value, 2> results;
+  llvm::SmallVector<mlir::Operation *, 4> created;
   llvm::SmallVector<const AttributeProto *, 4> asked;
 };
 
