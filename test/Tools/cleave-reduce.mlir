@@ -1,0 +1,15 @@
+// The reducer keeps what the interestingness test asks for, here an exponential, and drops what it can do without.
+//
+// RUN: cleave-reduce %s -reduction-tree='traversal-mode=0 test=%S/Inputs/has-exp.sh' | FileCheck %s
+
+// CHECK-LABEL: @has_an_exponential
+// CHECK: nn.exp
+func.func @has_an_exponential(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// CHECK-NOT: @is_not_needed
+func.func @is_not_needed(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
