@@ -8,7 +8,7 @@ import lit.formats
 config.name = "cleave"
 config.suffixes = [".mlir", ".test"]
 # Unit tests are GoogleTest programs; the other folders have runners of their own, or hold what tests elsewhere read.
-config.excludes = ["Unit", "Models", "Golden", "Onnx", "BadInput", "Differential", "Inputs"]
+config.excludes = ["Unit", "Models", "Golden", "BadInput", "Differential", "Inputs"]
 config.test_format = lit.formats.ShTest(execute_external=False)
 
 config.test_source_root = os.path.join(config.cleave_source_dir, "test")

@@ -18,7 +18,7 @@ func.func @a_constraint_is_a_sharding(%x: tensor<8x8xf32>) {
 // C1 of constrain.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @a_constraint_keeps_the_shape(%x: tensor<8x8xf32>) {
-  // expected-error @below {{in more than sharding}}
+  // expected-error @below {{differs from operand 'tensor<8x8xf32>' in more than sharding}}
   %0 = spmd.constrain %x : tensor<8x8xf32> to tensor<8x4xf32, #rows>
   return
 }
