@@ -43,14 +43,24 @@ static double getElement(const DenseElementsAttr &attr, int64_t index) {
                                                    : static_cast<double>(value.getSExtValue());
 }
 
-/// Random elements: floats are multiples of 1/16 in [-2, 2), integers lie in [-bound, bound).
-static Tensor draw(RankedTensorType type, int64_t bound, std::mt19937 &random) {
+namespace {
+/// What the elements of an argument are drawn from: integers from [-bound, bound); one float in 8 is NaN if asked for.
+struct Range {
+  int64_t bound = 3;
+  bool hasNan = false;
+};
+} // namespace
+
+/// Random elements; floats are multiples of 1/16 in [-2, 2).
+static Tensor draw(RankedTensorType type, Range range, std::mt19937 &random) {
   SmallVector<Attribute> elements;
   Builder builder(type.getContext());
   Type elementType = type.getElementType();
   for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    int64_t number = static_cast<int64_t>(random() >> 4);
-    if (isa<FloatType>(elementType))
+    int64_t number = static_cast<int64_t>(random() >> 4), bound = range.bound;
+    if (range.hasNan && random() % 8 == 0)
+      elements.push_back(builder.getFloatAttr(elementType, std::nan("")));
+    else if (isa<FloatType>(elementType))
       elements.push_back(builder.getFloatAttr(elementType, static_cast<double>(number % 64 - 32) / 16));
     else if (elementType.isInteger(1))
       elements.push_back(builder.getIntegerAttr(elementType, number % 2));
@@ -168,7 +178,7 @@ private:
   AxisAttr getAxis(unsigned axis) { return AxisAttr::get(context, mesh.getNames()[axis]); }
   ShardingAttr getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
   ShardingAttr getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial);
-  Value addArgument(func::FuncOp func, RankedTensorType type, int64_t bound, Location loc);
+  Value addArgument(func::FuncOp func, RankedTensorType type, Range range, Location loc);
 
   const ShardingRule &rule;
   const Assignment &assignment;
@@ -177,7 +187,7 @@ private:
   OwningOpRef<ModuleOp> module;
   MeshAttr mesh;
   ReductionKind kind = ReductionKind::Sum;
-  SmallVector<int64_t> bounds;
+  SmallVector<Range> ranges;
 };
 } // namespace
 
@@ -199,8 +209,8 @@ ShardingAttr ChoiceModule::getSharding(const TensorFactors &dims, ArrayRef<AxisA
   return getSharding(lists, partial);
 }
 
-Value ChoiceModule::addArgument(func::FuncOp func, RankedTensorType type, int64_t bound, Location loc) {
-  bounds.push_back(bound);
+Value ChoiceModule::addArgument(func::FuncOp func, RankedTensorType type, Range range, Location loc) {
+  ranges.push_back(range);
   return func.getBody().front().addArgument(type, loc);
 }
 
@@ -221,8 +231,11 @@ static nn::ReduceKind getReduceKind(ReductionKind kind) {
 Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value original) {
   auto type = RankedTensorType::get(cast<RankedTensorType>(original.getType()).getShape(),
                                     cast<RankedTensorType>(original.getType()).getElementType());
-  auto boundAttr = func.getArgAttrOfType<IntegerAttr>(cast<BlockArgument>(original).getArgNumber(), "test.bound");
-  int64_t bound = boundAttr ? boundAttr.getInt() : 3;
+  unsigned number = cast<BlockArgument>(original).getArgNumber();
+  Range range;
+  if (auto bound = func.getArgAttrOfType<IntegerAttr>(number, "test.bound"))
+    range.bound = bound.getInt();
+  range.hasNan = func.getArgAttr(number, "test.nan") != nullptr;
   SmallVector<AxisAttr> partial;
   int64_t terms = 1;
   for (auto [axis, choice] : llvm::enumerate(assignment.choices))
@@ -234,7 +247,7 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
   Location loc = original.getLoc();
   if (partial.empty()) {
     ShardingAttr whole = ShardingAttr::getReplicated(mesh, type.getRank());
-    Value argument = addArgument(func, withSharding(type, whole), bound, loc);
+    Value argument = addArgument(func, withSharding(type, whole), range, loc);
     return ReshardOp::create(builder, loc, withSharding(type, wanted), argument);
   }
   SmallVector<int64_t> shape = {terms};
@@ -243,7 +256,7 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
   for (DimShardingAttr dim : wanted.getDims())
     dims.emplace_back(dim.getAxes());
   auto termsType = RankedTensorType::get(shape, type.getElementType(), getSharding(dims, {}));
-  Value argument = addArgument(func, termsType, bound, loc);
+  Value argument = addArgument(func, termsType, range, loc);
   return nn::ReduceOp::create(builder, loc, withSharding(type, wanted), getReduceKind(kind), argument,
                               ArrayRef<int64_t>{0}, /*keepDims=*/false);
 }
@@ -278,8 +291,8 @@ void ChoiceModule::rebuild() {
 std::string ChoiceModule::check(std::mt19937 &random) {
   func::FuncOp func = *module->getOps<func::FuncOp>().begin();
   SmallVector<Tensor> inputs, wanted, got;
-  for (auto [type, bound] : llvm::zip_equal(func.getArgumentTypes(), bounds))
-    inputs.push_back(draw(cast<RankedTensorType>(type), bound, random));
+  for (auto [type, range] : llvm::zip_equal(func.getArgumentTypes(), ranges))
+    inputs.push_back(draw(cast<RankedTensorType>(type), range, random));
   if (failed(reference::runGlobal(func, inputs, wanted)))
     return "the unsharded function does not run";
   PassManager passes(context);

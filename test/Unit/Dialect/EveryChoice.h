@@ -7,7 +7,8 @@
 namespace cleave {
 
 /// Checks all choices of one op's rule by execution. `text` is a module with one function whose first op is the one
-/// under test, on arguments only; integer arguments may carry `test.bound = n`: their elements are drawn from [-n, n).
+/// under test, on arguments only; integer arguments may carry `test.bound = n`: their elements are drawn from [-n, n);
+/// floats may carry `test.nan`: some are NaN.
 ///
 /// On meshes of 2, 2 x 2, 2 x 3 and 4 x 2 ranks, each axis makes each choice, as far as sizes divide. Operands arrive
 /// as the choice wants them: cut, or as true partial values (a reduction over a dim that is cut). The function is

@@ -117,6 +117,9 @@ TEST(Partition, SearchesAndScans) {
   check("%x: tensor<4x12x4xf32>", "%0 = nn.arg_reduce max %x dim 1 : (tensor<4x12x4xf32>) -> tensor<4x4xi64>");
   check("%x: tensor<4x12xi32>",
         "%0 = nn.arg_reduce min %x dim 1 keep_dims last : (tensor<4x12xi32>) -> tensor<4x1xi64>");
+  // Few different values, so that the first and the last of equal ones matter; NaN wins.
+  check("%x: tensor<4x12xi32>", "%0 = nn.arg_reduce max %x dim 1 : (tensor<4x12xi32>) -> tensor<4xi64>");
+  check("%x: tensor<12x4xf16> {test.nan}", "%0 = nn.arg_reduce min %x dim 0 : (tensor<12x4xf16>) -> tensor<4xi64>");
   check("%x: tensor<4x12xf32>", "%0 = nn.cumsum %x dim 1 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
   check("%x: tensor<4x12xi32>", "%0 = nn.cumsum %x dim 1 exclusive reverse : (tensor<4x12xi32>) -> tensor<4x12xi32>");
   check("%x: tensor<4x12xf32>",
@@ -293,7 +296,8 @@ TEST(Partition, Triangles) {
 //===----------------------------------------------------------------------===//
 
 TEST(Partition, Gather) {
-  check("%t: tensor<12x4xf32>, %i: tensor<2x4xi64> {test.bound = 12}",
+  // What a rank reads in place of what it does not hold must not matter, whatever it is.
+  check("%t: tensor<12x4xf32> {test.nan}, %i: tensor<2x4xi64> {test.bound = 12}",
         "%0 = nn.gather %t, %i dim 0 : (tensor<12x4xf32>, tensor<2x4xi64>) -> tensor<2x4x4xf32>");
   check("%t: tensor<2x12x4xi1>, %i: tensor<4xi32> {test.bound = 12}",
         "%0 = nn.gather %t, %i dim 1 : (tensor<2x12x4xi1>, tensor<4xi32>) -> tensor<2x4x4xi1>");

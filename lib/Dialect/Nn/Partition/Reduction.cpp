@@ -1,4 +1,4 @@
-//===- Reduction.cpp - per-device means and softmax -----------------------===//
+//===- Reduction.cpp - per-device means, searches, softmax ----------------===//
 #include "LocalBuilder.h"
 
 using namespace mlir;
@@ -22,9 +22,37 @@ LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Val
   return success();
 }
 
-// No choice cuts the dim of the index.
+/// True where a rank's extremum is the one of all ranks. NaN wins over everything, and equals nothing.
+static Value isWinner(LocalBuilder &build, Value mine, Value best) {
+  Value isBest = build.isEqual(mine, best);
+  if (!isa<FloatType>(LocalBuilder::getElementType(mine)))
+    return isBest;
+  Value isNan = IsNanOp::create(build.context.builder, build.context.loc, mine);
+  return OrOp::create(build.context.builder, build.context.loc, isBest, isNan);
+}
+
+// Ranks whose extremum is the best one bid with its global index, others with one that cannot win; the first (or last)
+// index is the smallest (largest) bid.
 LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  return partitionByCloning(*this, context, results);
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value input = context.operands[0];
+  RankedTensorType type = context.resultTypes.front();
+  int64_t extent = LocalBuilder::getShape(input)[dim];
+  Value mine = build.reduce(getKind(), input, dim);
+  Value best = context.allReduce(mine, getKind() == ReduceKind::Max ? ReductionKind::Max : ReductionKind::Min, axes);
+  auto localType = RankedTensorType::get(LocalBuilder::getShape(mine), context.builder.getI64Type());
+  Value index =
+      ArgReduceOp::create(context.builder, context.loc, localType, getKind(), input, dim, /*keepDims=*/true, getLast());
+  index = build.add(index, build.shardOffset(axes, extent));
+  Value loser = build.position(getLast() ? -1 : extent * context.getExtent(axes));
+  Value bid = build.convert(build.select(isWinner(build, mine, best), index, loser), type.getElementType());
+  bid = context.allReduce(bid, getLast() ? ReductionKind::Max : ReductionKind::Min, axes);
+  results.push_back(build.reshape(bid, type.getShape()));
+  return success();
 }
 
 /// `x - max` and the sum of its exponentials, both over all ranks.

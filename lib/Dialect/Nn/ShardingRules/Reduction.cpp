@@ -2,6 +2,7 @@
 //
 // Dims that are not reduced are parallel. A reduced dim makes the result of a plain reduction partial; softmax keeps
 // the data where it is and all-reduces its statistics.
+// The search for an index does likewise.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
@@ -9,6 +10,9 @@
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
+
+/// Bytes of one element.
+static int64_t bytesOf(Value value) { return elementTypeOf(value).getIntOrFloatBitWidth() / 8; }
 
 /// How partial results of a reduction combine; a mean is a sum of means scaled by each rank. An integer mean rounds.
 static std::optional<ReductionKind> getPartialKind(ReduceOp op) {
@@ -63,16 +67,22 @@ static ShardingRule softmaxRule(Operation *op, int64_t dim) {
 ShardingRule SoftmaxOp::getShardingRule() { return softmaxRule(*this, getDim()); }
 ShardingRule LogSoftmaxOp::getShardingRule() { return softmaxRule(*this, getDim()); }
 
+// Each rank finds its own extremum; the ranks then agree on the value and on the index of whoever has it.
 ShardingRule ArgReduceOp::getShardingRule() {
   OpRule rule(*this);
+  FactorList kept;
+  MaybeFactor searched;
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
     bool isReduced = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
-    MaybeFactor factor = isReduced ? rule.addWhole(extent) : rule.addParallel(extent);
+    MaybeFactor factor = rule.addParallel(extent);
     rule.operandDim(0, factor);
+    (isReduced ? searched : kept.emplace_back()) = factor;
     if (!isReduced || getKeepDims())
       rule.resultDim(0, isReduced ? std::nullopt : factor);
   }
-  return rule.finish("an index over the only dim needs all of its elements");
+  rule.addStatistics(searched, 1, kept, bytesOf(getInput()));
+  rule.addStatistics(searched, 1, kept, bytesOf(getResult()));
+  return rule.finish();
 }
 
 ShardingRule CumsumOp::getShardingRule() {

@@ -41,7 +41,7 @@ public:
 
   /// The factors that are there.
   static llvm::SmallVector<spmd::FactorId, 4> present(llvm::ArrayRef<MaybeFactor> factors);
-  /// `times` all_reduces of one statistic per element of `elements` where any of `cut` is cut; those become ordered.
+  /// `times` all_reduces of one number per element of `elements` where any of `cut` is cut; those become ordered.
   OpRule &addStatistics(llvm::ArrayRef<MaybeFactor> cut, int64_t times, llvm::ArrayRef<MaybeFactor> elements,
                         int64_t elementBytes);
 

@@ -37,6 +37,14 @@ func.func @softmax_pays_for_statistics_along_its_dim(%x: tensor<8x1x4xf32>) {
   return
 }
 
+func.func @the_ranks_agree_on_an_index(%x: tensor<8x4x2xf32>) {
+  // expected-remark-re @below {{([i,j,k])->([i,k]) {i=8,j=4,k=2} ordered={j}{{$}}}}
+  %0 = nn.arg_reduce max %x dim 1 : (tensor<8x4x2xf32>) -> tensor<8x2xi64>
+  // expected-remark-re @below {{([i,j,k])->([i,j,1]) {i=8,j=4,k=2} ordered={k}{{$}}}}
+  %1 = nn.arg_reduce min %x dim 2 keep_dims last : (tensor<8x4x2xf32>) -> tensor<8x4x1xi64>
+  return
+}
+
 func.func @a_running_sum_is_linear_and_whole_along_its_dim(%x: tensor<8x4xf32>) {
   // expected-remark-re @below {{([i,j])->([i,j]) {i=8,j=4} replicate={j} linear(sum)={0}{{$}}}}
   %0 = nn.cumsum %x dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
