@@ -27,6 +27,8 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
     /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.
     static constexpr ::llvm::StringLiteral kFlopsAttr = "spmd.flops";
+    /// On a function, between propagation and partitioning: bytes that the busiest rank will send, as decided.
+    static constexpr ::llvm::StringLiteral kWireBytesAttr = "spmd.wire_bytes";
     /// On a function: where propagation had to replicate, one dictionary (op, node, axes, reason) per remark.
     static constexpr ::llvm::StringLiteral kReplicatedAttr = "spmd.replicated";
     /// On an op, between propagation and reshard insertion: the shardings its operands must have (array, unit = as is).

@@ -94,6 +94,10 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     %r = spmd.all_gather %x dims [{"data"}, {} ] : (tensor<4x4xf32>) -> tensor<8x4xf32>        // after
     ```
   }];
+  let options = [
+    Option<"checkBytes", "check-bytes", "bool", /*default=*/"false",
+           "Fail if the collectives send other bytes than were decided (spmd.wire_bytes)">,
+  ];
   let statistics = [Statistic<"numCollectives", "collectives", "Collectives emitted for reshards">];
 }
 

@@ -11,6 +11,7 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/Transforms/Cause.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
@@ -42,7 +43,7 @@ private:
   LogicalResult addWish(const Plan &plan, const PlanRule &rule, const PlanTarget &target, PlanError &error);
   LogicalResult write(MeshAttr mesh);
   LogicalResult emit(const PlanError &error);
-  Location toLoc(const PlanPlace &place);
+  FileLineColLoc toLoc(const PlanPlace &place);
 
   SmallVector<Wish> wishes;
   llvm::DenseMap<PlanTarget::Key, unsigned> wishOf;
@@ -145,11 +146,11 @@ static ShardingAttr toSharding(MeshAttr mesh, const PlanRule &rule) {
 }
 
 /// Result number `index` of `func` leaves in `type`, through an spmd.constrain.
-static void constrainResult(func::FuncOp func, unsigned index, RankedTensorType type) {
+static void constrainResult(func::FuncOp func, unsigned index, RankedTensorType type, FileLineColLoc place) {
   Operation *terminator = func.getBody().front().getTerminator();
   OpBuilder builder(terminator);
   Value value = terminator->getOperand(index);
-  terminator->setOperand(index, ConstrainOp::create(builder, value.getLoc(), type, value));
+  terminator->setOperand(index, ConstrainOp::create(builder, withWish(value.getLoc(), place), type, value));
 }
 
 /// Makes the signatures agree with arguments and returned values.
@@ -170,11 +171,13 @@ LogicalResult Annotate::write(MeshAttr mesh) {
       error.attachNote(wish.target.getLoc()) << "it is " << type;
       return error;
     }
-    Value value = wish.target.value;
-    if (value)
+    FileLineColLoc place = toLoc(wish.rule->place);
+    if (Value value = wish.target.value) {
       value.setType(wanted);
-    else
-      constrainResult(wish.target.func, wish.target.result, wanted);
+      value.setLoc(withWish(value.getLoc(), place));
+    } else {
+      constrainResult(wish.target.func, wish.target.result, wanted, place);
+    }
   }
   updateSignatures(getOperation());
   return success(resolveMesh(getOperation()) != nullptr);
@@ -184,7 +187,7 @@ LogicalResult Annotate::write(MeshAttr mesh) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-Location Annotate::toLoc(const PlanPlace &place) {
+FileLineColLoc Annotate::toLoc(const PlanPlace &place) {
   return FileLineColLoc::get(&getContext(), place.file, place.line, place.column);
 }
 

@@ -26,11 +26,8 @@ using namespace cleave::spmd;
 
 static std::string joinAxes(ArrayRef<AxisAttr> axes) {
   std::string text;
-  for (AxisAttr axis : axes) {
-    text += (text.empty() ? "" : ", ") + axis.getName().str();
-    if (axis.isSubAxis())
-      text += ":(" + std::to_string(axis.getPreSize()) + ")" + std::to_string(axis.getSize());
-  }
+  for (AxisAttr axis : axes)
+    text += (text.empty() ? "" : ", ") + formatAxis(axis);
   return text;
 }
 

@@ -29,6 +29,13 @@ void cleave::spmd::forEachValue(func::FuncOp func, function_ref<void(Value)> cal
   }
 }
 
+std::string cleave::spmd::formatAxis(AxisAttr axis) {
+  std::string text = axis.getName().str();
+  if (axis.isSubAxis())
+    text += ":(" + std::to_string(axis.getPreSize()) + ")" + std::to_string(axis.getSize());
+  return text;
+}
+
 int64_t cleave::spmd::getElementBytes(Type elementType) {
   return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }

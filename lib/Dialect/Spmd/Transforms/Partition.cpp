@@ -55,6 +55,9 @@ private:
 struct Partition : spmd::impl::PartitionBase<Partition> {
   using Base::Base;
   void runOnOperation() override;
+
+private:
+  LogicalResult compareBytes(func::FuncOp func);
 };
 } // namespace
 
@@ -172,6 +175,20 @@ LogicalResult FunctionPartitioner::run() {
   return success();
 }
 
+/// What was decided must be what is sent.
+LogicalResult Partition::compareBytes(func::FuncOp func) {
+  auto decided = func->getAttrOfType<IntegerAttr>(SpmdDialect::kWireBytesAttr);
+  if (!decided)
+    return success();
+  func->removeAttr(SpmdDialect::kWireBytesAttr);
+  if (!checkBytes)
+    return success();
+  int64_t sent = countWireBytes(func);
+  if (sent == decided.getInt())
+    return success();
+  return func.emitOpError() << "sends " << sent << " bytes a rank, but " << decided.getInt() << " were decided";
+}
+
 void Partition::runOnOperation() {
   MeshAttr mesh = resolveMesh(getOperation());
   std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
@@ -179,7 +196,7 @@ void Partition::runOnOperation() {
     return signalPassFailure();
   for (func::FuncOp func : getFunctions(getOperation())) {
     FunctionPartitioner partitioner(func, *atoms);
-    if (failed(partitioner.run()))
+    if (failed(partitioner.run()) || failed(compareBytes(func)))
       return signalPassFailure();
     numCollectives += partitioner.getNumCollectives();
   }

@@ -52,6 +52,9 @@ MeshAttr resolveMesh(mlir::ModuleOp module);
 /// Calls `callback` for every value of the function, arguments first.
 void forEachValue(mlir::func::FuncOp func, llvm::function_ref<void(mlir::Value)> callback);
 
+/// `model`, or `model:(1)2`.
+std::string formatAxis(AxisAttr axis);
+
 /// Bytes of one element as stored and sent: bool takes one.
 int64_t getElementBytes(mlir::Type elementType);
 

@@ -1,0 +1,61 @@
+//===- FunctionProblem.h - one function as a problem to decide --*- C++ -*-===//
+//
+// The bridge between the IR and `Analysis/Problem.h`: it numbers values and ops, reads rules and wishes, and keeps the
+// way back, so that a decision can be written into types and explained.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
+
+#include "cleave/Analysis/Solver.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+
+namespace cleave::spmd {
+
+class FunctionProblem {
+public:
+  /// Reads `func`. Null after an error: an op without a sharding rule, a wish for a partial value, control flow.
+  /// `atoms` must outlive this.
+  static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms);
+
+  /// Solves it. Fails after an error: wishes that exclude each other.
+  llvm::LogicalResult solve(SolverOptions options);
+
+  const Problem &getProblem() const { return problem; }
+  /// Precondition: `solve` succeeded.
+  const Solver &getSolver() const { return *solver; }
+  const Decision &getDecision() const { return solver->getDecision(); }
+
+  mlir::func::FuncOp getFunction() const { return func; }
+  /// By number.
+  llvm::ArrayRef<mlir::Value> getValues() const { return values; }
+  llvm::ArrayRef<mlir::Operation *> getOps() const { return ops; }
+  ValueId getId(mlir::Value value) const { return valueIds.lookup(value); }
+  /// Where the wish with this cause was made: a place of the plan, or the value that carries it.
+  mlir::Location getWishLoc(CauseId cause) const;
+
+private:
+  FunctionProblem(mlir::func::FuncOp func, MeshAtoms &atoms) : func(func), atoms(atoms), problem(atoms.getAtoms()) {}
+
+  llvm::LogicalResult build();
+  llvm::LogicalResult addValue(mlir::Value value);
+  llvm::LogicalResult addOp(mlir::Operation *op);
+  llvm::LogicalResult setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
+  void emit(const SolverError &error);
+
+  mlir::func::FuncOp func;
+  MeshAtoms &atoms;
+  Problem problem;
+  std::unique_ptr<Solver> solver;
+  std::vector<mlir::Value> values;
+  std::vector<mlir::Operation *> ops;
+  llvm::DenseMap<mlir::Value, ValueId> valueIds;
+  /// By cause.
+  std::vector<mlir::Value> wishes;
+  struct RuleTable;
+  std::shared_ptr<RuleTable> rules;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H

@@ -1,0 +1,77 @@
+//===- Report.h - what a partitioned program sends and stores ---*- C++ -*-===//
+//
+// Everything is counted from the partitioned file itself: what the report says is what the program does. The JSON form
+// is fixed in docs/interface.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PIPELINES_REPORT_H
+#define CLEAVE_PIPELINES_REPORT_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cleave {
+
+struct TensorReport {
+  std::string name, type;
+  std::vector<int64_t> shape, localShape;
+  /// `[{data}, {}]`.
+  std::string sharding;
+};
+
+struct CollectiveReport {
+  std::string kind;
+  std::vector<std::string> axes;
+  int64_t groupSize = 1;
+  std::string type;
+  std::vector<int64_t> operandShape, resultShape;
+  int64_t wireBytes = 0;
+  std::string node, cause;
+};
+
+struct ReplicationReport {
+  std::string op, node;
+  std::vector<std::string> axes;
+  std::string reason;
+};
+
+struct CollectiveTotal {
+  int64_t count = 0, wireBytes = 0;
+};
+
+struct Report {
+  std::string model;
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  int64_t ranks = 1;
+  int64_t parameterBytes = 0, parameterBytesPerRank = 0, peakBytesPerRank = 0;
+  double flops = 0, flopsPerRank = 0;
+  std::vector<TensorReport> inputs, outputs;
+  std::vector<CollectiveReport> collectives;
+  /// By kind.
+  std::map<std::string, CollectiveTotal> totals;
+  std::vector<ReplicationReport> replicated;
+  /// Seconds of each phase, in order; the caller fills them in.
+  std::vector<std::pair<std::string, double>> seconds;
+
+  /// Sum of the totals.
+  int64_t getWireBytes() const;
+};
+
+/// Counts a partitioned function. Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
+Report makeReport(mlir::func::FuncOp func, llvm::StringRef model);
+
+llvm::json::Value toJson(const Report &report);
+
+/// A short table: collectives by kind and axes, bytes, memory, compute.
+void printReport(llvm::raw_ostream &os, const Report &report);
+
+/// Largest number of bytes that are alive at one time: parameters always, an argument until its last use, a value from
+/// its op to its last use, results to the end.
+int64_t countPeakBytes(mlir::func::FuncOp func);
+
+} // namespace cleave
+
+#endif // CLEAVE_PIPELINES_REPORT_H

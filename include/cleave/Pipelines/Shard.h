@@ -1,0 +1,17 @@
+//===- Shard.h - from wishes to the program of one device -------*- C++ -*-===//
+#ifndef CLEAVE_PIPELINES_SHARD_H
+#define CLEAVE_PIPELINES_SHARD_H
+
+#include "cleave/Pipelines/Phases.h"
+
+namespace cleave {
+
+/// Adds the phases from annotation up to and with `last`, each with its gate (Phases.cpp tells what each is for).
+void buildShardPipeline(mlir::OpPassManager &manager, const ShardOptions &options, Phase last = Phase::Optimized);
+
+/// Registers it as `spmd-shard`, and the passes of the spmd dialect.
+void registerSpmdPipelines();
+
+} // namespace cleave
+
+#endif // CLEAVE_PIPELINES_SHARD_H

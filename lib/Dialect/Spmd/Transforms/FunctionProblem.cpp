@@ -1,0 +1,147 @@
+//===- FunctionProblem.cpp - one function as a problem to decide ----------===//
+//
+// One walk in order. Arguments and ops without operands (constants, loads, iota) are inputs; `spmd.constrain` is a
+// value with a wish; every other op brings its rule, which equal ops share, so that its text is read once per kind of
+// layer and not once per layer.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+
+#include "RuleMatches.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/Transforms/Cause.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+struct FunctionProblem::RuleTable {
+  SameRuleMap<RuleId> ids;
+};
+
+std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms) {
+  std::unique_ptr<FunctionProblem> result(new FunctionProblem(func, atoms));
+  return succeeded(result->build()) ? std::move(result) : nullptr;
+}
+
+LogicalResult FunctionProblem::build() {
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError() << "has control flow: only functions of one block can be sharded";
+  rules = std::make_shared<RuleTable>();
+  Block &body = func.getBody().front();
+  for (BlockArgument argument : body.getArguments())
+    if (failed(addValue(argument)))
+      return failure();
+  for (Operation &op : body.without_terminator())
+    if (failed(addOp(&op)))
+      return failure();
+  for (Value result : body.getTerminator()->getOperands())
+    problem.addOutput(getId(result));
+  rules.reset();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Values and wishes
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionProblem::addValue(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape())
+    return emitError(value.getLoc()) << "value of type " << value.getType() << " is not a tensor of static shape";
+  ValueId id = problem.addValue(type.getShape(), getElementBytes(type.getElementType()));
+  values.push_back(value);
+  valueIds[value] = id;
+  ShardingAttr sharding = getSharding(type);
+  return sharding ? setWish(value, id, sharding) : success();
+}
+
+LogicalResult FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
+  if (sharding.isPartial())
+    return emitError(value.getLoc()) << "cannot ask for a partial value: " << value.getType();
+  Wish wish;
+  for (DimShardingAttr dim : sharding.getDims()) {
+    WishDim &wanted = wish.dims.emplace_back();
+    for (AxisAttr axis : dim.getAxes())
+      llvm::append_range(wanted.atoms, atoms.toAtoms(axis));
+    wanted.isOpen = dim.getIsOpen();
+    wanted.priority = dim.getPriority();
+  }
+  for (AxisAttr axis : sharding.getReplicated())
+    llvm::append_range(wish.replicated, atoms.toAtoms(axis));
+  wish.isUneven = sharding.getUneven();
+  wish.cause = wishes.size();
+  wishes.push_back(value);
+  problem.setWish(id, std::move(wish));
+  return success();
+}
+
+Location FunctionProblem::getWishLoc(CauseId cause) const {
+  Value value = wishes[cause];
+  FileLineColLoc place = getWish(value.getLoc());
+  return place ? Location(place) : value.getLoc();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionProblem::addOp(Operation *op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  bool isConstraint = isa<ConstrainOp, ReshardOp>(op);
+  if (!ruled && !isConstraint)
+    return op->emitOpError() << "has no sharding rule";
+  for (OpResult result : op->getResults())
+    if (failed(addValue(result)))
+      return failure();
+  if (isConstraint) {
+    problem.addConstraint(getId(op->getOperand(0)), getId(op->getResult(0)));
+    ops.push_back(op);
+    return success();
+  }
+  if (op->getNumOperands() == 0) {
+    if (isa<nn::LoadOp>(op))
+      problem.setParameter(getId(op->getResult(0)));
+    return success();
+  }
+  auto [it, isNew] = rules->ids.try_emplace(op);
+  if (isNew)
+    it->second = problem.internRule(ruled.getShardingRule());
+  SmallVector<ValueId> operands, results;
+  for (Value operand : op->getOperands())
+    operands.push_back(getId(operand));
+  for (Value result : op->getResults())
+    results.push_back(getId(result));
+  problem.addOp(it->second, operands, results);
+  ops.push_back(op);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Solving
+//===----------------------------------------------------------------------===//
+
+static std::string describe(Value value) {
+  SmallVector<StringRef, 1> names = nn::getTensorNames(value);
+  return names.empty() ? std::string("a value") : "'" + names.front().str() + "'";
+}
+
+void FunctionProblem::emit(const SolverError &error) {
+  Location loc = error.first == kNone ? func.getLoc() : getWishLoc(error.first);
+  InFlightDiagnostic diagnostic = emitError(loc);
+  if (error.value != kNone)
+    diagnostic << describe(values[error.value]) << ": ";
+  diagnostic << error.message;
+  if (error.second != kNone)
+    diagnostic.attachNote(getWishLoc(error.second)) << "the other wish is here";
+}
+
+LogicalResult FunctionProblem::solve(SolverOptions options) {
+  solver = std::make_unique<Solver>(problem, options);
+  if (solver->solve())
+    return success();
+  for (const SolverError &error : solver->getErrors())
+    emit(error);
+  return failure();
+}

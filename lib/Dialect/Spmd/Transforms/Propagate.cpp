@@ -1,0 +1,187 @@
+//===- Propagate.cpp - decides the sharding of every value ----------------===//
+//
+//   before   %y = nn.exp %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32>
+//   after    %y = nn.exp %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #rows>
+//
+// The thinking is in Analysis (Problem.h, Solver.h); here a function is read (`FunctionProblem`), decided, and written:
+// types first, then what ops want otherwise than it is shared, then what the user should know.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_PROPAGATE
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+namespace {
+/// Writes the decision about one function.
+class DecisionWriter {
+public:
+  DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms)
+      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms),
+        builder(source.getFunction().getContext()), shardings(decision.states.size()) {}
+
+  void writeTypes();
+  void writeWishes();
+  void writeReplications();
+
+private:
+  ShardingAttr getSharding(StateId state);
+  void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
+  std::string getReason(const ForcedReplication &forced) const;
+
+  const FunctionProblem &source;
+  const Problem &problem;
+  const Decision &decision;
+  MeshAtoms &atoms;
+  Builder builder;
+  /// By state.
+  std::vector<ShardingAttr> shardings;
+};
+
+struct Propagate : spmd::impl::PropagateBase<Propagate> {
+  using Base::Base;
+
+  void runOnOperation() override;
+
+private:
+  LogicalResult decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options);
+};
+} // namespace
+
+ShardingAttr DecisionWriter::getSharding(StateId state) {
+  ShardingAttr &sharding = shardings[state];
+  if (!sharding)
+    sharding = atoms.toSharding(decision.states[state]);
+  return sharding;
+}
+
+void DecisionWriter::writeTypes() {
+  llvm::DenseMap<std::pair<Type, StateId>, Type> types;
+  for (auto [id, value] : llvm::enumerate(source.getValues())) {
+    StateId state = decision.valueStates[id];
+    Type &type = types[{value.getType(), state}];
+    if (!type)
+      type = withSharding(cast<RankedTensorType>(value.getType()), getSharding(state));
+    Value(value).setType(type);
+  }
+  func::FuncOp func = source.getFunction();
+  Block &body = func.getBody().front();
+  func.setFunctionType(
+      FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+}
+
+/// Sets the attribute `name` of `op` if it wants any of `values` otherwise than they are shared.
+void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted) {
+  SmallVector<Attribute> list;
+  bool any = false;
+  for (auto [value, state] : llvm::zip_equal(values, wanted)) {
+    bool differs = decision.valueStates[value] != state;
+    any |= differs;
+    list.push_back(differs ? Attribute(getSharding(state)) : builder.getUnitAttr());
+  }
+  if (any)
+    op->setDiscardableAttr(name, builder.getArrayAttr(list));
+}
+
+void DecisionWriter::writeWishes() {
+  for (auto [id, op] : llvm::enumerate(source.getOps())) {
+    if (problem.isConstraint(id))
+      continue;
+    ArrayRef<ValueId> operands = problem.operands(id), results = problem.results(id);
+    writeWishes(op, SpmdDialect::kOperandShardingsAttr, operands,
+                ArrayRef(decision.operandStates).slice(problem.firstOperand(id), operands.size()));
+    writeWishes(op, SpmdDialect::kResultShardingsAttr, results,
+                ArrayRef(decision.resultStates).slice(problem.firstResult(id), results.size()));
+  }
+  SmallVector<ValueId> outputs;
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    outputs.push_back(problem.outputValue(output));
+  func::FuncOp func = source.getFunction();
+  writeWishes(func.getBody().front().getTerminator(), SpmdDialect::kOperandShardingsAttr, outputs,
+              decision.outputStates);
+  func->setAttr(SpmdDialect::kWireBytesAttr, builder.getI64IntegerAttr(decision.wireBytes));
+}
+
+std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
+  const ShardingRule &rule = problem.rule(problem.ruleOf(forced.op));
+  switch (forced.reason) {
+  case ForcedReplication::Reason::NoChoice:
+    return rule.mustReplicate.empty() ? "it cannot be split along this dim" : rule.mustReplicate;
+  case ForcedReplication::Reason::NotDividing:
+    return "size " + std::to_string(rule.factorSizes[forced.factor]) + " does not divide";
+  case ForcedReplication::Reason::AxisTaken:
+    return "another axis splits this dim already";
+  case ForcedReplication::Reason::Dearer:
+    return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
+  }
+  return "";
+}
+
+/// One remark per op and reason, and the same as an attribute for the report.
+void DecisionWriter::writeReplications() {
+  llvm::MapVector<std::pair<OpId, Attribute>, AtomList> replications;
+  for (const ForcedReplication &forced : decision.forced) {
+    AtomList &list = replications[{forced.op, builder.getStringAttr(getReason(forced))}];
+    if (!llvm::is_contained(list, forced.atom))
+      list.push_back(forced.atom);
+  }
+  SmallVector<Attribute> entries;
+  for (auto &[key, list] : replications) {
+    Operation *op = source.getOps()[key.first];
+    llvm::sort(list);
+    SmallVector<Attribute> axes;
+    std::string axesText;
+    for (AxisAttr axis : atoms.toAxes(list)) {
+      std::string name = formatAxis(axis);
+      axes.push_back(builder.getStringAttr(name));
+      axesText += (axesText.empty() ? "" : ", ") + name;
+    }
+    op->emitRemark() << "'" << op->getName() << "' op is replicated over " << axesText << ": "
+                     << cast<StringAttr>(key.second).getValue();
+    SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getArrayAttr(axes)),
+                                      builder.getNamedAttr("node", builder.getStringAttr(nn::describeNode(op))),
+                                      builder.getNamedAttr("op", builder.getStringAttr(op->getName().getStringRef())),
+                                      builder.getNamedAttr("reason", key.second)};
+    entries.push_back(builder.getDictionaryAttr(entry));
+  }
+  if (!entries.empty())
+    source.getFunction()->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
+}
+
+LogicalResult Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
+  std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
+  if (!problem || failed(problem->solve(options)))
+    return failure();
+  DecisionWriter writer(*problem, atoms);
+  writer.writeTypes();
+  writer.writeWishes();
+  writer.writeReplications();
+  return success();
+}
+
+void Propagate::runOnOperation() {
+  SolverOptions options;
+  if (optimize == "bytes")
+    options.optimize = Optimize::Bytes;
+  else if (optimize != "balanced") {
+    getOperation().emitError() << "unknown objective '" << optimize << "', expected balanced or bytes";
+    return signalPassFailure();
+  }
+  MeshAttr mesh = resolveMesh(getOperation());
+  std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+  if (!atoms)
+    return signalPassFailure();
+  for (func::FuncOp func : getFunctions(getOperation()))
+    if (failed(decide(func, *atoms, options)))
+      return signalPassFailure();
+}

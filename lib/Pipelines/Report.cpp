@@ -1,0 +1,284 @@
+//===- Report.cpp - what a partitioned program sends and stores -----------===//
+#include "cleave/Pipelines/Report.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/Transforms/Cause.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace cleave;
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+static int64_t getBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * spmd::getElementBytes(tensor.getElementType());
+}
+
+static std::string toString(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static std::string toString(spmd::ShardingAttr sharding) {
+  std::string text = "[";
+  for (auto [index, dim] : llvm::enumerate(sharding.getDims())) {
+    text += index ? ", {" : "{";
+    for (auto [position, axis] : llvm::enumerate(dim.getAxes()))
+      text += (position ? ", " : "") + spmd::formatAxis(axis);
+    text += "}";
+  }
+  return text + "]";
+}
+
+static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {
+  TensorReport report;
+  auto name = attributes ? attributes.getAs<StringAttr>(nn::NnDialect::kNameAttr) : StringAttr();
+  auto global = attributes ? attributes.getAs<TypeAttr>(spmd::SpmdDialect::kGlobalTypeAttr) : TypeAttr();
+  auto local = cast<RankedTensorType>(localType);
+  auto type = global ? cast<RankedTensorType>(global.getValue()) : local;
+  report.name = name ? name.str() : fallback.str();
+  report.type = toString(type.getElementType());
+  report.shape = type.getShape().vec();
+  report.localShape = local.getShape().vec();
+  if (spmd::ShardingAttr sharding = spmd::getSharding(type))
+    report.sharding = toString(sharding);
+  return report;
+}
+
+static CollectiveReport describeCollective(Operation *op, spmd::MeshAttr mesh) {
+  CollectiveReport report;
+  report.kind = op->getName().stripDialect().str();
+  for (spmd::AxisAttr axis : spmd::getCollectiveAxes(op)) {
+    report.axes.push_back(spmd::formatAxis(axis));
+    report.groupSize *= axis.getExtent(mesh);
+  }
+  auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
+  report.type = toString(operand.getElementType());
+  report.operandShape = operand.getShape().vec();
+  report.resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape().vec();
+  report.wireBytes = spmd::getWireBytes(op);
+  report.node = nn::describeNode(op);
+  report.cause = spmd::getCause(op->getLoc()).str();
+  return report;
+}
+
+int64_t cleave::countPeakBytes(func::FuncOp func) {
+  Block &body = func.getBody().front();
+  llvm::DenseMap<Value, Operation *> lastUse;
+  for (Operation &op : body)
+    for (Value operand : op.getOperands())
+      lastUse[operand] = &op;
+  int64_t live = 0;
+  for (BlockArgument argument : body.getArguments())
+    live += getBytes(argument.getType());
+  for (auto load : body.getOps<nn::LoadOp>())
+    live += getBytes(load.getType());
+  int64_t peak = live;
+  for (Operation &op : body) {
+    bool isLoad = isa<nn::LoadOp>(op);
+    for (Value result : op.getResults())
+      live += isLoad ? 0 : getBytes(result.getType());
+    peak = std::max(peak, live);
+    llvm::SmallDenseSet<Value, 4> freed;
+    for (Value operand : op.getOperands())
+      if (lastUse.lookup(operand) == &op && !operand.getDefiningOp<nn::LoadOp>() && freed.insert(operand).second)
+        live -= getBytes(operand.getType());
+    for (Value result : op.getResults())
+      if (!isLoad && !lastUse.contains(result))
+        live -= getBytes(result.getType());
+  }
+  return peak;
+}
+
+static void countParameters(func::FuncOp func, Report &report) {
+  SymbolTable symbols(func->getParentOfType<ModuleOp>());
+  llvm::DenseSet<StringRef> seen;
+  for (auto load : func.getOps<nn::LoadOp>()) {
+    report.parameterBytesPerRank += getBytes(load.getType());
+    if (auto param = symbols.lookup<nn::ParamOp>(load.getParam()); param && seen.insert(load.getParam()).second)
+      report.parameterBytes += getBytes(param.getType());
+  }
+}
+
+static void readReplications(func::FuncOp func, Report &report) {
+  auto list = func->getAttrOfType<ArrayAttr>(spmd::SpmdDialect::kReplicatedAttr);
+  if (!list)
+    return;
+  auto text = [](DictionaryAttr entry, StringRef key) {
+    auto value = entry.getAs<StringAttr>(key);
+    return value ? value.str() : std::string();
+  };
+  for (DictionaryAttr entry : list.getAsRange<DictionaryAttr>()) {
+    ReplicationReport &replicated = report.replicated.emplace_back();
+    replicated.op = text(entry, "op");
+    replicated.node = text(entry, "node");
+    replicated.reason = text(entry, "reason");
+    if (auto axes = entry.getAs<ArrayAttr>("axes"))
+      for (StringAttr axis : axes.getAsRange<StringAttr>())
+        replicated.axes.push_back(axis.str());
+  }
+}
+
+static void countOps(func::FuncOp func, spmd::MeshAttr mesh, Report &report) {
+  for (Operation &op : func.getBody().front()) {
+    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
+      report.flopsPerRank += ruled.getShardingRule().flops;
+    if (!spmd::isCollective(&op))
+      continue;
+    report.collectives.push_back(describeCollective(&op, mesh));
+    CollectiveTotal &total = report.totals[report.collectives.back().kind];
+    ++total.count;
+    total.wireBytes += report.collectives.back().wireBytes;
+  }
+}
+
+int64_t Report::getWireBytes() const {
+  int64_t bytes = 0;
+  for (const auto &entry : totals)
+    bytes += entry.second.wireBytes;
+  return bytes;
+}
+
+Report cleave::makeReport(func::FuncOp func, StringRef model) {
+  Report report;
+  report.model = model.str();
+  spmd::MeshAttr mesh = spmd::getMesh(func);
+  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+    report.mesh.push_back({name.str(), size});
+  report.ranks = mesh.getNumRanks();
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
+    report.inputs.push_back(describe(func.getArgAttrDict(index), type, "arg" + std::to_string(index)));
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    report.outputs.push_back(describe(func.getResultAttrDict(index), type, "result" + std::to_string(index)));
+  countOps(func, mesh, report);
+  countParameters(func, report);
+  readReplications(func, report);
+  report.peakBytesPerRank = countPeakBytes(func);
+  auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr);
+  report.flops = flops ? flops.getValueAsDouble() : report.flopsPerRank;
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static llvm::json::Array toJson(const std::vector<TensorReport> &tensors) {
+  llvm::json::Array array;
+  for (const TensorReport &tensor : tensors)
+    array.push_back(llvm::json::Object{{"name", tensor.name},
+                                       {"type", tensor.type},
+                                       {"shape", tensor.shape},
+                                       {"local_shape", tensor.localShape},
+                                       {"sharding", tensor.sharding}});
+  return array;
+}
+
+static llvm::json::Object toJson(const CollectiveReport &collective) {
+  return llvm::json::Object{{"kind", collective.kind},
+                            {"axes", collective.axes},
+                            {"group_size", collective.groupSize},
+                            {"type", collective.type},
+                            {"operand_shape", collective.operandShape},
+                            {"result_shape", collective.resultShape},
+                            {"wire_bytes_per_rank", collective.wireBytes},
+                            {"node", collective.node},
+                            {"cause", collective.cause}};
+}
+
+llvm::json::Value cleave::toJson(const Report &report) {
+  llvm::json::Object mesh, totals, seconds;
+  for (const auto &[axis, size] : report.mesh)
+    mesh[axis] = size;
+  for (const auto &[kind, total] : report.totals)
+    totals[kind] = llvm::json::Object{{"count", total.count}, {"wire_bytes_per_rank", total.wireBytes}};
+  for (const auto &[phase, time] : report.seconds)
+    seconds[phase] = time;
+  llvm::json::Array collectives, replicated;
+  for (const CollectiveReport &collective : report.collectives)
+    collectives.push_back(::toJson(collective));
+  for (const ReplicationReport &entry : report.replicated)
+    replicated.push_back(
+        llvm::json::Object{{"op", entry.op}, {"node", entry.node}, {"axes", entry.axes}, {"reason", entry.reason}});
+  return llvm::json::Object{{"version", 1},
+                            {"model", report.model},
+                            {"mesh", std::move(mesh)},
+                            {"ranks", report.ranks},
+                            {"parameters", llvm::json::Object{{"bytes", report.parameterBytes},
+                                                              {"bytes_per_rank", report.parameterBytesPerRank}}},
+                            {"peak_bytes_per_rank", report.peakBytesPerRank},
+                            {"flops", llvm::json::Object{{"total", report.flops}, {"per_rank", report.flopsPerRank}}},
+                            {"inputs", ::toJson(report.inputs)},
+                            {"outputs", ::toJson(report.outputs)},
+                            {"collectives", std::move(collectives)},
+                            {"totals", std::move(totals)},
+                            {"replicated", std::move(replicated)},
+                            {"seconds", std::move(seconds)}};
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string formatBytes(int64_t bytes) {
+  const char *units[] = {"B", "kB", "MB", "GB", "TB"};
+  double value = bytes;
+  unsigned unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit)
+    value /= 1000;
+  return unit ? llvm::formatv("{0:f2} {1}", value, units[unit]).str() : std::to_string(bytes) + " B";
+}
+
+/// One line per kind, axes and shape, in order of first appearance.
+static void printCollectives(llvm::raw_ostream &os, const Report &report) {
+  struct Line {
+    const CollectiveReport *first;
+    int64_t count = 0, bytes = 0;
+  };
+  std::vector<Line> lines;
+  auto isSame = [](const CollectiveReport &a, const CollectiveReport &b) {
+    return a.kind == b.kind && a.axes == b.axes && a.operandShape == b.operandShape && a.type == b.type;
+  };
+  for (const CollectiveReport &collective : report.collectives) {
+    auto it = llvm::find_if(lines, [&](const Line &line) { return isSame(*line.first, collective); });
+    if (it == lines.end())
+      it = lines.insert(lines.end(), {&collective});
+    ++it->count;
+    it->bytes += collective.wireBytes;
+  }
+  if (lines.empty())
+    os << "no communication\n";
+  for (const Line &line : lines) {
+    std::string shape;
+    for (int64_t extent : line.first->operandShape)
+      shape += std::to_string(extent) + "x";
+    os << llvm::formatv("{0,5} x {1,-14} over {2,-16} {3,-24} {4,12}\n", line.count, line.first->kind,
+                        llvm::join(line.first->axes, ", "), shape + line.first->type, formatBytes(line.bytes));
+  }
+}
+
+void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
+  std::string mesh;
+  for (const auto &[axis, size] : report.mesh)
+    mesh += (mesh.empty() ? "" : ", ") + axis + "=" + std::to_string(size);
+  os << "mesh " << mesh << " (" << report.ranks << " ranks)\n";
+  printCollectives(os, report);
+  os << "sent by a rank:       " << formatBytes(report.getWireBytes()) << '\n';
+  os << "parameters of a rank: " << formatBytes(report.parameterBytesPerRank) << " of "
+     << formatBytes(report.parameterBytes) << '\n';
+  os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
+  if (report.flops > 0)
+    os << "compute of a rank:    " << llvm::formatv("{0:e2} of {1:e2} flops", report.flopsPerRank, report.flops)
+       << '\n';
+  for (const ReplicationReport &entry : report.replicated)
+    os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
+       << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';
+}
