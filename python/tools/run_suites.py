@@ -56,6 +56,7 @@ def suites(build):
     yield Suite("lit", [python, LIT, "-j2", "-q", "--no-progress-bar", f"{build}/test"], count_lit, 50)
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 15)
+    yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 60)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 500)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 60)
