@@ -237,15 +237,20 @@ bool NodeContext::checkSize(Shape shape, Type elementType) {
 /// Runs `action`; where it fails, its diagnostic becomes the node's error.
 template <typename Action> bool NodeContext::guarded(Action action) {
   std::string message;
-  ScopedDiagnosticHandler handler(getContext(), [&](Diagnostic &diagnostic) {
-    if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      message = diagnostic.str();
-    return success();
-  });
-  if (succeeded(action()))
-    return true;
-  error(message.empty() ? "is not valid" : message);
-  return false;
+  bool isFine;
+  {
+    ScopedDiagnosticHandler handler(getContext(), [&](Diagnostic &diagnostic) {
+      if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+        message = diagnostic.str();
+      return success();
+    });
+    isFine = succeeded(action());
+  }
+  // "'nn.add' op operands ..." is about an op that the reader of the model has not seen.
+  StringRef text = message.empty() ? StringRef("is not valid") : StringRef(message);
+  if (text.starts_with("'nn."))
+    text = text.split("' op ").second;
+  return check(isFine, text);
 }
 
 SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) {

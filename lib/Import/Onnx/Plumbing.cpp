@@ -47,7 +47,7 @@ static void importConstant(NodeContext &node) {
     llvm::copy(values, tensor.write<float>().begin());
     return node.result(0, node.constant(tensor));
   }
-  node.check(node.failed(), "none of 'value', 'value_float', 'value_floats', 'value_int' and 'value_ints' is given");
+  node.check(node.failed(), "the value must be a tensor, an integer, a float, or a list of these");
 }
 
 static void importConstantOfShape(NodeContext &node) {
