@@ -52,7 +52,7 @@ class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_Infe
 def Nn_SoftmaxOp : Nn_SoftmaxLike<"softmax", "`e^x / sum(e^x)`">;
 def Nn_LogSoftmaxOp : Nn_SoftmaxLike<"log_softmax", "`x - log(sum(e^x))`">;
 
-def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "running sum along a dim";
   let description = [{
     Element i is the sum of elements 0 to i, or of those before i where `exclusive`; from the end where `reverse`.
@@ -65,7 +65,7 @@ def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_InferTypes, Nn_ClonePartition]> {
   let assemblyFormat = "$input `dim` $dim (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_TopKOp : Nn_Op<"top_k", [Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_TopKOp : Nn_Op<"top_k", [Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "the k largest (or smallest) elements along a dim, and where they stand";
   let description = [{
     In order; of equal elements the one with the lower index comes first.

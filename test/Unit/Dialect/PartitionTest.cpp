@@ -122,8 +122,14 @@ TEST(Partition, SearchesAndScans) {
   check("%x: tensor<12x4xf16> {test.nan}", "%0 = nn.arg_reduce min %x dim 0 : (tensor<12x4xf16>) -> tensor<4xi64>");
   check("%x: tensor<4x12xf32>", "%0 = nn.cumsum %x dim 1 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
   check("%x: tensor<4x12xi32>", "%0 = nn.cumsum %x dim 1 exclusive reverse : (tensor<4x12xi32>) -> tensor<4x12xi32>");
+  check("%x: tensor<12x4xbf16>", "%0 = nn.cumsum %x dim 0 exclusive : (tensor<12x4xbf16>) -> tensor<12x4xbf16>");
   check("%x: tensor<4x12xf32>",
         "%0:2 = nn.top_k %x k 3 dim 1 : (tensor<4x12xf32>) -> (tensor<4x3xf32>, tensor<4x3xi64>)");
+  // More than a shard holds, and of equal ones the first.
+  check("%x: tensor<12x4xi32>",
+        "%0:2 = nn.top_k %x k 10 dim 0 smallest : (tensor<12x4xi32>) -> (tensor<10x4xi32>, tensor<10x4xi64>)");
+  check("%x: tensor<12xf16> {test.nan}",
+        "%0:2 = nn.top_k %x k 5 dim 0 : (tensor<12xf16>) -> (tensor<5xf16>, tensor<5xi64>)");
 }
 
 //===----------------------------------------------------------------------===//

@@ -134,3 +134,12 @@ static ReductionKind getReductionKind(ReduceKind kind) {
 Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t> dims, ArrayRef<AxisAttr> axes) {
   return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
 }
+
+Value LocalBuilder::allGather(Value value, int64_t dim, ArrayRef<AxisAttr> axes) {
+  SmallVector<int64_t> shape(getShape(value));
+  SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
+  dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+  shape[dim] *= context.getExtent(axes);
+  auto type = RankedTensorType::get(shape, getElementType(value));
+  return AllGatherOp::create(builder, loc, type, value, builder.getArrayAttr(dims));
+}

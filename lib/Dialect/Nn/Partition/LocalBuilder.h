@@ -68,6 +68,9 @@ public:
   mlir::Value reduceAcross(ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims,
                            llvm::ArrayRef<spmd::AxisAttr> axes);
 
+  /// The shards of all ranks along `axes`, one after the other along `dim`.
+  mlir::Value allGather(mlir::Value value, int64_t dim, llvm::ArrayRef<spmd::AxisAttr> axes);
+
   spmd::PartitionContext &context;
 
 private:

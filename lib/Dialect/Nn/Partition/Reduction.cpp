@@ -1,4 +1,4 @@
-//===- Reduction.cpp - per-device means, searches, softmax ----------------===//
+//===- Reduction.cpp - per-device reductions, searches and scans ----------===//
 #include "LocalBuilder.h"
 
 using namespace mlir;
@@ -83,5 +83,68 @@ LogicalResult LogSoftmaxOp::partition(PartitionContext &context, SmallVectorImpl
   auto [shifted, sum] = computeSoftmaxTerms(build, input, getDim(), axes);
   Value logarithm = LogOp::create(context.builder, context.loc, sum);
   results.push_back(build.convert(build.sub(shifted, logarithm), LocalBuilder::getElementType(input)));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Running sums, largest elements
+//===----------------------------------------------------------------------===//
+
+// The running sum of the shard, plus the totals of all shards before it (behind it, where reversed).
+LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Type elementType = context.resultTypes.front().getElementType();
+  Value input = isa<FloatType>(elementType) ? build.widen(context.operands[0]) : context.operands[0];
+  Value sums = CumsumOp::create(context.builder, context.loc, input, dim, getExclusive(), getReverse());
+  Value totals = build.allGather(build.reduce(ReduceKind::Sum, input, dim), dim, axes);
+  Value ranks = build.positions(context.getExtent(axes), 0, 1, LocalBuilder::getShape(input).size(), dim);
+  Value mine = context.axisIndex(axes);
+  Value counts = getReverse() ? build.isLess(mine, ranks) : build.isLess(ranks, mine);
+  Value before = build.reduce(ReduceKind::Sum, build.select(counts, totals, build.zeroLike(totals)), dim);
+  results.push_back(build.convert(build.add(sums, before), elementType));
+  return success();
+}
+
+/// The candidates of all ranks: `value` has `count` of them along `dim`; exactly `k` are sent, so that what is sent
+/// does not depend on the size of shards. What fills them up is cut off again.
+static Value gatherCandidates(LocalBuilder &build, Value value, int64_t dim, int64_t k, ArrayRef<AxisAttr> axes) {
+  SmallVector<int64_t> shape(LocalBuilder::getShape(value));
+  int64_t count = shape[dim], ranks = build.context.getExtent(axes);
+  if (count == k)
+    return build.allGather(value, dim, axes);
+  SmallVector<int64_t> low(shape.size(), 0), high(shape.size(), 0);
+  high[dim] = k - count;
+  value = PadOp::create(build.context.builder, build.context.loc, PadMode::Constant, value, Value(), low, high);
+  value = build.allGather(value, dim, axes);
+  SmallVector<int64_t> perRank(shape), together(shape);
+  perRank[dim] = k;
+  perRank.insert(perRank.begin() + dim, ranks);
+  together[dim] = ranks * count;
+  return build.reshape(build.slice(build.reshape(value, perRank), dim + 1, 0, count), together);
+}
+
+// Candidates stand in the order of ranks, and in each rank by value, then position; so of equal ones the first is still
+// the one with the lowest position.
+LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  int64_t dim = getDim(), k = getK();
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(*this, context, results);
+  LocalBuilder build(context);
+  Value input = context.operands[0];
+  int64_t extent = LocalBuilder::getShape(input)[dim];
+  auto mine = TopKOp::create(context.builder, context.loc, input, std::min(k, extent), dim, getSmallest());
+  Value position = build.add(mine.getIndices(), build.shardOffset(axes, extent));
+  position = build.convert(position, context.builder.getI32Type());
+  Value values = gatherCandidates(build, mine.getValues(), dim, k, axes);
+  Value positions = gatherCandidates(build, position, dim, k, axes);
+  auto best = TopKOp::create(context.builder, context.loc, values, k, dim, getSmallest());
+  Value chosen = GatherElementsOp::create(context.builder, context.loc, positions, best.getIndices(), dim);
+  results.push_back(best.getValues());
+  results.push_back(build.convert(chosen, context.resultTypes[1].getElementType()));
   return success();
 }

@@ -2,7 +2,7 @@
 //
 // Dims that are not reduced are parallel. A reduced dim makes the result of a plain reduction partial; softmax keeps
 // the data where it is and all-reduces its statistics.
-// The search for an index does likewise.
+// The search for an index does likewise; running sums and the k largest elements gather a little from every rank.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
@@ -10,9 +10,6 @@
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
-
-/// Bytes of one element.
-static int64_t bytesOf(Value value) { return elementTypeOf(value).getIntOrFloatBitWidth() / 8; }
 
 /// How partial results of a reduction combine; a mean is a sum of means scaled by each rank. An integer mean rounds.
 static std::optional<ReductionKind> getPartialKind(ReduceOp op) {
@@ -85,23 +82,34 @@ ShardingRule ArgReduceOp::getShardingRule() {
   return rule.finish();
 }
 
+/// The factors but that of `dim`.
+static FactorList dropDim(FactorList dims, int64_t dim) {
+  dims.erase(dims.begin() + dim);
+  return dims;
+}
+
+// Each rank adds what the ranks before it have in total.
 ShardingRule CumsumOp::getShardingRule() {
-  OpRule rule(*this);
-  FactorList dims;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
-    dims.push_back(static_cast<int64_t>(dim) == static_cast<int64_t>(getDim()) ? rule.addWhole(extent)
-                                                                               : rule.addParallel(extent));
-  rule.operandDims(0, dims).resultDims(0, dims).addLinear(0);
+  OpRule rule = alignedRule(*this);
+  FactorList dims = llvm::map_to_vector<4>(rule.rule.results[0], [](const DimFactors &factors) {
+    return factors.empty() ? MaybeFactor() : MaybeFactor(factors.front());
+  });
+  bool isFloat = isa<FloatType>(elementTypeOf(getInput()));
+  rule.addLinear(0);
+  rule.addGather(dims[getDim()], dropDim(dims, getDim()), 1,
+                 isFloat ? statisticBytes(getInput()) : bytesOf(getInput()));
   return rule.finish();
 }
 
+// Each rank offers its k best elements and their positions (i32).
 ShardingRule TopKOp::getShardingRule() {
   OpRule rule(*this);
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
-    bool isSorted = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
-    MaybeFactor factor = isSorted ? rule.addWhole(extent) : rule.addParallel(extent);
-    MaybeFactor kept = isSorted ? rule.addWhole(getK()) : factor;
-    rule.operandDim(0, factor).resultDim(0, kept).resultDim(1, kept);
-  }
-  return rule.finish("the largest elements of the only dim may all lie on one rank");
+  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  FactorList kept = dims;
+  kept[getDim()] = rule.addWhole(getK());
+  rule.operandDims(0, dims).resultDims(0, kept).resultDims(1, kept);
+  FactorList others = dropDim(dims, getDim());
+  rule.addGather(dims[getDim()], others, getK(), bytesOf(getInput()));
+  rule.addGather(dims[getDim()], others, getK(), sizeof(int32_t));
+  return rule.finish();
 }

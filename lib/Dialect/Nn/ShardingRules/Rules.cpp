@@ -9,6 +9,8 @@ ArrayRef<int64_t> cleave::nn::shapeOf(Value value) { return cast<RankedTensorTyp
 
 Type cleave::nn::elementTypeOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
+int64_t cleave::nn::bytesOf(Value value) { return elementTypeOf(value).getIntOrFloatBitWidth() / 8; }
+
 int64_t cleave::nn::statisticBytes(Value value) { return elementTypeOf(value).isF64() ? 8 : 4; }
 
 ReductionKind cleave::nn::getMaskKind(Type elementType) {
@@ -52,6 +54,14 @@ SmallVector<FactorId, 4> OpRule::present(ArrayRef<MaybeFactor> factors) {
   return list;
 }
 
+OpRule &OpRule::addOrdered(InnerCost cost) {
+  for (FactorId factor : cost.factors)
+    if (!llvm::is_contained(rule.orderedFactors, factor))
+      rule.orderedFactors.push_back(factor);
+  addInner(std::move(cost));
+  return *this;
+}
+
 OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef<MaybeFactor> elements,
                               int64_t elementBytes) {
   SmallVector<FactorId, 4> group = present(cut);
@@ -63,11 +73,19 @@ OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef
   cost.times = times;
   cost.elementFactors = present(elements);
   cost.elementBytes = elementBytes;
-  addInner(std::move(cost));
-  for (FactorId factor : group)
-    if (!llvm::is_contained(rule.orderedFactors, factor))
-      rule.orderedFactors.push_back(factor);
-  return *this;
+  return addOrdered(std::move(cost));
+}
+
+OpRule &OpRule::addGather(MaybeFactor cut, ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes) {
+  if (!cut)
+    return *this;
+  InnerCost cost;
+  cost.kind = InnerCost::Kind::AllGather;
+  cost.factors.push_back(*cut);
+  cost.elementFactors = present(elements);
+  cost.elementScale = scale;
+  cost.elementBytes = elementBytes;
+  return addOrdered(std::move(cost));
 }
 
 OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {

@@ -20,6 +20,8 @@ using FactorList = llvm::SmallVector<MaybeFactor, 4>;
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 /// Element type of a ranked tensor value.
 mlir::Type elementTypeOf(mlir::Value value);
+/// Bytes of one element.
+int64_t bytesOf(mlir::Value value);
 /// Bytes of a statistic that is computed in f32, or f64 for f64 values.
 int64_t statisticBytes(mlir::Value value);
 
@@ -45,6 +47,9 @@ public:
   OpRule &addStatistics(llvm::ArrayRef<MaybeFactor> cut, int64_t times, llvm::ArrayRef<MaybeFactor> elements,
                         int64_t elementBytes);
 
+  /// An all_gather of `scale` numbers per element of `elements` from each rank that cuts `cut`, which becomes ordered.
+  OpRule &addGather(MaybeFactor cut, llvm::ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes);
+
   /// The op only moves elements of `operands` (or repeats them): any kind of partial result passes through.
   OpRule &addMovement(llvm::ArrayRef<int32_t> operands);
 
@@ -52,6 +57,8 @@ public:
   spmd::ShardingRule finish(llvm::StringRef reason = "");
 
 private:
+  OpRule &addOrdered(spmd::InnerCost cost);
+
   mlir::Operation *op;
 };
 

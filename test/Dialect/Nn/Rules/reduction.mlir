@@ -45,14 +45,14 @@ func.func @the_ranks_agree_on_an_index(%x: tensor<8x4x2xf32>) {
   return
 }
 
-func.func @a_running_sum_is_linear_and_whole_along_its_dim(%x: tensor<8x4xf32>) {
-  // expected-remark-re @below {{([i,j])->([i,j]) {i=8,j=4} replicate={j} linear(sum)={0}{{$}}}}
+func.func @running_sums_gather_totals(%x: tensor<8x4xf32>) {
+  // expected-remark-re @below {{([i,j])->([i,j]) {i=8,j=4} ordered={j} linear(sum)={0}{{$}}}}
   %0 = nn.cumsum %x dim 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return
 }
 
-func.func @the_largest_are_searched_in_a_whole_dim(%x: tensor<8x10xf32>) {
-  // expected-remark-re @below {{([i,j])->([i,k],[i,k]) {i=8,j=10,k=3} replicate={j,k}{{$}}}}
+func.func @the_largest_are_chosen_from_candidates(%x: tensor<8x10xf32>) {
+  // expected-remark-re @below {{([i,j])->([i,k],[i,k]) {i=8,j=10,k=3} replicate={k} ordered={j}{{$}}}}
   %v, %i = nn.top_k %x k 3 dim 1 : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi64>)
   return
 }
