@@ -1,8 +1,211 @@
 //===- Explain.cpp - why is it sharded so? --------------------------------===//
+//
+// Deciding is repeated on the annotated module, and asked: each axis of each dim has a chain of causes, from the op
+// that took it over back to the wish that it started from (the plan's line). Without a value: one line per sharded
+// value, then what each collective of the partitioned program is for.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Driver/Session.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Pipelines/Report.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
+using namespace cleave::spmd;
 
-int cleave::driver::explainCommand(Session &session) { return kDone; }
+namespace {
+
+/// Prints what was decided about values of one function.
+class Explainer {
+public:
+  Explainer(const FunctionProblem &source, MeshAtoms &atoms, llvm::raw_ostream &os)
+      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), os(os) {}
+
+  /// One line: its name and sharding.
+  void printLine(ValueId value) const;
+  /// The line, the chain of causes of each axis, and what the next best choice would cost.
+  void printChains(ValueId value) const;
+  /// The value with that ONNX name, or the first result of the node with that name.
+  std::optional<ValueId> find(StringRef name) const;
+  bool isSharded(ValueId value) const { return !atoms.toSharding(getState(value)).isReplicated(); }
+
+private:
+  const State &getState(ValueId value) const { return decision.states[decision.valueStates[value]]; }
+  std::string getName(ValueId value) const;
+  std::string describe(const CauseLink &link) const;
+  std::string describeFactor(OpId op, FactorId factor) const;
+  std::string describePlace(Location loc) const;
+  void printChain(ArrayRef<CauseLink> chain) const;
+  void printPrice(ValueId value, AtomId atom) const;
+
+  const FunctionProblem &source;
+  const Problem &problem;
+  const Decision &decision;
+  MeshAtoms &atoms;
+  llvm::raw_ostream &os;
+};
+
+std::string Explainer::getName(ValueId id) const {
+  Value value = source.getValues()[id];
+  auto names = nn::getTensorNames(value);
+  if (!names.empty())
+    return names.front().str();
+  if (Operation *op = value.getDefiningOp()) {
+    std::string node = nn::describeNode(op);
+    return "a value inside " + (node.empty() ? op->getName().getStringRef().str() : node);
+  }
+  return "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
+}
+
+void Explainer::printLine(ValueId id) const {
+  os << getName(id) << ": " << cast<RankedTensorType>(source.getValues()[id].getType()).getElementType() << '[';
+  llvm::interleaveComma(problem.shape(id), os);
+  os << "] ";
+  printState(os, atoms.getAtoms(), atoms.getAxisNames(), getState(id));
+  os << '\n';
+}
+
+/// `dim 1 of the result` or `dim 0 of operand 1`: where a factor stands first.
+std::string Explainer::describeFactor(OpId op, FactorId factor) const {
+  const ShardingRule &rule = problem.rule(problem.ruleOf(op));
+  auto find = [&](const TensorFactors &dims) {
+    return llvm::find_if(dims, [&](const DimFactors &factors) { return llvm::is_contained(factors, factor); }) -
+           dims.begin();
+  };
+  for (const TensorFactors &dims : rule.results)
+    if (size_t dim = find(dims); dim < dims.size())
+      return llvm::formatv("dim {0} of the result", dim);
+  for (auto [index, dims] : llvm::enumerate(rule.operands))
+    if (size_t dim = find(dims); dim < dims.size())
+      return llvm::formatv("dim {0} of operand {1}", dim, index);
+  return "a dim of size " + std::to_string(rule.factorSizes[factor]);
+}
+
+std::string Explainer::describePlace(Location loc) const {
+  std::string text;
+  loc->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    text = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
+    return WalkResult::interrupt();
+  });
+  return text.empty() ? "the program" : text;
+}
+
+std::string Explainer::describe(const CauseLink &link) const {
+  switch (link.kind) {
+  case CauseLink::Kind::Op: {
+    Operation *op = source.getOps()[link.id];
+    std::string node = nn::describeNode(op);
+    return (op->getName().getStringRef() + (node.empty() ? "" : " " + node) + ", " +
+            describeFactor(link.id, link.factor) + (link.isEscape ? ", to avoid a conflict" : ""))
+        .str();
+  }
+  case CauseLink::Kind::Value:
+    return "dim " + std::to_string(link.factor) + " of " + getName(link.id);
+  case CauseLink::Kind::Output:
+    return "dim " + std::to_string(link.factor) + " of output " + std::to_string(link.id);
+  case CauseLink::Kind::Wish:
+    return "asked for in " + describePlace(source.getWishLoc(link.id));
+  }
+  return "";
+}
+
+void Explainer::printChain(ArrayRef<CauseLink> chain) const {
+  for (auto [index, link] : llvm::enumerate(chain))
+    os << (index ? "    from " : "    ") << describe(link) << '\n';
+  if (chain.empty())
+    os << "    chosen because it costs less, without a wish\n";
+}
+
+void Explainer::printPrice(ValueId value, AtomId atom) const {
+  OpId producer = problem.producer(value);
+  if (producer == kNone || problem.isConstraint(producer))
+    return;
+  if (std::optional<int64_t> price = source.getSolver().priceOfNextBest(producer, atom))
+    os << "    the next best choice here costs " << *price << " bytes more\n";
+}
+
+void Explainer::printChains(ValueId value) const {
+  printLine(value);
+  for (auto [dim, list] : llvm::enumerate(getState(value).dims))
+    for (AtomId atom : list) {
+      os << "  dim " << dim << " over " << atoms.getAxisNames()[atoms.getAtoms().axisOf(atom)] << ":\n";
+      printChain(source.getSolver().explainValue(value, dim, atom));
+      printPrice(value, atom);
+    }
+  if (!isSharded(value))
+    os << "  whole on every rank: no wish reaches it, or keeping it whole costs least\n";
+  for (const ForcedReplication &forced : decision.forced)
+    if (forced.op == problem.producer(value))
+      os << "  the wish for " << atoms.getAxisNames()[atoms.getAtoms().axisOf(forced.atom)]
+         << " is not followed here (see --remarks)\n";
+}
+
+std::optional<ValueId> Explainer::find(StringRef name) const {
+  std::optional<ValueId> byNode;
+  for (auto [id, value] : llvm::enumerate(source.getValues())) {
+    if (llvm::is_contained(nn::getTensorNames(value), name))
+      return id;
+    Operation *op = Value(value).getDefiningOp();
+    if (op && nn::describeNode(op) == name)
+      byNode = id;
+  }
+  return byNode;
+}
+} // namespace
+
+/// What each collective of the partitioned module is for.
+static void printCollectives(ModuleOp module, StringRef model) {
+  llvm::Expected<func::FuncOp> func = getEntry(module);
+  if (!func)
+    return llvm::consumeError(func.takeError());
+  for (const CollectiveReport &collective : makeReport(*func, model).collectives)
+    llvm::outs() << llvm::formatv("{0} over {1}, {2} bytes a rank, at {3}: {4}\n", collective.kind,
+                                  llvm::join(collective.axes, ", "), collective.wireBytes,
+                                  collective.node.empty() ? "-" : collective.node, collective.cause);
+}
+
+int cleave::driver::explainCommand(Session &session) {
+  const Options &options = session.getOptions();
+  OwningOpRef<ModuleOp> module = session.load();
+  if (!module)
+    return kBadInput;
+  if (!session.hasMesh(*module))
+    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
+  if (failed(session.advance(*module, "annotated")))
+    return kBadInput;
+  llvm::Expected<func::FuncOp> func = getEntry(*module);
+  if (!func)
+    return session.fail(func.takeError());
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(resolveMesh(*module), *module);
+  std::unique_ptr<FunctionProblem> source = atoms ? FunctionProblem::create(*func, *atoms) : nullptr;
+  SolverOptions solving;
+  solving.optimize = options.optimize == "bytes" ? Optimize::Bytes : Optimize::Balanced;
+  if (!source || failed(source->solve(solving)))
+    return kBadInput;
+
+  Explainer explainer(*source, *atoms, llvm::outs());
+  if (!options.value.empty()) {
+    std::optional<ValueId> value = explainer.find(options.value);
+    if (!value)
+      return session.fail(makeError("{0}: no tensor or node is called {1}", options.model, quote(options.value)));
+    explainer.printChains(*value);
+    return kDone;
+  }
+  for (ValueId value = 0; value < source->getProblem().numValues(); ++value)
+    if (explainer.isSharded(value))
+      explainer.printLine(value);
+  OwningOpRef<ModuleOp> partitioned = module->clone();
+  if (failed(session.advance(*partitioned, "optimized")))
+    return kBadInput;
+  printCollectives(*partitioned, options.model);
+  return kDone;
+}

@@ -16,7 +16,6 @@ int cleave::driver::writeReport(Session &session, ModuleOp module, bool printsTa
   Report report = makeReport(*func, options.model);
   for (const auto &[phase, seconds] : session.getSeconds())
     report.seconds.emplace_back(phase, seconds);
-  report.replicated = session.getReplicated().vec();
   if (printsTable)
     printReport(llvm::outs(), report);
   if (options.timePhases)

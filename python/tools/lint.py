@@ -80,8 +80,8 @@ def check_sizes():
 def passes():
     """(argument, summary, description, file) of every pass in TableGen."""
     for path in tracked("dialects/*Passes.td"):
-        for body in re.findall(r'def \w+ : Pass<.*?\n}', read(path), re.S):
-            argument = re.search(r'Pass<"([^"]+)"', body)[1]
+        for body in re.findall(r"def \w+ : \w*Pass<.*?\n}", read(path), re.S):
+            argument = re.search(r'\w*Pass<"([^"]+)"', body)[1]
             description = re.search(r"let description = \[\{(.*?)\}\]", body, re.S)
             summary = re.search(r'let summary = "([^"]+)"', body)
             yield argument, summary and summary[1], description and description[1].strip(), path

@@ -65,8 +65,10 @@ def suites(build):
 def run(suite):
     start = time.time()
     print(f"== {suite.name}", flush=True)
+    # Tests that call python3 get this interpreter, which has their packages.
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     done = subprocess.run(suite.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace")
+                          errors="replace", env={**os.environ, "PATH": path})
     passed, failed = suite.count(done.stdout)
     if done.returncode != 0 and failed == 0:
         failed = 1

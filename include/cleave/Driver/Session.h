@@ -8,7 +8,6 @@
 #define CLEAVE_DRIVER_SESSION_H
 
 #include "cleave/Driver/Options.h"
-#include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -32,9 +31,6 @@ public:
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const { return seconds; }
 
-  /// What was replicated against a wish or at a price, out of the remarks seen so far.
-  llvm::ArrayRef<ReplicationReport> getReplicated() const { return replicated; }
-
   /// The plan, --mesh or a module with a mesh asks for ranks.
   bool hasMesh(mlir::ModuleOp module) const;
 
@@ -52,7 +48,6 @@ private:
   Options options;
   std::unique_ptr<mlir::MLIRContext> context;
   std::vector<std::pair<std::string, double>> seconds;
-  std::vector<ReplicationReport> replicated;
   bool useColor = false;
 };
 
