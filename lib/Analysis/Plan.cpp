@@ -175,7 +175,13 @@ PlanPlace PlanReader::placeOf(SMLoc loc) const {
 }
 
 PlanPlace PlanReader::placeOf(const yaml::Node *node) const {
-  return node ? placeOf(node->getSourceRange().Start) : PlanPlace{file, 1, 1};
+  if (!node)
+    return {file, 1, 1};
+  const char *start = node->getSourceRange().Start.getPointer();
+  // The range of a flow collection begins behind its bracket.
+  if (isa<yaml::SequenceNode, yaml::MappingNode>(node) && start > scanned.data() && StringRef("[{").contains(start[-1]))
+    --start;
+  return placeOf(SMLoc::getFromPointer(start));
 }
 
 LogicalResult PlanReader::fail(const yaml::Node *node, const Twine &message) {

@@ -113,13 +113,10 @@ LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanT
       reason = "node '" + name.str() + "' has no " + what;
       return;
     }
-    bool found = false;
-    for (StringRef tensor : sides[rule.index])
-      if (auto it = tensors.find(tensor); it != tensors.end()) {
-        llvm::append_range(targets, it->second);
-        found = true;
-      }
-    if (!found)
+    const auto *it = llvm::find_if(sides[rule.index], [&](StringRef tensor) { return tensors.contains(tensor); });
+    if (it != sides[rule.index].end())
+      llvm::append_range(targets, tensors.find(*it)->second);
+    else
       reason = what + " of node '" + name.str() + "' is '" + sides[rule.index].front().str() +
                "', which is not in the program any more";
   });

@@ -1,0 +1,51 @@
+// RUN: cleave-opt %s --spmd-annotate=plan=%S/Inputs/annotate.yaml | FileCheck %s
+// RUN: cleave-opt %s --spmd-annotate="mesh=data=4,model=2 shard={x=[data, _]},{q=[_, [data, model]]}" \
+// RUN:   | FileCheck %s --check-prefix=OPTIONS
+// RUN: cleave-opt %s --spmd-annotate="plan=%S/Inputs/annotate.yaml" -mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+
+// An argument gets the wish in its type, a parameter where it is loaded, a value inside in its result type; what the
+// function returns gets it through a constraint, which leaves the value inside free. The plan's place stays known.
+// CHECK-DAG: #[[$MESH:.*]] = #spmd.mesh<["data"=2, "model"=4], devices=[1, 0, 3, 2, 5, 4, 7, 6]>
+// CHECK-DAG: #[[$X:.*]] = #spmd.sharding<#[[$MESH]], [{"data", ?}p2, {?}p2]>
+// CHECK-DAG: #[[$W:.*]] = #spmd.sharding<#[[$MESH]], [{}, {"model":(1)2}], replicated = {"data"}>
+// CHECK-DAG: #[[$Q:.*]] = #spmd.sharding<#[[$MESH]], [{"data", "model"}, {}]>
+// CHECK-DAG: #[[$OUT:.*]] = #spmd.sharding<#[[$MESH]], [{}, {"data"}]>
+// CHECK: module attributes {spmd.mesh = #[[$MESH]]}
+// CHECK-LABEL: @wishes_go_into_types
+// CHECK-SAME: %[[X:.*]]: tensor<8x16xf32, #[[$X]]>
+// CHECK-SAME: -> (tensor<8x8xf32, #[[$OUT]]> {nn.name = "y"}, tensor<8x8xf32, #[[$OUT]]> {nn.name = "z"})
+// CHECK: %[[W:.*]] = nn.load @wq : tensor<16x8xf32, #[[$W]]>
+// CHECK: nn.load @wk : tensor<16x8xf32, #[[$W]]>
+// CHECK: %[[Q:.*]] = nn.einsum %[[X]], %[[W]] {{.*}} -> tensor<8x8xf32, #[[$Q]]>
+// CHECK: %[[K:.*]] = nn.einsum {{.*}} -> tensor<8x8xf32>
+// CHECK: %[[Y:.*]] = spmd.constrain %[[Q]] : tensor<8x8xf32, #[[$Q]]> to tensor<8x8xf32, #[[$OUT]]>
+// CHECK: %[[Z:.*]] = spmd.constrain %[[K]] : tensor<8x8xf32> to tensor<8x8xf32, #[[$OUT]]>
+// CHECK: return %[[Y]], %[[Z]]
+
+// Options say the same as a plan, and nothing is touched that no rule names.
+// OPTIONS-DAG: #[[$MESH:.*]] = #spmd.mesh<["data"=4, "model"=2]>
+// OPTIONS-DAG: #[[$X:.*]] = #spmd.sharding<#[[$MESH]], [{"data"}, {}]>
+// OPTIONS-DAG: #[[$Q:.*]] = #spmd.sharding<#[[$MESH]], [{}, {"data", "model"}]>
+// OPTIONS-LABEL: @wishes_go_into_types
+// OPTIONS-SAME: tensor<8x16xf32, #[[$X]]>
+// OPTIONS-SAME: -> (tensor<8x8xf32, #[[$Q]]> {nn.name = "y"}, tensor<8x8xf32> {nn.name = "z"})
+// OPTIONS: nn.load @wq : tensor<16x8xf32>
+// OPTIONS: nn.einsum {{.*}} -> tensor<8x8xf32, #[[$Q]]>
+// OPTIONS-NOT: spmd.constrain
+
+// LOC-DAG: #[[$PLAN:loc[0-9]*]] = loc("{{.*}}annotate.yaml":4:5)
+// LOC-DAG: loc(fused<"wish">[#{{.*}}, #[[$PLAN]]])
+module {
+  nn.param @wq : tensor<16x8xf32> = dense<1.0> : tensor<16x8xf32>
+  nn.param @wk : tensor<16x8xf32> = dense<2.0> : tensor<16x8xf32>
+  func.func @wishes_go_into_types(%x: tensor<8x16xf32> {nn.name = "x"})
+      -> (tensor<8x8xf32> {nn.name = "y"}, tensor<8x8xf32> {nn.name = "z"}) {
+    %wq = nn.load @wq : tensor<16x8xf32>
+    %wk = nn.load @wk : tensor<16x8xf32>
+    %q = nn.einsum %x, %wq "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32> loc(#query)
+    %k = nn.einsum %x, %wk "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32> loc(#key)
+    return %q, %k : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+}
+#query = loc(fused<{node = "/enc/query/MatMul", op = "MatMul", operands = ["x", "wq"], results = [["q", "y"]]}>["n"])
+#key = loc(fused<{node = "/enc/key/MatMul", op = "MatMul", operands = ["x", "wk"], results = [["z"]]}>["n"])

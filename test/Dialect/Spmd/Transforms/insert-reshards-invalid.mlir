@@ -1,0 +1,39 @@
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics --spmd-insert-reshards
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+func.func @one_entry_per_operand(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
+  // expected-error @+1 {{'nn.add' op attribute 'spmd.operands' is not a list of 2 shardings or units}}
+  %0 = nn.add %x, %x {spmd.operands = [#x]} : (tensor<8xf32, #x>, tensor<8xf32, #x>) -> tensor<8xf32, #x>
+  return %0 : tensor<8xf32, #x>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+func.func @results_have_shardings_only(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
+  // expected-error @+1 {{'nn.exp' op attribute 'spmd.results' is not a list of 1 shardings or units}}
+  %0 = nn.exp %x {spmd.results = ["x"]} : (tensor<8xf32, #x>) -> tensor<8xf32, #x>
+  return %0 : tensor<8xf32, #x>
+}
+
+// -----
+
+// expected-error @+1 {{there is no mesh: give one by --mesh, in the plan, or in the sharding of a type}}
+module {
+  func.func @nothing_is_sharded(%x: tensor<8xf32>) -> tensor<8xf32> {
+    return %x : tensor<8xf32>
+  }
+}
+
+// -----
+
+#a = #spmd.sharding<#spmd.mesh<["a"=2]>, [{"a"}]>
+#b = #spmd.sharding<#spmd.mesh<["b"=2]>, [{"b"}]>
+// expected-error @+1 {{types are sharded over #spmd.mesh<["b"=2]> but the module's mesh is #spmd.mesh<["a"=2]>}}
+module {
+  func.func @two_meshes(%x: tensor<8xf32, #a>, %y: tensor<8xf32, #b>) -> tensor<8xf32, #a> {
+    return %x : tensor<8xf32, #a>
+  }
+}

@@ -1,0 +1,53 @@
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics --spmd-partition=check-bytes
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+// expected-error @+1 {{value of type 'tensor<8xf32>' has no sharding}}
+func.func @everything_must_be_sharded(%x: tensor<8xf32, #x>, %y: tensor<8xf32>) -> tensor<8xf32, #x> {
+  return %x : tensor<8xf32, #x>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
+#_x = #spmd.sharding<#mesh, [{}, {"x"}]>
+func.func @operands_must_agree(%x: tensor<8x8xf32, #x_>, %y: tensor<8x8xf32, #_x>) -> tensor<8x8xf32, #x_> {
+  // expected-error @+1 {{'nn.add' op cannot be partitioned: operand 1 splits a dim otherwise than another operand or result that has it too}}
+  %0 = nn.add %x, %y : (tensor<8x8xf32, #x_>, tensor<8x8xf32, #_x>) -> tensor<8x8xf32, #x_>
+  return %0 : tensor<8x8xf32, #x_>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#sum = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
+#max = #spmd.sharding<#mesh, [{}], partial = {"x": max}>
+func.func @partial_kinds_do_not_mix(%x: tensor<8xf32, #sum>) -> tensor<8xf32, #max> {
+  // expected-error @+1 {{'spmd.reshard' op cannot be done: the value is partial with one kind and wanted partial with another}}
+  %0 = spmd.reshard %x : tensor<8xf32, #sum> to tensor<8xf32, #max>
+  return %0 : tensor<8xf32, #max>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+#w = #spmd.sharding<#mesh, [{}]>
+func.func @constraints_are_not_partitioned(%x: tensor<8xf32, #x>) -> tensor<8xf32, #w> {
+  // expected-error @+1 {{'spmd.constrain' op cannot be partitioned}}
+  %0 = spmd.constrain %x : tensor<8xf32, #x> to tensor<8xf32, #w>
+  return %0 : tensor<8xf32, #w>
+}
+
+// -----
+
+// All-gathering 8 floats over 2 ranks sends 16 bytes a rank, not 17.
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+#w = #spmd.sharding<#mesh, [{}]>
+// expected-error @+1 {{sends 16 bytes a rank, but 17 were decided}}
+func.func @what_was_decided_is_sent(%x: tensor<8xf32, #x>) -> tensor<8xf32, #w> attributes {spmd.wire_bytes = 17 : i64} {
+  %0 = spmd.reshard %x : tensor<8xf32, #x> to tensor<8xf32, #w>
+  return %0 : tensor<8xf32, #w>
+}
