@@ -101,11 +101,8 @@ static void padRow(const char *row, ArrayRef<int64_t> sources, const char *fill,
   }
 }
 
-static FailureOr<Tensor> pad(nn::PadOp op, Operands in) {
+static Tensor pad(nn::PadOp op, Operands in) {
   ArrayRef<int64_t> shape = in[0].getShape();
-  bool isConstant = op.getMode() == nn::PadMode::Constant;
-  if (!isConstant && in[0].getNumElements() == 0 && getResultType(op).getNumElements() != 0)
-    return op.emitOpError("cannot repeat elements of an operand without elements");
   int64_t elementBytes = getElementBytes(in[0].getElementType());
   Tensor fill = in.size() > 1 ? in[1] : Tensor::zeros(RankedTensorType::get({}, in[0].getElementType()));
   if (shape.empty())

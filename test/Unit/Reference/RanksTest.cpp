@@ -1,0 +1,252 @@
+//===- RanksTest.cpp - collectives, shards and whole programs on ranks ----===//
+//
+// The mesh is {a = 2, b = 2} with ranks 0..3 at (0,0), (0,1), (1,0), (1,1), or one axis whose digits are named.
+// Expected values by hand from the ops' descriptions.
+//
+//===----------------------------------------------------------------------===//
+#include "Harness.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::reference;
+using Doubles = std::vector<double>;
+
+namespace {
+
+class RanksTest : public EvaluatorTest {
+protected:
+  /// What each of four ranks gets from `body` on a mesh, where %x : tensor<2xf32> holds (10 r, 10 r + 1) on rank r and
+  /// %y of `type` is the result.
+  std::vector<Doubles> onRanks(StringRef mesh, StringRef body, StringRef type) {
+    std::string text =
+        ("module attributes {spmd.mesh = #spmd.mesh<" + mesh + ">} { func.func @main(%x: tensor<2xf32>) -> " + type +
+         " {\n" + body + "\nreturn %y : " + type + " } }")
+            .str();
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << errors;
+    if (!module)
+      return {};
+    SmallVector<SmallVector<Tensor>> inputs, outputs;
+    for (double rank = 0; rank < 4; ++rank)
+      inputs.push_back({make("tensor<2xf32>", {10 * rank, 10 * rank + 1})});
+    EXPECT_TRUE(succeeded(reference::run(module->lookupSymbol<func::FuncOp>("main"), inputs, outputs))) << errors;
+    std::vector<Doubles> results;
+    for (const SmallVector<Tensor> &ofRank : outputs)
+      results.push_back(toDoubles(ofRank.front()));
+    return results;
+  }
+  static constexpr const char *kSquare = "[\"a\"=2, \"b\"=2]";
+  static constexpr const char *kLine = "[\"x\"=4]";
+};
+
+TEST_F(RanksTest, AllReduceCombinesRanksAlongAxes) {
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.all_reduce sum %x over {\"a\"} : tensor<2xf32>", "tensor<2xf32>"),
+            (std::vector<Doubles>{{20, 22}, {40, 42}, {20, 22}, {40, 42}}));
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.all_reduce max %x over {\"b\"} : tensor<2xf32>", "tensor<2xf32>"),
+            (std::vector<Doubles>{{10, 11}, {10, 11}, {30, 31}, {30, 31}}));
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.all_reduce prod %x over {\"a\", \"b\"} : tensor<2xf32>", "tensor<2xf32>")[2],
+            (Doubles{0, 1 * 11 * 21 * 31}));
+  EXPECT_EQ(onRanks(kLine, "%y = spmd.all_reduce min %x over {\"x\":(1)2} : tensor<2xf32>", "tensor<2xf32>"),
+            (std::vector<Doubles>{{0, 1}, {10, 11}, {0, 1}, {10, 11}}));
+}
+
+// Major to minor as listed: over {b, a} the order of the pieces is ranks 0, 2, 1, 3.
+TEST_F(RanksTest, AllGatherPlacesPiecesInTheOrderOfItsAxes) {
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.all_gather %x dims [{\"b\", \"a\"}] : (tensor<2xf32>) -> tensor<8xf32>",
+                    "tensor<8xf32>")[3],
+            (Doubles{0, 1, 20, 21, 10, 11, 30, 31}));
+  EXPECT_EQ(
+      onRanks(kLine, "%y = spmd.all_gather %x dims [{\"x\":(2)2}] : (tensor<2xf32>) -> tensor<4xf32>", "tensor<4xf32>"),
+      (std::vector<Doubles>{{0, 1, 10, 11}, {0, 1, 10, 11}, {20, 21, 30, 31}, {20, 21, 30, 31}}));
+}
+
+TEST_F(RanksTest, SlicesAndReduceScatter) {
+  EXPECT_EQ(
+      onRanks(kSquare, "%y = spmd.local_slice %x dims [{\"b\"}] : (tensor<2xf32>) -> tensor<1xf32>", "tensor<1xf32>"),
+      (std::vector<Doubles>{{0}, {11}, {20}, {31}}));
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.reduce_scatter sum %x dims [{\"b\"}] : (tensor<2xf32>) -> tensor<1xf32>",
+                    "tensor<1xf32>"),
+            (std::vector<Doubles>{{10}, {12}, {50}, {52}}));
+}
+
+// Two ranks with rows (r, r+1) of a 2x2 matrix end with its columns.
+TEST_F(RanksTest, AllToAllMovesAnAxisBetweenDims) {
+  EXPECT_EQ(onRanks(kSquare, R"(%r = nn.reshape %x : (tensor<2xf32>) -> tensor<1x2xf32>
+      %t = spmd.all_to_all %r gather [{"b"}, {}] slice [{}, {"b"}] : (tensor<1x2xf32>) -> tensor<2x1xf32>
+      %y = nn.reshape %t : (tensor<2x1xf32>) -> tensor<2xf32>)",
+                    "tensor<2xf32>"),
+            (std::vector<Doubles>{{0, 10}, {1, 11}, {20, 30}, {21, 31}}));
+}
+
+// From [a, b] (a major) to [b, a]: rank (0,1) wants piece 2, which rank (1,0) holds.
+TEST_F(RanksTest, PermuteFetchesPiecesFromTheirHolders) {
+  EXPECT_EQ(onRanks(kSquare, R"(%y = spmd.permute %x from #spmd.sharding<#spmd.mesh<["a"=2, "b"=2]>, [{"a", "b"}]>
+          to #spmd.sharding<#spmd.mesh<["a"=2, "b"=2]>, [{"b", "a"}]> of tensor<8xf32> : (tensor<2xf32>) -> tensor<2xf32>)",
+                    "tensor<2xf32>"),
+            (std::vector<Doubles>{{0, 1}, {20, 21}, {10, 11}, {30, 31}}));
+}
+
+TEST_F(RanksTest, AxisIndexIsRowMajorAlongItsAxes) {
+  EXPECT_EQ(onRanks(kSquare, "%y = spmd.axis_index {\"b\", \"a\"} : tensor<i64>", "tensor<i64>"),
+            (std::vector<Doubles>{{0}, {2}, {1}, {3}}));
+  EXPECT_EQ(onRanks(kLine, "%y = spmd.axis_index {\"x\":(2)2} : tensor<i64>", "tensor<i64>"),
+            (std::vector<Doubles>{{0}, {1}, {0}, {1}}));
+}
+
+// bf16: 256 + 1 + 1 + 1 is 259 before rounding, which is to 260; rounded at each step it would stay 256.
+TEST_F(RanksTest, SixteenBitSumsRoundOnce) {
+  EXPECT_EQ(onRanks(kLine, R"(%i = spmd.axis_index {"x"} : tensor<i64>
+      %z = nn.constant dense<0> : tensor<i64> -> tensor<i64>
+      %c = nn.eq %i, %z : (tensor<i64>, tensor<i64>) -> tensor<i1>
+      %big = nn.constant dense<256.0> : tensor<bf16> -> tensor<bf16>
+      %one = nn.constant dense<1.0> : tensor<bf16> -> tensor<bf16>
+      %p = nn.select %c, %big, %one : (tensor<i1>, tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+      %y = spmd.all_reduce sum %p over {"x"} : tensor<bf16>)",
+                    "tensor<bf16>"),
+            (std::vector<Doubles>(4, Doubles{260})));
+}
+
+//===----------------------------------------------------------------------===//
+// Whole programs
+//===----------------------------------------------------------------------===//
+
+/// A row-parallel product: x [2, 4] and w [4, 2] cut along the dim they share.
+const char *kRowParallel = R"(
+  #m = #spmd.mesh<["x"=2]>
+  module attributes {spmd.mesh = #m} {
+    nn.param @w : tensor<4x2xf32> = dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]> : tensor<4x2xf32>
+    func.func @main(%x: tensor<2x2xf32> {spmd.global = tensor<2x4xf32, #spmd.sharding<#m, [{}, {"x"}]>>})
+        -> (tensor<2x2xf32> {spmd.global = tensor<2x2xf32, #spmd.sharding<#m, [{}, {}]>>}) {
+      %w = nn.load @w shard(#spmd.sharding<#m, [{"x"}, {}]>) : tensor<2x2xf32>
+      %p = nn.einsum %x, %w "ik,kj->ij" : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      REDUCE
+      return %y : tensor<2x2xf32>
+    }
+  })";
+
+TEST_F(RanksTest, GlobalInputsAreCutAndResultsPutTogether) {
+  std::string text = kRowParallel;
+  text.replace(text.find("REDUCE"), 6, "%y = spmd.all_reduce sum %p over {\"x\"} : tensor<2x2xf32>");
+  // numpy: arange(8).reshape(2, 4) @ arange(1, 9).reshape(4, 2)
+  EXPECT_EQ(run(text, make("tensor<2x4xf32>", {0, 1, 2, 3, 4, 5, 6, 7})), (Doubles{34, 40, 98, 120}));
+}
+
+TEST_F(RanksTest, CopiesThatDifferAreAnError) {
+  std::string text = kRowParallel;
+  text.replace(text.find("REDUCE"), 6,
+               "%z = nn.neg %p : (tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+               "%y = nn.neg %z : (tensor<2x2xf32>) -> tensor<2x2xf32>");
+  EXPECT_EQ(fail(text, make("tensor<2x4xf32>", {0, 1, 2, 3, 4, 5, 6, 7})),
+            "gives different copies of result 0 on ranks 0 and 1, first at element 0 of their shards\n");
+}
+
+TEST_F(RanksTest, NanCopiesAreEqual) {
+  EXPECT_EQ(run(R"(
+    #m = #spmd.mesh<["x"=2]>
+    module attributes {spmd.mesh = #m} {
+      func.func @main(%x: tensor<1xf32> {spmd.global = tensor<2xf32, #spmd.sharding<#m, [{"x"}]>>})
+          -> (tensor<1xi1> {spmd.global = tensor<1xi1, #spmd.sharding<#m, [{}]>>},
+              tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}]>>}) {
+        %y = nn.sqrt %x : (tensor<1xf32>) -> tensor<1xf32>
+        %n = nn.is_nan %y : (tensor<1xf32>) -> tensor<1xi1>
+        return %n, %y : tensor<1xi1>, tensor<1xf32>
+      }
+    })",
+                make("tensor<2xf32>", {-1, -2})),
+            Doubles{1});
+}
+
+// Five rows on two ranks: the second holds rows 3, 4 and one of padding, which does not come back.
+TEST_F(RanksTest, UnevenShardsArePaddedAndCropped) {
+  EXPECT_EQ(run(R"(
+    #m = #spmd.mesh<["x"=2]>
+    #s = #spmd.sharding<#m, [{"x"}], uneven>
+    module attributes {spmd.mesh = #m} {
+      func.func @main(%x: tensor<3xi32> {spmd.global = tensor<5xi32, #s>})
+          -> (tensor<3xi32> {spmd.global = tensor<5xi32, #s>}) {
+        %y = nn.add %x, %x : (tensor<3xi32>, tensor<3xi32>) -> tensor<3xi32>
+        return %y : tensor<3xi32>
+      }
+    })",
+                make("tensor<5xi32>", {1, 2, 3, 4, 5})),
+            (Doubles{2, 4, 6, 8, 10}));
+}
+
+TEST_F(RanksTest, PartialResultsAreRefused) {
+  EXPECT_EQ(fail(R"(
+    #m = #spmd.mesh<["x"=2]>
+    module attributes {spmd.mesh = #m} {
+      func.func @main(%x: tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}]>>})
+          -> (tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}], partial = {"x": sum}>>}) {
+        return %x : tensor<1xf32>
+      }
+    })",
+                 make("tensor<1xf32>", {1})),
+            "cannot put result 0 together: it is partial\n");
+}
+
+// Before partitioning there is one rank, whatever the types say.
+TEST_F(RanksTest, ReshardsAreTheIdentityBeforePartitioning) {
+  EXPECT_EQ(run(R"(
+    #m = #spmd.mesh<["x"=2]>
+    module attributes {spmd.mesh = #m} {
+      func.func @main(%x: tensor<2xf32>) -> tensor<2xf32, #spmd.sharding<#m, [{}]>> {
+        %c = spmd.constrain %x : tensor<2xf32> to tensor<2xf32, #spmd.sharding<#m, [{"x"}]>>
+        %y = spmd.reshard %c : tensor<2xf32, #spmd.sharding<#m, [{"x"}]>> to tensor<2xf32, #spmd.sharding<#m, [{}]>>
+        return %y : tensor<2xf32, #spmd.sharding<#m, [{}]>>
+      }
+    })",
+                make("tensor<2xf32>", {3, 4})),
+            (Doubles{3, 4}));
+}
+
+TEST_F(RanksTest, InputsOfAnotherTypeAreRefused) {
+  StringRef text = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }";
+  EXPECT_EQ(fail(text, make("tensor<2xi32>", {1, 2})),
+            "takes 'tensor<2xf32>' as argument 0, but was given 'tensor<2xi32>'\n");
+  EXPECT_EQ(fail(text), "takes 1 arguments, but was given 0\n");
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters in files
+//===----------------------------------------------------------------------===//
+
+class ParamsTest : public EvaluatorTest {
+protected:
+  ParamsTest() {
+    int descriptor;
+    EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("weights", "bin", descriptor, path));
+    llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+    float values[] = {1.5, -2, 4};
+    stream << '!';
+    stream.write(reinterpret_cast<const char *>(values), sizeof(values));
+  }
+  ~ParamsTest() override { llvm::sys::fs::remove(path); }
+
+  std::string program(StringRef place) {
+    return ("module { nn.param @w : tensor<2xf32> = #nn.weight<\"" + path + "\", " + place +
+            "> func.func @main() -> tensor<2xf32> { %y = nn.load @w : tensor<2xf32> return %y : tensor<2xf32> } }")
+        .str();
+  }
+  SmallString<64> path;
+};
+
+// Weights inside a model start anywhere, here at an odd byte.
+TEST_F(ParamsTest, BytesAreReadFromAnyOffset) {
+  EXPECT_EQ(run(program("1, 8")), (Doubles{1.5, -2}));
+  EXPECT_EQ(run(program("5, 8")), (Doubles{-2, 4}));
+}
+
+TEST_F(ParamsTest, RangesOutsideTheFileAreErrors) {
+  EXPECT_EQ(fail(program("6, 8")),
+            "'nn.param' op is at offset 6 with 8 bytes, but '" + path.str().str() + "' has 13 bytes\n");
+  EXPECT_NE(fail(program("9223372036854775807, 8")).find("has 13 bytes"), std::string::npos);
+  llvm::sys::fs::remove(path);
+  EXPECT_NE(fail(program("1, 8")).find("'nn.param' op cannot be read: "), std::string::npos);
+}
+
+} // namespace
