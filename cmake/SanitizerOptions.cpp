@@ -1,0 +1,11 @@
+//===- SanitizerOptions.cpp - what AddressSanitizer must not believe ------===//
+//
+// LLVM's arena allocators are inline, and poison what they have not given out yet where they are compiled with the
+// sanitizer. The packaged LLVM and MLIR libraries are compiled without: what they take from an arena of ours would stay
+// poisoned, and every use of it would look like a mistake.
+//
+//===----------------------------------------------------------------------===//
+
+extern "C" const char *__asan_default_options();
+
+const char *__asan_default_options() { return "allow_user_poisoning=0"; }

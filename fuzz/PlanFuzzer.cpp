@@ -1,0 +1,54 @@
+//===- PlanFuzzer.cpp - any text as a plan --------------------------------===//
+//
+// The input is up to three texts with zero bytes between them: a plan file, the argument of --mesh and that of --shard.
+// Whatever they say, there must be a plan or an error with a place and a message. A plan that passes its own check must
+// then bear being asked about: patterns against names, rules against shapes.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Analysis/NamePattern.h"
+#include "cleave/Analysis/Plan.h"
+
+using namespace llvm;
+using namespace cleave::spmd;
+
+static void require(bool holds) {
+  if (!holds)
+    __builtin_trap();
+}
+
+/// Passes `result` on; a failure must have left a message.
+static bool isGood(LogicalResult result, const PlanError &error) {
+  require(succeeded(result) || (!error.message.empty() && !error.format().empty()));
+  return succeeded(result);
+}
+
+static void askAbout(const Plan &plan) {
+  for (const MeshAxis &axis : plan.mesh)
+    require(axis.size >= 1 && plan.findAxis(axis.name) != nullptr);
+  const int64_t shape[] = {8, 6, 1, 0};
+  for (const PlanRule &rule : plan.rules) {
+    std::string reason;
+    if (std::optional<NamePattern> pattern = NamePattern::create(rule.pattern, reason))
+      for (StringRef name : {"", "input_ids", "/h.0/attn/c_attn/MatMul"})
+        (void)pattern->matches(name);
+    else
+      require(!reason.empty());
+    PlanError error;
+    ArrayRef<int64_t> extents = ArrayRef(shape).take_front(std::min<size_t>(rule.dims.size(), std::size(shape)));
+    isGood(checkRule(plan, rule, "tensor 'x'", extents, error), error);
+    (void)rule.formatDims();
+  }
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  auto [file, options] = StringRef(reinterpret_cast<const char *>(data), size).split('\0');
+  auto [mesh, shard] = options.split('\0');
+  Plan plan;
+  PlanError error;
+  if (!isGood(parsePlan(file, "plan.yaml", plan, error), error) || !isGood(parseMeshOption(mesh, plan, error), error) ||
+      (!shard.empty() && !isGood(parseShardOption(shard, plan, error), error)) ||
+      !isGood(checkPlan(plan, error), error))
+    return 0;
+  askAbout(plan);
+  return 0;
+}
