@@ -29,6 +29,8 @@ func.func @heads_and_sequences(%q: tensor<2x8x8x4xf32, #oXoo>, %k: tensor<2x4x8x
   // CHECK: spmd.all_gather
   // CHECK: spmd.axis_index {"x"}
   // CHECK-NOT: = spmd.
+  // CHECK: nn.attention {{.*}} mask
+  // CHECK-NOT: = spmd.
   %2 = spmd.reshard %l : tensor<2x4x8x4xf32, #ooyo> to tensor<2x4x8x4xf32, #oooo>
   %3 = nn.attention %r, %2, %2 scale 0.5 causal : (tensor<2x8x8x4xf32, #ooxo>, tensor<2x4x8x4xf32, #oooo>, tensor<2x4x8x4xf32, #oooo>) -> tensor<2x8x8x4xf32, #ooxo>
   return %0, %1, %3 : tensor<2x8x8x4xf32, #oXoo>, tensor<2x8x8x4xf32, #ooxo>, tensor<2x8x8x4xf32, #ooxo>

@@ -197,6 +197,15 @@ TEST(Partition, MaskedAttention) {
         "tensor<2x2x12x4xf32>, tensor<2x4x1x12xf32>) -> tensor<2x4x4x4xf32>");
 }
 
+TEST(Partition, CausalAttentionWithMasks) {
+  check("%q: tensor<2x4x12x4xf32>, %k: tensor<2x2x12x4xf32>, %m: tensor<2x1x12x12xi1>",
+        "%0 = nn.attention %q, %k, %k mask %m scale 0.5 causal : (tensor<2x4x12x4xf32>, tensor<2x2x12x4xf32>, "
+        "tensor<2x2x12x4xf32>, tensor<2x1x12x12xi1>) -> tensor<2x4x12x4xf32>");
+  check("%q: tensor<2x4x12x4xf16>, %k: tensor<2x2x8x4xf16>, %m: tensor<12x1xf16>",
+        "%0 = nn.attention %q, %k, %k mask %m scale 0.5 causal {causalOffset = 2, softcap = 3.0} : "
+        "(tensor<2x4x12x4xf16>, tensor<2x2x8x4xf16>, tensor<2x2x8x4xf16>, tensor<12x1xf16>) -> tensor<2x4x12x4xf16>");
+}
+
 TEST(Partition, RotaryEmbedding) {
   check("%x: tensor<2x4x12x8xf32>, %c: tensor<1x12x3xf32>",
         "%0 = nn.rotary_embedding %x, %c, %c rotated 6 : (tensor<2x4x12x8xf32>, tensor<1x12x3xf32>, "

@@ -1,7 +1,8 @@
 //===- Attention.cpp - attention over cut sequences -----------------------===//
 //
-// Batch, heads and value size cut: the same op on local shapes. Otherwise the op is taken apart, with one dim for the
-// key/value head k and one for the query head g of its group:
+// Batch, heads and value size cut: the same op on local shapes. Causal with a cut query sequence: the same op too, with
+// a mask from global positions. With a cut key sequence each rank has a part of every softmax, and the op is taken
+// apart, with one dim for the key/value head k and one for the query head g of its group:
 //
 //   scores [b, k, g, s, t] = q k^T scale, masked by global positions
 //   m = max_t scores, e = exp(scores - m), result = sum_t(e v) / sum_t(e)
@@ -24,10 +25,15 @@ struct LocalAttention {
         keyAxes(context.getOperandCuts(1, 2)), query(LocalBuilder::getShape(context.operands[0])),
         key(LocalBuilder::getShape(context.operands[1])) {}
 
-  bool needsDecomposition() { return !keyAxes.empty() || (op.getCausal() && !queryAxes.empty()); }
-  Value compute();
+  bool isKeySequenceCut() const { return !keyAxes.empty(); }
+  bool isQuerySequenceCut() const { return !queryAxes.empty(); }
+  /// The op on the rank's queries and all keys, causality as a mask.
+  Value computeWithMask();
+  /// The op on a part of the keys.
+  Value computeWithStatistics();
 
 private:
+  Value getVisibility();
   Value computeScores();
   Value applyMask(Value scores);
   Value applyCausality(Value scores);
@@ -73,16 +79,35 @@ Value LocalAttention::applyMask(Value scores) {
 }
 
 /// Query position i sees key positions up to i + causalOffset, both counted over all ranks.
-Value LocalAttention::applyCausality(Value scores) {
-  if (!op.getCausal())
-    return scores;
+Value LocalAttention::getVisibility() {
   Value queries = build.globalPositions(queryAxes, query[2], 2, 0);
   Value keys = build.globalPositions(keyAxes, key[2], 2, 1);
-  Value last = build.add(queries, build.position(op.getCausalOffset()));
-  return build.select(build.isAtMost(keys, last), scores, minusInfinity());
+  return build.isAtMost(keys, build.add(queries, build.position(op.getCausalOffset())));
 }
 
-Value LocalAttention::compute() {
+Value LocalAttention::applyCausality(Value scores) {
+  return op.getCausal() ? build.select(getVisibility(), scores, minusInfinity()) : scores;
+}
+
+Value LocalAttention::computeWithMask() {
+  Value mask = getVisibility();
+  if (op.getMask()) {
+    Value given = context.operands[3];
+    if (LocalBuilder::getElementType(given).isInteger(1)) {
+      mask = build.both(given, mask);
+    } else {
+      Value wide = build.widen(given);
+      double infinity = std::numeric_limits<double>::infinity();
+      mask = build.select(mask, wide, build.constant(-infinity, LocalBuilder::getElementType(wide)));
+    }
+  }
+  ArrayRef<Value> in(context.operands);
+  return AttentionOp::create(context.builder, context.loc, context.resultTypes.front(), in[0], in[1], in[2], mask,
+                             op.getScaleAttr(), /*causal=*/UnitAttr(), /*causalOffset=*/IntegerAttr(),
+                             op.getSoftcapAttr());
+}
+
+Value LocalAttention::computeWithStatistics() {
   Value scores = applyCausality(applyMask(computeScores()));
   Value maximum = build.reduceAcross(ReduceKind::Max, scores, 4, keyAxes);
   // A query that sees nothing on any rank: exp(-inf - 0) = 0 everywhere, and 0 / 1 = 0.
@@ -98,8 +123,11 @@ Value LocalAttention::compute() {
 
 LogicalResult AttentionOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalAttention attention(*this, context);
-  if (!attention.needsDecomposition())
+  if (attention.isKeySequenceCut())
+    results.push_back(attention.computeWithStatistics());
+  else if (getCausal() && attention.isQuerySequenceCut())
+    results.push_back(attention.computeWithMask());
+  else
     return partitionByCloning(*this, context, results);
-  results.push_back(attention.compute());
   return success();
 }
