@@ -1,0 +1,74 @@
+//===- Explain.cpp - why, and at what price -------------------------------===//
+//
+// Causes are factors of the search graph: a chain from one to the next ends where a wish says it. Hubs are passed over,
+// except where the chain begins.
+//
+//===----------------------------------------------------------------------===//
+#include "Search.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, AtomId atom) const {
+  std::vector<CauseLink> chain;
+  if (!(candidates.all(node, factor) & maskOf(atom)))
+    return chain;
+  while (true) {
+    const SearchNode &info = graph.node(node);
+    uint32_t from = candidates.cause(node, factor, atom);
+    NodeId next = from == kNone ? kNone : graph.nodeOfFactor(from);
+    CauseLink link;
+    link.id = info.id;
+    link.factor = factor;
+    link.isEscape = next == node && !(candidates.base(node, factor) & maskOf(atom));
+    link.kind = info.kind == NodeKind::Op       ? CauseLink::Kind::Op
+                : info.kind == NodeKind::Output ? CauseLink::Kind::Output
+                                                : CauseLink::Kind::Value;
+    if (info.kind != NodeKind::Op)
+      link.factor = graph.dimOfFactor(node, factor);
+    if (info.kind != NodeKind::Hub || chain.empty())
+      chain.push_back(link);
+    if (next == kNone) {
+      chain.push_back({CauseLink::Kind::Wish, info.wish ? info.wish->cause : kNone, 0, false});
+      return chain;
+    }
+    factor = from - graph.node(next).firstFactor;
+    node = next;
+  }
+}
+
+std::optional<int64_t> Solver::Search::priceOfNextBest(OpId op, AtomId atom) {
+  const AtomMesh &mesh = problem.getMesh();
+  SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
+  std::optional<int64_t> units = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
+  if (!units)
+    return std::nullopt;
+  return std::max<int64_t>(0, *units) / kCostUnitsPerByte;
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+AtomList Solver::getReached(OpId op, FactorId factor) const {
+  AtomList atoms;
+  forEachAtom(search->candidates.base(search->graph.nodeOfOp(op), factor), [&](AtomId atom) { atoms.push_back(atom); });
+  return atoms;
+}
+
+std::vector<CauseLink> Solver::explain(OpId op, FactorId factor, AtomId atom) const {
+  return search->explain(search->graph.nodeOfOp(op), factor, atom);
+}
+
+std::vector<CauseLink> Solver::explainValue(ValueId value, unsigned dim, AtomId atom) const {
+  auto [node, result] = search->graph.portOf(value);
+  if (node == kNone)
+    return {};
+  for (FactorId factor : search->graph.ruleOf(node).rule->results[result][dim])
+    if (std::vector<CauseLink> chain = search->explain(node, factor, atom); !chain.empty())
+      return chain;
+  return {};
+}
+
+std::optional<int64_t> Solver::priceOfNextBest(OpId op, AtomId atom) const { return search->priceOfNextBest(op, atom); }

@@ -1,0 +1,268 @@
+//===- Solver.cpp - deciding every sharding -------------------------------===//
+//
+//   per priority, ascending:
+//     wishes flow; nodes get their profiles
+//     without escapes, then with them:
+//       up to 4 rounds, until nothing improves: for each whole axis, then each atom of marked axes: sweep
+//     on small graphs: sweep pairs of axes
+//     what is cut stays
+//
+// The first stage finds what the user wrote; starting with escapes at once would leave full gathers where a sweep had
+// to freeze a hub.
+//
+//===----------------------------------------------------------------------===//
+#include "Search.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// The order of atoms in a dim
+//===----------------------------------------------------------------------===//
+
+/// Mesh order, unless most wishes that name two atoms in one dim say otherwise: then no op needs a permute.
+static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
+  unsigned numAtoms = graph.getProblem().getMesh().numAtoms();
+  std::vector<int> votes(numAtoms * numAtoms, 0); // For row before column.
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    if (const Wish *wish = graph.node(node).wish)
+      for (const WishDim &dim : wish->dims)
+        for (size_t i = 0; i < dim.atoms.size(); ++i)
+          for (size_t j = i + 1; j < dim.atoms.size(); ++j) {
+            ++votes[dim.atoms[i] * numAtoms + dim.atoms[j]];
+            --votes[dim.atoms[j] * numAtoms + dim.atoms[i]];
+          }
+  SmallVector<AtomId, 8> left, order;
+  for (AtomId atom = 0; atom < numAtoms; ++atom)
+    left.push_back(atom);
+  while (!left.empty()) {
+    auto *next = find_if(left, [&](AtomId atom) {
+      return none_of(left, [&](AtomId other) { return votes[other * numAtoms + atom] > 0; });
+    });
+    if (next == left.end()) // The wishes go round in a circle.
+      next = left.begin();
+    order.push_back(*next);
+    left.erase(next);
+  }
+  return order;
+}
+
+Solver::Search::Search(const Problem &problem, SolverOptions options)
+    : problem(problem), options(options), graph(problem), candidates(graph), planner(problem.getMesh()),
+      costs(planner, decision.states), forms(problem.getMesh(), decision.states, orderOfAtoms(graph)),
+      objective(problem.getMesh(), options.optimize, decision.states, costs, forms) {}
+
+//===----------------------------------------------------------------------===//
+// Wishes that cannot be
+//===----------------------------------------------------------------------===//
+
+void Solver::Search::checkWish(ValueId value, const Wish &wish) {
+  const AtomMesh &mesh = problem.getMesh();
+  ArrayRef<int64_t> shape = problem.shape(value);
+  auto fail = [&](const Twine &message) {
+    errors.push_back({SolverError::Kind::Illegal, value, wish.cause, kNone, message.str()});
+  };
+  if (wish.dims.size() != shape.size())
+    return fail("the wish has " + Twine(wish.dims.size()) + " dims but the value has " + Twine(shape.size()));
+  AtomMask used = 0;
+  for (AtomId atom : wish.replicated)
+    used |= maskOf(atom);
+  for (auto [index, dim, extent] : enumerate(wish.dims, shape)) {
+    for (AtomId atom : dim.atoms) {
+      if (used & maskOf(atom))
+        return fail("an axis is used twice, the second time in dim " + Twine(index));
+      used |= maskOf(atom);
+    }
+    int64_t shards = mesh.product(dim.atoms);
+    if (extent % shards != 0 && !wish.isUneven)
+      return fail("dim " + Twine(index) + " has size " + Twine(extent) + ", which " + Twine(shards) +
+                  " shards do not divide");
+  }
+}
+
+void Solver::Search::checkWishes() {
+  for (const WishConflict &conflict : problem.getConflicts())
+    errors.push_back({SolverError::Kind::Conflict, conflict.value, conflict.first, conflict.second,
+                      "one value is wished for in two ways"});
+  for (ValueId value = 0; value < problem.numValues(); ++value)
+    if (const Wish *wish = problem.wish(value))
+      checkWish(value, *wish);
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    if (const Wish *wish = problem.outputWish(output))
+      checkWish(problem.outputValue(output), *wish);
+}
+
+//===----------------------------------------------------------------------===//
+// Classes of nodes
+//===----------------------------------------------------------------------===//
+
+Signature Solver::Search::makeSignature(NodeId node) {
+  const SearchNode &info = graph.node(node);
+  Signature signature;
+  signature.info = &graph.ruleOf(node);
+  signature.isOp = info.kind == NodeKind::Op;
+  if (signature.isOp) {
+    for (ValueId operand : problem.operands(info.id))
+      signature.operands.push_back(shapeIds[operand]);
+    for (ValueId result : problem.results(info.id))
+      signature.results.push_back(shapeIds[result]);
+    return signature;
+  }
+  signature.operands.push_back(shapeIds[graph.valueOf(node)]);
+  signature.results.push_back(shapeIds[graph.valueOf(node)]);
+  if (info.wish || info.kind == NodeKind::Input)
+    signature.wished = decision.states.intern(candidates.wishedState(node));
+  return signature;
+}
+
+/// Inputs are as wished. Wished values inside append to open dims what propagation brings, outputs that nobody names
+/// take what it brings; neither is ever partial.
+void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
+  const SearchNode &info = graph.node(node);
+  const ShardingRule &rule = *graph.ruleOf(node).rule;
+  bool isSearched = info.kind == NodeKind::Op || info.kind == NodeKind::Hub;
+  for (auto [index, choice] : enumerate(rule.choices)) {
+    auto [inBase, inAll] = candidates.allowed(node, index);
+    if (!isSearched && !choice.isNone()) {
+      bool isOpen = info.kind != NodeKind::Input && !choice.factors.empty();
+      inBase &= isOpen ? candidates.openAtoms(node, graph.dimOfFactor(node, choice.factors.front())) : 0;
+      inAll = inBase;
+    }
+    profile.allowed.push_back({inBase, inAll});
+  }
+}
+
+Profile Solver::Search::makeProfile(NodeId node) {
+  Profile profile;
+  profile.signature = signatures[node];
+  profile.isOp = graph.node(node).kind == NodeKind::Op;
+  profile.stays = stays[node];
+  allowChoices(node, profile);
+  if (!profile.isOp)
+    return profile;
+  profile.split = candidates.split(node);
+  profile.wide = candidates.wide(node);
+  profile.calm = candidates.calm(node);
+  for (auto [index, operand] : enumerate(problem.operands(graph.node(node).id)))
+    profile.parameters |= uint64_t(problem.isParameter(operand) && index < 63) << index;
+  return profile;
+}
+
+/// The form found at earlier levels, without what a wish of this level forbids.
+FormId Solver::Search::adaptPresent(NodeId node, const Profile &profile) {
+  SmallVector<ChoiceId, 8> choices(problem.getMesh().numAtoms(), 0);
+  if (present[node] != kNone) {
+    choices.assign(forms.choices(present[node]).begin(), forms.choices(present[node]).end());
+    for (auto [atom, choice] : enumerate(choices))
+      if (graph.node(node).wish && !(profile.allowed[choice].second & maskOf(atom)))
+        choice = 0;
+  }
+  FormId form = forms.form(profile.signature, choices);
+  if (forms[form].isValid)
+    return form;
+  return forms.form(profile.signature, SmallVector<ChoiceId, 8>(choices.size(), 0));
+}
+
+void Solver::Search::classifyAll() {
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    signatures[node] = forms.internSignature(graph.node(node).rule, makeSignature(node));
+    Profile profile = makeProfile(node);
+    profiles[node] = objective.internProfile(profile);
+    present[node] = adaptPresent(node, profile);
+  }
+  sweeper = std::make_unique<Sweeper>(graph, candidates, forms, objective, profiles, present);
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+/// Whole axes in mesh order, then the atoms of marked ones.
+static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, bool withEscapes) {
+  std::vector<SweepUnit> units;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (mesh.numAtoms(axis) > 0)
+      units.push_back({{mesh.atomsOf(axis)}, withEscapes});
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (mesh.numAtoms(axis) > 1 && candidates.isMarked(axis))
+      for (AtomId atom : mesh.atomsOf(axis))
+        units.push_back({{AtomList{atom}}, withEscapes});
+  return units;
+}
+
+void Solver::Search::runRounds(bool withEscapes) {
+  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, withEscapes);
+  // A sweep that follows no change since the same one before would find nothing.
+  unsigned version = 1;
+  std::vector<unsigned> sweptAt(units.size(), 0);
+  for (unsigned round = 0; round < options.maxRounds; ++round) {
+    unsigned before = version;
+    for (auto [unit, swept] : zip(units, sweptAt)) {
+      if (swept == version)
+        continue;
+      version += sweeper->sweep(unit);
+      swept = version;
+    }
+    if (version == before)
+      return;
+  }
+}
+
+void Solver::Search::sweepPairs() {
+  const AtomMesh &mesh = problem.getMesh();
+  for (unsigned first = 0; first < mesh.numAxes(); ++first)
+    for (unsigned second = first + 1; second < mesh.numAxes(); ++second)
+      if (mesh.numAtoms(first) > 0 && mesh.numAtoms(second) > 0)
+        sweeper->sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
+}
+
+void Solver::Search::runStages() {
+  runRounds(/*withEscapes=*/false);
+  runRounds(/*withEscapes=*/true);
+  if (problem.numOps() < options.maxOpsForPairs)
+    sweepPairs();
+}
+
+void Solver::Search::keepWhatIsCut() {
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    NodeKind kind = graph.node(node).kind;
+    if (kind != NodeKind::Op && kind != NodeKind::Hub)
+      continue;
+    for (auto [atom, choice] : enumerate(forms.choices(present[node])))
+      if (choice != 0)
+        stays[node] |= maskOf(atom);
+  }
+}
+
+bool Solver::Search::run() {
+  checkWishes();
+  if (!errors.empty())
+    return false;
+  for (ValueId value = 0; value < problem.numValues(); ++value)
+    shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
+  signatures.resize(graph.numNodes());
+  profiles.resize(graph.numNodes());
+  present.assign(graph.numNodes(), kNone);
+  stays.assign(graph.numNodes(), 0);
+  for (int64_t priority : candidates.getPriorities()) {
+    candidates.activate(priority);
+    classifyAll();
+    runStages();
+    keepWhatIsCut();
+  }
+  decision.objective = sweeper->total();
+  answer();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+Solver::Solver(const Problem &problem, SolverOptions options) : search(std::make_unique<Search>(problem, options)) {}
+Solver::~Solver() = default;
+
+bool Solver::solve() { return search->run(); }
+ArrayRef<SolverError> Solver::getErrors() const { return search->errors; }
+const Decision &Solver::getDecision() const { return search->decision; }
