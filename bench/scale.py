@@ -1,0 +1,118 @@
+"""Measures `cleave shard` on GPT-like models of growing depth and prints a table.
+
+    scale.py BUILD_DIR [--layers 12 96 384 750 1500 3000] [--repeat 3]
+
+Each size is run `--repeat` times, one process at a time, and the least figure of each phase counts: on a shared machine
+everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
+printing, microseconds per ONNX node for the four phases that decide and rewrite (propagate, insert reshards, partition,
+optimise collectives), peak memory, and the all_reduces per layer. `per doubling` is the ratio to the size before, as if
+that were half as large: 2 is linear.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from make_gpt import NODES_PER_LAYER, make_gpt
+
+DECIDING = ("propagate", "insert_reshards", "partition", "optimize_collectives")
+AIMS = {"us_per_node": 25.0, "deciding_s": 2.5, "per_doubling": 2.2, "kb_per_node": 20.0}
+
+
+def shard_once(cleave, model, plan, folder):
+    """Seconds by phase, with `total` for the process and `cpu` for its processor time; kB at the peak; the report."""
+    report = os.path.join(folder, "report.json")
+    command = [cleave, "shard", model, "--plan", plan, "--report", report, "--quiet", "-o",
+               os.path.join(folder, "out.mlir")]
+    start = time.perf_counter()
+    child = subprocess.Popen(command)
+    _, status, usage = os.wait4(child.pid, 0)
+    total = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"{' '.join(command)}: exit {child.returncode}")
+    with open(report) as file:
+        found = json.load(file)
+    return {**found["seconds"], "total": total, "cpu": usage.ru_utime + usage.ru_stime}, usage.ru_maxrss, found
+
+
+def measure(cleave, layers, repeat, folder):
+    model = os.path.join(folder, "model.onnx")
+    plan = make_gpt(model, layers)
+    runs = [shard_once(cleave, model, plan, folder) for _ in range(repeat)]
+    seconds = {phase: min(run[0][phase] for run in runs) for phase in runs[0][0]}
+    collectives = {kind: total["count"] for kind, total in runs[0][2]["totals"].items() if total["count"]}
+    nodes = layers * NODES_PER_LAYER
+    deciding = sum(seconds[phase] for phase in DECIDING)
+    return {"layers": layers, "nodes": nodes, "seconds": seconds, "deciding": deciding,
+            "us_per_node": deciding / nodes * 1e6, "peak_mb": min(run[1] for run in runs) / 1024,
+            "kb_per_node": min(run[1] for run in runs) / nodes, "collectives": collectives,
+            "output_mb": os.path.getsize(os.path.join(folder, "out.mlir")) / 1e6}
+
+
+def add_ratios(rows):
+    """What a doubling of the layers costs, from each size to the next."""
+    for before, after in zip(rows, rows[1:]):
+        doublings = math.log2(after["layers"] / before["layers"])
+        for key, of in (("deciding_ratio", lambda row: row["deciding"]),
+                        ("total_ratio", lambda row: row["seconds"]["total"])):
+            after[key] = (of(after) / of(before)) ** (1 / doublings)
+
+
+def format_collectives(row):
+    """`2 all_reduce` per layer, and whatever else there is in total."""
+    counts = dict(row["collectives"])
+    per_layer = counts.pop("all_reduce", 0) / row["layers"]
+    return ", ".join([f"{per_layer:g} all_reduce a layer", *(f"{count} {kind}" for kind, count in counts.items())])
+
+
+def print_table(rows):
+    phases = [phase for phase in rows[0]["seconds"] if phase not in ("total", "cpu")]
+    head = ["layers", "nodes", *(f"{phase.replace('_', ' ')} s" for phase in phases), "the four, us/node",
+            "the four, per doubling", "whole process s", "processor s", "whole, per doubling", "peak MB", "kB/node",
+            "output MB", "collectives"]
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        ratio = lambda key: f"{row[key]:.2f}" if key in row else ""
+        cells = [f"{row['layers']:,}", f"{row['nodes']:,}", *(f"{row['seconds'][phase]:.3f}" for phase in phases),
+                 f"{row['us_per_node']:.1f}", ratio("deciding_ratio"), f"{row['seconds']['total']:.2f}",
+                 f"{row['seconds']['cpu']:.2f}", ratio("total_ratio"), f"{row['peak_mb']:.0f}",
+                 f"{row['kb_per_node']:.1f}", f"{row['output_mb']:.1f}", format_collectives(row)]
+        print("| " + " | ".join(cells) + " |")
+
+
+def print_aims(rows):
+    largest = rows[-1]
+    ratios = [row[key] for row in rows for key in ("deciding_ratio", "total_ratio") if key in row]
+    found = {"us_per_node": largest["us_per_node"], "deciding_s": largest["deciding"],
+             "per_doubling": max(ratios, default=0.0), "kb_per_node": largest["kb_per_node"]}
+    print()
+    for name, aim in AIMS.items():
+        print(f"{name}: {found[name]:.2f}, aim {aim:g}: {'met' if found[name] <= aim else 'MISSED'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build")
+    parser.add_argument("--layers", type=int, nargs="+", default=[12, 96, 384, 750, 1500, 3000])
+    parser.add_argument("--repeat", type=int, default=3)
+    arguments = parser.parse_args()
+    cleave = os.path.join(arguments.build, "bin", "cleave")
+    rows = []
+    for layers in arguments.layers:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(measure(cleave, layers, arguments.repeat, folder))
+        print(f"{layers} layers done", file=sys.stderr)
+    add_ratios(rows)
+    print_table(rows)
+    print_aims(rows)
+
+
+if __name__ == "__main__":
+    main()
