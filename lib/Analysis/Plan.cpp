@@ -181,6 +181,9 @@ PlanPlace PlanReader::placeOf(const yaml::Node *node) const {
   // The range of a flow collection begins behind its bracket.
   if (isa<yaml::SequenceNode, yaml::MappingNode>(node) && start > scanned.data() && StringRef("[{").contains(start[-1]))
     --start;
+  // That of an alias, which is an error anyway, behind its name.
+  if (auto *alias = dyn_cast<yaml::AliasNode>(node))
+    start -= std::min<ptrdiff_t>(alias->getName().size() + 1, start - scanned.data());
   return placeOf(SMLoc::getFromPointer(start));
 }
 
@@ -229,7 +232,7 @@ LogicalResult PlanReader::readText(yaml::Node *node, std::string &text) {
   SmallString<64> storage;
   text = scalar->getValue(storage).str();
   // Undo what the scan changed: a bare `?`.
-  if (scalar->getRawValue() == "~")
+  if (text == "~" && scalar->getRawValue().starts_with("~"))
     text = original[scalar->getSourceRange().Start.getPointer() - scanned.data()];
   return failure(stream->failed());
 }
