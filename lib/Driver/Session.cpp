@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Driver/Values.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -190,7 +191,8 @@ llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
 }
 
 bool Session::hasMesh(ModuleOp module) const {
-  if (!options.mesh.empty() || spmd::getMesh(module))
+  // Shardings in types name their mesh too.
+  if (!options.mesh.empty() || detectPhase(module) != Phase::Imported)
     return true;
   spmd::Plan plan;
   spmd::PlanError error;

@@ -1,9 +1,11 @@
 // Movement that keeps elements on their ranks, and a slice that its holders fill in.
 //
 // RUN: cleave-opt %s --spmd-partition | FileCheck %s
-// RUN: cleave run %s --check
+// RUN: cleave run %s --check | FileCheck %s --check-prefix=EQUAL
 // The same on four ranks of one axis.
-// RUN: sed 's/"x"=2, "y"=2/"x"=4, "y"=1/' %s > %t.mlir && cleave run %t.mlir --check
+// RUN: sed 's/"x"=2, "y"=2/"x"=4, "y"=1/' %s > %t.mlir && cleave run %t.mlir --check | FileCheck %s --check-prefix=EQUAL
+
+// EQUAL: check result0: ok
 
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #xy = #spmd.sharding<#mesh, [{"x"}, {"y"}]>
