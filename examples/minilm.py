@@ -20,6 +20,7 @@ import onnxruntime
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAYERS = 3
 HIDDEN = 384
+EMBEDDING = "461"  # the exporter named the pooled vectors so
 PAIRS = [(0, 1), (2, 3), (4, 5), (6, 7)]
 
 
@@ -86,7 +87,7 @@ def main():
         outputs, report = encode(cleave, model, inputs, folder)
         check_collectives(report, batch, sequence)
         worst = check_values(outputs, session, feeds)
-        nearest, similarity = neighbours(outputs["output"])
+        nearest, similarity = neighbours(outputs[EMBEDDING])
         print(f"\nlargest difference to onnxruntime: {worst:.1e}")
         for index, sentence in enumerate(data["sentences"]):
             print(f"  {index + 1} -> {nearest[index] + 1}  {similarity[index]:.2f}  {sentence}")

@@ -74,7 +74,8 @@ int main(int argc, char **argv) {
     }
   }
   DialectRegistry registry;
-  registerAllCleave(registry);
+  registerDialects(registry);
+  registerPasses();
   uint64_t failed = 0;
   for (uint64_t current = seed; current < seed + count; ++current) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -27,7 +27,7 @@ struct Value {
   std::string name;
   SmallVector<int64_t> shape;
   bool isArgument = false;
-  std::string encoding; ///< `, #spmd.sharding<...>` or empty
+  std::string encoding = ""; ///< `, #spmd.sharding<...>` or empty
   std::string elementType = "f32";
 };
 
