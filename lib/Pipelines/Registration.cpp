@@ -4,6 +4,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Canonicalize.h"
+#include "cleave/Pipelines/Shard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -15,4 +16,5 @@ void cleave::registerPasses() {
   // On any IR: canonicalize, cse, symbol-dce, strip-debuginfo, ...
   mlir::registerTransformsPasses();
   registerNnPipelines();
+  registerSpmdPipelines();
 }
