@@ -79,8 +79,9 @@ Runs::Runs(ArrayRef<int64_t> result, ArrayRef<ArrayRef<int64_t>> operands) : out
 /// Copies `count` elements of type `T` with strides.
 template <typename T>
 static void copyRow(int64_t count, const char *from, int64_t fromStride, char *to, int64_t toStride) {
+  constexpr int64_t size = sizeof(T); // signed: strides may be negative
   for (int64_t i = 0; i < count; ++i)
-    std::memcpy(to + i * toStride * sizeof(T), from + i * fromStride * sizeof(T), sizeof(T));
+    std::memcpy(to + i * toStride * size, from + i * fromStride * size, size);
 }
 
 void cleave::reference::copyStrided(ArrayRef<int64_t> shape, int64_t elementBytes, const char *from,

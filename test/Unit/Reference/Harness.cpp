@@ -73,10 +73,12 @@ Tensor EvaluatorTest::make(StringRef typeText, ArrayRef<double> values) {
   auto type = cast<RankedTensorType>(parseType(typeText, &context));
   SmallVector<Attribute> elements;
   for (double value : values)
-    if (isa<IntegerType>(type.getElementType()))
-      elements.push_back(IntegerAttr::get(type.getElementType(),
-                                          APInt(type.getElementTypeBitWidth(), uint64_t(int64_t(value)), true, true)));
-    else
+    if (isa<IntegerType>(type.getElementType())) {
+      uint64_t bits = value < 0 ? uint64_t(int64_t(value)) : uint64_t(value);
+      elements.push_back(
+          IntegerAttr::get(type.getElementType(), APInt(type.getElementTypeBitWidth(), bits, false, true)));
+    } else {
       elements.push_back(FloatAttr::get(type.getElementType(), value));
+    }
   return *Tensor::fromAttr(DenseElementsAttr::get(type, elements));
 }
