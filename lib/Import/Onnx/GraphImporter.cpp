@@ -208,7 +208,8 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
   nn::NodeInfo info;
   info.node = StringRef(name).rtrim('/');
   info.opType = node.opType;
-  info.operands.assign(node.input.begin(), node.input.end());
+  for (StringRef input : node.input)
+    info.operands.push_back(frame.prefix.empty() || input.empty() ? input : saver.save(frame.prefix + input));
   std::optional<Location> plain;
   for (Operation *op : at.getCreated()) {
     info.results.assign(op->getNumResults(), {});

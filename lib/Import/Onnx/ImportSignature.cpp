@@ -136,7 +136,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
       return failure();
     unsigned index = types.size();
     types.push_back(type);
-    if (failed(func.insertArgument(index, type, {}, builder.getUnknownLoc())))
+    if (failed(func.insertArgument(index, type, {}, NameLoc::get(builder.getStringAttr(input->name)))))
       return failure();
     Value argument = func.getArgument(index);
     func.setArgAttr(index, nn::NnDialect::kNameAttr, builder.getStringAttr(input->name));
