@@ -171,7 +171,8 @@ LogicalResult FunctionPartitioner::run() {
   oldBody.erase();
   func.setFunctionType(
       FunctionType::get(func.getContext(), body->getArgumentTypes(), body->getTerminator()->getOperandTypes()));
-  func->setAttr(SpmdDialect::kFlopsAttr, builder.getF64FloatAttr(flops));
+  if (flops > 0)
+    func->setAttr(SpmdDialect::kFlopsAttr, builder.getF64FloatAttr(flops));
   return success();
 }
 

@@ -120,7 +120,7 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   case ForcedReplication::Reason::NotDividing:
     return "size " + std::to_string(rule.factorSizes[forced.factor]) + " does not divide";
   case ForcedReplication::Reason::AxisTaken:
-    return "another axis splits this dim already";
+    return "another axis, or a more major part of the dim, is in the way";
   case ForcedReplication::Reason::Dearer:
     return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
   }
