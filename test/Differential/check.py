@@ -27,7 +27,7 @@ def run(build, seed, count):
 
 def main():
     arguments = sys.argv[1:]
-    options = {"--seed": 1, "--count": 600}
+    options = {"--seed": 1, "--count": 2000}
     while len(arguments) > 1:
         options[arguments[-2]] = int(arguments[-1])
         arguments = arguments[:-2]

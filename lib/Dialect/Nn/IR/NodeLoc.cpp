@@ -64,6 +64,18 @@ SmallVector<NodeInfo, 1> cleave::nn::getNodeInfos(Location loc) {
   return infos;
 }
 
+Location cleave::nn::getInnerLoc(Location loc) {
+  SmallVector<NodeInfo, 1> infos = getNodeInfos(loc);
+  if (infos.empty())
+    return loc;
+  SmallVector<Location> inner;
+  for (NodeInfo &info : infos) {
+    info.results.clear();
+    inner.push_back(makeNodeLoc(loc.getContext(), info));
+  }
+  return inner.size() == 1 ? inner.front() : FusedLoc::get(loc.getContext(), inner);
+}
+
 SmallVector<StringRef, 1> cleave::nn::getTensorNames(Value value) {
   SmallVector<StringRef, 1> names;
   if (auto argument = dyn_cast<BlockArgument>(value)) {

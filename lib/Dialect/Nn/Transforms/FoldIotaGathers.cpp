@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -112,18 +113,21 @@ LogicalResult replaceLookup(Operation *op, const Lookup &lookup, PatternRewriter
   if (!order)
     return failure();
   auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
-  Value value = sliceTable(lookup, rewriter, op->getLoc());
+  Location inner = getInnerLoc(op->getLoc());
+  Value value = sliceTable(lookup, rewriter, inner);
   if (!llvm::is_sorted(*order))
-    value = TransposeOp::create(rewriter, op->getLoc(), value, *order);
+    value = TransposeOp::create(rewriter, inner, value, *order);
   // Positions that no run goes along have size 1 before the broadcast.
   SmallVector<int64_t> shape(resultType.getShape());
   for (auto [dim, size] : llvm::enumerate(lookup.positions)) {
     bool isRun = llvm::any_of(lookup.runs, [&, dim = dim](const Run &run) { return run.along == int64_t(dim); });
     shape[lookup.first + dim] = isRun ? size : 1;
   }
-  value = reshapeTo(rewriter, op->getLoc(), value, shape);
+  value = reshapeTo(rewriter, inner, value, shape);
   if (value.getType() != resultType)
     value = BroadcastOp::create(rewriter, op->getLoc(), resultType, value);
+  else if (value != lookup.table)
+    value.getDefiningOp()->setLoc(op->getLoc());
   rewriter.replaceOp(op, value);
   return success();
 }

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {
@@ -163,12 +164,14 @@ private:
         shape.push_back(factors.getSize(factor));
       for (int64_t factor : to)
         permutation.push_back(llvm::find(from, factor) - from.begin());
-      value = reshapeTo(builder, end->getLoc(), value, shape);
-      value = TransposeOp::create(builder, end->getLoc(), value, permutation);
+      value = reshapeTo(builder, getInnerLoc(end->getLoc()), value, shape);
+      value = TransposeOp::create(builder, getInnerLoc(end->getLoc()), value, permutation);
     }
     auto type = cast<RankedTensorType>(end->getResult(0).getType());
     if (value.getType() != type)
       value = ReshapeOp::create(builder, end->getLoc(), type, value);
+    else if (value != chain.front()->getOperand(0))
+      value.getDefiningOp()->setLoc(end->getLoc());
     end->getResult(0).replaceAllUsesWith(value);
     for (Operation *op : llvm::reverse(chain))
       op->erase();

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {
@@ -168,6 +169,7 @@ private:
     Value value;
     for (const Step &step : llvm::reverse(way)) {
       auto type = cast<RankedTensorType>(step.op->getResult(0).getType());
+      Location inner = getInnerLoc(step.op->getLoc());
       SmallVector<int64_t> shape(type.getShape());
       shape[step.dim] = size;
       auto pieceType = RankedTensorType::get(shape, type.getElementType());
@@ -175,11 +177,12 @@ private:
         EinsumTerms terms = *parseEinsum(einsum.getEquation());
         SmallVector<Value> operands(einsum.getInputs());
         int64_t weightDim = terms.inputs[step.operand].find(terms.result[step.dim]);
-        operands[step.operand] = cut(builder, step.op->getLoc(), operands[step.operand], weightDim, start, size);
-        value = EinsumOp::create(builder, step.op->getLoc(), pieceType, operands, einsum.getEquation());
+        operands[step.operand] = cut(builder, inner, operands[step.operand], weightDim, start, size);
+        value = EinsumOp::create(builder, inner, pieceType, operands, einsum.getEquation());
         continue;
       }
       Operation *piece = builder.clone(*step.op);
+      piece->setLoc(inner);
       piece->setOperand(step.operand, value);
       piece->getResult(0).setType(pieceType);
       if (!isa<ReshapeOp>(piece))

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -195,7 +196,7 @@ private:
     equation += "->" + split.rewrite(terms.result);
     auto type = RankedTensorType::get(split.expand(terms.result, getShape(op)),
                                       cast<RankedTensorType>(op.getType()).getElementType());
-    return finish(op, EinsumOp::create(rewriter, op.getLoc(), type, operands, equation), rewriter);
+    return finish(op, EinsumOp::create(rewriter, getInnerLoc(op.getLoc()), type, operands, equation), rewriter);
   }
 };
 
@@ -244,7 +245,7 @@ struct SinkBelowElementwise : public RewritePattern {
         continue;
       auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
       auto type = RankedTensorType::get(merge->expand(shape), resultType.getElementType());
-      OperationState state(op->getLoc(), op->getName(), ValueRange(operands), TypeRange(type));
+      OperationState state(getInnerLoc(op->getLoc()), op->getName(), ValueRange(operands), TypeRange(type));
       state.propertiesAttr = op->getPropertiesAsAttribute();
       Operation *moved = rewriter.create(state);
       rewriter.replaceOpWithNewOp<ReshapeOp>(op, resultType, moved->getResult(0));
@@ -274,6 +275,7 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
         return failure();
     auto type = cast<RankedTensorType>(op.getType());
     auto *moved = rewriter.clone(*op);
+    moved->setLoc(getInnerLoc(op->getLoc()));
     moved->setOperand(0, merge->input);
     moved->getResult(0).setType(RankedTensorType::get(merge->expand(type.getShape()), type.getElementType()));
     cast<Op>(moved).setDim(merge->groups[dim].first);

@@ -34,6 +34,9 @@ mlir::Location makeNodeLoc(mlir::MLIRContext *context, const NodeInfo &info);
 /// All nodes that a location names (several where ops were fused), outermost first; empty for other locations.
 llvm::SmallVector<NodeInfo, 1> getNodeInfos(mlir::Location loc);
 
+/// `loc` without the names of result tensors: for an op that a rewrite puts before the one that makes the tensor.
+mlir::Location getInnerLoc(mlir::Location loc);
+
 /// ONNX names of a value: of an argument, a parameter's load or an op result; empty if it has none.
 llvm::SmallVector<llvm::StringRef, 1> getTensorNames(mlir::Value value);
 
