@@ -3,6 +3,7 @@
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Support/Status.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -38,10 +39,11 @@ LogicalResult Session::advance(ModuleOp module, StringRef lastPhase) {
   for (; next <= static_cast<int>(last); ++next) {
     Phase phase = static_cast<Phase>(next);
     PassManager manager(context.get());
-    manager.enableVerifier(true);
+    // Once per phase, below, not after each of its passes.
+    manager.enableVerifier(false);
     addPhase(manager, phase, getShardOptions(options));
     auto start = std::chrono::steady_clock::now();
-    if (failed(manager.run(module)))
+    if (failed(manager.run(module)) || failed(verify(module)))
       return failure();
     seconds.emplace_back(getTimeName(phase).str(),
                          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -140,7 +140,7 @@ OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
       return nullptr;
     }
     for (const auto &[name, shape] : *shapes)
-      import.shapes.try_emplace(name, shape.begin(), shape.end());
+      import.arrayShapes.try_emplace(name, shape.begin(), shape.end());
   }
   return onnx::importOnnx(context.get(), path, import);
 }

@@ -105,6 +105,8 @@ private:
   mlir::MLIRContext *context;
   ModelFile &file;
   const ImportOptions &options;
+  /// Shapes given for inputs: by option, or by an array.
+  llvm::StringMap<llvm::SmallVector<int64_t>> givenShapes;
   TensorReader reader;
   ConstantFolder folder;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -45,9 +45,13 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
   for (auto &entry : options.shapes)
     if (!known.contains(entry.getKey()))
       return error("a shape is given for input " + quote(entry.getKey()) + ", which the model lacks"), failure();
+  givenShapes = options.shapes;
+  for (auto &entry : options.arrayShapes)
+    if (known.contains(entry.getKey()))
+      givenShapes.try_emplace(entry.getKey(), entry.getValue());
   for (const ValueInfoProto *input : inputs) {
-    auto given = options.shapes.find(input->name);
-    if (given == options.shapes.end() || !input->type.shape)
+    auto given = givenShapes.find(input->name);
+    if (given == givenShapes.end() || !input->type.shape)
       continue;
     const std::vector<Dimension> &declared = *input->type.shape;
     if (given->second.size() != declared.size())
@@ -79,9 +83,9 @@ RankedTensorType GraphImporter::getInputType(const ValueInfoProto &input) {
   Type elementType = convertElementType(context, input.type.elemType);
   if (!elementType)
     return refuse("has element type " + getDataTypeName(input.type.elemType) + ", which is not supported");
-  auto given = options.shapes.find(input.name);
+  auto given = givenShapes.find(input.name);
   Ints shape;
-  if (given != options.shapes.end()) {
+  if (given != givenShapes.end()) {
     shape = given->second;
   } else {
     if (!input.type.shape)
@@ -112,7 +116,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
   llvm::SetVector<StringRef> open;
   std::string unnamed;
   for (const ValueInfoProto *input : inputs)
-    if (input->type.shape && !options.shapes.contains(input->name))
+    if (input->type.shape && !givenShapes.contains(input->name))
       for (const Dimension &dim : *input->type.shape) {
         if (!dim.value && !dim.param.empty() && !dims.contains(dim.param))
           open.insert(dim.param);

@@ -20,6 +20,8 @@ struct ImportOptions {
   llvm::StringMap<int64_t> dims;
   /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
+  /// Shapes of arrays that will be the inputs; names that the model lacks are passed over, `shapes` come first.
+  llvm::StringMap<llvm::SmallVector<int64_t>> arrayShapes;
   /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
   /// import then holds for these values.
   llvm::StringMap<reference::Tensor> inputValues;
