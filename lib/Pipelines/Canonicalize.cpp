@@ -4,6 +4,7 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -27,8 +28,10 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
     manager.addPass(nn::createNnFuseMovement());
   }
 
-  // 5. What became equal or useless.
-  manager.addPass(createCanonicalizerPass());
+  // 5. What became equal or useless. Functions are single blocks: no regions to simplify.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  manager.addPass(createCanonicalizerPass(config));
   manager.addPass(createCSEPass());
 }
 

@@ -14,8 +14,6 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNFOLDIOTAGATHERS
 #include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
@@ -177,7 +175,7 @@ struct FoldIotaGathers : public cleave::nn::impl::NnFoldIotaGathersBase<FoldIota
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<FoldGather, FoldGatherNd>(&getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<GatherOp, GatherNdOp>)))
       signalPassFailure();
   }
 };

@@ -6,8 +6,6 @@
 #include "Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNFUSEROTATIONS
 #include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
@@ -52,7 +50,7 @@ struct FuseRotations : public cleave::nn::impl::NnFuseRotationsBase<FuseRotation
     KeptTensors kept(getOperation());
     RewritePatternSet patterns(&getContext());
     patterns.add<FuseRotation>(&getContext(), kept);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<ConcatOp>)))
       signalPassFailure();
   }
 };

@@ -2,6 +2,7 @@
 #include "Matching.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
 
@@ -64,6 +65,21 @@ Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, Array
   if (type.getShape() == shape)
     return value;
   return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
+}
+
+LogicalResult cleave::nn::applyPatterns(ModuleOp module, RewritePatternSet &&patterns,
+                                        function_ref<bool(Operation *)> startsAt) {
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) {
+    if (startsAt(op))
+      ops.push_back(op);
+  });
+  if (ops.empty())
+    return success();
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::AnyOp)
+      .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return applyOpPatternsGreedily(ops, std::move(patterns), config);
 }
 
 std::optional<int64_t> cleave::nn::getTrailingDim(ReduceOp op) {

@@ -7,8 +7,6 @@
 #include "Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNRECOMPOSE
 #include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
@@ -26,7 +24,7 @@ struct Recompose : public cleave::nn::impl::NnRecomposeBase<Recompose> {
     populateRmsNormPatterns(patterns, kept);
     populateGeluPatterns(patterns, kept);
     populateSiluPatterns(patterns, kept);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<MulOp, DivOp, AddOp>)))
       signalPassFailure();
   }
 };

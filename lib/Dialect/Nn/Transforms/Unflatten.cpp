@@ -14,8 +14,6 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNUNFLATTEN
 #include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
@@ -283,13 +281,17 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
   }
 };
 
+bool readsReshape(Operation *op) {
+  return llvm::any_of(op->getOperands(), [](Value value) { return value.getDefiningOp<ReshapeOp>() != nullptr; });
+}
+
 struct Unflatten : public cleave::nn::impl::NnUnflattenBase<Unflatten> {
   void runOnOperation() override {
     KeptTensors kept(getOperation());
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkBelowEinsum, SinkBelowElementwise, SinkBelowAlong<SoftmaxOp>, SinkBelowAlong<LogSoftmaxOp>,
                  SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>>(&getContext(), kept);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    if (failed(applyPatterns(getOperation(), std::move(patterns), readsReshape)))
       signalPassFailure();
   }
 };
