@@ -1,0 +1,44 @@
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics --spmd-propagate
+
+// An axis of 3 does not divide the major part of 2 x 12.
+#mesh = #spmd.mesh<["x"=3]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+func.func @an_axis_that_does_not_divide(%a: tensor<24xf32, #x>) -> tensor<2x12xf32> {
+  // expected-remark @+1 {{'nn.reshape' op is replicated over x: }}
+  %0 = nn.reshape %a : (tensor<24xf32, #x>) -> tensor<2x12xf32>
+  return %0 : tensor<2x12xf32>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#p = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
+// expected-error @+1 {{cannot ask for a partial value: 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}], partial = {"x": sum}>>'}}
+func.func @a_partial_wish(%a: tensor<8xf32, #p>) -> tensor<8xf32> {
+  %0 = nn.neg %a : (tensor<8xf32, #p>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Sub-axes (1)2 and (1)3 of an axis of 6 cannot both be digits of it.
+#mesh = #spmd.mesh<["x"=6]>
+#two = #spmd.sharding<#mesh, [{"x":(1)2}]>
+#three = #spmd.sharding<#mesh, [{"x":(1)3}]>
+// expected-error @+1 {{sub-axes of mesh axis 0 of size 6 need borders at 2 and 3, which exclude each other}}
+module {
+  func.func @sub_axes_that_exclude_each_other(%a: tensor<6xf32, #two>, %b: tensor<6xf32, #three>) {
+    return
+  }
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+func.func @an_op_without_a_rule(%a: tensor<8xf32, #x>) -> tensor<8xf32> {
+  // expected-error @+1 {{'func.call' op has no sharding rule}}
+  %0 = func.call @other(%a) : (tensor<8xf32, #x>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @other(tensor<8xf32, #x>) -> tensor<8xf32>
