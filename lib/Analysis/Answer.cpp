@@ -198,6 +198,17 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
   decision.forced.push_back(forced);
 }
 
+/// Notes that `atom` comes along a factor that the op cannot cut, and cuts another one.
+void Solver::Search::listMovedAt(OpId op, AtomId atom) {
+  NodeId node = graph.nodeOfOp(op);
+  const RuleInfo &info = graph.ruleOf(node);
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
+    auto cutsFactor = [&](const Choice &choice) { return is_contained(choice.factors, factor); };
+    if ((candidates.base(node, factor) & maskOf(atom)) && none_of(info.rule->choices, cutsFactor))
+      return decision.forced.push_back({op, factor, atom, ForcedReplication::Reason::Moved, 0});
+  }
+}
+
 void Solver::Search::listForced() {
   size_t numAtoms = problem.getMesh().numAtoms();
   auto isIdle = [&](OpId op, AtomId atom) {
@@ -207,6 +218,8 @@ void Solver::Search::listForced() {
     for (AtomId atom = 0; atom < numAtoms; ++atom)
       if (isIdle(op, atom))
         listForcedAt(op, atom);
+      else if (!problem.isConstraint(op))
+        listMovedAt(op, atom);
   for (const RefusedAtom &refused : candidates.getRefused())
     if (OpId op = graph.node(refused.node).id; isIdle(op, refused.atom))
       decision.forced.push_back({op, refused.factor, refused.atom, ForcedReplication::Reason::NotDividing, 0});

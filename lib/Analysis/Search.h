@@ -54,6 +54,7 @@ private:
   int64_t serveBytes(ValueId value, llvm::ArrayRef<StateId> wants);
   void listForced();
   void listForcedAt(OpId op, AtomId atom);
+  void listMovedAt(OpId op, AtomId atom);
 
   ReshardPlanner planner;
   ReshardCosts costs;

@@ -36,13 +36,14 @@ struct SolverOptions {
   unsigned maxOpsForPairs = 5000;
 };
 
-/// Why an atom that a wish brings to an op does nothing there.
+/// Why an atom that a wish brings to an op does nothing there, or not what the wish asks for.
 struct ForcedReplication {
   enum class Reason {
     NoChoice,    ///< the op cannot be cut along this factor; see `ShardingRule::mustReplicate`
     NotDividing, ///< the atom does not divide the factor
     AxisTaken,   ///< the factor, or one more major in the same dim, is cut by other axes
     Dearer,      ///< possible, but `extraBytes` more on the wire if only this op did it
+    Moved,       ///< the op cannot be cut along this factor; the atom cuts another one, so operands are resharded
   };
   OpId op = kNone;
   FactorId factor = 0;

@@ -123,21 +123,26 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
     return "another axis, or a more major part of the dim, is in the way";
   case ForcedReplication::Reason::Dearer:
     return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
+  case ForcedReplication::Reason::Moved:
+    return "it cannot be split along the dim that the axis comes along, and is split along another";
   }
   return "";
 }
 
 /// One remark per op and reason, and the same as an attribute for the report.
 void DecisionWriter::writeReplications() {
-  llvm::MapVector<std::pair<OpId, Attribute>, AtomList> replications;
+  // By op, reason, and whether the op is replicated (or just resharded).
+  llvm::MapVector<std::tuple<OpId, Attribute, unsigned>, AtomList> replications;
   for (const ForcedReplication &forced : decision.forced) {
-    AtomList &list = replications[{forced.op, builder.getStringAttr(getReason(forced))}];
+    unsigned isReplicated = forced.reason != ForcedReplication::Reason::Moved;
+    AtomList &list = replications[{forced.op, builder.getStringAttr(getReason(forced)), isReplicated}];
     if (!llvm::is_contained(list, forced.atom))
       list.push_back(forced.atom);
   }
   SmallVector<Attribute> entries;
   for (auto &[key, list] : replications) {
-    Operation *op = source.getOps()[key.first];
+    auto [id, reason, isReplicated] = key;
+    Operation *op = source.getOps()[id];
     llvm::sort(list);
     SmallVector<Attribute> axes;
     std::string axesText;
@@ -146,12 +151,14 @@ void DecisionWriter::writeReplications() {
       axes.push_back(builder.getStringAttr(name));
       axesText += (axesText.empty() ? "" : ", ") + name;
     }
-    op->emitRemark() << "'" << op->getName() << "' op is replicated over " << axesText << ": "
-                     << cast<StringAttr>(key.second).getValue();
+    op->emitRemark() << "'" << op->getName() << "' op is " << (isReplicated ? "replicated" : "resharded") << " over "
+                     << axesText << ": " << cast<StringAttr>(reason).getValue();
+    if (!isReplicated)
+      continue;
     SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getArrayAttr(axes)),
                                       builder.getNamedAttr("node", builder.getStringAttr(nn::describeNode(op))),
                                       builder.getNamedAttr("op", builder.getStringAttr(op->getName().getStringRef())),
-                                      builder.getNamedAttr("reason", key.second)};
+                                      builder.getNamedAttr("reason", reason)};
     entries.push_back(builder.getDictionaryAttr(entry));
   }
   if (!entries.empty())
