@@ -311,7 +311,8 @@ static void importPadV11(NodeContext &node) {
     axes = node.constantInts(3);
     node.axes(axes, rank);
   }
-  if (!node.check(pads.size() == 2 * axes.size(), Twine(pads.size()) + " pads for " + Twine(axes.size()) + " axes"))
+  if (node.failed() ||
+      !node.check(pads.size() == 2 * axes.size(), Twine(pads.size()) + " pads for " + Twine(axes.size()) + " axes"))
     return;
   Ints low(rank, 0), high(rank, 0);
   for (auto [i, axis] : llvm::enumerate(axes)) {
