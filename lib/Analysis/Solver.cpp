@@ -178,21 +178,22 @@ void Solver::Search::classifyAll() {
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Whole axes in mesh order, then the atoms of marked ones.
-static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, bool withEscapes) {
+/// Whole axes in mesh order, then the atoms of marked ones; of all of them where every byte counts.
+static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, Optimize optimize,
+                                        bool withEscapes) {
   std::vector<SweepUnit> units;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 0)
       units.push_back({{mesh.atomsOf(axis)}, withEscapes});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (mesh.numAtoms(axis) > 1 && candidates.isMarked(axis))
+    if (mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || optimize == Optimize::Bytes))
       for (AtomId atom : mesh.atomsOf(axis))
         units.push_back({{AtomList{atom}}, withEscapes});
   return units;
 }
 
 void Solver::Search::runRounds(bool withEscapes) {
-  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, withEscapes);
+  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.optimize, withEscapes);
   // A sweep that follows no change since the same one before would find nothing.
   unsigned version = 1;
   std::vector<unsigned> sweptAt(units.size(), 0);
