@@ -31,6 +31,6 @@ int cleave::driver::shardCommand(Session &session) {
     return session.fail(std::move(error));
   bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
   // The module itself goes to standard output where no file is named; the table would spoil it.
-  bool printsTable = !options.quiet && !options.output.empty();
+  bool printsTable = !options.quiet && !options.output.empty() && options.output != "-";
   return isPartitioned ? writeReport(session, *module, printsTable) : kDone;
 }

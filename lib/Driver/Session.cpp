@@ -178,7 +178,7 @@ llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
   OpPrintingFlags flags;
   flags.enableDebugInfo(true);
   AsmState state(module, flags);
-  if (path.empty()) {
+  if (path.empty() || path == "-") {
     module.print(llvm::outs(), state);
     llvm::outs() << '\n';
     return llvm::Error::success();

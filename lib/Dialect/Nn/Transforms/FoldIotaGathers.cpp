@@ -7,7 +7,8 @@
 //   slice (start, extent of i, step)  ->  transpose (looked-up dims in the order of their i)  ->  reshape (dims of the
 //   result that nothing runs along get size 1)  ->  broadcast
 //
-// Steps of 0 along all dims are a slice of one row.
+// Steps of 0 along all dims are a slice of one row. Indices that count through a whole dim along several positions read
+// a table whose rows are these positions, flattened: it is taken apart first.
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
@@ -58,6 +59,35 @@ std::optional<Run> matchRun(ArrayRef<int64_t> indices, ArrayRef<int64_t> shape, 
   if (std::min(run.start, last) < 0 || std::max(run.start, last) >= extent)
     return std::nullopt;
   return run;
+}
+
+/// The position dims, major first, along which `indices` count through all `extent` rows in row-major order: the rows
+/// are then these dims, flattened. Empty if they do not.
+SmallVector<int64_t> matchFlattened(ArrayRef<int64_t> indices, ArrayRef<int64_t> shape, int64_t extent) {
+  SmallVector<int64_t> strides = getStrides(shape), dims;
+  if (indices.empty() || indices.front() != 0)
+    return {};
+  auto getStep = [&](int64_t dim) { return shape[dim] > 1 ? indices[strides[dim]] : 0; };
+  for (int64_t dim = 0, rank = shape.size(); dim < rank; ++dim)
+    if (getStep(dim) > 0)
+      dims.push_back(dim);
+  llvm::sort(dims, [&](int64_t a, int64_t b) { return getStep(a) > getStep(b); });
+  int64_t rows = extent;
+  for (int64_t dim : dims) {
+    if (getStep(dim) * shape[dim] != rows)
+      return {};
+    rows = getStep(dim);
+  }
+  if (rows != 1)
+    return {};
+  for (auto [position, index] : llvm::enumerate(indices)) {
+    int64_t want = 0;
+    for (int64_t dim : dims)
+      want += getStep(dim) * (static_cast<int64_t>(position) / strides[dim] % shape[dim]);
+    if (index != want)
+      return {};
+  }
+  return dims;
 }
 
 /// Indices count from the end where negative.
@@ -140,10 +170,25 @@ struct FoldGather : public OpRewritePattern<GatherOp> {
     int64_t dim = op.getDim(), extent = getShape(op.getInput())[dim];
     wrap(*indices, extent);
     ArrayRef<int64_t> positions = getShape(op.getIndices());
-    std::optional<Run> run = matchRun(*indices, positions, extent);
-    if (!run)
+    if (std::optional<Run> run = matchRun(*indices, positions, extent))
+      return replaceLookup(op, {op.getInput(), dim, llvm::to_vector(positions), {*run}}, rewriter);
+    return replaceFlattened(op, matchFlattened(*indices, positions, extent), rewriter);
+  }
+
+private:
+  /// Takes the looked-up dim apart into the position dims `dims`, each of which it is then read along in order.
+  static LogicalResult replaceFlattened(GatherOp op, ArrayRef<int64_t> dims, PatternRewriter &rewriter) {
+    if (dims.empty())
       return failure();
-    return replaceLookup(op, {op.getInput(), dim, llvm::to_vector(positions), {*run}}, rewriter);
+    Lookup lookup{{}, static_cast<int64_t>(op.getDim()), llvm::to_vector(getShape(op.getIndices())), {}};
+    SmallVector<int64_t> shape(getShape(op.getInput()));
+    shape.erase(shape.begin() + lookup.first);
+    for (auto [index, dim] : llvm::enumerate(dims)) {
+      shape.insert(shape.begin() + lookup.first + index, lookup.positions[dim]);
+      lookup.runs.push_back({0, 1, dim, lookup.positions[dim]});
+    }
+    lookup.table = reshapeTo(rewriter, getInnerLoc(op.getLoc()), op.getInput(), shape);
+    return replaceLookup(op, lookup, rewriter);
   }
 };
 

@@ -66,3 +66,23 @@ func.func @an_index_out_of_range_stays(%x: tensor<8x4xf32>) -> tensor<2x4xf32> {
   %y = nn.gather %x, %i dim 0 : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
+
+// TorchScript looks masks up in a flattened table: batch * 3 + position. The table is taken apart instead.
+// CHECK-LABEL: @a_flattened_table_is_taken_apart
+// CHECK-SAME: (%[[M:.*]]: tensor<6xi1>)
+// CHECK: nn.reshape %[[M]] : (tensor<6xi1>) -> tensor<2x1x3xi1>
+// CHECK-NOT: nn.gather
+func.func @a_flattened_table_is_taken_apart(%m: tensor<6xi1>) -> tensor<2x1x3xi1> {
+  %i = nn.constant dense<[[[0, 1, 2]], [[3, 4, 5]]]> : tensor<2x1x3xi64> -> tensor<2x1x3xi64>
+  %y = nn.gather %m, %i dim 0 : (tensor<6xi1>, tensor<2x1x3xi64>) -> tensor<2x1x3xi1>
+  return %y : tensor<2x1x3xi1>
+}
+
+// Row 2 is never read: these are not all rows.
+// CHECK-LABEL: @rows_left_out_are_no_flattened_table
+// CHECK: nn.gather
+func.func @rows_left_out_are_no_flattened_table(%m: tensor<6xi1>) -> tensor<2x2xi1> {
+  %i = nn.constant dense<[[0, 1], [3, 4]]> : tensor<2x2xi64> -> tensor<2x2xi64>
+  %y = nn.gather %m, %i dim 0 : (tensor<6xi1>, tensor<2x2xi64>) -> tensor<2x2xi1>
+  return %y : tensor<2x2xi1>
+}
