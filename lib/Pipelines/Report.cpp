@@ -228,14 +228,17 @@ llvm::json::Value cleave::toJson(const Report &report) {
 // Text
 //===----------------------------------------------------------------------===//
 
-static std::string formatBytes(int64_t bytes) {
-  const char *units[] = {"B", "kB", "MB", "GB", "TB"};
-  double value = bytes;
-  unsigned unit = 0;
-  for (; value >= 1000 && unit < 4; ++unit)
+/// `2.05 kB`; powers of 1000.
+static std::string formatScaled(double value, StringRef unit) {
+  const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  unsigned scale = 0;
+  for (; value >= 1000 && scale < 6; ++scale)
     value /= 1000;
-  return unit ? llvm::formatv("{0:f2} {1}", value, units[unit]).str() : std::to_string(bytes) + " B";
+  return scale ? llvm::formatv("{0:f2} {1}{2}", value, prefixes[scale], unit).str()
+               : llvm::formatv("{0:f0} {1}", value, unit).str();
 }
+
+static std::string formatBytes(int64_t bytes) { return formatScaled(bytes, "B"); }
 
 /// One line per kind, axes and shape, in order of first appearance.
 static void printCollectives(llvm::raw_ostream &os, const Report &report) {
@@ -276,8 +279,8 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
      << formatBytes(report.parameterBytes) << '\n';
   os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
   if (report.flops > 0)
-    os << "compute of a rank:    " << llvm::formatv("{0:e2} of {1:e2} flops", report.flopsPerRank, report.flops)
-       << '\n';
+    os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
+       << formatScaled(report.flops, "flop") << '\n';
   for (const ReplicationReport &entry : report.replicated)
     os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
        << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';
