@@ -20,4 +20,5 @@ config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools_dir, conf
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
 # `%{python}` runs the interpreter that the tests' packages are installed for.
-config.substitutions.append(("%{python}", shutil.which("python3") or "python3"))
+venv = os.path.join(config.cleave_source_dir, ".venv", "bin", "python")
+config.substitutions.append(("%{python}", venv if os.path.exists(venv) else shutil.which("python3") or "python3"))

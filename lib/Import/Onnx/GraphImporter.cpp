@@ -12,8 +12,8 @@ using namespace cleave;
 using namespace cleave::onnx;
 using reference::Tensor;
 
-/// What an import may expand to: a large model has 20,000 nodes, function bodies included.
-constexpr int64_t kMaxNodes = 1'000'000;
+/// How many nodes calls may add to those that the file has.
+constexpr int64_t kMaxInlinedNodes = 250'000;
 /// Initializers up to these sizes are part of the program, others are parameters.
 constexpr int64_t kMaxConstant = 16;
 constexpr int64_t kMaxIntConstant = 4096;
@@ -257,8 +257,10 @@ void GraphImporter::poison(const NodeProto &node, Scope &scope) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// Why an op is refused that ONNX knows and we do not.
-static StringRef explainUnsupported(StringRef opType) {
+/// Why an op is refused that others know and we do not.
+static StringRef explainUnsupported(StringRef domain, StringRef opType) {
+  if (domain == "com.microsoft")
+    return ": it is onnxruntime's own; save the model without its graph optimizer";
   return llvm::StringSwitch<StringRef>(opType)
       .Cases({"Loop", "Scan", "SequenceMap"}, ": loops are not supported")
       .Cases({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"},
@@ -270,34 +272,45 @@ static StringRef explainUnsupported(StringRef opType) {
       .Default("");
 }
 
+/// The model's own functions come first, then what we know, then what ONNX defines by a function.
+FailureOr<GraphImporter::Callee> GraphImporter::findCallee(const NodeProto &node, const CallFrame &frame) {
+  StringRef domain = node.domain == "ai.onnx" ? StringRef() : node.domain;
+  std::optional<int64_t> opset = getOpset(domain, frame);
+  if (!opset) {
+    error(describe(node, frame) + ": the model imports no opset of domain '" + domain + "'");
+    return failure();
+  }
+  Callee callee{*opset, findOwnFunction(node), nullptr};
+  if (!callee.function)
+    callee.importer = Registry::get().find(domain, node.opType, *opset);
+  if (!callee.function && !callee.importer && domain.empty())
+    callee.function = findOnnxFunction(node.opType, *opset);
+  if (callee.function || callee.importer)
+    return callee;
+  error(describe(node, frame) + ": this op is not supported" + explainUnsupported(domain, node.opType));
+  return failure();
+}
+
 LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   const CallFrame &frame = *scope.frame;
   auto refuse = [&](const Twine &why) {
     error(describe(node, frame) + ": " + why);
     return failure();
   };
-  if (++nodeCount > kMaxNodes)
-    return refuse("the model expands to more than " + Twine(kMaxNodes) + " nodes");
-  StringRef domain = node.domain == "ai.onnx" ? StringRef() : node.domain;
-  std::optional<int64_t> opset = getOpset(domain, frame);
-  if (!opset)
-    return refuse("the model imports no opset of domain '" + domain + "'");
-  // The model's own functions come first, then what we know, then what ONNX defines by a function.
-  const FunctionProto *function = findOwnFunction(node);
-  const OpImporter *row = function ? nullptr : Registry::get().find(domain, node.opType, *opset);
-  if (!function && !row && domain.empty())
-    function = findOnnxFunction(node.opType, *opset);
-  if (!function && !row)
-    return refuse("this op is not supported" + explainUnsupported(node.opType));
+  if (frame.function && ++inlinedNodes > kMaxInlinedNodes)
+    return refuse("functions expand to more than " + Twine(kMaxInlinedNodes) + " nodes");
+  FailureOr<Callee> callee = findCallee(node, frame);
+  if (failed(callee))
+    return failure();
   FailureOr<SmallVector<Value, 4>> operands = getOperands(node, scope);
   if (failed(operands))
     return failure();
-  NodeContext at(*this, scope, node, *opset, *operands);
-  if (function) {
-    inlineFunction(at, *function);
+  NodeContext at(*this, scope, node, callee->opset, *operands);
+  if (callee->function) {
+    inlineFunction(at, *callee->function);
     return success(!at.failed() && succeeded(define(at, scope)));
   }
-  const Arity &arity = row->arity;
+  const Arity &arity = callee->importer->arity;
   if (operands->size() > arity.maxOperands)
     return refuse("has " + Twine(operands->size()) + " operands, expected at most " + Twine(arity.maxOperands));
   for (unsigned i = 0; i < arity.minOperands; ++i)
@@ -305,7 +318,7 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
       return refuse("operand " + Twine(i) + " is missing");
   if (node.output.size() > arity.maxResults)
     return refuse("has " + Twine(node.output.size()) + " outputs, expected at most " + Twine(arity.maxResults));
-  row->import(at);
+  callee->importer->import(at);
   if (!at.failed())
     at.finish();
   return success(!at.failed() && succeeded(define(at, scope)));
@@ -396,8 +409,13 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   Scope scope;
   scope.frame = &frame;
   scope.nodes = graph.node;
-  if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope)))
+  if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope))) {
+    // Without shapes nothing can be imported, but what is not supported at all is known.
+    if (options.collectAllErrors)
+      for (const NodeProto &node : graph.node)
+        (void)findCallee(node, frame);
     return nullptr;
+  }
   bool isFine = succeeded(importNodes(scope));
   if (!isFine || failed(makeResults(scope)) || hasErrors)
     return nullptr;

@@ -84,6 +84,13 @@ private:
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
   llvm::LogicalResult importNodes(Scope &scope);
   llvm::LogicalResult importNode(const NodeProto &node, Scope &scope);
+  /// What a node calls: a function, or an import function of ours.
+  struct Callee {
+    int64_t opset;
+    const FunctionProto *function;
+    const OpImporter *importer;
+  };
+  llvm::FailureOr<Callee> findCallee(const NodeProto &node, const CallFrame &frame);
   /// The values of a node's operands, or nothing if one is poisoned.
   llvm::FailureOr<llvm::SmallVector<Value, 4>> getOperands(const NodeProto &node, Scope &scope);
   Binding *find(llvm::StringRef name, Scope &scope);
@@ -113,8 +120,8 @@ private:
   mlir::func::FuncOp func;
   mlir::OpBuilder builder;
   bool hasErrors = false;
-  /// Nodes imported so far, those of inlined bodies included.
-  int64_t nodeCount = 0;
+  /// Nodes of function bodies imported so far.
+  int64_t inlinedNodes = 0;
   llvm::StringMap<int64_t> dims;
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
