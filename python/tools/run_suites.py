@@ -59,6 +59,7 @@ def suites(build):
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 60)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 500)
+    yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 5)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 60)
 
 

@@ -1,0 +1,56 @@
+"""The console blocks of README.md and docs: each command is run, its output compared with what the page shows.
+
+Usage: check.py BUILD_DIR
+
+In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
+a line `...` stands for any number of lines.
+"""
+import glob
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def examples(path):
+    """(command, expected lines) of a page."""
+    with open(os.path.join(ROOT, path)) as file:
+        text = file.read()
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *lines = part.rstrip("\n").split("\n")
+            yield command, lines
+
+
+def matches(got, want):
+    """True if the lines `got` are `want`, with `...` for any number of them."""
+    if not want:
+        return not got
+    if want[0].strip() == "...":
+        return any(matches(got[skip:], want[1:]) for skip in range(len(got) + 1))
+    return bool(got) and got[0].rstrip() == want[0].rstrip() and matches(got[1:], want[1:])
+
+
+def main():
+    environment = dict(os.environ)
+    environment["PATH"] = os.path.join(ROOT, sys.argv[1], "bin") + os.pathsep + environment["PATH"]
+    pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
+    passed = failed = 0
+    for page in pages:
+        for command, want in examples(page):
+            done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+            if matches(done.stdout.rstrip("\n").split("\n"), want):
+                passed += 1
+                continue
+            failed += 1
+            print(f"{page}: `{command}` prints something else:\n{done.stdout[:3000]}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
