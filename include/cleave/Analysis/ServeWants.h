@@ -21,8 +21,8 @@ struct ServedWant {
 };
 
 /// In which order, and from what, to make a copy of a value of `shape` for each of `wants`: always the cheapest one
-/// left, the first want and then the earliest source on ties; or another want first, where that makes the whole cheaper.
-/// Preconditions: `wants` are distinct, none is `have`.
+/// left, the first want and then the earliest source on ties; or another want first, where that makes the whole
+/// cheaper. Preconditions: `wants` are distinct, none is `have`.
 llvm::SmallVector<ServedWant, 2> serveWants(ReshardCosts &costs, ShapeId shape, StateId have,
                                             llvm::ArrayRef<StateId> wants);
 
