@@ -95,24 +95,28 @@ static Tensor toTensor(MLIRContext *context, const TensorData &data) {
   return tensor;
 }
 
-/// A symbol that no parameter has yet; tensors of function bodies may repeat names.
-static std::string makeSymbol(StringRef name, const llvm::StringMap<TensorData> &taken) {
-  std::string symbol = name.empty() ? "param" : name.str();
-  for (unsigned i = 1; symbol == "main" || taken.contains(symbol); ++i)
-    symbol = (name + "_" + Twine(i)).str();
+/// A symbol that no parameter has yet: tensors of function bodies may repeat names.
+std::string GraphImporter::makeSymbol(StringRef name) {
+  std::string base = name.empty() ? "param" : name.str(), symbol = base;
+  unsigned &suffix = suffixes[base];
+  while (symbol == "main" || params.contains(symbol))
+    symbol = base + "_" + std::to_string(++suffix);
   return symbol;
 }
 
 llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, StringRef name) {
+  // A tensor in the body of a function is met in every call.
+  Value &known = materialized[&tensor];
+  if (known)
+    return known;
   llvm::Expected<TensorData> data = reader.read(tensor);
   if (!data)
     return data.takeError();
   auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
   int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
   if (type.getNumElements() <= limit) {
-    StringRef tensorName = saver.save(name);
-    nn::NodeInfo info{"", "Initializer", {}, {{tensorName}}};
-    return folder.makeConstant(builder, nn::makeNodeLoc(context, info), toTensor(context, *data));
+    nn::NodeInfo info{"", "Initializer", {}, {{name}}};
+    return known = folder.makeConstant(builder, nn::makeNodeLoc(context, info), toTensor(context, *data));
   }
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Attribute value;
@@ -120,12 +124,11 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
     value = nn::WeightAttr::get(context, data->path, int64_t(data->offset), int64_t(data->bytes.size()));
   else
     value = toTensor(context, *data).toAttr();
-  std::string symbol = makeSymbol(name, params);
-  OpBuilder top = OpBuilder::atBlockTerminator(module->getBody());
-  top.setInsertionPoint(func);
+  std::string symbol = makeSymbol(name);
+  OpBuilder top(func);
   nn::ParamOp::create(top, loc, symbol, type, value, StringAttr());
   params[symbol] = std::move(*data);
-  return nn::LoadOp::create(builder, loc, type, symbol, Attribute()).getResult();
+  return known = nn::LoadOp::create(builder, loc, type, symbol, Attribute());
 }
 
 std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {

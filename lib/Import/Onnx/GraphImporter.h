@@ -104,6 +104,8 @@ private:
   const FunctionProto *findOwnFunction(const NodeProto &node);
   void inlineFunction(NodeContext &node, const FunctionProto &function);
 
+  std::string makeSymbol(llvm::StringRef name);
+
   // Clean-up.
   void eraseUnused();
   void addNames();
@@ -126,6 +128,9 @@ private:
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   llvm::StringMap<TensorData> params;
+  /// For names of parameters that repeat: the last suffix taken.
+  llvm::StringMap<unsigned> suffixes;
+  llvm::DenseMap<const TensorProto *, Value> materialized;
   /// The model's own functions by domain, name and overload.
   llvm::StringMap<const FunctionProto *> functions;
   llvm::BumpPtrAllocator allocator;

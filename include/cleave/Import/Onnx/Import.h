@@ -1,8 +1,8 @@
 //===- Import.h - from an ONNX file to the nn dialect -----------*- C++ -*-===//
 //
-// The module has one function `main`. Its arguments and results carry the ONNX names of the tensors (`nn.name`), its ops
-// have the locations of NodeLoc.h, and weights are `nn.param` symbols that refer to bytes in files: they are never read
-// here, so that a model of any size imports in the memory that its graph needs.
+// The module has one function `main`. Its arguments and results carry the ONNX names of the tensors (`nn.name`), its
+// ops have the locations of NodeLoc.h, and weights are `nn.param` symbols that refer to bytes in files: they are never
+// read here, so that a model of any size imports in the memory that its graph needs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
@@ -31,8 +31,8 @@ struct ImportOptions {
   bool collectAllErrors = false;
 };
 
-/// Imports the model at `path`. Each error is a diagnostic located at the file that names node, op type, domain, version
-/// and output tensor; null after an error.
+/// Imports the model at `path`. Each error is a diagnostic located at the file that names node, op type, domain,
+/// version and output tensor; null after an error.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, llvm::StringRef path,
                                              const ImportOptions &options = {});
 
