@@ -33,14 +33,24 @@ static double saturate(double value, Range range) {
 template <typename C> static C saturateInteger(C value, Type to) {
   unsigned width = to.getIntOrFloatBitWidth();
   if (to.isUnsignedInteger()) {
-    uint64_t high = width == 64 ? ~uint64_t(0) : (uint64_t(1) << width) - 1;
+    uint64_t high = ~uint64_t(0) >> (64 - width);
     return value < 0 ? C(0) : uint64_t(value) > high ? C(high) : value;
   }
-  int64_t high = int64_t((uint64_t(1) << (width - 1)) - 1);
+  int64_t high = int64_t(~uint64_t(0) >> (65 - width));
   if constexpr (std::is_same_v<C, uint64_t>)
     return value > uint64_t(high) ? C(high) : value;
   else
     return std::min<C>(std::max<C>(value, -high - 1), high);
+}
+
+/// A float, truncated, as the nearest integer in the range of `to`, by way of the 64-bit type of its signedness.
+template <typename Wide> static Wide saturateFloat(double value, Type to) {
+  using Limits = std::numeric_limits<Wide>;
+  if (std::isnan(value))
+    return 0;
+  if (value >= std::ldexp(1.0, Limits::digits))
+    return saturateInteger(Limits::max(), to);
+  return saturateInteger(value <= double(Limits::min()) ? Limits::min() : Wide(value), to);
 }
 
 /// Largest finite value of a float type.
@@ -76,10 +86,10 @@ static Tensor castTo(const Tensor &x, RankedTensorType type, bool saturating) {
     using C = typename decltype(tag)::type;
     if (!saturating)
       return convert<C>(x, type, [](C value) { return value; });
-    if (std::is_floating_point_v<C> && isa<IntegerType>(to) && !to.isInteger(1)) {
-      Range range = getRange(to);
-      return mapUnary<C, double>(x, type, [range](C value) { return saturate(value, range); });
-    }
+    if (std::is_floating_point_v<C> && to.isInteger() && !to.isInteger(1))
+      return to.isUnsignedInteger()
+                 ? mapUnary<C, uint64_t>(x, type, [to](C value) { return saturateFloat<uint64_t>(double(value), to); })
+                 : mapUnary<C, int64_t>(x, type, [to](C value) { return saturateFloat<int64_t>(double(value), to); });
     return convert<C>(x, type, [to](C value) { return saturateElement(value, to); });
   });
 }

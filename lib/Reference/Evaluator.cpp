@@ -7,7 +7,6 @@
 #include "cleave/Reference/Evaluator.h"
 
 #include "Kernels.h"
-#include <unistd.h>
 
 using namespace mlir;
 using namespace cleave::reference;
@@ -33,29 +32,23 @@ static const KernelTable &getTable() {
   return table;
 }
 
-/// Bytes of the machine's memory.
-static double getMemoryBytes() { return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)); }
-
 /// Fails if a result has an element type the evaluator does not know, or is larger than the machine.
 static LogicalResult checkResults(Operation *op) {
   for (Type type : op->getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    int64_t elementBytes = tensor ? getElementBytes(tensor.getElementType()) : 0;
-    if (elementBytes == 0)
+    if (!tensor || getElementBytes(tensor.getElementType()) == 0)
       return op->emitOpError() << "cannot be evaluated: result type " << type << " is not supported";
-    double bytes = elementBytes;
-    for (int64_t extent : tensor.getShape())
-      bytes *= extent;
-    if (bytes > getMemoryBytes())
+    if (!Tensor::fits(tensor))
       return op->emitOpError() << "cannot be evaluated: a result of " << type << " does not fit into memory";
   }
   return success();
 }
 
-bool cleave::reference::canEvaluate(Operation *op) { return getTable().find(op) != nullptr; }
+bool cleave::reference::canEvaluate(OperationName name) { return getTable().find(name) != nullptr; }
+bool cleave::reference::canEvaluate(Operation *op) { return canEvaluate(op->getName()); }
 
 LogicalResult cleave::reference::evaluate(Operation *op, ArrayRef<Tensor> operands, SmallVectorImpl<Tensor> &results) {
-  const KernelTable::Kernel *kernel = getTable().find(op);
+  const KernelTable::Kernel *kernel = getTable().find(op->getName());
   if (!kernel)
     return op->emitOpError("cannot be evaluated: the evaluator has no kernel for it");
   if (failed(checkResults(op)))

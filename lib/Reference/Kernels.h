@@ -39,8 +39,8 @@ public:
       return fn(llvm::cast<OpT>(op), operands, results);
     };
   }
-  const Kernel *find(mlir::Operation *op) const {
-    auto found = kernels.find(op->getName().getTypeID());
+  const Kernel *find(mlir::OperationName name) const {
+    auto found = kernels.find(name.getTypeID());
     return found == kernels.end() ? nullptr : &found->second;
   }
 

@@ -51,6 +51,8 @@ FailureOr<Tensor> ParamStore::load(StringRef name) {
   if (found == params.end())
     return module.emitError() << "has no parameter @" << name;
   auto param = cast<nn::ParamOp>(found->second);
+  if (!Tensor::fits(cast<RankedTensorType>(param.getType())))
+    return param.emitOpError() << "of type " << param.getType() << " does not fit into memory";
   if (auto elements = dyn_cast<ElementsAttr>(param.getValue())) {
     FailureOr<Tensor> value = Tensor::fromAttr(elements);
     return succeeded(value) ? value : param.emitOpError("has a value that is not a dense attribute of its type's size");

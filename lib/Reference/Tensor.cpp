@@ -11,6 +11,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace cleave::reference;
@@ -18,6 +19,16 @@ using namespace cleave::reference;
 int64_t cleave::reference::getElementBytes(Type elementType) {
   std::optional<ElementKind> kind = getElementKind(elementType);
   return kind ? dispatchStorage(*kind, [](auto tag) { return int64_t(sizeof(typename decltype(tag)::type)); }) : 0;
+}
+
+bool Tensor::fits(RankedTensorType type) {
+  static const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  double bytes = getElementBytes(type.getElementType());
+  if (bytes == 0 || !type.hasStaticShape())
+    return false;
+  for (int64_t extent : type.getShape())
+    bytes *= double(extent);
+  return bytes <= memory;
 }
 
 Tensor Tensor::zeros(RankedTensorType type) {
@@ -54,7 +65,7 @@ static void fill(Tensor &result, ArrayRef<char> element) {
 
 FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   auto type = dyn_cast<RankedTensorType>(attr.getType());
-  if (!type || !getElementKind(type.getElementType()))
+  if (!type || !fits(type))
     return failure();
   size_t elementBytes = getElementBytes(type.getElementType());
   ArrayRef<char> bytes;

@@ -23,6 +23,7 @@ llvm::LogicalResult evaluate(mlir::Operation *op, llvm::ArrayRef<Tensor> operand
 
 /// True if `evaluate` knows the op.
 bool canEvaluate(mlir::Operation *op);
+bool canEvaluate(mlir::OperationName name);
 
 /// Values of parameters, read on first use and shared by all ranks.
 class ParamStore {

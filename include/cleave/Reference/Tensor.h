@@ -19,9 +19,11 @@ int64_t getElementBytes(mlir::Type elementType);
 class Tensor {
 public:
   Tensor() = default;
-  /// Zeros of `type`; its encoding is dropped.
+  /// True if the element type is one of the evaluator's, and the elements do not exceed the machine's memory.
+  static bool fits(mlir::RankedTensorType type);
+  /// Zeros of `type`; its encoding is dropped. Precondition: it fits.
   static Tensor zeros(mlir::RankedTensorType type);
-  /// The elements of an attribute (dense, splat or resource).
+  /// The elements of an attribute (dense, splat or resource); fails for other ones and if they do not fit.
   static mlir::FailureOr<Tensor> fromAttr(mlir::ElementsAttr attr);
   /// Wraps bytes that `owner` keeps alive (a mapped file). Precondition: `bytes` has the type's size.
   static Tensor fromBytes(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes, std::shared_ptr<const void> owner);

@@ -126,6 +126,26 @@ TEST_F(ElementsTest, SaturatingCastsStopAtTheEnds) {
             (std::vector<double>{255, 0, 9}));
 }
 
+TEST_F(ElementsTest, SaturatingCastsReachTheLargest64BitIntegers) {
+  SmallVector<Tensor> got = runModule(R"(func.func @main(%x: tensor<3xf32>) -> (tensor<3xi64>, tensor<3xui64>) {
+      %i = nn.cast %x {saturate} : (tensor<3xf32>) -> tensor<3xi64>
+      %u = nn.cast %x {saturate} : (tensor<3xf32>) -> tensor<3xui64>
+      return %i, %u : tensor<3xi64>, tensor<3xui64> })",
+                                      make("tensor<3xf32>", {1e30, -1e30, std::nan("")}));
+  ASSERT_EQ(got.size(), 2u) << errors;
+  EXPECT_EQ(got[0].as<int64_t>(), ArrayRef<int64_t>({INT64_MAX, INT64_MIN, 0}));
+  EXPECT_EQ(got[1].as<uint64_t>(), ArrayRef<uint64_t>({UINT64_MAX, 0, 0}));
+}
+
+// The blob starts with its alignment, 4; then 1.0 and 2.0.
+TEST_F(ElementsTest, ResourcesAreRead) {
+  EXPECT_EQ(run(R"(func.func @main() -> tensor<2xf32> {
+                     %y = nn.constant dense_resource<w> : tensor<2xf32> -> tensor<2xf32>
+                     return %y : tensor<2xf32> }
+                   {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-})"),
+            (std::vector<double>{1, 2}));
+}
+
 TEST_F(ElementsTest, AttributesComeBackAsTheyWere) {
   for (StringRef text : {"dense<[true, false, true]> : tensor<3xi1>", "dense<7> : tensor<2x2xui8>",
                          "dense<[[1.5], [-2.0]]> : tensor<2x1xbf16>", "dense<> : tensor<0x4xf64>",

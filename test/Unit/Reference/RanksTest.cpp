@@ -211,6 +211,23 @@ TEST_F(RanksTest, InputsOfAnotherTypeAreRefused) {
   EXPECT_EQ(fail(text), "takes 1 arguments, but was given 0\n");
 }
 
+// Parameters are read and not computed; everything else in the dialect has a kernel.
+TEST_F(RanksTest, EveryOpOfTheModelCanBeEvaluated) {
+  unsigned numOps = 0;
+  for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("nn")) {
+    bool isParameter = name.getStringRef() == "nn.param" || name.getStringRef() == "nn.load";
+    EXPECT_EQ(canEvaluate(name), !isParameter) << name.getStringRef().str();
+    ++numOps;
+  }
+  EXPECT_GT(numOps, 90u);
+}
+
+TEST_F(RanksTest, OtherOpsAreRefused) {
+  EXPECT_EQ(fail(R"(func.func private @other() -> tensor<1xf32>
+      func.func @main() -> tensor<1xf32> { %y = func.call @other() : () -> tensor<1xf32> return %y : tensor<1xf32> })"),
+            "'func.call' op cannot be evaluated: the evaluator has no kernel for it\n");
+}
+
 //===----------------------------------------------------------------------===//
 // Parameters in files
 //===----------------------------------------------------------------------===//
@@ -247,6 +264,16 @@ TEST_F(ParamsTest, RangesOutsideTheFileAreErrors) {
   EXPECT_NE(fail(program("9223372036854775807, 8")).find("has 13 bytes"), std::string::npos);
   llvm::sys::fs::remove(path);
   EXPECT_NE(fail(program("1, 8")).find("'nn.param' op cannot be read: "), std::string::npos);
+}
+
+TEST_F(ParamsTest, ParametersLargerThanMemoryAreErrors) {
+  EXPECT_EQ(fail(R"(module {
+      nn.param @w : tensor<1000000000000000xf32> = dense<0.0> : tensor<1000000000000000xf32>
+      func.func @main() -> tensor<1xf32> {
+        %w = nn.load @w : tensor<1000000000000000xf32>
+        %y = nn.slice %w starts [0] sizes [1] steps [1] : (tensor<1000000000000000xf32>) -> tensor<1xf32>
+        return %y : tensor<1xf32> } })"),
+            "'nn.param' op of type 'tensor<1000000000000000xf32>' does not fit into memory\n");
 }
 
 } // namespace
