@@ -24,13 +24,6 @@ using namespace cleave::spmd;
 // Causes
 //===----------------------------------------------------------------------===//
 
-static std::string joinAxes(ArrayRef<AxisAttr> axes) {
-  std::string text;
-  for (AxisAttr axis : axes)
-    text += (text.empty() ? "" : ", ") + formatAxis(axis);
-  return text;
-}
-
 /// What the dims are called that `op` reduces over.
 static StringRef getReducedDims(Operation *op) {
   if (isa<nn::EinsumOp>(op))
@@ -74,7 +67,7 @@ static Operation *getConsumer(ReshardOp reshard) {
 
 std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &step) {
   Operation *producer = getProducer(reshard.op), *consumer = getConsumer(reshard.op);
-  std::string axes = joinAxes(atoms.toAxes(step.atoms));
+  std::string axes = formatAxes(atoms.toAxes(step.atoms));
   if (isReduction(step.kind) && producer) {
     std::string name = producer->getName().getStringRef().str();
     return isReducedBy(producer, step.atoms)

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave::spmd;
@@ -34,6 +35,10 @@ std::string cleave::spmd::formatAxis(AxisAttr axis) {
   if (axis.isSubAxis())
     text += ":(" + std::to_string(axis.getPreSize()) + ")" + std::to_string(axis.getSize());
   return text;
+}
+
+std::string cleave::spmd::formatAxes(ArrayRef<AxisAttr> axes) {
+  return llvm::join(llvm::map_range(axes, formatAxis), ", ");
 }
 
 int64_t cleave::spmd::getElementBytes(Type elementType) {

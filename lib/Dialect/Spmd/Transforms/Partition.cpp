@@ -100,7 +100,8 @@ void FunctionPartitioner::explainInnerCollectives(Operation *op, Operation *befo
                                           : &block->front();
        made; made = made->getNextNode())
     if (isCollective(made))
-      made->setLoc(withCause(op->getLoc(), "a dim that " + op->getName().getStringRef() + " works along is sharded"));
+      made->setLoc(withCause(op->getLoc(), "a dim that " + op->getName().getStringRef() +
+                                               " works along is sharded over " + formatAxes(getCollectiveAxes(made))));
 }
 
 LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op) {

@@ -106,4 +106,15 @@ func.func @a_whole_value_made_partial_for_a_maximum(%x: tensor<8x8xf32, #__>) ->
   return %0 : tensor<8x8xf32, #max>
 }
 
+// What an op sends inside itself says so, too.
+// CHECK-LABEL: @an_inner_all_reduce
+func.func @an_inner_all_reduce(%x: tensor<8x8xf32, #_y>) -> tensor<8x8xf32, #_y> {
+  // CHECK: spmd.all_reduce max {{.*}} over {"y"} : tensor<8x1xf32>
+  // CHECK: spmd.all_reduce sum {{.*}} over {"y"} : tensor<8x1xf32>
+  // LOC: spmd.all_reduce max {{.*}} loc(#[[$INNER:.*]])
+  %0 = nn.softmax %x dim 1 : (tensor<8x8xf32, #_y>) -> tensor<8x8xf32, #_y>
+  return %0 : tensor<8x8xf32, #_y>
+}
+
 // LOC-DAG: #[[$CAUSE]] = loc(fused<{cause = "contracting dim of nn.einsum is sharded over y"}>[
+// LOC-DAG: #[[$INNER]] = loc(fused<{cause = "a dim that nn.softmax works along is sharded over y"}>[

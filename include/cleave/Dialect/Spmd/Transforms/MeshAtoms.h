@@ -54,6 +54,8 @@ void forEachValue(mlir::func::FuncOp func, llvm::function_ref<void(mlir::Value)>
 
 /// `model`, or `model:(1)2`.
 std::string formatAxis(AxisAttr axis);
+/// The same for each of a list: `data, model`.
+std::string formatAxes(llvm::ArrayRef<AxisAttr> axes);
 
 /// Bytes of one element as stored and sent: bool takes one.
 int64_t getElementBytes(mlir::Type elementType);
