@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Search.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace cleave::spmd;
 using namespace llvm;
