@@ -77,4 +77,15 @@ def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
+  let summary = "checks what must hold after import and after canonicalisation";
+  let description = [{
+    * `imported`: functions hold one block of nn ops (and wishes written by hand, `spmd.constrain`).
+    * `canonical`: besides, no reshape or transpose merely follows another one, and no two ops compute the same.
+
+    Changes nothing: before and after it stands the same.
+  }];
+  let options = [Option<"form", "form", "std::string", /*default=*/"\"imported\"", "The form: imported or canonical">];
+}
+
 #endif // CLEAVE_NN_PASSES

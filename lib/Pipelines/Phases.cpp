@@ -2,6 +2,7 @@
 #include "cleave/Pipelines/Phases.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
@@ -67,6 +68,12 @@ static spmd::AnnotateOptions getAnnotateOptions(const ShardOptions &options) {
   return annotate;
 }
 
+static void addFormGate(OpPassManager &manager, StringRef form) {
+  nn::NnVerifyFormOptions options;
+  options.form = form.str();
+  manager.addPass(nn::createNnVerifyForm(options));
+}
+
 static void addGate(OpPassManager &manager, StringRef phase) {
   spmd::VerifyPhaseOptions options;
   options.phase = phase.str();
@@ -79,9 +86,10 @@ void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &o
     return;
   case Phase::Canonical:
     // What the plan names must survive, so the plan is looked at before anything is rewritten.
+    addFormGate(manager, "imported");
     manager.addPass(spmd::createPinWishes(getPinOptions(options)));
     buildCanonicalizePipeline(manager);
-    return;
+    return addFormGate(manager, "canonical");
   case Phase::Annotated:
     // What the user asked for, written into types. Nothing else changes.
     manager.addPass(spmd::createAnnotate(getAnnotateOptions(options)));

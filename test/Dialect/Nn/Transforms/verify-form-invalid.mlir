@@ -1,0 +1,10 @@
+// RUN: cleave-opt %s --split-input-file --nn-verify-form -verify-diagnostics
+
+#mesh = #spmd.mesh<["x"=2]>
+#rows = #spmd.sharding<#mesh, [{"x"}]>
+#whole = #spmd.sharding<#mesh, [{}]>
+func.func @only_nn_ops_after_import(%x: tensor<8xf32, #rows>) -> tensor<8xf32, #whole> {
+  // expected-error @+1 {{'spmd.reshard' op is no nn op}}
+  %y = spmd.reshard %x : tensor<8xf32, #rows> to tensor<8xf32, #whole>
+  return %y : tensor<8xf32, #whole>
+}
