@@ -53,7 +53,7 @@ def suites(build):
     yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 5)
     for name in names:
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, 5)
-    yield Suite("lit", [python, LIT, "-j2", "-q", "--no-progress-bar", f"{build}/test"], count_lit, 50)
+    yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 50)
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 15)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 60)
