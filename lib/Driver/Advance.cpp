@@ -1,4 +1,5 @@
 //===- Advance.cpp - from phase to phase ----------------------------------===//
+#include "cleave/Driver/Crash.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Support/Status.h"
@@ -15,7 +16,7 @@ using namespace cleave;
 using namespace cleave::driver;
 
 static ShardOptions getShardOptions(const Options &options) {
-  return {options.plan, options.mesh, options.shard, options.optimize};
+  return {options.plan, options.mesh, options.shard, options.optimize, options.check};
 }
 
 /// `DIR/3-propagated.mlir`.
@@ -27,13 +28,29 @@ static llvm::Error dump(ModuleOp module, StringRef folder, Phase phase) {
   return writeModule(module, path);
 }
 
-LogicalResult Session::advance(ModuleOp module, StringRef lastPhase) {
+/// Wishes are checked against the model in these phases; what fails in another one has passed all checks of the input.
+static bool checksWishes(Phase phase) { return phase == Phase::Annotated || phase == Phase::Propagated; }
+
+void Session::addSeconds(StringRef name, double time) {
+  auto it = llvm::find_if(seconds, [&](const auto &entry) { return entry.first == name; });
+  if (it == seconds.end())
+    seconds.emplace_back(name.str(), time);
+  else
+    it->second += time;
+}
+
+int Session::advance(ModuleOp module, StringRef lastPhase) {
   Phase last = *parsePhase(lastPhase), done = detectPhase(module);
+  if (last < done)
+    return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), lastPhase));
+  bool hasWishes = !options.mesh.empty() || !options.plan.empty() || !options.shard.empty();
+  if (done > Phase::Annotated && hasWishes)
+    return fail(
+        makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
   if (!options.dumpPhases.empty())
-    if (llvm::Error error = dump(module, options.dumpPhases, done)) {
-      fail(std::move(error));
-      return failure();
-    }
+    if (llvm::Error error = dump(module, options.dumpPhases, done))
+      return fail(std::move(error));
+  bool isImported = done == Phase::Imported && isOnnx();
   // Shardings that stand in the file already are wishes; a plan may add to them.
   int next = static_cast<int>(done) + (done == Phase::Annotated ? 0 : 1);
   for (; next <= static_cast<int>(last); ++next) {
@@ -46,15 +63,12 @@ LogicalResult Session::advance(ModuleOp module, StringRef lastPhase) {
     addPhase(manager, phase, getShardOptions(options));
     auto start = std::chrono::steady_clock::now();
     if (failed(manager.run(module)) || (isVerified && failed(verify(module))))
-      return failure();
-    seconds.emplace_back(getTimeName(phase).str(),
-                         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      return isImported && !checksWishes(phase) ? reportBug() : kBadInput;
+    addSeconds(getTimeName(phase), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     if (options.dumpPhases.empty())
       continue;
-    if (llvm::Error error = dump(module, options.dumpPhases, phase)) {
-      fail(std::move(error));
-      return failure();
-    }
+    if (llvm::Error error = dump(module, options.dumpPhases, phase))
+      return fail(std::move(error));
   }
-  return success();
+  return kDone;
 }

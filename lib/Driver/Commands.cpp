@@ -25,12 +25,15 @@ int cleave::driver::shardCommand(Session &session) {
   bool needsMesh = options.emit != "imported" && options.emit != "canonical";
   if (needsMesh && !session.hasMesh(*module))
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  if (failed(session.advance(*module, options.emit)))
-    return kBadInput;
+  if (int code = session.advance(*module, options.emit))
+    return code;
   if (llvm::Error error = writeModule(*module, options.output))
     return session.fail(std::move(error));
   bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
   // The module itself goes to standard output where no file is named; the table would spoil it.
   bool printsTable = !options.quiet && !options.output.empty() && options.output != "-";
-  return isPartitioned ? writeReport(session, *module, printsTable) : kDone;
+  if (isPartitioned)
+    return writeReport(session, *module, printsTable);
+  printSeconds(session);
+  return kDone;
 }

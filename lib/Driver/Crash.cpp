@@ -25,17 +25,27 @@ static std::string quoteForShell(llvm::StringRef text) {
   return quoted + "'";
 }
 
-static void handleCrash(void *) {
+static void writeReproducer(bool withStack) {
   int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
   if (file >= 0) {
     (void)!::write(file, reproducer.data(), reproducer.size());
     llvm::raw_fd_ostream os(file, /*shouldClose=*/false);
-    llvm::sys::PrintStackTrace(os);
+    if (withStack)
+      llvm::sys::PrintStackTrace(os);
     os.flush();
     ::close(file);
   }
   (void)!::write(2, message.data(), message.size());
+}
+
+static void handleCrash(void *) {
+  writeReproducer(/*withStack=*/true);
   ::_exit(cleave::driver::kInternalError);
+}
+
+int cleave::driver::reportBug() {
+  writeReproducer(/*withStack=*/false);
+  return kInternalError;
 }
 
 void cleave::driver::installCrashHandler(int argc, const char *const *argv) {

@@ -5,11 +5,12 @@
 // value, then what each collective of the partitioned program is for.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Driver/Session.h"
+#include "cleave/Driver/ReportFile.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -180,12 +181,15 @@ int cleave::driver::explainCommand(Session &session) {
     return kBadInput;
   if (!session.hasMesh(*module))
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  if (failed(session.advance(*module, "annotated")))
-    return kBadInput;
+  if (Phase phase = detectPhase(*module); phase > Phase::Annotated)
+    return session.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
+                                  options.model, toString(phase)));
+  if (int code = session.advance(*module, "annotated"))
+    return code;
   llvm::Expected<func::FuncOp> func = getEntry(*module);
   if (!func)
     return session.fail(func.takeError());
-  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(resolveMesh(*module), *module);
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(*module);
   std::unique_ptr<FunctionProblem> source = atoms ? FunctionProblem::create(*func, *atoms) : nullptr;
   SolverOptions solving;
   solving.optimize = options.optimize == "bytes" ? Optimize::Bytes : Optimize::Balanced;
@@ -198,14 +202,16 @@ int cleave::driver::explainCommand(Session &session) {
     if (!value)
       return session.fail(makeError("{0}: no tensor or node is called {1}", options.model, quote(options.value)));
     explainer.printChains(*value);
-    return kDone;
+    if (options.report.empty() && !options.timePhases)
+      return kDone;
   }
-  for (ValueId value = 0; value < source->getProblem().numValues(); ++value)
+  for (ValueId value = 0; options.value.empty() && value < source->getProblem().numValues(); ++value)
     if (explainer.isSharded(value))
       explainer.printLine(value);
   OwningOpRef<ModuleOp> partitioned = module->clone();
-  if (failed(session.advance(*partitioned, "optimized")))
-    return kBadInput;
-  printCollectives(*partitioned, options.model);
-  return kDone;
+  if (int code = session.advance(*partitioned, "optimized"))
+    return code;
+  if (options.value.empty())
+    printCollectives(*partitioned, options.model);
+  return writeReport(session, *partitioned, /*printsTable=*/false);
 }

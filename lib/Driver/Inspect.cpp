@@ -58,6 +58,17 @@ static void printParameters(ModuleOp module, func::FuncOp func) {
   }
 }
 
+/// Tensors inside, by their names, with the node that computes each.
+static void printTensors(func::FuncOp func) {
+  llvm::outs() << "tensors:\n";
+  func.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      for (StringRef name : nn::getTensorNames(result))
+        llvm::outs() << llvm::formatv("  {0,-40} {1,-16} {2}\n", name,
+                                      formatType(cast<RankedTensorType>(result.getType())), nn::describeNode(op));
+  });
+}
+
 static void printOps(func::FuncOp func) {
   std::map<std::string, int64_t> counts;
   double flops = 0;
@@ -86,5 +97,7 @@ int cleave::driver::inspectCommand(Session &session) {
   printSignature("outputs", getOutputNames(*func), getOutputTypes(*func));
   printOps(*func);
   printParameters(*module, *func);
+  if (session.getOptions().verbose)
+    printTensors(*func);
   return kDone;
 }

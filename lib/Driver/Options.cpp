@@ -147,7 +147,8 @@ const std::vector<OptionRow> &optionTable() {
       {"--optimize", "WHAT", kSharding, "balanced (bytes, compute, surprises) or bytes",
        oneOf(&Options::optimize, {"balanced", "bytes"})},
       {"--remarks", "", kSharding, "prints what was decided against a wish or at a price", flag(&Options::remarks)},
-      {"--verbose", "", kAll, "prints more", flag(&Options::verbose)},
+      {"--verbose", "", kAll, "prints more: remarks, the seconds of each phase, every tensor of a model",
+       flag(&Options::verbose)},
       {"--quiet", "", kAll, "prints results only", flag(&Options::quiet)},
       {"--color", "WHEN", kAll, "auto, always or never", oneOf(&Options::color, {"auto", "always", "never"})},
       {"--time-phases", "", kSharding, "prints the seconds of each phase", flag(&Options::timePhases)},
@@ -201,6 +202,8 @@ public:
       if (!problem.empty())
         return problem;
     }
+    options.remarks |= options.verbose;
+    options.timePhases |= options.verbose;
     return options.model.empty() ? "no model is named" : checkTogether();
   }
 
@@ -262,6 +265,8 @@ private:
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
       return "'--rtol' and '--atol' are tolerances of '--check'";
+    if (!options.report.empty() && options.emit != "partitioned" && options.emit != "optimized")
+      return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before", options.emit);
     return "";
   }
 

@@ -8,6 +8,15 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
 
+void cleave::driver::printSeconds(const Session &session) {
+  const Options &options = session.getOptions();
+  // A module on standard output must stay readable.
+  bool hasModule = options.command == Command::Shard && (options.output.empty() || options.output == "-");
+  if (options.timePhases)
+    for (const auto &[phase, seconds] : session.getSeconds())
+      (hasModule ? llvm::errs() : llvm::outs()) << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);
+}
+
 int cleave::driver::writeReport(Session &session, ModuleOp module, bool printsTable) {
   const Options &options = session.getOptions();
   llvm::Expected<func::FuncOp> func = getEntry(module);
@@ -18,13 +27,12 @@ int cleave::driver::writeReport(Session &session, ModuleOp module, bool printsTa
     report.seconds.emplace_back(phase, seconds);
   if (printsTable)
     printReport(llvm::outs(), report);
-  if (options.timePhases)
-    for (const auto &[phase, seconds] : session.getSeconds())
-      llvm::outs() << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);
+  printSeconds(session);
   if (options.report.empty())
     return kDone;
   llvm::Error error = writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
-    os << llvm::formatv("{0:2}", toJson(report)) << '\n';
+    writeJson(os, report);
+    os << '\n';
     return llvm::Error::success();
   });
   return error ? session.fail(std::move(error)) : kDone;

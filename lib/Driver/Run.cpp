@@ -10,6 +10,7 @@
 #include "cleave/Driver/Values.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Reference/Evaluator.h"
+#include "cleave/Support/Status.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -63,11 +64,16 @@ int cleave::driver::runCommand(Session &session) {
     return kBadInput;
   // The original is only needed where something is compared with it.
   bool isPartitioned = detectPhase(*module) == Phase::Partitioned, hasMesh = session.hasMesh(*module);
+  if (!hasMesh && (options.check || !options.report.empty()))
+    return session.fail(
+        makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
+                  options.check ? "--check" : "--report"));
   OwningOpRef<ModuleOp> original;
   if (options.check && hasMesh && !isPartitioned)
     original = module->clone();
-  if (hasMesh && failed(session.advance(*module, "optimized")))
-    return kBadInput;
+  if (hasMesh)
+    if (int code = session.advance(*module, "optimized"))
+      return code;
   llvm::Expected<func::FuncOp> func = getEntry(*module);
   if (!func)
     return session.fail(func.takeError());
@@ -84,8 +90,11 @@ int cleave::driver::runCommand(Session &session) {
   if (hasMesh)
     if (int code = writeReport(session, *module, !options.quiet))
       return code;
-  if (!original)
+  if (!original) {
+    if (options.check && !options.quiet)
+      llvm::outs() << "check: copies on all ranks agree; a partitioned file has no original to compare with\n";
     return kDone;
+  }
   if (failed(reference::runGlobal(*getEntry(*original), *inputs, expected)))
     return kRunFault;
   return checkOutputs(options, *func, outputs, expected) ? kDone : kDifference;

@@ -145,11 +145,32 @@ OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
   return onnx::importOnnx(context.get(), path, import);
 }
 
+/// The shapes of an .mlir file are given; what is typed may repeat them.
+static llvm::Error checkTypedShapes(const Options &options, ModuleOp module) {
+  if (!options.dims.empty())
+    return makeError("{0} has no symbolic dim {1}: it has no symbolic dims", options.model,
+                     quote(options.dims.begin()->first));
+  for (const auto &[name, shape] : options.shapes) {
+    llvm::Expected<func::FuncOp> func = getEntry(module);
+    if (!func)
+      return func.takeError();
+    auto names = getInputNames(*func);
+    const auto *it = llvm::find(names, name);
+    if (it == names.end())
+      return makeError("a shape is given for input {0}, which {1} lacks", quote(name), options.model);
+    if (getInputTypes(*func)[it - names.begin()].getShape() != ArrayRef<int64_t>(shape))
+      return makeError("input {0} of {1} has another shape than the one given", quote(name), options.model);
+  }
+  return llvm::Error::success();
+}
+
+bool Session::isOnnx() const { return !StringRef(options.model).ends_with(".mlir") && options.model != "-"; }
+
 OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = std::error_code();
   OwningOpRef<ModuleOp> module;
-  if (!StringRef(options.model).ends_with(".mlir") && options.model != "-") {
+  if (isOnnx()) {
     module = import(options.model, collectAllErrors);
   } else {
     buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.model);
@@ -160,6 +181,10 @@ OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
     llvm::SourceMgr sources;
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
     module = parseSourceFile<ModuleOp>(sources, context.get());
+    if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
+      fail(std::move(error));
+      return nullptr;
+    }
   }
   seconds.emplace_back("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return module;
@@ -192,9 +217,11 @@ llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
 
 bool Session::hasMesh(ModuleOp module) const {
   // Shardings in types name their mesh too.
-  if (!options.mesh.empty() || detectPhase(module) != Phase::Imported)
+  if (!options.mesh.empty() || !options.shard.empty() || detectPhase(module) != Phase::Imported)
     return true;
+  // A plan that cannot be read, or rules without a mesh, are told where the plan is annotated.
   spmd::Plan plan;
   spmd::PlanError error;
-  return !options.plan.empty() && succeeded(spmd::readPlanFile(options.plan, plan, error)) && !plan.mesh.empty();
+  return !options.plan.empty() &&
+         (failed(spmd::readPlanFile(options.plan, plan, error)) || !plan.mesh.empty() || !plan.rules.empty());
 }

@@ -28,9 +28,10 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
     manager.addPass(nn::createNnFuseMovement());
   }
 
-  // 5. What became equal or useless. Functions are single blocks: no regions to simplify.
+  // 5. What became equal or useless. Functions are single blocks, so there are no regions to simplify,
+  //    and one iteration follows all that it changes: a second would only look at everything once more.
   GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);
   manager.addPass(createCanonicalizerPass(config));
   manager.addPass(createCSEPass());
 }

@@ -31,8 +31,10 @@ std::optional<Phase> cleave::parsePhase(StringRef name) {
 
 Phase cleave::detectPhase(ModuleOp module) {
   bool isPartitioned = false, hasReshard = false, hasSharding = module->hasAttr(spmd::SpmdDialect::kMeshAttr);
+  bool isDecided = false;
   bool allClosed = true;
   for (func::FuncOp func : spmd::getFunctions(module)) {
+    isDecided |= func->hasAttr(spmd::SpmdDialect::kWireBytesAttr);
     for (unsigned i = 0; i < func.getNumArguments(); ++i)
       isPartitioned |= static_cast<bool>(func.getArgAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
     for (unsigned i = 0; i < func.getNumResults(); ++i)
@@ -50,7 +52,9 @@ Phase cleave::detectPhase(ModuleOp module) {
     return Phase::Imported;
   if (!allClosed)
     return Phase::Annotated;
-  return hasReshard ? Phase::Resharded : Phase::Annotated;
+  if (hasReshard)
+    return Phase::Resharded;
+  return isDecided ? Phase::Propagated : Phase::Annotated;
 }
 
 static spmd::PinWishesOptions getPinOptions(const ShardOptions &options) {
@@ -105,10 +109,13 @@ void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &o
     // Where layouts meet that differ, the change stands in the program.
     manager.addPass(spmd::createInsertReshards());
     return addGate(manager, "resharded");
-  case Phase::Partitioned:
+  case Phase::Partitioned: {
     // From one global program to the program of one device.
-    manager.addPass(spmd::createPartition());
+    spmd::PartitionOptions partition;
+    partition.checkBytes = options.checkBytes;
+    manager.addPass(spmd::createPartition(partition));
     return addGate(manager, "partitioned");
+  }
   case Phase::Optimized:
     // The same values with no more bytes and no more launches.
     manager.addPass(spmd::createOptimizeCollectives());

@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -171,57 +172,88 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
 // JSON
 //===----------------------------------------------------------------------===//
 
-static llvm::json::Array toJson(const std::vector<TensorReport> &tensors) {
-  llvm::json::Array array;
-  for (const TensorReport &tensor : tensors)
-    array.push_back(llvm::json::Object{{"name", tensor.name},
-                                       {"type", tensor.type},
-                                       {"shape", tensor.shape},
-                                       {"local_shape", tensor.localShape},
-                                       {"sharding", tensor.sharding}});
-  return array;
+static void writeShape(llvm::json::OStream &json, StringRef key, ArrayRef<int64_t> shape) {
+  json.attributeArray(key, [&] { llvm::for_each(shape, [&](int64_t extent) { json.value(extent); }); });
 }
 
-static llvm::json::Object toJson(const CollectiveReport &collective) {
-  return llvm::json::Object{{"kind", collective.kind},
-                            {"axes", collective.axes},
-                            {"group_size", collective.groupSize},
-                            {"type", collective.type},
-                            {"operand_shape", collective.operandShape},
-                            {"result_shape", collective.resultShape},
-                            {"wire_bytes_per_rank", collective.wireBytes},
-                            {"node", collective.node},
-                            {"cause", collective.cause}};
+static void writeNames(llvm::json::OStream &json, StringRef key, ArrayRef<std::string> names) {
+  json.attributeArray(key, [&] { llvm::for_each(names, [&](const std::string &name) { json.value(name); }); });
 }
 
-llvm::json::Value cleave::toJson(const Report &report) {
-  llvm::json::Object mesh, totals, seconds;
-  for (const auto &[axis, size] : report.mesh)
-    mesh[axis] = size;
-  for (const auto &[kind, total] : report.totals)
-    totals[kind] = llvm::json::Object{{"count", total.count}, {"wire_bytes_per_rank", total.wireBytes}};
-  for (const auto &[phase, time] : report.seconds)
-    seconds[phase] = time;
-  llvm::json::Array collectives, replicated;
-  for (const CollectiveReport &collective : report.collectives)
-    collectives.push_back(::toJson(collective));
-  for (const ReplicationReport &entry : report.replicated)
-    replicated.push_back(
-        llvm::json::Object{{"op", entry.op}, {"node", entry.node}, {"axes", entry.axes}, {"reason", entry.reason}});
-  return llvm::json::Object{{"version", 1},
-                            {"model", report.model},
-                            {"mesh", std::move(mesh)},
-                            {"ranks", report.ranks},
-                            {"parameters", llvm::json::Object{{"bytes", report.parameterBytes},
-                                                              {"bytes_per_rank", report.parameterBytesPerRank}}},
-                            {"peak_bytes_per_rank", report.peakBytesPerRank},
-                            {"flops", llvm::json::Object{{"total", report.flops}, {"per_rank", report.flopsPerRank}}},
-                            {"inputs", ::toJson(report.inputs)},
-                            {"outputs", ::toJson(report.outputs)},
-                            {"collectives", std::move(collectives)},
-                            {"totals", std::move(totals)},
-                            {"replicated", std::move(replicated)},
-                            {"seconds", std::move(seconds)}};
+static void write(llvm::json::OStream &json, const TensorReport &tensor) {
+  json.attribute("name", tensor.name);
+  json.attribute("type", tensor.type);
+  writeShape(json, "shape", tensor.shape);
+  writeShape(json, "local_shape", tensor.localShape);
+  json.attribute("sharding", tensor.sharding);
+}
+
+static void write(llvm::json::OStream &json, const CollectiveReport &collective) {
+  json.attribute("kind", collective.kind);
+  writeNames(json, "axes", collective.axes);
+  json.attribute("group_size", collective.groupSize);
+  json.attribute("type", collective.type);
+  writeShape(json, "operand_shape", collective.operandShape);
+  writeShape(json, "result_shape", collective.resultShape);
+  json.attribute("wire_bytes_per_rank", collective.wireBytes);
+  json.attribute("node", collective.node);
+  json.attribute("cause", collective.cause);
+}
+
+static void write(llvm::json::OStream &json, const ReplicationReport &replication) {
+  json.attribute("op", replication.op);
+  json.attribute("node", replication.node);
+  writeNames(json, "axes", replication.axes);
+  json.attribute("reason", replication.reason);
+}
+
+template <typename T> static void writeList(llvm::json::OStream &json, StringRef key, const std::vector<T> &list) {
+  json.attributeArray(key, [&] {
+    for (const T &entry : list)
+      json.object([&] { write(json, entry); });
+  });
+}
+
+template <typename T>
+static void writePairs(llvm::json::OStream &json, StringRef key, const std::vector<std::pair<std::string, T>> &pairs) {
+  json.attributeObject(key, [&] {
+    for (const auto &[name, number] : pairs)
+      json.attribute(name, number);
+  });
+}
+
+static void writeTotals(llvm::json::OStream &json, const std::map<std::string, CollectiveTotal> &totals) {
+  for (const auto &[kind, total] : totals)
+    json.attributeObject(kind, [&, &total = total] {
+      json.attribute("count", total.count);
+      json.attribute("wire_bytes_per_rank", total.wireBytes);
+    });
+}
+
+/// As a stream: an llvm::json::Object would sort its keys, but the axes of a mesh are major to minor.
+void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("version", 1);
+    json.attribute("model", report.model);
+    writePairs(json, "mesh", report.mesh);
+    json.attribute("ranks", report.ranks);
+    json.attributeObject("parameters", [&] {
+      json.attribute("bytes", report.parameterBytes);
+      json.attribute("bytes_per_rank", report.parameterBytesPerRank);
+    });
+    json.attribute("peak_bytes_per_rank", report.peakBytesPerRank);
+    json.attributeObject("flops", [&] {
+      json.attribute("total", report.flops);
+      json.attribute("per_rank", report.flopsPerRank);
+    });
+    writeList(json, "inputs", report.inputs);
+    writeList(json, "outputs", report.outputs);
+    writeList(json, "collectives", report.collectives);
+    json.attributeObject("totals", [&] { writeTotals(json, report.totals); });
+    writeList(json, "replicated", report.replicated);
+    writePairs(json, "seconds", report.seconds);
+  });
 }
 
 //===----------------------------------------------------------------------===//

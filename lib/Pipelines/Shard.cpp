@@ -24,6 +24,8 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
   ListOption<std::string> shard{*this, "shard", llvm::cl::desc("Rules such as 'x=[data, _]'")};
   Option<std::string> optimize{*this, "optimize", llvm::cl::desc("Objective: balanced or bytes"),
                                llvm::cl::init("balanced")};
+  Option<bool> checkBytes{*this, "check-bytes", llvm::cl::desc("Fail where other bytes are sent than were decided"),
+                          llvm::cl::init(false)};
 };
 } // namespace
 
@@ -39,6 +41,7 @@ static void buildFromText(OpPassManager &manager, const ShardPipelineOptions &ty
   options.mesh = typed.mesh;
   options.shard.assign(typed.shard.begin(), typed.shard.end());
   options.optimize = typed.optimize;
+  options.checkBytes = typed.checkBytes;
   buildShardPipeline(manager, options);
 }
 

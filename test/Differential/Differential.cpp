@@ -23,7 +23,7 @@ using reference::Tensor;
 
 static LogicalResult partition(ModuleOp module) {
   PassManager manager(module.getContext());
-  if (failed(parsePassPipeline("builtin.module(spmd-shard)", manager)))
+  if (failed(parsePassPipeline("builtin.module(spmd-shard{check-bytes=true})", manager)))
     return failure();
   return manager.run(module);
 }

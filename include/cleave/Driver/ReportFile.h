@@ -10,6 +10,9 @@ namespace cleave::driver {
 /// and writes the JSON where --report asks (docs/interface.md). Returns an exit code.
 int writeReport(Session &session, mlir::ModuleOp module, bool printsTable);
 
+/// Where --time-phases asks.
+void printSeconds(const Session &session);
+
 } // namespace cleave::driver
 
 #endif // CLEAVE_DRIVER_REPORTFILE_H

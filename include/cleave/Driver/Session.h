@@ -25,14 +25,18 @@ public:
   /// been printed. `collectAllErrors`: for `inspect`, goes on after what cannot be imported.
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors = false);
 
-  /// Takes a loaded module through all phases up to `--emit` that it has not been through yet.
-  llvm::LogicalResult advance(mlir::ModuleOp module, llvm::StringRef lastPhase);
+  /// Takes a loaded module through all phases up to `lastPhase` that it has not been through yet. Returns an exit code:
+  /// wrong input where a wish cannot be kept, a bug of ours where an imported model fails in any other phase.
+  int advance(mlir::ModuleOp module, llvm::StringRef lastPhase);
 
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const { return seconds; }
 
-  /// The plan, --mesh or a module with a mesh asks for ranks.
+  /// The plan, --mesh, --shard or a module with a mesh asks for ranks.
   bool hasMesh(mlir::ModuleOp module) const;
+
+  /// The model is an .onnx file.
+  bool isOnnx() const;
 
   /// Prints `error` as an error of this run; returns the exit code of wrong input.
   int fail(llvm::Error error);
@@ -43,6 +47,8 @@ public:
 private:
   void printDiagnostic(mlir::Diagnostic &diagnostic);
   void printLine(llvm::StringRef severity, llvm::StringRef color, llvm::StringRef prefix, llvm::StringRef text);
+  /// A phase may be run twice; its times add up.
+  void addSeconds(llvm::StringRef name, double time);
   mlir::OwningOpRef<mlir::ModuleOp> import(llvm::StringRef path, bool collectAllErrors);
 
   Options options;

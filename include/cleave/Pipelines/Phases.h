@@ -32,6 +32,7 @@ struct ShardOptions {
   std::string plan, mesh;         ///< plan file and mesh, as typed; may be empty
   std::vector<std::string> shard; ///< rules, as typed
   std::string optimize = "balanced";
+  bool checkBytes = false; ///< an error where the program sends other bytes than were decided
 };
 
 /// The last phase that `module` shows signs of having been through.
