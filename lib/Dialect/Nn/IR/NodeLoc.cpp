@@ -21,8 +21,8 @@ Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
       lists.push_back(b.getStrArrayAttr(names));
     entries.push_back(b.getNamedAttr("results", b.getArrayAttr(lists)));
   }
-  Location name = NameLoc::get(b.getStringAttr(info.node));
-  return FusedLoc::get(context, {name}, b.getDictionaryAttr(entries));
+  // A fused location without any inside would not be read back.
+  return FusedLoc::get(context, {UnknownLoc::get(context)}, b.getDictionaryAttr(entries));
 }
 
 static void readNames(Attribute list, SmallVectorImpl<StringRef> &names) {

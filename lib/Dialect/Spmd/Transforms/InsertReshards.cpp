@@ -61,8 +61,7 @@ struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
   using Base::Base;
 
   void runOnOperation() override {
-    MeshAttr mesh = resolveMesh(getOperation());
-    std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+    std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
     if (!atoms)
       return signalPassFailure();
     for (func::FuncOp func : getFunctions(getOperation()))

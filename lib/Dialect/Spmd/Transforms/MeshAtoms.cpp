@@ -62,9 +62,10 @@ static llvm::SetVector<ShardingAttr> collectShardings(ModuleOp module) {
   return shardings;
 }
 
-MeshAttr cleave::spmd::resolveMesh(ModuleOp module) {
+/// `shardings` are those of all types in the module.
+static MeshAttr resolveMesh(ModuleOp module, ArrayRef<ShardingAttr> shardings) {
   MeshAttr mesh = module->getAttrOfType<MeshAttr>(SpmdDialect::kMeshAttr);
-  for (ShardingAttr sharding : collectShardings(module)) {
+  for (ShardingAttr sharding : shardings) {
     if (!mesh)
       mesh = sharding.getMesh();
     if (sharding.getMesh() != mesh) {
@@ -77,6 +78,10 @@ MeshAttr cleave::spmd::resolveMesh(ModuleOp module) {
   else
     module->setAttr(SpmdDialect::kMeshAttr, mesh);
   return mesh;
+}
+
+MeshAttr cleave::spmd::resolveMesh(ModuleOp module) {
+  return ::resolveMesh(module, collectShardings(module).getArrayRef());
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,8 +123,10 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, Array
   return std::unique_ptr<MeshAtoms>(new MeshAtoms(mesh, std::move(*atoms)));
 }
 
-std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, ModuleOp root) {
-  return create(mesh, root, collectShardings(root).getArrayRef());
+std::unique_ptr<MeshAtoms> MeshAtoms::create(ModuleOp root) {
+  llvm::SetVector<ShardingAttr> shardings = collectShardings(root);
+  MeshAttr mesh = ::resolveMesh(root, shardings.getArrayRef());
+  return mesh ? create(mesh, root, shardings.getArrayRef()) : nullptr;
 }
 
 AtomList MeshAtoms::toAtoms(AxisAttr axis) const { return atoms.atomsOf(toSubAxis(axis, mesh)).value_or(AtomList()); }

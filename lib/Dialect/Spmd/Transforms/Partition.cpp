@@ -192,8 +192,7 @@ LogicalResult Partition::compareBytes(func::FuncOp func) {
 }
 
 void Partition::runOnOperation() {
-  MeshAttr mesh = resolveMesh(getOperation());
-  std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();
   for (func::FuncOp func : getFunctions(getOperation())) {

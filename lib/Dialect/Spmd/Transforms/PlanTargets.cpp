@@ -14,6 +14,7 @@
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::spmd;
 
 RankedTensorType PlanTarget::getType() const {
@@ -48,26 +49,28 @@ void PlanTargets::add(func::FuncOp func) {
   for (const PlanTarget &result : results)
     tensors[result.name].push_back(result);
   for (Operation &op : func.getBody().front())
-    addNode(&op);
+    for (const nn::NodeInfo &info : nn::getNodeInfos(op.getLoc()))
+      if (!info.node.empty())
+        nodes[info.node].push_back(&op);
 }
 
-void PlanTargets::addNode(Operation *op) {
-  for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc())) {
-    if (info.node.empty())
-      continue;
-    Node &node = nodes[info.node];
-    node.operands.resize(std::max(node.operands.size(), info.operands.size()));
-    node.results.resize(std::max(node.results.size(), info.results.size()));
-    auto note = [](Names &names, StringRef name) {
-      if (!name.empty() && !llvm::is_contained(names, name))
-        names.push_back(name);
-    };
-    for (auto [names, name] : llvm::zip(node.operands, info.operands))
-      note(names, name);
-    for (auto [names, list] : llvm::zip(node.results, info.results))
-      for (StringRef name : list)
-        note(names, name);
-  }
+/// The tensors that are operand or result `index` of the node called `name`, which `ops` were made for.
+static SmallVector<StringRef, 2> getTensors(ArrayRef<Operation *> ops, StringRef name, bool isOperand, unsigned index) {
+  SmallVector<StringRef, 2> tensors;
+  auto note = [&](StringRef tensor) {
+    if (!tensor.empty() && !llvm::is_contained(tensors, tensor))
+      tensors.push_back(tensor);
+  };
+  for (Operation *op : ops)
+    for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc())) {
+      if (info.node != name)
+        continue;
+      if (isOperand && index < info.operands.size())
+        note(info.operands[index]);
+      if (!isOperand && index < info.results.size())
+        llvm::for_each(info.results[index], note);
+    }
+  return tensors;
 }
 
 /// The entries of `table` whose name matches; a literal is looked up.
@@ -106,19 +109,19 @@ LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanT
   NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
   bool isOperand = rule.target == PlanRule::Target::Operand;
   std::string reason;
-  bool any = forEachMatch(nodes, pattern, [&](StringRef name, const Node &node) {
-    const auto &sides = isOperand ? node.operands : node.results;
+  bool any = forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<Operation *> ops) {
+    SmallVector<StringRef, 2> names = getTensors(ops, name, isOperand, rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
-    if (rule.index >= sides.size() || sides[rule.index].empty()) {
+    if (names.empty()) {
       reason = "node '" + name.str() + "' has no " + what;
       return;
     }
-    const auto *it = llvm::find_if(sides[rule.index], [&](StringRef tensor) { return tensors.contains(tensor); });
-    if (it != sides[rule.index].end())
+    const auto *it = llvm::find_if(names, [&](StringRef tensor) { return tensors.contains(tensor); });
+    if (it != names.end())
       llvm::append_range(targets, tensors.find(*it)->second);
     else
-      reason = what + " of node '" + name.str() + "' is '" + sides[rule.index].front().str() +
-               "', which is not in the program any more";
+      reason =
+          what + " of node '" + name.str() + "' is '" + names.front().str() + "', which is not in the program any more";
   });
   if (!any)
     return failUnmatched(rule, "node", nodes, error);

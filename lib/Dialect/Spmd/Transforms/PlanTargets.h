@@ -36,17 +36,12 @@ public:
 
 private:
   void add(mlir::func::FuncOp func);
-  void addNode(mlir::Operation *op);
   llvm::LogicalResult findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets,
                                 PlanError &error) const;
 
-  using Names = llvm::SmallVector<llvm::StringRef, 2>;
-  struct Node {
-    /// Tensor names by operand and by result number.
-    llvm::SmallVector<Names, 2> operands, results;
-  };
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
-  llvm::MapVector<llvm::StringRef, Node> nodes;
+  /// The ops made for each node.
+  llvm::MapVector<llvm::StringRef, llvm::SmallVector<mlir::Operation *, 2>> nodes;
 };
 
 } // namespace cleave::spmd

@@ -184,8 +184,7 @@ void Propagate::runOnOperation() {
     getOperation().emitError() << "unknown objective '" << optimize << "', expected balanced or bytes";
     return signalPassFailure();
   }
-  MeshAttr mesh = resolveMesh(getOperation());
-  std::unique_ptr<MeshAtoms> atoms = mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();
   for (func::FuncOp func : getFunctions(getOperation()))

@@ -29,7 +29,6 @@ private:
   LogicalResult checkPropagated(func::FuncOp func);
   LogicalResult checkResharded(func::FuncOp func, MeshAtoms &atoms);
   LogicalResult checkPartitioned(func::FuncOp func);
-  std::unique_ptr<MeshAtoms> getAtoms();
 };
 } // namespace
 
@@ -96,11 +95,6 @@ LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
   return result;
 }
 
-std::unique_ptr<MeshAtoms> VerifyPhase::getAtoms() {
-  MeshAttr mesh = resolveMesh(getOperation());
-  return mesh ? MeshAtoms::create(mesh, getOperation()) : nullptr;
-}
-
 void VerifyPhase::runOnOperation() {
   std::unique_ptr<MeshAtoms> atoms;
   auto checkFunction = [&](func::FuncOp func) -> LogicalResult {
@@ -115,7 +109,7 @@ void VerifyPhase::runOnOperation() {
     getOperation().emitError() << "unknown phase '" << phase << "'";
   if (!isKnown || (phase == "annotated" && failed(checkAnnotated())))
     return signalPassFailure();
-  if (phase == "resharded" && !(atoms = getAtoms()))
+  if (phase == "resharded" && !(atoms = MeshAtoms::create(getOperation())))
     return signalPassFailure();
   if (phase != "annotated")
     for (func::FuncOp func : getFunctions(getOperation()))

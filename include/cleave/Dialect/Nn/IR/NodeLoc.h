@@ -3,7 +3,7 @@
 // Locations carry the model's names: they survive rewrites, do not hinder the merging of equal ops, and appear in every
 // diagnostic. An op made for a node has a fused location with a dictionary:
 //
-//   loc(fused<{node = "/enc/MatMul", op = "MatMul", operands = ["x", "w"], results = [["y"]]}>["/enc/MatMul"])
+//   loc(fused<{node = "/enc/MatMul", op = "MatMul", operands = ["x", "w"], results = [["y"]]}>[unknown])
 //
 // `results` stands only on the op whose results are the node's output tensors: one list of names per result (a tensor
 // has several names where Identity nodes were dropped). A function argument's name is its `nn.name` attribute, a

@@ -15,9 +15,9 @@ namespace cleave::spmd {
 
 class MeshAtoms {
 public:
-  /// Cuts `mesh` so that every sub-axis that occurs in a type of `root` falls on atom borders. Emits an error on `root`
-  /// if two sub-axes exclude each other.
-  static std::unique_ptr<MeshAtoms> create(MeshAttr mesh, mlir::ModuleOp root);
+  /// Cuts the mesh of `root` (see `resolveMesh`) so that every sub-axis that occurs in one of its types falls on atom
+  /// borders. Null after an error on `root`: no mesh, or two sub-axes exclude each other.
+  static std::unique_ptr<MeshAtoms> create(mlir::ModuleOp root);
   /// The same for given shardings; errors are emitted on `op`.
   static std::unique_ptr<MeshAtoms> create(MeshAttr mesh, mlir::Operation *op, llvm::ArrayRef<ShardingAttr> shardings);
 
