@@ -14,44 +14,46 @@
 
 // EQUAL: check {{.*}}: ok
 
-// CHECK: "kind": "all_gather"
-// CHECK: "wire_bytes_per_rank": 256
-// CHECK: "axes": [
-// CHECK-NEXT: "m"
-// CHECK: "cause": "contracting dim of nn.einsum is sharded over m"
-// CHECK: "group_size": 4
-// CHECK: "kind": "all_reduce"
-// CHECK: "node": "/ffn/down"
-// CHECK: "operand_shape": [
-// CHECK-NEXT: 8,
-// CHECK-NEXT: 16
-// CHECK: "result_shape"
-// CHECK: "type": "f32"
-// CHECK: "wire_bytes_per_rank": 768
-// CHECK: "flops": {
-// CHECK-NEXT: "per_rank": 2048
-// CHECK-NEXT: "total": 8192
-// CHECK: "inputs": [
-// CHECK: "local_shape": [
-// CHECK-NEXT: 8,
-// CHECK-NEXT: 8
-// CHECK: "name": "x"
-// CHECK: "shape": [
-// CHECK-NEXT: 8,
-// CHECK-NEXT: 32
-// CHECK: "sharding": "[{}, {m}]"
-// CHECK: "type": "f32"
+// CHECK: "version": 1
 // CHECK: "mesh": {
 // CHECK-NEXT: "d": 2,
 // CHECK-NEXT: "m": 4
-// CHECK: "outputs": [
-// CHECK: "name": "y"
-// CHECK: "sharding": "[{}, {}]"
-// CHECK: "parameters": {
+// CHECK: "ranks": 8
+// CHECK-NEXT: "parameters": {
 // CHECK-NEXT: "bytes": 2112,
 // CHECK-NEXT: "bytes_per_rank": 576
 // CHECK: "peak_bytes_per_rank": 2112
-// CHECK: "ranks": 8
+// CHECK-NEXT: "flops": {
+// CHECK-NEXT: "total": 8192,
+// CHECK-NEXT: "per_rank": 2048
+// CHECK: "inputs": [
+// CHECK: "name": "x",
+// CHECK-NEXT: "type": "f32",
+// CHECK-NEXT: "shape": [
+// CHECK-NEXT: 8,
+// CHECK-NEXT: 32
+// CHECK: "local_shape": [
+// CHECK-NEXT: 8,
+// CHECK-NEXT: 8
+// CHECK: "sharding": "[{}, {m}]"
+// CHECK: "outputs": [
+// CHECK: "name": "y"
+// CHECK: "sharding": "[{}, {}]"
+// CHECK: "collectives": [
+// CHECK: "kind": "all_gather"
+// CHECK: "wire_bytes_per_rank": 256
+// CHECK: "kind": "all_reduce",
+// CHECK-NEXT: "axes": [
+// CHECK-NEXT: "m"
+// CHECK: "group_size": 4,
+// CHECK-NEXT: "type": "f32",
+// CHECK-NEXT: "operand_shape": [
+// CHECK-NEXT: 8,
+// CHECK-NEXT: 16
+// CHECK: "result_shape"
+// CHECK: "wire_bytes_per_rank": 768,
+// CHECK-NEXT: "node": "/ffn/down",
+// CHECK-NEXT: "cause": "contracting dim of nn.einsum is sharded over m"
 // CHECK: "totals": {
 // CHECK-NEXT: "all_gather": {
 // CHECK-NEXT: "count": 1,
@@ -59,7 +61,8 @@
 // CHECK: "all_reduce": {
 // CHECK-NEXT: "count": 1,
 // CHECK-NEXT: "wire_bytes_per_rank": 768
-// CHECK: "version": 1
+// CHECK: "replicated": []
+// CHECK: "seconds": {
 
 // TABLE: mesh d=2, m=4 (8 ranks)
 // TABLE-NEXT: 1 x all_gather over d 4x16xf32 256 B

@@ -8,7 +8,6 @@
 #define CLEAVE_PIPELINES_REPORT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/JSON.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -63,7 +62,8 @@ struct Report {
 /// Counts a partitioned function. Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
 Report makeReport(mlir::func::FuncOp func, llvm::StringRef model);
 
-llvm::json::Value toJson(const Report &report);
+/// Keys in the order of docs/interface.md, the axes of the mesh major to minor.
+void writeJson(llvm::raw_ostream &os, const Report &report);
 
 /// A short table: collectives by kind and axes, bytes, memory, compute.
 void printReport(llvm::raw_ostream &os, const Report &report);
