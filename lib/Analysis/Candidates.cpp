@@ -76,9 +76,17 @@ void Candidates::seed(NodeId node, int64_t priority) {
   if (!info.wish)
     return;
   for (auto [wished, factors] : zip(info.wish->dims, graph.ruleOf(node).rule->results.front()))
-    if (wished.priority == priority && !factors.empty())
-      for (AtomId atom : wished.atoms)
+    if (wished.priority == priority && !factors.empty()) {
+      AtomMask mask = 0;
+      for (AtomId atom : wished.atoms) {
         put(node, factors.front(), atom, kNone);
+        mask |= maskOf(atom);
+      }
+      // A wish for a part of an axis is followed atom by atom.
+      for (AtomId atom : wished.atoms)
+        if (AtomMask axis = axisMasks[mesh.axisOf(atom)]; axis & ~mask)
+          marked |= axis;
+    }
 }
 
 static bool saysNothing(const Wish *wish, int64_t level) {
