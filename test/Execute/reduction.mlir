@@ -39,7 +39,7 @@ func.func @along_cut_dims(%x: tensor<8x16xf32, #xy>) -> (tensor<8xf32, #x>, tens
   // The value, then the index of whoever has it.
   // CHECK: spmd.all_reduce max {{.*}} over {"y"} : tensor<4x1xf32>
   // CHECK: nn.arg_reduce
-  // CHECK: spmd.all_reduce min {{.*}} over {"y"} : tensor<4x1xi64>
+  // CHECK: spmd.all_reduce min {{.*}} over {"y"} : tensor<4x1xi32>
   %6 = nn.arg_reduce max %x dim 1 : (tensor<8x16xf32, #xy>) -> tensor<8xi64, #x>
   // CHECK: nn.cumsum
   // CHECK: spmd.all_gather {{.*}} : (tensor<4x1xf32>) -> tensor<4x2xf32>

@@ -1,4 +1,5 @@
 //===- Reduction.cpp - per-device reductions, searches and scans ----------===//
+#include "../ShardingRules/Rules.h"
 #include "LocalBuilder.h"
 
 using namespace mlir;
@@ -49,9 +50,11 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
       ArgReduceOp::create(context.builder, context.loc, localType, getKind(), input, dim, /*keepDims=*/true, getLast());
   index = build.add(index, build.shardOffset(axes, extent));
   Value loser = build.position(getLast() ? -1 : extent * context.getExtent(axes));
-  Value bid = build.convert(build.select(isWinner(build, mine, best), index, loser), type.getElementType());
+  // Places travel in the fewest bytes that hold them (the sharding rule counts on it).
+  Type sent = context.builder.getIntegerType(8 * getSentIndexBytes(*this));
+  Value bid = build.convert(build.select(isWinner(build, mine, best), index, loser), sent);
   bid = context.allReduce(bid, getLast() ? ReductionKind::Max : ReductionKind::Min, axes);
-  results.push_back(build.reshape(bid, type.getShape()));
+  results.push_back(build.reshape(build.convert(bid, type.getElementType()), type.getShape()));
   return success();
 }
 

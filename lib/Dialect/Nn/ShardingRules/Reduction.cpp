@@ -78,8 +78,13 @@ ShardingRule ArgReduceOp::getShardingRule() {
       rule.resultDim(0, isReduced ? std::nullopt : factor);
   }
   rule.addStatistics(searched, 1, kept, bytesOf(getInput()));
-  rule.addStatistics(searched, 1, kept, bytesOf(getResult()));
+  rule.addStatistics(searched, 1, kept, getSentIndexBytes(*this));
   return rule.finish();
+}
+
+int64_t cleave::nn::getSentIndexBytes(ArgReduceOp op) {
+  // The index one past the end marks ranks that did not win.
+  return shapeOf(op.getInput())[op.getDim()] < std::numeric_limits<int32_t>::max() ? 4 : 8;
 }
 
 /// The factors but that of `dim`.

@@ -24,6 +24,8 @@ mlir::Type elementTypeOf(mlir::Value value);
 int64_t bytesOf(mlir::Value value);
 /// Bytes of a statistic that is computed in f32, or f64 for f64 values.
 int64_t statisticBytes(mlir::Value value);
+/// Bytes of one index while the ranks agree on the place of a maximum: what the rule counts is what is sent.
+int64_t getSentIndexBytes(ArgReduceOp op);
 
 /// A builder for `op`, and helpers for the shapes that rules come in.
 class OpRule : public spmd::RuleBuilder {
