@@ -2,6 +2,7 @@
 #include "cleave/Driver/Crash.h"
 #include "cleave/Driver/Options.h"
 #include "cleave/Driver/Session.h"
+#include "llvm/Support/BuryPointer.h"
 
 using namespace cleave::driver;
 
@@ -27,6 +28,9 @@ int main(int argc, char **argv) {
   if (!options)
     return exitCode;
   installCrashHandler(argc, argv);
-  Session session(*options);
-  return runCommandOf(session);
+  auto session = std::make_unique<Session>(*options);
+  exitCode = runCommandOf(*session);
+  // The process ends here and takes all memory with it.
+  llvm::BuryPointer(std::move(session));
+  return exitCode;
 }

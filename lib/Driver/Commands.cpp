@@ -3,6 +3,7 @@
 
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Support/Status.h"
+#include "llvm/Support/BuryPointer.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -32,8 +33,12 @@ int cleave::driver::shardCommand(Session &session) {
   bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
   // The module itself goes to standard output where no file is named; the table would spoil it.
   bool printsTable = !options.quiet && !options.output.empty() && options.output != "-";
+  int code = kDone;
   if (isPartitioned)
-    return writeReport(session, *module, printsTable);
-  printSeconds(session);
-  return kDone;
+    code = writeReport(session, *module, printsTable);
+  else
+    printSeconds(session);
+  // Nothing comes after; to free a large module op by op would take as long as a phase.
+  llvm::BuryPointer(module.release().getOperation());
+  return code;
 }
