@@ -4,6 +4,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  cleave::hideForeignOptions();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();

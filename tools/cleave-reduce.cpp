@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 int main(int argc, char **argv) {
+  cleave::hideForeignOptions();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();

@@ -1,5 +1,6 @@
 //===- cleave-translate.cpp - between ONNX and MLIR -----------------------===//
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
@@ -29,6 +30,7 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
 }
 
 int main(int argc, char **argv) {
+  cleave::hideForeignOptions();
   cl::opt<bool> importOnnx("import-onnx", cl::desc("import an ONNX model into the nn dialect"), cl::Required);
   cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"), cl::Required);
   cl::opt<std::string> output("o", cl::desc("output file"), cl::init("-"));

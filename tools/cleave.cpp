@@ -32,5 +32,10 @@ int main(int argc, char **argv) {
   exitCode = runCommandOf(*session);
   // The process ends here and takes all memory with it.
   llvm::BuryPointer(std::move(session));
-  return exitCode;
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return exitCode;
+  llvm::errs() << "cleave: error: cannot write to standard output: " << llvm::outs().error().message() << '\n';
+  llvm::outs().clear_error();
+  return kBadInput;
 }

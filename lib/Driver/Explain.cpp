@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
 
+#include "cleave/Analysis/NamePattern.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
@@ -34,6 +35,8 @@ public:
   void printChains(ValueId value) const;
   /// The value with that ONNX name, or the first result of the node with that name.
   std::optional<ValueId> find(StringRef name) const;
+  /// `; did you mean ..?`, or nothing.
+  std::string suggest(StringRef name) const;
   bool isSharded(ValueId value) const { return !atoms.toSharding(getState(value)).isReplicated(); }
 
 private:
@@ -43,6 +46,7 @@ private:
   std::string describeFactor(OpId op, FactorId factor) const;
   std::string describePlace(Location loc) const;
   void printChain(ArrayRef<CauseLink> chain) const;
+  void printPartial(ValueId value, AtomId atom) const;
   void printPrice(ValueId value, AtomId atom) const;
 
   const FunctionProblem &source;
@@ -126,6 +130,26 @@ void Explainer::printChain(ArrayRef<CauseLink> chain) const {
     os << "    chosen because it costs less, without a wish\n";
 }
 
+/// A partial value starts where an op sums over a dim that is cut; other ops pass it on.
+void Explainer::printPartial(ValueId value, AtomId atom) const {
+  os << "  partial over " << atoms.getAxisNames()[atoms.getAtoms().axisOf(atom)] << ":\n";
+  OpId op = problem.producer(value);
+  if (op == kNone || problem.isConstraint(op))
+    return;
+  for (auto [index, operand] : llvm::enumerate(problem.operands(op))) {
+    const State &state = decision.states[decision.operandStates[problem.firstOperand(op) + index]];
+    if (state.isPartialOver(atom)) {
+      os << "    passed on from " << getName(operand) << '\n';
+      return;
+    }
+    for (auto [dim, list] : llvm::enumerate(state.dims))
+      if (llvm::is_contained(list, atom))
+        for (FactorId factor : problem.rule(problem.ruleOf(op)).operands[index][dim])
+          if (auto chain = source.getSolver().explain(op, factor, atom); !chain.empty())
+            return printChain(chain);
+  }
+}
+
 void Explainer::printPrice(ValueId value, AtomId atom) const {
   OpId producer = problem.producer(value);
   if (producer == kNone || problem.isConstraint(producer))
@@ -142,6 +166,8 @@ void Explainer::printChains(ValueId value) const {
       printChain(source.getSolver().explainValue(value, dim, atom));
       printPrice(value, atom);
     }
+  for (AtomId atom : getState(value).partial)
+    printPartial(value, atom);
   if (!isSharded(value))
     os << "  whole on every rank: no wish reaches it, or keeping it whole costs least\n";
   for (const ForcedReplication &forced : decision.forced)
@@ -160,6 +186,13 @@ std::optional<ValueId> Explainer::find(StringRef name) const {
       byNode = id;
   }
   return byNode;
+}
+
+std::string Explainer::suggest(StringRef name) const {
+  SmallVector<StringRef> names;
+  for (Value value : source.getValues())
+    llvm::append_range(names, nn::getTensorNames(value));
+  return suggestNames(name, names);
 }
 } // namespace
 
@@ -200,7 +233,8 @@ int cleave::driver::explainCommand(Session &session) {
   if (!options.value.empty()) {
     std::optional<ValueId> value = explainer.find(options.value);
     if (!value)
-      return session.fail(makeError("{0}: no tensor or node is called {1}", options.model, quote(options.value)));
+      return session.fail(makeError("{0}: no tensor or node is called {1}{2}", options.model, quote(options.value),
+                                    explainer.suggest(options.value)));
     explainer.printChains(*value);
     if (options.report.empty() && !options.timePhases)
       return kDone;

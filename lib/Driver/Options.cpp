@@ -244,6 +244,8 @@ private:
         return llvm::formatv("'{0}' needs an argument: {0} {1}", name, row->argument);
       argument = take();
     }
+    if (!row->argument.empty() && argument.empty())
+      return llvm::formatv("the argument of '{0}' is empty: {0} {1}", name, row->argument);
     std::string problem = row->set(options, argument);
     return problem.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, problem).str();
   }

@@ -7,9 +7,16 @@
 #include "cleave/Pipelines/Shard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
+}
+
+void cleave::hideForeignOptions() {
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    if (!entry.first.starts_with("help") && entry.first != "version")
+      entry.second->setHiddenFlag(llvm::cl::ReallyHidden);
 }
 
 void cleave::registerPasses() {

@@ -15,6 +15,9 @@ namespace cleave {
 /// Adds Cleave's dialects and the upstream dialects that they stand in.
 void registerDialects(mlir::DialectRegistry &registry);
 
+/// Leaves out of --help what the shared LLVM library registers for itself. Call it before the tool's own options.
+void hideForeignOptions();
+
 /// Registers Cleave's passes and pipelines, and the upstream passes on any IR, for textual pipelines. Call it once.
 void registerPasses();
 
