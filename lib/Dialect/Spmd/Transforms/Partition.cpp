@@ -151,6 +151,9 @@ static LogicalResult checkTypes(func::FuncOp func) {
     if (succeeded(result) && !getSharding(value.getType()))
       result = emitError(value.getLoc()) << "value of type " << value.getType() << " has no sharding";
   });
+  for (Operation &op : func.getBody().front())
+    if (op.hasAttr(SpmdDialect::kOperandShardingsAttr) || op.hasAttr(SpmdDialect::kResultShardingsAttr))
+      return op.emitOpError() << "wants a value otherwise than it is shared: spmd-insert-reshards comes first";
   return result;
 }
 

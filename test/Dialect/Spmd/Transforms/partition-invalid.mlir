@@ -51,3 +51,13 @@ func.func @what_was_decided_is_sent(%x: tensor<8xf32, #x>) -> tensor<8xf32, #w> 
   %0 = spmd.reshard %x : tensor<8xf32, #x> to tensor<8xf32, #w>
   return %0 : tensor<8xf32, #w>
 }
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+#w = #spmd.sharding<#mesh, [{}]>
+func.func @reshards_come_first(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
+  // expected-error @+1 {{'func.return' op wants a value otherwise than it is shared: spmd-insert-reshards comes first}}
+  return {spmd.operands = [#w]} %x : tensor<8xf32, #x>
+}
