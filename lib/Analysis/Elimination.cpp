@@ -240,7 +240,7 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
     (isBefore ? outer : inner) *= domains[member];
   }
   if (rest.empty()) {
-    result.total += table.cells[0];
+    result.total = std::min(result.total + table.cells[0], kForbidden);
     return;
   }
   int64_t *cells = allocate<int64_t>(outer * inner);

@@ -203,7 +203,7 @@ int64_t exchangeCost(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elem
                      const State &to) {
   if (from.dims == to.dims || is_contained(shape, 0))
     return 0;
-  return Exchange(mesh, shape, from, to).largestSender() * elementBytes * kCostUnitsPerByte;
+  return clampCost(__int128(Exchange(mesh, shape, from, to).largestSender()) * elementBytes * kCostUnitsPerByte);
 }
 
 } // namespace cleave::spmd

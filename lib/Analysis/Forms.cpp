@@ -118,9 +118,6 @@ void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
 
 static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-/// Clamped to what sums may still be made of.
-static int64_t clampCost(__int128 value) { return value > kImpossibleCost ? kImpossibleCost : int64_t(value); }
-
 /// Sources of the formulas: InnerCost in ShardingRule.h.
 bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   for (const InnerCost &cost : rule.inner) {

@@ -63,7 +63,8 @@ static AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const Sta
   return moved;
 }
 
-// Units sent by the busiest rank (docs/sharding-model.md); padding counts.
+// Units sent by the busiest rank (docs/sharding-model.md); padding counts. A large tensor times a large mesh exceeds 64
+// bits on the way.
 static int64_t stepCost(const ReshardProblem &problem, const ReshardStep &step, const State &before,
                         const StepSizes &sizes) {
   int64_t group = problem.mesh.product(step.atoms);
@@ -72,12 +73,12 @@ static int64_t stepCost(const ReshardProblem &problem, const ReshardStep &step, 
   case ReshardStepKind::MakePartial:
     return 0;
   case ReshardStepKind::AllReduce:
-    return (2 * (group - 1) * sizes.before * kCostUnitsPerByte + group - 1) / group;
+    return clampCost((__int128(2 * (group - 1)) * sizes.before * kCostUnitsPerByte + group - 1) / group);
   case ReshardStepKind::ReduceScatter:
   case ReshardStepKind::AllToAll:
-    return (group - 1) * sizes.piece * kCostUnitsPerByte;
+    return clampCost(__int128(group - 1) * sizes.piece * kCostUnitsPerByte);
   case ReshardStepKind::AllGather:
-    return (group - 1) * sizes.before * kCostUnitsPerByte;
+    return clampCost(__int128(group - 1) * sizes.before * kCostUnitsPerByte);
   case ReshardStepKind::Exchange:
     return exchangeCost(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
   }

@@ -164,7 +164,7 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   for (auto [form, price] : zip(producer.forms, producer.prices))
     for (auto [otherForm, otherPrice] : zip(consumer.forms, consumer.prices))
       *cell++ = priceEdge(edge, form, otherForm, price.surcharge, otherPrice.surcharge, moves);
-  int64_t now = cells[0];
+  int64_t now = cells[0] == kForbidden ? 0 : cells[0];
   for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
     cost = cost == kForbidden ? kForbidden : cost - now;
   return entry->second = cells;
@@ -239,8 +239,9 @@ int64_t Sweeper::priceAlone(NodeId node, FormId form) const {
   int64_t price = objective.priceNode(profiles[node], form).cost - objective.priceNode(profiles[node], now).cost;
   auto addEdge = [&](EdgeId id, bool isProducer) {
     FormId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
-    price += isProducer ? priceEdge(id, form, other) - priceEdge(id, now, other)
-                        : priceEdge(id, other, form) - priceEdge(id, other, now);
+    int64_t more = isProducer ? priceEdge(id, form, other) - priceEdge(id, now, other)
+                              : priceEdge(id, other, form) - priceEdge(id, other, now);
+    price = std::clamp(price + more, -kForbidden, kForbidden);
   };
   for (size_t index = 0; index < graph.inEdges(node).size(); ++index)
     addEdge(graph.node(node).firstIn + index, /*isProducer=*/false);

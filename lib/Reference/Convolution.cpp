@@ -61,7 +61,7 @@ RowPart Windows::getRowPart(int64_t kernelElement, int64_t row) const {
     kernelElement /= kernel[dim];
   }
   int64_t stride = strides[last];
-  int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
+  int64_t begin = first < 0 ? (-first - 1) / stride + 1 : 0;
   int64_t end = channel[last] <= first ? 0 : std::min(windows[last], (channel[last] - 1 - first) / stride + 1);
   return begin < end ? RowPart{begin, end, offset + first + begin * stride} : nothing;
 }
@@ -77,8 +77,8 @@ static void gatherColumns(const Windows &windows, const C *x, int64_t channels, 
         RowPart part = windows.getRowPart(element, row);
         std::fill(columns, columns + part.begin, C(0));
         const C *from = x + channel * channelSize + part.start;
-        for (int64_t i = part.begin; i < part.end; ++i, from += stride)
-          columns[i] = *from;
+        for (int64_t i = part.begin; i < part.end; ++i)
+          columns[i] = from[(i - part.begin) * stride];
         std::fill(columns + part.end, columns + length, C(0));
       }
 }
@@ -93,8 +93,8 @@ static void scatterColumns(const Windows &windows, const C *columns, int64_t cha
       for (int64_t row = firstRow; row < lastRow; ++row, columns += length) {
         RowPart part = windows.getRowPart(element, row);
         C *to = y + channel * channelSize + part.start;
-        for (int64_t i = part.begin; i < part.end; ++i, to += stride)
-          *to += columns[i];
+        for (int64_t i = part.begin; i < part.end; ++i)
+          to[(i - part.begin) * stride] += columns[i];
       }
 }
 

@@ -193,12 +193,12 @@ private:
   std::vector<C> converted;
 };
 
-/// Product of extents.
+/// Product of extents. Wraps where a tensor without elements has other extents that are huge.
 inline int64_t product(llvm::ArrayRef<int64_t> extents) {
-  int64_t result = 1;
+  uint64_t result = 1;
   for (int64_t extent : extents)
-    result *= extent;
-  return result;
+    result *= uint64_t(extent);
+  return int64_t(result);
 }
 
 } // namespace cleave::reference

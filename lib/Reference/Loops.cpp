@@ -14,10 +14,10 @@ using Strides = SmallVector<int64_t>;
 
 Strides cleave::reference::getRowMajorStrides(ArrayRef<int64_t> shape) {
   Strides strides(shape.size());
-  int64_t step = 1;
+  uint64_t step = 1; // wraps where nothing is ever read
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
-    strides[dim] = step;
-    step *= shape[dim];
+    strides[dim] = int64_t(step);
+    step *= uint64_t(shape[dim]);
   }
   return strides;
 }

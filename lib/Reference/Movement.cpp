@@ -34,8 +34,11 @@ static Tensor slice(nn::SliceOp op, Operands in) {
   SmallVector<int64_t> strides = getRowMajorStrides(in[0].getShape());
   int64_t offset = 0;
   for (size_t dim = 0; dim < strides.size(); ++dim) {
+    if (op.getSizes()[dim] == 0)
+      return Tensor::zeros(getResultType(op));
     offset += op.getStarts()[dim] * strides[dim];
-    strides[dim] *= op.getSteps()[dim];
+    if (op.getSizes()[dim] > 1) // else any step is allowed, however large
+      strides[dim] *= op.getSteps()[dim];
   }
   return gatherStrided(in[0], offset, strides, getResultType(op));
 }

@@ -18,7 +18,7 @@ namespace {
 struct Window {
   SmallVector<int64_t> shape; ///< kernel elements inside, per dim
   int64_t start = 0;          ///< offset of the first one
-  int64_t counted = 1;        ///< elements an average divides by
+  double counted = 1;         ///< elements an average divides by
 };
 
 /// Finds the kernel elements of windows.
@@ -27,7 +27,7 @@ public:
   WindowFinder(nn::PoolOp op, ArrayRef<int64_t> spatial)
       : op(op), spatial(spatial), steps(getRowMajorStrides(spatial)) {
     for (auto [step, dilation] : llvm::zip_equal(steps, op.getDilations()))
-      kernelSteps.push_back(step * dilation);
+      kernelSteps.push_back(int64_t(uint64_t(step) * uint64_t(dilation))); // wraps where only one element fits
   }
   Window find(ArrayRef<int64_t> position);
   /// What a step to the next kernel element of a dim adds to the offset.
@@ -43,7 +43,7 @@ private:
 
 /// Smallest k >= 0 with `first + k * step >= bound`.
 static int64_t countBelow(int64_t first, int64_t step, int64_t bound) {
-  return first >= bound ? 0 : (bound - first + step - 1) / step;
+  return first >= bound ? 0 : (bound - first - 1) / step + 1;
 }
 
 Window WindowFinder::find(ArrayRef<int64_t> position) {
@@ -55,8 +55,9 @@ Window WindowFinder::find(ArrayRef<int64_t> position) {
     int64_t end = std::min(countBelow(first, dilation, spatial[dim]), kernel);
     int64_t padded = std::min(countBelow(first, dilation, spatial[dim] + op.getPadsHigh()[dim]), kernel);
     window.shape.push_back(std::max<int64_t>(end - begin, 0));
-    window.start += (first + begin * dilation) * steps[dim];
-    window.counted *= op.getCountPads() ? padded : window.shape.back();
+    if (begin < end)
+      window.start += (first + begin * dilation) * steps[dim];
+    window.counted *= double(op.getCountPads() ? padded : window.shape.back());
   }
   return window;
 }
@@ -80,7 +81,7 @@ static C poolWindow(nn::PoolOp op, const Window &window, const WindowFinder &fin
   double sum = 0, p = op.getP();
   if (op.getKind() == nn::PoolKind::Average) {
     forEachElement(window, finder, x, [&](C element) { sum += double(element); });
-    return storeElement<C>(sum / double(window.counted));
+    return storeElement<C>(sum / window.counted);
   }
   forEachElement(window, finder, x, [&](C element) { sum += std::pow(std::abs(double(element)), p); });
   return storeElement<C>(std::pow(sum, 1 / p));

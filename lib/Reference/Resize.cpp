@@ -181,6 +181,11 @@ static FailureOr<Tensor> resize(nn::ResizeOp op, Operands in) {
     return Tensor::zeros(type);
   if (in[0].getNumElements() == 0)
     return op.emitOpError("cannot resample an operand without elements");
+  // A widened filter has some taps per element of the operand, unless the scale is not that of the extents.
+  for (auto [dim, scale] : llvm::enumerate(op.getScales()))
+    if (op.getAntialias() && scale * double(in[0].getShape()[dim]) < 0.25)
+      return op.emitOpError() << "cannot resample: dim " << dim << " of size " << in[0].getShape()[dim]
+                              << " has less than an element at scale " << scale;
   return op.getMode() == nn::ResizeMode::Nearest ? resizeNearest(op, in[0]) : resizeWeighted(op, in[0]);
 }
 

@@ -198,7 +198,7 @@ static std::vector<char> toRowMajor(ArrayRef<char> data, ArrayRef<int64_t> shape
 
 Error finishNpy(NpyHeader &header) {
   NpyArray &array = header.array;
-  if (header.isFortranOrder && array.shape.size() > 1)
+  if (header.isFortranOrder && array.shape.size() > 1 && !array.data.empty())
     array.data = toRowMajor(array.data, array.shape, *NpyArray::getElementBytes(array.dtype));
   header.isFortranOrder = false;
   if (array.dtype == "b1")

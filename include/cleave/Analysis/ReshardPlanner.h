@@ -31,6 +31,11 @@ inline constexpr int64_t kCostUnitsPerByte = 1024;
 /// Cost of a reshard that cannot be done (two different reduction kinds).
 inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
 
+/// A cost, or kImpossibleCost where it is beyond that.
+inline int64_t clampCost(__int128 cost) {
+  return cost < kImpossibleCost ? static_cast<int64_t>(cost) : kImpossibleCost;
+}
+
 enum class ReshardStepKind : uint8_t { Slice, MakePartial, AllReduce, ReduceScatter, AllToAll, AllGather, Exchange };
 /// `slice`, `make_partial`, `all_reduce`, ...
 llvm::StringRef toString(ReshardStepKind kind);

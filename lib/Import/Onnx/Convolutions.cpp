@@ -119,6 +119,9 @@ static void importConvTranspose(NodeContext &node) {
     return;
   Ints outputPads = readPerDim(node, "output_padding", kernel->size(), 0, 0);
   Shape spatial = NodeContext::shape(x).drop_front(2);
+  for (int64_t extent : spatial)
+    if (!node.check(extent <= kMaxWindowNumber, "the input has the extent " + Twine(extent)))
+      return;
   std::optional<Ints> wanted = node.intsAttr("output_shape");
   if (node.failed() || !node.check(groups > 0, "attribute 'group' is " + Twine(groups)) ||
       !node.check(!wanted || wanted->size() == spatial.size(),

@@ -112,6 +112,8 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   llvm::Expected<TensorData> data = reader.read(tensor);
   if (!data)
     return data.takeError();
+  if (!isPossibleShape(data->shape))
+    return makeError("the tensor is too large");
   auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
   int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
   if (type.getNumElements() <= limit) {

@@ -10,13 +10,10 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/CheckedArithmetic.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
-
-constexpr int64_t kMaxInputElements = int64_t(1) << 40;
 
 /// Finds the values of all symbols. Errors: an option that names nothing, sizes that contradict.
 LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
@@ -93,13 +90,9 @@ RankedTensorType GraphImporter::getInputType(const ValueInfoProto &input) {
     for (const Dimension &dim : *input.type.shape)
       shape.push_back(dim.value ? *dim.value : dims.lookup(dim.param));
   }
-  int64_t count = 1;
-  for (int64_t extent : shape) {
-    std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, extent);
-    if (!product || *product > kMaxInputElements)
-      return refuse(extent < 0 ? "has a negative dim" : "is too large");
-    count = *product;
-  }
+  if (!isPossibleShape(shape))
+    return refuse(llvm::any_of(shape, [](int64_t extent) { return extent < 0; }) ? "has a negative dim"
+                                                                                 : "is too large");
   return RankedTensorType::get(shape, elementType);
 }
 

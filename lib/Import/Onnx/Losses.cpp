@@ -36,7 +36,8 @@ static Value likelihoodLoss(NodeContext &node, Value logits, Value target, Value
   // An ignored target need not be a class; it looks up class 0 and counts nothing.
   Value zero = node.scalarLike(logits, 0), takesPart;
   if (ignores) {
-    takesPart = node.create<nn::NotOp>(node.create<nn::EqOp>(target, node.scalarLike(target, double(ignored))));
+    takesPart = node.create<nn::NotOp>(node.create<nn::EqOp>(
+        target, node.cast(node.reshape(node.vector({ignored}), {}), NodeContext::elementType(target))));
     target = node.create<nn::SelectOp>(takesPart, target, node.scalarLike(target, 0));
   }
   Value picked = node.create<nn::GatherElementsOp>(logits, node.unsqueeze(target, {1}), 1);

@@ -206,10 +206,12 @@ static void importSlice(NodeContext &node) {
     auto clamp = [&](int64_t place, int64_t low, int64_t high) {
       return std::clamp(place < 0 ? place + extent : place, low, high);
     };
+    if (extent == 0)
+      continue;
     int64_t start = step > 0 ? clamp((*starts)[i], 0, extent) : clamp((*starts)[i], 0, extent - 1);
     int64_t end = step > 0 ? clamp((*ends)[i], 0, extent) : clamp((*ends)[i], -1, extent - 1);
     int64_t span = step > 0 ? end - start : start - end, stride = std::abs(step);
-    sizes[dim] = span > 0 && extent > 0 ? (span - 1) / stride + 1 : 0;
+    sizes[dim] = span > 0 ? (span - 1) / stride + 1 : 0;
     from[dim] = sizes[dim] ? start : 0;
     by[dim] = sizes[dim] > 1 ? step : 1;
   }
@@ -275,7 +277,7 @@ static void pad(NodeContext &node, Value value, Shape low, Shape high) {
   Ints starts, sizes, padLow, padHigh;
   constexpr int64_t limit = int64_t(1) << 40;
   for (auto [extent, before, after] : llvm::zip(shape, low, high)) {
-    if (!node.check(std::abs(before) < limit && std::abs(after) < limit, "pads are out of range"))
+    if (!node.check(std::min(before, after) > -limit && std::max(before, after) < limit, "pads are out of range"))
       return;
     starts.push_back(std::max<int64_t>(0, -before));
     sizes.push_back(extent - starts.back() - std::max<int64_t>(0, -after));
@@ -335,9 +337,9 @@ static void importCenterCropPad(NodeContext &node) {
   Ints starts(rank, 0), sizes(NodeContext::shape(x)), low(rank, 0), high(rank, 0);
   bool isPadded = false;
   for (auto [axis, size] : llvm::zip(axes, target)) {
-    int64_t dim = axis < 0 ? axis + rank : axis, extra = size - sizes[dim];
     if (!node.check(size >= 0, "the size " + Twine(size) + " is negative"))
       return;
+    int64_t dim = axis < 0 ? axis + rank : axis, extra = size - sizes[dim];
     if (extra < 0) {
       starts[dim] = -extra / 2;
       sizes[dim] = size;
@@ -359,7 +361,7 @@ static void importCenterCropPad(NodeContext &node) {
 static int64_t blockSize(NodeContext &node) {
   int64_t block = node.intAttr("blocksize");
   bool isFine = node.check(NodeContext::rank(node.operand(0)) == 4, "the input does not have 4 dims") &&
-                node.check(block > 0 && block < (1 << 20), "attribute 'blocksize' is " + Twine(block));
+                node.check(block > 0 && block < (1 << 11), "attribute 'blocksize' is " + Twine(block));
   return isFine && !node.failed() ? block : 0;
 }
 

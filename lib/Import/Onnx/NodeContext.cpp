@@ -211,20 +211,19 @@ Ints NodeContext::axes(Shape given, int64_t rank, StringRef what) {
                                                                                                            : Ints();
 }
 
-static std::optional<int64_t> countElements(Shape shape) {
+bool cleave::onnx::isPossibleShape(Shape shape) {
   int64_t count = 1;
   for (int64_t extent : shape) {
-    std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, extent);
-    if (!product)
-      return std::nullopt;
+    std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, std::max<int64_t>(extent, 1));
+    if (!product || *product > kMaxTensorElements)
+      return false;
     count = *product;
   }
-  return count;
+  return true;
 }
 
 bool NodeContext::checkSize(Shape shape, Type elementType) {
-  std::optional<int64_t> count = countElements(shape);
-  return check(count && *count <= kMaxTensorElements,
+  return check(isPossibleShape(shape),
                "a tensor of shape [" +
                    llvm::join(llvm::map_range(shape, [](int64_t n) { return std::to_string(n); }), ", ") +
                    "] is impossible or too large");
@@ -354,6 +353,10 @@ Value NodeContext::constant(Tensor value) {
 
 Value NodeContext::scalar(Type type, double value) {
   if (hasFailed)
+    return {};
+  // NaN is not in the range either.
+  if (!check(isa<FloatType>(type) || (value >= -0x1p63 && value < 0x1p63),
+             Twine(std::to_string(value)) + " is no integer"))
     return {};
   auto tensorType = RankedTensorType::get({}, type);
   Attribute number;

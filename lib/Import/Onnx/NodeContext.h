@@ -34,6 +34,10 @@ using mlir::Value;
 using Shape = llvm::ArrayRef<int64_t>;
 using Ints = llvm::SmallVector<int64_t>;
 
+/// True if no extent is negative, and the others without zeros multiply to no more than a tensor may have: products of
+/// a tensor's extents never overflow.
+bool isPossibleShape(Shape shape);
+
 class NodeContext {
 public:
   NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,

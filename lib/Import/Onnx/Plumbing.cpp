@@ -99,7 +99,7 @@ static void importIntRange(NodeContext &node, Type type) {
     return node.result(0, node.createTyped<nn::IotaOp>(tensorType, 0, start, delta));
   Ints values;
   for (int64_t i = 0; i < count; ++i)
-    values.push_back(start + i * delta);
+    values.push_back(int64_t(uint64_t(start) + uint64_t(i) * uint64_t(delta))); // the product alone may overflow
   node.result(0, node.cast(node.vector(values), type));
 }
 

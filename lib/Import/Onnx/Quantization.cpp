@@ -63,6 +63,7 @@ static std::optional<Scaling> readScaling(NodeContext &node) {
   Ints blocked(shape);
   if (!node.check(block > 0, "a scale of " + Twine(scaleShape.size()) + " dims needs 'block_size'"))
     return std::nullopt;
+  block = std::min(block, std::max<int64_t>(shape[scaling.axis], 1)); // a block may be longer than the dim
   blocked[scaling.axis] = (shape[scaling.axis] + block - 1) / block;
   if (!node.check(scaleShape == Shape(blocked), "the scale does not have one element per block"))
     return std::nullopt;

@@ -24,6 +24,9 @@ struct Sampling {
 };
 } // namespace
 
+/// No dim of a result is as large.
+constexpr double kMaxExtent = 1e12;
+
 static std::optional<nn::ResizeMode> readMode(NodeContext &node) {
   StringRef name = node.stringAttr("mode", StringRef("nearest"));
   auto mode = nn::symbolizeResizeMode(name);
@@ -54,7 +57,8 @@ static void resizeByScales(NodeContext &node, const Sampling &sampling, ArrayRef
   Ints extents;
   for (auto [extent, scale] : llvm::zip(shape, scales)) {
     double scaled = std::floor(double(extent) * scale);
-    if (!node.check(scaled >= 0 && scaled < 1e12, "the scale " + Twine(std::to_string(scale)) + " is out of range"))
+    if (!node.check(scaled >= 0 && scaled < kMaxExtent,
+                    "the scale " + Twine(std::to_string(scale)) + " is out of range"))
       return;
     extents.push_back(int64_t(scaled));
   }
@@ -109,8 +113,11 @@ static bool keepAspectRatio(NodeContext &node, StringRef policy, Shape axes, Int
   for (int64_t axis : axes)
     common = policy == "not_larger" ? std::min(common, scales[axis]) : std::max(common, scales[axis]);
   for (int64_t axis : axes) {
+    double size = std::floor(common * double(shape[axis]) + 0.5);
+    if (!node.check(size < kMaxExtent, "the scale " + Twine(std::to_string(common)) + " is out of range"))
+      return false;
     scales[axis] = common;
-    sizes[axis] = int64_t(std::floor(common * double(shape[axis]) + 0.5));
+    sizes[axis] = int64_t(size);
   }
   return true;
 }

@@ -57,6 +57,17 @@ TEST(ReshardPlannerTest, EqualStatesNeedNothing) {
   EXPECT_EQ(plan.bytes, 0);
 }
 
+// On 1024 ranks, each sends 1023/1024 of twice the tensor: exact for 2^38 bytes (2^48 units), and for 2^43 bytes, whose
+// product with twice the ranks and the units of a byte leaves 64 bits, as dear as can be.
+TEST(ReshardPlannerTest, LargeTensorsOnLargeMeshesHavePrices) {
+  AtomMesh mesh({1024});
+  AtomList all = mesh.atomsOf(0);
+  State partial = makeState({{}}, all), whole = makeState({{}});
+  auto price = [&](int64_t extent) { return ReshardPlanner(mesh).plan({extent}, 8, partial, whole)->cost; };
+  EXPECT_EQ(price(int64_t(1) << 35), 2 * ((int64_t(1) << 48) - (int64_t(1) << 38)));
+  EXPECT_EQ(price(int64_t(1) << 40), kImpossibleCost);
+}
+
 // A dim that loses and gains at once is no all_to_all. N = 64, every rank holds 16 and two of four swap theirs.
 TEST(ReshardPlannerTest, SwappedAxesAreOnePermute) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {1}}), makeState({{1}, {0}}));

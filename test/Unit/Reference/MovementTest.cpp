@@ -35,6 +35,11 @@ TEST_F(MovementTest, SlicesStepForwardAndBackward) {
   EXPECT_EQ(onSix("%y = nn.slice %x starts [0, 1] sizes [2, 0] steps [1, 1] : (tensor<2x3xi16>) -> tensor<2x0xi16>",
                   "tensor<2x0xi16>"),
             Doubles());
+  // Of one element any step is a step.
+  EXPECT_EQ(onSix("%y = nn.slice %x starts [1, 1] sizes [1, 2] steps [9223372036854775807, 1] : (tensor<2x3xi16>) -> "
+                  "tensor<1x2xi16>",
+                  "tensor<1x2xi16>"),
+            (Doubles{4, 5}));
 }
 
 TEST_F(MovementTest, ConcatSkipsEmptyPieces) {

@@ -239,6 +239,21 @@ TEST_F(NetworkOpsTest, PoolsOfIntegers) {
             (Doubles{-5, -5, 200, 200}));
 }
 
+// One window of one element: nothing is multiplied by the largest stride and dilation.
+TEST_F(NetworkOpsTest, WindowsAtTheEndOf64Bits) {
+  std::string x = "%x = nn.constant dense<[[[3.0, 5.0], [7.0, 9.0]]]> : tensor<1x2x2xf32> -> tensor<1x2x2xf32>\n";
+  std::string w = "%w = nn.constant dense<[[[1.0], [10.0]]]> : tensor<1x2x1xf32> -> tensor<1x2x1xf32>\n";
+  std::string most = "strides [9223372036854775807] pads_low [2] pads_high [0] dilations [9223372036854775807]";
+  EXPECT_EQ(eval(x + "%y = nn.pool average %x kernel [1] " + most + " count_pads : (tensor<1x2x2xf32>) -> " +
+                     "tensor<1x2x1xf32>",
+                 "tensor<1x2x1xf32>"),
+            (Doubles{0, 0}));
+  EXPECT_EQ(eval(x + w + "%y = nn.conv %x, %w " + most + " groups 1 : (tensor<1x2x2xf32>, tensor<1x2x1xf32>) -> " +
+                     "tensor<1x1x1xf32>",
+                 "tensor<1x1x1xf32>"),
+            (Doubles{0}));
+}
+
 //===----------------------------------------------------------------------===//
 // Resize
 //===----------------------------------------------------------------------===//
@@ -290,6 +305,15 @@ TEST_F(ResizeTest, AntialiasWidensTheFilter) {
       %y = nn.resize linear %x coordinates half_pixel rounding floor scales [0.5] antialias : (tensor<6xf64>) -> tensor<3xf64>
       return %y : tensor<3xf64> })";
   expectNear(run(text, make("tensor<6xf64>", {0, 0, 8, 0, 0, 0})), {1, 3, 0}, 1e-12);
+}
+
+// The filter of such a scale has more taps than any memory holds.
+TEST_F(ResizeTest, RefusesToWidenTheFilterBeyondTheOperand) {
+  std::string text = R"(func.func @main(%x: tensor<2xf64>) -> tensor<1xf64> {
+      %y = nn.resize linear %x coordinates half_pixel rounding floor scales [1.0e-300] antialias : (tensor<2xf64>) -> tensor<1xf64>
+      return %y : tensor<1xf64> })";
+  EXPECT_NE(fail(text, make("tensor<2xf64>", {1, 2})).find("dim 0 of size 2 has less than an element at scale"),
+            std::string::npos);
 }
 
 } // namespace

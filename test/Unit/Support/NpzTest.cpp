@@ -87,6 +87,14 @@ TEST(Npy, FortranOrderBecomesCOrder) {
   EXPECT_EQ(array->data, toBytes(want));
 }
 
+// No element has a place, so no place may overflow.
+TEST(Npy, EmptyFortranOrderWithHugeDims) {
+  auto array = parseNpy(
+      makeNpy("{'descr': '<f8', 'fortran_order': True, 'shape': (4611686018427387904, 4611686018427387904, 0), }", ""));
+  ASSERT_TRUE(bool(array));
+  EXPECT_TRUE(array->data.empty());
+}
+
 TEST(Npy, RefusesOtherTypes) {
   EXPECT_ERROR(parseNpy(makeNpy(makeHeader(">f4", "(1,)"), "abcd")), "'>f4' is big-endian");
   for (llvm::StringRef descr : {"<c8", "<U3", "|O", "|S1", "<f3", "<i16", "<M8", "", "<", "V2x", "|V4"})

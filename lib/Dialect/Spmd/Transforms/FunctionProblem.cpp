@@ -46,10 +46,21 @@ LogicalResult FunctionProblem::build() {
 // Values and wishes
 //===----------------------------------------------------------------------===//
 
+/// True if costs of a tensor of this shape stay in range; extents of 0 count as 1, so that part products do too.
+static bool isPriceable(ArrayRef<int64_t> shape) {
+  double product = 1;
+  for (int64_t extent : shape)
+    product *= std::max<double>(extent, 1);
+  return product <= 0x1p40;
+}
+
 LogicalResult FunctionProblem::addValue(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !type.hasStaticShape())
     return emitError(value.getLoc()) << "value of type " << value.getType() << " is not a tensor of static shape";
+  if (!isPriceable(type.getShape()))
+    return emitError(value.getLoc()) << "value of type " << type << " is too large to be sharded: extents multiply to "
+                                     << "more than 2^40";
   ValueId id = problem.addValue(type.getShape(), getElementBytes(type.getElementType()));
   values.push_back(value);
   valueIds[value] = id;

@@ -21,6 +21,17 @@ func.func @a_partial_wish(%a: tensor<8xf32, #p>) -> tensor<8xf32> {
 
 // -----
 
+// Costs are counted in 64 bits.
+#mesh = #spmd.mesh<["x"=2]>
+#x = #spmd.sharding<#mesh, [{"x"}, {}]>
+// expected-error @+1 {{is too large to be sharded: extents multiply to more than 2^40}}
+func.func @a_tensor_without_price(%a: tensor<4194304x4194304xf32, #x>) -> tensor<4194304x4194304xf32> {
+  %0 = nn.neg %a : (tensor<4194304x4194304xf32, #x>) -> tensor<4194304x4194304xf32>
+  return %0 : tensor<4194304x4194304xf32>
+}
+
+// -----
+
 // Sub-axes (1)2 and (1)3 of an axis of 6 cannot both be digits of it.
 #mesh = #spmd.mesh<["x"=6]>
 #two = #spmd.sharding<#mesh, [{"x":(1)2}]>
