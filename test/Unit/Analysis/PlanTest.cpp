@@ -142,7 +142,11 @@ TEST(Plan, ChecksARuleAgainstAShape) {
 
 TEST(NamePattern, MatchesWholeNames) {
   std::string error;
-  auto matches = [&](StringRef pattern, StringRef name) { return NamePattern::create(pattern, error)->matches(name); };
+  auto matches = [&](StringRef text, StringRef name) {
+    std::optional<NamePattern> pattern = NamePattern::create(text, error);
+    EXPECT_TRUE(pattern) << error;
+    return pattern && pattern->matches(name);
+  };
   EXPECT_TRUE(matches("enc.*.bias", "enc.0.ffn.bias"));
   EXPECT_FALSE(matches("enc.*.bias", "enc.0.ffn.bias2"));
   EXPECT_TRUE(matches("*/{query,key}/MatMul", "/l.0/key/MatMul"));
@@ -150,7 +154,17 @@ TEST(NamePattern, MatchesWholeNames) {
   EXPECT_TRUE(matches("w[ab]?", "wax"));
   EXPECT_TRUE(matches("re:w[0-9]+", "w12"));
   EXPECT_FALSE(matches("re:w[0-9]+", "w12x"));
-  EXPECT_TRUE(matches("odd[name", "odd[name")) << error;
+  EXPECT_TRUE(matches("odd\\[name", "odd[name"));
+}
+
+TEST(NamePattern, RefusesWhatIsNoPattern) {
+  std::string error;
+  EXPECT_FALSE(NamePattern::create("odd[name", error));
+  EXPECT_TRUE(StringRef(error).starts_with("bad pattern 'odd[name': ")) << error;
+  EXPECT_FALSE(NamePattern::create("re:(", error));
+  EXPECT_TRUE(StringRef(error).starts_with("bad regular expression '(': ")) << error;
+  EXPECT_FALSE(NamePattern::create("", error));
+  EXPECT_EQ(error, "pattern is empty");
 }
 
 TEST(NamePattern, SuggestsWhatIsNear) {
