@@ -1,4 +1,6 @@
-//===- SanitizerOptions.cpp - what AddressSanitizer must not believe ------===//
+//===- SanitizerOptions.cpp - how the sanitizers report -------------------===//
+//
+// A finding ends the program with a code of its own, so that no test takes it for a refusal of bad input.
 //
 // LLVM's arena allocators are inline, and poison what they have not given out yet where they are compiled with the
 // sanitizer. The packaged LLVM and MLIR libraries are compiled without: what they take from an arena of ours would stay
@@ -6,6 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-extern "C" const char *__asan_default_options();
+extern "C" {
+const char *__asan_default_options();
+const char *__ubsan_default_options();
+}
 
-const char *__asan_default_options() { return "allow_user_poisoning=0"; }
+const char *__asan_default_options() { return "allow_user_poisoning=0:exitcode=77"; }
+const char *__ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1:exitcode=77"; }
