@@ -200,17 +200,29 @@ LogicalResult ReduceScatterOp::verify() {
   return failed(verifyScatter(*this, getDims())) ? failure() : verifyKind(*this, getKind());
 }
 
+/// A piece of an axis: its name, how much of the axis is major to it, and its size.
+using AxisPiece = std::tuple<StringRef, int64_t, int64_t>;
+
+/// The axes in `dims`, sub-axes that touch made one: `a` is the same as `a:(1)2` and `a:(2)2`.
+static SmallVector<AxisPiece> mergeAxes(ArrayAttr dims, MeshAttr mesh) {
+  SmallVector<AxisPiece> pieces, merged;
+  for (AxisAttr axis : flatten(dims))
+    pieces.push_back({axis.getName(), axis.isSubAxis() ? axis.getPreSize() : 1, axis.getExtent(mesh)});
+  llvm::sort(pieces);
+  for (auto [name, major, size] : pieces)
+    if (!merged.empty() && std::get<0>(merged.back()) == name &&
+        std::get<1>(merged.back()) * std::get<2>(merged.back()) == major)
+      std::get<2>(merged.back()) *= size;
+    else
+      merged.push_back({name, major, size});
+  return merged;
+}
+
 LogicalResult AllToAllOp::verify() {
   MeshAttr mesh = requireMesh(*this);
   if (!mesh || failed(verifyAxesPerDim(*this, mesh, getGather())) || failed(verifyAxesPerDim(*this, mesh, getSlice())))
     return failure();
-  auto order = [](AxisAttr lhs, AxisAttr rhs) {
-    return std::make_tuple(lhs.getName(), lhs.getPreSize()) < std::make_tuple(rhs.getName(), rhs.getPreSize());
-  };
-  SmallVector<AxisAttr> gathered = flatten(getGather()), sliced = flatten(getSlice());
-  llvm::sort(gathered, order);
-  llvm::sort(sliced, order);
-  if (gathered != sliced)
+  if (mergeAxes(getGather(), mesh) != mergeAxes(getSlice(), mesh))
     return emitOpError() << "does not slice over the axes that it gathers over";
   return verifyShape(*this, mesh, getGather(), getSlice());
 }
