@@ -98,7 +98,6 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     Option<"checkBytes", "check-bytes", "bool", /*default=*/"false",
            "Fail if the collectives send other bytes than were decided (spmd.wire_bytes)">,
   ];
-  let statistics = [Statistic<"numCollectives", "collectives", "Collectives emitted for reshards">];
 }
 
 def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {

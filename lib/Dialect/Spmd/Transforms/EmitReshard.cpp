@@ -189,6 +189,5 @@ Value ReshardEmitter::emit(OpBuilder &builder, ReshardOp op, Value local) {
     local = emitStep(builder, reshard, step, *state, local);
     state = &step.after;
   }
-  numCollectives += plan->numCollectives();
   return local;
 }

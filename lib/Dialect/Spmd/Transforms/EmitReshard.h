@@ -15,8 +15,6 @@ public:
   /// The per-device form of `reshard` on `local`, the per-device form of its operand. Null after an error.
   mlir::Value emit(mlir::OpBuilder &builder, ReshardOp reshard, mlir::Value local);
 
-  unsigned getNumCollectives() const { return numCollectives; }
-
 private:
   /// What stays the same over the steps of one reshard.
   struct Reshard {
@@ -38,7 +36,6 @@ private:
   RuleMatches &rules;
   ReshardPlanner planner;
   llvm::DenseMap<std::pair<mlir::Type, mlir::Type>, std::optional<ReshardPlan>> plans;
-  unsigned numCollectives = 0;
 };
 
 } // namespace cleave::spmd

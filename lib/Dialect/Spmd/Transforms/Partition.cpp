@@ -34,7 +34,6 @@ public:
       : func(func), atoms(atoms), rules(atoms), reshards(atoms, rules), builder(func.getContext()) {}
 
   LogicalResult run();
-  unsigned getNumCollectives() const { return reshards.getNumCollectives(); }
 
 private:
   void partitionSignature(Block &from, Block &to);
@@ -202,6 +201,5 @@ void Partition::runOnOperation() {
     FunctionPartitioner partitioner(func, *atoms);
     if (failed(partitioner.run()) || failed(compareBytes(func)))
       return signalPassFailure();
-    numCollectives += partitioner.getNumCollectives();
   }
 }
