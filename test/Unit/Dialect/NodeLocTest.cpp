@@ -45,12 +45,12 @@ TEST_F(NodeLocTest, ALocationGivesBackWhatItWasMadeOf) {
 TEST_F(NodeLocTest, TheTextFormIsFixed) {
   Location loc = makeNodeLoc(&context, {"n", "Add", {"a", "b"}, {{"c"}}});
   EXPECT_EQ(print(loc),
-            "loc(fused<{node = \"n\", op = \"Add\", operands = [\"a\", \"b\"], results = [[\"c\"]]}>[\"n\"])");
+            "loc(fused<{node = \"n\", op = \"Add\", operands = [\"a\", \"b\"], results = [[\"c\"]]}>[unknown])");
 }
 
 TEST_F(NodeLocTest, HelperOpsNameTheNodeOnly) {
   Location loc = makeNodeLoc(&context, {"n", "Gelu", {}, {}});
-  EXPECT_EQ(print(loc), "loc(fused<{node = \"n\", op = \"Gelu\"}>[\"n\"])");
+  EXPECT_EQ(print(loc), "loc(fused<{node = \"n\", op = \"Gelu\"}>[unknown])");
   EXPECT_TRUE(getNodeInfos(loc).front().results.empty());
 }
 
