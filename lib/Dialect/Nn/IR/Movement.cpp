@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+
 using namespace mlir;
 using namespace cleave::nn;
 
@@ -16,6 +18,15 @@ template <typename Op> static OpFoldResult foldToSameType(Op op) {
 //===----------------------------------------------------------------------===//
 // Reshape, transpose, broadcast
 //===----------------------------------------------------------------------===//
+
+/// The plan names the result.
+static bool isKept(ReshapeOp op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto list = module ? module->getAttrOfType<ArrayAttr>(NnDialect::kKeepAttr) : ArrayAttr();
+  return list && llvm::any_of(getTensorNames(op.getResult()), [&](StringRef name) {
+           return llvm::is_contained(list.getAsValueRange<StringAttr>(), name);
+         });
+}
 
 LogicalResult ReshapeOp::verify() {
   auto from = getInput().getType(), to = getResult().getType();
@@ -30,9 +41,9 @@ LogicalResult ReshapeOp::verify() {
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (OpFoldResult same = foldToSameType(*this))
     return same;
-  // A sharding in between is a wish that must stay.
+  // A sharding in between is a wish that must stay, and so is what a plan names.
   auto producer = getInput().getDefiningOp<ReshapeOp>();
-  if (!producer || producer.getResult().getType().getEncoding())
+  if (!producer || producer.getResult().getType().getEncoding() || isKept(producer))
     return nullptr;
   getInputMutable().assign(producer.getInput());
   return getResult();

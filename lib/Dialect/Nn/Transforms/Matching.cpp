@@ -24,6 +24,20 @@ bool KeptTensors::contains(Value value) const {
   return llvm::any_of(getTensorNames(value), [&](StringRef name) { return names.contains(name); });
 }
 
+bool KeptTensors::containsBetween(Value start, Operation *end) const {
+  SmallVector<Value> values(end->getOperands());
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    if (value == start)
+      continue;
+    if (contains(value))
+      return true;
+    if (Operation *op = value.getDefiningOp())
+      llvm::append_range(values, op->getOperands());
+  }
+  return false;
+}
+
 static DenseElementsAttr getDense(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();

@@ -15,6 +15,8 @@ public:
   explicit KeptTensors(mlir::ModuleOp module);
   /// True if `value` is named by the plan or carries a sharding already.
   bool contains(mlir::Value value) const;
+  /// True if a value that `end` is computed from, after `start`, is kept. All else that they need is constant.
+  bool containsBetween(mlir::Value start, mlir::Operation *end) const;
 
 private:
   llvm::StringSet<> names;

@@ -99,7 +99,8 @@ struct RecomposeGelu : public OpRewritePattern<MulOp> {
       return failure();
     for (auto [x, gate] :
          {std::pair(product.factors[0], product.factors[1]), std::pair(product.factors[1], product.factors[0])})
-      if (std::optional<bool> isTanh = matchGate(gate, x); isTanh && x.getType() == op.getType()) {
+      if (std::optional<bool> isTanh = matchGate(gate, x);
+          isTanh && x.getType() == op.getType() && !kept.containsBetween(x, op)) {
         rewriter.replaceOpWithNewOp<GeluOp>(op, op.getType(), x, rewriter.getBoolAttr(*isTanh));
         return success();
       }

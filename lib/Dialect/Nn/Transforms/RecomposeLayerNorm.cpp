@@ -30,14 +30,15 @@ template <typename RootOp> struct RecomposeLayerNorm : public OpRewritePattern<R
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     std::optional<InverseRoot> root = matchInverseRoot(op);
-    if (!root || kept.contains(root->radicand))
+    if (!root)
       return failure();
     std::optional<MeanSquare> mean = matchMeanSquare(root->radicand);
     if (!mean)
       return failure();
     // The difference is often computed twice.
     Value input = matchCentred(mean->input, mean->dim);
-    if (!input || matchCentred(root->numerator, mean->dim) != input || op.getType() != input.getType())
+    if (!input || matchCentred(root->numerator, mean->dim) != input || op.getType() != input.getType() ||
+        kept.containsBetween(input, op))
       return failure();
     rewriter.replaceOpWithNewOp<LayerNormOp>(op, op.getType(), input, Value(), Value(),
                                              rewriter.getI64IntegerAttr(mean->dim),

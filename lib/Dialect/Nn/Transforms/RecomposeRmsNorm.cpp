@@ -18,10 +18,11 @@ template <typename RootOp> struct RecomposeRmsNorm : public OpRewritePattern<Roo
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     std::optional<InverseRoot> root = matchInverseRoot(op);
-    if (!root || kept.contains(root->radicand))
+    if (!root)
       return failure();
     std::optional<MeanSquare> mean = matchMeanSquare(root->radicand);
-    if (!mean || mean->input != root->numerator || op.getType() != mean->input.getType())
+    if (!mean || mean->input != root->numerator || op.getType() != mean->input.getType() ||
+        kept.containsBetween(mean->input, op))
       return failure();
     rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), mean->input, Value(),
                                            rewriter.getI64IntegerAttr(mean->dim),
