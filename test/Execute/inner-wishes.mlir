@@ -3,20 +3,23 @@
 // RUN: cleave explain %s --mesh c=2 --shard 'cube=[c, _]' cube | FileCheck %s --check-prefix=CUBE
 // RUN: cleave explain %s --mesh c=2 --shard 'mean=[c, _]' mean | FileCheck %s --check-prefix=MEAN
 // RUN: cleave explain %s --mesh c=2 --shard 'flat=[c, _, _]' flat | FileCheck %s --check-prefix=FLAT
+// RUN: cleave explain %s --mesh c=2 --shard 'back=[c, _, _, _]' back | FileCheck %s --check-prefix=BACK
 // RUN: cleave run %s --mesh c=2 --shard 'cube=[c, _]' --shard 'mean=[c, _]' --shard 'flat=[c, _, _]' --check | FileCheck %s --check-prefix=EQUAL
 // RUN: cleave shard %s --mesh c=2 --emit canonical | FileCheck %s --check-prefix=FUSED
 
 // CUBE: cube: f32[4, 8] [{"c"}, {}]
 // MEAN: mean: f32[4, 1] [{"c"}, {}]
 // FLAT: flat: f32[6, 4, 8] [{"c"}, {}, {}]
+// BACK: back: f32[2, 3, 4, 8] [{"c"}, {}, {}, {}]
 // EQUAL: check gelu: ok
 // EQUAL: check norm: ok
 // EQUAL: check moved: ok
+// EQUAL: check same: ok
 // FUSED-DAG: nn.gelu
 // FUSED-DAG: nn.layer_norm
 func.func @main(%x: tensor<4x8xf32> {nn.name = "x"}, %z: tensor<2x3x4x8xf32> {nn.name = "z"})
     -> (tensor<4x8xf32> {nn.name = "gelu"}, tensor<4x8xf32> {nn.name = "norm"},
-        tensor<2x3x8x4xf32> {nn.name = "moved"}) {
+        tensor<2x3x8x4xf32> {nn.name = "moved"}, tensor<2x3x4x8xf32> {nn.name = "same"}) {
   // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
   %half = nn.constant dense<0.5> : tensor<f32> -> tensor<f32>
   %one = nn.constant dense<1.0> : tensor<f32> -> tensor<f32>
@@ -44,8 +47,13 @@ func.func @main(%x: tensor<4x8xf32> {nn.name = "x"}, %z: tensor<2x3x4x8xf32> {nn
   %20 = nn.reshape %z : (tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32> loc(#flat)
   %21 = nn.transpose %20 [0, 2, 1] : (tensor<6x4x8xf32>) -> tensor<6x8x4xf32>
   %22 = nn.reshape %21 : (tensor<6x8x4xf32>) -> tensor<2x3x8x4xf32>
-  return %7, %16, %22 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x3x8x4xf32>
+  %30 = nn.exp %z : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  %31 = nn.reshape %30 : (tensor<2x3x4x8xf32>) -> tensor<24x8xf32>
+  %32 = nn.reshape %31 : (tensor<24x8xf32>) -> tensor<2x3x4x8xf32> loc(#back)
+  %33 = nn.neg %32 : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  return %7, %16, %22, %33 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x3x8x4xf32>, tensor<2x3x4x8xf32>
 }
 #cube = loc(fused<{node = "/cube", op = "Pow", operands = ["x"], results = [["cube"]]}>[unknown])
 #mean = loc(fused<{node = "/mean", op = "ReduceMean", operands = ["x"], results = [["mean"]]}>[unknown])
 #flat = loc(fused<{node = "/flat", op = "Reshape", operands = ["z"], results = [["flat"]]}>[unknown])
+#back = loc(fused<{node = "/back", op = "Reshape", operands = ["merged"], results = [["back"]]}>[unknown])

@@ -40,7 +40,7 @@ LogicalResult ReshapeOp::verify() {
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (OpFoldResult same = foldToSameType(*this))
-    return same;
+    return isKept(*this) ? nullptr : same;
   // A sharding in between is a wish that must stay, and so is what a plan names.
   auto producer = getInput().getDefiningOp<ReshapeOp>();
   if (!producer || producer.getResult().getType().getEncoding() || isKept(producer))

@@ -149,12 +149,12 @@ private:
       ArrayRef<Operation *> tail = ArrayRef(chain).drop_front(first);
       if (!llvm::all_of(tail, [&](Operation *op) { return factors.apply(op); }))
         continue;
-      rebuild(tail, factors);
+      rebuild(tail, factors, kept);
       return;
     }
   }
 
-  static void rebuild(ArrayRef<Operation *> chain, const Chain &factors) {
+  static void rebuild(ArrayRef<Operation *> chain, const Chain &factors, const KeptTensors &kept) {
     Operation *end = chain.back();
     OpBuilder builder(end);
     SmallVector<int64_t> from = factors.getInputOrder(), to = factors.getResultOrder(), shape, permutation;
@@ -168,9 +168,10 @@ private:
       value = TransposeOp::create(builder, getInnerLoc(end->getLoc()), value, permutation);
     }
     auto type = cast<RankedTensorType>(end->getResult(0).getType());
-    if (value.getType() != type)
+    bool isNothing = value == chain.front()->getOperand(0);
+    if (value.getType() != type || (isNothing && kept.contains(end->getResult(0))))
       value = ReshapeOp::create(builder, end->getLoc(), type, value);
-    else if (value != chain.front()->getOperand(0))
+    else if (!isNothing)
       value.getDefiningOp()->setLoc(end->getLoc());
     end->getResult(0).replaceAllUsesWith(value);
     for (Operation *op : llvm::reverse(chain))
