@@ -155,7 +155,7 @@ void Explainer::printPrice(ValueId value, AtomId atom) const {
   if (producer == kNone || problem.isConstraint(producer))
     return;
   if (std::optional<int64_t> price = source.getSolver().priceOfNextBest(producer, atom))
-    os << "    the next best choice here costs " << *price << " bytes more\n";
+    os << "    the next best choice here costs " << *price << " bytes more, surcharges of the objective included\n";
 }
 
 void Explainer::printChains(ValueId value) const {

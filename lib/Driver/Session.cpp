@@ -199,9 +199,21 @@ llvm::Expected<func::FuncOp> cleave::driver::getEntry(ModuleOp module) {
   return makeError("the module has {0} functions and none is called main", functions.size());
 }
 
+/// Aliases (`#mesh`, `#loc7`) are for readers, and finding them takes longer than printing all the rest. Nobody reads
+/// this many ops; but where types carry shardings, it is aliases that keep the file small.
+static bool isWithoutAliases(ModuleOp module) {
+  constexpr unsigned manyOps = 10000;
+  unsigned count = 0;
+  bool isLarge =
+      module.walk([&](Operation *) { return ++count > manyOps ? WalkResult::interrupt() : WalkResult::advance(); })
+          .wasInterrupted();
+  Phase phase = isLarge ? detectPhase(module) : Phase::Annotated;
+  return phase == Phase::Imported || phase == Phase::Partitioned;
+}
+
 llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
   OpPrintingFlags flags;
-  flags.enableDebugInfo(true);
+  flags.enableDebugInfo(true).useLocalScope(isWithoutAliases(module));
   AsmState state(module, flags);
   if (path.empty() || path == "-") {
     module.print(llvm::outs(), state);

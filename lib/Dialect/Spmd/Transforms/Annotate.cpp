@@ -115,6 +115,8 @@ LogicalResult Annotate::collectWishes(const Plan &plan, PlanError &error) {
     SmallVector<PlanTarget> targets;
     if (failed(table.find(rule, targets, error)))
       return failure();
+    for (StringRef name : table.findVanished(rule))
+      emitWarning(toLoc(rule.patternPlace)) << "'" << name << "' matches, but is equal to another tensor, or unused";
     for (const PlanTarget &target : targets)
       if (failed(addWish(plan, rule, target, error)))
         return failure();

@@ -28,6 +28,9 @@ PlanTarget::Key PlanTarget::getKey() const {
 }
 
 PlanTargets::PlanTargets(ModuleOp module) {
+  if (auto names = module->getAttrOfType<ArrayAttr>(nn::NnDialect::kKeepAttr))
+    for (StringAttr name : names.getAsRange<StringAttr>())
+      kept.push_back(name.getValue());
   for (func::FuncOp func : getFunctions(module))
     add(func);
 }
@@ -132,12 +135,28 @@ LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanT
   return success();
 }
 
+SmallVector<StringRef, 1> PlanTargets::findVanished(const PlanRule &rule) const {
+  SmallVector<StringRef, 1> vanished;
+  std::string problem;
+  auto pattern = NamePattern::create(rule.pattern, problem);
+  if (rule.target == PlanRule::Target::Tensor)
+    for (StringRef name : kept)
+      if (!tensors.contains(name) && pattern->matches(name))
+        vanished.push_back(name);
+  return vanished;
+}
+
 LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, PlanError &error) const {
   SmallVector<PlanTarget> all;
   if (rule.target == PlanRule::Target::Tensor) {
     NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
-    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); }))
-      return failUnmatched(rule, "tensor", tensors, error);
+    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); })) {
+      (void)failUnmatched(rule, "tensor", tensors, error);
+      if (!findVanished(rule).empty())
+        error.message =
+            "'" + rule.pattern + "' is a tensor of the model, but equal to another one, or unused: name that one";
+      return failure();
+    }
   } else if (failed(findNodes(rule, all, error))) {
     return failure();
   }

@@ -34,12 +34,16 @@ public:
   /// What `rule` addresses, each once, in program order. Fails, with the reason in `error`, if that is nothing.
   llvm::LogicalResult find(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, PlanError &error) const;
 
+  /// Tensors that `rule` named before canonicalisation (`nn.keep`) and that are gone: merged with equal ones, or dead.
+  llvm::SmallVector<llvm::StringRef, 1> findVanished(const PlanRule &rule) const;
+
 private:
   void add(mlir::func::FuncOp func);
   llvm::LogicalResult findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets,
                                 PlanError &error) const;
 
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
+  llvm::SmallVector<llvm::StringRef> kept;
   /// The ops made for each node.
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<mlir::Operation *, 2>> nodes;
 };

@@ -122,6 +122,8 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   case ForcedReplication::Reason::AxisTaken:
     return "another axis, or a more major part of the dim, is in the way";
   case ForcedReplication::Reason::Dearer:
+    if (forced.extraBytes == 0)
+      return "splitting it would save nothing";
     return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
   case ForcedReplication::Reason::Moved:
     return "it cannot be split along the dim that the axis comes along, and is split along another";
