@@ -2,8 +2,8 @@
 
     scale.py BUILD_DIR [--layers 12 96 384 750 1500 3000] [--repeat 3]
 
-Each size is run `--repeat` times, one process at a time, and the least figure of each phase counts: on a shared machine
-everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
+All sizes are run in turn, `--repeat` times over, one process at a time, and the least figure of each phase counts: on a
+shared machine everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
 printing, microseconds per ONNX node for the four phases that decide and rewrite (propagate, insert reshards, partition,
 optimise collectives), peak memory, and the all_reduces per layer. `per doubling` is the ratio to the size before, as if
 that were half as large: 2 is linear. For the whole process it is the ratio of processor time, which suffers least where
@@ -26,10 +26,10 @@ AIMS = {"us_per_node": 25.0, "deciding_s": 2.5, "per_doubling": 2.2, "kb_per_nod
 
 
 def shard_once(cleave, model, plan, folder):
-    """Seconds by phase, with `total` for the process and `cpu` for its processor time; kB at the peak; the report."""
-    report = os.path.join(folder, "report.json")
-    command = [cleave, "shard", model, "--plan", plan, "--report", report, "--quiet", "-o",
-               os.path.join(folder, "out.mlir")]
+    """Seconds by phase, with `total` for the process and `cpu` for its processor time; kB at the peak; the report; bytes
+    written."""
+    report, output = os.path.join(folder, "report.json"), os.path.join(folder, "out.mlir")
+    command = [cleave, "shard", model, "--plan", plan, "--report", report, "--quiet", "-o", output]
     start = time.perf_counter()
     child = subprocess.Popen(command)
     _, status, usage = os.wait4(child.pid, 0)
@@ -39,13 +39,12 @@ def shard_once(cleave, model, plan, folder):
         sys.exit(f"{' '.join(command)}: exit {child.returncode}")
     with open(report) as file:
         found = json.load(file)
-    return {**found["seconds"], "total": total, "cpu": usage.ru_utime + usage.ru_stime}, usage.ru_maxrss, found
+    return {**found["seconds"], "total": total, "cpu": usage.ru_utime + usage.ru_stime}, usage.ru_maxrss, found, \
+        os.path.getsize(output)
 
 
-def measure(cleave, layers, repeat, folder):
-    model = os.path.join(folder, "model.onnx")
-    plan = make_gpt(model, layers)
-    runs = [shard_once(cleave, model, plan, folder) for _ in range(repeat)]
+def measure(layers, runs):
+    """The row of one size, from the results of its runs."""
     seconds = {phase: min(run[0][phase] for run in runs) for phase in runs[0][0]}
     collectives = {kind: total["count"] for kind, total in runs[0][2]["totals"].items() if total["count"]}
     nodes = layers * NODES_PER_LAYER
@@ -53,7 +52,7 @@ def measure(cleave, layers, repeat, folder):
     return {"layers": layers, "nodes": nodes, "seconds": seconds, "deciding": deciding,
             "us_per_node": deciding / nodes * 1e6, "peak_mb": min(run[1] for run in runs) / 1024,
             "kb_per_node": min(run[1] for run in runs) / nodes, "collectives": collectives,
-            "output_mb": os.path.getsize(os.path.join(folder, "out.mlir")) / 1e6}
+            "output_mb": runs[0][3] / 1e6}
 
 
 def add_ratios(rows):
@@ -105,11 +104,14 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     cleave = os.path.join(arguments.build, "bin", "cleave")
-    rows = []
-    for layers in arguments.layers:
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(measure(cleave, layers, arguments.repeat, folder))
-        print(f"{layers} layers done", file=sys.stderr)
+    runs = {layers: [] for layers in arguments.layers}
+    with tempfile.TemporaryDirectory() as folder:
+        models = {layers: os.path.join(folder, f"gpt{layers}.onnx") for layers in arguments.layers}
+        plans = {layers: make_gpt(model, layers) for layers, model in models.items()}
+        for _ in range(arguments.repeat):
+            for layers in arguments.layers:
+                runs[layers].append(shard_once(cleave, models[layers], plans[layers], folder))
+    rows = [measure(layers, runs[layers]) for layers in arguments.layers]
     add_ratios(rows)
     print_table(rows)
     print_aims(rows)

@@ -1,7 +1,7 @@
 //===- NnPasses.td - recomposition and canonical form -----------*- tablegen -*-===//
 //
-// In the order in which the pipeline runs them. A value that a plan names (module attribute `nn.keep`, a list of tensor
-// names) is left as it is by all of them.
+// In the order in which the pipeline runs them. A value that a plan names (module attribute `nn.keep`, a dictionary with
+// tensor names as keys) is left as it is by all of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_PASSES

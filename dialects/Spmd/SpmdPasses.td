@@ -38,7 +38,7 @@ def PinWishes : Spmd_Pass<"spmd-pin-wishes"> {
     Runs before canonicalisation: the ONNX names of all tensors that the plan's rules address become the module
     attribute `nn.keep`. A rule that is wrong is passed over here; `spmd-annotate` reports it.
 
-    Before: `module`. After: `module attributes {nn.keep = ["hidden"]}`.
+    Before: `module`. After: `module attributes {nn.keep = {hidden}}`.
   }];
   let options = [
     Option<"plan", "plan", "std::string", /*default=*/"", "Plan file (YAML)">,

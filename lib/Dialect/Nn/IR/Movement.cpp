@@ -22,10 +22,8 @@ template <typename Op> static OpFoldResult foldToSameType(Op op) {
 /// The plan names the result.
 static bool isKept(ReshapeOp op) {
   auto module = op->getParentOfType<ModuleOp>();
-  auto list = module ? module->getAttrOfType<ArrayAttr>(NnDialect::kKeepAttr) : ArrayAttr();
-  return list && llvm::any_of(getTensorNames(op.getResult()), [&](StringRef name) {
-           return llvm::is_contained(list.getAsValueRange<StringAttr>(), name);
-         });
+  auto names = module ? module->getAttrOfType<DictionaryAttr>(NnDialect::kKeepAttr) : DictionaryAttr();
+  return names && llvm::any_of(getTensorNames(op.getResult()), [&](StringRef name) { return names.contains(name); });
 }
 
 LogicalResult ReshapeOp::verify() {

@@ -11,9 +11,9 @@ using namespace cleave;
 using namespace cleave::nn;
 
 KeptTensors::KeptTensors(ModuleOp module) {
-  if (auto list = module->getAttrOfType<ArrayAttr>(NnDialect::kKeepAttr))
-    for (StringAttr name : list.getAsRange<StringAttr>())
-      names.insert(name.getValue());
+  if (auto kept = module->getAttrOfType<DictionaryAttr>(NnDialect::kKeepAttr))
+    for (NamedAttribute name : kept)
+      names.insert(name.getName().getValue());
 }
 
 bool KeptTensors::contains(Value value) const {

@@ -5,7 +5,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace cleave::nn {
 
@@ -19,7 +19,7 @@ public:
   bool containsBetween(mlir::Value start, mlir::Operation *end) const;
 
 private:
-  llvm::StringSet<> names;
+  llvm::DenseSet<llvm::StringRef> names;
 };
 
 /// The number in a floating-point constant whose elements are all equal, or nothing.

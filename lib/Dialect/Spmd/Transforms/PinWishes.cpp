@@ -2,7 +2,7 @@
 //
 //   plan     {tensor: hidden, dims: [data, _]}
 //   before   module { ... }
-//   after    module attributes {nn.keep = ["hidden"]} { ... }
+//   after    module attributes {nn.keep = {hidden}} { ... }
 //
 // What is wrong with the plan is left for spmd-annotate to say.
 //
@@ -12,7 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_PINWISHES
@@ -36,15 +36,18 @@ struct PinWishes : spmd::impl::PinWishesBase<PinWishes> {
       if (failed(parseShardOption(rule, wishes, error)))
         return;
     PlanTargets table(getOperation());
-    llvm::SetVector<StringRef> names;
+    Builder builder(&getContext());
+    NamedAttrList names;
+    llvm::DenseSet<StringRef> seen;
     for (const PlanRule &rule : wishes.rules) {
       SmallVector<PlanTarget> targets;
       if (succeeded(table.find(rule, targets, error)))
         for (const PlanTarget &target : targets)
-          names.insert(target.name);
+          if (seen.insert(target.name).second)
+            names.append(target.name, builder.getUnitAttr());
     }
     if (!names.empty())
-      getOperation()->setAttr(nn::NnDialect::kKeepAttr, Builder(&getContext()).getStrArrayAttr(names.getArrayRef()));
+      getOperation()->setAttr(nn::NnDialect::kKeepAttr, names.getDictionary(&getContext()));
   }
 };
 } // namespace

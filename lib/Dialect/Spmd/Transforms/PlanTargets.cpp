@@ -28,9 +28,9 @@ PlanTarget::Key PlanTarget::getKey() const {
 }
 
 PlanTargets::PlanTargets(ModuleOp module) {
-  if (auto names = module->getAttrOfType<ArrayAttr>(nn::NnDialect::kKeepAttr))
-    for (StringAttr name : names.getAsRange<StringAttr>())
-      kept.push_back(name.getValue());
+  if (auto names = module->getAttrOfType<DictionaryAttr>(nn::NnDialect::kKeepAttr))
+    for (NamedAttribute name : names)
+      kept.push_back(name.getName().getValue());
   for (func::FuncOp func : getFunctions(module))
     add(func);
 }

@@ -3,8 +3,8 @@
 // RUN: cleave-opt %s --spmd-pin-wishes='shard=nowhere=[_]' | FileCheck %s --check-prefix=NONE
 
 // A tensor by its name; the operand of a node by the name of its tensor; a rule that matches nothing pins nothing.
-// TENSOR: module attributes {nn.keep = ["hidden"]}
-// NODE: module attributes {nn.keep = ["x"]}
+// TENSOR: module attributes {nn.keep = {hidden}}
+// NODE: module attributes {nn.keep = {x}}
 // NONE-NOT: nn.keep
 module {
   func.func @pins_what_a_rule_addresses(%x: tensor<8xf32> {nn.name = "x"}) -> tensor<8xf32> {
