@@ -19,10 +19,20 @@ import sys
 import tempfile
 import time
 
-from make_gpt import NODES_PER_LAYER, make_gpt
+from make_gpt import NODES_PER_LAYER
 
 DECIDING = ("propagate", "insert_reshards", "partition", "optimize_collectives")
 AIMS = {"us_per_node": 25.0, "deciding_s": 2.5, "per_doubling": 2.2, "kb_per_node": 20.0}
+
+
+def make_models(folder, sizes):
+    """Paths of models and plans by number of layers. Made by processes of their own: a child's peak memory starts at what
+    its parent has."""
+    generator = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_gpt.py")
+    stems = {layers: os.path.join(folder, f"gpt{layers}") for layers in sizes}
+    for layers, stem in stems.items():
+        subprocess.run([sys.executable, generator, stem + ".onnx", "--layers", str(layers)], check=True)
+    return {layers: (stem + ".onnx", stem + ".yaml") for layers, stem in stems.items()}
 
 
 def shard_once(cleave, model, plan, folder):
@@ -106,11 +116,10 @@ def main():
     cleave = os.path.join(arguments.build, "bin", "cleave")
     runs = {layers: [] for layers in arguments.layers}
     with tempfile.TemporaryDirectory() as folder:
-        models = {layers: os.path.join(folder, f"gpt{layers}.onnx") for layers in arguments.layers}
-        plans = {layers: make_gpt(model, layers) for layers, model in models.items()}
+        models = make_models(folder, arguments.layers)
         for _ in range(arguments.repeat):
             for layers in arguments.layers:
-                runs[layers].append(shard_once(cleave, models[layers], plans[layers], folder))
+                runs[layers].append(shard_once(cleave, *models[layers], folder))
     rows = [measure(layers, runs[layers]) for layers in arguments.layers]
     add_ratios(rows)
     print_table(rows)
