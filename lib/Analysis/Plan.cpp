@@ -178,6 +178,9 @@ PlanPlace PlanReader::placeOf(const yaml::Node *node) const {
   if (!node)
     return {file, 1, 1};
   const char *start = node->getSourceRange().Start.getPointer();
+  // The parser leaves the range of some broken nodes empty.
+  if (start < scanned.data() || start > scanned.data() + scanned.size())
+    return {file, 1, 1};
   // The range of a flow collection begins behind its bracket.
   if (isa<yaml::SequenceNode, yaml::MappingNode>(node) && start > scanned.data() && StringRef("[{").contains(start[-1]))
     --start;
