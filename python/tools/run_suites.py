@@ -26,8 +26,9 @@ class Suite:
 
 
 def count_lit(text):
-    """Lit's summary lines: `  Passed : 12 (100%)`."""
-    figures = dict((k.strip(), int(v)) for k, v in re.findall(r"^\s{2}([A-Z][A-Za-z ]+?)\s*:\s+(\d+)", text, re.M))
+    """Lit's summary lines, `  Passed : 12 (100%)`, which come last: the output of a failed test may look like them."""
+    summary = text[text.rfind("Total Discovered Tests"):]
+    figures = dict((k.strip(), int(v)) for k, v in re.findall(r"^\s{2}([A-Z][A-Za-z ]+?)\s*:\s+(\d+)", summary, re.M))
     passed = figures.pop("Passed", 0)
     for ignored in ("Excluded", "Skipped"):
         figures.pop(ignored, 0)

@@ -53,7 +53,7 @@ func.func @main(%x: tensor<4x8xf32> {nn.name = "x"}, %z: tensor<2x3x4x8xf32> {nn
   %33 = nn.neg %32 : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
   return %7, %16, %22, %33 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x3x8x4xf32>, tensor<2x3x4x8xf32>
 }
-#cube = loc(fused<{node = "/cube", op = "Pow", operands = ["x"], results = [["cube"]]}>[unknown])
-#mean = loc(fused<{node = "/mean", op = "ReduceMean", operands = ["x"], results = [["mean"]]}>[unknown])
-#flat = loc(fused<{node = "/flat", op = "Reshape", operands = ["z"], results = [["flat"]]}>[unknown])
-#back = loc(fused<{node = "/back", op = "Reshape", operands = ["merged"], results = [["back"]]}>[unknown])
+#cube = loc(#nn.node<"/cube", "Pow", ["x"], [["cube"]]>)
+#mean = loc(#nn.node<"/mean", "ReduceMean", ["x"], [["mean"]]>)
+#flat = loc(#nn.node<"/flat", "Reshape", ["z"], [["flat"]]>)
+#back = loc(#nn.node<"/back", "Reshape", ["merged"], [["back"]]>)

@@ -90,4 +90,4 @@ module {
     return %2, %3 : tensor<8x16xf32, #whole>, tensor<8x16xf32, #whole>
   }
 }
-#down = loc(fused<{node = "/ffn/down", op = "MatMul", operands = ["x", "w"], results = [["h"]]}>["n"])
+#down = loc(#nn.node<"/ffn/down", "MatMul", ["x", "w"], [["h"]]>)

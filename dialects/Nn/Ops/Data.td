@@ -15,6 +15,26 @@ def Nn_WeightAttr : AttrDef<Nn_Dialect, "Weight"> {
   let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
 }
 
+// Views of strings; the storage of an attribute copies them.
+class Nn_NamesParameter<string cppType, string summary> : AttrParameter<cppType, summary> {
+  let allocator = "$_dst = copyNames($_allocator, $_self);";
+}
+
+def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node"> {
+  let mnemonic = "node";
+  let summary = "which ONNX node an op was made for";
+  let description = [{
+    A location: node name, op type, names of the operands and, on the op whose results are the node's output tensors, per
+    result its tensor names. One attribute rather than a dictionary in a fused location: a model has as many as nodes.
+
+    Example: `loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)`
+  }];
+  let parameters = (ins StringRefParameter<"name of the node">:$node, StringRefParameter<"op type">:$opType,
+                        Nn_NamesParameter<"::llvm::ArrayRef<::llvm::StringRef>", "operands">:$operands,
+                        Nn_NamesParameter<"::llvm::ArrayRef<::llvm::ArrayRef<::llvm::StringRef>>", "results">:$results);
+  let hasCustomAssemblyFormat = 1;
+}
+
 def Nn_ConstantOp : Nn_Op<"constant", [ConstantLike, Nn_OwnPartition]> {
   let summary = "a small constant tensor";
   let description = [{

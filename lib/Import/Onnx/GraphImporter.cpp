@@ -117,8 +117,8 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
   int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
   if (type.getNumElements() <= limit) {
-    nn::NodeInfo info{"", "Initializer", {}, {{name}}};
-    return known = folder.makeConstant(builder, nn::makeNodeLoc(context, info), toTensor(context, *data));
+    Location loc = nn::makeNodeLoc(context, {"", "Initializer", {}, {{name}}});
+    return known = folder.makeConstant(builder, loc, toTensor(context, *data));
   }
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Attribute value;
@@ -206,33 +206,35 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
   return operands;
 }
 
+/// A tensor's name as the whole model knows it: with the path of the functions that it stands in.
+StringRef GraphImporter::qualify(StringRef name, const CallFrame &frame) {
+  return frame.prefix.empty() || name.empty() ? name : saver.save(frame.prefix + name);
+}
+
 /// Gives the ops made for a node their locations; those that compute its outputs also name these.
 void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
   const NodeProto &node = at.getNode();
   std::string name = (frame.prefix + node.name).str();
-  nn::NodeInfo info;
-  info.node = StringRef(name).rtrim('/');
-  info.opType = node.opType;
+  SmallVector<StringRef> operands, outputs;
   for (StringRef input : node.input)
-    info.operands.push_back(frame.prefix.empty() || input.empty() ? input : saver.save(frame.prefix + input));
+    operands.push_back(qualify(input, frame));
+  for (StringRef output : node.output)
+    outputs.push_back(qualify(output, frame));
+  nn::NodeInfo info{StringRef(name).rtrim('/'), node.opType, operands, {}};
   std::optional<Location> plain;
   for (Operation *op : at.getCreated()) {
-    info.results.assign(op->getNumResults(), {});
-    bool isNamed = false;
-    for (auto [output, value] : llvm::zip(node.output, at.getResults()))
-      if (!output.empty() && value && value.getDefiningOp() == op) {
-        StringRef text = frame.prefix.empty() ? output : saver.save(frame.prefix + output);
-        info.results[cast<OpResult>(value).getResultNumber()].push_back(text);
-        isNamed = true;
-      }
-    if (isNamed) {
-      op->setLoc(nn::makeNodeLoc(context, info));
+    SmallVector<SmallVector<StringRef, 1>, 1> lists(op->getNumResults());
+    for (auto [output, value] : llvm::zip(outputs, at.getResults()))
+      if (!output.empty() && value && value.getDefiningOp() == op)
+        lists[cast<OpResult>(value).getResultNumber()].push_back(output);
+    if (llvm::all_of(lists, [](const auto &names) { return names.empty(); })) {
+      if (!plain)
+        plain = nn::makeNodeLoc(context, info);
+      op->setLoc(*plain);
       continue;
     }
-    info.results.clear();
-    if (!plain)
-      plain = nn::makeNodeLoc(context, info);
-    op->setLoc(*plain);
+    SmallVector<ArrayRef<StringRef>, 1> results(lists.begin(), lists.end());
+    op->setLoc(nn::makeNodeLoc(context, {info.node, info.opType, operands, results}));
   }
 }
 
@@ -248,7 +250,7 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
     }
     Operation *op = value.getDefiningOp();
     if (op && !llvm::is_contained(at.getCreated(), op))
-      names[value].push_back(scope.frame->prefix.empty() ? name : saver.save(scope.frame->prefix + name));
+      names[value].push_back(qualify(name, *scope.frame));
   }
   return success();
 }
@@ -376,8 +378,13 @@ void GraphImporter::addNames() {
     Operation *op = value.getDefiningOp();
     SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op->getLoc());
     nn::NodeInfo info = infos.empty() ? nn::NodeInfo{"", "Initializer", {}, {}} : infos.front();
-    info.results.resize(op->getNumResults());
-    llvm::append_range(info.results[cast<OpResult>(value).getResultNumber()], added);
+    SmallVector<ArrayRef<StringRef>, 1> results(info.results);
+    results.resize(op->getNumResults());
+    ArrayRef<StringRef> &list = results[cast<OpResult>(value).getResultNumber()];
+    SmallVector<StringRef, 4> all(list);
+    llvm::append_range(all, added);
+    list = all;
+    info.results = results;
     op->setLoc(nn::makeNodeLoc(context, info));
   }
 }

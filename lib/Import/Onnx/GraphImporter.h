@@ -96,6 +96,7 @@ private:
   Binding *find(llvm::StringRef name, Scope &scope);
   llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
+  llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
   void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
   std::optional<int64_t> getOpset(llvm::StringRef domain, const CallFrame &frame) const;

@@ -11,6 +11,22 @@ using namespace cleave::nn;
 
 #include "cleave/Dialect/Nn/IR/NnDialect.cpp.inc"
 #include "cleave/Dialect/Nn/IR/NnEnums.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Strings of attributes live in the context
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<StringRef> copyNames(AttributeStorageAllocator &allocator, ArrayRef<StringRef> names) {
+  auto copies = llvm::map_to_vector(names, [&](StringRef name) { return allocator.copyInto(name); });
+  return allocator.copyInto(ArrayRef<StringRef>(copies));
+}
+
+static ArrayRef<ArrayRef<StringRef>> copyNames(AttributeStorageAllocator &allocator,
+                                               ArrayRef<ArrayRef<StringRef>> lists) {
+  auto copies = llvm::map_to_vector(lists, [&](ArrayRef<StringRef> names) { return copyNames(allocator, names); });
+  return allocator.copyInto(ArrayRef<ArrayRef<StringRef>>(copies));
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
 

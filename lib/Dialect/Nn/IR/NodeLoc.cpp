@@ -3,59 +3,83 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/Support/StringSaver.h"
 
 using namespace mlir;
 using namespace cleave::nn;
 
-Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
-  Builder b(context);
-  SmallVector<NamedAttribute> entries;
-  entries.push_back(b.getNamedAttr("node", b.getStringAttr(info.node)));
-  entries.push_back(b.getNamedAttr("op", b.getStringAttr(info.opType)));
-  if (!info.operands.empty())
-    entries.push_back(b.getNamedAttr("operands", b.getStrArrayAttr(info.operands)));
-  if (!info.results.empty()) {
-    SmallVector<Attribute> lists;
-    for (const auto &names : info.results)
-      lists.push_back(b.getStrArrayAttr(names));
-    entries.push_back(b.getNamedAttr("results", b.getArrayAttr(lists)));
+//===----------------------------------------------------------------------===//
+// #nn.node
+//===----------------------------------------------------------------------===//
+
+static void printNames(AsmPrinter &printer, ArrayRef<StringRef> names) {
+  printer << '[';
+  llvm::interleaveComma(names, printer, [&](StringRef name) { printer.printString(name); });
+  printer << ']';
+}
+
+void NodeAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printString(getNode());
+  printer << ", ";
+  printer.printString(getOpType());
+  if (!getOperands().empty() || !getResults().empty()) {
+    printer << ", ";
+    printNames(printer, getOperands());
   }
-  // A fused location without any inside would not be read back.
-  return FusedLoc::get(context, {UnknownLoc::get(context)}, b.getDictionaryAttr(entries));
+  if (!getResults().empty()) {
+    printer << ", [";
+    llvm::interleaveComma(getResults(), printer, [&](ArrayRef<StringRef> names) { printNames(printer, names); });
+    printer << ']';
+  }
+  printer << '>';
 }
 
-static void readNames(Attribute list, SmallVectorImpl<StringRef> &names) {
-  // Locations come from files, too: what is no name is passed over.
-  if (auto array = dyn_cast_if_present<ArrayAttr>(list))
-    for (Attribute entry : array)
-      if (auto name = dyn_cast<StringAttr>(entry))
-        names.push_back(name.getValue());
+static ParseResult parseNames(AsmParser &parser, llvm::StringSaver &saver, SmallVectorImpl<StringRef> &names) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseString(&name))
+      return failure();
+    names.push_back(saver.save(name));
+    return success();
+  });
 }
 
-static std::optional<NodeInfo> readNode(DictionaryAttr entries) {
-  auto node = entries.getAs<StringAttr>("node"), opType = entries.getAs<StringAttr>("op");
-  if (!node || !opType)
-    return std::nullopt;
-  NodeInfo info{node.getValue(), opType.getValue(), {}, {}};
-  readNames(entries.get("operands"), info.operands);
-  if (auto lists = entries.getAs<ArrayAttr>("results"))
-    for (Attribute list : lists)
-      readNames(list, info.results.emplace_back());
-  return info;
+Attribute NodeAttr::parse(AsmParser &parser, Type) {
+  std::string node, opType;
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  SmallVector<StringRef> operands;
+  SmallVector<SmallVector<StringRef, 1>> lists;
+  if (parser.parseLess() || parser.parseString(&node) || parser.parseComma() || parser.parseString(&opType))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) && parseNames(parser, saver, operands))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) && parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parseNames(parser, saver, lists.emplace_back());
+      }))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  SmallVector<ArrayRef<StringRef>> results(lists.begin(), lists.end());
+  return get(parser.getContext(), node, opType, operands, results);
+}
+
+//===----------------------------------------------------------------------===//
+// Asking locations
+//===----------------------------------------------------------------------===//
+
+Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
+  return NodeAttr::get(context, info.node, info.opType, info.operands, info.results);
 }
 
 static void collect(Location loc, SmallVectorImpl<NodeInfo> &infos) {
-  auto fused = dyn_cast<FusedLoc>(loc);
-  if (!fused)
-    return;
-  if (auto entries = dyn_cast_if_present<DictionaryAttr>(fused.getMetadata()))
-    if (std::optional<NodeInfo> info = readNode(entries)) {
-      infos.push_back(std::move(*info));
-      return;
-    }
-  for (Location inner : fused.getLocations())
-    collect(inner, infos);
+  if (auto node = dyn_cast<NodeAttr>(loc))
+    infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults()});
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      collect(inner, infos);
 }
 
 SmallVector<NodeInfo, 1> cleave::nn::getNodeInfos(Location loc) {
@@ -70,7 +94,7 @@ Location cleave::nn::getInnerLoc(Location loc) {
     return loc;
   SmallVector<Location> inner;
   for (NodeInfo &info : infos) {
-    info.results.clear();
+    info.results = {};
     inner.push_back(makeNodeLoc(loc.getContext(), info));
   }
   return inner.size() == 1 ? inner.front() : FusedLoc::get(loc.getContext(), inner);
@@ -89,14 +113,14 @@ SmallVector<StringRef, 1> cleave::nn::getTensorNames(Value value) {
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (auto load = dyn_cast<LoadOp>(op))
     names.push_back(load.getParam());
-  for (NodeInfo &info : getNodeInfos(op->getLoc()))
+  for (const NodeInfo &info : getNodeInfos(op->getLoc()))
     if (index < info.results.size())
       llvm::append_range(names, info.results[index]);
   return names;
 }
 
 std::string cleave::nn::describeNode(Operation *op) {
-  for (NodeInfo &info : getNodeInfos(op->getLoc())) {
+  for (const NodeInfo &info : getNodeInfos(op->getLoc())) {
     if (!info.node.empty())
       return info.node.str();
     if (!info.results.empty() && !info.results.front().empty())

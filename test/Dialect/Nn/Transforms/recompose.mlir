@@ -11,4 +11,4 @@ module attributes {nn.keep = {gate}} {
     return %y : tensor<8xf32>
   }
 }
-#gate = loc(fused<{node = "n", op = "Sigmoid", results = [["gate"]]}>["n"])
+#gate = loc(#nn.node<"n", "Sigmoid", [], [["gate"]]>)

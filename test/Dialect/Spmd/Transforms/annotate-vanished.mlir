@@ -12,4 +12,4 @@ module attributes {nn.keep = {"tensor", twin}} {
     return %b : tensor<8xf32>
   }
 }
-#tensor = loc(fused<{node = "n", op = "Exp", results = [["tensor"]]}>["n"])
+#tensor = loc(#nn.node<"n", "Exp", [], [["tensor"]]>)

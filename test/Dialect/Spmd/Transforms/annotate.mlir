@@ -47,5 +47,5 @@ module {
     return %q, %k : tensor<8x8xf32>, tensor<8x8xf32>
   }
 }
-#query = loc(fused<{node = "/enc/query/MatMul", op = "MatMul", operands = ["x", "wq"], results = [["q", "y"]]}>["n"])
-#key = loc(fused<{node = "/enc/key/MatMul", op = "MatMul", operands = ["x", "wk"], results = [["z"]]}>["n"])
+#query = loc(#nn.node<"/enc/query/MatMul", "MatMul", ["x", "wq"], [["q", "y"]]>)
+#key = loc(#nn.node<"/enc/key/MatMul", "MatMul", ["x", "wk"], [["z"]]>)

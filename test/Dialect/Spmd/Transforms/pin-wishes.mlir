@@ -13,4 +13,4 @@ module {
     return %y : tensor<8xf32>
   }
 }
-#hidden = loc(fused<{node = "enc/act", op = "Sigmoid", operands = ["x"], results = [["hidden"]]}>["n"])
+#hidden = loc(#nn.node<"enc/act", "Sigmoid", ["x"], [["hidden"]]>)

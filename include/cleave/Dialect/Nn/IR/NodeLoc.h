@@ -1,11 +1,11 @@
 //===- NodeLoc.h - which ONNX node and tensors an op stands for -*- C++ -*-===//
 //
 // Locations carry the model's names: they survive rewrites, do not hinder the merging of equal ops, and appear in every
-// diagnostic. An op made for a node has a fused location with a dictionary:
+// diagnostic. An op made for a node has a location of our own:
 //
-//   loc(fused<{node = "/enc/MatMul", op = "MatMul", operands = ["x", "w"], results = [["y"]]}>[unknown])
+//   loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)
 //
-// `results` stands only on the op whose results are the node's output tensors: one list of names per result (a tensor
+// Names of results (the last list) stand only on the op whose results are the node's output tensors: one list of names per result (a tensor
 // has several names where Identity nodes were dropped). A function argument's name is its `nn.name` attribute, a
 // parameter's name is its symbol.
 //
@@ -20,15 +20,15 @@
 
 namespace cleave::nn {
 
-/// What a location says about the ONNX node behind an op. The strings live as long as the MLIR context.
+/// What a location says about the ONNX node behind an op: views of strings that live as long as the MLIR context.
 struct NodeInfo {
   llvm::StringRef node, opType;
-  llvm::SmallVector<llvm::StringRef, 4> operands;
+  llvm::ArrayRef<llvm::StringRef> operands;
   /// Per result of the op: its tensor names. Empty for helper ops within a node.
-  llvm::SmallVector<llvm::SmallVector<llvm::StringRef, 1>, 1> results;
+  llvm::ArrayRef<llvm::ArrayRef<llvm::StringRef>> results;
 };
 
-/// The location of an op made for `info`.
+/// The location of an op made for `info`; copies the strings.
 mlir::Location makeNodeLoc(mlir::MLIRContext *context, const NodeInfo &info);
 
 /// All nodes that a location names (several where ops were fused), outermost first; empty for other locations.
