@@ -19,9 +19,6 @@ def Nn_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// Argument and result attribute of the entry function: the ONNX name of the tensor.
     static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
-    /// Module attribute: the ONNX names of tensors that a plan addresses, as the keys of a dictionary (looking one up is
-    /// quick); transforms keep these tensors.
-    static constexpr ::llvm::StringLiteral kKeepAttr = "nn.keep";
   }];
 }
 

@@ -1,7 +1,7 @@
 //===- NnPasses.td - recomposition and canonical form -----------*- tablegen -*-===//
 //
-// In the order in which the pipeline runs them. A value that a plan names (module attribute `nn.keep`, a dictionary with
-// tensor names as keys) is left as it is by all of them.
+// In the order in which the pipeline runs them. They run before wishes are in types; a value that a plan names stands
+// behind an `spmd.pin`, through which none of them looks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_PASSES

@@ -23,6 +23,9 @@ def Spmd_Dialect : Dialect {
     void registerAttributes();
     /// Module attribute that holds the mesh of all collectives in the module.
     static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
+    /// Module attribute, until annotation: per rule of the plan, as typed, the names of the tensors that it addressed
+    /// before canonicalisation. A name without a tensor afterwards belongs to one that nothing used.
+    static constexpr ::llvm::StringLiteral kNamedAttr = "spmd.named";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
     /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.

@@ -14,8 +14,22 @@ def Spmd_Axes : TypedArrayAttrBase<Spmd_AxisAttr, "list of mesh axes, major to m
 def Spmd_AxesPerDim : TypedArrayAttrBase<Spmd_Axes, "list of mesh axes per dim">;
 
 //===----------------------------------------------------------------------===//
-// Between annotation and partitioning: global types with shardings
+// Before partitioning: global types
 //===----------------------------------------------------------------------===//
+
+def Spmd_PinOp : Spmd_Op<"pin", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "a value that a plan names";
+  let description = [{
+    The operand. It stands between a value and all its users while the model is brought into canonical form, so that no
+    rewrite looks through it, and two equal values that a plan names apart stay apart. `spmd-pin-wishes` makes it,
+    `spmd-annotate` turns it into what the plan wants.
+
+    Example: `%y = spmd.pin %x "hidden" : tensor<8x4xf32>`
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input, StrAttr:$name);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$input $name attr-dict `:` type($input)";
+}
 
 def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {
   let summary = "a value that must have a given sharding";

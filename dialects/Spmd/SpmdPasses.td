@@ -13,7 +13,8 @@ def Annotate : Spmd_Pass<"spmd-annotate"> {
   let description = [{
     Looks up what each rule of a plan addresses and gives that tensor's type the sharding asked for. An argument and a
     value inside get it in their type, a parameter where it is loaded; a result of the function through an
-    `spmd.constrain` before the return. The mesh becomes the module's `spmd.mesh`. Nothing else changes.
+    `spmd.constrain` before the return. An `spmd.pin` becomes the wish for its operand, or an `spmd.constrain` where
+    others use the same value. The mesh becomes the module's `spmd.mesh`. Nothing else changes.
 
     Every error names the place in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
     does not divide, two rules that disagree. Shardings written in the file by hand stay, and a rule that says
@@ -33,12 +34,20 @@ def Annotate : Spmd_Pass<"spmd-annotate"> {
 }
 
 def PinWishes : Spmd_Pass<"spmd-pin-wishes"> {
-  let summary = "marks the tensors that a plan names, so that canonicalisation keeps them";
+  let summary = "pins the values that a plan names, so that canonicalisation keeps them";
   let description = [{
-    Runs before canonicalisation: the ONNX names of all tensors that the plan's rules address become the module
-    attribute `nn.keep`. A rule that is wrong is passed over here; `spmd-annotate` reports it.
+    Runs before canonicalisation: every value inside that a rule of the plan addresses gets an `spmd.pin` in front of
+    all its users. Which tensors each rule addressed is noted in the module attribute `spmd.named`: afterwards a node
+    that a rule names may be part of another one. A rule that is wrong is passed over here; `spmd-annotate` reports it.
 
-    Before: `module`. After: `module attributes {nn.keep = {hidden}}`.
+    ```mlir
+    %h = nn.exp %x ...                                // before; the plan names it hidden
+    %y = nn.neg %h
+
+    %h = nn.exp %x ...                                // after
+    %p = spmd.pin %h "hidden" : tensor<8x4xf32>
+    %y = nn.neg %p
+    ```
   }];
   let options = [
     Option<"plan", "plan", "std::string", /*default=*/"", "Plan file (YAML)">,

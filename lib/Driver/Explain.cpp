@@ -177,15 +177,16 @@ void Explainer::printChains(ValueId value) const {
 }
 
 std::optional<ValueId> Explainer::find(StringRef name) const {
-  std::optional<ValueId> byNode;
+  // A wish for one of several equal values stands behind them, under the same name: the last one counts.
+  std::optional<ValueId> byTensor, byNode;
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     if (llvm::is_contained(nn::getTensorNames(value), name))
-      return id;
+      byTensor = id;
     Operation *op = Value(value).getDefiningOp();
     if (op && nn::describeNode(op) == name)
       byNode = id;
   }
-  return byNode;
+  return byTensor ? byTensor : byNode;
 }
 
 std::string Explainer::suggest(StringRef name) const {

@@ -132,7 +132,7 @@ LogicalResult Interpreter::step(Operation &op) {
     values[op.getResult(0)] = evaluateCollective(&op, mesh, op.getNumOperands() ? values[op.getOperand(0)] : PerRank());
     return success();
   }
-  if (isa<spmd::ReshardOp, spmd::ConstrainOp>(op)) {
+  if (isa<spmd::ReshardOp, spmd::ConstrainOp, spmd::PinOp>(op)) {
     if (mesh)
       return op.emitOpError("cannot be evaluated in a partitioned function");
     values[op.getResult(0)] = PerRank(values[op.getOperand(0)]);

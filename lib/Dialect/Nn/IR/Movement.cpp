@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
-
 using namespace mlir;
 using namespace cleave::nn;
 
@@ -18,13 +16,6 @@ template <typename Op> static OpFoldResult foldToSameType(Op op) {
 //===----------------------------------------------------------------------===//
 // Reshape, transpose, broadcast
 //===----------------------------------------------------------------------===//
-
-/// The plan names the result.
-static bool isKept(ReshapeOp op) {
-  auto module = op->getParentOfType<ModuleOp>();
-  auto names = module ? module->getAttrOfType<DictionaryAttr>(NnDialect::kKeepAttr) : DictionaryAttr();
-  return names && llvm::any_of(getTensorNames(op.getResult()), [&](StringRef name) { return names.contains(name); });
-}
 
 LogicalResult ReshapeOp::verify() {
   auto from = getInput().getType(), to = getResult().getType();
@@ -38,10 +29,10 @@ LogicalResult ReshapeOp::verify() {
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (OpFoldResult same = foldToSameType(*this))
-    return isKept(*this) ? nullptr : same;
-  // A sharding in between is a wish that must stay, and so is what a plan names.
+    return same;
+  // A sharding in between is a wish that must stay.
   auto producer = getInput().getDefiningOp<ReshapeOp>();
-  if (!producer || producer.getResult().getType().getEncoding() || isKept(producer))
+  if (!producer || producer.getResult().getType().getEncoding())
     return nullptr;
   getInputMutable().assign(producer.getInput());
   return getResult();

@@ -113,27 +113,37 @@ bool isMovement(Operation *op) { return isa_and_present<ReshapeOp, TransposeOp>(
 
 struct FuseMovement : public cleave::nn::impl::NnFuseMovementBase<FuseMovement> {
   void runOnOperation() override {
-    KeptTensors kept(getOperation());
+    eraseDead();
     SmallVector<Operation *> ends;
     getOperation().walk([&](Operation *op) {
-      if (isMovement(op) && !continues(op, kept))
+      if (isMovement(op) && !continues(op))
         ends.push_back(op);
     });
     for (Operation *end : ends)
-      fuse(end, kept);
+      fuse(end);
   }
 
 private:
-  /// True if the op's result goes into one more movement op and nowhere else.
-  static bool continues(Operation *op, const KeptTensors &kept) {
-    return op->hasOneUse() && isMovement(*op->user_begin()) && !kept.contains(op->getResult(0));
+  /// Folds leave reshapes behind that nothing uses; as users they would end the chains that they read.
+  void eraseDead() {
+    SmallVector<Operation *> movement;
+    getOperation().walk([&](Operation *op) {
+      if (isMovement(op))
+        movement.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(movement))
+      if (op->use_empty())
+        op->erase();
   }
 
+  /// True if the op's result goes into one more movement op and nowhere else.
+  static bool continues(Operation *op) { return op->hasOneUse() && isMovement(*op->user_begin()); }
+
   /// The chain that ends in `end`, first op first.
-  static SmallVector<Operation *> getChain(Operation *end, const KeptTensors &kept) {
+  static SmallVector<Operation *> getChain(Operation *end) {
     SmallVector<Operation *> chain{end};
     while (Operation *before = chain.back()->getOperand(0).getDefiningOp()) {
-      if (!isMovement(before) || !continues(before, kept))
+      if (!isMovement(before) || !continues(before))
         break;
       chain.push_back(before);
     }
@@ -141,20 +151,20 @@ private:
     return chain;
   }
 
-  static void fuse(Operation *end, const KeptTensors &kept) {
-    SmallVector<Operation *> chain = getChain(end, kept);
+  static void fuse(Operation *end) {
+    SmallVector<Operation *> chain = getChain(end);
     // The longest tail of the chain that refines to common factors.
     for (size_t first = 0; first + 1 < chain.size(); ++first) {
       Chain factors(getShape(chain[first]->getOperand(0)));
       ArrayRef<Operation *> tail = ArrayRef(chain).drop_front(first);
       if (!llvm::all_of(tail, [&](Operation *op) { return factors.apply(op); }))
         continue;
-      rebuild(tail, factors, kept);
+      rebuild(tail, factors);
       return;
     }
   }
 
-  static void rebuild(ArrayRef<Operation *> chain, const Chain &factors, const KeptTensors &kept) {
+  static void rebuild(ArrayRef<Operation *> chain, const Chain &factors) {
     Operation *end = chain.back();
     OpBuilder builder(end);
     SmallVector<int64_t> from = factors.getInputOrder(), to = factors.getResultOrder(), shape, permutation;
@@ -169,7 +179,7 @@ private:
     }
     auto type = cast<RankedTensorType>(end->getResult(0).getType());
     bool isNothing = value == chain.front()->getOperand(0);
-    if (value.getType() != type || (isNothing && kept.contains(end->getResult(0))))
+    if (value.getType() != type)
       value = ReshapeOp::create(builder, end->getLoc(), type, value);
     else if (!isNothing)
       value.getDefiningOp()->setLoc(end->getLoc());

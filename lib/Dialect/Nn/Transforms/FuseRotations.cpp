@@ -28,13 +28,13 @@ bool isPiece(SliceOp slice, int64_t dim, int64_t start, int64_t size) {
 }
 
 struct FuseRotation : public OpRewritePattern<ConcatOp> {
-  FuseRotation(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern(context), kept(kept) {}
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
     if (op.getInputs().size() != 2)
       return failure();
     auto tail = op.getInputs()[0].getDefiningOp<SliceOp>(), head = op.getInputs()[1].getDefiningOp<SliceOp>();
-    if (!tail || !head || tail.getInput() != head.getInput() || kept.contains(tail) || kept.contains(head))
+    if (!tail || !head || tail.getInput() != head.getInput())
       return failure();
     int64_t dim = op.getDim(), extent = getShape(tail.getInput())[dim], amount = getShape(head)[dim];
     if (!isPiece(head, dim, 0, amount) || !isPiece(tail, dim, amount, extent - amount) || amount == extent)
@@ -42,14 +42,12 @@ struct FuseRotation : public OpRewritePattern<ConcatOp> {
     rewriter.replaceOpWithNewOp<RotateOp>(op, op.getType(), tail.getInput(), dim, amount);
     return success();
   }
-  const KeptTensors &kept;
 };
 
 struct FuseRotations : public cleave::nn::impl::NnFuseRotationsBase<FuseRotations> {
   void runOnOperation() override {
-    KeptTensors kept(getOperation());
     RewritePatternSet patterns(&getContext());
-    patterns.add<FuseRotation>(&getContext(), kept);
+    patterns.add<FuseRotation>(&getContext());
     if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<ConcatOp>)))
       signalPassFailure();
   }

@@ -1,7 +1,6 @@
 //===- Matching.cpp - small questions that patterns ask -------------------===//
 #include "Matching.h"
 
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
@@ -9,34 +8,6 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
-
-KeptTensors::KeptTensors(ModuleOp module) {
-  if (auto kept = module->getAttrOfType<DictionaryAttr>(NnDialect::kKeepAttr))
-    for (NamedAttribute name : kept)
-      names.insert(name.getName().getValue());
-}
-
-bool KeptTensors::contains(Value value) const {
-  if (spmd::getSharding(value.getType()))
-    return true;
-  if (names.empty())
-    return false;
-  return llvm::any_of(getTensorNames(value), [&](StringRef name) { return names.contains(name); });
-}
-
-bool KeptTensors::containsBetween(Value start, Operation *end) const {
-  SmallVector<Value> values(end->getOperands());
-  while (!values.empty()) {
-    Value value = values.pop_back_val();
-    if (value == start)
-      continue;
-    if (contains(value))
-      return true;
-    if (Operation *op = value.getDefiningOp())
-      llvm::append_range(values, op->getOperands());
-  }
-  return false;
-}
 
 static DenseElementsAttr getDense(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();

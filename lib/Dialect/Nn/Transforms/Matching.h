@@ -5,22 +5,8 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace cleave::nn {
-
-/// The tensors that a plan names: patterns must not make them vanish.
-class KeptTensors {
-public:
-  explicit KeptTensors(mlir::ModuleOp module);
-  /// True if `value` is named by the plan or carries a sharding already.
-  bool contains(mlir::Value value) const;
-  /// True if a value that `end` is computed from, after `start`, is kept. All else that they need is constant.
-  bool containsBetween(mlir::Value start, mlir::Operation *end) const;
-
-private:
-  llvm::DenseSet<llvm::StringRef> names;
-};
 
 /// The number in a floating-point constant whose elements are all equal, or nothing.
 std::optional<double> getSplatNumber(mlir::Value value);
@@ -54,10 +40,10 @@ llvm::LogicalResult applyPatterns(mlir::ModuleOp module, mlir::RewritePatternSet
                                   llvm::function_ref<bool(mlir::Operation *)> startsAt);
 
 /// The recomposition patterns, one file each.
-void populateGeluPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
-void populateSiluPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
-void populateLayerNormPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
-void populateRmsNormPatterns(mlir::RewritePatternSet &patterns, const KeptTensors &kept);
+void populateGeluPatterns(mlir::RewritePatternSet &patterns);
+void populateSiluPatterns(mlir::RewritePatternSet &patterns);
+void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
+void populateRmsNormPatterns(mlir::RewritePatternSet &patterns);
 
 /// For `mean(x^2) + epsilon` under a square root, at its reciprocal use: matches `y / sqrt(v)` and `y * (1 / sqrt(v))`.
 struct InverseRoot {

@@ -18,12 +18,11 @@ using namespace cleave::nn;
 namespace {
 struct Recompose : public cleave::nn::impl::NnRecomposeBase<Recompose> {
   void runOnOperation() override {
-    KeptTensors kept(getOperation());
     RewritePatternSet patterns(&getContext());
-    populateLayerNormPatterns(patterns, kept);
-    populateRmsNormPatterns(patterns, kept);
-    populateGeluPatterns(patterns, kept);
-    populateSiluPatterns(patterns, kept);
+    populateLayerNormPatterns(patterns);
+    populateRmsNormPatterns(patterns);
+    populateGeluPatterns(patterns);
+    populateSiluPatterns(patterns);
     if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<MulOp, DivOp, AddOp>)))
       signalPassFailure();
   }

@@ -26,21 +26,20 @@ struct Product {
 };
 
 /// Flattens nested muls and divisions by constants below `value`, `depth` levels deep.
-void flatten(Value value, Product &product, const KeptTensors &kept, int depth) {
+void flatten(Value value, Product &product, int depth) {
   if (std::optional<double> number = getSplatNumber(value)) {
     product.constant *= *number;
     return;
   }
-  bool isInner = depth > 0 && !kept.contains(value);
-  if (auto mul = value.getDefiningOp<MulOp>(); mul && isInner) {
-    flatten(mul.getLhs(), product, kept, depth - 1);
-    flatten(mul.getRhs(), product, kept, depth - 1);
+  if (auto mul = value.getDefiningOp<MulOp>(); mul && depth > 0) {
+    flatten(mul.getLhs(), product, depth - 1);
+    flatten(mul.getRhs(), product, depth - 1);
     return;
   }
-  if (auto div = value.getDefiningOp<DivOp>(); div && isInner) {
+  if (auto div = value.getDefiningOp<DivOp>(); div && depth > 0) {
     if (std::optional<double> number = getSplatNumber(div.getRhs()); number && *number != 0) {
       product.constant /= *number;
-      flatten(div.getLhs(), product, kept, depth - 1);
+      flatten(div.getLhs(), product, depth - 1);
       return;
     }
   }
@@ -50,16 +49,16 @@ void flatten(Value value, Product &product, const KeptTensors &kept, int depth) 
 bool isClose(double got, double want) { return std::fabs(got - want) <= 2e-3 * std::fabs(want); }
 
 /// `value` is `constant * x`.
-bool isScaled(Value value, Value x, double constant, const KeptTensors &kept) {
+bool isScaled(Value value, Value x, double constant) {
   Product product;
-  flatten(value, product, kept, 2);
+  flatten(value, product, 2);
   return product.factors.size() == 1 && product.factors.front() == x && isClose(product.constant, constant);
 }
 
 /// `value` is `constant * x^3`.
-bool isCube(Value value, Value x, double constant, const KeptTensors &kept) {
+bool isCube(Value value, Value x, double constant) {
   Product product;
-  flatten(value, product, kept, 3);
+  flatten(value, product, 3);
   if (!isClose(product.constant, constant))
     return false;
   int64_t degree = 0;
@@ -76,31 +75,30 @@ bool isCube(Value value, Value x, double constant, const KeptTensors &kept) {
 }
 
 /// `value` is `sqrt(2/pi) * (x + 0.044715 * x^3)`.
-bool isTanhArgument(Value value, Value x, const KeptTensors &kept) {
+bool isTanhArgument(Value value, Value x) {
   Product product;
-  flatten(value, product, kept, 1);
+  flatten(value, product, 1);
   if (product.factors.size() != 1 || !isClose(product.constant, std::sqrt(2 / 3.14159265358979323846)))
     return false;
   auto sum = product.factors.front().getDefiningOp<AddOp>();
   if (!sum)
     return false;
   auto parts = matchEither(sum, [&](Value operand) { return operand == x; });
-  return parts && isCube(parts->second, x, 0.044715, kept);
+  return parts && isCube(parts->second, x, 0.044715);
 }
 
 struct RecomposeGelu : public OpRewritePattern<MulOp> {
-  RecomposeGelu(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern(context), kept(kept) {}
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
     Product product;
-    flatten(op.getLhs(), product, kept, 2);
-    flatten(op.getRhs(), product, kept, 2);
+    flatten(op.getLhs(), product, 2);
+    flatten(op.getRhs(), product, 2);
     if (product.factors.size() != 2 || !isClose(product.constant, 0.5))
       return failure();
     for (auto [x, gate] :
          {std::pair(product.factors[0], product.factors[1]), std::pair(product.factors[1], product.factors[0])})
-      if (std::optional<bool> isTanh = matchGate(gate, x);
-          isTanh && x.getType() == op.getType() && !kept.containsBetween(x, op)) {
+      if (std::optional<bool> isTanh = matchGate(gate, x); isTanh && x.getType() == op.getType()) {
         rewriter.replaceOpWithNewOp<GeluOp>(op, op.getType(), x, rewriter.getBoolAttr(*isTanh));
         return success();
       }
@@ -108,23 +106,22 @@ struct RecomposeGelu : public OpRewritePattern<MulOp> {
   }
 
   /// `gate` is `1 + erf(..)` (false) or `1 + tanh(..)` (true) of `x`.
-  std::optional<bool> matchGate(Value gate, Value x) const {
+  static std::optional<bool> matchGate(Value gate, Value x) {
     auto sum = gate.getDefiningOp<AddOp>();
-    if (!sum || kept.contains(gate))
+    if (!sum)
       return std::nullopt;
     auto parts = matchEither(sum, [](Value operand) { return isNumber(operand, 1); });
     if (!parts)
       return std::nullopt;
     if (auto erf = parts->second.getDefiningOp<ErfOp>())
-      return isScaled(erf.getInput(), x, std::sqrt(0.5), kept) ? std::optional(false) : std::nullopt;
+      return isScaled(erf.getInput(), x, std::sqrt(0.5)) ? std::optional(false) : std::nullopt;
     if (auto tanh = parts->second.getDefiningOp<TanhOp>())
-      return isTanhArgument(tanh.getInput(), x, kept) ? std::optional(true) : std::nullopt;
+      return isTanhArgument(tanh.getInput(), x) ? std::optional(true) : std::nullopt;
     return std::nullopt;
   }
-  const KeptTensors &kept;
 };
 } // namespace
 
-void cleave::nn::populateGeluPatterns(RewritePatternSet &patterns, const KeptTensors &kept) {
-  patterns.add<RecomposeGelu>(patterns.getContext(), kept);
+void cleave::nn::populateGeluPatterns(RewritePatternSet &patterns) {
+  patterns.add<RecomposeGelu>(patterns.getContext());
 }

@@ -25,8 +25,7 @@ Value matchCentred(Value value, int64_t dim) {
 }
 
 template <typename RootOp> struct RecomposeLayerNorm : public OpRewritePattern<RootOp> {
-  RecomposeLayerNorm(MLIRContext *context, const KeptTensors &kept)
-      : OpRewritePattern<RootOp>(context, /*benefit=*/2), kept(kept) {}
+  RecomposeLayerNorm(MLIRContext *context) : OpRewritePattern<RootOp>(context, /*benefit=*/2) {}
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     std::optional<InverseRoot> root = matchInverseRoot(op);
@@ -37,27 +36,25 @@ template <typename RootOp> struct RecomposeLayerNorm : public OpRewritePattern<R
       return failure();
     // The difference is often computed twice.
     Value input = matchCentred(mean->input, mean->dim);
-    if (!input || matchCentred(root->numerator, mean->dim) != input || op.getType() != input.getType() ||
-        kept.containsBetween(input, op))
+    if (!input || matchCentred(root->numerator, mean->dim) != input || op.getType() != input.getType())
       return failure();
     rewriter.replaceOpWithNewOp<LayerNormOp>(op, op.getType(), input, Value(), Value(),
                                              rewriter.getI64IntegerAttr(mean->dim),
                                              rewriter.getF64FloatAttr(mean->epsilon));
     return success();
   }
-  const KeptTensors &kept;
 };
 
 /// layer_norm(x) `RootOp` parameter, the parameter along the normalised dims only.
 template <typename RootOp> struct AbsorbParameter : public OpRewritePattern<RootOp> {
   static constexpr bool isScale = std::is_same_v<RootOp, MulOp>;
-  AbsorbParameter(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern<RootOp>(context), kept(kept) {}
+  using OpRewritePattern<RootOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     auto parts = matchEither(op, [&](Value value) {
       auto norm = value.getDefiningOp<LayerNormOp>();
       bool isFree = norm && !norm.getBias() && (isScale ? !norm.getScale() : static_cast<bool>(norm.getScale()));
-      return isFree && norm->hasOneUse() && !kept.contains(value);
+      return isFree && norm->hasOneUse();
     });
     if (!parts)
       return failure();
@@ -71,11 +68,10 @@ template <typename RootOp> struct AbsorbParameter : public OpRewritePattern<Root
                                              isScale ? Value() : parameter, norm.getDimAttr(), norm.getEpsilonAttr());
     return success();
   }
-  const KeptTensors &kept;
 };
 } // namespace
 
-void cleave::nn::populateLayerNormPatterns(RewritePatternSet &patterns, const KeptTensors &kept) {
+void cleave::nn::populateLayerNormPatterns(RewritePatternSet &patterns) {
   patterns.add<RecomposeLayerNorm<DivOp>, RecomposeLayerNorm<MulOp>, AbsorbParameter<MulOp>, AbsorbParameter<AddOp>>(
-      patterns.getContext(), kept);
+      patterns.getContext());
 }

@@ -14,32 +14,30 @@ using namespace cleave::nn;
 namespace {
 
 template <typename RootOp> struct RecomposeRmsNorm : public OpRewritePattern<RootOp> {
-  RecomposeRmsNorm(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern<RootOp>(context), kept(kept) {}
+  using OpRewritePattern<RootOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     std::optional<InverseRoot> root = matchInverseRoot(op);
     if (!root)
       return failure();
     std::optional<MeanSquare> mean = matchMeanSquare(root->radicand);
-    if (!mean || mean->input != root->numerator || op.getType() != mean->input.getType() ||
-        kept.containsBetween(mean->input, op))
+    if (!mean || mean->input != root->numerator || op.getType() != mean->input.getType())
       return failure();
     rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), mean->input, Value(),
                                            rewriter.getI64IntegerAttr(mean->dim),
                                            rewriter.getF64FloatAttr(mean->epsilon));
     return success();
   }
-  const KeptTensors &kept;
 };
 
 /// rms_norm(x) * scale, the scale along the normalised dims only.
 struct AbsorbScale : public OpRewritePattern<MulOp> {
-  AbsorbScale(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern(context), kept(kept) {}
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
     auto parts = matchEither(op, [&](Value value) {
       auto norm = value.getDefiningOp<RmsNormOp>();
-      return norm && !norm.getScale() && norm->hasOneUse() && !kept.contains(value);
+      return norm && !norm.getScale() && norm->hasOneUse();
     });
     if (!parts)
       return failure();
@@ -51,10 +49,9 @@ struct AbsorbScale : public OpRewritePattern<MulOp> {
                                            norm.getEpsilonAttr());
     return success();
   }
-  const KeptTensors &kept;
 };
 } // namespace
 
-void cleave::nn::populateRmsNormPatterns(RewritePatternSet &patterns, const KeptTensors &kept) {
-  patterns.add<RecomposeRmsNorm<DivOp>, RecomposeRmsNorm<MulOp>, AbsorbScale>(patterns.getContext(), kept);
+void cleave::nn::populateRmsNormPatterns(RewritePatternSet &patterns) {
+  patterns.add<RecomposeRmsNorm<DivOp>, RecomposeRmsNorm<MulOp>, AbsorbScale>(patterns.getContext());
 }

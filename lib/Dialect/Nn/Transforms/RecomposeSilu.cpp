@@ -11,21 +11,20 @@ using namespace cleave::nn;
 
 namespace {
 struct RecomposeSilu : public OpRewritePattern<MulOp> {
-  RecomposeSilu(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern(context), kept(kept) {}
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
     auto parts = matchEither(op, [](Value value) { return value.getDefiningOp<SigmoidOp>() != nullptr; });
-    if (!parts || kept.contains(parts->first))
+    if (!parts)
       return failure();
     if (parts->first.getDefiningOp<SigmoidOp>().getInput() != parts->second)
       return failure();
     rewriter.replaceOpWithNewOp<SiluOp>(op, op.getType(), parts->second);
     return success();
   }
-  const KeptTensors &kept;
 };
 } // namespace
 
-void cleave::nn::populateSiluPatterns(RewritePatternSet &patterns, const KeptTensors &kept) {
-  patterns.add<RecomposeSilu>(patterns.getContext(), kept);
+void cleave::nn::populateSiluPatterns(RewritePatternSet &patterns) {
+  patterns.add<RecomposeSilu>(patterns.getContext());
 }

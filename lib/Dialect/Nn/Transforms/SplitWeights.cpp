@@ -81,7 +81,6 @@ Value cut(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t st
 
 struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> {
   void runOnOperation() override {
-    KeptTensors kept(getOperation());
     // Values that slices read, in program order: upper ones first, so that a split below is seen after one above.
     SmallVector<Value> sliced;
     getOperation().walk([&](SliceOp slice) {
@@ -89,11 +88,11 @@ struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> 
         sliced.push_back(slice.getInput());
     });
     for (Value value : sliced)
-      split(value, kept);
+      split(value);
   }
 
 private:
-  static void split(Value value, const KeptTensors &kept) {
+  static void split(Value value) {
     SmallVector<SliceOp> slices;
     for (Operation *user : value.getUsers()) {
       auto slice = dyn_cast<SliceOp>(user);
@@ -105,7 +104,7 @@ private:
     if (!dim || slices.size() < 2)
       return;
     SmallVector<Step> way;
-    if (!findWeight(value, *dim, kept, way))
+    if (!findWeight(value, *dim, way))
       return;
     for (SliceOp slice : slices) {
       OpBuilder builder(slice);
@@ -120,12 +119,12 @@ private:
   }
 
   /// Walks up from `value` to an einsum whose weight has the dim; false if there is none, or something is in the way.
-  static bool findWeight(Value value, int64_t dim, const KeptTensors &kept, SmallVectorImpl<Step> &way) {
+  static bool findWeight(Value value, int64_t dim, SmallVectorImpl<Step> &way) {
     while (Operation *op = value.getDefiningOp()) {
-      if (kept.contains(value) || (!way.empty() && !value.hasOneUse()))
+      if (!way.empty() && !value.hasOneUse())
         return false;
       if (auto einsum = dyn_cast<EinsumOp>(op))
-        return findEinsumWeight(einsum, dim, kept, way);
+        return findEinsumWeight(einsum, dim, way);
       if (auto reshape = dyn_cast<ReshapeOp>(op)) {
         std::optional<int64_t> same = getSameDim(reshape, dim);
         if (!same)
@@ -136,7 +135,7 @@ private:
       } else if (isa<AddOp, SubOp>(op)) {
         unsigned operand = isWeight(op->getOperand(1)) ? 0 : 1;
         Value bias = op->getOperand(1 - operand), data = op->getOperand(operand);
-        if (!isWeight(bias) || kept.contains(bias) || getShape(data) != getShape(value))
+        if (!isWeight(bias) || getShape(data) != getShape(value))
           return false;
         way.push_back({op, dim, operand});
         value = data;
@@ -147,14 +146,14 @@ private:
     return false;
   }
 
-  static bool findEinsumWeight(EinsumOp op, int64_t dim, const KeptTensors &kept, SmallVectorImpl<Step> &way) {
+  static bool findEinsumWeight(EinsumOp op, int64_t dim, SmallVectorImpl<Step> &way) {
     EinsumTerms terms = *parseEinsum(op.getEquation());
     char letter = terms.result[dim];
     std::optional<unsigned> weight;
     for (auto [index, term] : llvm::enumerate(terms.inputs)) {
       if (!term.contains(letter))
         continue;
-      if (weight || !isWeight(op.getInputs()[index]) || kept.contains(op.getInputs()[index]))
+      if (weight || !isWeight(op.getInputs()[index]))
         return false;
       weight = index;
     }

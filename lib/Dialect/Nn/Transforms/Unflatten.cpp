@@ -75,14 +75,12 @@ std::optional<Merge> matchMerge(Value value) {
 
 /// Base of the sinking patterns: rebuilds the reshape below the new op.
 template <typename Op> struct Sink : public OpRewritePattern<Op> {
-  Sink(MLIRContext *context, const KeptTensors &kept) : OpRewritePattern<Op>(context), kept(kept) {}
+  using OpRewritePattern<Op>::OpRewritePattern;
 
   LogicalResult finish(Op op, Value value, PatternRewriter &rewriter) const {
     rewriter.replaceOpWithNewOp<ReshapeOp>(op, op->getResult(0).getType(), value);
     return success();
   }
-  bool isKept(Op op) const { return kept.contains(op->getResult(0)); }
-  const KeptTensors &kept;
 };
 
 //===----------------------------------------------------------------------===//
@@ -139,8 +137,6 @@ struct SinkBelowEinsum : public Sink<EinsumOp> {
   using Sink::Sink;
 
   LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const override {
-    if (isKept(op))
-      return failure();
     for (unsigned index = 0; index < op.getInputs().size(); ++index) {
       Split split;
       FreshLetters fresh(op.getEquation());
@@ -225,11 +221,10 @@ Value expandOperand(Value operand, const Merge &merge, int64_t resultRank, Patte
 }
 
 struct SinkBelowElementwise : public RewritePattern {
-  SinkBelowElementwise(MLIRContext *context, const KeptTensors &kept)
-      : RewritePattern(MatchAnyOpTypeTag(), 1, context), kept(kept) {}
+  SinkBelowElementwise(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!op->hasTrait<Elementwise>() || kept.contains(op->getResult(0)))
+    if (!op->hasTrait<Elementwise>())
       return failure();
     ArrayRef<int64_t> shape = getShape(op->getResult(0));
     for (Value operand : op->getOperands()) {
@@ -251,7 +246,6 @@ struct SinkBelowElementwise : public RewritePattern {
     }
     return failure();
   }
-  const KeptTensors &kept;
 };
 
 //===----------------------------------------------------------------------===//
@@ -264,7 +258,7 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     std::optional<Merge> merge = matchMerge(op.getInput());
-    if (!merge || this->isKept(op))
+    if (!merge)
       return failure();
     constexpr bool isNorm = std::is_same_v<Op, LayerNormOp> || std::is_same_v<Op, RmsNormOp>;
     int64_t dim = op.getDim(), rank = getShape(op).size();
@@ -287,10 +281,9 @@ bool readsReshape(Operation *op) {
 
 struct Unflatten : public cleave::nn::impl::NnUnflattenBase<Unflatten> {
   void runOnOperation() override {
-    KeptTensors kept(getOperation());
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkBelowEinsum, SinkBelowElementwise, SinkBelowAlong<SoftmaxOp>, SinkBelowAlong<LogSoftmaxOp>,
-                 SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>>(&getContext(), kept);
+                 SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>>(&getContext());
     if (failed(applyPatterns(getOperation(), std::move(patterns), readsReshape)))
       signalPassFailure();
   }

@@ -45,42 +45,40 @@ struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
       getOperation().emitError() << "unknown form '" << form << "'";
       return signalPassFailure();
     }
-    KeptTensors kept(getOperation());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
-      if (!func.isExternal() && failed(check(func, kept)))
+      if (!func.isExternal() && failed(check(func)))
         return signalPassFailure();
     markAllAnalysesPreserved();
   }
 
 private:
-  LogicalResult check(func::FuncOp func, const KeptTensors &kept) {
+  LogicalResult check(func::FuncOp func) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
     llvm::DenseSet<Operation *, ByMeaning> seen;
     for (Operation &op : func.getBody().front().without_terminator()) {
-      if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp>(op))
+      if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
         return op.emitOpError() << "is no nn op";
-      if (form == "canonical" && (failed(checkMovement(&op, kept)) || failed(checkUnique(&op, seen, kept))))
+      if (form == "canonical" && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
         return failure();
     }
     return success();
   }
 
   /// A reshape of a reshape, or a transpose of a transpose, that nothing else uses would be one op.
-  static LogicalResult checkMovement(Operation *op, const KeptTensors &kept) {
+  static LogicalResult checkMovement(Operation *op) {
     if (!isa<ReshapeOp, TransposeOp>(op))
       return success();
     Operation *before = op->getOperand(0).getDefiningOp();
-    if (!before || before->getName() != op->getName() || !before->hasOneUse() || kept.contains(before->getResult(0)))
+    if (!before || before->getName() != op->getName() || !before->hasOneUse())
       return success();
     return op->emitOpError() << "follows another " << op->getName() << ", which could be fused with it";
   }
 
   /// Two ops that compute the same.
-  static LogicalResult checkUnique(Operation *op, llvm::DenseSet<Operation *, ByMeaning> &seen,
-                                   const KeptTensors &kept) {
+  static LogicalResult checkUnique(Operation *op, llvm::DenseSet<Operation *, ByMeaning> &seen) {
     auto [it, isNew] = seen.insert(op);
-    if (isNew || llvm::any_of(op->getResults(), [&](Value value) { return kept.contains(value); }))
+    if (isNew)
       return success();
     InFlightDiagnostic error = op->emitOpError() << "computes what another op computes";
     error.attachNote((*it)->getLoc()) << "the other one is here";

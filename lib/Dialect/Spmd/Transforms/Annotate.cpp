@@ -11,6 +11,7 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/Cause.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
@@ -115,8 +116,8 @@ LogicalResult Annotate::collectWishes(const Plan &plan, PlanError &error) {
     SmallVector<PlanTarget> targets;
     if (failed(table.find(rule, targets, error)))
       return failure();
-    for (StringRef name : table.findVanished(rule))
-      emitWarning(toLoc(rule.patternPlace)) << "'" << name << "' matches, but is equal to another tensor, or unused";
+    for (StringRef name : table.findUnused(rule))
+      emitWarning(toLoc(rule.patternPlace)) << "'" << name << "' matches, but no op of the program needs its elements";
     for (const PlanTarget &target : targets)
       if (failed(addWish(plan, rule, target, error)))
         return failure();
@@ -155,6 +156,35 @@ static void constrainResult(func::FuncOp func, unsigned index, RankedTensorType 
   terminator->setOperand(index, ConstrainOp::create(builder, withWish(value.getLoc(), place), type, value));
 }
 
+/// Gives what is wanted of a pin to its operand. False where that is not the operand's to have: others use it too.
+static bool moveWish(PinOp pin, FileLineColLoc place) {
+  auto input = dyn_cast<OpResult>(pin.getInput());
+  if (!input || !input.hasOneUse() || getSharding(input.getType()))
+    return false;
+  Location loc = input.getLoc();
+  // Equal ops have merged, or the op that made the tensor did nothing.
+  if (!llvm::is_contained(nn::getTensorNames(input), pin.getName())) {
+    if (input.getResultNumber() != 0)
+      return false;
+    loc = FusedLoc::get(loc.getContext(), {loc, pin.getLoc()});
+  }
+  input.setType(pin.getType());
+  input.setLoc(withWish(loc, place));
+  return true;
+}
+
+/// Puts what is wanted of a pin where it belongs: into the operand's type, or into an spmd.constrain. A pin that
+/// nothing is wanted of goes.
+static void dissolve(PinOp pin) {
+  Value input = pin.getInput();
+  FileLineColLoc place = getWish(pin.getLoc());
+  OpBuilder builder(pin);
+  if (place && input.getType() != pin.getType() && !moveWish(pin, place))
+    input = ConstrainOp::create(builder, pin.getLoc(), pin.getType(), input);
+  pin.replaceAllUsesWith(input);
+  pin.erase();
+}
+
 /// Makes the signatures agree with arguments and returned values.
 static void updateSignatures(ModuleOp module) {
   for (func::FuncOp func : getFunctions(module)) {
@@ -181,6 +211,10 @@ LogicalResult Annotate::write(MeshAttr mesh) {
       constrainResult(wish.target.func, wish.target.result, wanted, place);
     }
   }
+  for (func::FuncOp func : getFunctions(getOperation()))
+    for (PinOp pin : llvm::make_early_inc_range(func.getOps<PinOp>()))
+      dissolve(pin);
+  getOperation()->removeAttr(SpmdDialect::kNamedAttr);
   updateSignatures(getOperation());
   return success(resolveMesh(getOperation()) != nullptr);
 }

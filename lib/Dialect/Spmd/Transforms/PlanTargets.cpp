@@ -2,7 +2,7 @@
 //
 // Names of arguments and results are attributes, those of parameters symbols, all others stand in locations
 // (`NodeLoc.h`). An output of the model addresses the function's result, not the value inside that it comes from: what
-// the caller wants need not be how the value is used inside.
+// the caller wants need not be how the value is used inside. A name that is pinned addresses the pin.
 //
 //===----------------------------------------------------------------------===//
 #include "PlanTargets.h"
@@ -27,10 +27,13 @@ PlanTarget::Key PlanTarget::getKey() const {
   return {value ? value.getAsOpaquePointer() : func::FuncOp(func).getAsOpaquePointer(), result};
 }
 
-PlanTargets::PlanTargets(ModuleOp module) {
-  if (auto names = module->getAttrOfType<DictionaryAttr>(nn::NnDialect::kKeepAttr))
-    for (NamedAttribute name : names)
-      kept.push_back(name.getName().getValue());
+std::string cleave::spmd::getRuleKey(const PlanRule &rule) {
+  if (rule.target == PlanRule::Target::Tensor)
+    return rule.pattern;
+  return "node:" + rule.pattern + (rule.target == PlanRule::Target::Operand ? "#" : "#r") + std::to_string(rule.index);
+}
+
+PlanTargets::PlanTargets(ModuleOp module) : named(module->getAttrOfType<DictionaryAttr>(SpmdDialect::kNamedAttr)) {
   for (func::FuncOp func : getFunctions(module))
     add(func);
 }
@@ -44,9 +47,15 @@ void PlanTargets::add(func::FuncOp func) {
       results.push_back({{}, func, i, name.getValue()});
       outputs.insert({terminator->getOperand(i), name.getValue()});
     }
+  llvm::DenseSet<StringRef> pinned;
+  for (PinOp pin : func.getOps<PinOp>())
+    if (pinned.insert(pin.getName()).second)
+      tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
   forEachValue(func, [&](Value value) {
+    if (value.getDefiningOp<PinOp>())
+      return;
     for (StringRef name : nn::getTensorNames(value))
-      if (isa<BlockArgument>(value) || !outputs.contains({value, name}))
+      if (isa<BlockArgument>(value) || (!outputs.contains({value, name}) && !pinned.contains(name)))
         tensors[name].push_back({value, {}, 0, name});
   });
   for (const PlanTarget &result : results)
@@ -135,28 +144,44 @@ LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanT
   return success();
 }
 
-SmallVector<StringRef, 1> PlanTargets::findVanished(const PlanRule &rule) const {
-  SmallVector<StringRef, 1> vanished;
-  std::string problem;
-  auto pattern = NamePattern::create(rule.pattern, problem);
-  if (rule.target == PlanRule::Target::Tensor)
-    for (StringRef name : kept)
-      if (!tensors.contains(name) && pattern->matches(name))
-        vanished.push_back(name);
-  return vanished;
+ArrayAttr PlanTargets::getNamed(const PlanRule &rule) const {
+  return named ? named.getAs<ArrayAttr>(getRuleKey(rule)) : ArrayAttr();
+}
+
+SmallVector<StringRef, 1> PlanTargets::findUnused(const PlanRule &rule) const {
+  SmallVector<StringRef, 1> unused;
+  if (ArrayAttr names = getNamed(rule))
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      if (!tensors.contains(name))
+        unused.push_back(name);
+  return unused;
+}
+
+/// The nodes that the rule named may have become parts of others; the tensors are pinned.
+LogicalResult PlanTargets::findNamed(const PlanRule &rule, ArrayAttr names, SmallVectorImpl<PlanTarget> &targets,
+                                     PlanError &error) const {
+  for (StringRef name : names.getAsValueRange<StringAttr>())
+    if (auto it = tensors.find(name); it != tensors.end())
+      llvm::append_range(targets, it->second);
+  if (!targets.empty())
+    return success();
+  SmallVector<StringRef, 1> unused = findUnused(rule);
+  error = {rule.patternPlace,
+           unused.empty() ? "'" + rule.pattern + "' addresses nothing"
+                          : "'" + unused.front().str() + "' is unused: no op of the program needs its elements",
+           {}};
+  return failure();
 }
 
 LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, PlanError &error) const {
   SmallVector<PlanTarget> all;
-  if (rule.target == PlanRule::Target::Tensor) {
-    NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
-    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); })) {
-      (void)failUnmatched(rule, "tensor", tensors, error);
-      if (!findVanished(rule).empty())
-        error.message =
-            "'" + rule.pattern + "' is a tensor of the model, but equal to another one, or unused: name that one";
+  if (ArrayAttr names = getNamed(rule)) {
+    if (failed(findNamed(rule, names, all, error)))
       return failure();
-    }
+  } else if (rule.target == PlanRule::Target::Tensor) {
+    NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
+    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); }))
+      return failUnmatched(rule, "tensor", tensors, error);
   } else if (failed(findNodes(rule, all, error))) {
     return failure();
   }

@@ -7,6 +7,8 @@
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
 
 #include "cleave/Analysis/Plan.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -27,6 +29,9 @@ struct PlanTarget {
   mlir::Location getLoc() const;
 };
 
+/// A rule as --shard has it, without its dims: `hidden`, `node:*/MatMul#1`. The keys of `spmd.named`.
+std::string getRuleKey(const PlanRule &rule);
+
 class PlanTargets {
 public:
   explicit PlanTargets(mlir::ModuleOp module);
@@ -34,16 +39,20 @@ public:
   /// What `rule` addresses, each once, in program order. Fails, with the reason in `error`, if that is nothing.
   llvm::LogicalResult find(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, PlanError &error) const;
 
-  /// Tensors that `rule` named before canonicalisation (`nn.keep`) and that are gone: merged with equal ones, or dead.
-  llvm::SmallVector<llvm::StringRef, 1> findVanished(const PlanRule &rule) const;
+  /// Tensors that `rule` addressed before canonicalisation and that are gone: no op needs them.
+  llvm::SmallVector<llvm::StringRef, 1> findUnused(const PlanRule &rule) const;
 
 private:
   void add(mlir::func::FuncOp func);
+  mlir::ArrayAttr getNamed(const PlanRule &rule) const;
+  llvm::LogicalResult findNamed(const PlanRule &rule, mlir::ArrayAttr names, llvm::SmallVectorImpl<PlanTarget> &targets,
+                                PlanError &error) const;
   llvm::LogicalResult findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets,
                                 PlanError &error) const;
 
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
-  llvm::SmallVector<llvm::StringRef> kept;
+  /// What rules addressed before canonicalisation (`spmd.named`); null if nothing was noted.
+  mlir::DictionaryAttr named;
   /// The ops made for each node.
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<mlir::Operation *, 2>> nodes;
 };
