@@ -315,6 +315,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
 LogicalResult PlanReader::readMesh(yaml::Node *node, Plan &plan) {
   return readMapping(node, "axes and sizes, such as {data: 2, model: 4}", {},
                      [&](StringRef name, yaml::KeyValueNode &entry) {
+                       if (name == "devices" && isa_and_nonnull<yaml::SequenceNode>(entry.getValue()))
+                         return readDevices(entry.getValue(), plan);
                        MeshAxis axis{name.str(), 1, placeOf(entry.getKey())};
                        if (failed(readInteger(entry.getValue(), axis.size, 1, INT32_MAX)))
                          return failure();
@@ -323,7 +325,10 @@ LogicalResult PlanReader::readMesh(yaml::Node *node, Plan &plan) {
                      });
 }
 
+/// Stands next to the mesh, or inside it.
 LogicalResult PlanReader::readDevices(yaml::Node *node, Plan &plan) {
+  if (!plan.devices.empty())
+    return fail(node, "devices is given twice");
   plan.devicesPlace = placeOf(node);
   return readSequence(node, "a list of devices, one per rank",
                       [&](yaml::Node *entry) { return readInteger(entry, plan.devices.emplace_back(), 0, INT32_MAX); });
@@ -410,6 +415,8 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
       return failure();
     if (dim.isOpen)
       return fail(entry, "'?' must be the last entry of a dim");
+    if (text == "_" && entry != node)
+      return fail(entry, "'_' stands alone, not in a list of axes");
     return succeeded(parseDimEntry(text, place, dim, reason)) ? success() : fail(entry, reason);
   };
   return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "axes", readEntry) : readEntry(node);

@@ -1,17 +1,19 @@
 //===- Crash.cpp - a bug of ours leaves a reproducer ----------------------===//
 //
 // The command line is formatted when the handler is installed: in a signal handler little may be done, and only
-// open, write and the stack printer are.
+// open, write and the stack printer are. Memory that runs out is no bug of ours: one line, and no reproducer.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Crash.h"
 
 #include "cleave/Driver/Options.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <fcntl.h>
+#include <new>
 #include <string>
 #include <unistd.h>
 
@@ -43,6 +45,12 @@ static void handleCrash(void *) {
   ::_exit(cleave::driver::kInternalError);
 }
 
+static void handleOutOfMemory() {
+  constexpr llvm::StringLiteral text = "cleave: error: out of memory\n";
+  (void)!::write(2, text.data(), text.size());
+  ::_exit(cleave::driver::kRunFault);
+}
+
 int cleave::driver::reportBug() {
   writeReproducer(/*withStack=*/false);
   return kInternalError;
@@ -56,4 +64,6 @@ void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
   reproducer += "\nexit $?\n# Stack:\n";
   message = "cleave: internal error: this is a bug of Cleave; " + path + " repeats it, please report it\n";
   llvm::sys::AddSignalHandler(handleCrash, nullptr);
+  std::set_new_handler(handleOutOfMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { handleOutOfMemory(); });
 }

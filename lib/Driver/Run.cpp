@@ -77,7 +77,16 @@ int cleave::driver::runCommand(Session &session) {
   llvm::Expected<func::FuncOp> func = getEntry(*module);
   if (!func)
     return session.fail(func.takeError());
-  llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, original ? *getEntry(*original) : *func);
+  func::FuncOp unsharded = original ? *getEntry(*original) : *func;
+  for (auto [name, type] : llvm::zip_equal(getInputNames(unsharded), getInputTypes(unsharded)))
+    if (!Tensor::fits(type)) {
+      bool isKnown = reference::getElementBytes(type.getElementType()) > 0;
+      unsharded.emitError() << "input '" << name << "' of " << type
+                            << (isKnown ? " does not fit into memory"
+                                        : " cannot be run: its elements are not supported");
+      return kRunFault;
+    }
+  llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
 
@@ -95,7 +104,7 @@ int cleave::driver::runCommand(Session &session) {
       llvm::outs() << "check: copies on all ranks agree; a partitioned file has no original to compare with\n";
     return kDone;
   }
-  if (failed(reference::runGlobal(*getEntry(*original), *inputs, expected)))
+  if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return kRunFault;
   return checkOutputs(options, *func, outputs, expected) ? kDone : kDifference;
 }

@@ -164,6 +164,25 @@ static llvm::Error checkTypedShapes(const Options &options, ModuleOp module) {
   return llvm::Error::success();
 }
 
+/// Arguments and results of all functions are tensors of static shape: what comes after import relies on it.
+static LogicalResult checkSignatures(ModuleOp module) {
+  auto check = [](func::FuncOp func, TypeRange types, StringRef what) {
+    for (auto [index, type] : llvm::enumerate(types))
+      if (auto tensor = dyn_cast<RankedTensorType>(type); !tensor || !tensor.hasStaticShape())
+        return LogicalResult(func.emitOpError()
+                             << what << " " << index << " is " << type << ", expected a tensor of static shape");
+    return success();
+  };
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isExternal())
+      return func.emitOpError() << "has no body";
+    if (failed(check(func, func.getArgumentTypes(), "argument")) ||
+        failed(check(func, func.getResultTypes(), "result")))
+      return failure();
+  }
+  return success();
+}
+
 bool Session::isOnnx() const { return !StringRef(options.model).ends_with(".mlir") && options.model != "-"; }
 
 OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
@@ -181,6 +200,8 @@ OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
     llvm::SourceMgr sources;
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
     module = parseSourceFile<ModuleOp>(sources, context.get());
+    if (module && failed(checkSignatures(*module)))
+      return nullptr;
     if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
       fail(std::move(error));
       return nullptr;

@@ -11,6 +11,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -21,8 +22,19 @@ int64_t cleave::reference::getElementBytes(Type elementType) {
   return kind ? dispatchStorage(*kind, [](auto tag) { return int64_t(sizeof(typename decltype(tag)::type)); }) : 0;
 }
 
+/// Bytes that this process could have at best: those of the machine, or of a limit on it.
+static double getMemory() {
+  double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  for (auto resource : {RLIMIT_DATA, RLIMIT_AS}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      bytes = std::min(bytes, double(limit.rlim_cur));
+  }
+  return bytes;
+}
+
 bool Tensor::fits(RankedTensorType type) {
-  static const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  static const double memory = getMemory();
   double bytes = getElementBytes(type.getElementType());
   if (bytes == 0 || !type.hasStaticShape())
     return false;

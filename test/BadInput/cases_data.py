@@ -51,6 +51,22 @@ def modules():
     yield mlir("mlir-wrong-type", "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
                "  %y = nn.neg %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %y : tensor<3xf32>\n}", "m.mlir:2:")
     yield mlir("mlir-without-main", "module {}", "main")
+    yield mlir("mlir-without-body", "func.func private @main(tensor<2xf32>)", "m.mlir:1:", "body")
+    identity = lambda kind: f"func.func @main(%x: {kind}) -> {kind} {{ return %x : {kind} }}"
+    yield mlir("mlir-dynamic-argument", identity("tensor<?xf32>"), "m.mlir:1:", "argument 0", "static")
+    yield mlir("mlir-unranked-argument", identity("tensor<*xf32>"), "m.mlir:1:", "argument 0")
+    yield mlir("mlir-scalar-argument", identity("i32"), "m.mlir:1:", "argument 0")
+    load = "func.func @main() -> tensor<2xf32> {\n  %0 = nn.load @w : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}"
+    yield mlir("mlir-unknown-parameter", load, "m.mlir:2:", "@w")
+    weight = lambda place: f"nn.param @w : tensor<2xf32> = #nn.weight<{place}>\n{load}"
+    yield mlir("mlir-parameter-too-short", weight('"m.mlir", 0, 4'), "m.mlir:1:", "8")
+    yield mlir("mlir-parameter-before-its-file", weight('"m.mlir", -8, 8'), "m.mlir:1:", "-8")
+    # Running cannot go on: exit code 4.
+    fault = lambda name, text, *words: Case(name, ["run", "m.mlir"], {"m.mlir": text.encode()}, list(words), 4)
+    yield fault("mlir-argument-of-a-terabyte", identity("tensor<1048576x1048576xf32>"), "m.mlir:1:", "memory")
+    yield fault("mlir-argument-of-odd-elements", identity("tensor<2xf8E4M3FN>"), "m.mlir:1:", "f8E4M3FN")
+    yield Case("model-of-terabytes", ["run", "m.onnx"], {"m.onnx": relu((1 << 20, 1 << 20))}, ["x", "memory"], 4)
+    yield Case("millions-of-ranks", ["run", "m.onnx", "--mesh", "data=4194304"], {"m.onnx": relu()}, ["memory"], 4)
 
 
 def cases():

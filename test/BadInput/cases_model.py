@@ -67,6 +67,20 @@ def attributes():
     yield single("permutation-too-long", node("Transpose", perm=[0, 1, 2]), "/n")
     yield single("axis-out-of-range", node("Softmax", axis=5), "/n", "5")
     yield single("attribute-of-wrong-type", node("Softmax", axis="one"), "/n", "axis")
+    twice = node("Softmax", axis=1)
+    twice.attribute.add().CopyFrom(twice.attribute[0])
+    yield single("attribute-twice", twice, "/n", "axis", "twice")
+    yield single("attribute-missing", node("Cast"), "/n", "to")
+    yield single("wrong-mode", node("Pad", ("x", "p"), mode="mirror"), "/n", "mirror",
+                 extra=[tensor("p", i64(1, 1, 1, 1))])
+    yield single("pads-overflow", node("Pad", ("x", "p")), "/n",
+                 extra=[tensor("p", i64((1 << 63) - 1, 0, (1 << 63) - 1, 0))])
+    yield single("scale-is-no-number", node("Resize", ("x", "", "s")), "/n", "nan", shape=(1, 1, 4, 4),
+                 extra=[tensor("s", np.array([1, 1, np.nan, 2], np.float32))])
+    yield single("groups-do-not-divide", node("Conv", ("x", "w"), group=3), "/n", "3", shape=(1, 4, 8, 8),
+                 extra=[tensor("w", np.ones((4, 1, 3, 3), np.float32))])
+    yield single("heads-do-not-divide", node("Attention", ("x", "x", "x"), q_num_heads=3, kv_num_heads=3), "/n", "3",
+                 shape=(1, 4, 8), opset=23)
     yield single("wrong-reshape", node("Reshape", ("x", "s")), "/n", extra=[tensor("s", i64(5, 5))])
     yield single("two-inferred-dims", node("Reshape", ("x", "s")), "/n", extra=[tensor("s", i64(-1, -1))])
     yield single("wrong-split", node("Split", ("x", "s"), ("y", "z"), axis=1), "/n", extra=[tensor("s", i64(5, 5))])
@@ -94,6 +108,18 @@ def attributes():
 
 def amplification():
     """Small files that ask for much."""
+    calls = [helper.make_function("local", f"F{i}", ["x"], ["y"],
+                                  [helper.make_node(f"F{i - 1}", ["x"], ["a"], domain="local"),
+                                   helper.make_node(f"F{i - 1}", ["a"], ["y"], domain="local")] if i else
+                                  [helper.make_node("Relu", ["x"], ["y"])],
+                                  [helper.make_opsetid("local", 1), helper.make_opsetid("", 18)]) for i in range(40)]
+    bomb = helper.make_model(
+        helper.make_graph([helper.make_node("F39", ["x"], ["y"], name="/n", domain="local")], "g", [value("x", (4,))],
+                          [value("y", (4,))]),
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("local", 1)], functions=calls, ir_version=9)
+    yield inspect("functions-that-double", bomb.SerializeToString(), "nested")
+    doubling = [helper.make_node("Concat", [f"t{i}", f"t{i}"], [f"t{i + 1}"], axis=0, name=f"/c{i}") for i in range(70)]
+    yield inspect("tensors-that-double", model(doubling, [value("t0", (4,))], [value("t70", None)]), "/c3")
     huge = np.array([1 << 20, 1 << 20, 1 << 10], np.int64)
     yield inspect("petabytes-of-zeros",
                   model([node("ConstantOfShape", ("s",), ("z",)), node("NonZero", ("z",), ("y",))], [],

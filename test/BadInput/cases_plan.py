@@ -36,6 +36,23 @@ def plans():
     yield shard("plan-rule-without-target", plan=rule("dims: [data, _]"), words=["p.yaml:3:"])
     yield shard("plan-uneven", "--mesh", "data=3", words=["p.yaml:2:", "uneven"],
                 plan="shard:\n  - {tensor: hidden, dims: [data, _], uneven: true}\n")
+    yield shard("plan-devices-in-the-mesh-too-few", plan="mesh: {data: 2, devices: [0]}\n", words=["p.yaml:1:26"])
+    yield shard("plan-devices-twice", plan="mesh: {data: 2, devices: [1, 0]}\ndevices: [0, 1]\n", words=["p.yaml:2:10"])
+    yield shard("plan-unsharded-in-a-list", plan=rule("tensor: hidden, dims: [[data, _], _]"), words=["p.yaml:3:36", "'_'"])
+    yield shard("plan-two-documents", plan=mesh + "---\n" + mesh, words=["p.yaml:3:1"])
+    yield shard("plan-key-twice", plan=mesh + mesh, words=["p.yaml:2:1", "mesh"])
+    yield shard("plan-bad-regex", plan=rule('tensor: "re:hid(", dims: [data, _]'), words=["p.yaml:3:14"])
+    yield shard("plan-bad-glob", plan=rule('tensor: "hid{a", dims: [data, _]'), words=["p.yaml:3:14"])
+    yield shard("plan-endless-glob", plan=rule('tensor: "' + "*a" * 60 + '*b", dims: [data, _]'), words=["p.yaml:3:14"])
+    yield shard("plan-sub-axis-does-not-divide", plan=rule('tensor: w, dims: ["model:(1)3", _]'), words=["p.yaml:3:24"])
+    yield shard("plan-sub-axis-overlaps", plan=rule('tensor: w, dims: ["model:(1)2", model]'), words=["p.yaml:3:"])
+    yield shard("plan-replicated-and-used", plan=rule("tensor: hidden, dims: [data, _], replicated: [data]"),
+                words=["p.yaml:3:52", "p.yaml:3:29"])
+    yield shard("plan-negative-priority", plan=rule("tensor: hidden, dims: [data, _], priority: -1"),
+                words=["p.yaml:3:49"])
+    yield shard("plan-operand-and-result", plan=rule("node: /mlp/up, operand: 0, result: 0, dims: [_, _]"),
+                words=["p.yaml:3:"])
+    yield shard("plan-nested-too-deep", plan="mesh: " + "[" * 5000, words=["p.yaml:1:"])
     yield shard("plan-devices-no-permutation", plan="mesh: {data: 2}\ndevices: [0, 0]\n", words=["p.yaml:"])
     yield shard("shard-option-syntax", "--mesh", "data=2", "--shard", "hidden[data, _]", words=["--shard"])
     yield shard("shard-option-unknown-axis", "--mesh", "data=2", "--shard", "hidden=[rows, _]", words=["rows"])

@@ -391,8 +391,10 @@ void NodeContext::result(unsigned index, Value value) {
 
 void NodeContext::finish() {
   for (const AttributeProto &attr : node.attribute)
-    if (!llvm::is_contained(asked, &attr))
-      error("attribute " + quote(attr.name) + " is not known");
+    if (!llvm::is_contained(asked, &attr)) {
+      bool isAgain = llvm::any_of(asked, [&](const AttributeProto *other) { return other->name == attr.name; });
+      error("attribute " + quote(attr.name) + (isAgain ? " is given twice" : " is not known"));
+    }
   for (unsigned i = 0; i < results.size(); ++i)
     if (wantsResult(i) && !results[i])
       error("output " + Twine(i) + " (" + quote(node.output[i]) + ") is not supported");

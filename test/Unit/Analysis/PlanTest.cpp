@@ -29,6 +29,15 @@ TEST(Plan, ReadsAMeshInOrder) {
   EXPECT_EQ(parsed.plan.dims.at("batch"), 8);
 }
 
+TEST(Plan, DevicesMayStandInsideTheMesh) {
+  Parsed parsed("mesh: {data: 2, model: 2, devices: [3, 2, 1, 0]}\n");
+  ASSERT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.plan.mesh.size(), 2u);
+  EXPECT_EQ(parsed.plan.devices, (std::vector<int64_t>{3, 2, 1, 0}));
+  EXPECT_EQ(Parsed("mesh: {a: 2, devices: [1, 0]}\ndevices: [0, 1]").error,
+            "p.yaml:2:10: error: devices is given twice\n");
+}
+
 TEST(Plan, ReadsEveryFormOfADim) {
   Parsed parsed("mesh: {a: 2, b: 4, c: 2}\nshard:\n"
                 "  - {tensor: x, dims: [_, ?, a, \"c?\", \"b:(2)2\"]}\n"
@@ -82,6 +91,8 @@ TEST(Plan, NamesThePlaceOfEveryError) {
             "p.yaml:1:39: error: a rule has an operand or a result, not both\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[?, a]]}]").error,
             "p.yaml:1:32: error: '?' must be the last entry of a dim\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[a, _]]}]").error,
+            "p.yaml:1:32: error: '_' stands alone, not in a list of axes\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [\"a:2\"]}]").error,
             "p.yaml:1:28: error: expected a sub-axis such as model:(1)2, got 'a:2'\n");
   EXPECT_EQ(Parsed("mesh: {a: 65536, b: 65536}").error, "p.yaml:1:18: error: the mesh has more than 2^31 - 1 ranks\n");

@@ -10,6 +10,11 @@
 // Steps of 0 along all dims are a slice of one row. Indices that count through a whole dim along several positions read
 // a table whose rows are these positions, flattened: it is taken apart first.
 //
+// An index tuple that starts with its own position, x[arange(batch), i], looks nothing up there: that dim is a batch
+// dim.
+//
+//   gather_nd x [b, s, h], concat (iota [b, 1], i [b, 1])   =>   gather_nd x, i batch_dims 1
+//
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -216,10 +221,40 @@ struct FoldGatherNd : public OpRewritePattern<GatherNdOp> {
   }
 };
 
+struct TakeBatchOut : public OpRewritePattern<GatherNdOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GatherNdOp op, PatternRewriter &rewriter) const override {
+    auto tuples = op.getIndices().getDefiningOp<ConcatOp>();
+    int64_t batch = op.getBatchDims(), last = static_cast<int64_t>(getShape(op.getIndices()).size()) - 1;
+    if (!tuples || tuples.getInputs().size() < 2 || static_cast<int64_t>(tuples.getDim()) != last || batch >= last ||
+        cast<RankedTensorType>(tuples.getType()).getEncoding() || !isPosition(tuples.getInputs().front(), batch, op))
+      return failure();
+    ValueRange rest = tuples.getInputs().drop_front();
+    Value indices = rest.front();
+    if (rest.size() > 1)
+      indices = ConcatOp::create(rewriter, getInnerLoc(tuples.getLoc()), rest, last);
+    rewriter.replaceOpWithNewOp<GatherNdOp>(op, op.getType(), op.getInput(), indices, batch + 1);
+    return success();
+  }
+
+private:
+  /// True if `component` is, for each tuple, its position along dim `dim`, and the table is as long there.
+  static bool isPosition(Value component, int64_t dim, GatherNdOp op) {
+    std::optional<SmallVector<int64_t>> indices = getConstantIntegers(component);
+    ArrayRef<int64_t> shape = getShape(component);
+    int64_t extent = getShape(op.getInput())[dim];
+    if (!indices || shape.back() != 1 || shape[dim] != extent)
+      return false;
+    std::optional<Run> run = matchRun(*indices, shape.drop_back(), extent);
+    return run && run->start == 0 && run->step == 1 && (extent == 1 || run->along == dim);
+  }
+};
+
 struct FoldIotaGathers : public cleave::nn::impl::NnFoldIotaGathersBase<FoldIotaGathers> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FoldGather, FoldGatherNd>(&getContext());
+    patterns.add<FoldGather, FoldGatherNd, TakeBatchOut>(&getContext());
     if (failed(applyPatterns(getOperation(), std::move(patterns), llvm::IsaPred<GatherOp, GatherNdOp>)))
       signalPassFailure();
   }

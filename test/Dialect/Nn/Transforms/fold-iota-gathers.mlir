@@ -86,3 +86,46 @@ func.func @rows_left_out_are_no_flattened_table(%m: tensor<6xi1>) -> tensor<2x2x
   %y = nn.gather %m, %i dim 0 : (tensor<6xi1>, tensor<2x2xi64>) -> tensor<2x2xi1>
   return %y : tensor<2x2xi1>
 }
+
+// x[arange(batch), i]: the first index is the position itself, so the batch is no looked-up dim.
+// CHECK-LABEL: @a_tuple_that_starts_with_its_position_is_a_batch
+// CHECK-SAME: %[[X:.*]]: tensor<4x8x16xf32>, %[[I:.*]]: tensor<4x1xi64>
+// CHECK: nn.gather_nd %[[X]], %[[I]] batch_dims 1 : (tensor<4x8x16xf32>, tensor<4x1xi64>) -> tensor<4x16xf32>
+func.func @a_tuple_that_starts_with_its_position_is_a_batch(%x: tensor<4x8x16xf32>, %i: tensor<4x1xi64>) -> tensor<4x16xf32> {
+  %a = nn.constant dense<[[0], [1], [2], [3]]> : tensor<4x1xi64> -> tensor<4x1xi64>
+  %t = nn.concat %a, %i dim 1 : (tensor<4x1xi64>, tensor<4x1xi64>) -> tensor<4x2xi64>
+  %y = nn.gather_nd %x, %t batch_dims 0 : (tensor<4x8x16xf32>, tensor<4x2xi64>) -> tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// Two positions first: two batch dims; the last component is looked up.
+// CHECK-LABEL: @two_positions_are_two_batch_dims
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x8xf32>, %[[I:.*]]: tensor<2x3x1xi64>
+// CHECK: nn.gather_nd %[[X]], %[[I]] batch_dims 2
+func.func @two_positions_are_two_batch_dims(%x: tensor<2x3x8xf32>, %i: tensor<2x3x1xi64>) -> tensor<2x3xf32> {
+  %a = nn.constant dense<[[[0], [0], [0]], [[1], [1], [1]]]> : tensor<2x3x1xi64> -> tensor<2x3x1xi64>
+  %b = nn.constant dense<[[[0], [1], [2]], [[0], [1], [2]]]> : tensor<2x3x1xi64> -> tensor<2x3x1xi64>
+  %t = nn.concat %a, %b, %i dim 2 : (tensor<2x3x1xi64>, tensor<2x3x1xi64>, tensor<2x3x1xi64>) -> tensor<2x3x3xi64>
+  %y = nn.gather_nd %x, %t batch_dims 0 : (tensor<2x3x8xf32>, tensor<2x3x3xi64>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// The table has more rows than there are positions: these are the first of them, no batch.
+// CHECK-LABEL: @a_part_of_the_rows_is_no_batch
+// CHECK: batch_dims 0
+func.func @a_part_of_the_rows_is_no_batch(%x: tensor<4x8xf32>, %i: tensor<2x1xi64>) -> tensor<2xf32> {
+  %a = nn.constant dense<[[0], [1]]> : tensor<2x1xi64> -> tensor<2x1xi64>
+  %t = nn.concat %a, %i dim 1 : (tensor<2x1xi64>, tensor<2x1xi64>) -> tensor<2x2xi64>
+  %y = nn.gather_nd %x, %t batch_dims 0 : (tensor<4x8xf32>, tensor<2x2xi64>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+
+// The position is looked up in another dim than its own: a real lookup.
+// CHECK-LABEL: @a_position_of_another_dim_is_no_batch
+// CHECK: batch_dims 0
+func.func @a_position_of_another_dim_is_no_batch(%x: tensor<3x8xf32>, %i: tensor<3x3x1xi64>) -> tensor<3x3xf32> {
+  %a = nn.constant dense<[[[0], [1], [2]], [[0], [1], [2]], [[0], [1], [2]]]> : tensor<3x3x1xi64> -> tensor<3x3x1xi64>
+  %t = nn.concat %a, %i dim 2 : (tensor<3x3x1xi64>, tensor<3x3x1xi64>) -> tensor<3x3x2xi64>
+  %y = nn.gather_nd %x, %t batch_dims 0 : (tensor<3x8xf32>, tensor<3x3x2xi64>) -> tensor<3x3xf32>
+  return %y : tensor<3x3xf32>
+}

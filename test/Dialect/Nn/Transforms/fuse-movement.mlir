@@ -49,3 +49,13 @@ func.func @a_value_with_two_uses_stays(%x: tensor<2x8x64xf32>) -> (tensor<16x64x
   %y = nn.transpose %f [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
   return %f, %y : tensor<16x64xf32>, tensor<64x16xf32>
 }
+
+// A reshape that nothing uses any more is no second use: heads joined and taken apart again.
+// CHECK-LABEL: @a_dead_user_does_not_count
+// CHECK-NEXT: return %arg0
+func.func @a_dead_user_does_not_count(%arg0: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
+  %t = nn.transpose %arg0 [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  %dead = nn.reshape %t : (tensor<2x8x4x16xf32>) -> tensor<2x8x64xf32>
+  %y = nn.transpose %t [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  return %y : tensor<2x4x8x16xf32>
+}
