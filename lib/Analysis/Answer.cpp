@@ -68,6 +68,9 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
     if (const Wish *wish = problem.wish(value))
       for (auto [dim, wished] : zip(state.dims, wish->dims))
         dim = wished.atoms;
+    if (const Wish *wish = problem.wish(value))
+      for (AtomId atom : wish->partial)
+        state.addPartial(atom, wish->partialKind);
     return state;
   }
   State wished = candidates.wishedState(node), stored = wished;
@@ -143,7 +146,7 @@ void Solver::Search::answerValues() {
     if (OpId producer = problem.producer(value); producer == kNone) {
       decision.valueStates[value] = decision.states.intern(storedState(value, mine));
     } else {
-      auto [node, result] = graph.portOf(value);
+      auto [node, result] = graph.sharedAt(value);
       StateId made = decision.resultStates[problem.firstResult(producer) + problem.resultIndex(value)];
       decision.valueStates[value] = forms.resultState(present[node], result);
       decision.wireBytes += reshardBytes(shapeIds[value], made, decision.valueStates[value]);

@@ -50,6 +50,9 @@ State Candidates::wishedState(NodeId node) const {
     for (auto [dim, wished] : zip(state.dims, wish->dims))
       if (wished.priority <= level)
         dim = wished.atoms;
+  if (const Wish *wish = graph.node(node).wish)
+    for (AtomId atom : wish->partial)
+      state.addPartial(atom, wish->partialKind);
   return state;
 }
 
@@ -61,13 +64,19 @@ AtomMask Candidates::openAtoms(NodeId node, unsigned dim) const {
   const WishDim &wished = wish->dims[dim];
   if (wished.priority <= level && !wished.isOpen)
     return 0;
-  for (AtomId atom : wish->replicated)
-    mask &= ~maskOf(atom);
+  mask &= ~maskOf(wish->replicated) & ~maskOf(wish->partial);
   for (const WishDim &other : wish->dims)
     if (other.priority <= level)
       for (AtomId atom : other.atoms)
         mask &= ~maskOf(atom);
   return mask;
+}
+
+/// A wish for a part of an axis is followed atom by atom.
+void Candidates::markParts(ArrayRef<AtomId> atoms) {
+  for (AtomId atom : atoms)
+    if (AtomMask axis = axisMasks[mesh.axisOf(atom)]; axis & ~maskOf(atoms))
+      marked |= axis;
 }
 
 /// Lets the dims of one priority flow from a wished node.
@@ -77,21 +86,15 @@ void Candidates::seed(NodeId node, int64_t priority) {
     return;
   for (auto [wished, factors] : zip(info.wish->dims, graph.ruleOf(node).rule->results.front()))
     if (wished.priority == priority && !factors.empty()) {
-      AtomMask mask = 0;
-      for (AtomId atom : wished.atoms) {
-        put(node, factors.front(), atom, kNone);
-        mask |= maskOf(atom);
-      }
-      // A wish for a part of an axis is followed atom by atom.
       for (AtomId atom : wished.atoms)
-        if (AtomMask axis = axisMasks[mesh.axisOf(atom)]; axis & ~mask)
-          marked |= axis;
+        put(node, factors.front(), atom, kNone);
+      markParts(wished.atoms);
     }
 }
 
 static bool saysNothing(const Wish *wish, int64_t level) {
-  return !wish || all_of(wish->dims,
-                         [&](const WishDim &dim) { return dim.priority > level || (dim.isOpen && dim.atoms.empty()); });
+  auto isSilent = [&](const WishDim &dim) { return dim.priority > level || (dim.isOpen && dim.atoms.empty()); };
+  return !wish || (!wish->isPartial() && all_of(wish->dims, isSilent));
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,6 +259,8 @@ bool Candidates::meets(NodeId node, AtomId atom, bool withEscapes) const {
 
 void Candidates::flowEscapes() {
   isEscaping = true;
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    offerWaysOn(node);
   for (size_t head = 0; head < late.size(); ++head) {
     auto [node, atom] = late[head];
     isLate[node] &= ~maskOf(atom);
@@ -276,6 +281,7 @@ void Candidates::flowEscapes() {
 void Candidates::restart() {
   allMasks = baseMasks;
   blocked = blockedInBase;
+  wantedPartials = carriedPartials = {};
   for (NodeId node = 0; node < graph.numNodes(); ++node)
     for (FactorId factor = 0; factor < static_cast<FactorId>(graph.ruleOf(node).numFactors()); ++factor)
       forEachAtom(base(node, factor), [&](AtomId atom) { noteLate(node, atom); });
@@ -287,6 +293,8 @@ void Candidates::activate(int64_t priority) {
     restart();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     seed(node, priority);
+    if (priority == priorities.front())
+      seedPartial(node);
     freeNodes[node] = graph.node(node).kind == NodeKind::Input && saysNothing(graph.node(node).wish, level);
   }
   flow();
@@ -364,39 +372,6 @@ std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNu
     inAll &= arriving.all;
   }
   return {inBase, inAll};
-}
-
-/// Atoms over which at least one of the operands that a choice keeps partial may be partial. Making them all partial
-/// would be possible too, but never saves anything.
-Candidates::PartialAtoms Candidates::arrivingPartials(NodeId node, const Choice &choice) const {
-  PartialAtoms arriving;
-  ArrayRef<SearchEdge> edges = graph.inEdges(node);
-  for (int32_t operand : choice.partialOperands) {
-    if (static_cast<size_t>(operand) >= edges.size())
-      continue;
-    const PartialAtoms &there = partials[edges[operand].producer][static_cast<unsigned>(*choice.partial)];
-    arriving.base |= there.base;
-    arriving.all |= there.all;
-  }
-  return arriving;
-}
-
-/// One pass forward: edges go from lower to higher nodes.
-void Candidates::findPartials() {
-  for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    partials[node] = {};
-    NodeKind kind = graph.node(node).kind;
-    if (kind != NodeKind::Op && kind != NodeKind::Hub)
-      continue;
-    for (auto [index, choice] : enumerate(graph.ruleOf(node).rule->choices)) {
-      if (!choice.partial)
-        continue;
-      auto [inBase, inAll] = allowed(node, index);
-      PartialAtoms &mine = partials[node][static_cast<unsigned>(*choice.partial)];
-      mine.base |= inBase;
-      mine.all |= inAll;
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,11 +17,12 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
   while (true) {
     const SearchNode &info = graph.node(node);
     uint32_t from = candidates.cause(node, factor, atom);
-    NodeId next = from == kNone ? kNone : graph.nodeOfFactor(from);
+    bool isLast = from >= graph.numFactors(); // A wish, here or for a partial value.
+    NodeId next = isLast ? kNone : graph.nodeOfFactor(from);
     CauseLink link;
     link.id = info.id;
     link.factor = factor;
-    link.isEscape = next == node && !(candidates.base(node, factor) & maskOf(atom));
+    link.isEscape = (next == node || (isLast && from != kNone)) && !(candidates.base(node, factor) & maskOf(atom));
     link.kind = info.kind == NodeKind::Op       ? CauseLink::Kind::Op
                 : info.kind == NodeKind::Output ? CauseLink::Kind::Output
                                                 : CauseLink::Kind::Value;
@@ -29,8 +30,9 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
       link.factor = graph.dimOfFactor(node, factor);
     if (info.kind != NodeKind::Hub || chain.empty())
       chain.push_back(link);
-    if (next == kNone) {
-      chain.push_back({CauseLink::Kind::Wish, info.wish ? info.wish->cause : kNone, 0, false});
+    if (isLast) {
+      const Wish *wish = from == kNone ? info.wish : graph.node(from - graph.numFactors()).wish;
+      chain.push_back({CauseLink::Kind::Wish, wish ? wish->cause : kNone, 0, false});
       return chain;
     }
     factor = from - graph.node(next).firstFactor;

@@ -147,7 +147,9 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   int64_t cost = costs.cost(shape, from, to);
   if (cost >= kImpossibleCost)
     return kForbidden;
-  bool makesPartial = any_of(states[to].partial, [&](AtomId atom) { return !states[from].isPartialOver(atom); });
+  bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
+    return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
+  });
   int64_t lift = makesPartial ? kPerMadePartial : 0;
   if (cost == 0)
     return lift;

@@ -47,6 +47,12 @@ static std::string formatDim(const PlanDim &dim) {
   return dim.axes.size() == 1 ? text : "[" + text + "]";
 }
 
+std::string PlanRule::formatTarget() const {
+  if (target == Target::Tensor)
+    return pattern;
+  return "node:" + pattern + (target == Target::Operand ? "#" : "#r") + std::to_string(index);
+}
+
 std::string PlanRule::formatDims() const {
   std::string text;
   for (const PlanDim &dim : dims)

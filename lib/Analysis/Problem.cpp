@@ -69,8 +69,8 @@ bool Wish::asksSameAs(const Wish &other) const {
     const WishDim &lhs = std::get<0>(pair), &rhs = std::get<1>(pair);
     return lhs.atoms == rhs.atoms && lhs.isOpen == rhs.isOpen && lhs.priority == rhs.priority;
   };
-  return dims.size() == other.dims.size() && replicated == other.replicated && isUneven == other.isUneven &&
-         all_of(zip(dims, other.dims), sameDim);
+  return dims.size() == other.dims.size() && partial == other.partial && partialKind == other.partialKind &&
+         replicated == other.replicated && isUneven == other.isUneven && all_of(zip(dims, other.dims), sameDim);
 }
 
 ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {

@@ -94,12 +94,10 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
                                                 const State &to) const {
   if (from == to)
     return ReshardPlan();
-  if (from.isPartial() && to.isPartial() && from.kind != to.kind)
-    return std::nullopt;
   ReshardProblem problem{mesh, shape, elementBytes, from, to};
   bool reduces = false, reducesToWhole = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
-    bool reduced = from.isPartialOver(atom) && !to.isPartialOver(atom);
+    bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
     reduces |= reduced;
     reducesToWhole |= reduced && !to.splits(atom);
     hasIdle |= from.isIdle(atom) && !to.splits(atom);

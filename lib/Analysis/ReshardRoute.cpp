@@ -195,7 +195,7 @@ bool Route::start(const RouteStart &how) {
   for (AtomId atom = 0; atom < problem.mesh.numAtoms(); ++atom) {
     bool wanted = targetDim[atom] >= 0;
     if (now.isPartialOver(atom)) {
-      if (!problem.to.isPartialOver(atom) && (wanted || how.scatterAll))
+      if (!problem.keepsPartial(atom) && (wanted || how.scatterAll))
         toReduce.push_back(atom);
     } else if (now.isIdle(atom) && (wanted || how.cutIdle)) {
       toSlice.push_back(atom);
@@ -259,7 +259,7 @@ bool Route::scatterOne(const RouteStart &how) {
 void Route::reduceRest() {
   AtomList rest;
   for (AtomId atom : now.partial)
-    if (!problem.to.isPartialOver(atom))
+    if (!problem.keepsPartial(atom))
       rest.push_back(atom);
   if (rest.empty())
     return;

@@ -18,6 +18,12 @@ struct ReshardProblem {
   int64_t elementBytes;
   const State &from;
   const State &to;
+
+  /// True if terms over `atom` stay terms. Those of one kind are no terms of another: they are reduced, and the whole
+  /// value made partial again.
+  bool keepsPartial(AtomId atom) const {
+    return from.isPartialOver(atom) && to.isPartialOver(atom) && from.kind == to.kind;
+  }
 };
 
 /// Where an atom goes that cannot take its place yet.

@@ -92,12 +92,19 @@ void SearchGraph::addInput(ValueId value) {
   NodeId node = addValueNode(NodeKind::Input, value, wish);
   inputNodes[value] = node;
   ports[value] = {node, 0};
-  bool isSplit = wish && any_of(wish->dims, [](const WishDim &dim) { return !dim.atoms.empty(); });
-  if (isSplit && useCounts[value] > 1) {
-    NodeId hub = addValueNode(NodeKind::Hub, value);
-    addEdge(value, 0);
-    ports[value] = {hub, 0};
-  }
+  if (wish)
+    addHubBehind(value);
+}
+
+/// Lets several users of a wished value share what they make of it. What is wished whole is cut for nothing.
+void SearchGraph::addHubBehind(ValueId value) {
+  const Wish &wish = *problem.wish(value);
+  bool isSplit = any_of(wish.dims, [](const WishDim &dim) { return !dim.atoms.empty(); });
+  if (useCounts[value] < 2 || (!isSplit && !wish.isPartial()))
+    return;
+  NodeId hub = addValueNode(NodeKind::Hub, value);
+  addEdge(value, 0);
+  ports[value] = {hub, 0};
 }
 
 /// Makes a result of `producer` known to its users.
@@ -109,6 +116,8 @@ void SearchGraph::publish(ValueId value, NodeId producer, unsigned result) {
   NodeId node = addValueNode(wish ? NodeKind::Pinned : NodeKind::Hub, value, wish);
   addEdge(value, 0);
   ports[value] = {node, 0};
+  if (wish)
+    addHubBehind(value);
 }
 
 void SearchGraph::addOp(OpId op) {
@@ -117,6 +126,7 @@ void SearchGraph::addOp(OpId op) {
     opNodes[op] = addValueNode(NodeKind::Pinned, result, problem.wish(result));
     addEdge(operand, 0);
     ports[result] = {opNodes[op], 0};
+    addHubBehind(result);
     return;
   }
   NodeId node = opNodes[op] = addNode(NodeKind::Op, op, problem.ruleOf(op));
@@ -176,6 +186,14 @@ NodeId SearchGraph::nodeOfFactor(uint32_t factor) const {
 ValueId SearchGraph::valueOf(NodeId id) const {
   const SearchNode &node = nodes[id];
   return node.kind == NodeKind::Output ? problem.outputValue(node.id) : node.id;
+}
+
+std::pair<NodeId, unsigned> SearchGraph::sharedAt(ValueId value) const {
+  auto [port, result] = ports[value];
+  if (nodes[port].kind == NodeKind::Hub)
+    if (const SearchEdge &edge = inEdges(port).front(); nodes[edge.producer].kind == NodeKind::Pinned)
+      return {edge.producer, edge.result};
+  return {port, result};
 }
 
 unsigned SearchGraph::dimOfFactor(NodeId id, FactorId factor) const { return ruleOf(id).places[factor].front().dim; }

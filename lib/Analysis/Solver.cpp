@@ -69,6 +69,11 @@ void Solver::Search::checkWish(ValueId value, const Wish &wish) {
   AtomMask used = 0;
   for (AtomId atom : wish.replicated)
     used |= maskOf(atom);
+  for (AtomId atom : wish.partial) {
+    if (used & maskOf(atom))
+      return fail("an axis is used twice: the value cannot be partial over it");
+    used |= maskOf(atom);
+  }
   for (auto [index, dim, extent] : enumerate(wish.dims, shape)) {
     for (AtomId atom : dim.atoms) {
       if (used & maskOf(atom))
@@ -118,7 +123,7 @@ Signature Solver::Search::makeSignature(NodeId node) {
 }
 
 /// Inputs are as wished. Wished values inside append to open dims what propagation brings, outputs that nobody names
-/// take what it brings; neither is ever partial.
+/// take what it brings. Both are partial over what is wished, and nothing else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
   const ShardingRule &rule = *graph.ruleOf(node).rule;

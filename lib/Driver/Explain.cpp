@@ -130,9 +130,13 @@ void Explainer::printChain(ArrayRef<CauseLink> chain) const {
     os << "    chosen because it costs less, without a wish\n";
 }
 
-/// A partial value starts where an op sums over a dim that is cut; other ops pass it on.
+/// A partial value starts where an op sums over a dim that is cut, or where a wish says so; other ops pass it on.
 void Explainer::printPartial(ValueId value, AtomId atom) const {
   os << "  partial over " << atoms.getAxisNames()[atoms.getAtoms().axisOf(atom)] << ":\n";
+  if (const spmd::Wish *wish = problem.wish(value)) {
+    os << "    asked for in " << describePlace(source.getWishLoc(wish->cause)) << '\n';
+    return;
+  }
   OpId op = problem.producer(value);
   if (op == kNone || problem.isConstraint(op))
     return;

@@ -36,7 +36,11 @@ static std::string toString(spmd::ShardingAttr sharding) {
       text += (position ? ", " : "") + spmd::formatAxis(axis);
     text += "}";
   }
-  return text + "]";
+  text += "]";
+  if (sharding.isPartial())
+    text += " partial {" + spmd::formatAxes(sharding.getPartial()) +
+            "}: " + spmd::stringifyReductionKind(sharding.getPartialKind()).str();
+  return text;
 }
 
 static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {

@@ -2,7 +2,9 @@
 #ifndef CLEAVE_LIB_REFERENCE_ARITHMETIC_H
 #define CLEAVE_LIB_REFERENCE_ARITHMETIC_H
 
+#include "mlir/IR/Types.h"
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace cleave::reference {
@@ -16,6 +18,19 @@ template <typename C> C multiplyWrapping(C x, C y) { return C(Wrapping<C>(x) * W
 /// NaN wins.
 template <typename C> C smaller(C x, C y) { return x < y || x != x ? x : y; }
 template <typename C> C larger(C x, C y) { return x > y || x != x ? x : y; }
+
+/// The value that any other one beats.
+template <typename C> C getWorst(bool isMax, mlir::Type elementType) {
+  if constexpr (std::is_floating_point_v<C>)
+    return isMax ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::infinity();
+  if (elementType.isInteger(1))
+    return isMax ? C(0) : C(1);
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  if constexpr (std::is_same_v<C, uint64_t>)
+    return isMax ? 0 : ~uint64_t(0) >> (64 - width);
+  int64_t largest = int64_t(~uint64_t(0) >> (65 - width));
+  return C(isMax ? -largest - 1 : largest);
+}
 
 } // namespace cleave::reference
 

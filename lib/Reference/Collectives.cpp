@@ -64,7 +64,7 @@ template <typename C> static Tensor reduceGroup(const PerRank &inputs, ArrayRef<
   return result.finish();
 }
 
-static PerRank allReduce(const PerRank &inputs, const Digits &digits, ReductionKind kind) {
+PerRank cleave::reference::combineGroups(const PerRank &inputs, const Digits &digits, ReductionKind kind) {
   PerRank results(inputs.size());
   for (ArrayRef<int64_t> group : getGroups(inputs.size(), digits)) {
     Tensor sum = inputs[group.front()];
@@ -75,6 +75,18 @@ static PerRank allReduce(const PerRank &inputs, const Digits &digits, ReductionK
       results[rank] = sum;
   }
   return results;
+}
+
+Tensor cleave::reference::getIdentity(RankedTensorType type, ReductionKind kind) {
+  return dispatchCompute(type.getElementType(), [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    bool isExtremum = kind == ReductionKind::Max || kind == ReductionKind::Min;
+    C one =
+        isExtremum ? getWorst<C>(kind == ReductionKind::Max, type.getElementType()) : C(kind == ReductionKind::Prod);
+    ResultBuffer<C> result(type);
+    std::fill_n(result.data(), product(type.getShape()), one);
+    return result.finish();
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -183,11 +195,12 @@ bool cleave::reference::isCollective(Operation *op) {
 
 PerRank cleave::reference::evaluateCollective(Operation *op, spmd::MeshAttr mesh, const PerRank &inputs) {
   return llvm::TypeSwitch<Operation *, PerRank>(op)
-      .Case(
-          [&](spmd::AllReduceOp op) { return allReduce(inputs, Digits(mesh, op.getAxes().getValue()), op.getKind()); })
+      .Case([&](spmd::AllReduceOp op) {
+        return combineGroups(inputs, Digits(mesh, op.getAxes().getValue()), op.getKind());
+      })
       .Case([&](spmd::AllGatherOp op) { return allGather(inputs, op.getDims(), mesh); })
       .Case([&](spmd::ReduceScatterOp op) {
-        return localSlice(allReduce(inputs, Digits(mesh, flatten(op.getDims())), op.getKind()), op.getDims(), mesh);
+        return localSlice(combineGroups(inputs, Digits(mesh, flatten(op.getDims())), op.getKind()), op.getDims(), mesh);
       })
       .Case(
           [&](spmd::AllToAllOp op) { return localSlice(allGather(inputs, op.getGather(), mesh), op.getSlice(), mesh); })

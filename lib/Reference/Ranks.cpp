@@ -77,5 +77,13 @@ PerRank cleave::reference::takeShards(const Tensor &global, spmd::ShardingAttr s
     }
     result.push_back(entry->second);
   }
+  if (!sharding.isPartial())
+    return result;
+  SmallVector<Attribute> axes(sharding.getPartial().begin(), sharding.getPartial().end());
+  Digits digits(sharding.getMesh(), axes);
+  Tensor nothing = getIdentity(RankedTensorType::get(local, global.getElementType()), sharding.getPartialKind());
+  for (auto [rank, shard] : llvm::enumerate(result))
+    if (digits.getIndex(rank) != 0)
+      shard = nothing;
   return result;
 }

@@ -33,11 +33,17 @@ private:
 /// Ranks that differ only along `digits`, each group in the order of its index.
 std::vector<llvm::SmallVector<int64_t>> getGroups(int64_t numRanks, const Digits &digits);
 
-/// Every rank's shard of a global tensor; padded with zeros where uneven.
+/// Every rank's shard of a global tensor; padded with zeros where uneven. Where the sharding is partial, the first rank
+/// of each group has the value, and the others what changes nothing when it is combined with it.
 PerRank takeShards(const Tensor &global, spmd::ShardingAttr sharding);
 
 /// Size of rank `rank`'s shard without padding.
 llvm::SmallVector<int64_t> getCroppedShape(llvm::ArrayRef<int64_t> global, spmd::ShardingAttr sharding, int64_t rank);
+
+/// What each group of ranks has after combining their tensors, in the order of their index along `digits`.
+PerRank combineGroups(const PerRank &inputs, const Digits &digits, spmd::ReductionKind kind);
+/// A tensor that changes nothing when it is combined with another one.
+Tensor getIdentity(mlir::RankedTensorType type, spmd::ReductionKind kind);
 
 bool isCollective(mlir::Operation *op);
 /// Runs a collective, `inputs` being its operand on each rank (empty for spmd.axis_index).

@@ -69,19 +69,6 @@ template <typename C> static Tensor productOf(const Tensor &x, ArrayRef<int64_t>
   return store<C>(fold<C, Acc>(x, kept, 1, [](Acc a, C b) { return a * Acc(b); }), type);
 }
 
-/// The value that any other one beats.
-template <typename C> static C getWorst(bool isMax, Type elementType) {
-  if constexpr (std::is_floating_point_v<C>)
-    return isMax ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::infinity();
-  if (elementType.isInteger(1))
-    return isMax ? C(0) : C(1);
-  unsigned width = elementType.getIntOrFloatBitWidth();
-  if constexpr (std::is_same_v<C, uint64_t>)
-    return isMax ? 0 : ~uint64_t(0) >> (64 - width);
-  int64_t largest = int64_t(~uint64_t(0) >> (65 - width));
-  return C(isMax ? -largest - 1 : largest);
-}
-
 template <typename C>
 static Tensor extremum(bool isMax, const Tensor &x, ArrayRef<int64_t> kept, RankedTensorType type) {
   C worst = getWorst<C>(isMax, type.getElementType());

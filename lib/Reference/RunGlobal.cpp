@@ -1,7 +1,8 @@
 //===- RunGlobal.cpp - runs a partitioned function on global tensors ------===//
 //
 // Inputs are cut by the shardings that the function's arguments keep in their `spmd.global` types; results are put
-// together by those of its results. A piece that several ranks hold must be the same on all of them.
+// together by those of its results. A piece that several ranks hold must be the same on all of them. Where an argument
+// is partial, one rank of each group gets the value and the others nothing (0 for a sum); a partial result is combined.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Reference/Evaluator.h"
@@ -52,23 +53,28 @@ static Tensor crop(const Tensor &shard, ArrayRef<int64_t> shape) {
 
 /// Puts the ranks' pieces of result `index` together.
 static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTensorType type,
-                                  ArrayRef<SmallVector<Tensor>> ofRanks) {
+                                  ArrayRef<SmallVector<Tensor>> results) {
   spmd::ShardingAttr sharding = spmd::getSharding(type);
   if (!sharding)
     sharding = spmd::ShardingAttr::getReplicated(spmd::getMesh(func), type.getRank());
-  if (sharding.isPartial())
-    return func.emitError() << "cannot put result " << index << " together: it is partial";
   if (sharding.getMesh() != spmd::getMesh(func))
     return func.emitError() << "cannot put result " << index << " together: its mesh is not the module's";
   ArrayRef<int64_t> shape = type.getShape();
   Tensor result = Tensor::zeros(type);
   std::map<SmallVector<int64_t>, std::pair<int64_t, Tensor>> placed; // by offset: the first holder and its piece
-  for (auto [rank, tensors] : llvm::enumerate(ofRanks)) {
+  PerRank ofRanks;
+  for (const SmallVector<Tensor> &tensors : results)
+    ofRanks.push_back(tensors[index]);
+  if (sharding.isPartial()) {
+    SmallVector<Attribute> axes(sharding.getPartial().begin(), sharding.getPartial().end());
+    ofRanks = combineGroups(ofRanks, Digits(sharding.getMesh(), axes), sharding.getPartialKind());
+  }
+  for (auto [rank, tensor] : llvm::enumerate(ofRanks)) {
     SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
-    if (tensors[index].getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
-      return func.emitError() << "gives " << tensors[index].getType() << " as result " << index
-                              << ", which is no shard of " << type;
-    Tensor piece = crop(tensors[index], getCroppedShape(shape, sharding, rank));
+    if (tensor.getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
+      return func.emitError() << "gives " << tensor.getType() << " as result " << index << ", which is no shard of "
+                              << type;
+    Tensor piece = crop(tensor, getCroppedShape(shape, sharding, rank));
     auto [entry, isNew] = placed.try_emplace(offset, rank, piece);
     if (isNew) {
       copyBox(piece.getShape(), piece, SmallVector<int64_t>(shape.size(), 0), result, offset);
@@ -92,8 +98,8 @@ static FailureOr<SmallVector<SmallVector<Tensor>>> cutInputs(func::FuncOp func, 
     if (!type || input.getShape() != type.getShape() || input.getElementType() != type.getElementType())
       return func.emitError() << "takes " << type << " as argument " << index << ", but was given " << input.getType();
     spmd::ShardingAttr sharding = spmd::getSharding(type);
-    if (sharding && (sharding.isPartial() || sharding.getMesh() != mesh))
-      return func.emitError() << "cannot cut argument " << index << ": its sharding is partial or of another mesh";
+    if (sharding && sharding.getMesh() != mesh)
+      return func.emitError() << "cannot cut argument " << index << ": its mesh is not the module's";
     PerRank shards = sharding ? takeShards(input, sharding) : PerRank(ofRanks.size(), input);
     for (auto [tensors, shard] : llvm::zip_equal(ofRanks, shards))
       tensors.push_back(shard);

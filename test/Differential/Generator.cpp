@@ -52,8 +52,10 @@ private:
 
   // Text.
   void pickMesh();
-  std::string pickSharding(llvm::ArrayRef<int64_t> shape);
+  std::string pickSharding(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType);
   std::string pickDim(int64_t extent, SmallVector<Axis> &free);
+  std::string takeAxis(size_t index, bool isHalf, SmallVector<Axis> &free);
+  std::string pickPartial(llvm::StringRef elementType, SmallVector<Axis> &free);
   static std::string typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding = "");
   static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
   Value addArgument(SmallVector<int64_t> shape, llvm::StringRef elementType);
@@ -152,20 +154,38 @@ void Generator::pickMesh() {
   meshText += "]>";
 }
 
+/// The text of a free axis, or of half of one, which is free no more.
+std::string Generator::takeAxis(size_t index, bool isHalf, SmallVector<Axis> &free) {
+  std::string name = free[index].name;
+  free.erase(free.begin() + index);
+  return isHalf ? formatv("\"{0}\":({1})2", name, chance(50) ? 1 : 2).str() : formatv("\"{0}\"", name).str();
+}
+
+/// Now and then axes over which the value is partial, out of those still free.
+std::string Generator::pickPartial(llvm::StringRef elementType, SmallVector<Axis> &free) {
+  static constexpr const char *kinds[] = {"max", "min", "sum", "sum", "sum", "prod"};
+  // A bool has neither sum nor product.
+  const char *kind = kinds[below(elementType == "i1" ? 2 : std::size(kinds))];
+  SmallVector<std::string> entries;
+  while (!free.empty() && chance(entries.empty() ? 20 : 30)) {
+    size_t index = below(free.size());
+    bool isHalf = free[index].size == 4 && chance(20);
+    entries.push_back(takeAxis(index, isHalf, free) + ": " + kind);
+  }
+  return entries.empty() ? "" : ", partial = {" + llvm::join(entries, ", ") + "}";
+}
+
 /// One dim's axes out of those still free.
 std::string Generator::pickDim(int64_t extent, SmallVector<Axis> &free) {
   SmallVector<std::string> entries;
   while (chance(45) && !free.empty()) {
     size_t index = below(free.size());
-    Axis axis = free[index];
-    bool isHalf = axis.size == 4 && chance(20);
-    int64_t size = isHalf ? 2 : axis.size;
+    bool isHalf = free[index].size == 4 && chance(20);
+    int64_t size = isHalf ? 2 : free[index].size;
     if (extent % size != 0)
       break;
     extent /= size;
-    free.erase(free.begin() + index);
-    entries.push_back(isHalf ? formatv("\"{0}\":({1})2", axis.name, chance(50) ? 1 : 2).str()
-                             : formatv("\"{0}\"", axis.name).str());
+    entries.push_back(takeAxis(index, isHalf, free));
   }
   if (chance(25))
     entries.push_back("?");
@@ -173,12 +193,12 @@ std::string Generator::pickDim(int64_t extent, SmallVector<Axis> &free) {
   return chance(10) ? text + formatv("p{0}", 1 + below(2)).str() : text;
 }
 
-std::string Generator::pickSharding(llvm::ArrayRef<int64_t> shape) {
+std::string Generator::pickSharding(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType) {
   SmallVector<Axis> free(axes);
   SmallVector<std::string> dims;
   for (int64_t extent : shape)
     dims.push_back(pickDim(extent, free));
-  return formatv(", #spmd.sharding<#mesh, [{0}]>", llvm::join(dims, ", "));
+  return formatv(", #spmd.sharding<#mesh, [{0}]{1}>", llvm::join(dims, ", "), pickPartial(elementType, free));
 }
 
 std::string Generator::typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding) {
@@ -191,7 +211,7 @@ std::string Generator::typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef ele
 Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef elementType) {
   Value value{formatv("%arg{0}", arguments.size()), shape, true, "", elementType.str()};
   if (chance(60))
-    value.encoding = pickSharding(shape);
+    value.encoding = pickSharding(shape, elementType);
   arguments.push_back(value);
   values.push_back(value);
   return value;
@@ -205,9 +225,11 @@ bool Generator::add(const std::string &text, llvm::ArrayRef<const Value *> opera
   for (auto [index, operand] : llvm::enumerate(operands))
     types += (index ? ", " : "") + typeOf(*operand);
   Value result{formatv("%v{0}", nextName++), shape};
+  if (chance(5))
+    result.encoding = pickSharding(shape, result.elementType);
   body += formatv("  {0} = {1} : ({2}) -> {3}\n", result.name, text, types, typeOf(result));
   if (chance(15)) {
-    Value wished{formatv("%v{0}", nextName++), shape, false, pickSharding(shape)};
+    Value wished{formatv("%v{0}", nextName++), shape, false, pickSharding(shape, "f32")};
     body +=
         formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result), typeOf(wished));
     result = wished;
@@ -511,7 +533,8 @@ std::string Generator::generate() {
   SmallVector<std::string> names, types, parameters;
   for (Value &result : results) {
     if (chance(50) || result.isArgument) {
-      Value wished{formatv("%v{0}", nextName++), result.shape, false, pickSharding(result.shape), result.elementType};
+      Value wished{formatv("%v{0}", nextName++), result.shape, false, pickSharding(result.shape, result.elementType),
+                   result.elementType};
       body += formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result),
                       typeOf(wished));
       result = wished;

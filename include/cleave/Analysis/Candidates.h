@@ -9,6 +9,9 @@
 // op, or a factor that pays (a reduction, a halo, a softmax), the op's other parallel factors join in and flow on: they
 // give the search a way round the conflict.
 //
+// A wish for a partial value goes backward through ops that are linear in an operand, to those that reduce: their
+// reduced factors take its atoms.
+//
 // In a dim of several factors atoms fill the major one first (x=4 on [kv 2, group 4] gives its first half to kv); a
 // minor factor lets atoms out only where the majors can be full, else a flatten would leak a cut sequence into a whole
 // batch. Atoms flow first come, first served, so causes are shortest chains. Linear in the edges.
@@ -27,6 +30,12 @@ namespace cleave::spmd {
 /// A set of atoms, bit by bit.
 using AtomMask = uint64_t;
 inline AtomMask maskOf(AtomId atom) { return AtomMask(1) << atom; }
+inline AtomMask maskOf(llvm::ArrayRef<AtomId> atoms) {
+  AtomMask mask = 0;
+  for (AtomId atom : atoms)
+    mask |= maskOf(atom);
+  return mask;
+}
 
 /// Calls `callback` for each atom of a set, ascending.
 template <typename Callback> void forEachAtom(AtomMask mask, Callback callback) {
@@ -63,7 +72,7 @@ public:
   bool isMarked(unsigned axis) const { return marked & axisMasks[axis]; }
   /// True if no wish of the levels so far says anything about how this input is stored.
   bool isFree(NodeId node) const { return freeNodes[node]; }
-  /// The atoms wished for a node that is not an op, per dim.
+  /// The atoms wished for a node that is not an op, per dim, and those it is partial over.
   State wishedState(NodeId node) const;
   /// Atoms that may be appended to open dims of a wished node.
   AtomMask openAtoms(NodeId node, unsigned dim) const;
@@ -78,10 +87,13 @@ public:
 
   llvm::ArrayRef<RefusedAtom> getRefused() const { return refused; }
   /// Where `atom` came from, as a factor number of the whole graph: a factor of the same node (escapes, pairs) or of a
-  /// neighbour. `kNone` if a wish says it here. Precondition: `all` has the atom.
+  /// neighbour. `kNone` if a wish says it here; `causeOfPartial(n)` if it follows from node n's wish to be partial.
+  /// Precondition: `all` has the atom.
   uint32_t cause(NodeId node, FactorId factor, AtomId atom) const {
     return causes[(graph.node(node).firstFactor + factor) * numAtoms + atom];
   }
+
+  uint32_t causeOfPartial(NodeId node) const { return graph.numFactors() + node; }
 
 private:
   struct Arrival {
@@ -102,9 +114,13 @@ private:
   void putInDim(NodeId node, const DimFactors &factors, AtomId atom, uint32_t from);
   void restart();
   void seed(NodeId node, int64_t priority);
+  void markParts(llvm::ArrayRef<AtomId> atoms);
+  void seedPartial(NodeId node);
+  void wantPartial(NodeId producer, NodeId wished);
   void flow();
   void flowFrom(const Arrival &arrival);
   void flowEscapes();
+  void offerWaysOn(NodeId wished);
   void retryBlocked(NodeId node);
   bool majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId atom) const;
   const DimFactors &factorsAt(NodeId node, const FactorPlace &place) const;
@@ -148,6 +164,9 @@ private:
   std::vector<AtomMask> isLate;
   AtomMask marked = 0;
   std::vector<RefusedAtom> refused;
+  /// Per kind and node the atoms over which it had better be partial: for somebody behind it who wishes that, or
+  /// because of somebody before it. Empty where nobody wishes any.
+  std::array<std::vector<AtomMask>, 4> wantedPartials, carriedPartials;
 
   /// Per node and kind, of its results.
   std::vector<std::array<PartialAtoms, 4>> partials;

@@ -77,6 +77,8 @@ struct PlanRule {
 
   /// True if both ask for the same, whatever tensors they pick.
   bool asksSameAs(const PlanRule &other) const;
+  /// What it addresses, as in --shard: `hidden`, `node:*/MatMul#1`.
+  std::string formatTarget() const;
   /// `[data, _]`, as in the plan.
   std::string formatDims() const;
 };

@@ -49,12 +49,16 @@ struct WishDim {
 /// How the user wants one value.
 struct Wish {
   llvm::SmallVector<WishDim, 4> dims;
+  /// Atoms over which the value is to be partial, ascending, and how its terms combine (`Sum` if there are none).
+  AtomList partial;
+  ReductionKind partialKind = ReductionKind::Sum;
   /// Atoms that must not split any open dim.
   AtomList replicated;
   /// Shard sizes need not divide.
   bool isUneven = false;
   CauseId cause = kNone;
 
+  bool isPartial() const { return !partial.empty(); }
   /// True if both ask for the same, whoever asks.
   bool asksSameAs(const Wish &other) const;
 };
@@ -83,7 +87,7 @@ public:
   /// result always have the same state. Precondition: both have one shape; `result` gets a wish.
   OpId addConstraint(ValueId operand, ValueId result);
   /// The program returns `value`, in the wished state if there is one, else in the one that is wished for
-  /// the value itself, else in one that is convenient, but never partial.
+  /// the value itself, else in one that is convenient, but never partial. Only a wish makes it partial.
   OutputId addOutput(ValueId value, const Wish *wish = nullptr);
 
   const AtomMesh &getMesh() const { return mesh; }

@@ -28,7 +28,7 @@ namespace cleave::spmd {
 
 /// Costs are integers in units of 1/1024 byte, sent by the busiest rank.
 inline constexpr int64_t kCostUnitsPerByte = 1024;
-/// Cost of a reshard that cannot be done (two different reduction kinds).
+/// Cost of a reshard that cannot be done, or is beyond counting.
 inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
 
 /// A cost, or kImpossibleCost where it is beyond that.
@@ -82,8 +82,9 @@ public:
   explicit ReshardPlanner(const AtomMesh &mesh, ReshardPlannerOptions options = {}) : mesh(mesh), options(options) {}
 
   /// The cheapest route from `from` to `to` for a tensor of `shape`; among equally cheap ones one without an exchange,
-  /// then that with the fewest collectives. Nothing if the two are partial with different kinds. Preconditions: both
-  /// have one entry per dim of `shape`, all extents >= 0.
+  /// then that with the fewest collectives. Terms of one kind that are wanted as terms of another are reduced and made
+  /// partial again. Nothing if no route is legal, which no pair of states is known for. Preconditions: both have one
+  /// entry per dim of `shape`, all extents >= 0.
   std::optional<ReshardPlan> plan(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                   const State &to) const;
 

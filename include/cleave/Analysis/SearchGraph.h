@@ -3,7 +3,7 @@
 // A problem as nodes that choose and edges that cost: one node per op, and one per
 //
 //   input      how it is stored
-//   hub        a value with several users: the state they share
+//   hub        a value with several users: the state they share, if need be behind the state that is wished
 //   pinned     a value inside that a wish names, or a constraint: its state
 //   output     the state in which a value is returned
 //
@@ -102,6 +102,8 @@ public:
   NodeId inputNode(ValueId value) const { return inputNodes[value]; }
   /// The node whose result number `second` the users of a value see.
   std::pair<NodeId, unsigned> portOf(ValueId value) const { return ports[value]; }
+  /// The node whose result number `second` is the state of a value that an op makes, as its type says it.
+  std::pair<NodeId, unsigned> sharedAt(ValueId value) const;
 
 private:
   uint32_t identityRule(llvm::ArrayRef<int64_t> shape);
@@ -112,6 +114,7 @@ private:
   void addInput(ValueId value);
   void addOp(OpId op);
   void publish(ValueId value, NodeId producer, unsigned result);
+  void addHubBehind(ValueId value);
   void indexOutgoing();
 
   const Problem &problem;

@@ -148,6 +148,28 @@ TEST(CandidatesTest, OffersPartialOnlyAfterAReduction) {
   EXPECT_EQ(keepsPartial(flow, 2), kAtom0);
 }
 
+// A wish for a partial sum goes back over linear ops, and through the hub of the product, to the factor that both
+// products sum over; not to a factor of another kind, and not beyond the op that is not linear.
+TEST(CandidatesTest, APartialWishComesToReducedFactors) {
+  for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Max}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({8, 16}), w = graph.input({16, 32});
+    ValueId before = graph.einsum("ik,jk->ij", {x, graph.input({16, 16})});
+    ValueId product = graph.einsum("ik,kj->ij", {graph.pointwise({before}), w});
+    ValueId scaled = graph.pointwise({product}, {{0}});
+    graph.problem.setWish(scaled, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.addOutput(graph.pointwise({scaled, product}));
+    Flow flow(graph);
+    AtomMask expected = kind == ReductionKind::Sum ? kAtom0 : kNoAtoms;
+    EXPECT_EQ(flow.base(2, 1), expected);
+    EXPECT_EQ(flow.base(2, 0), kNoAtoms);
+    EXPECT_EQ(flow.base(0, 1), kNoAtoms);
+    EXPECT_EQ(flow.base(0, 2), expected); // Along the dim that is summed later, as any axis comes.
+    EXPECT_EQ(flow.candidates.base(flow.graph.inputNode(w), 0), expected);
+    EXPECT_EQ(flow.candidates.wishedState(flow.graph.sharedAt(scaled).first).partial.size(), 1u);
+  }
+}
+
 // A column-parallel weight on its own may not be gathered lightly; under data parallelism on the same axis (FSDP) it
 // may.
 TEST(CandidatesTest, ChargesForMovingAParameterThatNothingElseAsksFor) {

@@ -32,6 +32,22 @@ Wish GraphBuilder::wish(const DimAxes &dims) {
   return wish;
 }
 
+Wish GraphBuilder::partialWish(const DimAxes &dims, ArrayRef<unsigned> partial, ReductionKind kind) {
+  Wish result = wish(dims);
+  for (unsigned axis : partial)
+    llvm::append_range(result.partial, problem.getMesh().atomsOf(axis));
+  llvm::sort(result.partial);
+  result.partialKind = kind;
+  return result;
+}
+
+ValueId GraphBuilder::constrain(ValueId operand, const Wish &wish) {
+  ValueId result = problem.addValue(shapeOf(problem, operand), problem.elementBytes(operand));
+  problem.addConstraint(operand, result);
+  problem.setWish(result, wish);
+  return result;
+}
+
 ValueId GraphBuilder::input(ArrayRef<int64_t> shape) { return problem.addValue(shape, 4); }
 
 ValueId GraphBuilder::input(ArrayRef<int64_t> shape, const DimAxes &dims) {

@@ -25,6 +25,8 @@ public:
 
   /// All dims closed, every axis whole. Causes are numbered 0, 1, ... in the order of calls.
   Wish wish(const DimAxes &dims);
+  /// The same, and partial over these axes.
+  Wish partialWish(const DimAxes &dims, llvm::ArrayRef<unsigned> partial, ReductionKind kind = ReductionKind::Sum);
   /// An f32 input, with or without a wish.
   ValueId input(llvm::ArrayRef<int64_t> shape);
   ValueId input(llvm::ArrayRef<int64_t> shape, const DimAxes &dims);
@@ -45,6 +47,8 @@ public:
 
   /// Adds an op whose only result has `shape`.
   ValueId op(ShardingRule rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<int64_t> shape);
+  /// The value of `operand` in the wished state, by a constraint.
+  ValueId constrain(ValueId operand, const Wish &wish);
   /// The state with these axes.
   State state(const DimAxes &dims) const;
 

@@ -201,8 +201,14 @@ TEST(ReshardPlannerTest, IdleAxisIsLeftAloneWhereItSavesNothing) {
   EXPECT_EQ(plan.bytes, 64);
 }
 
-TEST(ReshardPlannerTest, DifferentReductionKindsAreImpossible) {
-  EXPECT_EQ(planOn({2, 2}, {8}, makeState({{}}, {0}, ReductionKind::Max), makeState({{}}, {1})).steps, "impossible");
+// Terms of a maximum are no terms of a sum, not even over the same axis: 2 * 1/2 of 8, and the result is a sum's term.
+TEST(ReshardPlannerTest, ADifferentReductionKindIsReducedFirst) {
+  for (AtomId atom : {0, 1}) {
+    Planned plan = planOn({2, 2}, {8}, makeState({{}}, {0}, ReductionKind::Max), makeState({{}}, {atom}));
+    EXPECT_EQ(plan.steps,
+              std::string("all_reduce [{}], make_partial [{}] partial ") + (atom ? "{\"y\"}" : "{\"x\"}") + ":sum");
+    EXPECT_EQ(plan.bytes, 8);
+  }
 }
 
 // 10 rows over 4 ranks are shards of 3, which do not nest in the halves of 5: no slice and no gather leads there.
@@ -255,7 +261,7 @@ TEST(ReshardCostsTest, RemembersEachReshardOnce) {
     EXPECT_EQ(costs.cost(shape, rows, columns), 64 * kCostUnitsPerByte); // half of 128 bytes
     EXPECT_EQ(costs.cost(wider, rows, columns), 128 * kCostUnitsPerByte);
     EXPECT_EQ(costs.cost(shape, rows, rows), 0);
-    EXPECT_EQ(costs.cost(shape, sum, largest), kImpossibleCost);
+    EXPECT_EQ(costs.cost(shape, sum, largest), 256 * kCostUnitsPerByte); // an all_reduce over two ranks
     EXPECT_EQ(costs.size(), 3u);
   }
   EXPECT_EQ(costs.plan(shape, rows, columns)->bytes(), 64);

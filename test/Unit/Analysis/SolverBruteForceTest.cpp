@@ -1,8 +1,8 @@
 //===- SolverBruteForceTest.cpp - against every choice of every op --------===//
 //
-// Random graphs of two or three ops, inputs and outputs wished at random. The oracle tries every choice vector of every
-// op, derives states by itself and adds up the bytes; the solver, asked for bytes, must find as few, and what it claims
-// to send must be what its states need.
+// Random graphs of two or three ops, inputs, outputs and a value inside wished at random, now and then partial. The
+// oracle tries every choice vector of every op, derives states by itself and adds up the bytes; the solver, asked for
+// bytes, must find as few, and what it claims to send must be what its states need.
 //
 //===----------------------------------------------------------------------===//
 #include "GraphBuilder.h"
@@ -127,6 +127,8 @@ private:
     State state = State::replicated(wish.dims.size());
     for (auto [dim, wishDim] : llvm::zip_equal(state.dims, wish.dims))
       dim = wishDim.atoms;
+    for (AtomId atom : wish.partial)
+      state.addPartial(atom, wish.partialKind);
     return state;
   }
   /// Least units to serve all users of a value, which may share one state first; or just those with a given one.
@@ -148,6 +150,9 @@ private:
       return 0; // Free: stored as a whole, cut for nothing.
     StateId made = states.intern(producer == kNone ? wished(*problem.wish(value)) : chosen[producer]->result);
     ShapeId shape = costs.internShape(problem.shape(value), problem.elementBytes(value));
+    if (const Wish *wish = problem.wish(value))
+      if (StateId pinned = states.intern(wished(*wish)); !given)
+        return costs.cost(shape, made, pinned) + serveFrom(shape, pinned, wants);
     if (StateId shared = given ? states.intern(*given) : made; given)
       return (producer == kNone ? 0 : costs.cost(shape, made, shared)) + serveFrom(shape, shared, wants);
     int64_t least = serveFrom(shape, made, wants);
@@ -185,11 +190,23 @@ DimAxes randomDims(std::mt19937 &random, unsigned numAxes) {
   return dims;
 }
 
+/// The same, and now and then an axis that is left over makes the value partial.
+Wish randomWish(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, bool withPartial) {
+  DimAxes dims = randomDims(random, numAxes);
+  std::vector<unsigned> partial;
+  for (unsigned axis = 0; axis < numAxes; ++axis)
+    if (!llvm::is_contained(dims[0], axis) && !llvm::is_contained(dims[1], axis) && withPartial && random() % 2)
+      partial.push_back(axis);
+  return graph.partialWish(dims, partial);
+}
+
 /// Square matrices of 8x8, so that any op fits any values.
-void buildRandom(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, unsigned numOps) {
+void buildRandom(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, unsigned numOps, bool withPartial) {
   std::vector<ValueId> values;
-  for (int input = 0; input < 2; ++input)
-    values.push_back(graph.input({8, 8}, randomDims(random, numAxes)));
+  for (int input = 0; input < 2; ++input) {
+    values.push_back(graph.input({8, 8}));
+    graph.problem.setWish(values.back(), randomWish(graph, random, numAxes, withPartial));
+  }
   values.push_back(graph.input({8, 8}));
   for (unsigned op = 0; op < numOps; ++op) {
     ValueId lhs = values.back(), rhs = values[random() % values.size()];
@@ -206,16 +223,19 @@ void buildRandom(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, un
       values.push_back(graph.einsum(random() % 2 ? "ik,kj->ij" : "ik,jk->ij", {lhs, rhs}));
     }
   }
-  Wish wish = graph.wish(randomDims(random, numAxes));
+  if (withPartial && random() % 2)
+    graph.problem.setWish(values[3], randomWish(graph, random, numAxes, withPartial));
+  Wish wish = randomWish(graph, random, numAxes, withPartial);
   graph.problem.addOutput(values.back(), &wish);
 }
 
-void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, unsigned mustEqual, unsigned seed) {
+void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, unsigned mustEqual, unsigned seed,
+             bool withPartial = false) {
   unsigned numEqual = 0;
   for (unsigned trial = 0; trial < numTrials; ++trial) {
     std::mt19937 random(seed + trial);
     GraphBuilder graph(axes);
-    buildRandom(graph, random, axes.size(), numOps);
+    buildRandom(graph, random, axes.size(), numOps, withPartial);
     SolverOptions options;
     options.optimize = Optimize::Bytes;
     Solver solver(graph.problem, options);
@@ -235,5 +255,8 @@ TEST(SolverBruteForceTest, OneAxis) { compare({2}, 3, 300, 300, 100); }
 TEST(SolverBruteForceTest, TwoAxes) { compare({2, 2}, 2, 150, 147, 1000); }
 TEST(SolverBruteForceTest, OneAxisOfFour) { compare({4}, 2, 150, 144, 2000); }
 TEST(SolverBruteForceTest, AnAxisOfTwoAndOneOfFour) { compare({2, 4}, 2, 20, 17, 3000); }
+TEST(SolverBruteForceTest, PartialWishesOnOneAxis) { compare({2}, 3, 300, 300, 4000, /*withPartial=*/true); }
+TEST(SolverBruteForceTest, PartialWishesOnTwoAxes) { compare({2, 2}, 2, 150, 147, 5000, /*withPartial=*/true); }
+TEST(SolverBruteForceTest, PartialWishesOnAnAxisOfFour) { compare({4}, 2, 150, 142, 6000, /*withPartial=*/true); }
 
 } // namespace

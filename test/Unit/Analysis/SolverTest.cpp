@@ -272,6 +272,117 @@ TEST(SolverTest, AWishInsideIsKept) {
 }
 
 //===----------------------------------------------------------------------===//
+// Wishes for partial values
+//===----------------------------------------------------------------------===//
+
+/// Partial over one axis.
+State partialState(const GraphBuilder &graph, const DimAxes &dims, unsigned axis, ReductionKind kind) {
+  State state = graph.state(dims);
+  for (AtomId atom : graph.problem.getMesh().atomsOf(axis))
+    state.addPartial(atom, kind);
+  return state;
+}
+
+// A product wished partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
+TEST(SolverTest, APartialProductCutsWhatItSumsOver) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32});
+  ValueId y = graph.einsum("ik,kj->ij", {x, w});
+  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  graph.problem.addOutput(y);
+  Solved solved(graph);
+  State terms = partialState(graph, {{}, {}}, 0, ReductionKind::Sum);
+  EXPECT_EQ(solved.result(0), terms);
+  EXPECT_EQ(solved.output(0), terms);
+  EXPECT_EQ(solved.value(x), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.value(w), graph.state({{0}, {}}));
+  EXPECT_EQ(solved.bytes(), 0);
+  std::vector<CauseLink> chain = solved.solver.explain(0, 1, 0);
+  ASSERT_EQ(chain.size(), 2u);
+  EXPECT_EQ(chain[1].kind, CauseLink::Kind::Wish);
+  EXPECT_EQ(chain[1].id, 0u);
+}
+
+// An op that sums nothing stays whole, and its result is made partial for nothing, of any kind.
+TEST(SolverTest, AWholeValueIsMadePartial) {
+  for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({8, 16}, {{}, {}}), y = graph.pointwise({x});
+    graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.addOutput(y);
+    Solved solved(graph);
+    EXPECT_TRUE(solved.result(0).isReplicated());
+    EXPECT_EQ(solved.value(y), partialState(graph, {{}, {}}, 0, kind));
+    EXPECT_EQ(solved.bytes(), 0);
+  }
+}
+
+// [8, 16] . [16, 32] partial, . [32, 4], then whole: the reduction waits for the smaller product.
+TEST(SolverTest, AReductionWaitsBehindAPartialWish) {
+  GraphBuilder graph({4});
+  ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32}), v = graph.parameter({32, 4}, {{}, {}});
+  ValueId y = graph.einsum("ik,kj->ij", {x, w});
+  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  addOutput(graph, graph.einsum("ik,kj->ij", {y, v}), {{}, {}});
+  Solved solved(graph);
+  EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 4 * 4) / 4);
+}
+
+// A constraint to a partial value, and one to a cut value behind it: make terms for nothing, scatter them.
+TEST(SolverTest, ConstraintsMakeAndEndPartialValues) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {}});
+  ValueId terms = graph.constrain(graph.pointwise({x}), graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
+  ValueId cut = graph.constrain(terms, graph.wish({{}, {0}}));
+  addOutput(graph, graph.pointwise({cut}), {{}, {0}});
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(terms), partialState(graph, {{}, {}}, 0, ReductionKind::Max));
+  EXPECT_EQ(solved.value(cut), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.bytes(), 8 * 16 * 4 / 2);
+}
+
+// Two users that are not linear, and want the value whole, share one reduction.
+TEST(SolverTest, UsersOfAPartialValueShareItsReduction) {
+  for (bool isInput : {false, true}) {
+    GraphBuilder graph({4});
+    ValueId x = graph.input({8, 16});
+    if (!isInput)
+      x = graph.pointwise({x});
+    graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}));
+    addOutput(graph, graph.pointwise({x}), {{}, {}});
+    addOutput(graph, graph.pointwise({x}), {{}, {}});
+    Solved solved(graph);
+    EXPECT_EQ(solved.value(x), partialState(graph, {{}, {}}, 0, ReductionKind::Sum));
+    EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 16 * 4) / 4);
+  }
+}
+
+// What propagation appends to an open dim is never an axis that the value is partial over.
+TEST(SolverTest, OpenDimsDoNotTakeAPartialAxis) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16}, {{0}, {1}}), y = graph.pointwise({x});
+  Wish wish = graph.partialWish({{}, {}}, {0});
+  wish.dims[0].isOpen = wish.dims[1].isOpen = true;
+  graph.problem.setWish(y, wish);
+  graph.problem.addOutput(y);
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(y), partialState(graph, {{}, {1}}, 0, ReductionKind::Sum));
+}
+
+// A partial value must be of one kind: two wishes for one value that differ in it exclude each other.
+TEST(SolverTest, TwoKindsOfPartialAreAConflict) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16});
+  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Sum));
+  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].kind, SolverError::Kind::Conflict);
+}
+
+//===----------------------------------------------------------------------===//
 // Priorities
 //===----------------------------------------------------------------------===//
 
@@ -330,6 +441,19 @@ TEST(SolverTest, IllegalWishesAreErrors) {
   EXPECT_EQ(errorOf({{0}}, {8, 8}), "the wish has 1 dims but the value has 2");
   EXPECT_EQ(errorOf({{0}, {0}}, {8, 8}), "an axis is used twice, the second time in dim 1");
   EXPECT_EQ(errorOf({{}, {0}}, {8, 10}), "dim 1 has size 10, which 4 shards do not divide");
+}
+
+TEST(SolverTest, AValueIsNotPartialOverWhatKeepsItWhole) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 8});
+  Wish wish = graph.partialWish({{}, {}}, {0});
+  wish.replicated = wish.partial;
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].message, "an axis is used twice: the value cannot be partial over it");
 }
 
 //===----------------------------------------------------------------------===//

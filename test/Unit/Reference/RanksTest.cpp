@@ -176,17 +176,51 @@ TEST_F(RanksTest, UnevenShardsArePaddedAndCropped) {
             (Doubles{2, 4, 6, 8, 10}));
 }
 
-TEST_F(RanksTest, PartialResultsAreRefused) {
-  EXPECT_EQ(fail(R"(
-    #m = #spmd.mesh<["x"=2]>
+// Three ranks that hold a copy each, taken as terms: 7 + 7 + 7, 7 * 7 * 7, and their extrema.
+TEST_F(RanksTest, PartialResultsAreCombined) {
+  for (auto [kind, result] : {std::pair("sum", 21.), {"prod", 343.}, {"max", 7.}, {"min", 7.}})
+    EXPECT_EQ(run(R"(
+    #m = #spmd.mesh<["x"=3]>
     module attributes {spmd.mesh = #m} {
       func.func @main(%x: tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}]>>})
-          -> (tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}], partial = {"x": sum}>>}) {
+          -> (tensor<1xf32> {spmd.global = tensor<1xf32, #spmd.sharding<#m, [{}], partial = {"x": )" +
+                      std::string(kind) + R"(}>>}) {
         return %x : tensor<1xf32>
       }
     })",
-                 make("tensor<1xf32>", {1})),
-            "cannot put result 0 together: it is partial\n");
+                  make("tensor<1xf32>", {7})),
+              (Doubles{result}))
+        << kind;
+}
+
+// The first rank of each group gets the value, the others what changes nothing: the ranks' tensors one after the other.
+TEST_F(RanksTest, PartialArgumentsAreTheValueAndNothing) {
+  auto ranksOf = [&](const char *kind, const char *type, double value) {
+    std::string plain = "tensor<1x" + std::string(type) + ">";
+    return run(R"(
+    #m = #spmd.mesh<["x"=2, "y"=2]>
+    module attributes {spmd.mesh = #m} {
+      func.func @main(%x: )" +
+                   plain + " {spmd.global = tensor<1x" + type + ", #spmd.sharding<#m, [{}], partial = {\"y\": " + kind +
+                   R"(}>>})
+          -> (tensor<4x)" +
+                   type + R"(> {spmd.global = tensor<4x)" + type + R"(, #spmd.sharding<#m, [{}]>>}) {
+        %y = spmd.all_gather %x dims [{"x", "y"}] : ()" +
+                   plain + ") -> tensor<4x" + type + R"(>
+        return %y : tensor<4x)" +
+                   type + R"(>
+      }
+    })",
+               make(plain, {value}));
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ranksOf("sum", "f32", 5), (Doubles{5, 0, 5, 0}));
+  EXPECT_EQ(ranksOf("prod", "f32", 5), (Doubles{5, 1, 5, 1}));
+  EXPECT_EQ(ranksOf("max", "f32", 5), (Doubles{5, -infinity, 5, -infinity}));
+  EXPECT_EQ(ranksOf("min", "f16", 5), (Doubles{5, infinity, 5, infinity}));
+  EXPECT_EQ(ranksOf("max", "i8", 5), (Doubles{5, -128, 5, -128}));
+  EXPECT_EQ(ranksOf("min", "ui8", 5), (Doubles{5, 255, 5, 255}));
+  EXPECT_EQ(ranksOf("max", "i1", 1), (Doubles{1, 0, 1, 0}));
 }
 
 // Before partitioning there is one rank, whatever the types say.

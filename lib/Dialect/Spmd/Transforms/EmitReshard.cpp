@@ -58,6 +58,15 @@ static Operation *getProducer(ReshardOp reshard) {
   return producer;
 }
 
+/// True if the value becomes partial over any of `list` on its way from its producer, or is an argument that is.
+bool ReshardEmitter::isMadePartial(ReshardOp reshard, ArrayRef<AtomId> list) {
+  Value source = reshard.getInput();
+  while (auto earlier = source.getDefiningOp<ReshardOp>())
+    source = earlier.getInput();
+  const State &made = atoms.toState(getSharding(source.getType()));
+  return !source.getDefiningOp() || llvm::any_of(list, [&](AtomId atom) { return !made.isPartialOver(atom); });
+}
+
 /// An op that reads the reshard.
 static Operation *getConsumer(ReshardOp reshard) {
   for (Operation *user : reshard.getResult().getUsers())
@@ -68,6 +77,8 @@ static Operation *getConsumer(ReshardOp reshard) {
 std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &step) {
   Operation *producer = getProducer(reshard.op), *consumer = getConsumer(reshard.op);
   std::string axes = formatAxes(atoms.toAxes(step.atoms));
+  if (isReduction(step.kind) && isMadePartial(reshard.op, step.atoms))
+    return "a value is asked to be partial over " + axes;
   if (isReduction(step.kind) && producer) {
     std::string name = producer->getName().getStringRef().str();
     return isReducedBy(producer, step.atoms)
@@ -181,7 +192,7 @@ Value ReshardEmitter::emit(OpBuilder &builder, ReshardOp op, Value local) {
                   &atoms.toState(getSharding(global))};
   const ReshardPlan *plan = getPlan(reshard);
   if (!plan) {
-    op.emitOpError() << "cannot be done: the value is partial with one kind and wanted partial with another";
+    op.emitOpError() << "cannot be done: no sequence of collectives leads there";
     return {};
   }
   const State *state = reshard.from;

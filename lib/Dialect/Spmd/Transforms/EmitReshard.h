@@ -31,6 +31,7 @@ private:
   mlir::Location getLoc(const Reshard &reshard, const ReshardStep &step);
   std::string getCause(const Reshard &reshard, const ReshardStep &step);
   bool isReducedBy(mlir::Operation *producer, llvm::ArrayRef<AtomId> list);
+  bool isMadePartial(ReshardOp reshard, llvm::ArrayRef<AtomId> list);
 
   MeshAtoms &atoms;
   RuleMatches &rules;

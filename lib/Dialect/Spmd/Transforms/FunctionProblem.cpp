@@ -64,13 +64,12 @@ LogicalResult FunctionProblem::addValue(Value value) {
   ValueId id = problem.addValue(type.getShape(), getElementBytes(type.getElementType()));
   values.push_back(value);
   valueIds[value] = id;
-  ShardingAttr sharding = getSharding(type);
-  return sharding ? setWish(value, id, sharding) : success();
+  if (ShardingAttr sharding = getSharding(type))
+    setWish(value, id, sharding);
+  return success();
 }
 
-LogicalResult FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
-  if (sharding.isPartial())
-    return emitError(value.getLoc()) << "cannot ask for a partial value: " << value.getType();
+void FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
   Wish wish;
   for (DimShardingAttr dim : sharding.getDims()) {
     WishDim &wanted = wish.dims.emplace_back();
@@ -79,13 +78,15 @@ LogicalResult FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sha
     wanted.isOpen = dim.getIsOpen();
     wanted.priority = dim.getPriority();
   }
+  const State &state = atoms.toState(sharding);
+  wish.partial = state.partial;
+  wish.partialKind = state.kind;
   for (AxisAttr axis : sharding.getReplicated())
     llvm::append_range(wish.replicated, atoms.toAtoms(axis));
   wish.isUneven = sharding.getUneven();
   wish.cause = wishes.size();
   wishes.push_back(value);
   problem.setWish(id, std::move(wish));
-  return success();
 }
 
 Location FunctionProblem::getWishLoc(CauseId cause) const {

@@ -37,6 +37,7 @@ public:
 private:
   ShardingAttr getSharding(StateId state);
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
+  void writePartialSources();
   std::string getReason(const ForcedReplication &forced) const;
 
   const FunctionProblem &source;
@@ -93,6 +94,20 @@ void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId
     op->setDiscardableAttr(name, builder.getArrayAttr(list));
 }
 
+/// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is wished so.
+void DecisionWriter::writePartialSources() {
+  for (auto [id, value] : llvm::enumerate(source.getValues())) {
+    Operation *op = Value(value).getDefiningOp();
+    const State &state = decision.states[decision.valueStates[id]];
+    if (!op || op->getNumOperands() > 0 || !state.isPartial())
+      continue;
+    State made = state;
+    made.partial.clear();
+    made.kind = ReductionKind::Sum;
+    op->setDiscardableAttr(SpmdDialect::kResultShardingsAttr, builder.getArrayAttr(Attribute(atoms.toSharding(made))));
+  }
+}
+
 void DecisionWriter::writeWishes() {
   for (auto [id, op] : llvm::enumerate(source.getOps())) {
     if (problem.isConstraint(id))
@@ -103,6 +118,7 @@ void DecisionWriter::writeWishes() {
     writeWishes(op, SpmdDialect::kResultShardingsAttr, results,
                 ArrayRef(decision.resultStates).slice(problem.firstResult(id), results.size()));
   }
+  writePartialSources();
   SmallVector<ValueId> outputs;
   for (OutputId output = 0; output < problem.numOutputs(); ++output)
     outputs.push_back(problem.outputValue(output));

@@ -21,17 +21,6 @@ func.func @operands_must_agree(%x: tensor<8x8xf32, #x_>, %y: tensor<8x8xf32, #_x
 // -----
 
 #mesh = #spmd.mesh<["x"=2]>
-#sum = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
-#max = #spmd.sharding<#mesh, [{}], partial = {"x": max}>
-func.func @partial_kinds_do_not_mix(%x: tensor<8xf32, #sum>) -> tensor<8xf32, #max> {
-  // expected-error @+1 {{'spmd.reshard' op cannot be done: the value is partial with one kind and wanted partial with another}}
-  %0 = spmd.reshard %x : tensor<8xf32, #sum> to tensor<8xf32, #max>
-  return %0 : tensor<8xf32, #max>
-}
-
-// -----
-
-#mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
 #w = #spmd.sharding<#mesh, [{}]>
 func.func @constraints_are_not_partitioned(%x: tensor<8xf32, #x>) -> tensor<8xf32, #w> {

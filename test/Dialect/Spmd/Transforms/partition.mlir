@@ -106,6 +106,16 @@ func.func @a_whole_value_made_partial_for_a_maximum(%x: tensor<8x8xf32, #__>) ->
   return %0 : tensor<8x8xf32, #max>
 }
 
+// Terms of a sum are no terms of a maximum: they are reduced first.
+// CHECK-LABEL: @terms_of_another_kind
+func.func @terms_of_another_kind(%x: tensor<8x8xf32, #__py>) -> tensor<8x8xf32, #max> {
+  // CHECK-NEXT: %[[WHOLE:.*]] = spmd.all_reduce sum %{{.*}} over {"y"}
+  // CHECK: nn.select %{{.*}}, %[[WHOLE]],
+  // LOC: spmd.all_reduce sum {{.*}} loc(#[[$ASKED:.*]])
+  %0 = spmd.reshard %x : tensor<8x8xf32, #__py> to tensor<8x8xf32, #max>
+  return %0 : tensor<8x8xf32, #max>
+}
+
 // What an op sends inside itself says so, too.
 // CHECK-LABEL: @an_inner_all_reduce
 func.func @an_inner_all_reduce(%x: tensor<8x8xf32, #_y>) -> tensor<8x8xf32, #_y> {
@@ -117,4 +127,5 @@ func.func @an_inner_all_reduce(%x: tensor<8x8xf32, #_y>) -> tensor<8x8xf32, #_y>
 }
 
 // LOC-DAG: #[[$CAUSE]] = loc(fused<{cause = "contracting dim of nn.einsum is sharded over y"}>[
+// LOC-DAG: #[[$ASKED]] = loc(fused<{cause = "a value is asked to be partial over y"}>[
 // LOC-DAG: #[[$INNER]] = loc(fused<{cause = "a dim that nn.softmax works along is sharded over y"}>[

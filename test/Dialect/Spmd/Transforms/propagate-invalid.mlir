@@ -9,15 +9,6 @@ func.func @an_axis_that_does_not_divide(%a: tensor<24xf32, #x>) -> tensor<2x12xf
   return %0 : tensor<2x12xf32>
 }
 
-// -----
-
-#mesh = #spmd.mesh<["x"=2]>
-#p = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
-// expected-error @+1 {{cannot ask for a partial value: 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}], partial = {"x": sum}>>'}}
-func.func @a_partial_wish(%a: tensor<8xf32, #p>) -> tensor<8xf32> {
-  %0 = nn.neg %a : (tensor<8xf32, #p>) -> tensor<8xf32>
-  return %0 : tensor<8xf32>
-}
 
 // -----
 

@@ -14,7 +14,7 @@ namespace cleave::spmd {
 
 class FunctionProblem {
 public:
-  /// Reads `func`. Null after an error: an op without a sharding rule, a wish for a partial value, control flow.
+  /// Reads `func`. Null after an error: an op without a sharding rule, control flow.
   /// `atoms` must outlive this.
   static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms);
 
@@ -40,7 +40,7 @@ private:
   llvm::LogicalResult build();
   llvm::LogicalResult addValue(mlir::Value value);
   llvm::LogicalResult addOp(mlir::Operation *op);
-  llvm::LogicalResult setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
+  void setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
   void emit(const SolverError &error);
 
   mlir::func::FuncOp func;
