@@ -11,6 +11,14 @@ if(CLEAVE_FUZZ)
 endif()
 add_link_options(-fuse-ld=lld)
 
+# Passes make and erase ops by the hundred thousand. The C library's allocator merges what was erased and scatters what
+# comes next; with this one a model of 100,000 nodes takes a quarter less time. Sanitizers bring their own.
+set(CLEAVE_ALLOCATOR)
+if(NOT CLEAVE_SANITIZE AND NOT CLEAVE_FUZZ)
+  find_library(CLEAVE_TCMALLOC tcmalloc_minimal REQUIRED)
+  set(CLEAVE_ALLOCATOR "${CLEAVE_TCMALLOC}")
+endif()
+
 # Goes into every program.
 set(CLEAVE_PROGRAM_SOURCES)
 if(CLEAVE_SANITIZE)
@@ -45,7 +53,7 @@ endfunction()
 function(cleave_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS} ${CLEAVE_PROGRAM_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM ${CLEAVE_ALLOCATOR})
   target_precompile_headers(${name} REUSE_FROM CleaveSpmdIR)
   add_dependencies(${name} CleaveDialectHeaders)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
