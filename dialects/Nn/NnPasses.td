@@ -20,6 +20,16 @@ def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnMergeEqual : Pass<"nn-merge-equal", "::mlir::ModuleOp"> {
+  let summary = "equal ops merge, unused ones go";
+  let description = [{
+    Exporters compute the mean of a norm twice and repeat constants; deciding would count, and cut, each of them. Locations
+    do not count: the first op's names stay.
+
+    Before: `%a = nn.exp %x; %b = nn.exp %x; nn.add %a, %b`. After: `%a = nn.exp %x; nn.add %a, %a`.
+  }];
+}
+
 def NnFuseRotations : Pass<"nn-fuse-rotations", "::mlir::ModuleOp"> {
   let summary = "slice + slice + concat of one value becomes nn.rotate";
   let description = [{

@@ -12,7 +12,7 @@ using namespace mlir;
 void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   // 1. One op where the exporter wrote many: what is whole can be sharded and lowered as a whole.
   manager.addPass(nn::createNnRecompose());
-  manager.addPass(createCSEPass());
+  manager.addPass(nn::createNnMergeEqual());
 
   // 2. Lookups and concatenations that only move data say so.
   manager.addPass(nn::createNnFuseRotations());
@@ -33,7 +33,7 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);
   manager.addPass(createCanonicalizerPass(config));
-  manager.addPass(createCSEPass());
+  manager.addPass(nn::createNnMergeEqual());
 }
 
 void cleave::registerNnPipelines() {

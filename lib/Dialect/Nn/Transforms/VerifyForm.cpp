@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNVERIFYFORM
@@ -20,23 +20,6 @@ using namespace cleave;
 using namespace cleave::nn;
 
 namespace {
-
-/// Ops by what they compute, wherever they come from.
-struct ByMeaning : public llvm::DenseMapInfo<Operation *> {
-  static unsigned getHashValue(Operation *op) {
-    return OperationEquivalence::computeHash(op, OperationEquivalence::directHashValue,
-                                             OperationEquivalence::ignoreHashValue,
-                                             OperationEquivalence::IgnoreLocations);
-  }
-  static bool isEqual(Operation *lhs, Operation *rhs) {
-    if (lhs == rhs)
-      return true;
-    if (lhs == getEmptyKey() || lhs == getTombstoneKey() || rhs == getEmptyKey() || rhs == getTombstoneKey())
-      return false;
-    return OperationEquivalence::isEquivalentTo(lhs, rhs, OperationEquivalence::IgnoreLocations);
-  }
-};
-
 struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
   using Base::Base;
 
@@ -55,7 +38,7 @@ private:
   LogicalResult check(func::FuncOp func) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
-    llvm::DenseSet<Operation *, ByMeaning> seen;
+    SeenOps seen;
     for (Operation &op : func.getBody().front().without_terminator()) {
       if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
         return op.emitOpError() << "is no nn op";
@@ -76,12 +59,12 @@ private:
   }
 
   /// Two ops that compute the same.
-  static LogicalResult checkUnique(Operation *op, llvm::DenseSet<Operation *, ByMeaning> &seen) {
-    auto [it, isNew] = seen.insert(op);
-    if (isNew)
+  static LogicalResult checkUnique(Operation *op, SeenOps &seen) {
+    Operation *first = seen.getFirst(op);
+    if (first == op)
       return success();
     InFlightDiagnostic error = op->emitOpError() << "computes what another op computes";
-    error.attachNote((*it)->getLoc()) << "the other one is here";
+    error.attachNote(first->getLoc()) << "the other one is here";
     return error;
   }
 };

@@ -5,9 +5,9 @@
 //
 //   loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)
 //
-// Names of results (the last list) stand only on the op whose results are the node's output tensors: one list of names per result (a tensor
-// has several names where Identity nodes were dropped). A function argument's name is its `nn.name` attribute, a
-// parameter's name is its symbol.
+// Names of results (the last list) stand only on the op whose results are the node's output tensors: one list of names
+// per result (a tensor has several names where Identity nodes were dropped). A function argument's name is its
+// `nn.name` attribute, a parameter's name is its symbol.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_NN_IR_NODELOC_H
