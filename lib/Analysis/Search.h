@@ -39,7 +39,6 @@ private:
   Profile makeProfile(NodeId node);
   void allowChoices(NodeId node, Profile &profile) const;
   FormId adaptPresent(NodeId node, const Profile &profile);
-  void runStages();
   void runRounds(bool withEscapes);
   void sweepPairs();
   void keepWhatIsCut();

@@ -2,13 +2,15 @@
 //
 //   per priority, ascending:
 //     wishes flow; nodes get their profiles
-//     without escapes, then with them:
-//       up to 4 rounds, until nothing improves: for each whole axis, then each atom of marked axes: sweep
-//     on small graphs: sweep pairs of axes
-//     what is cut stays
+//     rounds without escapes; what is cut stays
+//   rounds with escapes
+//   on small graphs: sweep pairs of axes
 //
-// The first stage finds what the user wrote; starting with escapes at once would leave full gathers where a sweep had
-// to freeze a hub.
+//   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: sweep
+//
+// The stages without escapes find what the user wrote; starting with escapes at once would leave full gathers where a
+// sweep had to freeze a hub. An escape of an early priority would take the axis that a later wish is about to bring: it
+// is an idea of ours, and has to wait for all wishes.
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
@@ -224,17 +226,10 @@ void Solver::Search::sweepPairs() {
         sweeper->sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
 }
 
-void Solver::Search::runStages() {
-  runRounds(/*withEscapes=*/false);
-  runRounds(/*withEscapes=*/true);
-  if (problem.numOps() < options.maxOpsForPairs)
-    sweepPairs();
-}
-
 void Solver::Search::keepWhatIsCut() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     NodeKind kind = graph.node(node).kind;
-    if (kind != NodeKind::Op && kind != NodeKind::Hub)
+    if (present[node] == kNone || (kind != NodeKind::Op && kind != NodeKind::Hub))
       continue;
     for (auto [atom, choice] : enumerate(forms.choices(present[node])))
       if (choice != 0)
@@ -254,10 +249,13 @@ bool Solver::Search::run() {
   stays.assign(graph.numNodes(), 0);
   for (int64_t priority : candidates.getPriorities()) {
     candidates.activate(priority);
-    classifyAll();
-    runStages();
     keepWhatIsCut();
+    classifyAll();
+    runRounds(/*withEscapes=*/false);
   }
+  runRounds(/*withEscapes=*/true);
+  if (problem.numOps() < options.maxOpsForPairs)
+    sweepPairs();
   decision.objective = sweeper->total();
   answer();
   return true;
