@@ -109,18 +109,20 @@ int Session::fail(llvm::Error error) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// Dims of the plan and of --dim, the latter first.
-static LogicalResult addPlanDims(const Options &options, onnx::ImportOptions &import, MLIRContext *context) {
+/// Dims of the plan and of --dim, the latter first, and all rules.
+static LogicalResult addPlan(const Options &options, onnx::ImportOptions &import) {
   for (const auto &[name, size] : options.dims)
     import.dims[name] = size;
-  if (options.plan.empty())
-    return success();
   spmd::Plan plan;
   spmd::PlanError error;
-  if (failed(spmd::readPlanFile(options.plan, plan, error))) {
+  if (!options.plan.empty() && failed(spmd::readPlanFile(options.plan, plan, error))) {
     llvm::errs() << error.format();
     return failure();
   }
+  // A rule that is wrong is told where wishes are annotated.
+  for (const std::string &rule : options.shard)
+    (void)spmd::parseShardOption(rule, plan, error);
+  import.rules = std::move(plan.rules);
   for (const auto &[name, size] : plan.dims)
     import.dims.try_emplace(name, size);
   return success();
@@ -129,7 +131,7 @@ static LogicalResult addPlanDims(const Options &options, onnx::ImportOptions &im
 OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;
-  if (failed(addPlanDims(options, import, context.get())))
+  if (failed(addPlan(options, import)))
     return nullptr;
   for (const auto &[name, shape] : options.shapes)
     import.shapes[name].assign(shape.begin(), shape.end());

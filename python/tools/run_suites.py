@@ -58,6 +58,7 @@ def suites(build):
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 15)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 60)
+    yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 100)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 500)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 5)

@@ -47,6 +47,13 @@ Value ConstantFolder::makeConstant(OpBuilder &builder, Location loc, Tensor tens
   return value;
 }
 
+void ConstantFolder::hold(Value value) {
+  if (auto it = constants.find(value); it != constants.end()) {
+    computed[value] = std::move(it->second);
+    constants.erase(value);
+  }
+}
+
 std::optional<Tensor> ConstantFolder::getConstant(Value value) {
   auto it = constants.find(value);
   return it == constants.end() ? std::nullopt : std::optional(it->second);

@@ -33,6 +33,9 @@ public:
   /// The value of an input that structural operands may be computed from.
   void bind(mlir::Value value, reference::Tensor tensor) { computed[value] = std::move(tensor); }
 
+  /// Ops that take `value` are not folded any more, should it be a constant; what is computed on demand still is.
+  void hold(mlir::Value value);
+
   /// An nn.constant.
   mlir::Value makeConstant(mlir::OpBuilder &builder, mlir::Location loc, reference::Tensor tensor);
   /// The elements of an nn.constant's result.

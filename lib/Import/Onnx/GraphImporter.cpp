@@ -55,7 +55,8 @@ Type cleave::onnx::convertElementType(MLIRContext *context, int32_t dataType) {
 
 GraphImporter::GraphImporter(MLIRContext *context, ModelFile &file, const ImportOptions &options)
     : context(context), file(file), options(options), reader(file),
-      folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }), builder(context) {}
+      folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }),
+      named(options.rules, file.model.graph), builder(context) {}
 
 /// Text of the model may hold any byte; control characters would garble a terminal.
 static std::string printable(const Twine &message) {
@@ -118,7 +119,10 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
   if (type.getNumElements() <= limit) {
     Location loc = nn::makeNodeLoc(context, {"", "Initializer", {}, {{name}}});
-    return known = folder.makeConstant(builder, loc, toTensor(context, *data));
+    known = folder.makeConstant(builder, loc, toTensor(context, *data));
+    if (named.contains(name))
+      folder.hold(known);
+    return known;
   }
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Attribute value;
@@ -238,17 +242,31 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
   }
 }
 
+/// The value of a tensor that a plan names: not folded, and not an argument, which has a name of its own.
+Value GraphImporter::hold(NodeContext &at, StringRef name, Value value, const CallFrame &frame) {
+  folder.hold(value);
+  if (!isa<BlockArgument>(value))
+    return value;
+  StringRef names[] = {qualify(name, frame)};
+  ArrayRef<StringRef> results[] = {names};
+  std::string node = (frame.prefix + at.getNode().name).str();
+  Location loc = nn::makeNodeLoc(context, {node, at.getNode().opType, {}, results});
+  return nn::ReshapeOp::create(builder, loc, value.getType(), value);
+}
+
 LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
   const NodeProto &node = at.getNode();
   locate(at, *scope.frame);
-  for (auto [name, value] : llvm::zip(node.output, at.getResults())) {
+  for (auto [name, result] : llvm::zip(node.output, at.getResults())) {
     if (name.empty())
       continue;
+    bool isNamed = !named.empty() && named.contains(qualify(name, *scope.frame));
+    Value value = isNamed ? hold(at, name, result, *scope.frame) : result;
     if (!scope.bindings.try_emplace(name, Binding{value}).second) {
       error(describe(node, *scope.frame) + ": defines tensor " + quote(name) + " a second time");
       return failure();
     }
-    Operation *op = value.getDefiningOp();
+    Operation *op = result.getDefiningOp();
     if (op && !llvm::is_contained(at.getCreated(), op))
       names[value].push_back(qualify(name, *scope.frame));
   }
@@ -403,6 +421,26 @@ void GraphImporter::eraseUnused() {
       param.erase();
 }
 
+/// What a plan names although nothing in the program needs it.
+void GraphImporter::noteUnused(Scope &scope) {
+  llvm::StringSet<> present;
+  for (auto *list : {&file.model.graph.input, &file.model.graph.output})
+    for (const ValueInfoProto &info : *list)
+      present.insert(info.name);
+  func.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      for (StringRef name : nn::getTensorNames(result))
+        if (named.contains(name))
+          present.insert(name);
+  });
+  named.forEach([&](StringRef name) {
+    if (!present.contains(name) && find(name, scope))
+      named.noteUnused(name);
+  });
+  if (DictionaryAttr rules = named.getNamed(context))
+    module->getOperation()->setAttr(spmd::SpmdDialect::kNamedAttr, rules);
+}
+
 OwningOpRef<ModuleOp> GraphImporter::import() {
   CallFrame frame;
   for (const OperatorSetIdProto &opset : file.model.opsetImport) {
@@ -433,5 +471,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
     return nullptr;
   addNames();
   eraseUnused();
+  if (!named.empty())
+    noteUnused(scope);
   return std::move(module);
 }

@@ -9,6 +9,7 @@
 #define CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
 
 #include "ConstantFolder.h"
+#include "NamedTensors.h"
 #include "NodeContext.h"
 #include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -96,6 +97,7 @@ private:
   Binding *find(llvm::StringRef name, Scope &scope);
   llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
+  Value hold(NodeContext &at, llvm::StringRef name, Value value, const CallFrame &frame);
   llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
   void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
@@ -109,6 +111,7 @@ private:
 
   // Clean-up.
   void eraseUnused();
+  void noteUnused(Scope &scope);
   void addNames();
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
 
@@ -119,6 +122,7 @@ private:
   llvm::StringMap<llvm::SmallVector<int64_t>> givenShapes;
   TensorReader reader;
   ConstantFolder folder;
+  NamedTensors named;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp func;
   mlir::OpBuilder builder;

@@ -8,6 +8,7 @@
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
 #define CLEAVE_IMPORT_ONNX_IMPORT_H
 
+#include "cleave/Analysis/Plan.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -25,6 +26,9 @@ struct ImportOptions {
   /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
   /// import then holds for these values.
   llvm::StringMap<reference::Tensor> inputValues;
+  /// Rules of a plan: a tensor that they address by its name or as part of a node is not folded away, even if it is a
+  /// constant. Where no op takes it in the end, the module says so (`spmd.named`).
+  std::vector<spmd::PlanRule> rules;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
   /// Goes on after an error, so that all nodes that can't be imported are reported.

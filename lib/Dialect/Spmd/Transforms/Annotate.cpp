@@ -173,14 +173,46 @@ static bool moveWish(PinOp pin, FileLineColLoc place) {
   return true;
 }
 
+/// Takes `name` from a value's names: from now on another value is called so.
+static void dropName(Value value, StringRef name) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !llvm::is_contained(nn::getTensorNames(value), name))
+    return;
+  SmallVector<Location> locs;
+  for (nn::NodeInfo &info : nn::getNodeInfos(value.getLoc())) {
+    SmallVector<ArrayRef<StringRef>, 1> lists(info.results);
+    SmallVector<StringRef> names;
+    if (unsigned index = result.getResultNumber(); index < lists.size()) {
+      llvm::copy_if(lists[index], std::back_inserter(names), [&](StringRef other) { return other != name; });
+      lists[index] = names;
+    }
+    info.results = lists;
+    locs.push_back(nn::makeNodeLoc(value.getContext(), info));
+  }
+  if (locs.empty())
+    return;
+  FileLineColLoc place = getWish(value.getLoc());
+  Location loc = locs.size() == 1 ? locs.front() : FusedLoc::get(value.getContext(), locs);
+  value.setLoc(place ? withWish(loc, place) : loc);
+}
+
+/// An spmd.constrain in place of a pin.
+static Value constrainPin(PinOp pin) {
+  Value root = pin.getInput();
+  while (auto constrain = root.getDefiningOp<ConstrainOp>())
+    root = constrain.getInput();
+  dropName(root, pin.getName());
+  OpBuilder builder(pin);
+  return ConstrainOp::create(builder, pin.getLoc(), pin.getType(), pin.getInput());
+}
+
 /// Puts what is wanted of a pin where it belongs: into the operand's type, or into an spmd.constrain. A pin that
 /// nothing is wanted of goes.
 static void dissolve(PinOp pin) {
   Value input = pin.getInput();
   FileLineColLoc place = getWish(pin.getLoc());
-  OpBuilder builder(pin);
   if (place && input.getType() != pin.getType() && !moveWish(pin, place))
-    input = ConstrainOp::create(builder, pin.getLoc(), pin.getType(), input);
+    input = constrainPin(pin);
   pin.replaceAllUsesWith(input);
   pin.erase();
 }

@@ -40,12 +40,13 @@ static Location getPinLoc(Value value, StringRef name) {
 static void pin(Value value, const llvm::DenseSet<StringRef> &wanted) {
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
+  Value last = value;
   for (StringRef name : nn::getTensorNames(value)) {
     if (!wanted.contains(name))
       continue;
-    auto pin = PinOp::create(builder, getPinLoc(value, name), value, name);
-    value.replaceAllUsesExcept(pin, pin);
-    value = pin;
+    auto pin = PinOp::create(builder, getPinLoc(value, name), last, name);
+    last.replaceAllUsesExcept(pin, pin);
+    last = pin;
   }
 }
 
@@ -89,7 +90,7 @@ private:
           pinned[target.value].insert(target.name);
       }
       if (isInside)
-        named.set(getRuleKey(rule), builder.getStrArrayAttr(names.getArrayRef()));
+        named.set(rule.formatTarget(), builder.getStrArrayAttr(names.getArrayRef()));
     }
     if (!named.empty())
       getOperation()->setAttr(SpmdDialect::kNamedAttr, named.getDictionary(&getContext()));

@@ -27,12 +27,6 @@ PlanTarget::Key PlanTarget::getKey() const {
   return {value ? value.getAsOpaquePointer() : func::FuncOp(func).getAsOpaquePointer(), result};
 }
 
-std::string cleave::spmd::getRuleKey(const PlanRule &rule) {
-  if (rule.target == PlanRule::Target::Tensor)
-    return rule.pattern;
-  return "node:" + rule.pattern + (rule.target == PlanRule::Target::Operand ? "#" : "#r") + std::to_string(rule.index);
-}
-
 PlanTargets::PlanTargets(ModuleOp module) : named(module->getAttrOfType<DictionaryAttr>(SpmdDialect::kNamedAttr)) {
   for (func::FuncOp func : getFunctions(module))
     add(func);
@@ -104,24 +98,28 @@ static bool forEachMatch(const Map &table, const NamePattern &pattern, Callback 
   return any;
 }
 
-template <typename Map>
-static LogicalResult failUnmatched(const PlanRule &rule, StringRef what, const Map &table, PlanError &error) {
+template <typename Map> static std::string describeUnmatched(const PlanRule &rule, StringRef what, const Map &table) {
   SmallVector<StringRef> names;
   for (const auto &entry : table)
     names.push_back(entry.first);
   bool isPattern = StringRef(rule.pattern).find_first_of("*?[{") != StringRef::npos;
   std::string message = isPattern ? ("no " + what + " matches '" + rule.pattern + "'").str()
                                   : ("there is no " + what + " '" + rule.pattern + "'").str();
-  error = {rule.patternPlace, message + suggestNames(rule.pattern, names), {}};
-  return failure();
+  return message + suggestNames(rule.pattern, names);
 }
 
-LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets,
-                                     PlanError &error) const {
-  NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
+bool PlanTargets::findTensors(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets) const {
+  std::string error;
+  NamePattern pattern = *NamePattern::create(rule.pattern, error);
+  return forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(targets, found); });
+}
+
+/// True if a node matches; where it has no such tensor, the reason is in `reason`.
+bool PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, std::string &reason) const {
+  std::string error;
+  NamePattern pattern = *NamePattern::create(rule.pattern, error);
   bool isOperand = rule.target == PlanRule::Target::Operand;
-  std::string reason;
-  bool any = forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<Operation *> ops) {
+  return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<Operation *> ops) {
     SmallVector<StringRef, 2> names = getTensors(ops, name, isOperand, rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
     if (names.empty()) {
@@ -131,21 +129,14 @@ LogicalResult PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanT
     const auto *it = llvm::find_if(names, [&](StringRef tensor) { return tensors.contains(tensor); });
     if (it != names.end())
       llvm::append_range(targets, tensors.find(*it)->second);
-    else
+    else if (!getNamed(rule))
       reason =
           what + " of node '" + name.str() + "' is '" + names.front().str() + "', which is not in the program any more";
   });
-  if (!any)
-    return failUnmatched(rule, "node", nodes, error);
-  if (!reason.empty()) {
-    error = {rule.patternPlace, reason, {}};
-    return failure();
-  }
-  return success();
 }
 
 ArrayAttr PlanTargets::getNamed(const PlanRule &rule) const {
-  return named ? named.getAs<ArrayAttr>(getRuleKey(rule)) : ArrayAttr();
+  return named ? named.getAs<ArrayAttr>(rule.formatTarget()) : ArrayAttr();
 }
 
 SmallVector<StringRef, 1> PlanTargets::findUnused(const PlanRule &rule) const {
@@ -157,32 +148,25 @@ SmallVector<StringRef, 1> PlanTargets::findUnused(const PlanRule &rule) const {
   return unused;
 }
 
-/// The nodes that the rule named may have become parts of others; the tensors are pinned.
-LogicalResult PlanTargets::findNamed(const PlanRule &rule, ArrayAttr names, SmallVectorImpl<PlanTarget> &targets,
-                                     PlanError &error) const {
-  for (StringRef name : names.getAsValueRange<StringAttr>())
-    if (auto it = tensors.find(name); it != tensors.end())
-      llvm::append_range(targets, it->second);
-  if (!targets.empty())
-    return success();
-  SmallVector<StringRef, 1> unused = findUnused(rule);
-  error = {rule.patternPlace,
-           unused.empty() ? "'" + rule.pattern + "' addresses nothing"
-                          : "'" + unused.front().str() + "' is unused: no op of the program needs its elements",
-           {}};
-  return failure();
-}
-
 LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, PlanError &error) const {
+  bool isTensor = rule.target == PlanRule::Target::Tensor;
   SmallVector<PlanTarget> all;
-  if (ArrayAttr names = getNamed(rule)) {
-    if (failed(findNamed(rule, names, all, error)))
-      return failure();
-  } else if (rule.target == PlanRule::Target::Tensor) {
-    NamePattern pattern = *NamePattern::create(rule.pattern, error.message);
-    if (!forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(all, found); }))
-      return failUnmatched(rule, "tensor", tensors, error);
-  } else if (failed(findNodes(rule, all, error))) {
+  std::string reason;
+  bool any = isTensor ? findTensors(rule, all) : findNodes(rule, all, reason);
+  // Nodes may have become parts of others since the rule was looked up first; the tensors are pinned.
+  if (ArrayAttr names = getNamed(rule))
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      if (auto it = tensors.find(name); it != tensors.end())
+        llvm::append_range(all, it->second);
+  if (reason.empty() && all.empty()) {
+    SmallVector<StringRef, 1> unused = findUnused(rule);
+    if (!unused.empty())
+      reason = "'" + unused.front().str() + "' is unused: no op of the program needs its elements";
+    else if (!any)
+      reason = isTensor ? describeUnmatched(rule, "tensor", tensors) : describeUnmatched(rule, "node", nodes);
+  }
+  if (!reason.empty()) {
+    error = {rule.patternPlace, reason, {}};
     return failure();
   }
   llvm::DenseSet<PlanTarget::Key> seen;

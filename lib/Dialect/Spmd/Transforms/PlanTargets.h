@@ -29,9 +29,6 @@ struct PlanTarget {
   mlir::Location getLoc() const;
 };
 
-/// A rule as --shard has it, without its dims: `hidden`, `node:*/MatMul#1`. The keys of `spmd.named`.
-std::string getRuleKey(const PlanRule &rule);
-
 class PlanTargets {
 public:
   explicit PlanTargets(mlir::ModuleOp module);
@@ -45,10 +42,8 @@ public:
 private:
   void add(mlir::func::FuncOp func);
   mlir::ArrayAttr getNamed(const PlanRule &rule) const;
-  llvm::LogicalResult findNamed(const PlanRule &rule, mlir::ArrayAttr names, llvm::SmallVectorImpl<PlanTarget> &targets,
-                                PlanError &error) const;
-  llvm::LogicalResult findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets,
-                                PlanError &error) const;
+  bool findTensors(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets) const;
+  bool findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, std::string &reason) const;
 
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
   /// What rules addressed before canonicalisation (`spmd.named`); null if nothing was noted.

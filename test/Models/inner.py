@@ -1,0 +1,102 @@
+"""Wishes for tensors inside of the fixtures: whatever a plan names is there, and the outputs stay right.
+
+Usage: inner.py BUILD_DIR [--all] [NAME...]
+
+One plan per tensor that a node of the ONNX file defines: first with every dim whole (`_`), then with the first dim that
+two ranks divide cut. Each must pass `cleave run --check`. Only a tensor whose elements nothing needs may be refused, and
+must be: which these are is found here, from the file alone, by going back from the outputs over all operands but those
+that only say a shape. Without --all a sample of each fixture is run.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import onnx
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SAMPLE = 8
+REFUSED = {"bert_ort"}  # com.microsoft ops
+# Operands that say what is computed, and are none of what is computed with.
+STRUCTURAL = {"Reshape": {1}, "Expand": {1}, "Slice": {1, 2, 3, 4}, "Unsqueeze": {1}, "Squeeze": {1}, "Shape": {0},
+              "ConstantOfShape": {0}, "Range": {0, 1, 2}, "Tile": {1}, "Split": {1}, "Pad": {1, 3}, "TopK": {1},
+              "ReduceMean": {1}, "ReduceSum": {1}, "ReduceMax": {1}, "CumSum": {1}, "Resize": {1, 2, 3},
+              "Trilu": {1}, "OneHot": {1}}
+
+
+def needed(graph):
+    """Names of tensors whose elements the outputs are computed from."""
+    producers = {output: node for node in graph.node for output in node.output}
+    found, stack = set(), [output.name for output in graph.output]
+    while stack:
+        name = stack.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in producers:
+            node = producers[name]
+            skipped = STRUCTURAL.get(node.op_type, set())
+            stack += [operand for index, operand in enumerate(node.input) if operand and index not in skipped]
+    return found
+
+
+def run(cleave, name, tensor, dims):
+    fixture = os.path.join(HERE, name)
+    command = [cleave, "run", fixture + ".onnx", "--inputs", fixture + ".npz", "--mesh", "x=2", "--check", "--quiet",
+               "--shard", f"{tensor}=[{', '.join(dims)}]"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, (done.stderr + done.stdout).strip()
+
+
+def check(cleave, name, tensor, is_needed):
+    """What is wrong with wishes for `tensor`, or an empty string."""
+    # Its rank and shape are what the error says that a rule with too many dims gets.
+    code, text = run(cleave, name, tensor, ["_"] * 9)
+    if not is_needed:
+        want = f"'{tensor}' is unused: no op of the program needs its elements"
+        return "" if code == 1 and want in text else f"exit {code}, expected to be unused: {text[-300:]}"
+    rank = re.search(r"has (\d+) dims but the rule lists 9", text)
+    if code != 1 or not rank:
+        return f"exit {code}, expected to hear its rank: {text[-300:]}"
+    rank = int(rank[1])
+    code, text = run(cleave, name, tensor, ["_"] * rank)
+    if code:
+        return f"whole: exit {code}: {text[-300:]}"
+    for dim in range(rank):
+        code, text = run(cleave, name, tensor, ["x" if dim == other else "_" for other in range(rank)])
+        if code == 0:
+            return ""
+        if code != 1 or "does not divide" not in text:
+            return f"cut along dim {dim}: exit {code}: {text[-300:]}"
+    return ""
+
+
+def cases(name, wants_all):
+    graph = onnx.load(os.path.join(HERE, name + ".onnx"), load_external_data=False).graph
+    tensors = [output for node in graph.node for output in node.output if output]
+    live = needed(graph)
+    step = 1 if wants_all else max(1, len(tensors) // SAMPLE)
+    return [(name, tensor, tensor in live) for tensor in tensors[::step]]
+
+
+def main():
+    build, wants_all = sys.argv[1], "--all" in sys.argv
+    wanted = [word for word in sys.argv[2:] if word != "--all"]
+    with open(os.path.join(HERE, "index.json")) as file:
+        names = [name for name in json.load(file) if name not in REFUSED and (not wanted or name in wanted)]
+    todo = [case for name in names for case in cases(name, wants_all)]
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda case: check(f"{build}/bin/cleave", *case), todo))
+    failed = 0
+    for (name, tensor, _), text in zip(todo, results):
+        if text:
+            failed += 1
+            print(f"FAILED {name} {tensor}: {text}")
+    print(f"{len(todo) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
