@@ -74,6 +74,9 @@ static Operation *getConsumer(ReshardOp reshard) {
   return nullptr;
 }
 
+/// The end of a function, which is at no place in the model.
+static bool isReturn(Operation *consumer) { return consumer && consumer->hasTrait<OpTrait::IsTerminator>(); }
+
 std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &step) {
   Operation *producer = getProducer(reshard.op), *consumer = getConsumer(reshard.op);
   std::string axes = formatAxes(atoms.toAxes(step.atoms));
@@ -85,8 +88,10 @@ std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &
                ? getReducedDims(producer).str() + " of " + name + " is sharded over " + axes
                : name + " leaves partial results over " + axes;
   }
-  std::string text = consumer ? consumer->getName().getStringRef().str() : "nothing";
-  text += " takes " + spmd::toString(atoms.getAtoms(), atoms.getAxisNames(), *reshard.to) + " but ";
+  std::string text = consumer ? consumer->getName().getStringRef().str() + " takes " : "nothing takes ";
+  if (isReturn(consumer))
+    text = "the output is ";
+  text += spmd::toString(atoms.getAtoms(), atoms.getAxisNames(), *reshard.to) + " but ";
   text += producer ? producer->getName().getStringRef().str() + " gives " : "the argument is ";
   return text + spmd::toString(atoms.getAtoms(), atoms.getAxisNames(), *reshard.from);
 }
@@ -94,7 +99,8 @@ std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &
 Location ReshardEmitter::getLoc(const Reshard &reshard, const ReshardStep &step) {
   Operation *consumer = getConsumer(reshard.op);
   bool isLocal = step.kind == ReshardStepKind::Slice || step.kind == ReshardStepKind::MakePartial;
-  Location loc = isReduction(step.kind) || !consumer ? reshard.op->getOperand(0).getLoc() : consumer->getLoc();
+  bool isOfProducer = isReduction(step.kind) || !consumer || isReturn(consumer);
+  Location loc = isOfProducer ? reshard.op->getOperand(0).getLoc() : consumer->getLoc();
   return isLocal ? loc : withCause(loc, getCause(reshard, step));
 }
 
