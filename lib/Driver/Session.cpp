@@ -199,6 +199,10 @@ OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
       fail(makeError("cannot read {0}: {1}", quote(options.model), buffer.getError().message()));
       return nullptr;
     }
+    if ((*buffer)->getBuffer().starts_with(StringRef(&kFirstByteOfOnnx, 1)) && options.model == "-") {
+      fail(makeError("standard input is a pipe with an ONNX model: name its file, for the weights stay there"));
+      return nullptr;
+    }
     llvm::SourceMgr sources;
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
     module = parseSourceFile<ModuleOp>(sources, context.get());
