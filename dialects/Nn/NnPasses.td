@@ -9,6 +9,18 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NnInlineCalls : Pass<"nn-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "puts the bodies of functions where they are called";
+  let description = [{
+    Deciding looks at one function at a time, so calls go first: every `func.call` becomes the body of its callee, with
+    its types, wishes and locations, and private functions that were called go. A name inside of a function that is called
+    twice stands for two tensors afterwards. Recursion, a callee without a body or with control flow, and more than a
+    million ops are errors.
+
+    Before: `%y = func.call @f(%x)` with `func.func private @f(%a) { return nn.exp %a }`. After: `%y = nn.exp %x`.
+  }];
+}
+
 def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
   let summary = "puts together what exporters take apart";
   let description = [{

@@ -5,6 +5,7 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Driver/Values.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Phases.h"
@@ -206,7 +207,7 @@ OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
     llvm::SourceMgr sources;
     sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
     module = parseSourceFile<ModuleOp>(sources, context.get());
-    if (module && failed(checkSignatures(*module)))
+    if (module && (failed(nn::inlineCalls(*module)) || failed(checkSignatures(*module))))
       return nullptr;
     if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
       fail(std::move(error));

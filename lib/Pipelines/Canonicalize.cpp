@@ -39,5 +39,8 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
 void cleave::registerNnPipelines() {
   nn::registerNnPasses();
   PassPipelineRegistration<>("nn-canonicalize", "from an imported module to the form that deciding wants",
-                             buildCanonicalizePipeline);
+                             [](OpPassManager &manager) {
+                               manager.addPass(nn::createNnInlineCalls());
+                               buildCanonicalizePipeline(manager);
+                             });
 }

@@ -89,13 +89,16 @@ void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &o
   case Phase::Imported:
     return;
   case Phase::Canonical:
+    // One function has it all.
+    manager.addPass(nn::createNnInlineCalls());
     // What the plan names must survive, so the plan is looked at before anything is rewritten.
     addFormGate(manager, "imported");
     manager.addPass(spmd::createPinWishes(getPinOptions(options)));
     buildCanonicalizePipeline(manager);
     return addFormGate(manager, "canonical");
   case Phase::Annotated:
-    // What the user asked for, written into types. Nothing else changes.
+    // What the user asked for, written into types. Nothing else changes but calls, of a file that begins here.
+    manager.addPass(nn::createNnInlineCalls());
     manager.addPass(spmd::createAnnotate(getAnnotateOptions(options)));
     return addGate(manager, "annotated");
   case Phase::Propagated: {

@@ -44,6 +44,15 @@ def outputs():
                ["nowhere/r.json"])
 
 
+def callers(callees, times=1):
+    """Functions of one tensor, each calling its callee this many times; one call a line, the first in line 2."""
+    kind = "tensor<2xf32>"
+    call = lambda callee, i: f"  %{i} = func.call @{callee}(%x) : ({kind}) -> {kind}\n"
+    body = lambda callee: "".join(call(callee, i) for i in range(times)) if callee else f"  %0 = nn.neg %x : ({kind}) -> {kind}\n"
+    return "".join(f"func.func @{name}(%x: {kind}) -> {kind} {{\n{body(callee)}  return %0 : {kind}\n}}\n"
+                   for name, callee in callees.items())
+
+
 def modules():
     mlir = lambda name, text, *words: Case(name, ["run", "m.mlir"], {"m.mlir": text.encode()}, list(words))
     yield mlir("mlir-syntax", "func.func @main(", "m.mlir:1:")
@@ -56,6 +65,9 @@ def modules():
     yield mlir("mlir-dynamic-argument", identity("tensor<?xf32>"), "m.mlir:1:", "argument 0", "static")
     yield mlir("mlir-unranked-argument", identity("tensor<*xf32>"), "m.mlir:1:", "argument 0")
     yield mlir("mlir-scalar-argument", identity("i32"), "m.mlir:1:", "argument 0")
+    yield mlir("mlir-recursion", callers({"main": "f", "f": "g", "g": "f"}), "m.mlir:10:", "'f' calls itself")
+    doubling = callers({"main": "f0", **{f"f{n}": f"f{n + 1}" for n in range(60)}, "f60": None}, times=2)
+    yield mlir("mlir-calls-that-double", doubling, "m.mlir:", "more than 1000000 ops")
     load = "func.func @main() -> tensor<2xf32> {\n  %0 = nn.load @w : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}"
     yield mlir("mlir-unknown-parameter", load, "m.mlir:2:", "@w")
     weight = lambda place: f"nn.param @w : tensor<2xf32> = #nn.weight<{place}>\n{load}"

@@ -103,7 +103,8 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
   bool isConstraint = isa<ConstrainOp, ReshardOp>(op);
   if (!ruled && !isConstraint)
-    return op->emitOpError() << "has no sharding rule";
+    return op->emitOpError() << "has no sharding rule"
+                             << (isa<func::CallOp>(op) ? ": nn-inline-calls comes first" : "");
   for (OpResult result : op->getResults())
     if (failed(addValue(result)))
       return failure();

@@ -39,7 +39,7 @@ module {
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
 func.func @an_op_without_a_rule(%a: tensor<8xf32, #x>) -> tensor<8xf32> {
-  // expected-error @+1 {{'func.call' op has no sharding rule}}
+  // expected-error @+1 {{'func.call' op has no sharding rule: nn-inline-calls comes first}}
   %0 = func.call @other(%a) : (tensor<8xf32, #x>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

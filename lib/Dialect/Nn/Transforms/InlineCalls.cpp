@@ -1,0 +1,168 @@
+//===- InlineCalls.cpp - bodies instead of calls --------------------------===//
+//
+// A walk through the call graph, callees first, so that a body that is copied has no calls any more. A callee on the
+// path that led to it calls itself. Sizes are added up before anything is copied: a chain of functions that each call
+// the next one twice would be 2^n ops.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
+
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNINLINECALLS
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave::nn;
+
+namespace {
+constexpr int64_t kMaxOps = 1000000;
+
+class Inliner {
+public:
+  explicit Inliner(ModuleOp module) : module(module) {}
+
+  LogicalResult run();
+
+private:
+  struct Function {
+    SmallVector<func::CallOp> calls;
+    int64_t numOps = 0;
+    enum { Waiting, OnPath, Done } state = Waiting;
+    bool isCalled = false;
+  };
+  /// One function of the path, and the next of its calls to follow.
+  struct Step {
+    func::FuncOp func;
+    size_t next = 0;
+  };
+
+  void collectCalls();
+  LogicalResult visit(func::FuncOp root);
+  FailureOr<func::FuncOp> getCallee(func::CallOp call);
+  LogicalResult reportCycle(ArrayRef<Step> path, func::CallOp last, func::FuncOp callee);
+  LogicalResult inlineAll(func::FuncOp func);
+
+  ModuleOp module;
+  SymbolTableCollection symbols;
+  llvm::MapVector<func::FuncOp, Function> functions;
+};
+
+struct InlineCalls : cleave::nn::impl::NnInlineCallsBase<InlineCalls> {
+  void runOnOperation() override {
+    if (failed(inlineCalls(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+void Inliner::collectCalls() {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    Function &entry = functions[func];
+    for (Block &block : func.getBody())
+      for (Operation &op : block) {
+        ++entry.numOps;
+        if (auto call = dyn_cast<func::CallOp>(op))
+          entry.calls.push_back(call);
+      }
+  }
+}
+
+FailureOr<func::FuncOp> Inliner::getCallee(func::CallOp call) {
+  auto callee = symbols.lookupSymbolIn<func::FuncOp>(module, call.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return call.emitOpError() << "cannot be inlined: '" << call.getCallee() << "' has no body";
+  if (!callee.getBody().hasOneBlock() || !isa<func::ReturnOp>(callee.getBody().front().getTerminator()))
+    return call.emitOpError() << "cannot be inlined: '" << call.getCallee() << "' has control flow";
+  return callee;
+}
+
+LogicalResult Inliner::reportCycle(ArrayRef<Step> path, func::CallOp last, func::FuncOp callee) {
+  InFlightDiagnostic error = last.emitOpError() << "cannot be inlined: '" << last.getCallee() << "' calls itself";
+  // Of a long way round the beginning is enough.
+  constexpr unsigned maxNotes = 4;
+  path = path.drop_until([&](Step step) { return step.func == callee; });
+  for (const Step &step : path.drop_back().take_front(maxNotes)) {
+    func::CallOp call = functions[step.func].calls[step.next - 1];
+    error.attachNote(call.getLoc()) << "by way of '" << call.getCallee() << "'";
+  }
+  return error;
+}
+
+static void inlineOne(func::CallOp call, func::FuncOp callee) {
+  OpBuilder builder(call);
+  IRMapping locals;
+  locals.map(callee.getArguments(), call.getOperands());
+  Block &body = callee.getBody().front();
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, locals);
+  for (auto [result, value] : llvm::zip_equal(call.getResults(), body.getTerminator()->getOperands()))
+    result.replaceAllUsesWith(locals.lookup(value));
+  call.erase();
+}
+
+/// Precondition: callees have no calls any more.
+LogicalResult Inliner::inlineAll(func::FuncOp func) {
+  Function &entry = functions[func];
+  for (func::CallOp call : entry.calls) {
+    entry.numOps += functions[*getCallee(call)].numOps;
+    if (entry.numOps > kMaxOps)
+      return call.emitOpError() << "cannot be inlined: '" << func.getName() << "' would have more than " << kMaxOps
+                                << " ops";
+  }
+  for (func::CallOp call : entry.calls)
+    inlineOne(call, *getCallee(call));
+  entry.calls.clear();
+  entry.state = Function::Done;
+  return success();
+}
+
+LogicalResult Inliner::visit(func::FuncOp root) {
+  if (functions[root].state == Function::Done)
+    return success();
+  SmallVector<Step> path{{root}};
+  functions[root].state = Function::OnPath;
+  while (!path.empty()) {
+    Step &step = path.back();
+    ArrayRef<func::CallOp> calls = functions[step.func].calls;
+    if (step.next == calls.size()) {
+      if (failed(inlineAll(step.func)))
+        return failure();
+      path.pop_back();
+      continue;
+    }
+    func::CallOp call = calls[step.next++];
+    FailureOr<func::FuncOp> callee = getCallee(call);
+    if (failed(callee))
+      return failure();
+    Function &next = functions[*callee];
+    next.isCalled = true;
+    if (next.state == Function::OnPath)
+      return reportCycle(path, call, *callee);
+    if (next.state == Function::Done)
+      continue;
+    next.state = Function::OnPath;
+    path.push_back({*callee});
+  }
+  return success();
+}
+
+LogicalResult Inliner::run() {
+  collectCalls();
+  if (llvm::all_of(functions, [](const auto &entry) { return entry.second.calls.empty(); }))
+    return success();
+  for (auto &[func, entry] : functions)
+    if (failed(visit(func)))
+      return failure();
+  for (auto &[func, entry] : functions)
+    if (entry.isCalled && func.isPrivate())
+      func.erase();
+  return success();
+}
+
+LogicalResult cleave::nn::inlineCalls(ModuleOp module) { return Inliner(module).run(); }
