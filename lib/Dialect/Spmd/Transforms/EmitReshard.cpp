@@ -67,11 +67,12 @@ bool ReshardEmitter::isMadePartial(ReshardOp reshard, ArrayRef<AtomId> list) {
   return !source.getDefiningOp() || llvm::any_of(list, [&](AtomId atom) { return !made.isPartialOver(atom); });
 }
 
-/// An op that reads the reshard.
+/// An op that reads the reshard, behind more reshards if nothing else does; null if none does.
 static Operation *getConsumer(ReshardOp reshard) {
-  for (Operation *user : reshard.getResult().getUsers())
-    return user;
-  return nullptr;
+  for (Operation *user : reshard->getUsers())
+    if (!isa<ReshardOp>(user))
+      return user;
+  return reshard->use_empty() ? nullptr : getConsumer(cast<ReshardOp>(*reshard->user_begin()));
 }
 
 /// The end of a function, which is at no place in the model.
