@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Driver/Values.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Reference/Evaluator.h"
@@ -22,8 +23,8 @@ using namespace cleave;
 using reference::Tensor;
 
 static LogicalResult partition(ModuleOp module) {
-  PassManager manager(module.getContext());
-  if (failed(parsePassPipeline("builtin.module(spmd-shard{check-bytes=true})", manager)))
+  PassManager manager(module.getContext(), ModuleOp::getOperationName());
+  if (failed(parsePassPipeline("spmd-shard{check-bytes=true}", manager)))
     return failure();
   return manager.run(module);
 }
@@ -48,10 +49,14 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
   if (!original)
     return false;
   OwningOpRef<ModuleOp> partitioned = original->clone();
-  if (failed(partition(*partitioned)))
+  if (failed(partition(*partitioned)) || failed(nn::inlineCalls(*original)))
     return false;
   auto func = *original->getOps<func::FuncOp>().begin();
   auto localFunc = *partitioned->getOps<func::FuncOp>().begin();
+  if (!reference::isPartitioned(localFunc)) {
+    llvm::errs() << "nothing was partitioned\n";
+    return false;
+  }
   SmallVector<Tensor> inputs = driver::drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;

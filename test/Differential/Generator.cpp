@@ -81,6 +81,8 @@ private:
   bool addAttention();
   bool addOp();
 
+  std::string callBody(llvm::ArrayRef<std::string> resultTypes) const;
+
   /// True if some op reads `value`.
   bool isUsed(const Value &value) const {
     return llvm::StringRef(body).count(" " + value.name + " ") > 1 || llvm::StringRef(body).contains(value.name + ",");
@@ -517,6 +519,20 @@ bool Generator::addOp() {
   return (this->*pick(members))();
 }
 
+/// All that a function does that leaves everything to @body, whose results have these types.
+std::string Generator::callBody(llvm::ArrayRef<std::string> resultTypes) const {
+  SmallVector<std::string> names, types, results;
+  for (const Value &argument : arguments) {
+    names.push_back(argument.name);
+    types.push_back(typeOf(argument));
+  }
+  for (size_t i = 0; i < resultTypes.size(); ++i)
+    results.push_back(formatv("%r#{0}", i));
+  return formatv("  %r:{0} = func.call @body({1}) : ({2}) -> ({3})\n  return {4} : {3}\n", resultTypes.size(),
+                 llvm::join(names, ", "), llvm::join(types, ", "), llvm::join(resultTypes, ", "),
+                 llvm::join(results, ", "));
+}
+
 std::string Generator::generate() {
   pickMesh();
   for (int64_t i = 0, count = 1 + below(2); i < count; ++i)
@@ -544,9 +560,16 @@ std::string Generator::generate() {
   }
   for (const Value &argument : arguments)
     parameters.push_back(argument.name + ": " + typeOf(argument));
-  return formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh} {{\nfunc.func @main({1}) -> ({2}) {{\n{3}  "
-                 "return {4} : {2}\n}\n}\n",
-                 meshText, llvm::join(parameters, ", "), llvm::join(types, ", "), body, llvm::join(names, ", "));
+  std::string resultTypes = llvm::join(types, ", ");
+  std::string function = formatv("({0}) -> ({1}) {{\n{2}  return {3} : {1}\n}\n", llvm::join(parameters, ", "),
+                                 resultTypes, body, llvm::join(names, ", "));
+  std::string text = formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh} {{\n", meshText);
+  if (chance(10))
+    text += formatv("func.func @main({0}) -> ({1}) {{\n{2}}\nfunc.func private @body", llvm::join(parameters, ", "),
+                    resultTypes, callBody(types));
+  else
+    text += "func.func @main";
+  return text + function + "}\n";
 }
 
 } // namespace

@@ -1,7 +1,8 @@
 //===- Generator.h - random small programs to partition ---------*- C++ -*-===//
 //
 // One seed gives one module: a mesh of 1 to 3 axes, a function of a few random ops, and random legal wishes (closed,
-// open, partial, with priorities and sub-axes) on arguments, inner values and results. Written as text, so that what
+// open, partial, with priorities and sub-axes) on arguments, inner values and results; now and then it is called by
+// another function. Written as text, so that what
 // failed can be read, kept and reduced.
 //
 //===----------------------------------------------------------------------===//
