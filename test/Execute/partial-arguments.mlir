@@ -8,6 +8,11 @@
 //
 // RUN: cleave run %s --check --report %t.json | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REPORT < %t.json
+// RUN: cleave shard %s --emit propagated -o %t.mlir
+// RUN: cleave run %t.mlir --check | FileCheck %s
+// RUN: cleave shard %s -o %t.mlir
+// RUN: cleave run %t.mlir --check | FileCheck %s --check-prefix=ALONE
+// RUN: not cleave run %s --shard 'x=[x, _]' 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: cleave explain %s x | FileCheck %s --check-prefix=WHY
 
 // CHECK: mesh x=2, y=2 (4 ranks)
@@ -20,6 +25,9 @@
 // CHECK: check weight: ok
 // CHECK: check constant: ok
 // REPORT: "sharding": "[{x}, {}] partial {y}: sum"
+// ALONE: check: copies on all ranks agree
+// TWO: --shard:1:1: error: 'x' already has another sharding in the program
+// TWO-NEXT: note: it is 'tensor<8x8xf32, #spmd.sharding<{{.*}}, [{"x"}, {}], partial = {"y": sum}>>
 // WHY: x: f32[8, 8] [{"x"}, {}] partial {"y"}:sum
 // WHY-NEXT: dim 0 over x:
 // WHY: partial over y:

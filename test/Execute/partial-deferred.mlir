@@ -4,19 +4,24 @@
 //
 // RUN: cleave run %s --check | FileCheck %s --check-prefix=RAN
 // RUN: cleave shard %s | FileCheck %s
+// RUN: cleave explain %s a | FileCheck %s --check-prefix=WHY
 
 // RAN: mesh x=4 (4 ranks)
 // RAN-NEXT: 1 x all_reduce over x 8x4xf32 192 B
 // RAN-NEXT: sent by a rank: 192 B
 // RAN: check y: ok
 // RAN: check terms: ok
+// WHY: a: f32[8, 16] [{}, {"x"}]
+// WHY: dim 1 of a
+// WHY-NEXT: from nn.einsum, dim 1 of operand 0
+// WHY-NEXT: from asked for in {{.*}}partial-deferred.mlir:
 #mesh = #spmd.mesh<["x"=4]>
 #terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
 #whole = #spmd.sharding<#mesh, [{}, {}]>
 // CHECK-LABEL: @main
-// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<8x4xf32> {spmd.global = tensor<8x16xf32,
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<8x4xf32> {nn.name = "a", spmd.global = tensor<8x16xf32,
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4x8xf32> {spmd.global = tensor<16x8xf32,
-func.func @main(%a: tensor<8x16xf32>, %w: tensor<16x8xf32>, %v: tensor<8x4xf32>)
+func.func @main(%a: tensor<8x16xf32> {nn.name = "a"}, %w: tensor<16x8xf32>, %v: tensor<8x4xf32>)
     -> (tensor<8x4xf32, #whole> {nn.name = "y"}, tensor<8x8xf32, #terms> {nn.name = "terms"}) {
   // CHECK-NEXT: %[[P:.*]] = nn.einsum %[[A]], %[[W]]
   %0 = nn.einsum %a, %w "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32, #terms>
