@@ -22,6 +22,7 @@ static constexpr uint64_t kMaxRepeats = 10000;
 
 struct NamePattern::Matcher {
   std::string text;
+  std::string globText; ///< what `glob` refers to
   std::optional<llvm::GlobPattern> glob;
   std::optional<llvm::Regex> regex;
 };
@@ -37,6 +38,24 @@ static uint64_t countRepeats(StringRef expression) {
     product = std::min(product, kMaxRepeats + 1) * std::clamp<uint64_t>(bound, 1, kMaxRepeats + 1);
   }
   return product;
+}
+
+/// `{a}`, of which LLVM's globs know nothing, is `a`.
+static std::string dropLoneBraces(StringRef pattern) {
+  std::string text;
+  while (!pattern.empty()) {
+    auto [before, rest] = pattern.split('{');
+    size_t close = rest.find_first_of("{}[\\");
+    bool isLone = close != StringRef::npos && close > 0 && rest[close] == '}' &&
+                  !rest.take_front(close).contains(',') && !before.ends_with("\\");
+    text += before;
+    if (isLone)
+      text += rest.take_front(close);
+    else if (before.size() < pattern.size())
+      text += '{';
+    pattern = isLone ? rest.drop_front(close + 1) : rest;
+  }
+  return text;
 }
 
 std::optional<NamePattern> NamePattern::create(StringRef text, std::string &error) {
@@ -59,7 +78,8 @@ std::optional<NamePattern> NamePattern::create(StringRef text, std::string &erro
       return std::nullopt;
     }
   } else {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(expression, kMaxAlternatives);
+    matcher->globText = dropLoneBraces(expression);
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(matcher->globText, kMaxAlternatives);
     if (!glob) {
       error = "bad pattern '" + expression.str() + "': " + llvm::toString(glob.takeError());
       return std::nullopt;

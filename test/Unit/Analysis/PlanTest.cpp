@@ -166,12 +166,17 @@ TEST(NamePattern, MatchesWholeNames) {
   EXPECT_TRUE(matches("re:w[0-9]+", "w12"));
   EXPECT_FALSE(matches("re:w[0-9]+", "w12x"));
   EXPECT_TRUE(matches("odd\\[name", "odd[name"));
+  EXPECT_TRUE(matches("*/{query}/MatMul", "/l.0/query/MatMul"));
+  EXPECT_TRUE(matches("{a,{b}}", "b"));
+  EXPECT_TRUE(matches("kv{1}", "kv{1}"));
 }
 
 TEST(NamePattern, RefusesWhatIsNoPattern) {
   std::string error;
   EXPECT_FALSE(NamePattern::create("odd[name", error));
   EXPECT_TRUE(StringRef(error).starts_with("bad pattern 'odd[name': ")) << error;
+  EXPECT_FALSE(NamePattern::create("a{}", error));
+  EXPECT_FALSE(NamePattern::create("a{b", error));
   EXPECT_FALSE(NamePattern::create("re:(", error));
   EXPECT_TRUE(StringRef(error).starts_with("bad regular expression '(': ")) << error;
   EXPECT_FALSE(NamePattern::create("", error));
