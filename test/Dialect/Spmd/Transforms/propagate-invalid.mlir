@@ -12,6 +12,17 @@ func.func @an_axis_that_does_not_divide(%a: tensor<24xf32, #x>) -> tensor<2x12xf
 
 // -----
 
+// A wish for terms cuts what is summed over where it can.
+#mesh = #spmd.mesh<["x"=2]>
+#terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
+func.func @terms_of_a_sum_that_does_not_divide(%a: tensor<8x15xf32>, %w: tensor<15x8xf32>) -> tensor<8x8xf32, #terms> {
+  // expected-remark @+1 {{'nn.einsum' op is replicated over x: size 15 does not divide}}
+  %0 = nn.einsum %a, %w "ik,kj->ij" : (tensor<8x15xf32>, tensor<15x8xf32>) -> tensor<8x8xf32, #terms>
+  return %0 : tensor<8x8xf32, #terms>
+}
+
+// -----
+
 // Costs are counted in 64 bits.
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}, {}]>
