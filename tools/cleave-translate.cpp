@@ -22,10 +22,13 @@ static bool parseSizes(StringRef text, char separator, StringRef &name, SmallVec
 /// `model.onnx: error: ...`
 static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   auto file = dyn_cast<NameLoc>(diagnostic.getLocation());
-  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  DiagnosticSeverity severity = diagnostic.getSeverity();
+  StringRef kind = severity == DiagnosticSeverity::Error     ? "error: "
+                   : severity == DiagnosticSeverity::Warning ? "warning: "
+                                                             : "remark: ";
   if (file)
     llvm::errs() << file.getName().getValue() << ": ";
-  llvm::errs() << (isError ? "error: " : "remark: ") << diagnostic << "\n";
+  llvm::errs() << kind << diagnostic << "\n";
   return success();
 }
 

@@ -19,6 +19,9 @@ def Nn_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// Argument and result attribute of the entry function: the ONNX name of the tensor.
     static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
+    /// Argument attribute of the entry function: the elements that the model was imported for. Shapes were computed from
+    /// them, so no other elements may be given.
+    static constexpr ::llvm::StringLiteral kValueAttr = "nn.value";
   }];
 }
 

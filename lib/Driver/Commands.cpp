@@ -26,11 +26,15 @@ int cleave::driver::shardCommand(Session &session) {
   bool needsMesh = options.emit != "imported" && options.emit != "canonical";
   if (needsMesh && !session.hasMesh(*module))
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
+  bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
+  // What is reported must be there before anything is written.
+  if (isPartitioned)
+    if (llvm::Expected<func::FuncOp> func = getEntry(*module); !func)
+      return session.fail(func.takeError());
   if (int code = session.advance(*module, options.emit))
     return code;
   if (llvm::Error error = writeModule(*module, options.output))
     return session.fail(std::move(error));
-  bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
   // The module itself goes to standard output where no file is named; the table would spoil it.
   bool printsTable = !options.quiet && !options.output.empty() && options.output != "-";
   int code = kDone;

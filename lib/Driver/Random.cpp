@@ -120,7 +120,10 @@ static Tensor drawTensor(RankedTensorType type, int64_t bound, Generator &genera
 SmallVector<Tensor> cleave::driver::drawInputs(func::FuncOp func, uint64_t seed) {
   Generator generator(seed);
   SmallVector<Tensor> inputs;
-  for (auto [argument, type] : llvm::zip_equal(func.getArguments(), getInputTypes(func)))
+  for (auto [argument, type] : llvm::zip_equal(func.getArguments(), getInputTypes(func))) {
     inputs.push_back(drawTensor(type, getIndexBound(argument), generator));
+    if (std::optional<Tensor> fixed = getFixedValue(func, argument.getArgNumber()))
+      inputs.back() = *fixed;
+  }
   return inputs;
 }

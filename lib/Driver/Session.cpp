@@ -78,6 +78,10 @@ void Session::printDiagnostic(Diagnostic &diagnostic) {
   std::string node = formatNode(diagnostic.getLocation());
   if (!node.empty() && !StringRef(text).contains(node))
     text = "node '" + node + "': " + text;
+  // Several ops of one node may have the same to say.
+  bool isRemark = diagnostic.getSeverity() == DiagnosticSeverity::Remark;
+  if (isRemark && (!options.remarks || !remarks.insert(place + ": " + text).second))
+    return;
   switch (diagnostic.getSeverity()) {
   case DiagnosticSeverity::Error:
     printLine("error", "\033[1;31m", place, text);
@@ -86,17 +90,14 @@ void Session::printDiagnostic(Diagnostic &diagnostic) {
     printLine("warning", "\033[1;35m", place, text);
     break;
   case DiagnosticSeverity::Remark:
-    if (options.remarks)
-      printLine("remark", "\033[1;34m", place, text);
+    printLine("remark", "\033[1;34m", place, text);
     break;
   case DiagnosticSeverity::Note:
     printLine("note", "\033[1;36m", place, text);
     break;
   }
-  bool showsNotes = diagnostic.getSeverity() != DiagnosticSeverity::Remark || options.remarks;
-  if (showsNotes)
-    for (Diagnostic &note : diagnostic.getNotes())
-      printLine("note", "\033[1;36m", formatPlace(note.getLocation(), options.model), note.str());
+  for (Diagnostic &note : diagnostic.getNotes())
+    printLine("note", "\033[1;36m", formatPlace(note.getLocation(), options.model), note.str());
 }
 
 int Session::fail(llvm::Error error) {
@@ -129,7 +130,7 @@ static LogicalResult addPlan(const Options &options, onnx::ImportOptions &import
   return success();
 }
 
-OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
+OwningOpRef<ModuleOp> Session::import(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;
   if (failed(addPlan(options, import)))
@@ -144,8 +145,15 @@ OwningOpRef<ModuleOp> Session::import(StringRef path, bool collectAllErrors) {
     }
     for (const auto &[name, shape] : *shapes)
       import.arrayShapes.try_emplace(name, shape.begin(), shape.end());
+    auto values = readSmallInputs(*context, options.inputs);
+    if (!values) {
+      fail(values.takeError());
+      return nullptr;
+    }
+    for (auto &[name, value] : *values)
+      import.inputValues.try_emplace(name, std::move(value));
   }
-  return onnx::importOnnx(context.get(), path, import);
+  return onnx::importOnnx(context.get(), std::move(file), import);
 }
 
 /// The shapes of an .mlir file are given; what is typed may repeat them.
@@ -186,34 +194,57 @@ static LogicalResult checkSignatures(ModuleOp module) {
   return success();
 }
 
-bool Session::isOnnx() const { return !StringRef(options.model).ends_with(".mlir") && options.model != "-"; }
+OwningOpRef<ModuleOp> Session::parse(std::unique_ptr<llvm::MemoryBuffer> buffer) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, context.get());
+  if (module && (failed(nn::inlineCalls(*module)) || failed(checkSignatures(*module))))
+    return nullptr;
+  if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
+    fail(std::move(error));
+    return nullptr;
+  }
+  return module;
+}
+
+/// True for what can only be an ONNX model: text has no control characters, and an ONNX model has some at its start
+/// (the tag and the value of ir_version). MLIR's bytecode starts with letters of its own.
+static bool looksLikeOnnx(StringRef bytes) {
+  return !bytes.starts_with("ML\xefR") && llvm::any_of(bytes.take_front(4096), [](unsigned char byte) {
+    return byte < 0x20 && !StringRef("\t\n\v\f\r").contains(static_cast<char>(byte));
+  });
+}
+
+/// An ONNX file is mapped, everything else read.
+llvm::Error Session::open(std::shared_ptr<const MappedFile> &file, std::unique_ptr<llvm::MemoryBuffer> &buffer) {
+  if (!hasOnnx) {
+    auto read = llvm::MemoryBuffer::getFileOrSTDIN(options.model);
+    if (!read)
+      return makeError("cannot read {0}: {1}", quote(options.model), read.getError().message());
+    buffer = std::move(*read);
+    return llvm::Error::success();
+  }
+  llvm::Expected<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(options.model);
+  if (mapped)
+    file = std::move(*mapped);
+  return mapped.takeError();
+}
 
 OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = std::error_code();
-  OwningOpRef<ModuleOp> module;
-  if (isOnnx()) {
-    module = import(options.model, collectAllErrors);
-  } else {
-    buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.model);
-    if (!buffer) {
-      fail(makeError("cannot read {0}: {1}", quote(options.model), buffer.getError().message()));
-      return nullptr;
-    }
-    if ((*buffer)->getBuffer().starts_with(StringRef(&kFirstByteOfOnnx, 1)) && options.model == "-") {
-      fail(makeError("standard input is a pipe with an ONNX model: name its file, for the weights stay there"));
-      return nullptr;
-    }
-    llvm::SourceMgr sources;
-    sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-    module = parseSourceFile<ModuleOp>(sources, context.get());
-    if (module && (failed(nn::inlineCalls(*module)) || failed(checkSignatures(*module))))
-      return nullptr;
-    if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
-      fail(std::move(error));
-      return nullptr;
-    }
+  bool isStandardInput = options.model == "-";
+  hasOnnx = !isStandardInput && !StringRef(options.model).ends_with(".mlir");
+  std::shared_ptr<const MappedFile> file;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  if (llvm::Error error = open(file, buffer)) {
+    fail(std::move(error));
+    return nullptr;
   }
+  if (isStandardInput && looksLikeOnnx(buffer->getBuffer())) {
+    hasOnnx = true;
+    file = MappedFile::fromMemory("-", buffer->getBuffer().str());
+  }
+  OwningOpRef<ModuleOp> module = hasOnnx ? import(std::move(file), collectAllErrors) : parse(std::move(buffer));
   seconds.emplace_back("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return module;
 }

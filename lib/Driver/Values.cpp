@@ -2,6 +2,7 @@
 #include "cleave/Driver/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
 
@@ -16,19 +17,15 @@ using reference::Tensor;
 
 SmallVector<std::string> cleave::driver::getInputNames(func::FuncOp func) {
   SmallVector<std::string> names;
-  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-    auto name = func.getArgAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr);
-    names.push_back(name ? name.str() : "arg" + std::to_string(i));
-  }
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    names.push_back(nn::getArgumentName(func, i).str());
   return names;
 }
 
 SmallVector<std::string> cleave::driver::getOutputNames(func::FuncOp func) {
   SmallVector<std::string> names;
-  for (unsigned i = 0; i < func.getNumResults(); ++i) {
-    auto name = func.getResultAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr);
-    names.push_back(name ? name.str() : "result" + std::to_string(i));
-  }
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    names.push_back(nn::getResultName(func, i).str());
   return names;
 }
 
@@ -87,6 +84,55 @@ llvm::Expected<std::map<std::string, std::vector<int64_t>>> cleave::driver::read
   return shapes;
 }
 
+/// The other way round; null for an unknown name.
+static Type getElementType(StringRef dtype, MLIRContext &context) {
+  Builder b(&context);
+  SmallVector<Type> types{b.getF16Type(), b.getBF16Type(), b.getF32Type(), b.getF64Type(), b.getI1Type()};
+  for (unsigned width : {8, 16, 32, 64}) {
+    types.push_back(b.getIntegerType(width));
+    types.push_back(b.getIntegerType(width, /*isSigned=*/false));
+  }
+  const auto *it = llvm::find_if(types, [&](Type type) { return getDtype(type) == dtype; });
+  return it == types.end() ? Type() : *it;
+}
+
+llvm::Expected<std::map<std::string, Tensor>> cleave::driver::readSmallInputs(MLIRContext &context, StringRef path) {
+  constexpr int64_t most = 4096;
+  llvm::Expected<NpzArrays> headers = readNpzHeaders(path);
+  if (!headers)
+    return headers.takeError();
+  auto isSmall = [](const NpyArray &array) {
+    int64_t elements = 1;
+    for (int64_t extent : array.shape)
+      elements = std::min(elements * std::min(extent, most + 1), most + 1);
+    return elements <= most;
+  };
+  llvm::Expected<NpzArrays> arrays = readNpz(path, [&](StringRef name) {
+    const NpyArray *array = findArray(*headers, name);
+    return getInputName(name) && array && isSmall(*array);
+  });
+  if (!arrays)
+    return arrays.takeError();
+  std::map<std::string, Tensor> tensors;
+  for (auto &[name, array] : *arrays)
+    if (Type elementType = getElementType(array.dtype, context)) {
+      auto type = RankedTensorType::get(array.shape, elementType);
+      auto owner = std::make_shared<NpyArray>(std::move(array));
+      tensors[getInputName(name)->str()] =
+          Tensor::fromBytes(type, ArrayRef<char>(owner->data.data(), owner->data.size()), owner);
+    }
+  return tensors;
+}
+
+std::optional<Tensor> cleave::driver::getFixedValue(func::FuncOp func, unsigned index) {
+  RankedTensorType type = getInputTypes(func)[index];
+  auto value = func.getArgAttrOfType<DenseElementsAttr>(index, nn::NnDialect::kValueAttr);
+  if (!value || value.getType().getShape() != type.getShape() || value.getElementType() != type.getElementType())
+    return std::nullopt;
+  FailureOr<Tensor> tensor = Tensor::fromAttr(value);
+  return succeeded(tensor) ? std::optional(*tensor) : std::nullopt;
+}
+
 static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -122,6 +168,11 @@ llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func
     llvm::Expected<Tensor> tensor = toTensor(it->second, type, path, name);
     if (!tensor)
       return tensor.takeError();
+    std::optional<Tensor> fixed = getFixedValue(func, inputs.size());
+    if (fixed && fixed->getBytes() != tensor->getBytes())
+      return makeError("{0}: input {1} has another value than the one that the model was imported for, and shapes "
+                       "depend on it: import the ONNX model again, with these inputs",
+                       path, quote(name));
     inputs.push_back(std::move(*tensor));
   }
   return inputs;

@@ -8,11 +8,14 @@
 #define CLEAVE_DRIVER_SESSION_H
 
 #include "cleave/Driver/Options.h"
+#include "cleave/Support/File.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace cleave::driver {
 
@@ -35,8 +38,8 @@ public:
   /// The plan, --mesh, --shard or a module with a mesh asks for ranks.
   bool hasMesh(mlir::ModuleOp module) const;
 
-  /// The model is an .onnx file.
-  bool isOnnx() const;
+  /// The model is an ONNX model. Standard input is known only after loading.
+  bool isOnnx() const { return hasOnnx; }
 
   /// Prints `error` as an error of this run; returns the exit code of wrong input.
   int fail(llvm::Error error);
@@ -49,12 +52,17 @@ private:
   void printLine(llvm::StringRef severity, llvm::StringRef color, llvm::StringRef prefix, llvm::StringRef text);
   /// A phase may be run twice; its times add up.
   void addSeconds(llvm::StringRef name, double time);
-  mlir::OwningOpRef<mlir::ModuleOp> import(llvm::StringRef path, bool collectAllErrors);
+  mlir::OwningOpRef<mlir::ModuleOp> import(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
+  llvm::Error open(std::shared_ptr<const MappedFile> &file, std::unique_ptr<llvm::MemoryBuffer> &buffer);
+  mlir::OwningOpRef<mlir::ModuleOp> parse(std::unique_ptr<llvm::MemoryBuffer> buffer);
 
   Options options;
+  bool hasOnnx = false;
   std::unique_ptr<mlir::MLIRContext> context;
   std::vector<std::pair<std::string, double>> seconds;
   bool useColor = false;
+  /// Those printed so far.
+  llvm::StringSet<> remarks;
 };
 
 /// The function that is run: `main`, or the only one.

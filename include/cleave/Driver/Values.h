@@ -22,7 +22,16 @@ llvm::SmallVector<mlir::RankedTensorType> getOutputTypes(mlir::func::FuncOp func
 /// Shapes of the arrays in an .npz file by name (an `in:` prefix is dropped, `out:` arrays are skipped).
 llvm::Expected<std::map<std::string, std::vector<int64_t>>> readInputShapes(llvm::StringRef path);
 
-/// The arguments of `func` out of an .npz file. Errors: an input is missing, has another shape or another type.
+/// The arrays of an .npz file that have few elements, by name as above: shapes may be computed from them.
+llvm::Expected<std::map<std::string, reference::Tensor>> readSmallInputs(mlir::MLIRContext &context,
+                                                                         llvm::StringRef path);
+
+/// The value that the model was imported for (`nn.value`), because its shapes depend on this argument; nothing
+/// otherwise.
+std::optional<reference::Tensor> getFixedValue(mlir::func::FuncOp func, unsigned index);
+
+/// The arguments of `func` out of an .npz file. Errors: an input is missing, has another shape, another type, or
+/// another value than the one that the model was imported for.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
 
 /// Writes results by their ONNX names; the file appears whole or not at all.
@@ -30,6 +39,7 @@ llvm::Error writeOutputs(mlir::func::FuncOp func, llvm::ArrayRef<reference::Tens
 
 /// Random arguments: floats normal(0, 1), bool fair coins, integers below the extent of any dim that they index
 /// (found by following them to lookups), 0 or 1 where they index nothing. Deterministic in `seed`.
+/// An argument that the model was imported for a value of has that value.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
 
 /// Tolerances for comparing: |a - b| <= rtol * |b| + atol * max(1, largest |b|).

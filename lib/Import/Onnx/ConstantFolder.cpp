@@ -83,14 +83,24 @@ std::optional<Tensor> ConstantFolder::compute(Value root) {
     it = computed.find(value);
     return it != computed.end() ? &it->second : nullptr;
   };
+  missingInput = {};
   while (!stack.empty()) {
     Value value = stack.back();
     if (find(value)) {
       stack.pop_back();
       continue;
     }
+    if (auto input = dyn_cast<BlockArgument>(value)) {
+      auto it = inputs.find(input);
+      if (it == inputs.end()) {
+        missingInput = input;
+        return std::nullopt;
+      }
+      usedInputs[input] = computed[input] = it->second;
+      continue;
+    }
     Operation *op = value.getDefiningOp();
-    if (!op || !fits(op))
+    if (!fits(op))
       return std::nullopt;
     if (auto load = dyn_cast<nn::LoadOp>(op)) {
       std::optional<Tensor> tensor = readParam(load.getParam());

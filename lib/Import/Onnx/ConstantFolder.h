@@ -16,6 +16,7 @@
 
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 #include <functional>
 #include <optional>
 
@@ -31,7 +32,11 @@ public:
   ConstantFolder(int64_t budget, ParamReader readParam) : budget(budget), readParam(std::move(readParam)) {}
 
   /// The value of an input that structural operands may be computed from.
-  void bind(mlir::Value value, reference::Tensor tensor) { computed[value] = std::move(tensor); }
+  void bind(mlir::BlockArgument input, reference::Tensor tensor) { inputs[input] = std::move(tensor); }
+  /// The inputs whose values something was computed from, with these.
+  const llvm::MapVector<mlir::BlockArgument, reference::Tensor> &getUsedInputs() const { return usedInputs; }
+  /// The input whose value the last `compute` lacked; null if it lacked something else.
+  mlir::BlockArgument getMissingInput() const { return missingInput; }
 
   /// Ops that take `value` are not folded any more, should it be a constant; what is computed on demand still is.
   void hold(mlir::Value value);
@@ -54,8 +59,11 @@ private:
   ParamReader readParam;
   /// Elements of constants.
   llvm::DenseMap<mlir::Value, reference::Tensor> constants;
-  /// Elements of other values, computed on demand or bound.
+  /// Elements of other values, computed on demand.
   llvm::DenseMap<mlir::Value, reference::Tensor> computed;
+  llvm::DenseMap<mlir::BlockArgument, reference::Tensor> inputs;
+  llvm::MapVector<mlir::BlockArgument, reference::Tensor> usedInputs;
+  mlir::BlockArgument missingInput;
 };
 
 } // namespace cleave::onnx

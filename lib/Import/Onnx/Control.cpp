@@ -10,7 +10,7 @@ static void importIf(NodeContext &node) {
   if (node.failed())
     return;
   std::optional<reference::Tensor> condition = node.tryConstant(0);
-  if (!node.check(condition.has_value(), "the condition depends on inputs, which is not supported"))
+  if (!node.check(condition.has_value(), "the condition must be known at import" + node.explainUnknown()))
     return;
   bool holds = node.constantInt(0) != 0;
   if (node.failed())

@@ -58,8 +58,7 @@ GraphImporter::GraphImporter(MLIRContext *context, ModelFile &file, const Import
       folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }),
       named(options.rules, file.model.graph), builder(context) {}
 
-/// Text of the model may hold any byte; control characters would garble a terminal.
-static std::string printable(const Twine &message) {
+std::string cleave::onnx::printable(const Twine &message) {
   std::string text = message.str();
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
@@ -469,6 +468,8 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   bool isFine = succeeded(importNodes(scope));
   if (!isFine || failed(makeResults(scope)) || hasErrors)
     return nullptr;
+  noteUsedInputs();
+  checkValueInfo(scope);
   addNames();
   eraseUnused();
   if (!named.empty())

@@ -22,6 +22,9 @@ namespace cleave::onnx {
 /// The element type of tensors of an ONNX data type; null for types that no tensor here has.
 mlir::Type convertElementType(mlir::MLIRContext *context, int32_t dataType);
 
+/// Text of the model may hold any byte; control characters would garble a terminal.
+std::string printable(const llvm::Twine &message);
+
 /// What a tensor name stands for.
 struct Binding {
   Value value;
@@ -80,6 +83,8 @@ private:
   mlir::RankedTensorType getInputType(const ValueInfoProto &input);
   llvm::LogicalResult makeArguments(Scope &scope);
   llvm::LogicalResult makeResults(Scope &scope);
+  void noteUsedInputs();
+  void checkValueInfo(Scope &scope);
 
   // Graphs.
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);

@@ -135,7 +135,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     types.push_back(type);
     if (failed(func.insertArgument(index, type, {}, NameLoc::get(builder.getStringAttr(input->name)))))
       return failure();
-    Value argument = func.getArgument(index);
+    BlockArgument argument = func.getArgument(index);
     func.setArgAttr(index, nn::NnDialect::kNameAttr, builder.getStringAttr(input->name));
     if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
       return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
@@ -145,6 +145,66 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
       folder.bind(argument, value->second);
   }
   return success();
+}
+
+/// Shapes hold for these values only.
+void GraphImporter::noteUsedInputs() {
+  for (auto &[argument, tensor] : folder.getUsedInputs())
+    func.setArgAttr(argument.getArgNumber(), nn::NnDialect::kValueAttr, tensor.toAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// value_info
+//===----------------------------------------------------------------------===//
+
+static bool agrees(const TypeProto &said, RankedTensorType type, MLIRContext *context) {
+  if (said.kind != TypeProto::Tensor)
+    return true;
+  Type elementType = convertElementType(context, said.elemType);
+  if (elementType && elementType != type.getElementType())
+    return false;
+  if (!said.shape)
+    return true;
+  return said.shape->size() == type.getShape().size() &&
+         llvm::all_of_zip(*said.shape, type.getShape(),
+                          [](const Dimension &dim, int64_t extent) { return !dim.value || *dim.value == extent; });
+}
+
+/// `float32[2, batch, ?]`.
+static std::string formatType(const TypeProto &type) {
+  std::string text = getDataTypeName(type.elemType);
+  if (!type.shape)
+    return text;
+  llvm::raw_string_ostream os(text);
+  os << '[';
+  llvm::interleaveComma(*type.shape, os, [&](const Dimension &dim) {
+    if (dim.value)
+      os << *dim.value;
+    else
+      os << (dim.param.empty() ? "?" : dim.param);
+  });
+  os << ']';
+  return text;
+}
+
+/// What a model says of the tensors inside is a comment that tools keep and forget to change: if some of it is wrong,
+/// one warning.
+void GraphImporter::checkValueInfo(Scope &scope) {
+  int64_t count = 0;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (const ValueInfoProto &info : file.model.graph.valueInfo) {
+    Binding *binding = find(info.name, scope);
+    auto type = binding && binding->value ? cast<RankedTensorType>(binding->value.getType()) : RankedTensorType();
+    if (!type || agrees(info.type, type, context) || count++ > 0)
+      continue;
+    os << "value_info says that tensor " << quote(info.name) << " is " << formatType(info.type)
+       << ", but the graph computes " << type;
+  }
+  if (count > 1)
+    os << ", and likewise for " << count - 1 << " more";
+  if (count)
+    emitWarning(NameLoc::get(StringAttr::get(context, file.file->getPath())), printable(text));
 }
 
 LogicalResult GraphImporter::makeResults(Scope &scope) {

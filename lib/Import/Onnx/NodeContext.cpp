@@ -2,6 +2,7 @@
 #include "NodeContext.h"
 
 #include "GraphImporter.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -52,11 +53,19 @@ std::optional<Tensor> NodeContext::tryConstantOf(Value value) {
 }
 std::optional<Tensor> NodeContext::tryConstant(unsigned index) { return tryConstantOf(operand(index)); }
 
+std::string NodeContext::explainUnknown() {
+  BlockArgument input = importer.getFolder().getMissingInput();
+  if (!input)
+    return "";
+  return "; it depends on the value of input " + quote(nn::getTensorNames(input).front()) + ": give it with --inputs";
+}
+
 std::optional<Tensor> NodeContext::constant(unsigned index) {
   if (hasFailed || !check(hasOperand(index), "operand " + Twine(index) + " is missing"))
     return std::nullopt;
   std::optional<Tensor> value = tryConstant(index);
-  check(value.has_value(), "operand " + Twine(index) + " (" + quote(operandName(index)) + ") must be known at import");
+  check(value.has_value(),
+        "operand " + Twine(index) + " (" + quote(operandName(index)) + ") must be known at import" + explainUnknown());
   return value;
 }
 

@@ -76,6 +76,8 @@ public:
   std::optional<reference::Tensor> constant(unsigned index);
   /// Elements of an operand if they are known; no error otherwise.
   std::optional<reference::Tensor> tryConstant(unsigned index);
+  /// After one of these found nothing: which input it depends on, as the end of a sentence; empty if on none.
+  std::string explainUnknown();
   /// Elements of an integer or bool operand of rank 0 or 1 that must be known at import.
   Ints constantInts(unsigned index);
   /// The only element of an integer or bool operand that must be known at import.

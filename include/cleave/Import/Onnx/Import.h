@@ -10,6 +10,7 @@
 
 #include "cleave/Analysis/Plan.h"
 #include "cleave/Reference/Tensor.h"
+#include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -24,7 +25,7 @@ struct ImportOptions {
   /// Shapes of arrays that will be the inputs; names that the model lacks are passed over, `shapes` come first.
   llvm::StringMap<llvm::SmallVector<int64_t>> arrayShapes;
   /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
-  /// import then holds for these values.
+  /// import then holds for this value, which becomes the argument's attribute `nn.value`.
   llvm::StringMap<reference::Tensor> inputValues;
   /// Rules of a plan: a tensor that they address by its name or as part of a node is not folded away, even if it is a
   /// constant. Where no op takes it in the end, the module says so (`spmd.named`).
@@ -35,8 +36,11 @@ struct ImportOptions {
   bool collectAllErrors = false;
 };
 
-/// Imports the model at `path`. Each error is a diagnostic located at the file that names node, op type, domain,
+/// Imports a model. Each error is a diagnostic located at the file that names node, op type, domain,
 /// version and output tensor; null after an error.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, std::shared_ptr<const MappedFile> file,
+                                             const ImportOptions &options = {});
+/// The same for the file at `path`.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, llvm::StringRef path,
                                              const ImportOptions &options = {});
 

@@ -100,13 +100,26 @@ Location cleave::nn::getInnerLoc(Location loc) {
   return inner.size() == 1 ? inner.front() : FusedLoc::get(loc.getContext(), inner);
 }
 
+/// `prefix` and a number, as a string of the context.
+static StringRef makeName(MLIRContext *context, StringRef prefix, unsigned index) {
+  return StringAttr::get(context, prefix + Twine(index)).getValue();
+}
+
+StringRef cleave::nn::getArgumentName(func::FuncOp func, unsigned index) {
+  auto name = func.getArgAttrOfType<StringAttr>(index, NnDialect::kNameAttr);
+  return name ? name.getValue() : makeName(func.getContext(), "arg", index);
+}
+
+StringRef cleave::nn::getResultName(func::FuncOp func, unsigned index) {
+  auto name = func.getResultAttrOfType<StringAttr>(index, NnDialect::kNameAttr);
+  return name ? name.getValue() : makeName(func.getContext(), "result", index);
+}
+
 SmallVector<StringRef, 1> cleave::nn::getTensorNames(Value value) {
   SmallVector<StringRef, 1> names;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto func = dyn_cast_if_present<func::FuncOp>(argument.getOwner()->getParentOp());
-    if (func)
-      if (auto name = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), NnDialect::kNameAttr))
-        names.push_back(name.getValue());
+    if (auto func = dyn_cast_if_present<func::FuncOp>(argument.getOwner()->getParentOp()))
+      names.push_back(getArgumentName(func, argument.getArgNumber()));
     return names;
   }
   Operation *op = value.getDefiningOp();

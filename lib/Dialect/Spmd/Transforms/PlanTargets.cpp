@@ -36,11 +36,10 @@ void PlanTargets::add(func::FuncOp func) {
   llvm::DenseSet<std::pair<Value, StringRef>> outputs;
   SmallVector<PlanTarget> results;
   Operation *terminator = func.getBody().front().getTerminator();
-  for (unsigned i = 0; i < func.getNumResults(); ++i)
-    if (auto name = func.getResultAttrOfType<StringAttr>(i, nn::NnDialect::kNameAttr)) {
-      results.push_back({{}, func, i, name.getValue()});
-      outputs.insert({terminator->getOperand(i), name.getValue()});
-    }
+  for (unsigned i = 0; i < func.getNumResults(); ++i) {
+    results.push_back({{}, func, i, nn::getResultName(func, i)});
+    outputs.insert({terminator->getOperand(i), results.back().name});
+  }
   llvm::DenseSet<StringRef> pinned;
   for (PinOp pin : func.getOps<PinOp>())
     if (pinned.insert(pin.getName()).second)

@@ -13,6 +13,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_NODELOC_H
 #define CLEAVE_DIALECT_NN_IR_NODELOC_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
@@ -36,6 +37,10 @@ llvm::SmallVector<NodeInfo, 1> getNodeInfos(mlir::Location loc);
 
 /// `loc` without the names of result tensors: for an op that a rewrite puts before the one that makes the tensor.
 mlir::Location getInnerLoc(mlir::Location loc);
+
+/// Name of a function's argument or result: its `nn.name`, or `arg0`, `result0` by its number.
+llvm::StringRef getArgumentName(mlir::func::FuncOp func, unsigned index);
+llvm::StringRef getResultName(mlir::func::FuncOp func, unsigned index);
 
 /// ONNX names of a value: of an argument, a parameter's load or an op result; empty if it has none.
 llvm::SmallVector<llvm::StringRef, 1> getTensorNames(mlir::Value value);
