@@ -8,6 +8,7 @@
 #include "cleave/Driver/ReportFile.h"
 
 #include "cleave/Analysis/NamePattern.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
@@ -34,7 +35,7 @@ public:
   /// The line, the chain of causes of each axis, and what the next best choice would cost.
   void printChains(ValueId value) const;
   /// The value with that ONNX name, or the first result of the node with that name.
-  std::optional<ValueId> find(StringRef name) const;
+  SmallVector<ValueId, 1> find(StringRef name) const;
   /// `; did you mean ..?`, or nothing.
   std::string suggest(StringRef name) const;
   bool isSharded(ValueId value) const { return !atoms.toSharding(getState(value)).isReplicated(); }
@@ -59,6 +60,9 @@ private:
 std::string Explainer::getName(ValueId id) const {
   Value value = source.getValues()[id];
   auto names = nn::getTensorNames(value);
+  if (auto load = value.getDefiningOp<nn::LoadOp>(); load && load.isPart())
+    return llvm::formatv("{0} at [{1:$[, ]}]", names.front(),
+                         llvm::make_range(load.getStarts()->begin(), load.getStarts()->end()));
   if (!names.empty())
     return names.front().str();
   if (Operation *op = value.getDefiningOp()) {
@@ -180,17 +184,22 @@ void Explainer::printChains(ValueId value) const {
          << " is not followed here (see --remarks)\n";
 }
 
-std::optional<ValueId> Explainer::find(StringRef name) const {
-  // A wish for one of several equal values stands behind them, under the same name: the last one counts.
-  std::optional<ValueId> byTensor, byNode;
+SmallVector<ValueId, 1> Explainer::find(StringRef name) const {
+  // A wish for one of several equal values stands behind them, under the same name: the last one counts. A parameter
+  // may be loaded in parts, which all count.
+  SmallVector<ValueId, 1> byTensor, byNode;
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
-    if (llvm::is_contained(nn::getTensorNames(value), name))
-      byTensor = id;
     Operation *op = Value(value).getDefiningOp();
+    auto load = dyn_cast_if_present<nn::LoadOp>(op);
+    if (llvm::is_contained(nn::getTensorNames(value), name)) {
+      if (!load || !load.isPart())
+        byTensor.clear();
+      byTensor.push_back(id);
+    }
     if (op && nn::describeNode(op) == name)
-      byNode = id;
+      byNode.assign(1, id);
   }
-  return byTensor ? byTensor : byNode;
+  return byTensor.empty() ? byNode : byTensor;
 }
 
 std::string Explainer::suggest(StringRef name) const {
@@ -236,11 +245,12 @@ int cleave::driver::explainCommand(Session &session) {
 
   Explainer explainer(*source, *atoms, llvm::outs());
   if (!options.value.empty()) {
-    std::optional<ValueId> value = explainer.find(options.value);
-    if (!value)
+    SmallVector<ValueId, 1> values = explainer.find(options.value);
+    if (values.empty())
       return session.fail(makeError("{0}: no tensor or node is called {1}{2}", options.model, quote(options.value),
                                     explainer.suggest(options.value)));
-    explainer.printChains(*value);
+    for (ValueId value : values)
+      explainer.printChains(value);
     if (options.report.empty() && !options.timePhases)
       return kDone;
   }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Reference/Evaluator.h"
 
+#include "Loops.h"
 #include "Ranks.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 
@@ -109,6 +110,11 @@ LogicalResult Interpreter::load(nn::LoadOp op) {
   FailureOr<Tensor> whole = params.get(op.getParam());
   if (failed(whole))
     return failure();
+  if (op.isPart()) {
+    Tensor part = Tensor::zeros(RankedTensorType::get(*op.getSizes(), whole->getElementType()));
+    copyBox(*op.getSizes(), *whole, *op.getStarts(), part, SmallVector<int64_t>(part.getShape().size(), 0));
+    whole = part;
+  }
   PerRank shards(numRanks, *whole);
   if (std::optional<Attribute> attr = op.getSharding()) {
     auto sharding = dyn_cast<spmd::ShardingAttr>(*attr);

@@ -70,18 +70,32 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
 }
 
 def Nn_LoadOp : Nn_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Nn_OwnPartition]> {
-  let summary = "the value of a parameter";
+  let summary = "the value of a parameter, or of a part of it";
   let description = [{
-    Before partitioning the whole parameter, in the sharding of the result type. After partitioning each rank's shard:
-    `sharding` then says which piece of the parameter that is.
+    Before partitioning all of the parameter or part, in the sharding of the result type. After partitioning each rank's
+    shard: `shard` then says which piece of the parameter or part that is. With `starts` and `sizes` only that box of the
+    parameter is read: q, k and v of a fused weight are loaded, and cut, each by itself.
 
-    Constraints: (C1) the symbol is an nn.param; (C2) the result has the parameter's type, or its local type under
-    `sharding`.
+    Constraints: (C1) the symbol is an nn.param; (C2) the result has the type of the parameter or part, or its local type
+    under `shard`; (C3) `starts` and `sizes` stand together, one entry per dim, and the box lies inside the parameter.
     Example: `%w = nn.load @w : tensor<768x768xf32>`
+    Example: `%k = nn.load @qkv starts [0, 768] sizes [768, 768] : tensor<768x768xf32>`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<AnyAttr>:$sharding);
+  let arguments = (ins FlatSymbolRefAttr:$param, OptionalAttr<DenseI64ArrayAttr>:$starts,
+                       OptionalAttr<DenseI64ArrayAttr>:$sizes, OptionalAttr<AnyAttr>:$sharding);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$param (`shard` `(` $sharding^ `)`)? attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $param (`starts` $starts^ `sizes` $sizes)? (`shard` `(` $sharding^ `)`)? attr-dict `:` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$param), [{
+    build($_builder, $_state, type, param, nullptr, nullptr, nullptr);
+  }]>];
+  let extraClassDeclaration = [{
+    /// True if only a part of the parameter is read.
+    bool isPart() { return getStarts().has_value(); }
+    /// The load of a box within what this one reads, in front of it; keeps its location.
+    LoadOp cutPart(::mlir::OpBuilder &builder, ::llvm::ArrayRef<int64_t> starts, ::llvm::ArrayRef<int64_t> sizes);
+  }];
 }
 
 def Nn_IotaOp : Nn_Op<"iota", [Nn_OwnPartition]> {

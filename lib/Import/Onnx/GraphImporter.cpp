@@ -133,7 +133,7 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   OpBuilder top(func);
   nn::ParamOp::create(top, loc, symbol, type, value, StringAttr());
   params[symbol] = std::move(*data);
-  return known = nn::LoadOp::create(builder, loc, type, symbol, Attribute());
+  return known = nn::LoadOp::create(builder, loc, type, symbol);
 }
 
 std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {

@@ -65,17 +65,47 @@ static LogicalResult verifyShard(LoadOp load, RankedTensorType paramType) {
   return success();
 }
 
+/// The type of what `load` reads of a parameter of type `whole`: all of it or a part (C3).
+static FailureOr<RankedTensorType> getReadType(LoadOp load, RankedTensorType whole) {
+  std::optional<ArrayRef<int64_t>> starts = load.getStarts(), sizes = load.getSizes();
+  if (!starts && !sizes)
+    return whole;
+  size_t rank = whole.getRank();
+  if (!starts || !sizes || starts->size() != rank || sizes->size() != rank)
+    return load.emitOpError() << "needs starts and sizes of a part for all " << rank << " dims of parameter @"
+                              << load.getParam() << " (C3)";
+  for (auto [dim, start, size] : llvm::enumerate(*starts, *sizes))
+    if (start < 0 || size < 0 || start > whole.getDimSize(dim) || size > whole.getDimSize(dim) - start)
+      return load.emitOpError() << "dim " << dim << " of the part has start " << start << " and size " << size
+                                << " but parameter @" << load.getParam() << " is " << whole << " (C3)";
+  return RankedTensorType::get(*sizes, whole.getElementType());
+}
+
 LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, getParamAttr());
   if (!param)
     return emitOpError() << "@" << getParam() << " is not an nn.param (C1)";
-  auto type = cast<RankedTensorType>(param.getType());
+  FailureOr<RankedTensorType> type = getReadType(*this, cast<RankedTensorType>(param.getType()));
+  if (failed(type))
+    return failure();
   if (getSharding())
-    return verifyShard(*this, type);
-  if (!haveSameShapes(param.getType(), getResult().getType()))
-    return emitOpError() << "result is " << getResult().getType() << " but parameter @" << getParam() << " is " << type
-                         << " (C2)";
+    return verifyShard(*this, *type);
+  if (!haveSameShapes(*type, getResult().getType()))
+    return emitOpError() << "result is " << getResult().getType() << " but " << (isPart() ? "the part of " : "")
+                         << "parameter @" << getParam() << " is " << *type << " (C2)";
   return success();
+}
+
+LoadOp LoadOp::cutPart(OpBuilder &builder, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(*this);
+  SmallVector<int64_t> total(starts);
+  if (isPart())
+    for (auto [sum, start] : llvm::zip_equal(total, *getStarts()))
+      sum += start;
+  auto type = RankedTensorType::get(sizes, cast<RankedTensorType>(getResult().getType()).getElementType());
+  return create(builder, getLoc(), type, getParamAttr(), builder.getDenseI64ArrayAttr(total),
+                builder.getDenseI64ArrayAttr(sizes), Attribute());
 }
 
 LogicalResult IotaOp::verify() {

@@ -6,6 +6,10 @@
 // Only where every use is a slice along the same dim, the pieces do not overlap (nothing is computed twice) and the dim
 // stems from a parameter or constant: an activation would be sliced anyway.
 //
+// Of a parameter that nothing else reads each piece is loaded by itself, so that each rank stores its share of each.
+// What a plan wants of the parameter (a pin) it then wants of each piece: a fused qkv weight that is cut by columns is
+// cut by heads in each of the three, where contiguous columns would have to be gathered again.
+//
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -17,6 +21,7 @@ namespace cleave::nn {
 } // namespace cleave::nn
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 namespace {
@@ -54,7 +59,21 @@ std::optional<int64_t> getCommonDim(ArrayRef<SliceOp> slices) {
   return common;
 }
 
-bool isWeight(Value value) { return isa_and_present<LoadOp, ConstantOp>(value.getDefiningOp()); }
+/// The op that makes `value`, behind a pin of it.
+Operation *getSource(Value value) {
+  auto pin = value.getDefiningOp<spmd::PinOp>();
+  return pin ? pin.getInput().getDefiningOp() : value.getDefiningOp();
+}
+
+/// Values that carry a sharding already must stay.
+bool isFree(Value value) { return !cast<RankedTensorType>(value.getType()).getEncoding(); }
+
+bool isWeight(Value value) {
+  if (!isFree(value))
+    return false;
+  Operation *op = getSource(value);
+  return isa_and_present<LoadOp>(op) || isa_and_present<ConstantOp>(value.getDefiningOp());
+}
 
 /// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
 std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim) {
@@ -70,13 +89,20 @@ std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim) {
   return std::nullopt;
 }
 
-/// `value` cut along `dim`.
-Value cut(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t start, int64_t size) {
-  ArrayRef<int64_t> shape = getShape(value);
+/// `weight` cut along `dim`: a part of a parameter is loaded by itself, under the parameter's pin.
+/// Other readers than `readers` keep it whole.
+Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64_t dim, int64_t start, int64_t size) {
+  ArrayRef<int64_t> shape = getShape(weight);
   SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), steps(shape.size(), 1);
   starts[dim] = start;
   sizes[dim] = size;
-  return SliceOp::create(builder, loc, value, starts, sizes, steps);
+  auto load = dyn_cast_if_present<LoadOp>(getSource(weight));
+  auto pin = weight.getDefiningOp<spmd::PinOp>();
+  bool isReadHereOnly = llvm::all_of(weight.getUsers(), [&](Operation *op) { return llvm::is_contained(readers, op); });
+  if (!load || !isReadHereOnly || (pin && !load.getResult().hasOneUse()))
+    return SliceOp::create(builder, getInnerLoc(readers.front()->getLoc()), weight, starts, sizes, steps);
+  Value part = load.cutPart(builder, starts, sizes);
+  return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getName()) : part;
 }
 
 struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> {
@@ -96,7 +122,7 @@ private:
     SmallVector<SliceOp> slices;
     for (Operation *user : value.getUsers()) {
       auto slice = dyn_cast<SliceOp>(user);
-      if (!slice)
+      if (!slice || !isFree(slice.getResult()))
         return;
       slices.push_back(slice);
     }
@@ -106,7 +132,8 @@ private:
     SmallVector<Step> way;
     if (!findWeight(value, *dim, way))
       return;
-    for (SliceOp slice : slices) {
+    // Users come last first.
+    for (SliceOp slice : llvm::reverse(slices)) {
       OpBuilder builder(slice);
       Value piece = rebuild(builder, way, slice.getStarts()[*dim], slice.getSizes()[*dim]);
       piece.getDefiningOp()->setLoc(slice.getLoc());
@@ -121,7 +148,7 @@ private:
   /// Walks up from `value` to an einsum whose weight has the dim; false if there is none, or something is in the way.
   static bool findWeight(Value value, int64_t dim, SmallVectorImpl<Step> &way) {
     while (Operation *op = value.getDefiningOp()) {
-      if (!way.empty() && !value.hasOneUse())
+      if (!isFree(value) || (!way.empty() && !value.hasOneUse()))
         return false;
       if (auto einsum = dyn_cast<EinsumOp>(op))
         return findEinsumWeight(einsum, dim, way);
@@ -176,7 +203,7 @@ private:
         EinsumTerms terms = *parseEinsum(einsum.getEquation());
         SmallVector<Value> operands(einsum.getInputs());
         int64_t weightDim = terms.inputs[step.operand].find(terms.result[step.dim]);
-        operands[step.operand] = cut(builder, inner, operands[step.operand], weightDim, start, size);
+        operands[step.operand] = cut(builder, step.op, operands[step.operand], weightDim, start, size);
         value = EinsumOp::create(builder, inner, pieceType, operands, einsum.getEquation());
         continue;
       }
@@ -199,7 +226,7 @@ private:
       return;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(piece);
-    piece->setOperand(1 - step.operand, cut(builder, piece->getLoc(), bias, dim, start, size));
+    piece->setOperand(1 - step.operand, cut(builder, {step.op, piece}, bias, dim, start, size));
   }
 };
 } // namespace

@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Spmd/Transforms/Cause.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_ANNOTATE
@@ -42,6 +43,7 @@ private:
   LogicalResult setMesh(Plan &plan);
   LogicalResult collectWishes(const Plan &plan, PlanError &error);
   LogicalResult addWish(const Plan &plan, const PlanRule &rule, const PlanTarget &target, PlanError &error);
+  bool canCut(const Plan &plan, const PlanRule &rule, nn::LoadOp part);
   LogicalResult write(MeshAttr mesh);
   LogicalResult emit(const PlanError &error);
   FileLineColLoc toLoc(const PlanPlace &place);
@@ -88,14 +90,37 @@ static std::string describe(const PlanRule &rule, StringRef name) {
          ", '" + name.str() + "',";
 }
 
+/// The shape of the parameter that `part` is cut out of.
+static ArrayRef<int64_t> getParamShape(nn::LoadOp part) {
+  auto param = SymbolTable::lookupNearestSymbolFrom<nn::ParamOp>(part, part.getParamAttr());
+  return cast<RankedTensorType>(param.getType()).getShape();
+}
+
+/// True if what `rule` wants of a parameter can be had of this part; else says that and why.
+bool Annotate::canCut(const Plan &plan, const PlanRule &rule, nn::LoadOp part) {
+  PlanError error;
+  std::string what = llvm::formatv("the part of '{0}' at [{1:$[, ]}]", part.getParam(),
+                                   llvm::make_range(part.getStarts()->begin(), part.getStarts()->end()));
+  if (succeeded(checkRule(plan, rule, what, *part.getSizes(), error))) {
+    emitRemark(toLoc(rule.place)) << what << " is cut by itself, as the model reads it by itself";
+    return true;
+  }
+  emitWarning(toLoc(rule.place)) << error.message << ": propagation decides how that part is cut";
+  return false;
+}
+
 LogicalResult Annotate::addWish(const Plan &plan, const PlanRule &rule, const PlanTarget &target, PlanError &error) {
   RankedTensorType type = target.getType();
   if (!type) {
     error = {rule.patternPlace, "'" + target.name.str() + "' is not a tensor", {}};
     return failure();
   }
-  if (failed(checkRule(plan, rule, describe(rule, target.name), type.getShape(), error)))
+  nn::LoadOp part = target.getPart();
+  ArrayRef<int64_t> shape = part ? getParamShape(part) : type.getShape();
+  if (failed(checkRule(plan, rule, describe(rule, target.name), shape, error)))
     return failure();
+  if (part && !canCut(plan, rule, part))
+    return success();
   auto [it, isNew] = wishOf.try_emplace(target.getKey(), wishes.size());
   if (isNew) {
     wishes.push_back({target, &rule});

@@ -21,6 +21,13 @@ RankedTensorType PlanTarget::getType() const {
   return dyn_cast<RankedTensorType>(value ? value.getType() : func::FuncOp(func).getResultTypes()[result]);
 }
 
+nn::LoadOp PlanTarget::getPart() const {
+  auto pin = value ? value.getDefiningOp<PinOp>() : PinOp();
+  Value source = pin ? pin.getInput() : value;
+  auto load = source ? source.getDefiningOp<nn::LoadOp>() : nn::LoadOp();
+  return load && load.isPart() ? load : nn::LoadOp();
+}
+
 Location PlanTarget::getLoc() const { return value ? value.getLoc() : func::FuncOp(func).getLoc(); }
 
 PlanTarget::Key PlanTarget::getKey() const {
@@ -41,9 +48,11 @@ void PlanTargets::add(func::FuncOp func) {
     outputs.insert({terminator->getOperand(i), results.back().name});
   }
   llvm::DenseSet<StringRef> pinned;
-  for (PinOp pin : func.getOps<PinOp>())
-    if (pinned.insert(pin.getName()).second)
-      tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
+  // Several where a parameter is loaded in parts.
+  for (PinOp pin : func.getOps<PinOp>()) {
+    pinned.insert(pin.getName());
+    tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
+  }
   forEachValue(func, [&](Value value) {
     if (value.getDefiningOp<PinOp>())
       return;

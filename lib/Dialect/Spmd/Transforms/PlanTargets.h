@@ -27,6 +27,8 @@ struct PlanTarget {
   Key getKey() const;
   mlir::RankedTensorType getType() const;
   mlir::Location getLoc() const;
+  /// The load, if this is a part of a parameter only (`nn-split-weights`); what is wanted of the whole holds for each.
+  nn::LoadOp getPart() const;
 };
 
 class PlanTargets {

@@ -177,3 +177,33 @@ func.func @a_scalar_iota_has_no_dim() {
   %0 = nn.iota dim 0 start 0 step 1 : tensor<i64>
   return
 }
+
+// -----
+
+// C3: a part ends where the parameter does.
+nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
+func.func @a_part_lies_inside_its_parameter() {
+  // expected-error @below {{'nn.load' op dim 1 of the part has start 2 and size 3 but parameter @w is 'tensor<8x4xf32>' (C3)}}
+  %0 = nn.load @w starts [0, 2] sizes [8, 3] : tensor<8x3xf32>
+  return
+}
+
+// -----
+
+// C3: one start and one size a dim.
+nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
+func.func @a_part_has_all_dims() {
+  // expected-error @below {{'nn.load' op needs starts and sizes of a part for all 2 dims of parameter @w (C3)}}
+  %0 = nn.load @w starts [0] sizes [8] : tensor<8xf32>
+  return
+}
+
+// -----
+
+// C2: the result is what the part is.
+nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
+func.func @a_part_has_the_type_of_its_sizes() {
+  // expected-error @below {{'nn.load' op result is 'tensor<8x4xf32>' but the part of parameter @w is 'tensor<8x2xf32>' (C2)}}
+  %0 = nn.load @w starts [0, 2] sizes [8, 2] : tensor<8x4xf32>
+  return
+}

@@ -17,6 +17,8 @@ nn.param visibility "private" @mask : tensor<3xi1> = #nn.weight<"a \22b\22.bin",
 func.func @data_ops() {
   // CHECK: nn.load @weight : tensor<768x2xf32>
   %0 = nn.load @weight : tensor<768x2xf32>
+  // CHECK: nn.load @weight starts [384, 0] sizes [384, 1] : tensor<384x1xf32>
+  %part = nn.load @weight starts [384, 0] sizes [384, 1] : tensor<384x1xf32>
   // CHECK: nn.constant dense<[1, 2]> : tensor<2xi64> -> tensor<2xi64>
   %1 = nn.constant dense<[1, 2]> : tensor<2xi64> -> tensor<2xi64>
   // CHECK: nn.constant dense<1.500000e+00> : tensor<f32> -> tensor<f32>
@@ -226,6 +228,8 @@ func.func @shardings_do_not_hinder_types(%x: tensor<8x4xf32, #rows>, %y: tensor<
   %2 = nn.load @grid : tensor<8x4xf32, #cols>
   // CHECK: nn.load @grid shard(#[[ROWS]]) : tensor<4x4xf32>
   %3 = nn.load @grid shard(#rows) : tensor<4x4xf32>
+  // CHECK: nn.load @grid starts [2, 0] sizes [6, 4] shard(#[[ROWS]]) : tensor<3x4xf32>
+  %4 = nn.load @grid starts [2, 0] sizes [6, 4] shard(#rows) : tensor<3x4xf32>
   return %0 : tensor<8x4xf32, #cols>
 }
 nn.param @grid : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>

@@ -5,12 +5,14 @@ nn.param @b : tensor<96xf32> = dense<1.0> : tensor<96xf32>
 
 // Fused query and value: each gets its part of weight and bias.
 // CHECK-LABEL: @slices_of_a_fused_projection
-// CHECK: %[[W:.*]] = nn.load @w
-// CHECK: %[[W0:.*]] = nn.slice %[[W]] starts [0, 0] sizes [64, 32] steps [1, 1]
+// CHECK-DAG: %[[W0:.*]] = nn.load @w starts [0, 0] sizes [64, 32] : tensor<64x32xf32>
+// CHECK-DAG: %[[W1:.*]] = nn.load @w starts [0, 32] sizes [64, 64] : tensor<64x64xf32>
+// CHECK-DAG: %[[B0:.*]] = nn.load @b starts [0] sizes [32] : tensor<32xf32>
+// CHECK-DAG: %[[B1:.*]] = nn.load @b starts [32] sizes [64] : tensor<64xf32>
 // CHECK: %[[D0:.*]] = nn.einsum %{{.*}}, %[[W0]] {{.*}} -> tensor<8x32xf32>
-// CHECK: nn.add %[[D0]], %{{.*}} -> tensor<8x32xf32>
-// CHECK: %[[W1:.*]] = nn.slice %[[W]] starts [0, 32] sizes [64, 64] steps [1, 1]
-// CHECK: nn.einsum %{{.*}}, %[[W1]] {{.*}} -> tensor<8x64xf32>
+// CHECK: nn.add %[[D0]], %[[B0]] {{.*}} -> tensor<8x32xf32>
+// CHECK: %[[D1:.*]] = nn.einsum %{{.*}}, %[[W1]] {{.*}} -> tensor<8x64xf32>
+// CHECK: nn.add %[[D1]], %[[B1]] {{.*}} -> tensor<8x64xf32>
 // CHECK-NOT: tensor<8x96xf32>
 func.func @slices_of_a_fused_projection(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>) {
   %w = nn.load @w : tensor<64x96xf32>
@@ -20,6 +22,37 @@ func.func @slices_of_a_fused_projection(%x: tensor<8x64xf32>) -> (tensor<8x32xf3
   %q = nn.slice %y starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
   %v = nn.slice %y starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
   return %q, %v : tensor<8x32xf32>, tensor<8x64xf32>
+}
+
+// What a plan wants of the weight it wants of each part: every part is under a pin of the weight's name.
+// CHECK-LABEL: @pinned_weights_are_pinned_in_parts
+// CHECK-DAG: %[[P0:.*]] = nn.load @w starts [0, 0] sizes [64, 32]
+// CHECK-DAG: %[[P1:.*]] = nn.load @w starts [0, 32] sizes [64, 64]
+// CHECK: %[[W0:.*]] = spmd.pin %[[P0]] "w" : tensor<64x32xf32>
+// CHECK: nn.einsum %{{.*}}, %[[W0]]
+// CHECK: %[[W1:.*]] = spmd.pin %[[P1]] "w" : tensor<64x64xf32>
+// CHECK: nn.einsum %{{.*}}, %[[W1]]
+func.func @pinned_weights_are_pinned_in_parts(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>) {
+  %w = nn.load @w : tensor<64x96xf32>
+  %p = spmd.pin %w "w" : tensor<64x96xf32>
+  %d = nn.einsum %x, %p "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %d starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
+  %v = nn.slice %d starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  return %q, %v : tensor<8x32xf32>, tensor<8x64xf32>
+}
+
+// A weight that is read as a whole too is stored once, as a whole.
+// CHECK-LABEL: @shared_weights_are_sliced
+// CHECK: %[[W:.*]] = nn.load @w : tensor<64x96xf32>
+// CHECK: nn.slice %[[W]] starts [0, 0] sizes [64, 32] steps [1, 1]
+// CHECK: nn.slice %[[W]] starts [0, 32] sizes [64, 64] steps [1, 1]
+func.func @shared_weights_are_sliced(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>, tensor<64x96xf32>) {
+  %w = nn.load @w : tensor<64x96xf32>
+  %d = nn.einsum %x, %w "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %d starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
+  %v = nn.slice %d starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  %n = nn.neg %w : (tensor<64x96xf32>) -> tensor<64x96xf32>
+  return %q, %v, %n : tensor<8x32xf32>, tensor<8x64xf32>, tensor<64x96xf32>
 }
 
 // Overlapping pieces would compute columns twice.
