@@ -337,6 +337,7 @@ LogicalResult PlanReader::readDevices(yaml::Node *node, Plan &plan) {
 LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
   return readMapping(node, "values of symbolic dimensions, such as {batch: 8}", {},
                      [&](StringRef name, yaml::KeyValueNode &entry) {
+                       plan.dimPlaces[name.str()] = placeOf(entry.getKey());
                        return readInteger(entry.getValue(), plan.dims[name.str()], 0, INT32_MAX);
                      });
 }

@@ -60,6 +60,15 @@ std::string PlanRule::formatDims() const {
   return "[" + text + "]";
 }
 
+std::string PlanRule::formatWish() const {
+  std::string text = formatDims();
+  if (priority)
+    text += ", priority " + std::to_string(priority);
+  for (const PlanAxis &axis : replicated)
+    text += (&axis == replicated.data() ? ", replicated " : " ") + axis.format();
+  return text + (uneven ? ", uneven" : "");
+}
+
 static bool sayTheSame(ArrayRef<PlanAxis> lhs, ArrayRef<PlanAxis> rhs) {
   return lhs.size() == rhs.size() &&
          all_of_zip(lhs, rhs, [](const PlanAxis &a, const PlanAxis &b) { return a.format() == b.format(); });

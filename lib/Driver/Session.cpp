@@ -126,7 +126,8 @@ static LogicalResult addPlan(const Options &options, onnx::ImportOptions &import
     (void)spmd::parseShardOption(rule, plan, error);
   import.rules = std::move(plan.rules);
   for (const auto &[name, size] : plan.dims)
-    import.dims.try_emplace(name, size);
+    if (import.dims.try_emplace(name, size).second)
+      import.dimPlaces[name] = plan.dimPlaces[name];
   return success();
 }
 

@@ -81,6 +81,8 @@ struct PlanRule {
   std::string formatTarget() const;
   /// `[data, _]`, as in the plan.
   std::string formatDims() const;
+  /// The same with what else it asks for: `[data, _], priority 1`.
+  std::string formatWish() const;
 };
 
 struct MeshAxis {
@@ -95,8 +97,9 @@ struct Plan {
   /// Device of each rank; empty: rank r is device r.
   std::vector<int64_t> devices;
   PlanPlace devicesPlace;
-  /// Values of symbolic dimensions.
+  /// Values of symbolic dimensions, and where they were written.
   std::map<std::string, int64_t> dims;
+  std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
 
   const MeshAxis *findAxis(llvm::StringRef name) const;

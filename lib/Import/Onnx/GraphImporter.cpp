@@ -64,9 +64,12 @@ std::string cleave::onnx::printable(const Twine &message) {
   return text;
 }
 
-void GraphImporter::error(const Twine &message) {
+void GraphImporter::error(const Twine &message, const spmd::PlanPlace *place) {
   hasErrors = true;
-  emitError(NameLoc::get(StringAttr::get(context, file.file->getPath())), printable(message));
+  Location loc = NameLoc::get(StringAttr::get(context, file.file->getPath()));
+  if (place)
+    loc = FileLineColLoc::get(context, place->file, place->line, place->column);
+  emitError(loc, printable(message));
 }
 
 std::string GraphImporter::describe(const NodeProto &node, const CallFrame &frame) const {

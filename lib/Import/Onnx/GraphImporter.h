@@ -68,8 +68,8 @@ public:
   mlir::MLIRContext *getContext() { return context; }
   mlir::OpBuilder &getBuilder() { return builder; }
   ConstantFolder &getFolder() { return folder; }
-  /// Reports an error of the model.
-  void error(const llvm::Twine &message);
+  /// Reports an error of the model, or at a place in a plan.
+  void error(const llvm::Twine &message, const spmd::PlanPlace *place = nullptr);
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter named `name` where it is large.

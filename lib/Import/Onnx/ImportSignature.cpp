@@ -31,10 +31,13 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
   }
   llvm::for_each(file.model.graph.output, collect);
   for (auto &entry : options.dims) {
-    if (!symbols.contains(entry.getKey()))
+    if (!symbols.contains(entry.getKey())) {
+      auto place = options.dimPlaces.find(entry.getKey().str());
       return error("the model has no symbolic dim " + quote(entry.getKey()) +
-                   (symbols.empty() ? "" : "; it has " + llvm::join(symbols, ", "))),
+                       (symbols.empty() ? "" : "; it has " + llvm::join(symbols, ", ")),
+                   place == options.dimPlaces.end() ? nullptr : &place->second),
              failure();
+    }
     if (entry.getValue() < 0)
       return error("dim " + quote(entry.getKey()) + " is given as " + Twine(entry.getValue())), failure();
     dims[entry.getKey()] = entry.getValue();

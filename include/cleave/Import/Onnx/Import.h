@@ -20,6 +20,8 @@ namespace cleave::onnx {
 struct ImportOptions {
   /// Values of symbolic dims: `--dim batch=8`.
   llvm::StringMap<int64_t> dims;
+  /// Where some of them were written: a plan.
+  std::map<std::string, spmd::PlanPlace> dimPlaces;
   /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   /// Shapes of arrays that will be the inputs; names that the model lacks are passed over, `shapes` come first.

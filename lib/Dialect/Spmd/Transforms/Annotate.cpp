@@ -130,8 +130,8 @@ LogicalResult Annotate::addWish(const Plan &plan, const PlanRule &rule, const Pl
   if (rule.asksSameAs(other))
     return success();
   error = {rule.place,
-           "two rules disagree on '" + target.name.str() + "': " + rule.formatDims() + " here",
-           {{other.place, other.formatDims() + " here"}}};
+           "two rules disagree on '" + target.name.str() + "': " + rule.formatWish() + " here",
+           {{other.place, other.formatWish() + " here"}}};
   return failure();
 }
 
