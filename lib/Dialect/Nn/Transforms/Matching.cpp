@@ -52,6 +52,10 @@ Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, Array
   return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
 }
 
+bool cleave::nn::isAlong(Value parameter, Value input, int64_t dim) {
+  return !parameter || getShape(parameter).size() + dim <= getShape(input).size();
+}
+
 LogicalResult cleave::nn::applyPatterns(ModuleOp module, RewritePatternSet &&patterns,
                                         function_ref<bool(Operation *)> startsAt) {
   SmallVector<Operation *> ops;
@@ -78,24 +82,49 @@ std::optional<int64_t> cleave::nn::getTrailingDim(ReduceOp op) {
   return dims.front();
 }
 
-std::optional<InverseRoot> cleave::nn::matchInverseRoot(Operation *op) {
-  if (auto div = dyn_cast<DivOp>(op)) {
-    if (auto root = div.getRhs().getDefiningOp<SqrtOp>())
-      return InverseRoot{div.getLhs(), root.getInput()};
+/// v of `sqrt(v)`, also written `v ^ 0.5`.
+static Value matchRoot(Value value) {
+  if (auto root = value.getDefiningOp<SqrtOp>())
+    return root.getInput();
+  auto power = value.getDefiningOp<PowOp>();
+  return power && isNumber(power.getRhs(), 0.5) ? power.getLhs() : Value();
+}
+
+/// v of `1 / sqrt(v)`.
+static Value matchReciprocalRoot(Value value) {
+  if (auto reciprocal = value.getDefiningOp<ReciprocalOp>())
+    return matchRoot(reciprocal.getInput());
+  if (auto div = value.getDefiningOp<DivOp>())
+    return isNumber(div.getLhs(), 1) ? matchRoot(div.getRhs()) : Value();
+  auto power = value.getDefiningOp<PowOp>();
+  return power && isNumber(power.getRhs(), -0.5) ? power.getLhs() : Value();
+}
+
+std::optional<InverseRoot> cleave::nn::matchInverseRoot(Value value) {
+  if (Value radicand = matchReciprocalRoot(value))
+    return InverseRoot{radicand, {}};
+  auto mul = value.getDefiningOp<MulOp>();
+  if (!mul)
     return std::nullopt;
+  auto parts = matchEither(mul, [](Value factor) { return static_cast<bool>(matchReciprocalRoot(factor)); });
+  return parts ? std::optional(InverseRoot{matchReciprocalRoot(parts->first), parts->second}) : std::nullopt;
+}
+
+std::optional<Normalized> cleave::nn::matchNormalized(Operation *op) {
+  if (auto div = dyn_cast<DivOp>(op)) {
+    Value radicand = matchRoot(div.getRhs());
+    return radicand ? std::optional(Normalized{div.getLhs(), {radicand, {}}}) : std::nullopt;
   }
   auto mul = dyn_cast<MulOp>(op);
   if (!mul)
     return std::nullopt;
-  auto isInverse = [](Value value) {
-    auto reciprocal = value.getDefiningOp<ReciprocalOp>();
-    return reciprocal && reciprocal.getInput().getDefiningOp<SqrtOp>();
-  };
-  auto parts = matchEither(mul, isInverse);
-  if (!parts)
-    return std::nullopt;
-  auto root = parts->first.getDefiningOp<ReciprocalOp>().getInput().getDefiningOp<SqrtOp>();
-  return InverseRoot{parts->second, root.getInput()};
+  // In `scale * (y * root)` the factor `y * root` looks like a scaled root too: one without a scale goes first.
+  for (bool hasScale : {false, true})
+    for (auto [factor, other] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())})
+      if (std::optional<InverseRoot> root = matchInverseRoot(factor);
+          root && static_cast<bool>(root->scale) == hasScale)
+        return Normalized{other, *root};
+  return std::nullopt;
 }
 
 /// x of `x^2`, written as a power or a product.

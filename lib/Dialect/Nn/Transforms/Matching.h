@@ -23,6 +23,9 @@ inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
 /// `value` in another shape: a reshape, or the value itself.
 mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 
+/// True if `parameter`, where there is one, varies along dims of `input` from `dim` on only.
+bool isAlong(mlir::Value parameter, mlir::Value input, int64_t dim);
+
 /// For a commutative op: its operands in the order (what `matches`, the other one); nothing if neither matches.
 template <typename Op, typename Predicate>
 std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(Op op, Predicate matches) {
@@ -45,11 +48,18 @@ void populateSiluPatterns(mlir::RewritePatternSet &patterns);
 void populateLayerNormPatterns(mlir::RewritePatternSet &patterns);
 void populateRmsNormPatterns(mlir::RewritePatternSet &patterns);
 
-/// For `mean(x^2) + epsilon` under a square root, at its reciprocal use: matches `y / sqrt(v)` and `y * (1 / sqrt(v))`.
+/// `1 / sqrt(v)`, as a reciprocal, a quotient or a power, times `scale` if there is one.
 struct InverseRoot {
-  mlir::Value numerator, radicand;
+  mlir::Value radicand, scale;
 };
-std::optional<InverseRoot> matchInverseRoot(mlir::Operation *op);
+std::optional<InverseRoot> matchInverseRoot(mlir::Value value);
+
+/// `y / sqrt(v)`, `y * (1 / sqrt(v))` or `y * (scale * (1 / sqrt(v)))`: how a norm ends.
+struct Normalized {
+  mlir::Value numerator;
+  InverseRoot root;
+};
+std::optional<Normalized> matchNormalized(mlir::Operation *op);
 
 /// Matches `mean(square of x) + epsilon` over the last dims: x, the first reduced dim and epsilon.
 struct MeanSquare {

@@ -6,6 +6,7 @@
 //        ├─ x
 //        └─ add ─┬─ 1
 //                └─ erf ── x / sqrt(2)           or tanh ── sqrt(2/pi) * (x + 0.044715 * x^3)
+//                                                                      = sqrt(2/pi) * x * (1 + 0.044715 * x^2)
 //
 // Source of the formulas: Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv:1606.08415.
 //
@@ -55,45 +56,64 @@ bool isScaled(Value value, Value x, double constant) {
   return product.factors.size() == 1 && product.factors.front() == x && isClose(product.constant, constant);
 }
 
-/// `value` is `constant * x^3`.
-bool isCube(Value value, Value x, double constant) {
+/// `value` is `constant * x^degree`.
+bool isMonomial(Value value, Value x, double constant, int64_t degree) {
   Product product;
   flatten(value, product, 3);
   if (!isClose(product.constant, constant))
     return false;
-  int64_t degree = 0;
+  int64_t found = 0;
   for (Value factor : product.factors) {
     auto power = factor.getDefiningOp<PowOp>();
     if (factor == x)
-      ++degree;
+      ++found;
     else if (power && power.getLhs() == x && (isNumber(power.getRhs(), 2) || isNumber(power.getRhs(), 3)))
-      degree += isNumber(power.getRhs(), 2) ? 2 : 3;
+      found += isNumber(power.getRhs(), 2) ? 2 : 3;
     else
       return false;
   }
-  return degree == 3;
+  return found == degree;
 }
 
-/// `value` is `sqrt(2/pi) * (x + 0.044715 * x^3)`.
+/// `value` is `sqrt(2/pi) * (x + 0.044715 * x^3)`, with x inside the sum or in front of it.
 bool isTanhArgument(Value value, Value x) {
   Product product;
-  flatten(value, product, 1);
+  flatten(value, product, 2);
+  auto *front = llvm::find(product.factors, x);
+  bool isInFront = front != product.factors.end();
+  if (isInFront)
+    product.factors.erase(front);
   if (product.factors.size() != 1 || !isClose(product.constant, std::sqrt(2 / 3.14159265358979323846)))
     return false;
   auto sum = product.factors.front().getDefiningOp<AddOp>();
   if (!sum)
     return false;
-  auto parts = matchEither(sum, [&](Value operand) { return operand == x; });
-  return parts && isCube(parts->second, x, 0.044715);
+  auto parts = matchEither(sum, [&](Value operand) { return isInFront ? isNumber(operand, 1) : operand == x; });
+  return parts && isMonomial(parts->second, x, 0.044715, isInFront ? 2 : 3);
 }
 
-struct RecomposeGelu : public OpRewritePattern<MulOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// `gate` is `1 + erf(..)` (false) or `1 + tanh(..)` (true) of `x`.
+std::optional<bool> matchGate(Value gate, Value x) {
+  auto sum = gate.getDefiningOp<AddOp>();
+  if (!sum)
+    return std::nullopt;
+  auto parts = matchEither(sum, [](Value operand) { return isNumber(operand, 1); });
+  if (!parts)
+    return std::nullopt;
+  if (auto erf = parts->second.getDefiningOp<ErfOp>())
+    return isScaled(erf.getInput(), x, std::sqrt(0.5)) ? std::optional(false) : std::nullopt;
+  if (auto tanh = parts->second.getDefiningOp<TanhOp>())
+    return isTanhArgument(tanh.getInput(), x) ? std::optional(true) : std::nullopt;
+  return std::nullopt;
+}
 
-  LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
+/// The tree ends in a product, or in a division by 2.
+template <typename RootOp> struct RecomposeGelu : public OpRewritePattern<RootOp> {
+  using OpRewritePattern<RootOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
     Product product;
-    flatten(op.getLhs(), product, 2);
-    flatten(op.getRhs(), product, 2);
+    flatten(op.getResult(), product, 3);
     if (product.factors.size() != 2 || !isClose(product.constant, 0.5))
       return failure();
     for (auto [x, gate] :
@@ -104,24 +124,9 @@ struct RecomposeGelu : public OpRewritePattern<MulOp> {
       }
     return failure();
   }
-
-  /// `gate` is `1 + erf(..)` (false) or `1 + tanh(..)` (true) of `x`.
-  static std::optional<bool> matchGate(Value gate, Value x) {
-    auto sum = gate.getDefiningOp<AddOp>();
-    if (!sum)
-      return std::nullopt;
-    auto parts = matchEither(sum, [](Value operand) { return isNumber(operand, 1); });
-    if (!parts)
-      return std::nullopt;
-    if (auto erf = parts->second.getDefiningOp<ErfOp>())
-      return isScaled(erf.getInput(), x, std::sqrt(0.5)) ? std::optional(false) : std::nullopt;
-    if (auto tanh = parts->second.getDefiningOp<TanhOp>())
-      return isTanhArgument(tanh.getInput(), x) ? std::optional(true) : std::nullopt;
-    return std::nullopt;
-  }
 };
 } // namespace
 
 void cleave::nn::populateGeluPatterns(RewritePatternSet &patterns) {
-  patterns.add<RecomposeGelu>(patterns.getContext());
+  patterns.add<RecomposeGelu<MulOp>, RecomposeGelu<DivOp>>(patterns.getContext());
 }

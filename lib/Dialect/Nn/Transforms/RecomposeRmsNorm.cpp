@@ -3,7 +3,7 @@
 //   x ─┬─▶ square ─▶ mean ─▶ + epsilon ─▶ sqrt ─▶ 1/. ─▶ mul ─▶ (mul scale)        rms_norm x, scale
 //      └───────────────────────────────────────────────▶──┘
 //
-// The scale joins in a second step: it may stand behind a cast that keeps it out.
+// The scale joins in a second step: it may stand behind a cast that keeps it out. Or it is multiplied into 1/. first.
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
@@ -17,13 +17,14 @@ template <typename RootOp> struct RecomposeRmsNorm : public OpRewritePattern<Roo
   using OpRewritePattern<RootOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(RootOp op, PatternRewriter &rewriter) const override {
-    std::optional<InverseRoot> root = matchInverseRoot(op);
-    if (!root)
+    std::optional<Normalized> end = matchNormalized(op);
+    if (!end)
       return failure();
-    std::optional<MeanSquare> mean = matchMeanSquare(root->radicand);
-    if (!mean || mean->input != root->numerator || op.getType() != mean->input.getType())
+    std::optional<MeanSquare> mean = matchMeanSquare(end->root.radicand);
+    if (!mean || mean->input != end->numerator || op.getType() != mean->input.getType() ||
+        !isAlong(end->root.scale, mean->input, mean->dim))
       return failure();
-    rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), mean->input, Value(),
+    rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), mean->input, end->root.scale,
                                            rewriter.getI64IntegerAttr(mean->dim),
                                            rewriter.getF64FloatAttr(mean->epsilon));
     return success();
@@ -42,8 +43,7 @@ struct AbsorbScale : public OpRewritePattern<MulOp> {
     if (!parts)
       return failure();
     auto norm = parts->first.getDefiningOp<RmsNormOp>();
-    int64_t normalised = getShape(norm.getInput()).size() - norm.getDim();
-    if (static_cast<int64_t>(getShape(parts->second).size()) > normalised || op.getType() != norm.getType())
+    if (!isAlong(parts->second, norm.getInput(), norm.getDim()) || op.getType() != norm.getType())
       return failure();
     rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), norm.getInput(), parts->second, norm.getDimAttr(),
                                            norm.getEpsilonAttr());
