@@ -1,6 +1,6 @@
 """Measures `cleave shard` on GPT-like models of growing depth and prints a table.
 
-    scale.py BUILD_DIR [--layers 12 96 384 750 1500 3000] [--repeat 3]
+    scale.py BUILD_DIR [--layers 12 94 188 375 750 1500 3000] [--repeat 3]
 
 All sizes are run in turn, `--repeat` times over, one process at a time, and the least figure of each phase counts: on a
 shared machine everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
@@ -110,7 +110,7 @@ def print_aims(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
-    parser.add_argument("--layers", type=int, nargs="+", default=[12, 96, 384, 750, 1500, 3000])
+    parser.add_argument("--layers", type=int, nargs="+", default=[12, 94, 188, 375, 750, 1500, 3000])
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     cleave = os.path.join(arguments.build, "bin", "cleave")

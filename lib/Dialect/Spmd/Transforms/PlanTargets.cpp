@@ -53,19 +53,26 @@ void PlanTargets::add(func::FuncOp func) {
     pinned.insert(pin.getName());
     tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
   }
-  forEachValue(func, [&](Value value) {
-    if (value.getDefiningOp<PinOp>())
-      return;
+  auto addNames = [&](Value value) {
     for (StringRef name : nn::getTensorNames(value))
       if (isa<BlockArgument>(value) || (!outputs.contains({value, name}) && !pinned.contains(name)))
         tensors[name].push_back({value, {}, 0, name});
-  });
-  for (const PlanTarget &result : results)
-    tensors[result.name].push_back(result);
-  for (Operation &op : func.getBody().front())
+  };
+  // One walk for tensors and nodes: on a large model each look at an op's location misses the cache.
+  Block &body = func.getBody().front();
+  size_t numOps = std::distance(body.begin(), body.end());
+  tensors.reserve(tensors.size() + numOps);
+  nodes.reserve(nodes.size() + numOps);
+  llvm::for_each(body.getArguments(), addNames);
+  for (Operation &op : body) {
+    if (!isa<PinOp>(op))
+      llvm::for_each(op.getResults(), addNames);
     for (const nn::NodeInfo &info : nn::getNodeInfos(op.getLoc()))
       if (!info.node.empty())
         nodes[info.node].push_back(&op);
+  }
+  for (const PlanTarget &result : results)
+    tensors[result.name].push_back(result);
 }
 
 /// The tensors that are operand or result `index` of the node called `name`, which `ops` were made for.
