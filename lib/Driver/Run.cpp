@@ -5,6 +5,7 @@
 // original: it is run alone, and --check then means that copies on different ranks agree, which running demands anyway.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Driver/Values.h"
@@ -19,6 +20,10 @@ using reference::Tensor;
 
 /// The arguments: out of --inputs, or drawn.
 static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
+      return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.model,
+                       nn::NnDialect::kValueAttr, quote(getInputNames(func)[index]));
   if (options.inputs.empty())
     return drawInputs(func, options.seed);
   return readInputs(func, options.inputs);

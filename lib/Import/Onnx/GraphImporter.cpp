@@ -120,7 +120,11 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
   int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
   if (type.getNumElements() <= limit) {
-    Location loc = nn::makeNodeLoc(context, {"", "Initializer", {}, {{name}}});
+    nn::NodeInfo info{"", "Initializer", {}, {}};
+    ArrayRef<StringRef> names(name);
+    if (!name.empty())
+      info.results = names;
+    Location loc = nn::makeNodeLoc(context, info);
     known = folder.makeConstant(builder, loc, toTensor(context, *data));
     if (named.contains(name))
       folder.hold(known);

@@ -72,7 +72,7 @@ public:
   void error(const llvm::Twine &message, const spmd::PlanPlace *place = nullptr);
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
-  /// A tensor of the model as a constant, or as a parameter named `name` where it is large.
+  /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
   llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
   /// Inlines a branch of `node`, which takes no inputs; the values of its outputs, nothing after an error.
   std::optional<llvm::SmallVector<Value>> inlineBranch(NodeContext &node, const GraphProto &graph);

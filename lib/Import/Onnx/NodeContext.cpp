@@ -171,11 +171,12 @@ std::optional<SmallVector<StringRef>> NodeContext::stringsAttr(StringRef name) {
   return attr ? std::optional(SmallVector<StringRef>(attr->strings.begin(), attr->strings.end())) : std::nullopt;
 }
 
-Value NodeContext::tensorAttr(StringRef name) {
+Value NodeContext::tensorAttr(StringRef name, bool isOutput) {
   const AttributeProto *attr = getTyped(*this, name, AttributeProto::Tensor, "a tensor", false);
   if (hasFailed || !check(attr && attr->t, "attribute '" + name + "' has no tensor"))
     return {};
-  llvm::Expected<Value> value = importer.materialize(*attr->t, node.output.empty() ? "" : node.output.front());
+  StringRef tensor = isOutput && !node.output.empty() ? node.output.front() : "";
+  llvm::Expected<Value> value = importer.materialize(*attr->t, tensor);
   if (!value) {
     error("attribute '" + name + "': " + llvm::toString(value.takeError()));
     return {};

@@ -99,8 +99,8 @@ public:
   std::optional<llvm::SmallVector<double>> floatsAttr(llvm::StringRef name);
   std::optional<llvm::SmallVector<llvm::StringRef>> stringsAttr(llvm::StringRef name);
   /// A tensor attribute as a constant, or as a parameter that refers to the model's bytes where it is large; an error
-  /// where it is missing.
-  Value tensorAttr(llvm::StringRef name);
+  /// where it is missing. `isOutput`: it is the node's output, and has its name.
+  Value tensorAttr(llvm::StringRef name, bool isOutput);
   /// An element type, as its ONNX number; null after an error.
   mlir::Type typeAttr(llvm::StringRef name, std::optional<int64_t> fallback = std::nullopt);
   /// An error where the attribute is missing.

@@ -33,7 +33,7 @@ static void importCastLike(NodeContext &node) {
 static void importConstant(NodeContext &node) {
   Builder b = node.getBuilder();
   if (node.hasAttr("value"))
-    return node.result(0, node.tensorAttr("value"));
+    return node.result(0, node.tensorAttr("value", /*isOutput=*/true));
   if (node.hasAttr("value_float"))
     return node.result(0, node.scalar(b.getF32Type(), node.floatAttr("value_float")));
   if (node.hasAttr("value_int"))
@@ -52,7 +52,8 @@ static void importConstant(NodeContext &node) {
 
 static void importConstantOfShape(NodeContext &node) {
   Ints shape = node.constantInts(0);
-  Value fill = node.hasAttr("value") ? node.tensorAttr("value") : node.scalar(node.getBuilder().getF32Type(), 0);
+  Value fill = node.hasAttr("value") ? node.tensorAttr("value", /*isOutput=*/false)
+                                     : node.scalar(node.getBuilder().getF32Type(), 0);
   if (node.failed() || !node.check(ShapedType::getNumElements(NodeContext::shape(fill)) == 1,
                                    "attribute 'value' does not have one element"))
     return;
