@@ -54,8 +54,10 @@ void PlanTargets::add(func::FuncOp func) {
     tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
   }
   auto addNames = [&](Value value) {
+    // How a parameter is stored is asked for even where it is an output too.
+    bool isLoad = value.getDefiningOp<nn::LoadOp>() != nullptr;
     for (StringRef name : nn::getTensorNames(value))
-      if (isa<BlockArgument>(value) || (!outputs.contains({value, name}) && !pinned.contains(name)))
+      if (isa<BlockArgument>(value) || ((isLoad || !outputs.contains({value, name})) && !pinned.contains(name)))
         tensors[name].push_back({value, {}, 0, name});
   };
   // One walk for tensors and nodes: on a large model each look at an op's location misses the cache.
