@@ -1,0 +1,108 @@
+//===- GeneratorImpl.h - the writer of random programs ----------*- C++ -*-===//
+//
+// Values are kept small (at most kMaxElements) and numerically tame: sums may be reassociated by partitioning, so an op
+// that jumps (a comparison, the place of a maximum) is only applied to arguments, which are the same in both programs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_TEST_DIFFERENTIAL_GENERATORIMPL_H
+#define CLEAVE_TEST_DIFFERENTIAL_GENERATORIMPL_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <random>
+#include <string>
+
+namespace cleave::test {
+
+/// No value has more elements.
+constexpr int64_t kMaxElements = 1536;
+/// What extents are drawn from.
+constexpr int64_t kSizes[] = {1, 2, 3, 4, 4, 6, 8, 8, 12, 12, 24};
+
+/// A value that ops may use.
+struct Value {
+  std::string name;
+  llvm::SmallVector<int64_t> shape;
+  bool isArgument = false;
+  std::string encoding = ""; ///< `, #spmd.sharding<...>` or empty
+  std::string elementType = "f32";
+};
+
+/// An axis of the mesh.
+struct Axis {
+  std::string name;
+  int64_t size;
+};
+
+/// Writes one module; the ops are in GeneratorOps.cpp.
+class Generator {
+public:
+  explicit Generator(uint64_t seed) : engine(seed) {}
+  std::string generate();
+
+private:
+  // Random choices.
+  int64_t below(int64_t bound) { return static_cast<int64_t>(engine() % static_cast<uint64_t>(bound)); }
+  bool chance(int percent) { return below(100) < percent; }
+  template <typename Range> auto &pick(Range &range) { return range[below(std::size(range))]; }
+  llvm::SmallVector<int64_t> pickShape(int64_t minRank, int64_t maxRank);
+  const Value *pickValue(int64_t minRank = 0);
+  const Value *pickArgument(int64_t minRank);
+
+  // Text.
+  void pickMesh();
+  std::string pickSharding(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType);
+  std::string pickDim(int64_t extent, llvm::SmallVector<Axis> &free);
+  std::string takeAxis(size_t index, bool isHalf, llvm::SmallVector<Axis> &free);
+  std::string pickPartial(llvm::StringRef elementType, llvm::SmallVector<Axis> &free);
+  static std::string typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding = "");
+  static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
+  Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
+  bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
+
+  // Ops. Each returns false where the values at hand do not suit it.
+  bool addUnary();
+  bool addBinary();
+  bool addSelect();
+  bool addEinsum();
+  bool addReduce();
+  bool addSoftmax();
+  bool addNorm();
+  bool addTranspose();
+  bool addReshape();
+  bool addBroadcast();
+  bool addConcat();
+  bool addSlice();
+  bool addPad();
+  bool addGather();
+  bool addScan();
+  bool addConv();
+  bool addAttention();
+  bool addOp();
+
+  std::string callBody(llvm::ArrayRef<std::string> resultTypes) const;
+
+  /// True if some op reads `value`.
+  bool isUsed(const Value &value) const {
+    return llvm::StringRef(body).count(" " + value.name + " ") > 1 || llvm::StringRef(body).contains(value.name + ",");
+  }
+
+  std::mt19937_64 engine;
+  llvm::SmallVector<Axis> axes;
+  std::string meshText, body;
+  llvm::SmallVector<Value> arguments, values;
+  unsigned nextName = 0;
+};
+
+inline int64_t countElements(llvm::ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  return count;
+}
+
+} // namespace cleave::test
+
+#endif // CLEAVE_TEST_DIFFERENTIAL_GENERATORIMPL_H

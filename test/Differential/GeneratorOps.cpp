@@ -1,0 +1,291 @@
+//===- GeneratorOps.cpp - the ops of random programs ----------------------===//
+//
+// One function per op or family: picks operands among the values so far, adds arguments where it needs more, and
+// appends the op with its result shape. A new op is a member here and a row of `addOp`.
+//
+//===----------------------------------------------------------------------===//
+#include "GeneratorImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace cleave::test;
+using llvm::formatv;
+using llvm::SmallVector;
+
+static std::string listText(llvm::ArrayRef<int64_t> list) {
+  std::string text = "[";
+  for (auto [index, number] : llvm::enumerate(list))
+    text += (index ? ", " : "") + std::to_string(number);
+  return text + "]";
+}
+
+bool Generator::addUnary() {
+  static constexpr const char *ops[] = {"tanh", "sigmoid", "relu", "neg", "abs", "gelu", "sin", "silu"};
+  const Value *x = pickValue();
+  return add(formatv("nn.{0} {1}", pick(ops), x->name), {x}, x->shape);
+}
+
+/// An operand that broadcasts with `x`: another value that fits, or a new argument.
+bool Generator::addBinary() {
+  static constexpr const char *ops[] = {"add", "add", "sub", "mul", "max", "min"};
+  const Value *x = pickValue();
+  SmallVector<const Value *> fitting;
+  for (const Value &value : values)
+    if (value.elementType == "f32" && value.shape == x->shape)
+      fitting.push_back(&value);
+  Value left = *x, right = *pick(fitting);
+  if (chance(50)) {
+    SmallVector<int64_t> shape(llvm::ArrayRef<int64_t>(x->shape).drop_front(below(x->shape.size() + 1)));
+    for (int64_t &extent : shape)
+      if (chance(25))
+        extent = 1;
+    right = addArgument(shape, "f32");
+  }
+  if (chance(30))
+    std::swap(left, right);
+  SmallVector<int64_t> shape(left.shape.size() > right.shape.size() ? left.shape : right.shape);
+  if (countElements(left.shape) == countElements(right.shape) || left.shape.size() == right.shape.size())
+    for (auto [extent, a, b] : llvm::zip(llvm::reverse(shape), llvm::reverse(left.shape), llvm::reverse(right.shape)))
+      extent = std::max(a, b);
+  return add(formatv("nn.{0} {1}, {2}", pick(ops), left.name, right.name), {&left, &right}, shape);
+}
+
+bool Generator::addSelect() {
+  const Value *argument = pickArgument(0);
+  if (!argument)
+    return false;
+  Value compared = *argument, other = addArgument(compared.shape, "f32");
+  Value condition{formatv("%v{0}", nextName++), compared.shape, false, "", "i1"};
+  body += formatv("  {0} = nn.lt {1}, {2} : ({3}, {4}) -> {5}\n", condition.name, compared.name, other.name,
+                  typeOf(compared), typeOf(other), typeOf(condition));
+  values.push_back(condition);
+  return add(formatv("nn.select {0}, {1}, {2}", condition.name, compared.name, other.name),
+             {&condition, &compared, &other}, compared.shape);
+}
+
+/// A contraction of a value with a new argument: some of its dims are batch, some contracted, some new.
+bool Generator::addEinsum() {
+  Value x = *pickValue(1);
+  std::string left, right, result;
+  SmallVector<int64_t> rightShape, resultShape;
+  char letter = 'a';
+  for (int64_t extent : x.shape) {
+    left += letter;
+    int64_t role = below(3); // kept from the left, contracted, batch
+    if (role != 0) {
+      right += letter;
+      rightShape.push_back(extent);
+    }
+    if (role != 1) {
+      result += letter;
+      resultShape.push_back(extent);
+    }
+    ++letter;
+  }
+  for (int64_t i = 0, count = below(3); i < count; ++i, ++letter) {
+    int64_t extent = pick(kSizes);
+    right += letter;
+    rightShape.push_back(extent);
+    size_t at = below(result.size() + 1);
+    result.insert(result.begin() + at, letter);
+    resultShape.insert(resultShape.begin() + at, extent);
+  }
+  if (countElements(rightShape) > kMaxElements || countElements(resultShape) > kMaxElements)
+    return false;
+  Value y = addArgument(rightShape, "f32");
+  return add(formatv("nn.einsum {0}, {1} \"{2},{3}->{4}\"", x.name, y.name, left, right, result), {&x, &y},
+             resultShape);
+}
+
+bool Generator::addReduce() {
+  static constexpr const char *kinds[] = {"sum", "sum", "mean", "max", "min"};
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  bool keeps = chance(40);
+  SmallVector<int64_t> dims, shape;
+  for (auto [dim, extent] : llvm::enumerate(x->shape)) {
+    bool isReduced = chance(40);
+    if (isReduced)
+      dims.push_back(dim);
+    if (!isReduced || keeps)
+      shape.push_back(isReduced ? 1 : extent);
+  }
+  return add(formatv("nn.reduce {0} {1} dims {2}{3}", pick(kinds), x->name, listText(dims), keeps ? " keep_dims" : ""),
+             {x}, shape);
+}
+
+bool Generator::addSoftmax() {
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  const char *name = chance(50) ? "softmax" : "log_softmax";
+  return add(formatv("nn.{0} {1} dim {2}", name, x->name, below(x->shape.size())), {x}, x->shape);
+}
+
+bool Generator::addNorm() {
+  const Value *found = pickValue(1);
+  if (!found)
+    return false;
+  Value x = *found;
+  int64_t dim = below(x.shape.size());
+  Value scale = addArgument(SmallVector<int64_t>(llvm::ArrayRef<int64_t>(x.shape).drop_front(dim)), "f32");
+  const char *name = chance(50) ? "layer_norm" : "rms_norm";
+  return add(formatv("nn.{0} {1}, {2} dim {3} epsilon 1.0e-2", name, x.name, scale.name, dim), {&x, &scale}, x.shape);
+}
+
+bool Generator::addTranspose() {
+  const Value *x = pickValue(2);
+  if (!x)
+    return false;
+  SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, x->shape.size()));
+  for (size_t i = permutation.size() - 1; i > 0; --i)
+    std::swap(permutation[i], permutation[below(i + 1)]);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(x->shape[dim]);
+  return add(formatv("nn.transpose {0} {1}", x->name, listText(permutation)), {x}, shape);
+}
+
+/// Merges neighbours or splits a dim, now and then regroups everything.
+bool Generator::addReshape() {
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  SmallVector<int64_t> shape(x->shape);
+  if (shape.size() > 1 && chance(50)) {
+    size_t at = below(shape.size() - 1);
+    shape[at] *= shape[at + 1];
+    shape.erase(shape.begin() + at + 1);
+  } else {
+    size_t at = below(shape.size());
+    static constexpr int64_t divisors[] = {2, 3, 4};
+    int64_t divisor = pick(divisors);
+    if (shape[at] % divisor)
+      return false;
+    bool isMajor = chance(50);
+    int64_t major = isMajor ? divisor : shape[at] / divisor, minor = isMajor ? shape[at] / divisor : divisor;
+    shape[at] = major;
+    shape.insert(shape.begin() + at + 1, minor);
+  }
+  return shape.size() <= 5 && add(formatv("nn.reshape {0}", x->name), {x}, shape);
+}
+
+bool Generator::addBroadcast() {
+  const Value *x = pickValue();
+  SmallVector<int64_t> shape(x->shape);
+  for (int64_t &extent : shape)
+    if (extent == 1 && chance(60))
+      extent = pick(kSizes);
+  if (chance(60))
+    shape.insert(shape.begin(), pick(kSizes));
+  return shape.size() <= 5 && add(formatv("nn.broadcast {0}", x->name), {x}, shape);
+}
+
+bool Generator::addConcat() {
+  const Value *found = pickValue(1);
+  if (!found)
+    return false;
+  Value x = *found;
+  int64_t dim = below(x.shape.size());
+  SmallVector<int64_t> otherShape(x.shape), shape(x.shape);
+  otherShape[dim] = pick(kSizes);
+  shape[dim] += otherShape[dim];
+  Value y = chance(30) ? x : addArgument(otherShape, "f32");
+  shape[dim] = x.shape[dim] + y.shape[dim];
+  return add(formatv("nn.concat {0}, {1} dim {2}", x.name, y.name, dim), {&x, &y}, shape);
+}
+
+bool Generator::addSlice() {
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  SmallVector<int64_t> starts, sizes, steps;
+  for (int64_t extent : x->shape) {
+    bool isWhole = chance(60);
+    int64_t step = isWhole ? 1 : 1 + below(2);
+    int64_t start = isWhole ? 0 : below(extent);
+    int64_t size = isWhole ? extent : 1 + below((extent - start + step - 1) / step);
+    bool isReversed = !isWhole && chance(15);
+    starts.push_back(isReversed ? start + (size - 1) * step : start);
+    sizes.push_back(size);
+    steps.push_back(isReversed ? -step : step);
+  }
+  return add(formatv("nn.slice {0} starts {1} sizes {2} steps {3}", x->name, listText(starts), listText(sizes),
+                     listText(steps)),
+             {x}, sizes);
+}
+
+bool Generator::addPad() {
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  SmallVector<int64_t> low, high, shape(x->shape);
+  for (int64_t &extent : shape) {
+    low.push_back(chance(30) ? below(3) : 0);
+    high.push_back(chance(30) ? below(3) : 0);
+    extent += low.back() + high.back();
+  }
+  return add(formatv("nn.pad constant {0} low {1} high {2}", x->name, listText(low), listText(high)), {x}, shape);
+}
+
+bool Generator::addGather() {
+  const Value *found = pickValue(1);
+  if (!found)
+    return false;
+  Value x = *found;
+  int64_t dim = below(x.shape.size());
+  SmallVector<int64_t> indexShape = pickShape(0, 2), shape(x.shape);
+  Value indices = addArgument(indexShape, "i64");
+  shape.erase(shape.begin() + dim);
+  shape.insert(shape.begin() + dim, indexShape.begin(), indexShape.end());
+  return add(formatv("nn.gather {0}, {1} dim {2}", x.name, indices.name, dim), {&x, &indices}, shape);
+}
+
+bool Generator::addScan() {
+  const Value *x = pickValue(1);
+  if (!x)
+    return false;
+  int64_t dim = below(x->shape.size());
+  if (chance(50))
+    return add(formatv("nn.cumsum {0} dim {1}{2}", x->name, dim, chance(30) ? " reverse" : ""), {x}, x->shape);
+  return add(formatv("nn.rotate {0} dim {1} by {2}", x->name, dim, below(x->shape[dim])), {x}, x->shape);
+}
+
+bool Generator::addConv() {
+  static constexpr int64_t channelCounts[] = {2, 4, 8};
+  int64_t channels = pick(channelCounts), outputs = pick(channelCounts), batch = 1 + below(4);
+  int64_t groups = chance(30) ? 2 : 1, kernel = 1 + 2 * below(2);
+  Value x = addArgument({batch, channels, 6}, "f32");
+  Value w = addArgument({outputs, channels / groups, kernel}, "f32");
+  Value b = addArgument({outputs}, "f32");
+  return add(formatv("nn.conv {0}, {1}, {2} strides [1] pads_low [{3}] pads_high [{3}] dilations [1] groups {4}",
+                     x.name, w.name, b.name, kernel / 2, groups),
+             {&x, &w, &b}, {batch, outputs, 6});
+}
+
+bool Generator::addAttention() {
+  static constexpr int64_t counts[] = {1, 2, 4};
+  int64_t batch = pick(counts), kvHeads = pick(counts), heads = kvHeads * pick(counts), sequence = 2 * pick(counts);
+  int64_t keys = 2 * pick(counts);
+  Value q = addArgument({batch, heads, sequence, 4}, "f32");
+  Value k = addArgument({batch, kvHeads, keys, 4}, "f32");
+  Value v = addArgument({batch, kvHeads, keys, 6}, "f32");
+  return add(formatv("nn.attention {0}, {1}, {2} scale 0.5{3}", q.name, k.name, v.name, chance(50) ? " causal" : ""),
+             {&q, &k, &v}, {batch, heads, sequence, 6});
+}
+
+bool Generator::addOp() {
+  using Member = bool (Generator::*)();
+  static constexpr Member members[] = {
+      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,   &Generator::addBinary,
+      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,   &Generator::addEinsum,
+      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,  &Generator::addNorm,
+      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,  &Generator::addBroadcast,
+      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,      &Generator::addGather,
+      &Generator::addScan,      &Generator::addConv,    &Generator::addAttention};
+  return (this->*pick(members))();
+}
