@@ -1,0 +1,285 @@
+//===- SolverWishesTest.cpp - what wishes do, and which are refused -------===//
+//
+// Open and closed dims, constraints, partial values, priorities, and the errors of wishes that cannot be kept. Bytes as
+// in SolverTest.cpp: n ranks, all_reduce 2(n-1)/n of the tensor, all_gather and reduce_scatter (n-1)/n.
+//
+//===----------------------------------------------------------------------===//
+#include "Solved.h"
+
+using namespace cleave::spmd;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Open dims, constraints, how inputs are stored
+//===----------------------------------------------------------------------===//
+
+TEST(SolverWishesTest, AFreeInputIsStoredAsItsUsersWantIt) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{0}, {}}), y = graph.input({8, 16});
+  graph.problem.addOutput(graph.add(x, y));
+  EXPECT_EQ(Solved(graph).value(y), graph.state({{0}, {}}));
+}
+
+TEST(SolverWishesTest, AnInputWithUnlikeUsersIsStoredWhole) {
+  GraphBuilder graph({2});
+  ValueId y = graph.input({8, 16});
+  graph.problem.addOutput(graph.add(graph.input({8, 16}, {{0}, {}}), y));
+  graph.problem.addOutput(graph.add(graph.input({8, 16}, {{}, {0}}), y));
+  Solved solved(graph);
+  EXPECT_TRUE(solved.value(y).isReplicated());
+  EXPECT_EQ(solved.bytes(), 0);
+}
+
+// The input is wished [data?, _]; its users also cut dim 0 over model, so it is stored that way. A closed one is not.
+TEST(SolverWishesTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
+  for (bool isOpen : {true, false}) {
+    GraphBuilder graph({2, 2});
+    ValueId x = graph.input({8, 16});
+    Wish wish = graph.wish({{0}, {}});
+    wish.dims[0].isOpen = isOpen;
+    graph.problem.setWish(x, wish);
+    graph.problem.addOutput(graph.add(x, graph.input({8, 16}, {{0, 1}, {}})));
+    Solved solved(graph);
+    EXPECT_EQ(solved.value(x), graph.state(isOpen ? DimAxes{{0, 1}, {}} : DimAxes{{0}, {}}));
+    EXPECT_EQ(solved.bytes(), 0);
+  }
+}
+
+TEST(SolverWishesTest, ReplicatedAxesDoNotCutOpenDims) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16});
+  Wish wish = graph.wish({{0}, {}});
+  wish.dims[0].isOpen = true;
+  wish.replicated = {1};
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(graph.add(x, graph.input({8, 16}, {{0, 1}, {}})));
+  EXPECT_EQ(Solved(graph).value(x), graph.state({{0}, {}}));
+}
+
+// An open output takes what comes; a closed one is gathered: each of 2 ranks sends its half of 512 bytes.
+TEST(SolverWishesTest, OpenOutputsTakeWhatComes) {
+  for (bool isOpen : {true, false}) {
+    GraphBuilder graph({2});
+    ValueId y = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
+    Wish wish = graph.wish({{}, {}});
+    wish.dims[0].isOpen = isOpen;
+    graph.problem.addOutput(y, &wish);
+    Solved solved(graph);
+    EXPECT_EQ(solved.output(0), graph.state(isOpen ? DimAxes{{0}, {}} : DimAxes{{}, {}}));
+    EXPECT_EQ(solved.bytes(), isOpen ? 0 : 256);
+  }
+}
+
+// A constraint in the middle holds for all that follows, whatever comes before.
+TEST(SolverWishesTest, AConstraintHoldsForItsUsers) {
+  GraphBuilder graph({2});
+  ValueId x = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
+  ValueId pinned = graph.problem.addValue({8, 16}, 4);
+  OpId constraint = graph.problem.addConstraint(x, pinned);
+  graph.problem.setWish(pinned, graph.wish({{}, {0}}));
+  ValueId y = graph.pointwise({pinned});
+  graph.problem.addOutput(y);
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(pinned), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.operand(constraint, 0), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.value(y), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.bytes(), (4 * 16 * 4) / 2); // One all_to_all.
+}
+
+TEST(SolverWishesTest, AWishInsideIsKept) {
+  GraphBuilder graph({2});
+  ValueId hidden = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
+  graph.problem.setWish(hidden, graph.wish({{}, {}}));
+  graph.problem.addOutput(graph.pointwise({hidden}));
+  Solved solved(graph);
+  EXPECT_TRUE(solved.value(hidden).isReplicated());
+  EXPECT_EQ(solved.bytes(), 256);
+}
+
+//===----------------------------------------------------------------------===//
+// Wishes for partial values
+//===----------------------------------------------------------------------===//
+
+/// Partial over one axis.
+State partialState(const GraphBuilder &graph, const DimAxes &dims, unsigned axis, ReductionKind kind) {
+  State state = graph.state(dims);
+  for (AtomId atom : graph.problem.getMesh().atomsOf(axis))
+    state.addPartial(atom, kind);
+  return state;
+}
+
+// A product wished partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
+TEST(SolverWishesTest, APartialProductCutsWhatItSumsOver) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32});
+  ValueId y = graph.einsum("ik,kj->ij", {x, w});
+  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  graph.problem.addOutput(y);
+  Solved solved(graph);
+  State terms = partialState(graph, {{}, {}}, 0, ReductionKind::Sum);
+  EXPECT_EQ(solved.result(0), terms);
+  EXPECT_EQ(solved.output(0), terms);
+  EXPECT_EQ(solved.value(x), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.value(w), graph.state({{0}, {}}));
+  EXPECT_EQ(solved.bytes(), 0);
+  std::vector<CauseLink> chain = solved.solver.explain(0, 1, 0);
+  ASSERT_EQ(chain.size(), 2u);
+  EXPECT_EQ(chain[1].kind, CauseLink::Kind::Wish);
+  EXPECT_EQ(chain[1].id, 0u);
+}
+
+// An op that sums nothing stays whole, and its result is made partial for nothing, of any kind.
+TEST(SolverWishesTest, AWholeValueIsMadePartial) {
+  for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({8, 16}, {{}, {}}), y = graph.pointwise({x});
+    graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.addOutput(y);
+    Solved solved(graph);
+    EXPECT_TRUE(solved.result(0).isReplicated());
+    EXPECT_EQ(solved.value(y), partialState(graph, {{}, {}}, 0, kind));
+    EXPECT_EQ(solved.bytes(), 0);
+  }
+}
+
+// [8, 16] . [16, 32] partial, . [32, 4], then whole: the reduction waits for the smaller product.
+TEST(SolverWishesTest, AReductionWaitsBehindAPartialWish) {
+  GraphBuilder graph({4});
+  ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32}), v = graph.parameter({32, 4}, {{}, {}});
+  ValueId y = graph.einsum("ik,kj->ij", {x, w});
+  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  addOutput(graph, graph.einsum("ik,kj->ij", {y, v}), {{}, {}});
+  Solved solved(graph);
+  EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 4 * 4) / 4);
+}
+
+// A constraint to a partial value, and one to a cut value behind it: make terms for nothing, scatter them.
+TEST(SolverWishesTest, ConstraintsMakeAndEndPartialValues) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {}});
+  ValueId terms = graph.constrain(graph.pointwise({x}), graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
+  ValueId cut = graph.constrain(terms, graph.wish({{}, {0}}));
+  addOutput(graph, graph.pointwise({cut}), {{}, {0}});
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(terms), partialState(graph, {{}, {}}, 0, ReductionKind::Max));
+  EXPECT_EQ(solved.value(cut), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.bytes(), 8 * 16 * 4 / 2);
+}
+
+// Two users that are not linear, and want the value whole, share one reduction.
+TEST(SolverWishesTest, UsersOfAPartialValueShareItsReduction) {
+  for (bool isInput : {false, true}) {
+    GraphBuilder graph({4});
+    ValueId x = graph.input({8, 16});
+    if (!isInput)
+      x = graph.pointwise({x});
+    graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}));
+    addOutput(graph, graph.pointwise({x}), {{}, {}});
+    addOutput(graph, graph.pointwise({x}), {{}, {}});
+    Solved solved(graph);
+    EXPECT_EQ(solved.value(x), partialState(graph, {{}, {}}, 0, ReductionKind::Sum));
+    EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 16 * 4) / 4);
+  }
+}
+
+// What propagation appends to an open dim is never an axis that the value is partial over.
+TEST(SolverWishesTest, OpenDimsDoNotTakeAPartialAxis) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16}, {{0}, {1}}), y = graph.pointwise({x});
+  Wish wish = graph.partialWish({{}, {}}, {0});
+  wish.dims[0].isOpen = wish.dims[1].isOpen = true;
+  graph.problem.setWish(y, wish);
+  graph.problem.addOutput(y);
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(y), partialState(graph, {{}, {1}}, 0, ReductionKind::Sum));
+}
+
+// A partial value must be of one kind: two wishes for one value that differ in it exclude each other.
+TEST(SolverWishesTest, TwoKindsOfPartialAreAConflict) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16});
+  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Sum));
+  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].kind, SolverError::Kind::Conflict);
+}
+
+//===----------------------------------------------------------------------===//
+// Priorities
+//===----------------------------------------------------------------------===//
+
+// Both operands of an add want the one axis for another dim. Whoever is of the lower number gets it.
+TEST(SolverWishesTest, TheLowerPriorityNumberDecidesFirst) {
+  for (unsigned winner : {0u, 1u}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({8, 16}), y = graph.input({8, 16});
+    Wish rows = graph.wish({{0}, {}}), columns = graph.wish({{}, {0}});
+    for (WishDim &dim : (winner == 0 ? columns : rows).dims)
+      dim.priority = 1;
+    graph.problem.setWish(x, rows);
+    graph.problem.setWish(y, columns);
+    ValueId sum = graph.pointwise({x, y});
+    graph.problem.addOutput(graph.pointwise({sum}));
+    Solved solved(graph);
+    EXPECT_EQ(solved.value(sum), graph.state(winner == 0 ? DimAxes{{0}, {}} : DimAxes{{}, {0}}));
+    EXPECT_EQ(solved.value(x), graph.state({{0}, {}}));
+    EXPECT_EQ(solved.value(y), graph.state({{}, {0}}));
+    EXPECT_EQ(solved.bytes(), (4 * 16 * 4) / 2);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+TEST(SolverWishesTest, AConflictNamesBothWishes) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{0}, {}});
+  graph.problem.setWish(x, graph.wish({{}, {0}}));
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].kind, SolverError::Kind::Conflict);
+  EXPECT_EQ(solver.getErrors()[0].value, x);
+  EXPECT_EQ(solver.getErrors()[0].first, 0u);
+  EXPECT_EQ(solver.getErrors()[0].second, 1u);
+}
+
+std::string errorOf(const DimAxes &dims, std::vector<int64_t> shape) {
+  GraphBuilder graph({4, 2});
+  ValueId x = graph.input(shape);
+  Wish wish;
+  for (const std::vector<unsigned> &axes : dims)
+    wish.dims.push_back({graph.state({axes}).dims[0]});
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  return solver.getErrors().empty() ? "" : solver.getErrors()[0].message;
+}
+
+TEST(SolverWishesTest, IllegalWishesAreErrors) {
+  EXPECT_EQ(errorOf({{0}}, {8, 8}), "the wish has 1 dims but the value has 2");
+  EXPECT_EQ(errorOf({{0}, {0}}, {8, 8}), "an axis is used twice, the second time in dim 1");
+  EXPECT_EQ(errorOf({{}, {0}}, {8, 10}), "dim 1 has size 10, which 4 shards do not divide");
+}
+
+TEST(SolverWishesTest, AValueIsNotPartialOverWhatKeepsItWhole) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 8});
+  Wish wish = graph.partialWish({{}, {}}, {0});
+  wish.replicated = wish.partial;
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].message, "an axis is used twice: the value cannot be partial over it");
+}
+
+} // namespace
