@@ -170,6 +170,8 @@ LogicalResult ReshardInserter::run() {
     if (failed(readOperands(&op)) || failed(readResults(&op)))
       return failure();
   for (auto &[value, wants] : wantsOf) {
+    if (!getSharding(value.getType()))
+      return emitError(value.getLoc()) << "value of type " << value.getType() << " has no sharding";
     if (Operation *producer = value.getDefiningOp())
       builder.setInsertionPointAfter(producer);
     else

@@ -37,3 +37,16 @@ module {
     return %x : tensor<8xf32, #a>
   }
 }
+
+// -----
+
+// Propagation has not run: what is constrained has no sharding yet.
+#a = #spmd.sharding<#spmd.mesh<["a"=2]>, [{"a"}]>
+module {
+  func.func @not_propagated(%x: tensor<8xf32, #a>) -> tensor<8xf32, #a> {
+    // expected-error @+1 {{value of type 'tensor<8xf32>' has no sharding}}
+    %y = nn.neg %x : (tensor<8xf32, #a>) -> tensor<8xf32>
+    %z = spmd.constrain %y : tensor<8xf32> to tensor<8xf32, #a>
+    return %z : tensor<8xf32, #a>
+  }
+}
