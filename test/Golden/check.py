@@ -2,9 +2,9 @@
 
 Usage: check.py BUILD_DIR [--fix-table] [NAME...]
 
-A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer. A case
-whose rule is not there yet (NEXT says which) must say so: a refusal that names the reason, or a remark on the op that is
-replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or when docs/generated/golden.md is not the
+A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer, and
+splits the compute at least as well as the peer. A case whose rule is not there yet (NEXT says which) must say so: a
+refusal that names the reason, or a remark on the op that is replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or when docs/generated/golden.md is not the
 table of this run. README.md in this folder explains the files.
 """
 import json
@@ -72,15 +72,18 @@ def load(case):
         inputs = {k[3:]: arrays[k] for k in arrays if k.startswith("in:")}
 
         def check(outputs):
+            assert any(key.startswith("out:") for key in arrays), "the case has no outputs to compare with"
             for key in arrays:
                 if key.startswith("out:"):
                     want, got = arrays[key], outputs[key[4:]]
+                    assert got.shape == want.shape, f"{key} has shape {got.shape}, expected {want.shape}"
                     scale = max(1.0, float(np.abs(want.astype(np.float64)).max(initial=0)))
                     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol * scale, err_msg=key)
     else:
         inputs = draw(case)
 
         def check(outputs):
+            assert case["expect"], "the case has no outputs to compare with"
             for name, want in case["expect"].items():
                 got = outputs[name].astype(np.float64).ravel()
                 scale = max(1.0, float(np.abs(got).max(initial=0)))
@@ -113,6 +116,11 @@ def run(cleave, case, folder):
     least, peer = case["min"], case["xla"]["bytes"]
     if reason:
         return ("next", sent, reason) if words in done.stderr else ("FAILED", sent, f"no remark says {words}")
+    flops, spread = report["flops"], case["xla"].get("spread") or 1
+    if flops["per_rank"] * spread > flops["total"] * SLACK:
+        return "FAILED", sent, f"a rank computes {flops['per_rank']} of {flops['total']} flops, the peer 1 / {spread}"
+    if least is not None and sent < least / SLACK:
+        return "FAILED", sent, f"sends less than the least known {least}: index.json is wrong, or nothing was split"
     if least is not None and sent <= least * SLACK:
         return "minimum", sent, ""
     if sent > peer * SLACK:
