@@ -17,7 +17,7 @@ def run(build, seed, count):
     done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count)],
                           capture_output=True, text=True)
     found = re.findall(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
-    if found:
+    if found and sum(map(int, found[-1])) == count:
         return int(found[-1][0]), int(found[-1][1]), done.stderr
     if count == 1:
         return 0, 1, done.stderr

@@ -3,7 +3,7 @@
 Usage: check.py BUILD_DIR
 
 In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
-a line `...` stands for any number of lines.
+a line `...` stands for any number of lines. It must succeed, unless the page shows an error.
 """
 import glob
 import os
@@ -43,11 +43,12 @@ def main():
         for command, want in examples(page):
             done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
-            if matches(done.stdout.rstrip("\n").split("\n"), want):
+            shows_error = any("error: " in line for line in want)
+            if matches(done.stdout.rstrip("\n").split("\n"), want) and (done.returncode != 0) == shows_error:
                 passed += 1
                 continue
             failed += 1
-            print(f"{page}: `{command}` prints something else:\n{done.stdout[:3000]}")
+            print(f"{page}: `{command}` prints something else, exit code {done.returncode}:\n{done.stdout[:3000]}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
