@@ -11,7 +11,7 @@
 // CHECK: 1 x all_gather over r 4x8xf32 128 B
 // CHECK-NEXT: sent by a rank: 128 B
 // CHECK: check y: ok
-// CANONICAL: func.func @main
+// CANONICAL-LABEL: func.func @main
 // CANONICAL-NOT: func.
 func.func @main(%x: tensor<8x8xf32> {nn.name = "x"}, %w: tensor<8x8xf32> {nn.name = "w"}) -> (tensor<8x8xf32> {nn.name = "y"}) {
   %0 = func.call @twice(%x, %w) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -13,18 +13,18 @@
 // A real export, with weights that differ from place to place: two all_reduces a layer.
 // RUN: cleave run %S/../Models/gpt2_ts17.onnx --plan %S/../../examples/gpt2.yaml --check | FileCheck %s --check-prefix=GPT
 
-// CHECK: mesh m=2
+// CHECK-LABEL: mesh m=2
 // CHECK-NEXT: 1 x all_reduce over m 2x4x16xf32
 // CHECK-NEXT: sent by a rank: 512 B
 // CHECK-NEXT: parameters of a rank: 2.14 kB of 4.29 kB
 // CHECK: check y: ok
 
-// BOTH: mesh d=2, m=2
+// BOTH-LABEL: mesh d=2, m=2
 // BOTH-NEXT: 1 x all_reduce over m 1x4x16xf32
 // BOTH-NEXT: sent by a rank: 256 B
 // BOTH: check y: ok
 
-// GPT: mesh data=2, model=2
+// GPT-LABEL: mesh data=2, model=2
 // GPT-NEXT: 4 x all_reduce over model 2x16x64xf32
 // GPT-NEXT: sent by a rank: 32.77 kB
 // GPT: check logits: ok

@@ -15,6 +15,7 @@
 // EQUAL: check norm: ok
 // EQUAL: check moved: ok
 // EQUAL: check same: ok
+// FUSED-LABEL: func.func @main
 // FUSED-DAG: nn.gelu
 // FUSED-DAG: nn.layer_norm
 func.func @main(%x: tensor<4x8xf32> {nn.name = "x"}, %z: tensor<2x3x4x8xf32> {nn.name = "z"})

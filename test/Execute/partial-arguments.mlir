@@ -15,7 +15,7 @@
 // RUN: not cleave run %s --shard 'x=[x, _]' 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: cleave explain %s x | FileCheck %s --check-prefix=WHY
 
-// CHECK: mesh x=2, y=2 (4 ranks)
+// CHECK-LABEL: mesh x=2, y=2 (4 ranks)
 // CHECK-NEXT: 1 x all_reduce over y 4x8xf32 128 B
 // CHECK-NEXT: 1 x all_reduce over x, y 16xi64 192 B
 // CHECK-NEXT: sent by a rank: 320 B

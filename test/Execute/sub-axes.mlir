@@ -5,15 +5,18 @@
 // RUN: cleave run %s --mesh a=4 --shard 'up=[_, "a:(2)2"]' --check | FileCheck %s --check-prefix=MINOR
 // RUN: cleave run %s --mesh a=6 --shard 'up=[_, "a:(3)2"]' --check | FileCheck %s --check-prefix=SIX
 
-// MAJOR: 1 x all_reduce over a:(1)2 12x16xf32 768 B
+// MAJOR-LABEL: mesh a=4 (4 ranks)
+// MAJOR-NEXT: 1 x all_reduce over a:(1)2 12x16xf32 768 B
 // MAJOR-NEXT: sent by a rank: 768 B
 // MAJOR: compute of a rank: 12.29 kflop of 24.58 kflop
 // MAJOR: check y: ok
-// MINOR: 1 x all_reduce over a:(2)2 12x16xf32 768 B
+// MINOR-LABEL: mesh a=4 (4 ranks)
+// MINOR-NEXT: 1 x all_reduce over a:(2)2 12x16xf32 768 B
 // MINOR-NEXT: sent by a rank: 768 B
 // MINOR: compute of a rank: 12.29 kflop of 24.58 kflop
 // MINOR: check y: ok
-// SIX: 1 x all_reduce over a:(3)2 12x16xf32 768 B
+// SIX-LABEL: mesh a=6 (6 ranks)
+// SIX-NEXT: 1 x all_reduce over a:(3)2 12x16xf32 768 B
 // SIX-NEXT: sent by a rank: 768 B
 // SIX: check y: ok
 func.func @main(%x: tensor<12x16xf32> {nn.name = "x"}, %up: tensor<16x32xf32> {nn.name = "up"},

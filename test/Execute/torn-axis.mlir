@@ -3,7 +3,8 @@
 //
 // RUN: cleave run %s --check | FileCheck %s
 
-// CHECK: 1 x all_to_all over a:(1)2, a:(2)2 2x4x8xf32 192 B
+// CHECK-LABEL: mesh a=4 (4 ranks)
+// CHECK-NEXT: 1 x all_to_all over a:(1)2, a:(2)2 2x4x8xf32 192 B
 // CHECK-NEXT: 1 x all_to_all over a 4x8x2xf32 192 B
 // CHECK-NEXT: sent by a rank: 384 B
 // CHECK: check result0: ok

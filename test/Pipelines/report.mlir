@@ -64,7 +64,7 @@
 // CHECK: "replicated": []
 // CHECK: "seconds": {
 
-// TABLE: mesh d=2, m=4 (8 ranks)
+// TABLE-LABEL: mesh d=2, m=4 (8 ranks)
 // TABLE-NEXT: 1 x all_gather over d 4x16xf32 256 B
 // TABLE-NEXT: 1 x all_reduce over m 8x16xf32 768 B
 // TABLE-NEXT: sent by a rank: 1.02 kB

@@ -4,6 +4,7 @@
 // What is gathered for an output is told at the node that gives it, and as what the output is: the end of the function is
 // at no place in the model.
 
+// CHECK-LABEL: "collectives": [
 // CHECK: "kind": "all_gather"
 // CHECK: "node": "/fc"
 // CHECK-NEXT: "cause": "the output is [{}, {}] but nn.relu gives

@@ -9,18 +9,23 @@
 // A value inside is pinned for all its users; what a node's rule addressed is noted. An argument cannot vanish. Each
 // name of a value has a pin of its own. A rule that matches nothing pins nothing, nor does one for the signature.
 // TENSOR: module attributes {spmd.named = {hidden = ["hidden"]}}
+// TENSOR-LABEL: func.func @pins_what_a_rule_addresses
 // TENSOR: %[[S:.*]] = nn.sigmoid
 // TENSOR-NEXT: %[[P:.*]] = spmd.pin %[[S]] "hidden" : tensor<8xf32>
 // TENSOR-NEXT: nn.mul %[[P]], %arg0
 // RESULT: module attributes {spmd.named = {"node:*/act#r0" = ["hidden"]}}
+// RESULT-LABEL: func.func @pins_what_a_rule_addresses
 // RESULT: spmd.pin {{.*}} "hidden"
 // ARGUMENT: module attributes {spmd.named = {"node:*/act#0" = ["x"]}}
+// ARGUMENT-LABEL: func.func @pins_what_a_rule_addresses
 // ARGUMENT-NOT: spmd.pin
 // BOTH: %[[A:.*]] = spmd.pin {{.*}} "hidden"
 // BOTH: %[[B:.*]] = spmd.pin %[[A]] "same"
 // BOTH: nn.mul %[[B]], %arg0
 // NONE-NOT: spmd
+// KEPT-LABEL: func.func @pins_what_a_rule_addresses
 // KEPT: nn.sigmoid
+// KEPT-NEXT: spmd.pin {{.*}} "hidden"
 // KEPT: nn.mul
 module {
   func.func @pins_what_a_rule_addresses(%x: tensor<8xf32> {nn.name = "x"}) -> (tensor<8xf32> {nn.name = "y"}) {
