@@ -273,7 +273,8 @@ static bool isWithoutAliases(ModuleOp module) {
 
 llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
   OpPrintingFlags flags;
-  flags.enableDebugInfo(true).useLocalScope(isWithoutAliases(module));
+  // What is written has been verified: printing need not do so again.
+  flags.enableDebugInfo(true).useLocalScope(isWithoutAliases(module)).assumeVerified();
   AsmState state(module, flags);
   if (path.empty() || path == "-") {
     module.print(llvm::outs(), state);
