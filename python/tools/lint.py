@@ -110,6 +110,19 @@ def check_passes():
             yield f"{path}: pass {argument} has no test named {stem}*.mlir"
 
 
+def check_house():
+    """Every folder that docs/architecture.md lists is there, and every folder of code is listed."""
+    text = read("docs/architecture.md")
+    house = text[text.index("## The house"):text.index("Planned, and not")]
+    listed = set(re.findall(r"(?<![\w/])(?:[\w-]+/)+(?!\w)", "\n".join(re.findall(r"^    \S.*", house, re.M))))
+    for folder in sorted(listed):
+        if not os.path.isdir(os.path.join(ROOT, folder)):
+            yield f"docs/architecture.md: {folder} does not exist"
+    for folder in sorted({os.path.dirname(path) + "/" for path in tracked("lib/*.cpp")}):
+        if not any(folder.startswith(known) for known in listed):
+            yield f"docs/architecture.md: does not list {folder}"
+
+
 def check_guards():
     """A header's guard is its path."""
     for path in tracked("include/*.h", "lib/*.h"):
