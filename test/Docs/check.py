@@ -1,9 +1,10 @@
-"""The console blocks of README.md and docs: each command is run, its output compared with what the page shows.
+"""What README.md, CONTRIBUTING.md and docs show: commands are run, and code must stand in the source.
 
 Usage: check.py BUILD_DIR
 
 In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
-a line `...` stands for any number of lines. It must succeed, unless the page shows an error.
+a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block
+of ```cpp must be in a file below lib, letter by letter.
 """
 import glob
 import os
@@ -11,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -23,6 +25,19 @@ def examples(path):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *lines = part.rstrip("\n").split("\n")
             yield command, lines
+
+
+def snippets(path):
+    """The C++ blocks of a page, without the indentation of the list that they stand in."""
+    with open(os.path.join(ROOT, path)) as file:
+        text = file.read()
+    return [textwrap.dedent(block) for block in re.findall(r"^ *```cpp\n(.*?)^ *```", text, re.M | re.S)]
+
+
+def source():
+    """All of lib, as one text."""
+    paths = sorted(glob.glob("lib/**/*.cpp", root_dir=ROOT, recursive=True))
+    return "\n".join(open(os.path.join(ROOT, path)).read() for path in paths)
 
 
 def matches(got, want):
@@ -39,7 +54,13 @@ def main():
     environment["PATH"] = os.path.join(ROOT, sys.argv[1], "bin") + os.pathsep + environment["PATH"]
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
     passed = failed = 0
+    code = source()
     for page in pages:
+        for snippet in snippets(page):
+            is_there = snippet in code
+            passed, failed = passed + is_there, failed + (not is_there)
+            if not is_there:
+                print(f"{page} shows code that is not in lib:\n{snippet}")
         for command, want in examples(page):
             done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
