@@ -34,20 +34,24 @@ static std::string digitText(int64_t preSize, int64_t size) {
   return "(" + std::to_string(preSize) + ")" + std::to_string(size);
 }
 
-std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> wishes, std::string *error) {
+std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> wishes, std::string *error,
+                                         ArrayRef<StringRef> names) {
+  auto describe = [&](unsigned axis) {
+    return "mesh axis " + (axis < names.size() ? "\"" + names[axis].str() + "\"" : std::to_string(axis));
+  };
   SmallVector<SmallVector<int64_t, 4>, 4> borders;
   for (auto [axis, size] : enumerate(axisSizes)) {
     if (size < 1)
-      return fail(error, "mesh axis " + Twine(axis) + " has size " + Twine(size) + ", expected at least 1");
+      return fail(error, describe(axis) + " has size " + Twine(size) + ", expected at least 1");
     borders.push_back({1, size});
   }
   for (const SubAxis &wish : wishes) {
     if (wish.axis >= axisSizes.size())
-      return fail(error, "sub-axis of mesh axis " + Twine(wish.axis) + ", but the mesh has " + Twine(axisSizes.size()));
+      return fail(error, "sub-axis of " + describe(wish.axis) + ", but the mesh has " + Twine(axisSizes.size()));
     int64_t axisSize = axisSizes[wish.axis];
     if (wish.preSize < 1 || wish.size < 1 || axisSize % wish.preSize || axisSize / wish.preSize % wish.size)
-      return fail(error, "sub-axis " + digitText(wish.preSize, wish.size) + " does not divide mesh axis " +
-                             Twine(wish.axis) + " of size " + Twine(axisSize));
+      return fail(error, "sub-axis " + digitText(wish.preSize, wish.size) + " does not divide " + describe(wish.axis) +
+                             " of size " + Twine(axisSize));
     borders[wish.axis].append({wish.preSize, wish.preSize * wish.size});
   }
   AtomMesh mesh;
@@ -56,7 +60,7 @@ std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<S
     list.erase(std::unique(list.begin(), list.end()), list.end());
     for (size_t i = 1; i < list.size(); ++i)
       if (list[i] % list[i - 1])
-        return fail(error, "sub-axes of mesh axis " + Twine(axis) + " of size " + Twine(axisSizes[axis]) +
+        return fail(error, "sub-axes of " + describe(axis) + " of size " + Twine(axisSizes[axis]) +
                                " need borders at " + Twine(list[i - 1]) + " and " + Twine(list[i]) +
                                ", which exclude each other");
     mesh.addAxis(axisSizes[axis], list);

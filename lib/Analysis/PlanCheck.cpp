@@ -276,15 +276,18 @@ static LogicalResult checkAxesOfRule(const Plan &plan, const PlanRule &rule, Pla
 /// other.
 static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
   SmallVector<int64_t> sizes;
-  for (const MeshAxis &axis : plan.mesh)
+  SmallVector<StringRef> names;
+  for (const MeshAxis &axis : plan.mesh) {
     sizes.push_back(axis.size);
+    names.push_back(axis.name);
+  }
   SmallVector<SubAxis> wishes;
   auto check = [&](const PlanAxis &axis) -> LogicalResult {
     if (!axis.isSubAxis())
       return success();
     wishes.push_back({unsigned(plan.findAxis(axis.name) - plan.mesh.data()), axis.preSize, axis.size});
     std::string reason;
-    return AtomMesh::create(sizes, wishes, &reason) ? success() : failAt(error, axis.place, reason);
+    return AtomMesh::create(sizes, wishes, &reason, names) ? success() : failAt(error, axis.place, reason);
   };
   for (const PlanRule &rule : plan.rules) {
     for (const PlanDim &dim : rule.dims)

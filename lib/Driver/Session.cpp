@@ -195,9 +195,57 @@ static LogicalResult checkSignatures(ModuleOp module) {
   return success();
 }
 
+/// MLIR's bytecode starts with letters of its own.
+static constexpr StringLiteral kBytecodeMagic = "ML\xefR";
+static constexpr int kMaxNesting = 256;
+
+/// Where brackets first nest deeper than any program's, or null: MLIR's parser follows each on the stack.
+static const char *findDeepNesting(StringRef text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+    case '"':
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+      break;
+    case '/':
+      if (text.substr(i).starts_with("//"))
+        i = std::min(text.find('\n', i), text.size());
+      break;
+    case '(':
+    case '[':
+    case '{':
+    case '<':
+      if (++depth > kMaxNesting)
+        return text.data() + i;
+      break;
+    case ')':
+    case ']':
+    case '}':
+      depth = std::max(depth - 1, 0);
+      break;
+    case '>':
+      if (i > 0 && text[i - 1] != '-')
+        depth = std::max(depth - 1, 0);
+      break;
+    default:
+      break;
+    }
+  }
+  return nullptr;
+}
+
 OwningOpRef<ModuleOp> Session::parse(std::unique_ptr<llvm::MemoryBuffer> buffer) {
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  StringRef text = sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
+  const char *deep = text.starts_with(kBytecodeMagic) ? nullptr : findDeepNesting(text);
+  if (deep) {
+    auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(deep));
+    emitError(FileLineColLoc::get(context.get(), options.model, line, column))
+        << "brackets nest more than " << kMaxNesting << " deep";
+    return nullptr;
+  }
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, context.get());
   if (module && (failed(nn::inlineCalls(*module)) || failed(checkSignatures(*module))))
     return nullptr;
@@ -209,9 +257,9 @@ OwningOpRef<ModuleOp> Session::parse(std::unique_ptr<llvm::MemoryBuffer> buffer)
 }
 
 /// True for what can only be an ONNX model: text has no control characters, and an ONNX model has some at its start
-/// (the tag and the value of ir_version). MLIR's bytecode starts with letters of its own.
+/// (the tag and the value of ir_version).
 static bool looksLikeOnnx(StringRef bytes) {
-  return !bytes.starts_with("ML\xefR") && llvm::any_of(bytes.take_front(4096), [](unsigned char byte) {
+  return !bytes.starts_with(kBytecodeMagic) && llvm::any_of(bytes.take_front(4096), [](unsigned char byte) {
     return byte < 0x20 && !StringRef("\t\n\v\f\r").contains(static_cast<char>(byte));
   });
 }

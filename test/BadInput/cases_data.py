@@ -59,6 +59,8 @@ def modules():
     yield mlir("mlir-unknown-op", "func.func @main() { \"nn.frobnicate\"() : () -> () return }", "m.mlir:1:")
     yield mlir("mlir-wrong-type", "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
                "  %y = nn.neg %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %y : tensor<3xf32>\n}", "m.mlir:2:")
+    yield mlir("mlir-nested-too-deep", "module {\n" * 20000, "m.mlir:257:8", "nest more than 256 deep")
+    yield mlir("mlir-types-nested-too-deep", "func.func @main(%x: " + "tuple<" * 100000, "m.mlir:1:", "nest")
     yield mlir("mlir-without-main", "module {}", "main")
     yield mlir("mlir-without-body", "func.func private @main(tensor<2xf32>)", "m.mlir:1:", "body")
     identity = lambda kind: f"func.func @main(%x: {kind}) -> {kind} {{ return %x : {kind} }}"

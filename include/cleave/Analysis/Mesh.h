@@ -47,9 +47,9 @@ public:
 
   /// The mesh with every sub-axis of `wishes` falling on atom borders. Fails, with the reason in `error` (lower case,
   /// no full stop), if a size is below 1, a wish does not divide its axis, or two wishes of an axis exclude each other
-  /// (the digits (1)2 and (1)3 of an axis of 6).
+  /// (the digits (1)2 and (1)3 of an axis of 6). The reason calls an axis by its entry in `names`, or else its number.
   static std::optional<AtomMesh> create(llvm::ArrayRef<int64_t> axisSizes, llvm::ArrayRef<SubAxis> wishes,
-                                        std::string *error = nullptr);
+                                        std::string *error = nullptr, llvm::ArrayRef<llvm::StringRef> names = {});
 
   unsigned numAxes() const { return axisSizes.size(); }
   int64_t axisSize(unsigned axis) const { return axisSizes[axis]; }

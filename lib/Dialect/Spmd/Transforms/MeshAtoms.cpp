@@ -115,7 +115,7 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, Array
   for (ShardingAttr sharding : shardings)
     collectSubAxes(sharding, wishes);
   std::string error;
-  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), wishes, &error);
+  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), wishes, &error, mesh.getNames());
   if (!atoms) {
     op->emitError() << error;
     return nullptr;

@@ -38,7 +38,7 @@ func.func @a_tensor_without_price(%a: tensor<4194304x4194304xf32, #x>) -> tensor
 #mesh = #spmd.mesh<["x"=6]>
 #two = #spmd.sharding<#mesh, [{"x":(1)2}]>
 #three = #spmd.sharding<#mesh, [{"x":(1)3}]>
-// expected-error @+1 {{sub-axes of mesh axis 0 of size 6 need borders at 2 and 3, which exclude each other}}
+// expected-error @+1 {{sub-axes of mesh axis "x" of size 6 need borders at 2 and 3, which exclude each other}}
 module {
   func.func @sub_axes_that_exclude_each_other(%a: tensor<6xf32, #two>, %b: tensor<6xf32, #three>) {
     return
