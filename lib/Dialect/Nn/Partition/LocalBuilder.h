@@ -41,6 +41,7 @@ public:
   mlir::Value isAtMost(mlir::Value lhs, mlir::Value rhs) { return LeOp::create(builder, loc, lhs, rhs); }
   mlir::Value isAtLeast(mlir::Value lhs, mlir::Value rhs) { return GeOp::create(builder, loc, lhs, rhs); }
   mlir::Value exp(mlir::Value value) { return ExpOp::create(builder, loc, value); }
+  mlir::Value log(mlir::Value value) { return LogOp::create(builder, loc, value); }
   mlir::Value sqrt(mlir::Value value) { return SqrtOp::create(builder, loc, value); }
   mlir::Value select(mlir::Value condition, mlir::Value lhs, mlir::Value rhs) {
     return SelectOp::create(builder, loc, condition, lhs, rhs);

@@ -58,35 +58,32 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
   return success();
 }
 
-/// `x - max` and the sum of its exponentials, both over all ranks.
-static std::pair<Value, Value> computeSoftmaxTerms(LocalBuilder &build, Value input, int64_t dim,
-                                                   ArrayRef<AxisAttr> axes) {
-  Value wide = build.widen(input);
+/// Softmax and its logarithm: `finish` makes the result of `x - max` and the sum of its exponentials, both over all
+/// ranks.
+static LogicalResult partitionSoftmax(Operation *op, int64_t dim, PartitionContext &context,
+                                      SmallVectorImpl<Value> &results,
+                                      llvm::function_ref<Value(LocalBuilder &, Value shifted, Value sum)> finish) {
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  if (axes.empty())
+    return partitionByCloning(op, context, results);
+  LocalBuilder build(context);
+  Value input = context.operands[0], wide = build.widen(input);
   Value shifted = build.sub(wide, build.reduceAcross(ReduceKind::Max, wide, dim, axes));
-  return {shifted, build.reduceAcross(ReduceKind::Sum, build.exp(shifted), dim, axes)};
+  Value sum = build.reduceAcross(ReduceKind::Sum, build.exp(shifted), dim, axes);
+  results.push_back(build.convert(finish(build, shifted, sum), LocalBuilder::getElementType(input)));
+  return success();
 }
 
 LogicalResult SoftmaxOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
-  if (axes.empty())
-    return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
-  Value input = context.operands[0];
-  auto [shifted, sum] = computeSoftmaxTerms(build, input, getDim(), axes);
-  results.push_back(build.convert(build.div(build.exp(shifted), sum), LocalBuilder::getElementType(input)));
-  return success();
+  return partitionSoftmax(*this, getDim(), context, results, [](LocalBuilder &build, Value shifted, Value sum) {
+    return build.div(build.exp(shifted), sum);
+  });
 }
 
 LogicalResult LogSoftmaxOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
-  if (axes.empty())
-    return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
-  Value input = context.operands[0];
-  auto [shifted, sum] = computeSoftmaxTerms(build, input, getDim(), axes);
-  Value logarithm = LogOp::create(context.builder, context.loc, sum);
-  results.push_back(build.convert(build.sub(shifted, logarithm), LocalBuilder::getElementType(input)));
-  return success();
+  return partitionSoftmax(*this, getDim(), context, results, [](LocalBuilder &build, Value shifted, Value sum) {
+    return build.sub(shifted, build.log(sum));
+  });
 }
 
 //===----------------------------------------------------------------------===//
