@@ -1,4 +1,11 @@
 //===- Interner.h - equal lists of words get one number ---------*- C++ -*-===//
+//
+// Signatures, forms and profiles of ops recur all over a model. Each is written as a list of words once, and is a
+// number from then on: comparing two is comparing numbers, and what is computed for one is found again by its number.
+//
+// Words lie one list after the other in one pool; a hash leads to the few numbers whose lists may be equal.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CLEAVE_ANALYSIS_INTERNER_H
 #define CLEAVE_ANALYSIS_INTERNER_H
 
@@ -14,7 +21,7 @@ namespace cleave::spmd {
 /// Numbers lists of words densely, in the order in which they first come.
 class Interner {
 public:
-  /// The number of `words`, and whether it is new.
+  /// The number of `words`, and whether it is new. Linear in their count.
   std::pair<uint32_t, bool> intern(llvm::ArrayRef<uint64_t> words) {
     uint64_t hash = llvm::hash_combine_range(words.begin(), words.end());
     llvm::SmallVector<uint32_t, 1> &alike = byHash[hash >> 1]; // The largest keys are reserved.
@@ -27,10 +34,12 @@ public:
     return {alike.back(), true};
   }
 
+  /// The words of `id`, which must be less than `size()`. Valid until the next call of `intern`.
   llvm::ArrayRef<uint64_t> operator[](uint32_t id) const {
     size_t begin = id == 0 ? 0 : ends[id - 1];
     return llvm::ArrayRef<uint64_t>(pool).slice(begin, ends[id] - begin);
   }
+  /// How many different lists have come so far.
   size_t size() const { return ends.size(); }
 
 private:

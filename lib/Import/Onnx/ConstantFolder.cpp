@@ -73,16 +73,44 @@ LogicalResult ConstantFolder::tryFold(Operation *op, SmallVectorImpl<Tensor> &re
   return reference::evaluate(op, operands, results);
 }
 
+const Tensor *ConstantFolder::find(Value value) const {
+  if (auto it = constants.find(value); it != constants.end())
+    return &it->second;
+  auto it = computed.find(value);
+  return it == computed.end() ? nullptr : &it->second;
+}
+
+bool ConstantFolder::computeInput(BlockArgument input) {
+  auto it = inputs.find(input);
+  if (it == inputs.end()) {
+    missingInput = input;
+    return false;
+  }
+  usedInputs[input] = computed[input] = it->second;
+  return true;
+}
+
+bool ConstantFolder::computeLoad(nn::LoadOp load) {
+  std::optional<Tensor> tensor = readParam(load.getParam());
+  if (tensor)
+    computed[load] = *tensor;
+  return tensor.has_value();
+}
+
+bool ConstantFolder::computeResults(Operation *op, ArrayRef<Tensor> operands) {
+  // What can't be evaluated is simply not known; the caller says for what it was needed.
+  ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
+  SmallVector<Tensor, 4> results;
+  if (!reference::canEvaluate(op) || !spend(op) || failed(reference::evaluate(op, operands, results)))
+    return false;
+  for (auto [result, tensor] : llvm::zip(op->getResults(), results))
+    computed[result] = tensor;
+  return true;
+}
+
 std::optional<Tensor> ConstantFolder::compute(Value root) {
   // Values are visited twice: first their operands are put on top, then they are evaluated.
   SmallVector<Value> stack{root};
-  auto find = [&](Value value) -> const Tensor * {
-    auto it = constants.find(value);
-    if (it != constants.end())
-      return &it->second;
-    it = computed.find(value);
-    return it != computed.end() ? &it->second : nullptr;
-  };
   missingInput = {};
   while (!stack.empty()) {
     Value value = stack.back();
@@ -91,40 +119,28 @@ std::optional<Tensor> ConstantFolder::compute(Value root) {
       continue;
     }
     if (auto input = dyn_cast<BlockArgument>(value)) {
-      auto it = inputs.find(input);
-      if (it == inputs.end()) {
-        missingInput = input;
+      if (!computeInput(input))
         return std::nullopt;
-      }
-      usedInputs[input] = computed[input] = it->second;
       continue;
     }
     Operation *op = value.getDefiningOp();
     if (!fits(op))
       return std::nullopt;
     if (auto load = dyn_cast<nn::LoadOp>(op)) {
-      std::optional<Tensor> tensor = readParam(load.getParam());
-      if (!tensor)
+      if (!computeLoad(load))
         return std::nullopt;
-      computed[value] = *tensor;
       continue;
     }
     size_t height = stack.size();
-    SmallVector<Tensor, 4> operands, results;
+    SmallVector<Tensor, 4> operands;
     for (Value operand : op->getOperands()) {
       if (const Tensor *tensor = find(operand))
         operands.push_back(*tensor);
       else
         stack.push_back(operand);
     }
-    if (stack.size() > height)
-      continue;
-    // What can't be evaluated is simply not known; the caller says for what it was needed.
-    ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
-    if (!reference::canEvaluate(op) || !spend(op) || failed(reference::evaluate(op, operands, results)))
+    if (stack.size() == height && !computeResults(op, operands))
       return std::nullopt;
-    for (auto [result, tensor] : llvm::zip(op->getResults(), results))
-      computed[result] = tensor;
   }
   return *find(root);
 }

@@ -14,6 +14,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
 #define CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
 
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -54,6 +55,12 @@ public:
 
 private:
   bool spend(mlir::Operation *op);
+  /// The elements that are known by now, or null.
+  const reference::Tensor *find(mlir::Value value) const;
+  // Parts of `compute`: each puts elements into `computed`, or returns false where they cannot be known.
+  bool computeInput(mlir::BlockArgument input);
+  bool computeLoad(nn::LoadOp load);
+  bool computeResults(mlir::Operation *op, llvm::ArrayRef<reference::Tensor> operands);
 
   int64_t budget;
   ParamReader readParam;
