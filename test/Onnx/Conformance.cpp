@@ -131,6 +131,31 @@ static Type getElementType(MLIRContext *context, StringRef dtype) {
   return {};
 }
 
+/// Runs `func` on the case's inputs and compares its outputs; what is wrong, or an empty string.
+static std::string runAndCompare(func::FuncOp func, const NpzArrays &arrays, const Case &test) {
+  SmallVector<Tensor> inputs, outputs;
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    std::string name = getName(func.getArgAttrDict(i));
+    const NpyArray *array = findArray(arrays, "in:" + name);
+    auto type = cast<RankedTensorType>(func.getArgument(i).getType());
+    if (!array || array->dtype != getDtype(type.getElementType()))
+      return "input '" + name + "' has no array of its type";
+    inputs.push_back(makeTensor(type, *array));
+  }
+  if (failed(reference::runGlobal(func, inputs, outputs)))
+    return "does not run";
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    std::string name = getName(func.getResultAttrDict(i));
+    const NpyArray *array = findArray(arrays, "out:" + name);
+    if (!array)
+      return "output '" + name + "' has no expected array";
+    std::string difference = compare(output, *array, test.rtol, test.atol);
+    if (!difference.empty())
+      return "output '" + name + "': " + difference;
+  }
+  return "";
+}
+
 /// The line that reports the case.
 static std::string runCase(const Case &test) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -155,30 +180,11 @@ static std::string runCase(const Case &test) {
   OwningOpRef<ModuleOp> module = onnx::importOnnx(&context, test.model, options);
   if (!module)
     return "REFUSED " + test.name + "\t" + message;
-  auto wrong = [&](const Twine &what) { return ("WRONG " + test.name + "\t" + what).str(); };
-  if (failed((*module).verify()))
-    return wrong("does not verify: " + message);
-  auto func = (*module).lookupSymbol<func::FuncOp>("main");
-  SmallVector<Tensor> inputs, outputs;
-  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-    std::string name = getName(func.getArgAttrDict(i));
-    const NpyArray *array = findArray(*arrays, "in:" + name);
-    auto type = cast<RankedTensorType>(func.getArgument(i).getType());
-    if (!array || array->dtype != getDtype(type.getElementType()))
-      return wrong("input '" + name + "' has no array of its type");
-    inputs.push_back(makeTensor(type, *array));
-  }
-  if (failed(reference::runGlobal(func, inputs, outputs)))
-    return wrong("does not run: " + message);
-  for (auto [i, output] : llvm::enumerate(outputs)) {
-    std::string name = getName(func.getResultAttrDict(i));
-    const NpyArray *array = findArray(*arrays, "out:" + name);
-    if (!array)
-      return wrong("output '" + name + "' has no expected array");
-    std::string difference = compare(output, *array, test.rtol, test.atol);
-    if (!difference.empty())
-      return wrong("output '" + name + "': " + difference);
-  }
+  std::string problem = "does not verify";
+  if (succeeded((*module).verify()))
+    problem = runAndCompare((*module).lookupSymbol<func::FuncOp>("main"), *arrays, test);
+  if (!problem.empty())
+    return "WRONG " + test.name + "\t" + problem + (message.empty() ? "" : ": " + message);
   return "PASS " + test.name;
 }
 
