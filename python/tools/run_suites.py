@@ -63,7 +63,7 @@ def suites(build):
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 135)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
-    yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 5)
+    yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 8)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 140)
 
 

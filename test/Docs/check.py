@@ -3,8 +3,8 @@
 Usage: check.py BUILD_DIR
 
 In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
-a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block
-of ```cpp must be in a file below lib, letter by letter.
+a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block of ```cpp must be in a
+file below lib, letter by letter, and one of ```yaml in a plan of examples.
 """
 import glob
 import os
@@ -27,16 +27,16 @@ def examples(path):
             yield command, lines
 
 
-def snippets(path):
-    """The C++ blocks of a page, without the indentation of the list that they stand in."""
+def snippets(path, language):
+    """The blocks of a page in a language, without the indentation of the list that they stand in."""
     with open(os.path.join(ROOT, path)) as file:
         text = file.read()
-    return [textwrap.dedent(block) for block in re.findall(r"^ *```cpp\n(.*?)^ *```", text, re.M | re.S)]
+    return [textwrap.dedent(block) for block in re.findall(r"^ *```" + language + r"\n(.*?)^ *```", text, re.M | re.S)]
 
 
-def source():
-    """All of lib, as one text."""
-    paths = sorted(glob.glob("lib/**/*.cpp", root_dir=ROOT, recursive=True))
+def source(pattern):
+    """The files that match, as one text."""
+    paths = sorted(glob.glob(pattern, root_dir=ROOT, recursive=True))
     return "\n".join(open(os.path.join(ROOT, path)).read() for path in paths)
 
 
@@ -54,13 +54,13 @@ def main():
     environment["PATH"] = os.path.join(ROOT, sys.argv[1], "bin") + os.pathsep + environment["PATH"]
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
     passed = failed = 0
-    code = source()
+    sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/*.yaml")}
     for page in pages:
-        for snippet in snippets(page):
-            is_there = snippet in code
+        for language, snippet in [(key, text) for key in sources for text in snippets(page, key)]:
+            is_there = snippet in sources[language]
             passed, failed = passed + is_there, failed + (not is_there)
             if not is_there:
-                print(f"{page} shows code that is not in lib:\n{snippet}")
+                print(f"{page} shows {language} that is in no file:\n{snippet}")
         for command, want in examples(page):
             done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
