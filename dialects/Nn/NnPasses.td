@@ -102,7 +102,8 @@ def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
   let summary = "checks what must hold after import and after canonicalisation";
   let description = [{
-    * `imported`: functions hold one block of nn ops (and wishes written by hand, `spmd.constrain`).
+    * `imported`: functions hold one block of nn ops (and wishes written by hand, `spmd.constrain`); no other
+      result carries a sharding.
     * `canonical`: besides, no reshape or transpose merely follows another one, and no two ops compute the same.
 
     Changes nothing: before and after it stands the same.

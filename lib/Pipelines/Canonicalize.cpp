@@ -41,6 +41,7 @@ void cleave::registerNnPipelines() {
   PassPipelineRegistration<>("nn-canonicalize", "from an imported module to the form that deciding wants",
                              [](OpPassManager &manager) {
                                manager.addPass(nn::createNnInlineCalls());
+                               manager.addPass(nn::createNnVerifyForm());
                                buildCanonicalizePipeline(manager);
                              });
 }

@@ -42,9 +42,19 @@ private:
     for (Operation &op : func.getBody().front().without_terminator()) {
       if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
         return op.emitOpError() << "is no nn op";
+      if (failed(checkNotSharded(&op)))
+        return failure();
       if (form == "canonical" && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
         return failure();
     }
+    return success();
+  }
+
+  /// Rewrites make results of plain types: a sharding in one would be lost.
+  static LogicalResult checkNotSharded(Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (spmd::getSharding(type) && !isa<spmd::ConstrainOp>(op))
+        return op->emitOpError() << "has a result of type " << type << ": the canonical form comes before shardings";
     return success();
   }
 

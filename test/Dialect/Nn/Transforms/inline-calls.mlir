@@ -1,5 +1,4 @@
 // RUN: cleave-opt %s --split-input-file --nn-inline-calls | FileCheck %s
-// RUN: cleave-opt %s --split-input-file --nn-canonicalize | FileCheck %s --check-prefix=CANONICAL
 // RUN: cleave-opt %s --split-input-file --nn-inline-calls --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 
 // A call becomes the body, twice where it is called twice; the private function goes.
@@ -10,8 +9,6 @@
 // CHECK-NEXT: %[[D:.*]] = nn.add %[[C]], %arg1
 // CHECK-NEXT: return %[[D]]
 // CHECK-NOT: @layer
-// CANONICAL-LABEL: @called_twice
-// CANONICAL-NOT: func.call
 func.func @called_twice(%x: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
   %0 = func.call @layer(%x, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   %1 = func.call @layer(%0, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
