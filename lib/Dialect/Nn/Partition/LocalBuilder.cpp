@@ -1,5 +1,6 @@
 //===- LocalBuilder.cpp - builds per-device forms -------------------------===//
 #include "LocalBuilder.h"
+#include "../ShardingRules/Rules.h"
 
 using namespace mlir;
 using namespace cleave::nn;
@@ -115,21 +116,6 @@ LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExte
 //===----------------------------------------------------------------------===//
 // Across ranks
 //===----------------------------------------------------------------------===//
-
-static ReductionKind getReductionKind(ReduceKind kind) {
-  switch (kind) {
-  case ReduceKind::Prod:
-    return ReductionKind::Prod;
-  case ReduceKind::Max:
-    return ReductionKind::Max;
-  case ReduceKind::Min:
-    return ReductionKind::Min;
-  case ReduceKind::Sum:
-  case ReduceKind::Mean:
-    break;
-  }
-  return ReductionKind::Sum;
-}
 
 Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t> dims, ArrayRef<AxisAttr> axes) {
   return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);

@@ -11,23 +11,11 @@ using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
-/// How partial results of a reduction combine; a mean is a sum of means scaled by each rank. An integer mean rounds.
+/// How partial results combine. Nothing for a mean of integers, which rounds once, after the whole sum.
 static std::optional<ReductionKind> getPartialKind(ReduceOp op) {
-  switch (op.getKind()) {
-  case ReduceKind::Sum:
-    return ReductionKind::Sum;
-  case ReduceKind::Mean:
-    if (!isa<FloatType>(elementTypeOf(op.getInput())))
-      return std::nullopt;
-    return ReductionKind::Sum;
-  case ReduceKind::Prod:
-    return ReductionKind::Prod;
-  case ReduceKind::Max:
-    return ReductionKind::Max;
-  case ReduceKind::Min:
-    return ReductionKind::Min;
-  }
-  return std::nullopt;
+  if (op.getKind() == ReduceKind::Mean && !isa<FloatType>(elementTypeOf(op.getInput())))
+    return std::nullopt;
+  return getReductionKind(op.getKind());
 }
 
 ShardingRule ReduceOp::getShardingRule() {

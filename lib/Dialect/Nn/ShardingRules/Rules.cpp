@@ -105,6 +105,21 @@ ShardingRule OpRule::finish(StringRef reason) {
   return std::move(rule);
 }
 
+ReductionKind cleave::nn::getReductionKind(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Prod:
+    return ReductionKind::Prod;
+  case ReduceKind::Max:
+    return ReductionKind::Max;
+  case ReduceKind::Min:
+    return ReductionKind::Min;
+  case ReduceKind::Sum:
+  case ReduceKind::Mean:
+    break;
+  }
+  return ReductionKind::Sum;
+}
+
 OpRule cleave::nn::alignedRule(Operation *op) {
   OpRule rule(op);
   FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));

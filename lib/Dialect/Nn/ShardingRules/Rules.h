@@ -67,6 +67,9 @@ private:
 /// Kind of a partial result where each element is right on one rank and zero on all others: sum, or max for bool.
 spmd::ReductionKind getMaskKind(mlir::Type elementType);
 
+/// How the results of ranks that reduce by `kind` combine; those of a mean are a sum, once each is scaled by its share.
+spmd::ReductionKind getReductionKind(ReduceKind kind);
+
 /// One parallel factor per dim of the result, operands aligned by broadcasting.
 OpRule alignedRule(mlir::Operation *op);
 
