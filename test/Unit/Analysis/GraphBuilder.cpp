@@ -10,6 +10,13 @@ namespace cleave::spmd {
 
 static std::vector<int64_t> shapeOf(const Problem &problem, ValueId value) { return problem.shape(value).vec(); }
 
+static std::vector<std::vector<int64_t>> shapesOf(const Problem &problem, ArrayRef<ValueId> values) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (ValueId value : values)
+    shapes.push_back(shapeOf(problem, value));
+  return shapes;
+}
+
 //===----------------------------------------------------------------------===//
 // Values and wishes
 //===----------------------------------------------------------------------===//
@@ -110,9 +117,7 @@ ShardingRule einsumRule(StringRef equation, ArrayRef<std::vector<int64_t>> shape
 }
 
 ValueId GraphBuilder::einsum(StringRef equation, ArrayRef<ValueId> operands) {
-  std::vector<std::vector<int64_t>> shapes;
-  for (ValueId operand : operands)
-    shapes.push_back(shapeOf(problem, operand));
+  std::vector<std::vector<int64_t>> shapes = shapesOf(problem, operands);
   auto [lhs, result] = equation.split("->");
   SmallVector<StringRef> terms;
   lhs.split(terms, ',');
@@ -148,9 +153,7 @@ static std::vector<int64_t> broadcast(RuleBuilder &rule, ArrayRef<std::vector<in
 
 ValueId GraphBuilder::pointwise(ArrayRef<ValueId> operands, ArrayRef<std::vector<int32_t>> linearSets) {
   RuleBuilder rule(operands.size(), 1);
-  std::vector<std::vector<int64_t>> shapes;
-  for (ValueId operand : operands)
-    shapes.push_back(shapeOf(problem, operand));
+  std::vector<std::vector<int64_t>> shapes = shapesOf(problem, operands);
   SmallVector<std::optional<FactorId>> factors;
   std::vector<int64_t> shape = broadcast(rule, shapes, factors);
   for (const std::vector<int32_t> &set : linearSets)
@@ -160,9 +163,7 @@ ValueId GraphBuilder::pointwise(ArrayRef<ValueId> operands, ArrayRef<std::vector
 
 ValueId GraphBuilder::normalise(ArrayRef<ValueId> operands, int64_t times) {
   RuleBuilder rule(operands.size(), 1);
-  std::vector<std::vector<int64_t>> shapes;
-  for (ValueId operand : operands)
-    shapes.push_back(shapeOf(problem, operand));
+  std::vector<std::vector<int64_t>> shapes = shapesOf(problem, operands);
   SmallVector<std::optional<FactorId>> factors;
   std::vector<int64_t> shape = broadcast(rule, shapes, factors);
   InnerCost cost;
