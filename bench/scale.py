@@ -1,19 +1,21 @@
 """Measures `cleave shard` on GPT-like models of growing depth and prints a table.
 
-    scale.py BUILD_DIR [--layers 12 94 188 375 750 1500 3000] [--repeat 3]
+    scale.py BUILD_DIR [--layers 12 94 188 375 750 1500 3000] [--repeat 5]
 
 All sizes are run in turn, `--repeat` times over, one process at a time, and the least figure of each phase counts: on a
 shared machine everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
 printing, microseconds per ONNX node for the four phases that decide and rewrite (propagate, insert reshards, partition,
 optimise collectives), peak memory, and the all_reduces per layer. `per doubling` is the ratio to the size before, as if
-that were half as large: 2 is linear. For the whole process it is the ratio of processor time, which suffers least where
-others use the machine (one thread, so on an idle machine it is the time).
+that were half as large: 2 is linear. It is taken within each round, where the two runs follow each other, and the median
+of the rounds counts: a shared machine is faster in one minute than in the next. For the whole process it is the ratio of
+processor time (one thread, so on an idle machine it is the time).
 """
 
 import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -58,20 +60,24 @@ def measure(layers, runs):
     seconds = {phase: min(run[0][phase] for run in runs) for phase in runs[0][0]}
     collectives = {kind: total["count"] for kind, total in runs[0][2]["totals"].items() if total["count"]}
     nodes = layers * NODES_PER_LAYER
-    deciding = sum(seconds[phase] for phase in DECIDING)
+    deciding = get_deciding(seconds)
     return {"layers": layers, "nodes": nodes, "seconds": seconds, "deciding": deciding,
             "us_per_node": deciding / nodes * 1e6, "peak_mb": min(run[1] for run in runs) / 1024,
             "kb_per_node": min(run[1] for run in runs) / nodes, "collectives": collectives,
             "output_mb": runs[0][3] / 1e6}
 
 
-def add_ratios(rows):
-    """What a doubling of the layers costs, from each size to the next."""
+def get_deciding(seconds):
+    return sum(seconds[phase] for phase in DECIDING)
+
+
+def add_ratios(rows, runs):
+    """What a doubling of the layers costs, from each size to the next: the median of the rounds."""
     for before, after in zip(rows, rows[1:]):
         doublings = math.log2(after["layers"] / before["layers"])
-        for key, of in (("deciding_ratio", lambda row: row["deciding"]),
-                        ("total_ratio", lambda row: row["seconds"]["cpu"])):
-            after[key] = (of(after) / of(before)) ** (1 / doublings)
+        rounds = list(zip(runs[before["layers"]], runs[after["layers"]]))
+        for key, of in (("deciding_ratio", get_deciding), ("total_ratio", lambda seconds: seconds["cpu"])):
+            after[key] = statistics.median(of(large[0]) / of(small[0]) for small, large in rounds) ** (1 / doublings)
 
 
 def format_collectives(row):
@@ -99,7 +105,7 @@ def print_table(rows):
 
 def print_aims(rows):
     largest = rows[-1]
-    ratios = [row[key] for row in rows for key in ("deciding_ratio", "total_ratio") if key in row]
+    ratios = [row["total_ratio"] for row in rows if "total_ratio" in row]
     found = {"us_per_node": largest["us_per_node"], "deciding_s": largest["deciding"],
              "per_doubling": max(ratios, default=0.0), "kb_per_node": largest["kb_per_node"]}
     print()
@@ -111,7 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
     parser.add_argument("--layers", type=int, nargs="+", default=[12, 94, 188, 375, 750, 1500, 3000])
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     cleave = os.path.join(arguments.build, "bin", "cleave")
     runs = {layers: [] for layers in arguments.layers}
@@ -121,7 +127,7 @@ def main():
             for layers in arguments.layers:
                 runs[layers].append(shard_once(cleave, *models[layers], folder))
     rows = [measure(layers, runs[layers]) for layers in arguments.layers]
-    add_ratios(rows)
+    add_ratios(rows, runs)
     print_table(rows)
     print_aims(rows)
 
