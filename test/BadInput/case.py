@@ -13,6 +13,7 @@ class Case:
     words: list = field(default_factory=list)  # what the message must contain
     exit_code: int = 1
     stdin: str = ""
+    is_about_limit: bool = False  # fails only for want of memory
 
 
 def value(name, shape, kind=TensorProto.FLOAT):

@@ -80,7 +80,8 @@ def modules():
     yield fault("mlir-argument-of-a-terabyte", identity("tensor<1048576x1048576xf32>"), "m.mlir:1:", "memory")
     yield fault("mlir-argument-of-odd-elements", identity("tensor<2xf8E4M3FN>"), "m.mlir:1:", "f8E4M3FN")
     yield Case("model-of-terabytes", ["run", "m.onnx"], {"m.onnx": relu((1 << 20, 1 << 20))}, ["x", "memory"], 4)
-    yield Case("millions-of-ranks", ["run", "m.onnx", "--mesh", "data=4194304"], {"m.onnx": relu()}, ["memory"], 4)
+    yield Case("millions-of-ranks", ["run", "m.onnx", "--mesh", "data=4194304"], {"m.onnx": relu()}, ["memory"], 4,
+               is_about_limit=True)
 
 
 def cases():
