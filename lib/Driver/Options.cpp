@@ -11,9 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <climits>
 #include <functional>
-#include <unistd.h>
 
 using namespace cleave::driver;
 using llvm::StringRef;
@@ -185,16 +183,6 @@ void printHelp(llvm::raw_ostream &os, const CommandRow &command) {
 //===----------------------------------------------------------------------===//
 
 /// The words of the command line, taken one after the other.
-/// The path behind `< model.onnx`, for the weights of an ONNX model stay in its file; `-` for all else.
-std::string nameStandardInput() {
-  char first = 0, path[PATH_MAX];
-  off_t position = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
-  if (position < 0 || ::pread(STDIN_FILENO, &first, 1, position) != 1 || first != kFirstByteOfOnnx)
-    return "-";
-  ssize_t length = ::readlink("/proc/self/fd/0", path, sizeof(path));
-  return length > 0 ? std::string(path, length) : "-";
-}
-
 class Parser {
 public:
   Parser(const CommandRow &command, llvm::ArrayRef<StringRef> words) : command(command), words(words) {
@@ -230,7 +218,7 @@ private:
 
   std::string parsePositional(StringRef word) {
     if (options.model.empty())
-      options.model = word == "-" ? nameStandardInput() : word.str();
+      options.model = word.str();
     else if (command.bit == kExplain && options.value.empty())
       options.value = word.str();
     else

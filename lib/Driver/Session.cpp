@@ -21,6 +21,8 @@
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
+#include <climits>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace cleave;
@@ -264,6 +266,17 @@ static bool looksLikeOnnx(StringRef bytes) {
   });
 }
 
+/// The path behind `< model.onnx`, for the weights of an ONNX model stay in its file; `-` for all else.
+static std::string nameStandardInput() {
+  char start[4096], path[PATH_MAX];
+  off_t position = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+  ssize_t size = position < 0 ? -1 : ::pread(STDIN_FILENO, start, sizeof(start), position);
+  if (size <= 0 || !looksLikeOnnx(StringRef(start, size)))
+    return "-";
+  ssize_t length = ::readlink("/proc/self/fd/0", path, sizeof(path));
+  return length > 0 ? std::string(path, length) : "-";
+}
+
 /// An ONNX file is mapped, everything else read.
 llvm::Error Session::open(std::shared_ptr<const MappedFile> &file, std::unique_ptr<llvm::MemoryBuffer> &buffer) {
   if (!hasOnnx) {
@@ -281,6 +294,8 @@ llvm::Error Session::open(std::shared_ptr<const MappedFile> &file, std::unique_p
 
 OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
+  if (options.model == "-")
+    options.model = nameStandardInput();
   bool isStandardInput = options.model == "-";
   hasOnnx = !isStandardInput && !StringRef(options.model).ends_with(".mlir");
   std::shared_ptr<const MappedFile> file;

@@ -89,8 +89,6 @@ void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &o
   case Phase::Imported:
     return;
   case Phase::Canonical:
-    // One function has it all.
-    manager.addPass(nn::createNnInlineCalls());
     // What the plan names must survive, so the plan is looked at before anything is rewritten.
     addFormGate(manager, "imported");
     manager.addPass(spmd::createPinWishes(getPinOptions(options)));

@@ -25,9 +25,6 @@ enum ExitCode {
   kInternalError = 70, ///< a bug of ours; a reproducer was written
 };
 
-/// How a serialised ONNX model begins (field 1, its IR version), and no module does.
-constexpr char kFirstByteOfOnnx = 8;
-
 enum class Command { Inspect, Import, Shard, Explain, Run };
 
 struct Options {
