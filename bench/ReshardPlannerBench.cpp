@@ -8,7 +8,7 @@
 // pair, 5 ms for any.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Analysis/ReshardPlanner.h"
+#include "cleave/Sharding/ReshardPlanner.h"
 
 #include <benchmark/benchmark.h>
 

@@ -5,8 +5,8 @@
 // then bear being asked about: patterns against names, rules against shapes.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Analysis/NamePattern.h"
-#include "cleave/Analysis/Plan.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/Plan.h"
 
 using namespace llvm;
 using namespace cleave::spmd;

@@ -8,6 +8,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/TensorEncoding.td"
 
+// The C++ enum is written by hand (cleave/Sharding/ReductionKind.h): what decides about shardings sees no MLIR.
 def Spmd_ReductionKind : I32EnumAttr<"ReductionKind", "how partial results combine", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
     I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">]> {

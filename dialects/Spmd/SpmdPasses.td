@@ -58,7 +58,7 @@ def PinWishes : Spmd_Pass<"spmd-pin-wishes"> {
 def Propagate : Spmd_Pass<"spmd-propagate"> {
   let summary = "decides the sharding of every value";
   let description = [{
-    Builds the strategy problem of each function (`Analysis/Problem.h`), solves it, and writes the answer: every value's
+    Builds the strategy problem of each function (`Solver/Problem.h`), solves it, and writes the answer: every value's
     type gets a closed sharding. Where an op's choice wants an operand otherwise than it arrives, or computes a result
     otherwise than its users share it, the op gets the attributes `spmd.operands` and `spmd.results`.
 

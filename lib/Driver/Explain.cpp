@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
 
-#include "cleave/Analysis/NamePattern.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
+#include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,7 +1,7 @@
 //===- Session.cpp - what all commands of `cleave` share ------------------===//
 #include "cleave/Driver/Session.h"
 
-#include "cleave/Analysis/Plan.h"
+#include "cleave/Plan/Plan.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"

@@ -1,7 +1,7 @@
 //===- NamedTensors.cpp - what a plan names and folding would lose --------===//
 #include "NamedTensors.h"
 
-#include "cleave/Analysis/NamePattern.h"
+#include "cleave/Plan/NamePattern.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;

@@ -8,8 +8,8 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_NAMEDTENSORS_H
 #define CLEAVE_LIB_IMPORT_ONNX_NAMEDTENSORS_H
 
-#include "cleave/Analysis/Plan.h"
 #include "cleave/Import/Onnx/Model.h"
+#include "cleave/Plan/Plan.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringSet.h"
 

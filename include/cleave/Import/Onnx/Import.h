@@ -8,7 +8,7 @@
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
 #define CLEAVE_IMPORT_ONNX_IMPORT_H
 
-#include "cleave/Analysis/Plan.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -9,7 +9,6 @@ using namespace mlir;
 using namespace cleave::spmd;
 
 #include "cleave/Dialect/Spmd/IR/SpmdDialect.cpp.inc"
-#include "cleave/Dialect/Spmd/IR/SpmdEnums.cpp.inc"
 #include "cleave/Dialect/Spmd/IR/SpmdInterfaces.cpp.inc"
 
 namespace {

@@ -3,7 +3,7 @@
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_EMITRESHARD_H
 
 #include "RuleMatches.h"
-#include "cleave/Analysis/ReshardPlanner.h"
+#include "cleave/Sharding/ReshardPlanner.h"
 
 namespace cleave::spmd {
 

@@ -9,10 +9,10 @@
 // wish like any other, and then gone.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Analysis/ServeWants.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace cleave::spmd {

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 #include "PlanTargets.h"
 
-#include "cleave/Analysis/NamePattern.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Plan/NamePattern.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

@@ -6,9 +6,9 @@
 #ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
 
-#include "cleave/Analysis/Plan.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Plan/Plan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"

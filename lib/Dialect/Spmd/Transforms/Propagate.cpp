@@ -3,7 +3,7 @@
 //   before   %y = nn.exp %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32>
 //   after    %y = nn.exp %x : (tensor<8x4xf32, #rows>) -> tensor<8x4xf32, #rows>
 //
-// The thinking is in Analysis (Problem.h, Solver.h); here a function is read (`FunctionProblem`), decided, and written:
+// The thinking is in Solver (Problem.h, Solver.h); here a function is read (`FunctionProblem`), decided, and written:
 // types first, then what ops want otherwise than it is shared, then what the user should know.
 //
 //===----------------------------------------------------------------------===//

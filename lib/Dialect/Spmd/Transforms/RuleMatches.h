@@ -7,8 +7,8 @@
 #ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_RULEMATCHES_H
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_RULEMATCHES_H
 
-#include "cleave/Analysis/RuleMatch.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Sharding/RuleMatch.h"
 
 namespace cleave::spmd {
 

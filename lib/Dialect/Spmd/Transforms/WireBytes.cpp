@@ -1,8 +1,8 @@
 //===- WireBytes.cpp - what a collective sends ----------------------------===//
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
-#include "cleave/Analysis/ReshardPlanner.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Sharding/ReshardPlanner.h"
 
 using namespace mlir;
 using namespace cleave::spmd;

@@ -1,14 +1,14 @@
 //===- FunctionProblem.h - one function as a problem to decide --*- C++ -*-===//
 //
-// The bridge between the IR and `Analysis/Problem.h`: it numbers values and ops, reads rules and wishes, and keeps the
+// The bridge between the IR and `Solver/Problem.h`: it numbers values and ops, reads rules and wishes, and keeps the
 // way back, so that a decision can be written into types and explained.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 
-#include "cleave/Analysis/Solver.h"
 #include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Solver/Solver.h"
 
 namespace cleave::spmd {
 

@@ -1,14 +1,14 @@
 //===- MeshAtoms.h - shardings as states of atoms, and back -----*- C++ -*-===//
 //
-// The passes read and write shardings; everything in Analysis works on states. This is the bridge: a mesh attribute cut
-// into atoms, and both directions, remembered, so that asking again is one hash lookup.
+// The passes read and write shardings; everything in Sharding and Solver works on states. This is the bridge: a mesh
+// attribute cut into atoms, and both directions, remembered, so that asking again is one hash lookup.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
 
-#include "cleave/Analysis/State.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Sharding/State.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::spmd {

@@ -1,0 +1,134 @@
+//===- Plan.h - what a user asks for ----------------------------*- C++ -*-===//
+//
+// A plan says on which mesh a model runs and how some of its tensors are split. It comes from a YAML file
+//
+//   mesh: {data: 2, model: 2}
+//   shard:
+//     - {tensor: input_ids, dims: [data, _]}
+//     - {node: "*/query/MatMul", operand: 1, dims: [_, model]}
+//
+// and from the options `--mesh data=2,model=2` and `--shard 'input_ids=[data, _]'`. Everything here keeps the place it
+// was read from, and every error has one. The format is fixed in docs/interface.md. No IR.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PLAN_PLAN_H
+#define CLEAVE_PLAN_PLAN_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/LogicalResult.h"
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cleave::spmd {
+
+/// Where something of a plan was written: a file, or the option's name (`--shard`). Lines and columns count from 1.
+struct PlanPlace {
+  std::string file;
+  unsigned line = 0, column = 0;
+};
+
+/// What is wrong, where, and other places that belong to it.
+struct PlanError {
+  PlanPlace place;
+  std::string message;
+  std::vector<std::pair<PlanPlace, std::string>> notes;
+
+  /// `plan.yaml:4:60: error: ...`, one line, then one per note.
+  std::string format() const;
+};
+
+/// An axis, or the digit `model:(1)2` of one. `size` is 0 for a whole axis.
+struct PlanAxis {
+  std::string name;
+  int64_t preSize = 1, size = 0;
+  PlanPlace place;
+
+  bool isSubAxis() const { return size != 0; }
+  /// `model`, or `model:(1)2`.
+  std::string format() const;
+};
+
+/// One entry of `dims`: `_` (closed, no axes), `?` (open), `data`, `data?`, `[data, model]`.
+struct PlanDim {
+  llvm::SmallVector<PlanAxis, 2> axes;
+  bool isOpen = false;
+  PlanPlace place;
+};
+
+/// One entry of `shard`.
+struct PlanRule {
+  enum class Target { Tensor, Operand, Result };
+  Target target = Target::Tensor;
+  /// Of a tensor's name, or of a node's.
+  std::string pattern;
+  /// Which operand or result of the node.
+  unsigned index = 0;
+  std::vector<PlanDim> dims;
+  int64_t priority = 0;
+  std::vector<PlanAxis> replicated;
+  bool uneven = false;
+  /// Of the rule, of its pattern, and of its list of dims.
+  PlanPlace place, patternPlace, dimsPlace;
+
+  /// True if both ask for the same, whatever tensors they pick.
+  bool asksSameAs(const PlanRule &other) const;
+  /// What it addresses, as in --shard: `hidden`, `node:*/MatMul#1`.
+  std::string formatTarget() const;
+  /// `[data, _]`, as in the plan.
+  std::string formatDims() const;
+  /// The same with what else it asks for: `[data, _], priority 1`.
+  std::string formatWish() const;
+};
+
+struct MeshAxis {
+  std::string name;
+  int64_t size = 1;
+  PlanPlace place;
+};
+
+struct Plan {
+  /// Major to minor; empty if the plan names no mesh.
+  std::vector<MeshAxis> mesh;
+  /// Device of each rank; empty: rank r is device r.
+  std::vector<int64_t> devices;
+  PlanPlace devicesPlace;
+  /// Values of symbolic dimensions, and where they were written.
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, PlanPlace> dimPlaces;
+  std::vector<PlanRule> rules;
+
+  const MeshAxis *findAxis(llvm::StringRef name) const;
+  /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
+  int64_t getExtent(const PlanAxis &axis) const;
+};
+
+/// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. Axes are not
+/// looked up yet: see `checkPlan`.
+llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &plan, PlanError &error);
+
+/// Reads a plan file; a file that cannot be read is an error at line 0.
+llvm::LogicalResult readPlanFile(llvm::StringRef path, Plan &plan, PlanError &error);
+
+/// `data=2,model=4`: replaces the mesh of `plan`. An empty text leaves it alone.
+llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError &error);
+
+/// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `node:PATTERN#r0` result 0.
+llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError &error);
+
+/// Checks what a plan says by itself, once all its parts are read: a legal mesh, known axes, sub-axes that divide, no
+/// axis twice in one tensor, devices that are a permutation.
+llvm::LogicalResult checkPlan(const Plan &plan, PlanError &error);
+
+/// Checks a rule against a tensor that it picks: as many entries as dims, shards that divide. `what` names the tensor
+/// in the error. Precondition: the plan has been checked.
+llvm::LogicalResult checkRule(const Plan &plan, const PlanRule &rule, const llvm::Twine &what,
+                              llvm::ArrayRef<int64_t> shape, PlanError &error);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_PLAN_PLAN_H

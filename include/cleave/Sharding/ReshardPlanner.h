@@ -1,0 +1,139 @@
+//===- ReshardPlanner.h - the cheapest way between two states ---*- C++ -*-===//
+//
+// Plans how a tensor gets from one state to another, in closed form: a fixed handful of routes is written down, priced
+// and compared; nothing is searched at run time. Every step is one collective whose meaning is "state before -> state
+// after":
+//
+//   slice           appends atoms to dims; each rank keeps its piece of what it has (free)
+//   make_partial    the value stays on coordinate 0 of the atoms, the others hold the identity (free)
+//   all_reduce      partial atoms leave
+//   reduce_scatter  partial atoms leave and are appended to dims
+//   all_to_all      atoms leave the minor end of some dims and are appended to other dims: gather, then slice
+//   all_gather      atoms leave the minor end of dims
+//   exchange        any dims to any others, point to point: a rank gets each piece that it lacks from the holder that
+//                   shares its other coordinates. Partial atoms stay: what moves are the terms of a rank's own group,
+//                   so the op is the same as if they were not partial
+//
+// Where sizes do not divide, atoms may only be appended to (or leave) a dim where the shards before and after nest:
+// either no atom splits the dim on the wide side, or ceil(n/s) = t * ceil(n/(s*t)). Else the exchange does it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SHARDING_RESHARDPLANNER_H
+#define CLEAVE_SHARDING_RESHARDPLANNER_H
+
+#include "cleave/Sharding/State.h"
+#include <limits>
+
+namespace cleave::spmd {
+
+/// Costs are integers in units of 1/1024 byte, sent by the busiest rank.
+inline constexpr int64_t kCostUnitsPerByte = 1024;
+/// Cost of a reshard that cannot be done, or is beyond counting.
+inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
+
+/// A cost, or kImpossibleCost where it is beyond that.
+inline int64_t clampCost(__int128 cost) {
+  return cost < kImpossibleCost ? static_cast<int64_t>(cost) : kImpossibleCost;
+}
+
+enum class ReshardStepKind : uint8_t { Slice, MakePartial, AllReduce, ReduceScatter, AllToAll, AllGather, Exchange };
+/// `slice`, `make_partial`, `all_reduce`, ...
+llvm::StringRef toString(ReshardStepKind kind);
+
+/// One collective (or a free local step).
+struct ReshardStep {
+  ReshardStepKind kind = ReshardStepKind::Slice;
+  /// The atoms that move, ascending; for an exchange those that occur in a dim that changes.
+  AtomList atoms;
+  State after;
+  /// Units sent by the busiest rank: (n-1)/n of the result of an all_gather, (n-1)/n of the operand of a reduce_scatter
+  /// or all_to_all, 2(n-1)/n of that of an all_reduce, padding included; of an exchange the largest sender.
+  int64_t cost = 0;
+
+  /// Whole bytes, rounded up.
+  int64_t bytes() const { return (cost + kCostUnitsPerByte - 1) / kCostUnitsPerByte; }
+};
+
+struct ReshardPlan {
+  /// Sum over the steps.
+  int64_t cost = 0;
+  /// In order; empty if the states are equal.
+  llvm::SmallVector<ReshardStep, 4> steps;
+
+  int64_t bytes() const { return (cost + kCostUnitsPerByte - 1) / kCostUnitsPerByte; }
+  /// Steps that communicate.
+  unsigned numCollectives() const;
+};
+
+/// Prints `slice [{"x"}, {}], all_gather [{}, {}]`: per step its kind and the state after it.
+void printPlan(llvm::raw_ostream &os, const AtomMesh &mesh, llvm::ArrayRef<std::string> axisNames,
+               const ReshardPlan &plan);
+
+struct ReshardPlannerOptions {
+  /// Lets atoms that hold copies on both sides help a reduction: slice over them first, gather over them last. Fewer
+  /// bytes where groups of three or more reduce, but two launches more and traffic on axes that the user left alone; so
+  /// off by default. Either way no sequence of collectives sends fewer bytes on the meshes of the unit test.
+  bool useIdleAtoms = false;
+};
+
+/// Plans reshards on one mesh. Pure: no memory of earlier calls.
+class ReshardPlanner {
+public:
+  explicit ReshardPlanner(const AtomMesh &mesh, ReshardPlannerOptions options = {}) : mesh(mesh), options(options) {}
+
+  /// The cheapest route from `from` to `to` for a tensor of `shape`; among equally cheap ones one without an exchange,
+  /// then that with the fewest collectives. Terms of one kind that are wanted as terms of another are reduced and made
+  /// partial again. Nothing if no route is legal, which no pair of states is known for. Preconditions: both have one
+  /// entry per dim of `shape`, all extents >= 0.
+  std::optional<ReshardPlan> plan(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                                  const State &to) const;
+
+  const AtomMesh &getMesh() const { return mesh; }
+
+private:
+  AtomMesh mesh;
+  ReshardPlannerOptions options;
+};
+
+/// Units that the busiest rank sends when `from` becomes `to` by an exchange. Enumerates only coordinates of atoms in
+/// dims that differ.
+int64_t exchangeCost(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                     const State &to);
+
+/// Number of an interned (shape, element size).
+using ShapeId = uint32_t;
+
+/// Remembers the cost of every reshard asked for: one hash lookup on the hot path of the solver.
+class ReshardCosts {
+public:
+  /// `states` must outlive this.
+  ReshardCosts(const ReshardPlanner &planner, const StateTable &states) : planner(planner), states(states) {}
+
+  ShapeId internShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+  /// Cost of the cheapest plan; `kImpossibleCost` if there is none. 0 for equal states.
+  int64_t cost(ShapeId shape, StateId from, StateId to);
+  /// The plan itself, computed anew.
+  std::optional<ReshardPlan> plan(ShapeId shape, StateId from, StateId to) const;
+
+  llvm::ArrayRef<int64_t> shape(ShapeId id) const { return shapes[id].extents; }
+  int64_t elementBytes(ShapeId id) const { return shapes[id].elementBytes; }
+  /// Number of distinct reshards priced so far.
+  size_t size() const { return costs.size(); }
+
+private:
+  struct Shape {
+    llvm::SmallVector<int64_t, 4> extents;
+    int64_t elementBytes;
+  };
+
+  const ReshardPlanner &planner;
+  const StateTable &states;
+  std::deque<Shape> shapes;
+  llvm::DenseMap<uint64_t, llvm::SmallVector<ShapeId, 1>> shapesByHash;
+  /// (shape, from << 32 | to) -> cost.
+  llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t> costs;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SHARDING_RESHARDPLANNER_H

@@ -1,0 +1,131 @@
+//===- ShardingRule.h - how one op may be split -----------------*- C++ -*-===//
+//
+// An op's rule is an einsum with prices. Its *factors* are the loops of the op; each dim of each operand and result is
+// a list of factors, major to minor (most dims are one factor, a dim of size 1 none, a reshaped dim several). Its
+// *choices* say what one piece of a mesh axis (an *atom*, a prime factor of the axis) may do at the op:
+//
+//   none          operands and results are whole over the atom
+//   cut f         factor f is cut; if f does not reach the results, they become partial (kind in `result`)
+//   cut (f, g)    both are cut together: halo exchange and row movement, f of the operand, g of the result
+//   partial {j}   operands j are partial over the atom, and so are the results: the op is linear in them
+//
+// Pure data without IR, so that deciding can be tested by itself. Source of the model: docs/sharding-model.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SHARDING_SHARDINGRULE_H
+#define CLEAVE_SHARDING_SHARDINGRULE_H
+
+#include "cleave/Sharding/ReductionKind.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace cleave::spmd {
+
+/// Index of a factor in its rule.
+using FactorId = int32_t;
+/// Factors of one dim, major to minor; empty for a dim of size 1 or one that can never be split.
+using DimFactors = llvm::SmallVector<FactorId, 2>;
+/// Factors of one tensor, one entry per dim.
+using TensorFactors = llvm::SmallVector<DimFactors, 4>;
+
+/// What one atom of a mesh axis may do at an op.
+struct Choice {
+  /// Factors that the atom cuts, all together; empty for `none` and for purely partial choices.
+  llvm::SmallVector<FactorId, 2> factors;
+  /// Operands that are partial over the atom.
+  llvm::SmallVector<int32_t, 2> partialOperands;
+  /// Set if the results are partial over the atom, with this kind; partial operands have it too.
+  std::optional<ReductionKind> partial;
+
+  bool isNone() const { return factors.empty() && partialOperands.empty(); }
+  bool operator==(const Choice &other) const {
+    return factors == other.factors && partialOperands == other.partialOperands && partial == other.partial;
+  }
+};
+
+/// Communication that an op does inside itself when `factors` are cut (statistics of a softmax, halo rows, ...).
+struct InnerCost {
+  enum class Kind {
+    AllReduce, ///< `times` all_reduces of `elements` over the ranks that cut `factors`
+    AllGather, ///< `times` all_gathers of `elements` from each of those ranks
+    Exchange,  ///< row movement between an operand's dim and a result's dim, see `Exchange`
+  };
+  Kind kind;
+  /// The group: all atoms that cut any of these.
+  llvm::SmallVector<FactorId, 2> factors;
+  int64_t times = 1;
+  /// Local elements of one message: the product of the local extents of these factors times `elementScale`.
+  llvm::SmallVector<FactorId, 4> elementFactors;
+  int64_t elementScale = 1;
+  int64_t elementBytes = 4;
+};
+
+/// How one op may be split. `operands` and `results` index like the op's.
+struct ShardingRule {
+  /// Extent of each factor, at least 2.
+  llvm::SmallVector<int64_t, 6> factorSizes;
+  llvm::SmallVector<TensorFactors, 3> operands;
+  llvm::SmallVector<TensorFactors, 1> results;
+  /// What an atom may do; the first is always `none`.
+  llvm::SmallVector<Choice, 8> choices;
+  llvm::SmallVector<InnerCost, 1> inner;
+  /// Floating-point operations of the whole (unsplit) op; 0 for anything but contractions, convolution, attention.
+  double flops = 0;
+  /// Factors over which `flops` shrink when cut; empty = all of them.
+  llvm::SmallVector<FactorId, 6> flopFactors;
+  /// Factors along which propagation never flows because cutting them is impossible or costs communication inside the
+  /// op although a choice for them may exist ("meets" in docs/sharding-model.md).
+  llvm::SmallVector<FactorId, 2> orderedFactors;
+  /// True for ops that move or rename data only, which never count as compute.
+  bool isMovement = false;
+  /// Not empty if the op must be whole: the reason shown to the user.
+  std::string mustReplicate;
+
+  /// The choice that cuts just `factor`, if there is one; -1 otherwise.
+  int findSingleCut(FactorId factor) const;
+  /// True if `factor` can be cut alone and the results stay whole values (not partial).
+  bool isParallel(FactorId factor) const;
+  /// True if cutting `factor` alone makes the results partial.
+  bool isReduction(FactorId factor) const;
+};
+
+/// Prints `([b,i,k],[b,k,j])->([b,i,j]) {b=8,i=16,k=32,j=16} reduce={k}`; factors are named i, j, k, ... in order.
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const ShardingRule &rule);
+
+/// Builds a rule step by step; the single cuts and `none` come first, in factor order.
+class RuleBuilder {
+public:
+  RuleBuilder(unsigned numOperands, unsigned numResults) {
+    rule.operands.resize(numOperands);
+    rule.results.resize(numResults);
+    rule.choices.emplace_back();
+  }
+
+  /// Adds a factor of `size` that is not cut by any choice yet. Precondition: size >= 2.
+  FactorId addFactor(int64_t size);
+  /// Adds a factor that each shard can compute on its own: the choice `cut f`. Returns nothing for size < 2.
+  std::optional<FactorId> addParallel(int64_t size);
+  /// Adds a factor whose cut leaves the results partial; `partialOperands` (a bias) join in. Nothing for size < 2.
+  std::optional<FactorId> addReduction(int64_t size, ReductionKind kind, llvm::ArrayRef<int32_t> partialOperands = {});
+  /// Appends a dim to operand / result `index`: its factors major to minor (none: whole).
+  RuleBuilder &operandDim(unsigned index, llvm::ArrayRef<FactorId> factors);
+  RuleBuilder &resultDim(unsigned index, llvm::ArrayRef<FactorId> factors);
+  RuleBuilder &operandDim(unsigned index, std::optional<FactorId> factor);
+  RuleBuilder &resultDim(unsigned index, std::optional<FactorId> factor);
+  /// Adds a choice as is.
+  RuleBuilder &addChoice(Choice choice);
+  /// The op is linear in `operands` together: they may stay partial of `kind`.
+  RuleBuilder &addLinear(llvm::ArrayRef<int32_t> operands, ReductionKind kind = ReductionKind::Sum);
+  RuleBuilder &addInner(InnerCost cost);
+
+  ShardingRule rule;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SHARDING_SHARDINGRULE_H

@@ -1,0 +1,166 @@
+//===- Problem.h - what is to be decided ------------------------*- C++ -*-===//
+//
+// A graph of values and ops over dense numbers, with the shardings that the user wishes: all that deciding needs to
+// know of a program. Build it in order, then hand it to `Solver`:
+//
+//   Problem problem(mesh);
+//   ValueId x = problem.addValue({8, 64}, 4), w = problem.addValue({64, 256}, 4), y = problem.addValue({8, 256}, 4);
+//   problem.setParameter(w);
+//   problem.setWish(w, wish);                               // dims [_, model]
+//   problem.addOp(problem.internRule(rule), {x, w}, {y});
+//   problem.addOutput(y);
+//
+// A value that no op makes is an input. Ops without operands (constants, loads of parameters, iota) belong into the
+// problem as inputs too, not as ops. An input without a wish is *free*: any user cuts it for nothing, and how it is
+// stored follows from its users.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SOLVER_PROBLEM_H
+#define CLEAVE_SOLVER_PROBLEM_H
+
+#include "cleave/Sharding/Mesh.h"
+#include "cleave/Sharding/ShardingRule.h"
+#include "llvm/ADT/DenseMap.h"
+#include <deque>
+#include <vector>
+
+namespace cleave::spmd {
+
+using RuleId = uint32_t;
+using OpId = uint32_t;
+using ValueId = uint32_t;
+/// Number of an output, in the order in which they were added.
+using OutputId = uint32_t;
+/// What a wish goes back to, such as a line of the plan. Means something to the caller only.
+using CauseId = uint32_t;
+/// No op, value, wish, ...
+inline constexpr uint32_t kNone = ~uint32_t(0);
+
+/// What the user wants of one dim.
+struct WishDim {
+  /// Major to minor.
+  AtomList atoms;
+  /// Propagation may append atoms.
+  bool isOpen = false;
+  /// Lower ones decide first.
+  int64_t priority = 0;
+};
+
+/// How the user wants one value.
+struct Wish {
+  llvm::SmallVector<WishDim, 4> dims;
+  /// Atoms over which the value is to be partial, ascending, and how its terms combine (`Sum` if there are none).
+  AtomList partial;
+  ReductionKind partialKind = ReductionKind::Sum;
+  /// Atoms that must not split any open dim.
+  AtomList replicated;
+  /// Shard sizes need not divide.
+  bool isUneven = false;
+  CauseId cause = kNone;
+
+  bool isPartial() const { return !partial.empty(); }
+  /// True if both ask for the same, whoever asks.
+  bool asksSameAs(const Wish &other) const;
+};
+
+/// Two wishes that exclude each other.
+struct WishConflict {
+  ValueId value = kNone;
+  CauseId first = kNone, second = kNone;
+};
+
+class Problem {
+public:
+  explicit Problem(AtomMesh mesh) : mesh(std::move(mesh)) {}
+
+  /// The number of `rule`: that of an equal one added before, or the next. Equal layers so share all work.
+  RuleId internRule(ShardingRule rule);
+  ValueId addValue(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+  /// Marks an input as a parameter of the model (a weight), which only moves when nothing else will do.
+  void setParameter(ValueId value) { values[value].isParameter = true; }
+  /// Wishes that one value has this state, for all its users. A second one that asks otherwise is a conflict.
+  void setWish(ValueId value, Wish wish);
+  /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
+  /// with its rank.
+  OpId addOp(RuleId rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<ValueId> results);
+  /// Makes a value that is `operand` in the state that its wish asks for (`spmd.constrain`): an op whose operand and
+  /// result always have the same state. Precondition: both have one shape; `result` gets a wish.
+  OpId addConstraint(ValueId operand, ValueId result);
+  /// The program returns `value`, in the wished state if there is one, else in the one that is wished for
+  /// the value itself, else in one that is convenient, but never partial. Only a wish makes it partial.
+  OutputId addOutput(ValueId value, const Wish *wish = nullptr);
+
+  const AtomMesh &getMesh() const { return mesh; }
+  size_t numOps() const { return ops.size(); }
+  size_t numValues() const { return values.size(); }
+  size_t numOutputs() const { return outputs.size(); }
+  size_t numRules() const { return rules.size(); }
+
+  const ShardingRule &rule(RuleId id) const { return rules[id]; }
+  RuleId ruleOf(OpId op) const { return ops[op].rule; }
+  bool isConstraint(OpId op) const { return ops[op].isConstraint; }
+  /// Operands and results of all ops lie one after the other; these are the places of an op's first ones.
+  uint32_t firstOperand(OpId op) const { return ops[op].firstOperand; }
+  uint32_t firstResult(OpId op) const { return ops[op].firstResult; }
+  llvm::ArrayRef<ValueId> operands(OpId op) const { return slice(allOperands, &Op::firstOperand, op); }
+  llvm::ArrayRef<ValueId> results(OpId op) const { return slice(allResults, &Op::firstResult, op); }
+  size_t numOperands() const { return allOperands.size(); }
+  size_t numResults() const { return allResults.size(); }
+
+  llvm::ArrayRef<int64_t> shape(ValueId value) const {
+    return llvm::ArrayRef<int64_t>(extents).slice(values[value].firstExtent, values[value].rank);
+  }
+  int64_t elementBytes(ValueId value) const { return values[value].elementBytes; }
+  bool isParameter(ValueId value) const { return values[value].isParameter; }
+  /// The op that makes the value; `kNone` for an input.
+  OpId producer(ValueId value) const { return values[value].producer; }
+  unsigned resultIndex(ValueId value) const { return values[value].resultIndex; }
+  /// Null if there is none.
+  const Wish *wish(ValueId value) const { return lookup(values[value].wish); }
+
+  ValueId outputValue(OutputId output) const { return outputs[output].value; }
+  const Wish *outputWish(OutputId output) const { return lookup(outputs[output].wish); }
+
+  /// Wishes of one value that exclude each other, in the order in which they came.
+  llvm::ArrayRef<WishConflict> getConflicts() const { return conflicts; }
+
+private:
+  struct Value {
+    uint32_t firstExtent, rank;
+    int64_t elementBytes;
+    OpId producer = kNone;
+    uint32_t resultIndex = 0;
+    uint32_t wish = kNone;
+    bool isParameter = false;
+  };
+  struct Op {
+    RuleId rule;
+    uint32_t firstOperand, firstResult;
+    bool isConstraint = false;
+  };
+  struct Output {
+    ValueId value;
+    uint32_t wish;
+  };
+
+  const Wish *lookup(uint32_t id) const { return id == kNone ? nullptr : &wishes[id]; }
+  llvm::ArrayRef<ValueId> slice(const std::vector<ValueId> &all, uint32_t Op::*first, OpId op) const {
+    uint32_t begin = ops[op].*first, end = op + 1 < ops.size() ? ops[op + 1].*first : all.size();
+    return llvm::ArrayRef<ValueId>(all).slice(begin, end - begin);
+  }
+
+  AtomMesh mesh;
+  std::deque<ShardingRule> rules;
+  llvm::DenseMap<uint64_t, llvm::SmallVector<RuleId, 1>> rulesByHash;
+  std::vector<Value> values;
+  std::vector<int64_t> extents;
+  std::vector<Op> ops;
+  std::vector<ValueId> allOperands, allResults;
+  std::vector<Output> outputs;
+  std::deque<Wish> wishes;
+  std::vector<WishConflict> conflicts;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SOLVER_PROBLEM_H

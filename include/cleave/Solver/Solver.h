@@ -1,0 +1,132 @@
+//===- Solver.h - deciding every sharding -----------------------*- C++ -*-===//
+//
+//   candidates   what each atom may do at each op: wishes flow along factors, no conflict is resolved (Candidates.h)
+//   objective    bytes on the wire, and small terms that keep compute split (Objective.h)
+//   sweeps       one mesh axis at a time, all else fixed: the exact minimum over the whole graph (Elimination.h)
+//
+// Sweeps repeat until nothing improves, first with the candidates that follow from the wishes, then also with those
+// that give way to a conflict (escapes). Wishes of a lower priority number are decided first, and what they cut stays.
+//
+//   Solver solver(problem);
+//   if (!solver.solve()) report(solver.getErrors());
+//   const Decision &decision = solver.getDecision();
+//
+// Everything is linear in the size of the graph, and deterministic.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SOLVER_SOLVER_H
+#define CLEAVE_SOLVER_SOLVER_H
+
+#include "cleave/Sharding/State.h"
+#include "cleave/Solver/Problem.h"
+#include <memory>
+
+namespace cleave::spmd {
+
+enum class Optimize {
+  Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
+  Bytes,    ///< bytes on the wire; all else only breaks ties
+};
+
+struct SolverOptions {
+  Optimize optimize = Optimize::Balanced;
+  /// Rounds of sweeps per stage, at most.
+  unsigned maxRounds = 4;
+  /// Below this number of ops, pairs of axes are swept together in the end.
+  unsigned maxOpsForPairs = 5000;
+};
+
+/// Why an atom that a wish brings to an op does nothing there, or not what the wish asks for.
+struct ForcedReplication {
+  enum class Reason {
+    NoChoice,    ///< the op cannot be cut along this factor; see `ShardingRule::mustReplicate`
+    NotDividing, ///< the atom does not divide the factor
+    AxisTaken,   ///< the factor, or one more major in the same dim, is cut by other axes
+    Dearer,      ///< possible, but `extraBytes` more on the wire if only this op did it
+    Moved,       ///< the op cannot be cut along this factor; the atom cuts another one, so operands are resharded
+  };
+  OpId op = kNone;
+  FactorId factor = 0;
+  AtomId atom = 0;
+  Reason reason = Reason::NoChoice;
+  int64_t extraBytes = 0;
+};
+
+/// What is wrong with the problem.
+struct SolverError {
+  enum class Kind {
+    Conflict, ///< `first` and `second` want one value in two ways
+    Illegal,  ///< `first` uses an atom twice, has the wrong number of dims, or does not divide
+  };
+  Kind kind = Kind::Conflict;
+  ValueId value = kNone;
+  CauseId first = kNone, second = kNone;
+  /// Lower case, no full stop.
+  std::string message;
+};
+
+/// One link of a chain from a decision back to a wish.
+struct CauseLink {
+  enum class Kind {
+    Op,     ///< factor `factor` of op number `id`
+    Value,  ///< dim `factor` of value number `id`
+    Output, ///< dim `factor` of output number `id`
+    Wish,   ///< the end: `id` is the wish's CauseId
+  };
+  Kind kind = Kind::Wish;
+  uint32_t id = kNone;
+  int32_t factor = 0;
+  /// The atom came here only to avoid a conflict at this op.
+  bool isEscape = false;
+};
+
+/// The answer. Places of operands and results are those of the problem.
+struct Decision {
+  StateTable states;
+  /// numAtoms choices per op, one after the other: index into the rule's choices.
+  std::vector<uint16_t> choices;
+  /// What each op wants of each operand, and how it makes each result.
+  std::vector<StateId> operandStates, resultStates;
+  /// How each value is shared: the state all users start from. An op's result that is made otherwise is resharded to it
+  /// once. For an input, how it is stored.
+  std::vector<StateId> valueStates;
+  std::vector<StateId> outputStates;
+  /// Bytes inside each op that the busiest rank sends.
+  std::vector<int64_t> innerBytes;
+  std::vector<ForcedReplication> forced;
+  /// Units of 1/1024 byte, with all terms of the objective.
+  int64_t objective = 0;
+  /// Bytes that the busiest rank sends: all reshards, as `serveWants` shares them, and inside ops.
+  int64_t wireBytes = 0;
+};
+
+class Solver {
+public:
+  /// `problem` must outlive this.
+  explicit Solver(const Problem &problem, SolverOptions options = {});
+  ~Solver();
+
+  /// False if there are errors.
+  bool solve();
+  llvm::ArrayRef<SolverError> getErrors() const;
+  /// Precondition: `solve` returned true.
+  const Decision &getDecision() const;
+
+  /// The atoms that wishes bring to a factor of an op, whether or not they cut it.
+  AtomList getReached(OpId op, FactorId factor) const;
+  /// How `atom` came to `factor` of `op`: the op first, a wish last. Empty if it did not come.
+  std::vector<CauseLink> explain(OpId op, FactorId factor, AtomId atom) const;
+  /// The same for a dim of a value.
+  std::vector<CauseLink> explainValue(ValueId value, unsigned dim, AtomId atom) const;
+  /// What it costs in bytes (all terms of the objective) if `op` makes another choice for the axis of `atom`, and
+  /// everything else follows suit; nothing if it has no other. One elimination over the graph.
+  std::optional<int64_t> priceOfNextBest(OpId op, AtomId atom) const;
+
+private:
+  class Search;
+  std::unique_ptr<Search> search;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SOLVER_SOLVER_H

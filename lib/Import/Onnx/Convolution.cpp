@@ -1,0 +1,189 @@
+//===- Convolution.cpp - convolutions and what windows share --------------===//
+#include "Registry.h"
+#include "Windows.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// No sensible model has larger ones; with this bound sums and products of a few stay in range.
+constexpr int64_t kMaxWindowNumber = int64_t(1) << 30;
+
+static Ints readPerDim(NodeContext &node, StringRef name, size_t count, int64_t fallback, int64_t least) {
+  Ints list = node.intsAttr(name).value_or(Ints(count, fallback));
+  if (!node.check(list.size() == count,
+                  "attribute '" + name + "' has " + Twine(list.size()) + " entries, expected " + Twine(count)))
+    return {};
+  for (int64_t number : list)
+    if (!node.check(number >= least && number <= kMaxWindowNumber,
+                    "attribute '" + name + "' has the entry " + Twine(number)))
+      return {};
+  return list;
+}
+
+std::optional<Window> cleave::onnx::readWindow(NodeContext &node, Shape kernel) {
+  size_t count = kernel.size();
+  Window window;
+  window.kernel = Ints(kernel);
+  for (int64_t extent : kernel)
+    if (!node.check(extent > 0 && extent <= kMaxWindowNumber, "the kernel has the extent " + Twine(extent)))
+      return std::nullopt;
+  window.strides = readPerDim(node, "strides", count, 1, 1);
+  window.dilations = readPerDim(node, "dilations", count, 1, 1);
+  window.autoPad = node.stringAttr("auto_pad", StringRef("NOTSET"));
+  if (!node.check(llvm::is_contained({"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, window.autoPad),
+                  "attribute 'auto_pad' is '" + window.autoPad + "', which is not known"))
+    return std::nullopt;
+  Ints pads = readPerDim(node, "pads", 2 * count, 0, 0);
+  if (node.failed())
+    return std::nullopt;
+  bool isExplicit = window.autoPad == "NOTSET";
+  window.padsLow = isExplicit ? Ints(Shape(pads).take_front(count)) : Ints(count, 0);
+  window.padsHigh = isExplicit ? Ints(Shape(pads).drop_front(count)) : Ints(count, 0);
+  return window;
+}
+
+void cleave::onnx::padAutomatically(Window &window, Shape spatial) {
+  if (!window.autoPad.starts_with("SAME"))
+    return;
+  for (auto [i, extent] : llvm::enumerate(spatial)) {
+    int64_t count = (extent + window.strides[i] - 1) / window.strides[i];
+    int64_t total = std::max<int64_t>(0, (count - 1) * window.strides[i] + window.getExtent(i) - extent);
+    int64_t smaller = total / 2, larger = total - smaller;
+    window.padsLow[i] = window.autoPad == "SAME_UPPER" ? smaller : larger;
+    window.padsHigh[i] = window.autoPad == "SAME_UPPER" ? larger : smaller;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Convolution
+//===----------------------------------------------------------------------===//
+
+/// Checks ranks and `kernel_shape` against the weight; its spatial extents, nothing after an error.
+static std::optional<Ints> readKernel(NodeContext &node, Value x, Value weight) {
+  int64_t rank = NodeContext::rank(x);
+  if (!node.check(rank >= 3, "the input has no spatial dims") ||
+      !node.check(NodeContext::rank(weight) == rank, "input and weight differ in rank"))
+    return std::nullopt;
+  Ints kernel(NodeContext::shape(weight).drop_front(2));
+  std::optional<Ints> given = node.intsAttr("kernel_shape");
+  if (!node.check(!given || *given == kernel, "attribute 'kernel_shape' is not that of the weight"))
+    return std::nullopt;
+  return kernel;
+}
+
+static Value conv(NodeContext &node, Value x, Value weight, Value bias) {
+  std::optional<Ints> kernel = x && weight ? readKernel(node, x, weight) : std::nullopt;
+  int64_t groups = node.intAttr("group", 1);
+  std::optional<Window> window = kernel ? readWindow(node, *kernel) : std::nullopt;
+  if (!window || node.failed() || !node.check(groups > 0, "attribute 'group' is " + Twine(groups)))
+    return {};
+  padAutomatically(*window, NodeContext::shape(x).drop_front(2));
+  return node.create<nn::ConvOp>(x, weight, bias, window->strides, window->padsLow, window->padsHigh, window->dilations,
+                                 groups);
+}
+
+static void importConv(NodeContext &node) {
+  node.result(0, conv(node, node.operand(0), node.operand(1), node.operand(2)));
+}
+
+/// Splits what padding takes away so that the result has the shape asked for.
+///
+///   stride * (n - 1) + output padding + extent of the kernel - padding = shape
+/// A larger shape than no padding gives takes output padding instead.
+static bool padForShape(NodeContext &node, Window &window, Shape spatial, Ints &outputPads, Shape wanted) {
+  for (auto [i, extent] : llvm::enumerate(spatial)) {
+    int64_t total = window.strides[i] * (extent - 1) + outputPads[i] + window.getExtent(i) - wanted[i];
+    if (!node.check(wanted[i] > 0 && wanted[i] <= kMaxWindowNumber, "the result can't have extent " + Twine(wanted[i])))
+      return false;
+    outputPads[i] += std::max<int64_t>(0, -total);
+    total = std::max<int64_t>(0, total);
+    int64_t smaller = total / 2, larger = total - smaller;
+    bool isUpper = window.autoPad == "SAME_UPPER";
+    window.padsLow[i] = isUpper ? smaller : larger;
+    window.padsHigh[i] = isUpper ? larger : smaller;
+  }
+  return true;
+}
+
+static void importConvTranspose(NodeContext &node) {
+  Value x = node.operand(0), weight = node.operand(1);
+  std::optional<Ints> kernel = readKernel(node, x, weight);
+  int64_t groups = node.intAttr("group", 1);
+  std::optional<Window> window = kernel ? readWindow(node, *kernel) : std::nullopt;
+  if (!window)
+    return;
+  Ints outputPads = readPerDim(node, "output_padding", kernel->size(), 0, 0);
+  Shape spatial = NodeContext::shape(x).drop_front(2);
+  for (int64_t extent : spatial)
+    if (!node.check(extent <= kMaxWindowNumber, "the input has the extent " + Twine(extent)))
+      return;
+  std::optional<Ints> wanted = node.intsAttr("output_shape");
+  if (node.failed() || !node.check(groups > 0, "attribute 'group' is " + Twine(groups)) ||
+      !node.check(!wanted || wanted->size() == spatial.size(),
+                  "attribute 'output_shape' does not have one entry per spatial dim"))
+    return;
+  if (!wanted && window->autoPad.starts_with("SAME")) {
+    wanted.emplace();
+    for (auto [extent, stride] : llvm::zip(spatial, window->strides))
+      wanted->push_back(extent * stride);
+  }
+  if (wanted && !padForShape(node, *window, spatial, outputPads, *wanted))
+    return;
+  node.result(0, node.create<nn::ConvTransposeOp>(x, weight, node.operand(2), window->strides, window->padsLow,
+                                                  window->padsHigh, window->dilations, outputPads, groups));
+}
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+/// `operand - zero point` in i32; a zero point per output channel goes along dim 0 of the weight.
+static Value widen(NodeContext &node, unsigned index, unsigned zeroIndex) {
+  Type i32 = node.getBuilder().getI32Type();
+  Value value = node.cast(node.operand(index), i32), zero = node.cast(node.operand(zeroIndex), i32);
+  if (!zero || !value)
+    return value;
+  if (NodeContext::rank(zero) == 1) {
+    Ints shape(NodeContext::rank(value), 1);
+    if (!node.check(!shape.empty(), "the input is a scalar"))
+      return {};
+    shape[0] = NodeContext::shape(zero)[0];
+    zero = node.reshape(zero, shape);
+  }
+  return node.create<nn::SubOp>(value, zero);
+}
+
+static void importConvInteger(NodeContext &node) {
+  node.result(0, conv(node, widen(node, 0, 2), widen(node, 1, 3), {}));
+}
+
+/// Operands: x, scale, zero point, w, scale, zero point, scale and zero point of the result, bias.
+static void importQLinearConv(NodeContext &node) {
+  Value sums = conv(node, widen(node, 0, 2), widen(node, 3, 5), node.operand(8));
+  Value xScale = node.operand(1), weightScale = node.operand(4), scale = node.operand(6), zero = node.operand(7);
+  if (!sums)
+    return;
+  if (NodeContext::rank(weightScale) == 1) {
+    Ints shape(NodeContext::rank(sums) - 1, 1);
+    shape[0] = NodeContext::shape(weightScale)[0];
+    weightScale = node.reshape(weightScale, shape);
+  }
+  Value factor = node.create<nn::MulOp>(node.reshape(xScale, {}), weightScale);
+  Value real = node.create<nn::MulOp>(node.cast(sums, NodeContext::elementType(xScale)), factor);
+  if (!real)
+    return;
+  auto type = RankedTensorType::get(NodeContext::shape(real), NodeContext::elementType(zero));
+  node.result(0, node.createTyped<nn::QuantizeOp>(type, real, node.reshape(scale, {}), node.reshape(zero, {}), 0));
+}
+
+void cleave::onnx::registerConvolutions(Registry &registry) {
+  registry.add("Conv", 1, {2, 3}, importConv);
+  registry.add("ConvInteger", 10, {2, 4}, importConvInteger);
+  registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose);
+  registry.add("QLinearConv", 10, {8, 9}, importQLinearConv);
+}

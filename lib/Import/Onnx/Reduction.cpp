@@ -1,0 +1,189 @@
+//===- Reduction.cpp - along dims: reductions, softmax, scans, top-k ------===//
+#include "NodeContext.h"
+#include "Registry.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ReducedDims {
+  Ints dims;
+  bool keepDims;
+  /// No axes were given, and that means no reduction.
+  bool isNoop;
+};
+} // namespace
+
+/// Axes are an attribute up to opset 17 (ReduceSum: 12), then an operand.
+static ReducedDims reducedDims(NodeContext &node) {
+  int64_t rank = NodeContext::rank(node.operand(0));
+  bool isOperand = node.getOpset() >= (node.getOpType() == "ReduceSum" ? 13 : 18);
+  bool noop = isOperand && node.boolAttr("noop_with_empty_axes", false);
+  bool keepDims = node.boolAttr("keepdims", true);
+  std::optional<Ints> axes = isOperand ? std::nullopt : node.intsAttr("axes");
+  if (isOperand && node.hasOperand(1))
+    axes = node.constantInts(1);
+  if (isOperand)
+    node.check(node.getNumOperands() <= 2, "too many operands");
+  else
+    node.check(node.getNumOperands() == 1, "axes are an attribute at this opset");
+  if (!axes || axes->empty()) {
+    if (noop)
+      return {{}, keepDims, true};
+    return {llvm::to_vector(llvm::seq<int64_t>(0, rank)), keepDims, false};
+  }
+  return {node.axes(*axes, rank), keepDims, false};
+}
+
+static Value reduce(NodeContext &node, nn::ReduceKind kind, Value value, const ReducedDims &reduced) {
+  return reduced.isNoop || reduced.dims.empty()
+             ? value
+             : node.create<nn::ReduceOp>(kind, value, reduced.dims, reduced.keepDims);
+}
+
+template <nn::ReduceKind kind> static void importReduce(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  node.result(0, reduce(node, kind, node.operand(0), reduced));
+}
+
+static Value square(NodeContext &node, Value value) { return node.create<nn::MulOp>(value, value); }
+
+static void importReduceL1(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  node.result(0, reduce(node, nn::ReduceKind::Sum, node.create<nn::AbsOp>(node.operand(0)), reduced));
+}
+
+static void importReduceSumSquare(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  node.result(0, reduce(node, nn::ReduceKind::Sum, square(node, node.operand(0)), reduced));
+}
+
+/// Integers take their root as floats.
+static void importReduceL2(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  Type type = NodeContext::elementType(node.operand(0));
+  Value sum = reduce(node, nn::ReduceKind::Sum, square(node, node.operand(0)), reduced);
+  Value root =
+      node.create<nn::SqrtOp>(isa_and_present<FloatType>(type) ? sum : node.cast(sum, node.getBuilder().getF64Type()));
+  node.result(0, node.cast(root, type));
+}
+
+static void importReduceLogSum(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  node.result(0, node.create<nn::LogOp>(reduce(node, nn::ReduceKind::Sum, node.operand(0), reduced)));
+}
+
+/// `log(sum(e^(x - m))) + m` with m the maximum, and 0 for it where it is infinite: infinity minus itself is not a
+/// number.
+static void importReduceLogSumExp(NodeContext &node) {
+  ReducedDims reduced = reducedDims(node);
+  Value x = node.operand(0);
+  if (reduced.isNoop || NodeContext::rank(x) == 0)
+    return node.result(0, x);
+  ReducedDims kept{reduced.dims, true, false};
+  Value top = reduce(node, nn::ReduceKind::Max, x, kept);
+  if (!top)
+    return;
+  top = node.create<nn::SelectOp>(node.create<nn::IsInfOp>(top, true, true), node.scalarLike(x, 0), top);
+  Value sum = reduce(node, nn::ReduceKind::Sum, node.create<nn::ExpOp>(node.create<nn::SubOp>(x, top)), reduced);
+  if (sum)
+    node.result(0, node.create<nn::AddOp>(node.create<nn::LogOp>(sum), node.reshape(top, NodeContext::shape(sum))));
+}
+
+template <nn::ReduceKind kind> static void importArg(NodeContext &node) {
+  int64_t axis = node.axis(node.intAttr("axis", 0), NodeContext::rank(node.operand(0)));
+  bool keepDims = node.boolAttr("keepdims", true);
+  bool last = node.getOpset() >= 12 && node.boolAttr("select_last_index", false);
+  if (!node.failed() && node.check(NodeContext::shape(node.operand(0))[axis] > 0, "dim " + Twine(axis) + " is empty"))
+    node.result(0, node.create<nn::ArgReduceOp>(kind, node.operand(0), axis, keepDims, last));
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax
+//===----------------------------------------------------------------------===//
+
+/// Calls `along(value, dim)` for the axis of the node. Up to opset 12 the dims from the axis on count as one.
+template <typename Along> static void importAlongAxis(NodeContext &node, Along along) {
+  Value x = node.operand(0);
+  bool flattens = node.getOpset() < 13;
+  int64_t rank = NodeContext::rank(x),
+          axis = node.axis(node.intAttr("axis", flattens ? 1 : -1), std::max<int64_t>(rank, 1));
+  if (node.failed() || !node.check(rank > 0, "the input is a scalar"))
+    return;
+  Ints shape(NodeContext::shape(x));
+  if (!flattens || axis == rank - 1)
+    return node.result(0, along(x, axis));
+  Value flat = node.reshape(x, {ShapedType::getNumElements(Shape(shape).take_front(axis)),
+                                ShapedType::getNumElements(Shape(shape).drop_front(axis))});
+  node.result(0, node.reshape(along(flat, 1), shape));
+}
+
+template <typename OpTy> static void importSoftmax(NodeContext &node) {
+  importAlongAxis(node, [&](Value x, int64_t dim) { return node.create<OpTy>(x, dim); });
+}
+
+/// 1 at the first maximum, 0 elsewhere.
+static void importHardmax(NodeContext &node) {
+  importAlongAxis(node, [&](Value x, int64_t dim) {
+    Type type = NodeContext::elementType(x);
+    Ints shape(NodeContext::shape(x));
+    if (!node.check(shape[dim] > 0, "dim " + Twine(dim) + " is empty"))
+      return Value();
+    Value top = node.create<nn::ArgReduceOp>(nn::ReduceKind::Max, x, dim, false, false);
+    Value values = node.cast(node.vector({0, 1}), type);
+    return Value(node.create<nn::OneHotOp>(top, values, shape[dim], dim));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Scans and selections
+//===----------------------------------------------------------------------===//
+
+static void importCumSum(NodeContext &node) {
+  bool exclusive = node.boolAttr("exclusive", false), reverse = node.boolAttr("reverse", false);
+  int64_t axis = node.axis(node.constantInt(1), NodeContext::rank(node.operand(0)));
+  node.result(0, node.create<nn::CumsumOp>(node.operand(0), axis, exclusive, reverse));
+}
+
+/// `sorted` = 0 leaves the order open, so a sorted result is right too.
+static void importTopK(NodeContext &node) {
+  Value x = node.operand(0);
+  int64_t axis = node.axis(node.intAttr("axis", -1), NodeContext::rank(x));
+  bool largest = node.getOpset() < 11 || node.boolAttr("largest", true);
+  if (node.getOpset() >= 11)
+    node.ignoreAttr("sorted");
+  int64_t k = node.getOpset() >= 10 ? node.constantInt(1) : node.intAttr("k");
+  if (node.failed() || !node.check(k >= 0 && k <= NodeContext::shape(x)[axis],
+                                   "k = " + Twine(k) + " is outside [0, " + Twine(NodeContext::shape(x)[axis]) + "]"))
+    return;
+  auto results = node.createAll<nn::TopKOp>(x, k, axis, !largest);
+  for (auto [i, value] : llvm::enumerate(results))
+    node.result(i, value);
+}
+
+void cleave::onnx::registerReductions(Registry &registry) {
+  Arity one{1, 1}, reduced{1, 2};
+  registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>);
+  registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>);
+  registry.add("CumSum", 11, {2, 2}, importCumSum);
+  registry.add("Hardmax", one, importHardmax);
+  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>);
+  registry.add("ReduceL1", reduced, importReduceL1);
+  registry.add("ReduceL2", reduced, importReduceL2);
+  registry.add("ReduceLogSum", reduced, importReduceLogSum);
+  registry.add("ReduceLogSumExp", reduced, importReduceLogSumExp);
+  registry.add("ReduceMax", reduced, importReduce<nn::ReduceKind::Max>);
+  registry.add("ReduceMean", reduced, importReduce<nn::ReduceKind::Mean>);
+  registry.add("ReduceMin", reduced, importReduce<nn::ReduceKind::Min>);
+  registry.add("ReduceProd", reduced, importReduce<nn::ReduceKind::Prod>);
+  registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>);
+  registry.add("ReduceSumSquare", reduced, importReduceSumSquare);
+  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>);
+  registry.add("TopK", 1, {1, 1, 2}, importTopK);
+  registry.add("TopK", 10, {2, 2, 2}, importTopK);
+}

@@ -1,0 +1,335 @@
+//===- PlanCheck.cpp - options, and what a plan may say -------------------===//
+//
+// The text forms of `--mesh` and `--shard`, and all checks that need the whole plan or a tensor's shape. The parser has
+// seen to syntax; here axes get their meaning.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanText.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Sharding/Mesh.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// Text of axes, dims and errors
+//===----------------------------------------------------------------------===//
+
+static std::string formatPlace(const PlanPlace &place) {
+  std::string text = place.file;
+  if (place.line)
+    text += ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+  return text;
+}
+
+std::string PlanError::format() const {
+  std::string text = formatPlace(place) + ": error: " + message + "\n";
+  for (const auto &[notePlace, note] : notes)
+    text += formatPlace(notePlace) + ": note: " + note + "\n";
+  return text;
+}
+
+std::string PlanAxis::format() const {
+  return isSubAxis() ? name + ":(" + std::to_string(preSize) + ")" + std::to_string(size) : name;
+}
+
+static std::string formatDim(const PlanDim &dim) {
+  if (dim.axes.empty())
+    return dim.isOpen ? "?" : "_";
+  std::string text;
+  for (const PlanAxis &axis : dim.axes)
+    text += (text.empty() ? "" : ", ") + axis.format();
+  text += dim.isOpen ? "?" : "";
+  return dim.axes.size() == 1 ? text : "[" + text + "]";
+}
+
+std::string PlanRule::formatTarget() const {
+  if (target == Target::Tensor)
+    return pattern;
+  return "node:" + pattern + (target == Target::Operand ? "#" : "#r") + std::to_string(index);
+}
+
+std::string PlanRule::formatDims() const {
+  std::string text;
+  for (const PlanDim &dim : dims)
+    text += (text.empty() ? "" : ", ") + formatDim(dim);
+  return "[" + text + "]";
+}
+
+std::string PlanRule::formatWish() const {
+  std::string text = formatDims();
+  if (priority)
+    text += ", priority " + std::to_string(priority);
+  for (const PlanAxis &axis : replicated)
+    text += (&axis == replicated.data() ? ", replicated " : " ") + axis.format();
+  return text + (uneven ? ", uneven" : "");
+}
+
+static bool sayTheSame(ArrayRef<PlanAxis> lhs, ArrayRef<PlanAxis> rhs) {
+  return lhs.size() == rhs.size() &&
+         all_of_zip(lhs, rhs, [](const PlanAxis &a, const PlanAxis &b) { return a.format() == b.format(); });
+}
+
+bool PlanRule::asksSameAs(const PlanRule &other) const {
+  return formatDims() == other.formatDims() && priority == other.priority && sayTheSame(replicated, other.replicated) &&
+         uneven == other.uneven;
+}
+
+LogicalResult cleave::spmd::parseAxisText(StringRef text, PlanAxis &axis, std::string &reason) {
+  auto [name, digit] = text.split(':');
+  bool isName = !name.empty() && name != "_" &&
+                all_of(name, [](char c) { return isAlnum(c) || c == '_' || c == '-' || c == '.'; });
+  if (!isName) {
+    reason = "expected an axis, '_' or '?', got '" + text.str() + "'";
+    return failure();
+  }
+  axis.name = name.str();
+  if (!text.contains(':'))
+    return success();
+  if (!digit.consume_front("(") || digit.consumeInteger(10, axis.preSize) || !digit.consume_front(")") ||
+      digit.getAsInteger(10, axis.size) || axis.preSize < 1 || axis.size < 2) {
+    reason = "expected a sub-axis such as model:(1)2, got '" + text.str() + "'";
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult cleave::spmd::parseDimEntry(StringRef text, const PlanPlace &place, PlanDim &dim, std::string &reason) {
+  if (text == "_")
+    return success();
+  if (text.consume_back("?"))
+    dim.isOpen = true;
+  if (text.empty() && dim.isOpen)
+    return success();
+  PlanAxis axis;
+  axis.place = place;
+  if (failed(parseAxisText(text, axis, reason)))
+    return failure();
+  dim.axes.push_back(std::move(axis));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+static LogicalResult failAt(PlanError &error, StringRef option, size_t offset, const Twine &message) {
+  error = {{option.str(), 1, unsigned(offset) + 1}, message.str(), {}};
+  return failure();
+}
+
+LogicalResult cleave::spmd::parseMeshOption(StringRef text, Plan &plan, PlanError &error) {
+  if (text.empty())
+    return success();
+  std::vector<MeshAxis> mesh;
+  SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries) {
+    size_t offset = entry.data() - text.data();
+    auto [name, number] = entry.split('=');
+    MeshAxis axis{name.trim().str(), 1, {"--mesh", 1, unsigned(offset) + 1}};
+    if (!entry.contains('='))
+      return failAt(error, "--mesh", offset, "expected an axis and its size, such as data=2, got '" + entry + "'");
+    if (number.trim().getAsInteger(10, axis.size) || axis.size < 1 || axis.size > INT32_MAX)
+      return failAt(error, "--mesh", number.data() - text.data(),
+                    "expected a size of at least 1, got '" + number + "'");
+    mesh.push_back(std::move(axis));
+  }
+  plan.mesh = std::move(mesh);
+  return success();
+}
+
+/// `node:PATTERN#1`, `node:PATTERN#r0` or a tensor's pattern.
+static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &error) {
+  if (text.consume_front("node:")) {
+    auto [pattern, index] = text.rsplit('#');
+    rule.target = index.consume_front("r") ? PlanRule::Target::Result : PlanRule::Target::Operand;
+    if (!text.contains('#') || index.getAsInteger(10, rule.index))
+      return failAt(error, "--shard", 0,
+                    "a rule for a node ends in #N (operand N) or #rN (result N), got 'node:" + text + "'");
+    text = pattern;
+  }
+  rule.pattern = text.str();
+  std::string reason;
+  return NamePattern::create(text, reason) ? success() : failAt(error, "--shard", 0, reason);
+}
+
+LogicalResult cleave::spmd::parseShardOption(StringRef text, Plan &plan, PlanError &error) {
+  size_t equals = text.rfind("=[");
+  if (equals == StringRef::npos)
+    return failAt(error, "--shard", 0, "expected PATTERN=[data, _], got '" + text + "'");
+  PlanRule rule;
+  rule.place = rule.patternPlace = {"--shard", 1, 1};
+  if (failed(parseTarget(text.take_front(equals), rule, error)))
+    return failure();
+  // Blanks in front keep the columns of the list right.
+  std::string dims = std::string(equals + 1, ' ') + text.drop_front(equals + 1).str();
+  if (failed(parseDimsText(dims, "--shard", rule, error)))
+    return failure();
+  plan.rules.push_back(std::move(rule));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+const MeshAxis *Plan::findAxis(StringRef name) const {
+  auto it = find_if(mesh, [&](const MeshAxis &axis) { return axis.name == name; });
+  return it == mesh.end() ? nullptr : &*it;
+}
+
+int64_t Plan::getExtent(const PlanAxis &axis) const {
+  if (axis.isSubAxis())
+    return axis.size;
+  const MeshAxis *whole = findAxis(axis.name);
+  return whole ? whole->size : 1;
+}
+
+static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twine &message) {
+  error = {place, message.str(), {}};
+  return failure();
+}
+
+static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
+  int64_t ranks = 1;
+  for (auto [index, axis] : enumerate(plan.mesh)) {
+    PlanAxis asAxis;
+    std::string reason;
+    if (failed(parseAxisText(axis.name, asAxis, reason)) || asAxis.isSubAxis())
+      return failAt(error, axis.place, "'" + axis.name + "' is no name for an axis: letters, digits, '_', '-', '.'");
+    for (const MeshAxis &other : ArrayRef(plan.mesh).take_front(index))
+      if (other.name == axis.name)
+        return failAt(error, axis.place, "axis \"" + axis.name + "\" is named twice");
+    if (axis.size > INT32_MAX / ranks)
+      return failAt(error, axis.place, "the mesh has more than 2^31 - 1 ranks");
+    ranks *= axis.size;
+  }
+  if (plan.devices.empty())
+    return success();
+  if (static_cast<int64_t>(plan.devices.size()) != ranks)
+    return failAt(error, plan.devicesPlace,
+                  "the mesh has " + Twine(ranks) + " ranks but devices lists " + Twine(plan.devices.size()));
+  std::vector<int64_t> sorted = plan.devices;
+  llvm::sort(sorted);
+  for (auto [rank, device] : enumerate(sorted))
+    if (device != static_cast<int64_t>(rank))
+      return failAt(error, plan.devicesPlace, "devices is not a permutation of 0 to " + Twine(ranks - 1));
+  return success();
+}
+
+static std::string formatMesh(const Plan &plan) {
+  std::string text;
+  for (const MeshAxis &axis : plan.mesh)
+    text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+  return text;
+}
+
+static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError &error) {
+  const MeshAxis *whole = plan.findAxis(axis.name);
+  if (!whole) {
+    SmallVector<StringRef> names;
+    for (const MeshAxis &known : plan.mesh)
+      names.push_back(known.name);
+    if (plan.mesh.empty())
+      return failAt(error, axis.place, "unknown axis '" + axis.name + "': there is no mesh");
+    return failAt(error, axis.place,
+                  "unknown axis '" + axis.name + "', the mesh is " + formatMesh(plan) + suggestNames(axis.name, names));
+  }
+  bool fits = axis.preSize <= whole->size && axis.size <= whole->size;
+  if (axis.isSubAxis() && (!fits || whole->size % (axis.preSize * axis.size) != 0))
+    return failAt(error, axis.place,
+                  "sub-axis '" + axis.format() + "' does not divide axis \"" + axis.name + "\"=" + Twine(whole->size));
+  return success();
+}
+
+static bool overlap(const Plan &plan, const PlanAxis &lhs, const PlanAxis &rhs) {
+  return lhs.name == rhs.name && lhs.preSize < rhs.preSize * plan.getExtent(rhs) &&
+         rhs.preSize < lhs.preSize * plan.getExtent(lhs);
+}
+
+static LogicalResult checkAxesOfRule(const Plan &plan, const PlanRule &rule, PlanError &error) {
+  SmallVector<const PlanAxis *> axes;
+  for (const PlanDim &dim : rule.dims)
+    for (const PlanAxis &axis : dim.axes)
+      axes.push_back(&axis);
+  for (const PlanAxis &axis : rule.replicated)
+    axes.push_back(&axis);
+  for (auto [index, axis] : enumerate(axes)) {
+    if (failed(checkAxis(plan, *axis, error)))
+      return failure();
+    for (const PlanAxis *other : ArrayRef(axes).take_front(index)) {
+      if (!overlap(plan, *axis, *other))
+        continue;
+      error = {axis->place, "axis '" + axis->format() + "' is used twice in one tensor", {{other->place, "used here"}}};
+      return failure();
+    }
+  }
+  return success();
+}
+
+/// All sub-axes of a plan must be digits of one way to write their axis: (1)2 and (1)3 of an axis of 6 exclude each
+/// other.
+static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
+  SmallVector<int64_t> sizes;
+  SmallVector<StringRef> names;
+  for (const MeshAxis &axis : plan.mesh) {
+    sizes.push_back(axis.size);
+    names.push_back(axis.name);
+  }
+  SmallVector<SubAxis> wishes;
+  auto check = [&](const PlanAxis &axis) -> LogicalResult {
+    if (!axis.isSubAxis())
+      return success();
+    wishes.push_back({unsigned(plan.findAxis(axis.name) - plan.mesh.data()), axis.preSize, axis.size});
+    std::string reason;
+    return AtomMesh::create(sizes, wishes, &reason, names) ? success() : failAt(error, axis.place, reason);
+  };
+  for (const PlanRule &rule : plan.rules) {
+    for (const PlanDim &dim : rule.dims)
+      for (const PlanAxis &axis : dim.axes)
+        if (failed(check(axis)))
+          return failure();
+    for (const PlanAxis &axis : rule.replicated)
+      if (failed(check(axis)))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
+  if (failed(checkMesh(plan, error)))
+    return failure();
+  for (const PlanRule &rule : plan.rules)
+    if (failed(checkAxesOfRule(plan, rule, error)))
+      return failure();
+  return checkSubAxes(plan, error);
+}
+
+LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,
+                                      ArrayRef<int64_t> shape, PlanError &error) {
+  if (rule.dims.size() != shape.size())
+    return failAt(error, rule.dimsPlace,
+                  what + " has " + Twine(shape.size()) + " dims but the rule lists " + Twine(rule.dims.size()));
+  for (auto [index, dim] : enumerate(rule.dims)) {
+    int64_t shards = 1;
+    for (const PlanAxis &axis : dim.axes)
+      shards *= plan.getExtent(axis);
+    if (shape[index] % shards == 0)
+      continue;
+    std::string axes = join(map_range(dim.axes,
+                                      [&](const PlanAxis &axis) {
+                                        return "\"" + axis.format() + "\"=" + std::to_string(plan.getExtent(axis));
+                                      }),
+                            " times ");
+    std::string uneven = rule.uneven ? "; uneven shards are not supported yet" : "";
+    return failAt(error, dim.place,
+                  what + " has size " + Twine(shape[index]) + " in dim " + Twine(index) + ", which axis " + axes +
+                      " does not divide" + uneven);
+  }
+  return success();
+}

@@ -1,0 +1,146 @@
+//===- Mesh.cpp - a mesh cut into atoms -----------------------------------===//
+//
+// An axis of size n is first cut at its *borders*, the products that wished sub-axes begin and end at. Sorted, each
+// border must divide the next one, or no cut of the axis shows them all:
+//
+//   axis of 12, wish (3)2:    1 . . 3 . 6 . 12    pieces 3, 2, 2
+//
+// Each piece is then cut into its primes, ascending.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/Mesh.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+
+namespace cleave::spmd {
+
+AtomMesh::AtomMesh(ArrayRef<int64_t> axisSizes) {
+  for (int64_t size : axisSizes)
+    addAxis(size, {1, size});
+  computeStrides();
+}
+
+// Sets `error` where the caller wants it; returns what a failing factory returns.
+static std::optional<AtomMesh> fail(std::string *error, const Twine &message) {
+  if (error)
+    *error = message.str();
+  return std::nullopt;
+}
+
+static std::string digitText(int64_t preSize, int64_t size) {
+  return "(" + std::to_string(preSize) + ")" + std::to_string(size);
+}
+
+std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> wishes, std::string *error,
+                                         ArrayRef<StringRef> names) {
+  auto describe = [&](unsigned axis) {
+    return "mesh axis " + (axis < names.size() ? "\"" + names[axis].str() + "\"" : std::to_string(axis));
+  };
+  SmallVector<SmallVector<int64_t, 4>, 4> borders;
+  for (auto [axis, size] : enumerate(axisSizes)) {
+    if (size < 1)
+      return fail(error, describe(axis) + " has size " + Twine(size) + ", expected at least 1");
+    borders.push_back({1, size});
+  }
+  for (const SubAxis &wish : wishes) {
+    if (wish.axis >= axisSizes.size())
+      return fail(error, "sub-axis of " + describe(wish.axis) + ", but the mesh has " + Twine(axisSizes.size()));
+    int64_t axisSize = axisSizes[wish.axis];
+    if (wish.preSize < 1 || wish.size < 1 || axisSize % wish.preSize || axisSize / wish.preSize % wish.size)
+      return fail(error, "sub-axis " + digitText(wish.preSize, wish.size) + " does not divide " + describe(wish.axis) +
+                             " of size " + Twine(axisSize));
+    borders[wish.axis].append({wish.preSize, wish.preSize * wish.size});
+  }
+  AtomMesh mesh;
+  for (auto [axis, list] : enumerate(borders)) {
+    sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    for (size_t i = 1; i < list.size(); ++i)
+      if (list[i] % list[i - 1])
+        return fail(error, "sub-axes of " + describe(axis) + " of size " + Twine(axisSizes[axis]) +
+                               " need borders at " + Twine(list[i - 1]) + " and " + Twine(list[i]) +
+                               ", which exclude each other");
+    mesh.addAxis(axisSizes[axis], list);
+  }
+  mesh.computeStrides();
+  return mesh;
+}
+
+// Appends the primes of `piece`, ascending, as atoms of the axis under construction.
+static void cutIntoPrimes(int64_t piece, SmallVectorImpl<int64_t> &atoms) {
+  for (int64_t prime = 2; piece > 1; ++prime) {
+    if (prime * prime > piece)
+      prime = piece;
+    for (; piece % prime == 0; piece /= prime)
+      atoms.push_back(prime);
+  }
+}
+
+void AtomMesh::addAxis(int64_t size, ArrayRef<int64_t> borders) {
+  unsigned axis = axisSizes.size();
+  axisSizes.push_back(size);
+  if (first.empty())
+    first.push_back(0);
+  for (auto [low, high] : zip(borders.drop_back(), borders.drop_front()))
+    cutIntoPrimes(high / low, sizes);
+  for (int64_t preSize = 1; preSizes.size() < sizes.size(); preSize *= sizes[preSizes.size() - 1]) {
+    preSizes.push_back(preSize);
+    axes.push_back(axis);
+  }
+  first.push_back(sizes.size());
+}
+
+void AtomMesh::computeStrides() {
+  if (first.empty())
+    first.push_back(0);
+  strides.assign(sizes.size(), 1);
+  ranks = 1;
+  for (unsigned atom = sizes.size(); atom-- > 0; ranks *= sizes[atom])
+    strides[atom] = ranks;
+}
+
+AtomList AtomMesh::atomsOf(unsigned axis) const {
+  AtomList atoms;
+  append_range(atoms, seq<AtomId>(first[axis], first[axis + 1]));
+  return atoms;
+}
+
+int64_t AtomMesh::product(ArrayRef<AtomId> atoms) const {
+  int64_t result = 1;
+  for (AtomId atom : atoms)
+    result *= sizes[atom];
+  return result;
+}
+
+std::optional<AtomList> AtomMesh::atomsOf(const SubAxis &subAxis) const {
+  if (subAxis.axis >= axisSizes.size())
+    return std::nullopt;
+  AtomList atoms;
+  int64_t covered = 1;
+  for (AtomId atom : seq<AtomId>(first[subAxis.axis], first[subAxis.axis + 1]))
+    if (preSizes[atom] >= subAxis.preSize && covered < subAxis.size) {
+      if (atoms.empty() && preSizes[atom] != subAxis.preSize)
+        return std::nullopt;
+      atoms.push_back(atom);
+      covered *= sizes[atom];
+    }
+  if (covered != subAxis.size)
+    return std::nullopt;
+  return atoms;
+}
+
+SmallVector<SubAxis, 2> AtomMesh::subAxesOf(ArrayRef<AtomId> atoms) const {
+  SmallVector<SubAxis, 2> result;
+  for (auto [position, atom] : enumerate(atoms)) {
+    if (position && atoms[position - 1] + 1 == atom && axes[atom] == result.back().axis)
+      result.back().size *= sizes[atom];
+    else
+      result.push_back({axes[atom], preSizes[atom], sizes[atom]});
+  }
+  return result;
+}
+
+} // namespace cleave::spmd

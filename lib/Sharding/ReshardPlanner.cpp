@@ -1,0 +1,147 @@
+//===- ReshardPlanner.cpp - the cheapest way between two states -----------===//
+//
+// A route is a start (free slices, then reductions) and a finish (all_to_all and gathers, or one exchange). The starts
+// differ in three things, each of which can only pay in the cases named:
+//
+//   early       an atom is blocked from its own place: it waits, or is cut early in its own dim, or in another one
+//   scatterAll  something is reduced that the target does not cut: all_reduce, or reduce_scatter and a gather last
+//   cutIdle     something is reduced while other ranks hold copies: they may share the work
+//
+// So most pairs of states compare two routes, and none more than 24.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/ReshardPlanner.h"
+#include "ReshardRoute.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace cleave::spmd {
+
+StringRef toString(ReshardStepKind kind) {
+  switch (kind) {
+  case ReshardStepKind::Slice:
+    return "slice";
+  case ReshardStepKind::MakePartial:
+    return "make_partial";
+  case ReshardStepKind::AllReduce:
+    return "all_reduce";
+  case ReshardStepKind::ReduceScatter:
+    return "reduce_scatter";
+  case ReshardStepKind::AllToAll:
+    return "all_to_all";
+  case ReshardStepKind::AllGather:
+    return "all_gather";
+  case ReshardStepKind::Exchange:
+    return "exchange";
+  }
+  return "unknown";
+}
+
+unsigned ReshardPlan::numCollectives() const {
+  return count_if(steps, [](const ReshardStep &step) {
+    return step.kind != ReshardStepKind::Slice && step.kind != ReshardStepKind::MakePartial;
+  });
+}
+
+void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axisNames, const ReshardPlan &plan) {
+  interleaveComma(plan.steps, os, [&](const ReshardStep &step) {
+    os << toString(step.kind) << ' ';
+    printState(os, mesh, axisNames, step.after);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Comparing routes
+//===----------------------------------------------------------------------===//
+
+namespace {
+// Keeps the best of the routes it is shown: fewest bytes, then none that exchanges (many small messages where one
+// collective would do), then fewest collectives, then fewest steps, then the first.
+class Comparison {
+public:
+  explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
+
+  /// Shows both finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
+  bool tryStart(const RouteStart &how) {
+    Route route(problem);
+    bool waited = route.start(how);
+    Route byExchange = route;
+    route.finishByGather();
+    offer(route);
+    byExchange.finishByExchange();
+    offer(byExchange);
+    return waited;
+  }
+
+  std::optional<ReshardPlan> best;
+
+private:
+  static std::tuple<int64_t, bool, unsigned, size_t> rank(const ReshardPlan &plan) {
+    bool exchanges = any_of(plan.steps, [](const ReshardStep &step) { return step.kind == ReshardStepKind::Exchange; });
+    return {plan.cost, exchanges, plan.numCollectives(), plan.steps.size()};
+  }
+  void offer(const Route &route) {
+    if (route.isLegal() && (!best || rank(route.getPlan()) < rank(*best)))
+      best = route.getPlan();
+  }
+
+  const ReshardProblem &problem;
+};
+} // namespace
+
+std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                                                const State &to) const {
+  if (from == to)
+    return ReshardPlan();
+  ReshardProblem problem{mesh, shape, elementBytes, from, to};
+  bool reduces = false, reducesToWhole = false, hasIdle = false;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
+    bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
+    reduces |= reduced;
+    reducesToWhole |= reduced && !to.splits(atom);
+    hasIdle |= from.isIdle(atom) && !to.splits(atom);
+  }
+  Comparison comparison(problem);
+  for (bool cutIdle : {false, true})
+    for (bool scatterAll : {false, true}) {
+      if ((cutIdle && !(options.useIdleAtoms && reduces && hasIdle)) || (scatterAll && !reducesToWhole))
+        continue;
+      if (comparison.tryStart({EarlyPlace::Never, scatterAll, cutIdle})) {
+        comparison.tryStart({EarlyPlace::OwnDim, scatterAll, cutIdle});
+        comparison.tryStart({EarlyPlace::OtherDim, scatterAll, cutIdle});
+      }
+    }
+  return comparison.best;
+}
+
+//===----------------------------------------------------------------------===//
+// ReshardCosts
+//===----------------------------------------------------------------------===//
+
+ShapeId ReshardCosts::internShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
+  uint64_t hash = hash_combine(elementBytes, hash_combine_range(shape.begin(), shape.end())) & ~uint64_t(0) >> 1;
+  SmallVector<ShapeId, 1> &candidates = shapesByHash[hash];
+  for (ShapeId id : candidates)
+    if (shapes[id].elementBytes == elementBytes && ArrayRef<int64_t>(shapes[id].extents) == shape)
+      return id;
+  candidates.push_back(shapes.size());
+  shapes.push_back({SmallVector<int64_t, 4>(shape), elementBytes});
+  return candidates.back();
+}
+
+int64_t ReshardCosts::cost(ShapeId shape, StateId from, StateId to) {
+  if (from == to)
+    return 0;
+  auto [entry, isNew] = costs.try_emplace({shape, uint64_t(from) << 32 | to}, kImpossibleCost);
+  if (isNew)
+    if (std::optional<ReshardPlan> found = plan(shape, from, to))
+      entry->second = found->cost;
+  return entry->second;
+}
+
+std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to) const {
+  return planner.plan(shapes[shape].extents, shapes[shape].elementBytes, states[from], states[to]);
+}
+
+} // namespace cleave::spmd

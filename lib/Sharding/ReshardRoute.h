@@ -1,0 +1,97 @@
+//===- ReshardRoute.h - one way from state to state, written down -*- C++ -*-===//
+//
+// A route is built move by move. Moves of one kind that follow each other become one step, priced and checked for
+// nesting as a whole when the next kind begins.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SHARDING_RESHARDROUTE_H
+#define CLEAVE_LIB_SHARDING_RESHARDROUTE_H
+
+#include "cleave/Sharding/ReshardPlanner.h"
+
+namespace cleave::spmd {
+
+/// What is to be planned.
+struct ReshardProblem {
+  const AtomMesh &mesh;
+  llvm::ArrayRef<int64_t> shape;
+  int64_t elementBytes;
+  const State &from;
+  const State &to;
+
+  /// True if terms over `atom` stay terms. Those of one kind are no terms of another: they are reduced, and the whole
+  /// value made partial again.
+  bool keepsPartial(AtomId atom) const {
+    return from.isPartialOver(atom) && to.isPartialOver(atom) && from.kind == to.kind;
+  }
+};
+
+/// Where an atom goes that cannot take its place yet.
+enum class EarlyPlace {
+  Never,    ///< it waits
+  OwnDim,   ///< the dim where it belongs, behind what is there: an exchange brings it in order
+  OtherDim, ///< another dim, so that an all_to_all can bring it in order
+};
+
+/// How a route begins: what is cut before the reductions, and how those are done.
+struct RouteStart {
+  EarlyPlace early = EarlyPlace::Never;
+  /// Reduce by reduce_scatter, and gather in the end, where an all_reduce would do.
+  bool scatterAll = false;
+  /// Cut over atoms that hold copies on both sides, and gather them in the end.
+  bool cutIdle = false;
+};
+
+class Route {
+public:
+  explicit Route(const ReshardProblem &problem);
+
+  /// Slices and reductions. Returns true if an atom had to wait, or was put in a place that is not its own.
+  bool start(const RouteStart &how);
+  /// Goes on to the target by all_to_all, all_gather and slices. Works from any state that `start` leaves.
+  void finishByGather();
+  /// Goes on to the target by an exchange. Works from any state that `start` leaves.
+  void finishByExchange();
+
+  bool isLegal() const { return legal; }
+  const ReshardPlan &getPlan() const { return plan; }
+
+private:
+  // Bookkeeping of steps.
+  void beginStep(ReshardStepKind kind);
+  void endStep();
+
+  // Questions about the present state.
+  unsigned ownRun(unsigned dim, llvm::ArrayRef<AtomId> list, llvm::ArrayRef<AtomId> available) const;
+  std::optional<unsigned> earlyPlace(AtomId atom, EarlyPlace early) const;
+  unsigned missingAtoms(unsigned dim) const;
+  unsigned keptPrefix(unsigned dim) const;
+  bool divides(unsigned dim, AtomId atom) const;
+
+  // Moves.
+  void append(ReshardStepKind kind, unsigned dim, AtomId atom);
+  bool appendOwn(ReshardStepKind kind, AtomList &atoms);
+  void sliceInPlace();
+  void sliceAll(const RouteStart &how);
+  bool scatterOne(const RouteStart &how);
+  void reduceRest();
+  bool allToAll();
+  void placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const;
+  void gatherForeign();
+  void makePartial();
+
+  const ReshardProblem &problem;
+  /// Per atom: it splits a dim of the target.
+  llvm::SmallVector<int, 16> targetDim;
+  State now;
+  /// Atoms still to be sliced, and still to be reduced.
+  AtomList toSlice, toReduce;
+  ReshardPlan plan;
+  std::optional<ReshardStepKind> open;
+  State before;
+  bool waited = false, legal = true;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SHARDING_RESHARDROUTE_H

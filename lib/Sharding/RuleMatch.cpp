@@ -1,0 +1,139 @@
+//===- RuleMatch.cpp - does an op agree with its shardings? ---------------===//
+//
+// Two steps. First every dim's atoms are dealt out to its factors, major to minor: a factor takes atoms until it is
+// full, then the next one begins (so a minor factor is cut only under a full major), and all tensors that have a factor
+// must agree. Then, atom by atom: which factors it cuts and which tensors are partial over it must be one choice.
+//
+//   dim of 24 = factors [k=4, j=6], atoms 2 2 2 3    ->    k: 2 2    j: 2 3
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/RuleMatch.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+class Matcher {
+public:
+  Matcher(const AtomMesh &mesh, const ShardingRule &rule, std::string &error) : mesh(mesh), rule(rule), error(error) {
+    match.cuts.resize(rule.factorSizes.size());
+    isKnown.resize(rule.factorSizes.size());
+  }
+
+  std::optional<RuleMatch> run(ArrayRef<const State *> operands, ArrayRef<const State *> results);
+
+private:
+  bool fail(const Twine &message) {
+    error = message.str();
+    return false;
+  }
+  bool dealOut(const TensorFactors &factors, const State &state, const Twine &what);
+  bool dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what);
+  bool setCut(FactorId factor, const AtomList &atoms, const Twine &what);
+  bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
+
+  const AtomMesh &mesh;
+  const ShardingRule &rule;
+  std::string &error;
+  RuleMatch match;
+  SmallVector<bool, 6> isKnown;
+};
+} // namespace
+
+bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) {
+  if (isKnown[factor] && match.cuts[factor] != atoms)
+    return fail(what + " splits a dim otherwise than another operand or result that has it too");
+  isKnown[factor] = true;
+  match.cuts[factor] = atoms;
+  return true;
+}
+
+bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what) {
+  for (FactorId factor : factors) {
+    AtomList mine;
+    for (int64_t room = rule.factorSizes[factor]; !atoms.empty() && room % mesh.size(atoms.front()) == 0;
+         atoms = atoms.drop_front()) {
+      room /= mesh.size(atoms.front());
+      mine.push_back(atoms.front());
+    }
+    bool isFull = mesh.product(mine) == rule.factorSizes[factor];
+    if (!setCut(factor, mine, what))
+      return false;
+    if (!isFull && !atoms.empty())
+      return fail(what + " splits a dim into pieces that the op cannot take");
+  }
+  return atoms.empty() || fail(what + " splits a dim that the op needs whole");
+}
+
+bool Matcher::dealOut(const TensorFactors &factors, const State &state, const Twine &what) {
+  for (auto [dimFactors, atoms] : zip_equal(factors, state.dims))
+    if (!dealOutDim(dimFactors, atoms, what))
+      return false;
+  return true;
+}
+
+/// Both lists hold the same numbers, in any order. Precondition: no number twice in one.
+static bool haveSame(ArrayRef<int32_t> lhs, ArrayRef<int32_t> rhs) {
+  return lhs.size() == rhs.size() && all_of(lhs, [&](int32_t number) { return is_contained(rhs, number); });
+}
+
+bool Matcher::findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results) {
+  SmallVector<FactorId> factors;
+  for (auto [factor, atoms] : enumerate(match.cuts))
+    if (is_contained(atoms, atom))
+      factors.push_back(factor);
+  SmallVector<int32_t> partialOperands;
+  std::optional<ReductionKind> kind;
+  bool oneKind = true;
+  auto note = [&](const State &state) {
+    oneKind &= !kind || *kind == state.kind;
+    kind = state.kind;
+  };
+  for (auto [index, state] : enumerate(operands))
+    if (state->isPartialOver(atom)) {
+      partialOperands.push_back(index);
+      note(*state);
+    }
+  unsigned partialResults = 0;
+  for (const State *state : results)
+    if (state->isPartialOver(atom)) {
+      ++partialResults;
+      note(*state);
+    }
+  if (factors.empty() && !kind)
+    return true;
+  auto isMine = [&](const Choice &choice) {
+    return haveSame(choice.factors, factors) && haveSame(choice.partialOperands, partialOperands) &&
+           choice.partial == kind && partialResults == (choice.partial ? results.size() : 0);
+  };
+  const Choice *choice = oneKind ? find_if(rule.choices, isMine) : rule.choices.end();
+  if (choice == rule.choices.end())
+    return fail("the op cannot do together what its operands and results do over one axis");
+  match.choices[atom] = choice - rule.choices.begin();
+  return true;
+}
+
+std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef<const State *> results) {
+  for (auto [index, state] : enumerate(operands))
+    if (!dealOut(rule.operands[index], *state, "operand " + Twine(index)))
+      return std::nullopt;
+  for (auto [index, state] : enumerate(results))
+    if (!dealOut(rule.results[index], *state, "result " + Twine(index)))
+      return std::nullopt;
+  match.choices.assign(mesh.numAtoms(), 0);
+  for (unsigned atom = 0; atom < mesh.numAtoms(); ++atom)
+    if (!findChoice(atom, operands, results))
+      return std::nullopt;
+  return std::move(match);
+}
+
+std::optional<RuleMatch> cleave::spmd::matchRule(const AtomMesh &mesh, const ShardingRule &rule,
+                                                 ArrayRef<const State *> operands, ArrayRef<const State *> results,
+                                                 std::string &error) {
+  return Matcher(mesh, rule, error).run(operands, results);
+}

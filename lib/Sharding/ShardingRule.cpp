@@ -1,0 +1,166 @@
+//===- ShardingRule.cpp - building and printing rules ---------------------===//
+//
+// Rules are printed like an einsum with sizes: `([ij, k])->([i, j, k]) {i=2,j=4,k=8} reduce={..}`. Factors are named
+// i, j, k, ... z, then i1, j1, ...
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/ShardingRule.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace cleave::spmd;
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+int ShardingRule::findSingleCut(FactorId factor) const {
+  auto *it = llvm::find_if(
+      choices, [&](const Choice &choice) { return choice.factors.size() == 1 && choice.factors.front() == factor; });
+  return it == choices.end() ? -1 : static_cast<int>(it - choices.begin());
+}
+
+bool ShardingRule::isParallel(FactorId factor) const {
+  int cut = findSingleCut(factor);
+  return cut >= 0 && !choices[cut].partial;
+}
+
+bool ShardingRule::isReduction(FactorId factor) const {
+  int cut = findSingleCut(factor);
+  return cut >= 0 && choices[cut].partial;
+}
+
+//===----------------------------------------------------------------------===//
+// Building
+//===----------------------------------------------------------------------===//
+
+FactorId RuleBuilder::addFactor(int64_t size) {
+  rule.factorSizes.push_back(size);
+  return static_cast<FactorId>(rule.factorSizes.size()) - 1;
+}
+
+std::optional<FactorId> RuleBuilder::addParallel(int64_t size) {
+  if (size < 2)
+    return std::nullopt;
+  FactorId factor = addFactor(size);
+  addChoice({{factor}, {}, std::nullopt});
+  return factor;
+}
+
+std::optional<FactorId> RuleBuilder::addReduction(int64_t size, ReductionKind kind,
+                                                  llvm::ArrayRef<int32_t> partialOperands) {
+  if (size < 2)
+    return std::nullopt;
+  FactorId factor = addFactor(size);
+  addChoice({{factor}, llvm::to_vector<2>(partialOperands), kind});
+  return factor;
+}
+
+RuleBuilder &RuleBuilder::operandDim(unsigned index, llvm::ArrayRef<FactorId> factors) {
+  rule.operands[index].emplace_back(factors.begin(), factors.end());
+  return *this;
+}
+
+RuleBuilder &RuleBuilder::resultDim(unsigned index, llvm::ArrayRef<FactorId> factors) {
+  rule.results[index].emplace_back(factors.begin(), factors.end());
+  return *this;
+}
+
+static llvm::ArrayRef<FactorId> asList(const std::optional<FactorId> &factor) {
+  return factor ? llvm::ArrayRef<FactorId>(*factor) : llvm::ArrayRef<FactorId>();
+}
+
+RuleBuilder &RuleBuilder::operandDim(unsigned index, std::optional<FactorId> factor) {
+  return operandDim(index, asList(factor));
+}
+
+RuleBuilder &RuleBuilder::resultDim(unsigned index, std::optional<FactorId> factor) {
+  return resultDim(index, asList(factor));
+}
+
+RuleBuilder &RuleBuilder::addChoice(Choice choice) {
+  rule.choices.push_back(std::move(choice));
+  return *this;
+}
+
+RuleBuilder &RuleBuilder::addLinear(llvm::ArrayRef<int32_t> operands, ReductionKind kind) {
+  return addChoice({{}, llvm::to_vector<2>(operands), kind});
+}
+
+RuleBuilder &RuleBuilder::addInner(InnerCost cost) {
+  rule.inner.push_back(std::move(cost));
+  return *this;
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+static std::string nameOf(FactorId factor) {
+  constexpr int kLetters = 'z' - 'i' + 1;
+  std::string name(1, static_cast<char>('i' + factor % kLetters));
+  return factor < kLetters ? name : name + std::to_string(factor / kLetters);
+}
+
+static std::string join(llvm::ArrayRef<FactorId> factors) {
+  if (factors.empty())
+    return "1";
+  std::string text;
+  for (FactorId factor : factors)
+    text += nameOf(factor);
+  return text;
+}
+
+static void printTensors(llvm::raw_ostream &os, llvm::ArrayRef<TensorFactors> tensors) {
+  os << '(';
+  llvm::interleave(
+      tensors, os,
+      [&](const TensorFactors &dims) {
+        os << '[';
+        llvm::interleave(dims, os, [&](const DimFactors &factors) { os << join(factors); }, ",");
+        os << ']';
+      },
+      ",");
+  os << ')';
+}
+
+static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::ArrayRef<FactorId> factors) {
+  if (factors.empty())
+    return;
+  os << ' ' << label << "={";
+  llvm::interleave(factors, os, [&](FactorId factor) { os << nameOf(factor); }, ",");
+  os << '}';
+}
+
+llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const ShardingRule &rule) {
+  printTensors(os, rule.operands);
+  os << "->";
+  printTensors(os, rule.results);
+  os << " {";
+  llvm::SmallVector<FactorId> all = llvm::to_vector(llvm::seq<FactorId>(0, rule.factorSizes.size()));
+  llvm::interleave(all, os, [&](FactorId factor) { os << nameOf(factor) << '=' << rule.factorSizes[factor]; }, ",");
+  os << '}';
+  llvm::SmallVector<FactorId> reduced, whole;
+  for (FactorId factor : all) {
+    if (rule.isReduction(factor))
+      reduced.push_back(factor);
+    bool isCut = llvm::any_of(rule.choices, [&](const Choice &c) { return llvm::is_contained(c.factors, factor); });
+    if (!isCut)
+      whole.push_back(factor);
+  }
+  printFactorSet(os, "reduce", reduced);
+  printFactorSet(os, "replicate", whole);
+  printFactorSet(os, "ordered", rule.orderedFactors);
+  for (const Choice &choice : rule.choices) {
+    if (!choice.factors.empty() || choice.partialOperands.empty())
+      continue;
+    os << " linear(" << stringifyReductionKind(*choice.partial) << ")={";
+    llvm::interleave(choice.partialOperands, os, [&](int32_t operand) { os << operand; }, ",");
+    os << '}';
+  }
+  if (!rule.mustReplicate.empty())
+    os << " must_replicate=\"" << rule.mustReplicate << '"';
+  return os;
+}

@@ -1,0 +1,124 @@
+//===- State.cpp - how one tensor lies on a mesh --------------------------===//
+//
+// Value semantics of states, their local extents, their text, and the table that interns them.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/State.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace cleave::spmd {
+
+State State::replicated(unsigned rank) {
+  State state;
+  state.dims.resize(rank);
+  return state;
+}
+
+bool State::isReplicated() const {
+  return partial.empty() && all_of(dims, [](const AtomList &dim) { return dim.empty(); });
+}
+
+bool State::splits(AtomId atom) const {
+  return any_of(dims, [&](const AtomList &dim) { return is_contained(dim, atom); });
+}
+
+bool State::isPartialOver(AtomId atom) const { return is_contained(partial, atom); }
+
+void State::addPartial(AtomId atom, ReductionKind newKind) {
+  partial.insert(lower_bound(partial, atom), atom);
+  kind = newKind;
+}
+
+void State::removePartial(AtomId atom) {
+  erase(partial, atom);
+  if (partial.empty())
+    kind = ReductionKind::Sum;
+}
+
+bool State::operator<(const State &other) const {
+  return std::tie(dims, partial, kind) < std::tie(other.dims, other.partial, other.kind);
+}
+
+hash_code hash_value(const State &state) {
+  hash_code hash = hash_combine(state.dims.size(), static_cast<uint32_t>(state.kind),
+                                hash_combine_range(state.partial.begin(), state.partial.end()));
+  for (const AtomList &dim : state.dims)
+    hash = hash_combine(hash, dim.size(), hash_combine_range(dim.begin(), dim.end()));
+  return hash;
+}
+
+int64_t shardExtent(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> atoms) {
+  int64_t shards = mesh.product(atoms);
+  return (extent + shards - 1) / shards;
+}
+
+SmallVector<int64_t, 4> localShape(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &state) {
+  SmallVector<int64_t, 4> result;
+  for (auto [extent, atoms] : zip_equal(shape, state.dims))
+    result.push_back(shardExtent(mesh, extent, atoms));
+  return result;
+}
+
+int64_t localBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &state) {
+  int64_t bytes = elementBytes;
+  for (auto [extent, atoms] : zip_equal(shape, state.dims))
+    bytes *= shardExtent(mesh, extent, atoms);
+  return bytes;
+}
+
+static void printAtoms(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axisNames, ArrayRef<AtomId> atoms) {
+  os << '{';
+  interleaveComma(mesh.subAxesOf(atoms), os, [&](const SubAxis &subAxis) {
+    os << '"' << axisNames[subAxis.axis] << '"';
+    if (subAxis.size != mesh.axisSize(subAxis.axis))
+      os << ":(" << subAxis.preSize << ')' << subAxis.size;
+  });
+  os << '}';
+}
+
+// The dialect's own spelling lives in a library that this one must not need.
+static StringRef kindName(ReductionKind kind) {
+  switch (kind) {
+  case ReductionKind::Sum:
+    return "sum";
+  case ReductionKind::Prod:
+    return "prod";
+  case ReductionKind::Max:
+    return "max";
+  case ReductionKind::Min:
+    return "min";
+  }
+  return "unknown";
+}
+
+void printState(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axisNames, const State &state) {
+  os << '[';
+  interleaveComma(state.dims, os, [&](const AtomList &dim) { printAtoms(os, mesh, axisNames, dim); });
+  os << ']';
+  if (!state.isPartial())
+    return;
+  os << " partial ";
+  printAtoms(os, mesh, axisNames, state.partial);
+  os << ':' << kindName(state.kind);
+}
+
+std::string toString(const AtomMesh &mesh, ArrayRef<std::string> axisNames, const State &state) {
+  std::string text;
+  raw_string_ostream os(text);
+  printState(os, mesh, axisNames, state);
+  return text;
+}
+
+StateId StateTable::intern(const State &state) {
+  SmallVector<StateId, 1> &candidates = byHash[hash_value(state) & ~uint64_t(0) >> 1];
+  for (StateId id : candidates)
+    if (states[id] == state)
+      return id;
+  candidates.push_back(states.size());
+  states.push_back(state);
+  return candidates.back();
+}
+
+} // namespace cleave::spmd

@@ -1,0 +1,412 @@
+//===- Candidates.cpp - what an axis may do where -------------------------===//
+//
+// A queue of arrivals (node, factor, atom). Each goes on to the factors that are cut together with it, and through
+// every dim that has the factor to the node at the other end of the edge. An arrival at a minor factor whose majors
+// cannot be full yet waits at its node until something else arrives there.
+//
+//===----------------------------------------------------------------------===//
+#include "Candidates.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+static bool isValueNode(const SearchNode &node) { return node.kind != NodeKind::Op; }
+
+Candidates::Candidates(const SearchGraph &graph)
+    : graph(graph), mesh(graph.getProblem().getMesh()), numAtoms(mesh.numAtoms()), baseMasks(graph.numFactors(), 0),
+      allMasks(graph.numFactors(), 0), causes(graph.numFactors() * numAtoms, kNone), isLate(graph.numNodes(), 0),
+      partials(graph.numNodes()), splits(graph.numNodes(), 1), wides(graph.numNodes(), 1), calms(graph.numNodes(), 0),
+      freeNodes(graph.numNodes(), false), parameterMoves(graph.numEdges(), false) {
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
+    AtomMask mask = 0;
+    for (AtomId atom : mesh.atomsOf(axis))
+      mask |= maskOf(atom);
+    axisMasks.push_back(mask);
+  }
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    if (const Wish *wish = graph.node(node).wish)
+      for (const WishDim &dim : wish->dims)
+        if (!is_contained(priorities, dim.priority))
+          priorities.push_back(dim.priority);
+  if (priorities.empty())
+    priorities.push_back(0);
+  llvm::sort(priorities);
+}
+
+int64_t Candidates::product(AtomMask atoms) const {
+  int64_t result = 1;
+  forEachAtom(atoms, [&](AtomId atom) { result *= mesh.size(atom); });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Wishes
+//===----------------------------------------------------------------------===//
+
+State Candidates::wishedState(NodeId node) const {
+  State state = State::replicated(graph.getProblem().shape(graph.valueOf(node)).size());
+  if (const Wish *wish = graph.node(node).wish)
+    for (auto [dim, wished] : zip(state.dims, wish->dims))
+      if (wished.priority <= level)
+        dim = wished.atoms;
+  if (const Wish *wish = graph.node(node).wish)
+    for (AtomId atom : wish->partial)
+      state.addPartial(atom, wish->partialKind);
+  return state;
+}
+
+AtomMask Candidates::openAtoms(NodeId node, unsigned dim) const {
+  const Wish *wish = graph.node(node).wish;
+  AtomMask mask = ~AtomMask(0);
+  if (!wish)
+    return mask;
+  const WishDim &wished = wish->dims[dim];
+  if (wished.priority <= level && !wished.isOpen)
+    return 0;
+  mask &= ~maskOf(wish->replicated) & ~maskOf(wish->partial);
+  for (const WishDim &other : wish->dims)
+    if (other.priority <= level)
+      for (AtomId atom : other.atoms)
+        mask &= ~maskOf(atom);
+  return mask;
+}
+
+/// A wish for a part of an axis is followed atom by atom.
+void Candidates::markParts(ArrayRef<AtomId> atoms) {
+  for (AtomId atom : atoms)
+    if (AtomMask axis = axisMasks[mesh.axisOf(atom)]; axis & ~maskOf(atoms))
+      marked |= axis;
+}
+
+/// Lets the dims of one priority flow from a wished node.
+void Candidates::seed(NodeId node, int64_t priority) {
+  const SearchNode &info = graph.node(node);
+  if (!info.wish)
+    return;
+  for (auto [wished, factors] : zip(info.wish->dims, graph.ruleOf(node).rule->results.front()))
+    if (wished.priority == priority && !factors.empty()) {
+      for (AtomId atom : wished.atoms)
+        put(node, factors.front(), atom, kNone);
+      markParts(wished.atoms);
+    }
+}
+
+static bool saysNothing(const Wish *wish, int64_t level) {
+  auto isSilent = [&](const WishDim &dim) { return dim.priority > level || (dim.isOpen && dim.atoms.empty()); };
+  return !wish || (!wish->isPartial() && all_of(wish->dims, isSilent));
+}
+
+//===----------------------------------------------------------------------===//
+// Arriving
+//===----------------------------------------------------------------------===//
+
+void Candidates::noteLate(NodeId node, AtomId atom) {
+  if (isValueNode(graph.node(node)) || (isLate[node] & maskOf(atom)))
+    return;
+  isLate[node] |= maskOf(atom);
+  late.push_back({node, atom});
+}
+
+void Candidates::retryBlocked(NodeId node) {
+  auto waiting = blocked.find(node);
+  if (waiting == blocked.end())
+    return;
+  queue.insert(queue.end(), waiting->second.begin(), waiting->second.end());
+  blocked.erase(waiting);
+}
+
+void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
+  uint32_t number = graph.node(node).firstFactor + factor;
+  if (allMasks[number] & maskOf(atom))
+    return;
+  bool isWished = from == kNone;
+  if (!isWished && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
+    if (mesh.numAtoms(mesh.axisOf(atom)) > 1)
+      marked |= axisMasks[mesh.axisOf(atom)];
+    if (!isEscaping && graph.node(node).kind == NodeKind::Op)
+      refused.push_back({node, factor, atom});
+    return;
+  }
+  allMasks[number] |= maskOf(atom);
+  if (!isEscaping)
+    baseMasks[number] |= maskOf(atom);
+  causes[number * numAtoms + atom] = from;
+  queue.push_back({node, factor, atom});
+  if (!blocked.empty())
+    retryBlocked(node);
+}
+
+/// Where `wanted` lands when `atoms` fill a dim's factors, major first; -1: nowhere. `isSpread` is set if they do not
+/// all land on one factor.
+FactorId Candidates::placeInDim(const RuleInfo &info, const DimFactors &factors, ArrayRef<AtomId> atoms, AtomId wanted,
+                                bool &isSpread) const {
+  FactorId found = -1;
+  size_t place = 0, firstPlace = factors.size();
+  int64_t room = info.rule->factorSizes[factors[0]];
+  for (AtomId atom : atoms) {
+    while (place < factors.size() && room % mesh.size(atom) != 0) {
+      ++place;
+      room = place < factors.size() ? info.rule->factorSizes[factors[place]] : 1;
+    }
+    if (atom == atoms.front())
+      firstPlace = place;
+    isSpread |= place != firstPlace;
+    if (place == factors.size())
+      continue;
+    room /= mesh.size(atom);
+    if (atom == wanted)
+      found = factors[place];
+  }
+  return found;
+}
+
+void Candidates::putInDim(NodeId node, const DimFactors &factors, AtomId atom, uint32_t from) {
+  if (factors.empty())
+    return;
+  if (factors.size() == 1)
+    return put(node, factors.front(), atom, from);
+  unsigned axis = mesh.axisOf(atom);
+  bool isSpread = false;
+  FactorId landing = placeInDim(graph.ruleOf(node), factors, mesh.atomsOf(axis), atom, isSpread);
+  if (isSpread)
+    marked |= axisMasks[axis];
+  if (landing >= 0)
+    put(node, landing, atom, from);
+  // Another axis may fill the major factor, which leaves room below it.
+  if (allMasks[graph.node(node).firstFactor + factors.front()] & ~axisMasks[axis])
+    for (FactorId minor : ArrayRef<FactorId>(factors).drop_front())
+      put(node, minor, atom, from);
+}
+
+//===----------------------------------------------------------------------===//
+// Flowing on
+//===----------------------------------------------------------------------===//
+
+const DimFactors &Candidates::factorsAt(NodeId node, const FactorPlace &place) const {
+  const ShardingRule &rule = *graph.ruleOf(node).rule;
+  return (place.isResult ? rule.results : ArrayRef<TensorFactors>(rule.operands))[place.tensor][place.dim];
+}
+
+bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId atom) const {
+  const ShardingRule &rule = *graph.ruleOf(node).rule;
+  for (FactorId major : ArrayRef<FactorId>(factorsAt(node, place)).take_front(place.position))
+    if (product(allMasks[graph.node(node).firstFactor + major] & ~maskOf(atom)) < rule.factorSizes[major])
+      return false;
+  return true;
+}
+
+void Candidates::flowFrom(const Arrival &arrival) {
+  NodeId node = arrival.node;
+  const RuleInfo &info = graph.ruleOf(node);
+  uint32_t number = graph.node(node).firstFactor + arrival.factor;
+  noteLate(node, arrival.atom);
+  for (FactorId partner : info.partners[arrival.factor])
+    put(node, partner, arrival.atom, number);
+  ArrayRef<SearchEdge> inEdges = graph.inEdges(node);
+  for (const FactorPlace &place : info.places[arrival.factor]) {
+    bool hasEdges = place.isResult ? !graph.outEdges(node).empty() : place.tensor < inEdges.size();
+    if (!hasEdges)
+      continue;
+    if (place.position > 0 && !majorsCanBeFull(node, place, arrival.atom)) {
+      if (SmallVector<Arrival, 2> &waiting = blocked[node]; !is_contained(waiting, arrival))
+        waiting.push_back(arrival);
+      continue;
+    }
+    if (!place.isResult) {
+      const SearchEdge &edge = inEdges[place.tensor];
+      putInDim(edge.producer, graph.ruleOf(edge.producer).rule->results[edge.result][place.dim], arrival.atom, number);
+      continue;
+    }
+    for (EdgeId id : graph.outEdges(node))
+      if (const SearchEdge &edge = graph.edge(id); edge.result == place.tensor)
+        putInDim(edge.consumer, graph.ruleOf(edge.consumer).rule->operands[edge.operand][place.dim], arrival.atom,
+                 number);
+  }
+}
+
+void Candidates::flow() {
+  while (queueHead < queue.size())
+    flowFrom(Arrival(queue[queueHead++])); // A copy: the queue may move.
+  queue.clear();
+  queueHead = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Escapes
+//===----------------------------------------------------------------------===//
+
+Candidates::LiveFactors Candidates::countLive(NodeId node, AtomId atom, bool withEscapes) const {
+  LiveFactors live;
+  const RuleInfo &info = graph.ruleOf(node);
+  const std::vector<AtomMask> &masks = withEscapes ? allMasks : baseMasks;
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
+    if (!(masks[graph.node(node).firstFactor + factor] & maskOf(atom)))
+      continue;
+    live.first = live.numLive++ ? live.first : factor;
+    live.pays |= info.isCostly[factor];
+    live.numFree += info.isParallel[factor] && !info.isCostly[factor];
+  }
+  return live;
+}
+
+/// Does the atom cost something at this op: two parallel factors want it, or one that pays inside the op; with escapes,
+/// also a factor that is not parallel.
+bool Candidates::meets(NodeId node, AtomId atom, bool withEscapes) const {
+  LiveFactors live = countLive(node, atom, withEscapes);
+  return live.numFree > 1 || live.pays || (withEscapes && live.numFree < live.numLive);
+}
+
+void Candidates::flowEscapes() {
+  isEscaping = true;
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    offerWaysOn(node);
+  for (size_t head = 0; head < late.size(); ++head) {
+    auto [node, atom] = late[head];
+    isLate[node] &= ~maskOf(atom);
+    if (!meets(node, atom, /*withEscapes=*/true))
+      continue;
+    const RuleInfo &info = graph.ruleOf(node);
+    uint32_t number = graph.node(node).firstFactor + countLive(node, atom, true).first;
+    for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor)
+      if (info.isParallel[factor])
+        put(node, factor, atom, number);
+    flow();
+  }
+  late.clear();
+  isEscaping = false;
+}
+
+/// Escapes start anew at every level, from all that has arrived.
+void Candidates::restart() {
+  allMasks = baseMasks;
+  blocked = blockedInBase;
+  wantedPartials = carriedPartials = {};
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    for (FactorId factor = 0; factor < static_cast<FactorId>(graph.ruleOf(node).numFactors()); ++factor)
+      forEachAtom(base(node, factor), [&](AtomId atom) { noteLate(node, atom); });
+}
+
+void Candidates::activate(int64_t priority) {
+  level = priority;
+  if (priority != priorities.front())
+    restart();
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    seed(node, priority);
+    if (priority == priorities.front())
+      seedPartial(node);
+    freeNodes[node] = graph.node(node).kind == NodeKind::Input && saysNothing(graph.node(node).wish, level);
+  }
+  flow();
+  blockedInBase = blocked;
+  flowEscapes();
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    measure(node);
+  findPartials();
+  findParameterMoves();
+}
+
+//===----------------------------------------------------------------------===//
+// Figures of ops
+//===----------------------------------------------------------------------===//
+
+/// True if every operand that has the factor brings the atom on it, so that a cut needs no slicing.
+bool Candidates::isBrought(NodeId node, FactorId factor, AtomId atom) const {
+  const ShardingRule &rule = *graph.ruleOf(node).rule;
+  bool isAny = false;
+  for (const SearchEdge &edge : graph.inEdges(node)) {
+    const TensorFactors &here = rule.operands[edge.operand];
+    if (none_of(here, [&](const DimFactors &dim) { return is_contained(dim, factor); }))
+      continue;
+    isAny = true;
+    if (isFree(edge.producer))
+      continue;
+    bool brings = false;
+    for (auto [mine, theirs] : zip(here, graph.ruleOf(edge.producer).rule->results[edge.result]))
+      if (is_contained(mine, factor))
+        brings |= any_of(theirs, [&](FactorId other) { return base(edge.producer, other) & maskOf(atom); });
+    if (!brings || (graph.node(edge.producer).wish && !wishedState(edge.producer).splits(atom)))
+      return false;
+  }
+  return isAny;
+}
+
+void Candidates::measure(NodeId node) {
+  if (isValueNode(graph.node(node)))
+    return;
+  const RuleInfo &info = graph.ruleOf(node);
+  AtomMask parallel = 0, splitting = 0;
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
+    if (info.isParallel[factor])
+      parallel |= base(node, factor);
+    else if (info.rule->flops > 0)
+      forEachAtom(base(node, factor) & ~splitting, [&](AtomId atom) {
+        if (isBrought(node, factor, atom))
+          splitting |= maskOf(atom);
+      });
+  }
+  wides[node] = product(parallel);
+  splits[node] = info.rule->flops > 0 ? product(parallel | splitting) : 1;
+  calms[node] = 0;
+  forEachAtom(parallel, [&](AtomId atom) {
+    if (!meets(node, atom, /*withEscapes=*/false))
+      calms[node] |= maskOf(atom);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNumber) const {
+  const Choice &choice = graph.ruleOf(node).rule->choices[choiceNumber];
+  AtomMask everything = numAtoms == 64 ? ~AtomMask(0) : (AtomMask(1) << numAtoms) - 1;
+  AtomMask inBase = everything, inAll = everything;
+  for (FactorId factor : choice.factors) {
+    inBase &= base(node, factor);
+    inAll &= all(node, factor);
+  }
+  if (choice.factors.empty() && choice.partial) {
+    PartialAtoms arriving = arrivingPartials(node, choice);
+    inBase &= arriving.base;
+    inAll &= arriving.all;
+  }
+  return {inBase, inAll};
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// What is made of parameters alone (a cast, a transpose) is a parameter too, split over the atoms of all of them.
+void Candidates::findParameterMoves() {
+  const Problem &problem = graph.getProblem();
+  std::vector<AtomMask> owned(graph.numNodes(), 0);
+  auto isFreeParameter = [&](NodeId node) { return isFree(node) && problem.isParameter(graph.valueOf(node)); };
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    ArrayRef<SearchEdge> edges = graph.inEdges(node);
+    if (graph.node(node).kind == NodeKind::Input && problem.isParameter(graph.valueOf(node)))
+      for (const AtomList &dim : wishedState(node).dims)
+        for (AtomId atom : dim)
+          owned[node] |= maskOf(atom);
+    if (all_of(edges, [&](const SearchEdge &e) { return owned[e.producer] || isFreeParameter(e.producer); }))
+      for (const SearchEdge &edge : edges)
+        owned[node] |= owned[edge.producer];
+    for (auto [index, edge] : enumerate(edges))
+      parameterMoves[graph.node(node).firstIn + index] = owned[edge.producer] && !owned[node] &&
+                                                         graph.node(node).kind == NodeKind::Op &&
+                                                         !othersBring(node, edge.operand, owned[edge.producer]);
+  }
+}
+
+/// True if any of `atoms` comes to a factor of the op that the operand does not have.
+bool Candidates::othersBring(NodeId node, unsigned operand, AtomMask atoms) const {
+  const RuleInfo &info = graph.ruleOf(node);
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
+    bool isMine = any_of(info.places[factor],
+                         [&](const FactorPlace &place) { return !place.isResult && place.tensor == operand; });
+    if (!isMine && (base(node, factor) & atoms))
+      return true;
+  }
+  return false;
+}

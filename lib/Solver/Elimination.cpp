@@ -1,0 +1,307 @@
+//===- Elimination.cpp - exact minima over sparse graphs ------------------===//
+//
+// Everything that is large lies in one arena. A variable's lists of tables and neighbours are cleaned lazily: entries
+// of used tables and eliminated variables are passed over. Tables are normalised (least cell 0), so sums stay small
+// however long the chain; what is taken off adds up in `total`.
+//
+//===----------------------------------------------------------------------===//
+#include "Elimination.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Allocator.h"
+#include <queue>
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+/// Cells in row-major order, the last variable of the scope fastest.
+struct Table {
+  ArrayRef<uint32_t> scope;
+  const int64_t *cells;
+  bool isUsed = false;
+};
+
+/// What is needed to read a variable's option backwards.
+struct Elimination {
+  uint32_t variable;
+  /// The neighbours it had, ascending, and per combination of their options the best one.
+  ArrayRef<uint32_t> scope;
+  const uint8_t *best;
+};
+
+/// One table while it is summed: where the odometer stands in it.
+struct Cursor {
+  const int64_t *cells;
+  /// Step per variable of the scope, 0 if the table does not have it, and of the eliminated one.
+  SmallVector<size_t, 6> strides;
+  size_t ownStride;
+};
+
+class Eliminator {
+public:
+  Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells);
+  Minimum run();
+
+private:
+  void connect(uint32_t lhs, uint32_t rhs);
+  bool areConnected(uint32_t lhs, uint32_t rhs);
+  void enqueue(uint32_t variable) { queue.push(uint64_t(degrees[variable]) << 32 | variable); }
+  void addTable(ArrayRef<uint32_t> scope, const int64_t *cells);
+  SmallVector<uint32_t, 8> liveNeighbours(uint32_t variable);
+  bool fits(uint32_t variable, ArrayRef<uint32_t> scope) const;
+
+  void eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours);
+  SmallVector<Cursor, 4> takeTables(uint32_t variable, ArrayRef<uint32_t> scope);
+  void sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
+                      uint8_t *best, size_t numCells);
+  void settle(uint32_t variable, ArrayRef<uint32_t> neighbours);
+  void freezeBusiest(ArrayRef<uint32_t> candidates);
+  void sliceAtFirst(const Table &table, uint32_t variable);
+  void readBackwards();
+
+  template <typename T> T *allocate(size_t count) { return arena.Allocate<T>(count); }
+  ArrayRef<uint32_t> keep(ArrayRef<uint32_t> list) {
+    uint32_t *copy = allocate<uint32_t>(list.size());
+    llvm::copy(list, copy);
+    return {copy, list.size()};
+  }
+
+  ArrayRef<uint16_t> domains;
+  size_t maxCells;
+  BumpPtrAllocatorImpl<MallocAllocator, 1 << 16> arena;
+  std::vector<Table> tables;
+  std::vector<SmallVector<uint32_t, 4>> tablesOf, neighboursOf;
+  std::vector<uint32_t> degrees;
+  std::vector<char> isDone;
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> queue;
+  std::vector<Elimination> eliminations;
+  Minimum result;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The graph
+//===----------------------------------------------------------------------===//
+
+Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells)
+    : domains(domains), maxCells(maxCells), tablesOf(domains.size()), neighboursOf(domains.size()),
+      degrees(domains.size(), 0), isDone(domains.size(), false) {
+  result.options.assign(domains.size(), 0);
+  tables.reserve(terms.size() + domains.size());
+  for (const CostTerm &term : terms) {
+    if (term.second == kNoVariable) {
+      addTable(keep(term.first), term.cells);
+      continue;
+    }
+    addTable(keep({term.first, term.second}), term.cells);
+    connect(term.first, term.second);
+  }
+}
+
+void Eliminator::addTable(ArrayRef<uint32_t> scope, const int64_t *cells) {
+  for (uint32_t variable : scope)
+    tablesOf[variable].push_back(tables.size());
+  tables.push_back({scope, cells});
+}
+
+/// Scans the shorter list, so that a variable with thousands of neighbours costs nothing.
+bool Eliminator::areConnected(uint32_t lhs, uint32_t rhs) {
+  if (neighboursOf[lhs].size() > neighboursOf[rhs].size())
+    std::swap(lhs, rhs);
+  return is_contained(neighboursOf[lhs], rhs);
+}
+
+void Eliminator::connect(uint32_t lhs, uint32_t rhs) {
+  if (areConnected(lhs, rhs))
+    return;
+  neighboursOf[lhs].push_back(rhs);
+  neighboursOf[rhs].push_back(lhs);
+  ++degrees[lhs];
+  ++degrees[rhs];
+}
+
+SmallVector<uint32_t, 8> Eliminator::liveNeighbours(uint32_t variable) {
+  SmallVector<uint32_t, 8> live;
+  for (uint32_t neighbour : neighboursOf[variable])
+    if (!isDone[neighbour])
+      live.push_back(neighbour);
+  llvm::sort(live);
+  return live;
+}
+
+bool Eliminator::fits(uint32_t variable, ArrayRef<uint32_t> scope) const {
+  size_t numCells = domains[variable];
+  for (uint32_t neighbour : scope)
+    if ((numCells *= domains[neighbour]) > maxCells)
+      return false;
+  return true;
+}
+
+/// `variable` is out of the graph.
+void Eliminator::settle(uint32_t variable, ArrayRef<uint32_t> neighbours) {
+  isDone[variable] = true;
+  for (uint32_t neighbour : neighbours)
+    --degrees[neighbour];
+}
+
+//===----------------------------------------------------------------------===//
+// One variable
+//===----------------------------------------------------------------------===//
+
+SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32_t> scope) {
+  SmallVector<Cursor, 4> cursors;
+  for (uint32_t id : tablesOf[variable]) {
+    Table &table = tables[id];
+    if (table.isUsed)
+      continue;
+    table.isUsed = true;
+    Cursor &cursor = cursors.emplace_back();
+    cursor.cells = table.cells;
+    cursor.strides.assign(scope.size(), 0);
+    size_t stride = 1;
+    for (uint32_t member : reverse(table.scope)) {
+      if (member == variable)
+        cursor.ownStride = stride;
+      else
+        cursor.strides[lower_bound(scope, member) - scope.begin()] = stride;
+      stride *= domains[member];
+    }
+  }
+  return cursors;
+}
+
+void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
+                                int64_t *cells, uint8_t *best, size_t numCells) {
+  SmallVector<unsigned, 6> digits(scope.size(), 0);
+  int64_t row[256];
+  for (size_t cell = 0; cell < numCells; ++cell) {
+    std::fill_n(row, ownDomain, 0);
+    for (const Cursor &cursor : cursors)
+      for (unsigned option = 0; option < ownDomain; ++option)
+        row[option] = std::min(row[option] + cursor.cells[option * cursor.ownStride], kForbidden);
+    const int64_t *least = std::min_element(row, row + ownDomain);
+    cells[cell] = *least;
+    best[cell] = least - row;
+    for (size_t place = scope.size(); place-- > 0;) { // Odometer, last place fastest.
+      bool wraps = ++digits[place] == domains[scope[place]];
+      for (Cursor &cursor : cursors)
+        cursor.cells += wraps ? -static_cast<ptrdiff_t>(cursor.strides[place] * (digits[place] - 1))
+                              : static_cast<ptrdiff_t>(cursor.strides[place]);
+      if (!wraps)
+        break;
+      digits[place] = 0;
+    }
+  }
+}
+
+void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
+  ArrayRef<uint32_t> scope = keep(neighbours);
+  size_t numCells = 1;
+  for (uint32_t neighbour : scope)
+    numCells *= domains[neighbour];
+  int64_t *cells = allocate<int64_t>(numCells);
+  uint8_t *best = allocate<uint8_t>(numCells);
+  SmallVector<Cursor, 4> cursors = takeTables(variable, scope);
+  sumAndMinimise(cursors, scope, domains[variable], cells, best, numCells);
+  eliminations.push_back({variable, scope, best});
+  result.width = std::max<unsigned>(result.width, scope.size());
+
+  int64_t least = *std::min_element(cells, cells + numCells);
+  result.total = std::min(result.total + least, kForbidden);
+  for (size_t cell = 0; cell < numCells; ++cell)
+    cells[cell] = cells[cell] == kForbidden ? kForbidden : cells[cell] - least;
+
+  settle(variable, scope);
+  if (!scope.empty())
+    addTable(scope, cells);
+  for (size_t i = 0; i < scope.size(); ++i)
+    for (size_t j = i + 1; j < scope.size(); ++j)
+      connect(scope[i], scope[j]);
+  for (uint32_t neighbour : scope)
+    enqueue(neighbour);
+}
+
+//===----------------------------------------------------------------------===//
+// Tables that would grow too large
+//===----------------------------------------------------------------------===//
+
+/// Adds what is left of a table when `variable` has option 0.
+void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
+  SmallVector<uint32_t, 6> rest;
+  size_t inner = 1, outer = 1;
+  bool isBefore = true;
+  for (uint32_t member : table.scope) {
+    if (member == variable) {
+      isBefore = false;
+      continue;
+    }
+    rest.push_back(member);
+    (isBefore ? outer : inner) *= domains[member];
+  }
+  if (rest.empty()) {
+    result.total = std::min(result.total + table.cells[0], kForbidden);
+    return;
+  }
+  int64_t *cells = allocate<int64_t>(outer * inner);
+  for (size_t i = 0; i < outer; ++i)
+    std::copy_n(table.cells + i * inner * domains[variable], inner, cells + i * inner);
+  addTable(keep(rest), cells);
+}
+
+void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
+  uint32_t busiest = candidates.front();
+  for (uint32_t candidate : candidates)
+    if (std::pair(degrees[candidate], domains[candidate]) > std::pair(degrees[busiest], domains[busiest]))
+      busiest = candidate;
+  SmallVector<uint32_t, 4> mine = std::move(tablesOf[busiest]);
+  for (uint32_t id : mine)
+    if (!tables[id].isUsed) {
+      tables[id].isUsed = true;
+      sliceAtFirst(Table(tables[id]), busiest); // A copy: the tables may move.
+    }
+  SmallVector<uint32_t, 8> neighbours = liveNeighbours(busiest);
+  settle(busiest, neighbours);
+  for (uint32_t neighbour : neighbours)
+    enqueue(neighbour);
+  ++result.numFrozen;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+void Eliminator::readBackwards() {
+  for (const Elimination &elimination : reverse(eliminations)) {
+    size_t cell = 0;
+    for (uint32_t member : elimination.scope)
+      cell = cell * domains[member] + result.options[member];
+    result.options[elimination.variable] = elimination.best[cell];
+  }
+}
+
+Minimum Eliminator::run() {
+  eliminations.reserve(domains.size());
+  for (uint32_t variable = 0; variable < domains.size(); ++variable)
+    enqueue(variable);
+  while (!queue.empty()) {
+    uint64_t top = queue.top();
+    queue.pop();
+    uint32_t variable = static_cast<uint32_t>(top);
+    if (isDone[variable] || degrees[variable] != top >> 32)
+      continue;
+    SmallVector<uint32_t, 8> neighbours = liveNeighbours(variable);
+    if (fits(variable, neighbours)) {
+      eliminate(variable, neighbours);
+      continue;
+    }
+    freezeBusiest(neighbours);
+    enqueue(variable);
+  }
+  readBackwards();
+  return std::move(result);
+}
+
+Minimum cleave::spmd::minimise(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells) {
+  return Eliminator(domains, terms, maxCells).run();
+}

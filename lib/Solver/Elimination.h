@@ -1,0 +1,49 @@
+//===- Elimination.h - exact minima over sparse graphs ----------*- C++ -*-===//
+//
+// Minimises a sum of tables over one or two variables each, by variable elimination:
+//
+//   a - b - c      eliminate a:  m(b) = min over a of A(a) + AB(a,b), and note the best a for each b
+//                  eliminate b:  m(c) = min over b of m(b) + BC(b,c) ...          then read the answer backwards
+//
+// Next is always the variable with the fewest neighbours, the lowest number on ties; of equal minima the first wins:
+// the same input gives the same answer. A variable with n neighbours needs a table over n + 1 variables; where that
+// would be larger than a limit, its busiest neighbour is *frozen* at its first option. With the present state as option
+// 0, the answer is then no longer the minimum, but never worse than the present.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_ELIMINATION_H
+#define CLEAVE_LIB_SOLVER_ELIMINATION_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <cstdint>
+#include <vector>
+
+namespace cleave::spmd {
+
+/// The cost of what must not be; larger sums count as this. All costs lie in [-kForbidden, kForbidden].
+inline constexpr int64_t kForbidden = int64_t(1) << 58;
+inline constexpr uint32_t kNoVariable = ~uint32_t(0);
+
+/// A table over one or two different variables: `cells[first]`, or `cells[first * domains[second] + second]`.
+struct CostTerm {
+  uint32_t first, second = kNoVariable;
+  const int64_t *cells;
+};
+
+struct Minimum {
+  /// Per variable its option.
+  std::vector<uint16_t> options;
+  /// The sum at these options.
+  int64_t total = 0;
+  /// Most neighbours of a variable when it was eliminated.
+  unsigned width = 0;
+  /// Variables that were frozen; if 0, the minimum is exact.
+  unsigned numFrozen = 0;
+};
+
+/// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns.
+Minimum minimise(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = size_t(1) << 17);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_ELIMINATION_H

@@ -1,0 +1,155 @@
+//===- Forms.cpp - an op under one choice per atom ------------------------===//
+//
+// First the choices are dealt out: which atoms cut each factor, which operands and results are partial. Then every dim
+// becomes the atoms of its factors, major to minor, if that is possible.
+//
+//===----------------------------------------------------------------------===//
+#include "Forms.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+SignatureId Forms::internSignature(uint32_t rule, const Signature &signature) {
+  SmallVector<uint64_t, 8> key{uint64_t(rule) << 1 | signature.isOp, signature.wished, signature.operands.size()};
+  key.append(signature.operands.begin(), signature.operands.end());
+  key.append(signature.results.begin(), signature.results.end());
+  auto [id, isNew] = signatureKeys.intern(key);
+  if (isNew)
+    signatures.push_back(signature);
+  return id;
+}
+
+FormId Forms::form(SignatureId signature, ArrayRef<ChoiceId> choices) {
+  SmallVector<uint64_t, 8> key{signature};
+  for (auto [place, choice] : enumerate(choices)) {
+    if (place % 4 == 0)
+      key.push_back(0);
+    key.back() |= uint64_t(choice) << (place % 4 * 16);
+  }
+  auto [id, isNew] = formKeys.intern(key);
+  if (isNew) {
+    choicePool.insert(choicePool.end(), choices.begin(), choices.end());
+    firstStates.push_back(statePool.size());
+    Form form;
+    form.signature = signature;
+    evaluate(form, choices);
+    forms.push_back(form);
+  }
+  return id;
+}
+
+//===----------------------------------------------------------------------===//
+// Dealing out
+//===----------------------------------------------------------------------===//
+
+Forms::Draft Forms::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) const {
+  Draft draft;
+  draft.cuts.resize(rule.factorSizes.size());
+  draft.partialOperands.resize(rule.operands.size());
+  for (AtomId atom : order) {
+    const Choice &choice = rule.choices[choices[atom]];
+    for (FactorId factor : choice.factors)
+      draft.cuts[factor].push_back(atom);
+    for (int32_t operand : choice.partialOperands)
+      draft.partialOperands[operand].push_back(atom);
+    if (!choice.partial)
+      continue;
+    draft.isMixed |= draft.kind && draft.kind != choice.partial;
+    draft.kind = choice.partial;
+    draft.partialResults.push_back(atom);
+  }
+  return draft;
+}
+
+/// Every cut factor divides, together with what is wished for its dim (which may itself be uneven).
+bool Forms::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
+  for (auto [factor, atoms] : enumerate(cuts)) {
+    if (atoms.empty())
+      continue;
+    int64_t shards = mesh.product(atoms);
+    if (signature.wished != kNone)
+      shards *= mesh.product(states[signature.wished].dims[signature.info->places[factor].front().dim]);
+    if (rule.factorSizes[factor] % shards != 0)
+      return false;
+  }
+  return true;
+}
+
+bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft,
+                     const AtomList &partial, StateId wished) {
+  State state = wished == kNone ? State::replicated(factors.size()) : states[wished];
+  for (auto [dim, dimFactors] : zip(state.dims, factors)) {
+    bool isFull = true;
+    for (FactorId factor : dimFactors) {
+      const AtomList &cuts = draft.cuts[factor];
+      if (!cuts.empty() && !isFull)
+        return false;
+      dim.append(cuts.begin(), cuts.end());
+      isFull &= mesh.product(cuts) == rule.factorSizes[factor];
+    }
+  }
+  for (AtomId atom : partial)
+    state.addPartial(atom, *draft.kind);
+  statePool.push_back(states.intern(state));
+  return true;
+}
+
+void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
+  const Signature &signature = signatures[form.signature];
+  const ShardingRule &rule = *signature.info->rule;
+  Draft draft = this->draft(rule, choices);
+  if (draft.isMixed || !divide(rule, signature, draft.cuts) || !addInner(form, rule, draft.cuts))
+    return;
+  for (auto [factors, partial] : zip(rule.operands, draft.partialOperands))
+    if (!addState(rule, factors, draft, partial, signature.wished))
+      return;
+  for (const TensorFactors &factors : rule.results)
+    if (!addState(rule, factors, draft, draft.partialResults, signature.wished))
+      return;
+  form.keepsPartial = !draft.partialResults.empty();
+  form.flops = localFlops(rule, draft.cuts);
+  form.isValid = true;
+}
+
+//===----------------------------------------------------------------------===//
+// Figures
+//===----------------------------------------------------------------------===//
+
+static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+/// Sources of the formulas: InnerCost in ShardingRule.h.
+bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
+  for (const InnerCost &cost : rule.inner) {
+    AtomList group;
+    for (FactorId factor : cost.factors)
+      for (AtomId atom : cuts[factor])
+        if (!is_contained(group, atom))
+          group.push_back(atom);
+    int64_t ranks = mesh.product(group);
+    if (ranks == 1)
+      continue;
+    // Row movement is not priced yet: such an op is resharded to be whole.
+    if (cost.kind == InnerCost::Kind::Exchange)
+      return false;
+    __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
+    for (FactorId factor : cost.elementFactors)
+      bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    bool isGather = cost.kind == InnerCost::Kind::AllGather;
+    __int128 sent = isGather ? bytes * (ranks - 1) : 2 * bytes * (ranks - 1);
+    int64_t share = isGather ? 1 : ranks;
+    form.innerUnits = clampCost(form.innerUnits + cost.times * (sent * kCostUnitsPerByte / share));
+    form.innerBytes = clampCost(form.innerBytes + cost.times * ((sent + share - 1) / share));
+  }
+  return form.innerUnits < kImpossibleCost;
+}
+
+double Forms::localFlops(const ShardingRule &rule, const Cuts &cuts) const {
+  double flops = rule.flops;
+  for (auto [factor, atoms] : enumerate(cuts)) {
+    bool shrinks = rule.flopFactors.empty() || is_contained(rule.flopFactors, factor);
+    if (shrinks && !atoms.empty())
+      flops *= static_cast<double>(ceilDiv(rule.factorSizes[factor], mesh.product(atoms))) / rule.factorSizes[factor];
+  }
+  return flops;
+}

@@ -1,0 +1,102 @@
+//===- Forms.h - an op under one choice per atom ----------------*- C++ -*-===//
+//
+// A *signature* is what ops have in common that are alike: the rule, the shapes, and for a wished value the wish. A
+// *form* is a signature under one choice vector (a choice per atom): the states of operands and results, what is sent
+// inside, how much is computed. Both are interned, so a model of a thousand equal layers has the forms of one.
+//
+//   einsum ik,kj->ij, choices (x: cut k)      operands [-|x] [x|-], result [-|-] partial over x
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_FORMS_H
+#define CLEAVE_LIB_SOLVER_FORMS_H
+
+#include "Interner.h"
+#include "SearchGraph.h"
+#include "cleave/Sharding/ReshardPlanner.h"
+
+namespace cleave::spmd {
+
+using SignatureId = uint32_t;
+using FormId = uint32_t;
+/// Index into a rule's choices.
+using ChoiceId = uint16_t;
+
+struct Signature {
+  const RuleInfo *info = nullptr;
+  bool isOp = false;
+  llvm::SmallVector<ShapeId, 3> operands;
+  llvm::SmallVector<ShapeId, 1> results;
+  /// For a wished value what is wished, to which choices append; else `kNone`.
+  StateId wished = kNone;
+};
+
+struct Form {
+  SignatureId signature;
+  /// False if a minor factor is cut under a major that is not full, a size does not divide, two kinds of partial
+  /// results mix, or the op cannot do inside what it would have to.
+  bool isValid = false;
+  bool keepsPartial = false;
+  /// Units of 1/1024 byte sent inside the op, and whole bytes, each message rounded up.
+  int64_t innerUnits = 0, innerBytes = 0;
+  /// Of one rank.
+  double flops = 0;
+};
+
+class Forms {
+public:
+  /// `order`: all atoms, as they follow each other in a dim that several of them cut.
+  Forms(const AtomMesh &mesh, StateTable &states, llvm::ArrayRef<AtomId> order)
+      : mesh(mesh), states(states), order(order.begin(), order.end()) {}
+
+  /// `rule` is any number that stands for the signature's rule.
+  SignatureId internSignature(uint32_t rule, const Signature &signature);
+  const Signature &signature(SignatureId id) const { return signatures[id]; }
+  const Signature &signatureOf(FormId id) const { return signatures[forms[id].signature]; }
+
+  /// The form of `signature` under a choice per atom.
+  FormId form(SignatureId signature, llvm::ArrayRef<ChoiceId> choices);
+  const Form &operator[](FormId id) const { return forms[id]; }
+  llvm::ArrayRef<ChoiceId> choices(FormId id) const {
+    return llvm::ArrayRef<ChoiceId>(choicePool).slice(size_t(id) * mesh.numAtoms(), mesh.numAtoms());
+  }
+  /// Preconditions of both: the form is valid.
+  StateId operandState(FormId id, unsigned operand) const { return statePool[firstStates[id] + operand]; }
+  StateId resultState(FormId id, unsigned result) const {
+    return statePool[firstStates[id] + signatureOf(id).info->rule->operands.size() + result];
+  }
+  size_t size() const { return forms.size(); }
+
+private:
+  /// Atoms that cut each factor.
+  using Cuts = llvm::SmallVector<AtomList, 8>;
+  /// What the choices say, before it is known to be possible.
+  struct Draft {
+    Cuts cuts;
+    llvm::SmallVector<AtomList, 4> partialOperands;
+    AtomList partialResults;
+    std::optional<ReductionKind> kind;
+    bool isMixed = false;
+  };
+
+  void evaluate(Form &form, llvm::ArrayRef<ChoiceId> choices);
+  Draft draft(const ShardingRule &rule, llvm::ArrayRef<ChoiceId> choices) const;
+  bool divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const;
+  bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
+                StateId wished);
+  bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
+  double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
+
+  const AtomMesh &mesh;
+  StateTable &states;
+  llvm::SmallVector<AtomId, 8> order;
+  Interner signatureKeys, formKeys;
+  std::deque<Signature> signatures;
+  std::vector<Form> forms;
+  std::vector<ChoiceId> choicePool;
+  std::vector<StateId> statePool;
+  std::vector<uint32_t> firstStates;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_FORMS_H

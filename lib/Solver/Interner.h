@@ -1,0 +1,53 @@
+//===- Interner.h - equal lists of words get one number ---------*- C++ -*-===//
+//
+// Signatures, forms and profiles of ops recur all over a model. Each is written as a list of words once, and is a
+// number from then on: comparing two is comparing numbers, and what is computed for one is found again by its number.
+//
+// Words lie one list after the other in one pool; a hash leads to the few numbers whose lists may be equal.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_INTERNER_H
+#define CLEAVE_LIB_SOLVER_INTERNER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+#include <vector>
+
+namespace cleave::spmd {
+
+/// Numbers lists of words densely, in the order in which they first come.
+class Interner {
+public:
+  /// The number of `words`, and whether it is new. Linear in their count.
+  std::pair<uint32_t, bool> intern(llvm::ArrayRef<uint64_t> words) {
+    uint64_t hash = llvm::hash_combine_range(words.begin(), words.end());
+    llvm::SmallVector<uint32_t, 1> &alike = byHash[hash >> 1]; // The largest keys are reserved.
+    for (uint32_t id : alike)
+      if ((*this)[id] == words)
+        return {id, false};
+    alike.push_back(size());
+    pool.insert(pool.end(), words.begin(), words.end());
+    ends.push_back(pool.size());
+    return {alike.back(), true};
+  }
+
+  /// The words of `id`, which must be less than `size()`. Valid until the next call of `intern`.
+  llvm::ArrayRef<uint64_t> operator[](uint32_t id) const {
+    size_t begin = id == 0 ? 0 : ends[id - 1];
+    return llvm::ArrayRef<uint64_t>(pool).slice(begin, ends[id] - begin);
+  }
+  /// How many different lists have come so far.
+  size_t size() const { return ends.size(); }
+
+private:
+  std::vector<uint64_t> pool;
+  std::vector<size_t> ends;
+  llvm::DenseMap<uint64_t, llvm::SmallVector<uint32_t, 1>> byHash;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_INTERNER_H

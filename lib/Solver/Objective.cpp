@@ -1,0 +1,161 @@
+//===- Objective.cpp - what a decision costs ------------------------------===//
+//
+// The terms of the table in the header, one function each.
+//
+//===----------------------------------------------------------------------===//
+#include "Objective.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+constexpr double kBytesPerFlop = 1.0 / 128;
+constexpr double kBytesPerRepeatedFlop = 1.0 / 4;
+/// Padding is not repetition.
+constexpr double kRepetitionSlack = 1.25;
+constexpr double kBytesPerExtraWrite = 1.0 / 256;
+/// Share of its activations that a contraction pays for leaving its uncontested factor.
+constexpr double kMovedOffShare = 1.0 / 3;
+/// What is left of the terms above where bytes alone are asked for.
+constexpr double kTieBreak = 1.0 / 1024;
+
+constexpr int64_t kPerReshard = kCostUnitsPerByte / 2;
+constexpr int64_t kPerMadePartial = kCostUnitsPerByte / 8;
+constexpr int64_t kPerKeptPartial = -kCostUnitsPerByte / 32;
+
+constexpr Surcharge kEscapeSurcharge = 10, kTornSurcharge = 25, kParameterSurcharge = 6300;
+} // namespace
+
+ProfileId Objective::internProfile(const Profile &profile) {
+  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 1 | profile.isOp,
+                                static_cast<uint64_t>(profile.split),
+                                static_cast<uint64_t>(profile.wide),
+                                profile.calm,
+                                profile.stays,
+                                profile.parameters};
+  for (auto [inBase, inAll] : profile.allowed) {
+    key.push_back(inBase);
+    key.push_back(inAll);
+  }
+  auto [id, isNew] = profileKeys.intern(key);
+  if (isNew)
+    profiles.push_back(profile);
+  return id;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+double Objective::localBytesOf(ShapeId shape, StateId state) const {
+  double bytes = costs.elementBytes(shape);
+  for (auto [extent, atoms] : zip(costs.shape(shape), states[state].dims))
+    bytes *= shardExtent(mesh, extent, atoms);
+  return bytes;
+}
+
+double Objective::totalBytesOf(ShapeId shape) const {
+  double bytes = costs.elementBytes(shape);
+  for (int64_t extent : costs.shape(shape))
+    bytes *= extent;
+  return bytes;
+}
+
+/// Flops, and bytes written, as bytes on the wire.
+double Objective::computeBytes(const Profile &profile, FormId id) const {
+  const Form &form = forms[id];
+  const Signature &signature = forms.signature(profile.signature);
+  double fairShare = kRepetitionSlack * signature.info->rule->flops / profile.split;
+  double bytes = kBytesPerFlop * form.flops + kBytesPerRepeatedFlop * std::max(0.0, form.flops - fairShare);
+  for (auto [index, shape] : enumerate(signature.results)) {
+    double written = localBytesOf(shape, forms.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
+    bytes += kBytesPerExtraWrite * std::max(0.0, written);
+  }
+  return bytes;
+}
+
+/// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
+/// something else there, pays for it.
+double Objective::movedOffBytes(const Profile &profile, FormId id) const {
+  const Signature &signature = forms.signature(profile.signature);
+  if (signature.info->rule->flops == 0)
+    return 0;
+  double ranks = 1;
+  forEachAtom(profile.calm, [&](AtomId atom) {
+    ChoiceId choice = forms.choices(id)[atom];
+    bool cuts = !signature.info->rule->choices[choice].factors.empty();
+    if (cuts && !(profile.allowed[choice].first & maskOf(atom)))
+      ranks *= mesh.size(atom);
+  });
+  if (ranks == 1)
+    return 0;
+  double activations = 0;
+  for (auto [index, shape] : enumerate(signature.results))
+    activations += localBytesOf(shape, forms.resultState(id, index));
+  for (auto [index, shape] : enumerate(signature.operands))
+    if (!(profile.parameters >> std::min<size_t>(index, 63) & 1))
+      activations += localBytesOf(shape, forms.operandState(id, index));
+  return kMovedOffShare * (1 - 1 / ranks) * activations;
+}
+
+/// True if the atoms of an axis do different things although each could be done by all of them.
+bool Objective::isTorn(const Profile &profile, FormId id, unsigned axis) const {
+  const ShardingRule &rule = *forms.signature(profile.signature).info->rule;
+  ArrayRef<ChoiceId> choices = forms.choices(id).slice(mesh.firstAtom(axis), mesh.numAtoms(axis));
+  if (all_equal(choices))
+    return false;
+  return all_of(choices, [&](ChoiceId choice) {
+    return all_of(rule.choices[choice].factors,
+                  [&](FactorId factor) { return rule.factorSizes[factor] % mesh.axisSize(axis) == 0; });
+  });
+}
+
+Surcharge Objective::surchargeOf(const Profile &profile, FormId id) const {
+  Surcharge surcharge = 0;
+  for (auto [atom, choice] : enumerate(forms.choices(id)))
+    if (!(profile.allowed[choice].first & maskOf(atom)))
+      surcharge = kEscapeSurcharge;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (mesh.numAtoms(axis) > 1 && isTorn(profile, id, axis))
+      surcharge = kTornSurcharge;
+  return surcharge;
+}
+
+NodePrice Objective::priceNode(ProfileId profileId, FormId id) const {
+  const Profile &profile = profiles[profileId];
+  NodePrice price;
+  if (optimize == Optimize::Balanced)
+    price.surcharge = surchargeOf(profile, id);
+  if (!profile.isOp)
+    return price;
+  double bytes = computeBytes(profile, id);
+  bytes = optimize == Optimize::Balanced ? bytes + movedOffBytes(profile, id) : bytes * kTieBreak;
+  double units = std::min(bytes * kCostUnitsPerByte, static_cast<double>(kForbidden / 4));
+  price.cost = static_cast<int64_t>(units) + forms[id].innerUnits + (forms[id].keepsPartial ? kPerKeptPartial : 0);
+  return price;
+}
+
+//===----------------------------------------------------------------------===//
+// Edges
+//===----------------------------------------------------------------------===//
+
+int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
+                             bool movesParameter) const {
+  if (from == to)
+    return 0;
+  int64_t cost = costs.cost(shape, from, to);
+  if (cost >= kImpossibleCost)
+    return kForbidden;
+  bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
+    return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
+  });
+  int64_t lift = makesPartial ? kPerMadePartial : 0;
+  if (cost == 0)
+    return lift;
+  Surcharge surcharge = std::max(lhs, rhs);
+  if (movesParameter && optimize == Optimize::Balanced)
+    surcharge += kParameterSurcharge;
+  __int128 total = cost + __int128(cost) * surcharge / 100 + kPerReshard + lift;
+  return total < kForbidden ? static_cast<int64_t>(total) : kForbidden;
+}

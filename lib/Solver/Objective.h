@@ -1,0 +1,84 @@
+//===- Objective.h - what a decision costs ----------------------*- C++ -*-===//
+//
+// Integers, in units of 1/1024 byte. `--optimize=bytes` drops the surcharges, and compute only breaks ties.
+//
+//   bytes on the wire, between and inside ops            1
+//   compute of one rank, per flop                        1/128   the balance of a large GPU; above 1/64 it changes
+//   minima flops beyond 1.25 x flops / split                  + 1/4     what propagation splits stays split bytes
+//   written beyond total / wide                    1/256   no reward for cutting pointwise work further each reshard
+//   1/2     all_reduce rather than scatter and gather a whole operand made partial                         1/8     no
+//   select on every rank for nothing an op that keeps a partial                         - 1/32    reduce late reshard
+//   next to an escape                            x 1.1   an escape must save something reshard next to an axis cut in
+//   two although it fits  x 1.25 reshard of a parameter that the user split, to an
+//     op where nothing else brings its axis              x 64    Megatron stays Megatron at any batch
+//   contraction moved off its uncontested factor         1/3 of its activation bytes
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
+#define CLEAVE_LIB_SOLVER_OBJECTIVE_H
+
+#include "Candidates.h"
+#include "Elimination.h"
+#include "Forms.h"
+#include "cleave/Solver/Solver.h"
+
+namespace cleave::spmd {
+
+using ProfileId = uint32_t;
+/// A factor on the price of reshards, as hundredths above 1.
+using Surcharge = int32_t;
+
+/// A signature, and all that candidates say of the node: nodes of one profile have the same options at the same prices.
+struct Profile {
+  SignatureId signature = 0;
+  bool isOp = false;
+  /// Per choice the atoms that may take it, without and with escapes.
+  llvm::SmallVector<std::pair<AtomMask, AtomMask>, 8> allowed;
+  int64_t split = 1, wide = 1;
+  AtomMask calm = 0;
+  /// Atoms whose choice stays, decided at an earlier priority.
+  AtomMask stays = 0;
+  /// Bit by bit, operands that are parameters.
+  uint64_t parameters = 0;
+};
+
+/// What a node in some form adds to the objective, and the surcharge on the reshards next to it.
+struct NodePrice {
+  int64_t cost = 0;
+  Surcharge surcharge = 0;
+};
+
+class Objective {
+public:
+  Objective(const AtomMesh &mesh, Optimize optimize, StateTable &states, ReshardCosts &costs, const Forms &forms)
+      : mesh(mesh), optimize(optimize), states(states), costs(costs), forms(forms) {}
+
+  ProfileId internProfile(const Profile &profile);
+  const Profile &profile(ProfileId id) const { return profiles[id]; }
+
+  /// Precondition: the form is valid.
+  NodePrice priceNode(ProfileId profile, FormId form) const;
+  /// What it costs that a value of `shape` is made in state `from` and wanted in state `to`, by nodes with surcharges
+  /// `lhs` and `rhs`; at most `kForbidden`.
+  int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, bool movesParameter) const;
+
+private:
+  double computeBytes(const Profile &profile, FormId form) const;
+  double movedOffBytes(const Profile &profile, FormId form) const;
+  double localBytesOf(ShapeId shape, StateId state) const;
+  double totalBytesOf(ShapeId shape) const;
+  bool isTorn(const Profile &profile, FormId form, unsigned axis) const;
+  Surcharge surchargeOf(const Profile &profile, FormId form) const;
+
+  const AtomMesh &mesh;
+  Optimize optimize;
+  StateTable &states;
+  ReshardCosts &costs;
+  const Forms &forms;
+  Interner profileKeys;
+  std::deque<Profile> profiles;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_OBJECTIVE_H

@@ -1,0 +1,127 @@
+//===- Problem.cpp - what is to be decided --------------------------------===//
+//
+// Rules are interned by content: a hash over everything in them finds the few that may be equal.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Solver/Problem.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// Interning of rules
+//===----------------------------------------------------------------------===//
+
+static hash_code hashTensors(ArrayRef<TensorFactors> tensors) {
+  hash_code hash = hash_value(tensors.size());
+  for (const TensorFactors &dims : tensors) {
+    hash = hash_combine(hash, dims.size());
+    for (const DimFactors &factors : dims)
+      hash = hash_combine(hash, factors.size(), hash_combine_range(factors.begin(), factors.end()));
+  }
+  return hash;
+}
+
+static hash_code hashRule(const ShardingRule &rule) {
+  hash_code hash = hash_combine(hash_combine_range(rule.factorSizes.begin(), rule.factorSizes.end()),
+                                hashTensors(rule.operands), hashTensors(rule.results), rule.choices.size(),
+                                rule.inner.size(), rule.isMovement, rule.mustReplicate);
+  for (const Choice &choice : rule.choices)
+    hash = hash_combine(hash, hash_combine_range(choice.factors.begin(), choice.factors.end()),
+                        hash_combine_range(choice.partialOperands.begin(), choice.partialOperands.end()));
+  return hash;
+}
+
+static bool areEqual(const InnerCost &lhs, const InnerCost &rhs) {
+  return lhs.kind == rhs.kind && lhs.factors == rhs.factors && lhs.times == rhs.times &&
+         lhs.elementFactors == rhs.elementFactors && lhs.elementScale == rhs.elementScale &&
+         lhs.elementBytes == rhs.elementBytes;
+}
+
+static bool areEqual(const ShardingRule &lhs, const ShardingRule &rhs) {
+  return lhs.factorSizes == rhs.factorSizes && lhs.operands == rhs.operands && lhs.results == rhs.results &&
+         lhs.choices == rhs.choices && lhs.flops == rhs.flops && lhs.flopFactors == rhs.flopFactors &&
+         lhs.orderedFactors == rhs.orderedFactors && lhs.isMovement == rhs.isMovement &&
+         lhs.mustReplicate == rhs.mustReplicate && lhs.inner.size() == rhs.inner.size() &&
+         all_of(zip(lhs.inner, rhs.inner),
+                [](const auto &pair) { return areEqual(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+RuleId Problem::internRule(ShardingRule rule) {
+  // The two largest keys of a DenseMap are reserved.
+  SmallVector<RuleId, 1> &alike = rulesByHash[hashRule(rule) & ~uint64_t(0) >> 1];
+  for (RuleId id : alike)
+    if (areEqual(rules[id], rule))
+      return id;
+  alike.push_back(rules.size());
+  rules.push_back(std::move(rule));
+  return alike.back();
+}
+
+//===----------------------------------------------------------------------===//
+// Building the graph
+//===----------------------------------------------------------------------===//
+
+bool Wish::asksSameAs(const Wish &other) const {
+  auto sameDim = [](const auto &pair) {
+    const WishDim &lhs = std::get<0>(pair), &rhs = std::get<1>(pair);
+    return lhs.atoms == rhs.atoms && lhs.isOpen == rhs.isOpen && lhs.priority == rhs.priority;
+  };
+  return dims.size() == other.dims.size() && partial == other.partial && partialKind == other.partialKind &&
+         replicated == other.replicated && isUneven == other.isUneven && all_of(zip(dims, other.dims), sameDim);
+}
+
+ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {
+  Value value;
+  value.firstExtent = extents.size();
+  value.rank = shape.size();
+  value.elementBytes = elementBytes;
+  extents.insert(extents.end(), shape.begin(), shape.end());
+  values.push_back(value);
+  return values.size() - 1;
+}
+
+void Problem::setWish(ValueId value, Wish wish) {
+  if (const Wish *earlier = this->wish(value)) {
+    if (!earlier->asksSameAs(wish))
+      conflicts.push_back({value, earlier->cause, wish.cause});
+    return;
+  }
+  values[value].wish = wishes.size();
+  wishes.push_back(std::move(wish));
+}
+
+OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> results) {
+  OpId id = ops.size();
+  ops.push_back({rule, static_cast<uint32_t>(allOperands.size()), static_cast<uint32_t>(allResults.size())});
+  allOperands.insert(allOperands.end(), operands.begin(), operands.end());
+  allResults.insert(allResults.end(), results.begin(), results.end());
+  for (auto [index, result] : enumerate(results)) {
+    values[result].producer = id;
+    values[result].resultIndex = index;
+  }
+  return id;
+}
+
+OpId Problem::addConstraint(ValueId operand, ValueId result) {
+  RuleBuilder rule(1, 1);
+  for (int64_t extent : shape(operand)) {
+    std::optional<FactorId> factor = rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, factor);
+  }
+  rule.rule.isMovement = true;
+  OpId id = addOp(internRule(std::move(rule.rule)), operand, result);
+  ops[id].isConstraint = true;
+  return id;
+}
+
+OutputId Problem::addOutput(ValueId value, const Wish *wish) {
+  outputs.push_back({value, kNone});
+  if (wish) {
+    outputs.back().wish = wishes.size();
+    wishes.push_back(*wish);
+  }
+  return outputs.size() - 1;
+}

@@ -1,0 +1,73 @@
+//===- Search.h - the state of one search -----------------------*- C++ -*-===//
+//
+// What a solver keeps between its steps. Solver.cpp searches, Answer.cpp turns the forms found into a decision,
+// Explain.cpp answers questions afterwards.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_SEARCH_H
+#define CLEAVE_LIB_SOLVER_SEARCH_H
+
+#include "Sweep.h"
+#include "cleave/Solver/Solver.h"
+
+namespace cleave::spmd {
+
+class Solver::Search {
+public:
+  Search(const Problem &problem, SolverOptions options);
+
+  bool run();
+
+  std::vector<CauseLink> explain(NodeId node, FactorId factor, AtomId atom) const;
+  std::optional<int64_t> priceOfNextBest(OpId op, AtomId atom);
+
+  const Problem &problem;
+  SolverOptions options;
+  Decision decision;
+  std::vector<SolverError> errors;
+  SearchGraph graph;
+  Candidates candidates;
+
+private:
+  // Solver.cpp: wishes.
+  void checkWish(ValueId value, const Wish &wish);
+  void checkWishes();
+
+  // Solver.cpp: levels and stages.
+  void classifyAll();
+  Signature makeSignature(NodeId node);
+  Profile makeProfile(NodeId node);
+  void allowChoices(NodeId node, Profile &profile) const;
+  FormId adaptPresent(NodeId node, const Profile &profile);
+  void runRounds(bool withEscapes);
+  void sweepPairs();
+  void keepWhatIsCut();
+
+  // Answer.cpp.
+  void answer();
+  void answerOps();
+  void answerConstraint(OpId op);
+  void answerValues();
+  State storedState(ValueId value, llvm::ArrayRef<StateId> wants);
+  int64_t reshardBytes(ShapeId shape, StateId from, StateId to);
+  int64_t serveBytes(ValueId value, llvm::ArrayRef<StateId> wants);
+  void listForced();
+  void listForcedAt(OpId op, AtomId atom);
+  void listMovedAt(OpId op, AtomId atom);
+
+  ReshardPlanner planner;
+  ReshardCosts costs;
+  Forms forms;
+  Objective objective;
+  std::vector<ShapeId> shapeIds;
+  std::vector<SignatureId> signatures;
+  std::vector<ProfileId> profiles;
+  std::vector<FormId> present;
+  std::vector<AtomMask> stays;
+  std::unique_ptr<Sweeper> sweeper;
+  llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t> knownBytes;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_SEARCH_H

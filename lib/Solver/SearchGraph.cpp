@@ -1,0 +1,199 @@
+//===- SearchGraph.cpp - the graph that is searched -----------------------===//
+//
+// Inputs come first, then each op with the hubs of its results, then outputs, so that edges go forward. A value's
+// *port* is the node and result that its users see: a hub where there is one, else the node that makes it.
+//
+//===----------------------------------------------------------------------===//
+#include "SearchGraph.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> tensors) {
+  for (auto [tensor, dims] : enumerate(tensors))
+    for (auto [dim, factors] : enumerate(dims))
+      for (auto [position, factor] : enumerate(factors))
+        info.places[factor].push_back(
+            {isResult, static_cast<uint16_t>(tensor), static_cast<uint16_t>(dim), static_cast<uint16_t>(position)});
+}
+
+RuleInfo::RuleInfo(const ShardingRule &rule)
+    : rule(&rule), places(rule.factorSizes.size()), partners(rule.factorSizes.size()) {
+  notePlaces(*this, /*isResult=*/false, rule.operands);
+  notePlaces(*this, /*isResult=*/true, rule.results);
+  for (const Choice &choice : rule.choices)
+    for (FactorId factor : choice.factors)
+      for (FactorId partner : choice.factors)
+        if (partner != factor && !is_contained(partners[factor], partner))
+          partners[factor].push_back(partner);
+  for (FactorId factor = 0; factor < static_cast<FactorId>(numFactors()); ++factor) {
+    bool pays = is_contained(rule.orderedFactors, factor) ||
+                any_of(rule.inner, [&](const InnerCost &cost) { return is_contained(cost.factors, factor); });
+    isParallel.push_back(rule.isParallel(factor));
+    isCostly.push_back(isParallel.back() && pays);
+    singleCut.push_back(rule.findSingleCut(factor));
+  }
+}
+
+/// The rule of a value's own node: every dim may be cut, and the value may be partial with any kind.
+uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape) {
+  auto [entry, isNew] = identityIds.try_emplace(shape.vec(), rules.size());
+  if (isNew) {
+    RuleBuilder builder(1, 1);
+    for (int64_t extent : shape) {
+      std::optional<FactorId> factor = builder.addParallel(extent);
+      builder.operandDim(0, factor).resultDim(0, factor);
+    }
+    for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min})
+      builder.addLinear({0}, kind);
+    identities.push_back(std::move(builder.rule));
+    rules.emplace_back(identities.back());
+  }
+  return entry->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes and edges
+//===----------------------------------------------------------------------===//
+
+NodeId SearchGraph::addNode(NodeKind kind, uint32_t id, uint32_t rule, const Wish *wish) {
+  nodes.push_back({kind, id, rule, factorCount, static_cast<EdgeId>(edges.size()), wish});
+  factorCount += rules[rule].numFactors();
+  return nodes.size() - 1;
+}
+
+NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Wish *wish) {
+  return addNode(kind, value, identityRule(problem.shape(value)), wish);
+}
+
+void SearchGraph::addEdge(ValueId value, unsigned operand) {
+  auto [producer, result] = ports[value];
+  edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint16_t>(result),
+                   static_cast<uint16_t>(operand)});
+}
+
+void SearchGraph::countUses() {
+  useCounts.assign(problem.numValues(), 0);
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    for (ValueId operand : problem.operands(op))
+      ++useCounts[operand];
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    ++useCounts[problem.outputValue(output)];
+}
+
+/// Any user of a free input cuts it for nothing, so its users do not share anything.
+void SearchGraph::addInput(ValueId value) {
+  const Wish *wish = problem.wish(value);
+  NodeId node = addValueNode(NodeKind::Input, value, wish);
+  inputNodes[value] = node;
+  ports[value] = {node, 0};
+  if (wish)
+    addHubBehind(value);
+}
+
+/// Lets several users of a wished value share what they make of it. What is wished whole is cut for nothing.
+void SearchGraph::addHubBehind(ValueId value) {
+  const Wish &wish = *problem.wish(value);
+  bool isSplit = any_of(wish.dims, [](const WishDim &dim) { return !dim.atoms.empty(); });
+  if (useCounts[value] < 2 || (!isSplit && !wish.isPartial()))
+    return;
+  NodeId hub = addValueNode(NodeKind::Hub, value);
+  addEdge(value, 0);
+  ports[value] = {hub, 0};
+}
+
+/// Makes a result of `producer` known to its users.
+void SearchGraph::publish(ValueId value, NodeId producer, unsigned result) {
+  ports[value] = {producer, result};
+  const Wish *wish = problem.wish(value);
+  if (!wish && useCounts[value] < 2)
+    return;
+  NodeId node = addValueNode(wish ? NodeKind::Pinned : NodeKind::Hub, value, wish);
+  addEdge(value, 0);
+  ports[value] = {node, 0};
+  if (wish)
+    addHubBehind(value);
+}
+
+void SearchGraph::addOp(OpId op) {
+  if (problem.isConstraint(op)) {
+    ValueId operand = problem.operands(op).front(), result = problem.results(op).front();
+    opNodes[op] = addValueNode(NodeKind::Pinned, result, problem.wish(result));
+    addEdge(operand, 0);
+    ports[result] = {opNodes[op], 0};
+    addHubBehind(result);
+    return;
+  }
+  NodeId node = opNodes[op] = addNode(NodeKind::Op, op, problem.ruleOf(op));
+  for (auto [index, operand] : enumerate(problem.operands(op)))
+    addEdge(operand, index);
+  for (auto [index, result] : enumerate(problem.results(op)))
+    publish(result, node, index);
+}
+
+void SearchGraph::indexOutgoing() {
+  firstOut.assign(nodes.size() + 1, 0);
+  for (const SearchEdge &edge : edges)
+    ++firstOut[edge.producer + 1];
+  for (size_t node = 0; node < nodes.size(); ++node)
+    firstOut[node + 1] += firstOut[node];
+  outgoing.resize(edges.size());
+  std::vector<uint32_t> next(firstOut.begin(), firstOut.end() - 1);
+  for (EdgeId edge = 0; edge < edges.size(); ++edge)
+    outgoing[next[edges[edge].producer]++] = edge;
+}
+
+SearchGraph::SearchGraph(const Problem &problem)
+    : problem(problem), opNodes(problem.numOps(), kNone), outputNodes(problem.numOutputs(), kNone),
+      inputNodes(problem.numValues(), kNone), ports(problem.numValues(), {kNone, 0}) {
+  for (RuleId rule = 0; rule < problem.numRules(); ++rule)
+    rules.emplace_back(problem.rule(rule));
+  nodes.reserve(problem.numOps() + problem.numValues());
+  edges.reserve(problem.numOperands() + problem.numValues());
+  countUses();
+  for (ValueId value = 0; value < problem.numValues(); ++value)
+    if (problem.producer(value) == kNone && useCounts[value] > 0)
+      addInput(value);
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    addOp(op);
+  for (OutputId output = 0; output < problem.numOutputs(); ++output) {
+    ValueId value = problem.outputValue(output);
+    const Wish *wish = problem.outputWish(output);
+    if (!wish && problem.wish(value)) // Returned as wished for the value itself: nothing to decide.
+      continue;
+    outputNodes[output] = addNode(NodeKind::Output, output, identityRule(problem.shape(value)), wish);
+    addEdge(value, 0);
+  }
+  indexOutgoing();
+}
+
+//===----------------------------------------------------------------------===//
+// Questions
+//===----------------------------------------------------------------------===//
+
+NodeId SearchGraph::nodeOfFactor(uint32_t factor) const {
+  auto *it = upper_bound(nodes, factor, [](uint32_t number, const SearchNode &node) {
+               return number < node.firstFactor;
+             }).base();
+  return static_cast<NodeId>(it - nodes.data()) - 1;
+}
+
+ValueId SearchGraph::valueOf(NodeId id) const {
+  const SearchNode &node = nodes[id];
+  return node.kind == NodeKind::Output ? problem.outputValue(node.id) : node.id;
+}
+
+std::pair<NodeId, unsigned> SearchGraph::sharedAt(ValueId value) const {
+  auto [port, result] = ports[value];
+  if (nodes[port].kind == NodeKind::Hub)
+    if (const SearchEdge &edge = inEdges(port).front(); nodes[edge.producer].kind == NodeKind::Pinned)
+      return {edge.producer, edge.result};
+  return {port, result};
+}
+
+unsigned SearchGraph::dimOfFactor(NodeId id, FactorId factor) const { return ruleOf(id).places[factor].front().dim; }

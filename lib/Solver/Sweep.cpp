@@ -1,0 +1,271 @@
+//===- Sweep.cpp - one axis at a time, exactly ----------------------------===//
+//
+// A menu has at most 8 forms per axis, in this order of importance: the present one, what propagation reaches, "none",
+// partial results, escapes, and the atoms of the axis spread over a dim of several factors.
+//
+//===----------------------------------------------------------------------===//
+#include "Sweep.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+/// Forms per axis, and for two axes together.
+constexpr size_t kMaxMenu = 8, kMaxPairMenu = 24;
+using ChoiceVector = SmallVector<ChoiceId, 8>;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Menus
+//===----------------------------------------------------------------------===//
+
+/// The choices that all atoms of `group` may take, ascending, at most `kMaxMenu` of them.
+static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const ShardingRule &rule, AtomMask group,
+                                              bool withEscapes) {
+  SmallVector<ChoiceId, 8> classes[4]; // Base cuts, none, partial, escapes.
+  for (auto [index, choice] : enumerate(rule.choices)) {
+    auto [inBase, inAll] = profile.allowed[index];
+    bool isBase = (inBase & group) == group;
+    if (!isBase && (!withEscapes || (inAll & group) != group))
+      continue;
+    unsigned rank = choice.isNone() ? 1 : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
+    classes[rank].push_back(index);
+  }
+  SmallVector<ChoiceId, 8> common;
+  for (const SmallVector<ChoiceId, 8> &members : classes)
+    common.append(members.begin(), members.end());
+  common.truncate(std::min(common.size(), kMaxMenu));
+  llvm::sort(common);
+  return common;
+}
+
+/// The atoms of `group` laid over the factors of each dim that has several, major first, as far as the other atoms
+/// leave room.
+void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
+                         SmallVectorImpl<ChoiceVector> &vectors) const {
+  const RuleInfo &info = *forms.signature(profile.signature).info;
+  const ShardingRule &rule = *info.rule;
+  const AtomMesh &mesh = graph.getProblem().getMesh();
+  auto roomOf = [&](FactorId factor) {
+    int64_t room = rule.factorSizes[factor];
+    for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+      if (!is_contained(group, atom) && is_contained(rule.choices[current[atom]].factors, factor))
+        room /= mesh.size(atom);
+    return room;
+  };
+  auto addDim = [&](const DimFactors &factors) {
+    if (factors.size() < 2)
+      return;
+    ChoiceVector vector(current);
+    size_t place = 0;
+    int64_t room = roomOf(factors[0]);
+    for (AtomId atom : group) {
+      while (place < factors.size() && room == 1)
+        room = ++place < factors.size() ? roomOf(factors[place]) : 1;
+      vector[atom] = 0;
+      if (place == factors.size() || room % mesh.size(atom) != 0 || info.singleCut[factors[place]] < 0)
+        continue;
+      vector[atom] = info.singleCut[factors[place]];
+      room /= mesh.size(atom);
+    }
+    vectors.push_back(std::move(vector));
+  };
+  for (const TensorFactors &dims : rule.operands)
+    for_each(dims, addDim);
+  for (const TensorFactors &dims : rule.results)
+    for_each(dims, addDim);
+}
+
+/// The choice vectors offered for one group, the present one not among them.
+SmallVector<ChoiceVector, 8> Sweeper::vectorsFor(const Profile &profile, ArrayRef<ChoiceId> current,
+                                                 ArrayRef<AtomId> group, bool withEscapes) {
+  SmallVector<ChoiceVector, 8> vectors;
+  AtomMask mask = 0;
+  AtomList movable;
+  for (AtomId atom : group)
+    if (!(profile.stays & maskOf(atom))) {
+      mask |= maskOf(atom);
+      movable.push_back(atom);
+    }
+  if (movable.empty())
+    return vectors;
+  const ShardingRule &rule = *forms.signature(profile.signature).info->rule;
+  for (ChoiceId choice : commonChoices(profile, rule, mask, withEscapes)) {
+    ChoiceVector &vector = vectors.emplace_back(current);
+    for (AtomId atom : movable)
+      vector[atom] = choice;
+  }
+  if (movable.size() > 1 && profile.isOp)
+    addSpreads(profile, current, movable, vectors);
+  return vectors;
+}
+
+Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &unit) {
+  const Profile &profile = objective.profile(profileId);
+  size_t limit = unit.groups.size() > 1 ? kMaxPairMenu : kMaxMenu + 4;
+  SmallVector<ChoiceVector, 8> vectors{ChoiceVector(forms.choices(current))};
+  for (const AtomList &group : unit.groups) {
+    SmallVector<ChoiceVector, 8> starts = vectors;
+    for (const ChoiceVector &start : starts)
+      for (ChoiceVector &vector : vectorsFor(profile, start, group, unit.withEscapes))
+        vectors.push_back(std::move(vector));
+  }
+  Menu menu;
+  for (const ChoiceVector &vector : vectors) {
+    FormId form = forms.form(profile.signature, vector);
+    if (!forms[form].isValid || is_contained(menu.forms, form) || menu.forms.size() == limit)
+      continue;
+    menu.forms.push_back(form);
+    menu.prices.push_back(objective.priceNode(profileId, form));
+    menu.costs.push_back(menu.prices.back().cost - menu.prices.front().cost);
+  }
+  return menu;
+}
+
+MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known) {
+  auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], menus.size());
+  if (isNew)
+    menus.push_back(makeMenu(profiles[node], present[node], unit));
+  return entry->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Edges
+//===----------------------------------------------------------------------===//
+
+int64_t Sweeper::priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
+                           bool movesParameter) const {
+  ShapeId shape = forms.signatureOf(to).operands[edge.operand];
+  return objective.priceEdge(shape, forms.resultState(from, edge.result), forms.operandState(to, edge.operand), lhs,
+                             rhs, movesParameter);
+}
+
+int64_t Sweeper::priceEdge(EdgeId id, FormId from, FormId to) const {
+  const SearchEdge &edge = graph.edge(id);
+  Surcharge lhs = objective.priceNode(profiles[edge.producer], from).surcharge;
+  Surcharge rhs = objective.priceNode(profiles[edge.consumer], to).surcharge;
+  return priceEdge(edge, from, to, lhs, rhs, candidates.movesParameter(id));
+}
+
+/// The costs of an edge for all forms in the menus at its ends, less what it costs at present.
+const int64_t *Sweeper::edgeTable(EdgeId id) {
+  const SearchEdge &edge = graph.edge(id);
+  MenuId from = menuIds[edge.producer], to = menuIds[edge.consumer];
+  bool moves = candidates.movesParameter(id);
+  uint64_t ends = uint64_t(from) << 32 | to;
+  uint64_t place = uint64_t(edge.result) << 32 | uint64_t(edge.operand) << 1 | moves;
+  auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
+  if (!isNew)
+    return entry->second;
+  const Menu &producer = menus[from], &consumer = menus[to];
+  int64_t *cells = arena.Allocate<int64_t>(producer.forms.size() * consumer.forms.size());
+  int64_t *cell = cells;
+  for (auto [form, price] : zip(producer.forms, producer.prices))
+    for (auto [otherForm, otherPrice] : zip(consumer.forms, consumer.prices))
+      *cell++ = priceEdge(edge, form, otherForm, price.surcharge, otherPrice.surcharge, moves);
+  int64_t now = cells[0] == kForbidden ? 0 : cells[0];
+  for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
+    cost = cost == kForbidden ? kForbidden : cost - now;
+  return entry->second = cells;
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+Sweeper::MenuIndex &Sweeper::menusFor(const SweepUnit &unit) {
+  for (auto &[known, index] : units)
+    if (known == unit)
+      return index;
+  return units.emplace_back(unit, MenuIndex()).second;
+}
+
+/// Writes down the problem of one sweep: a variable per node with two forms or more.
+void Sweeper::prepare(const SweepUnit &unit) {
+  MenuIndex &known = menusFor(unit);
+  menuIds.resize(graph.numNodes());
+  variables.assign(graph.numNodes(), kNoVariable);
+  nodesOfVariables.clear();
+  domains.clear();
+  terms.clear();
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    menuIds[node] = menuOf(node, unit, known);
+    const Menu &menu = menus[menuIds[node]];
+    if (menu.forms.size() < 2)
+      continue;
+    variables[node] = domains.size();
+    terms.push_back({variables[node], kNoVariable, menu.costs.data()});
+    nodesOfVariables.push_back(node);
+    domains.push_back(menu.forms.size());
+  }
+  for (EdgeId id = 0; id < graph.numEdges(); ++id) {
+    uint32_t from = variables[graph.edge(id).producer], to = variables[graph.edge(id).consumer];
+    if (from == kNoVariable && to == kNoVariable)
+      continue;
+    // Where one end is fixed, the table is a row of the other's forms either way.
+    if (from == kNoVariable || to == kNoVariable)
+      terms.push_back({from == kNoVariable ? to : from, kNoVariable, edgeTable(id)});
+    else
+      terms.push_back({from, to, edgeTable(id)});
+  }
+}
+
+bool Sweeper::sweep(const SweepUnit &unit) {
+  prepare(unit);
+  if (domains.empty())
+    return false;
+  Minimum minimum = minimise(domains, terms);
+  if (minimum.total >= 0)
+    return false;
+  for (auto [node, option] : zip(nodesOfVariables, minimum.options))
+    present[node] = menus[menuIds[node]].forms[option];
+  return true;
+}
+
+std::optional<int64_t> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
+  prepare(unit);
+  if (variables[node] == kNoVariable)
+    return std::nullopt;
+  std::vector<int64_t> notNow(domains[variables[node]], 0);
+  notNow[0] = kForbidden;
+  terms.push_back({variables[node], kNoVariable, notNow.data()});
+  int64_t total = minimise(domains, terms).total;
+  return total < kForbidden ? std::optional(total) : std::nullopt;
+}
+
+int64_t Sweeper::priceAlone(NodeId node, FormId form) const {
+  FormId now = present[node];
+  int64_t price = objective.priceNode(profiles[node], form).cost - objective.priceNode(profiles[node], now).cost;
+  auto addEdge = [&](EdgeId id, bool isProducer) {
+    FormId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
+    int64_t more = isProducer ? priceEdge(id, form, other) - priceEdge(id, now, other)
+                              : priceEdge(id, other, form) - priceEdge(id, other, now);
+    price = std::clamp(price + more, -kForbidden, kForbidden);
+  };
+  for (size_t index = 0; index < graph.inEdges(node).size(); ++index)
+    addEdge(graph.node(node).firstIn + index, /*isProducer=*/false);
+  for (EdgeId id : graph.outEdges(node))
+    addEdge(id, /*isProducer=*/true);
+  return price;
+}
+
+int64_t Sweeper::total() const {
+  llvm::DenseMap<uint64_t, NodePrice> known;
+  std::vector<NodePrice> prices(graph.numNodes());
+  int64_t sum = 0;
+  auto add = [&](int64_t cost) { sum = std::min(sum + cost, kForbidden); };
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node]);
+    if (isNew)
+      entry->second = objective.priceNode(profiles[node], present[node]);
+    prices[node] = entry->second;
+    add(prices[node].cost);
+  }
+  for (EdgeId id = 0; id < graph.numEdges(); ++id) {
+    const SearchEdge &edge = graph.edge(id);
+    add(priceEdge(edge, present[edge.producer], present[edge.consumer], prices[edge.producer].surcharge,
+                  prices[edge.consumer].surcharge, candidates.movesParameter(id)));
+  }
+  return sum;
+}

@@ -1,0 +1,97 @@
+//===- Sweep.h - one axis at a time, exactly --------------------*- C++ -*-===//
+//
+// Every node has a present form. A sweep gives each node a *menu*: its present form, and those that differ in what the
+// atoms of one axis do; then the best combination of the whole graph is found by elimination, and becomes the present
+// if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
+//
+// Menus and the tables of edges between two menus are interned: equal layers share them, and a sweep is a few look-ups
+// per node.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_SWEEP_H
+#define CLEAVE_LIB_SOLVER_SWEEP_H
+
+#include "Objective.h"
+#include "llvm/Support/Allocator.h"
+
+namespace cleave::spmd {
+
+/// What is swept together: the atoms of an axis, of two axes, or some of one.
+struct SweepUnit {
+  /// One group per axis; atoms of one group prefer to do the same.
+  llvm::SmallVector<AtomList, 2> groups;
+  /// Offer escapes too.
+  bool withEscapes = false;
+
+  bool operator==(const SweepUnit &other) const { return groups == other.groups && withEscapes == other.withEscapes; }
+};
+
+using MenuId = uint32_t;
+struct Menu {
+  /// The present form first.
+  llvm::SmallVector<FormId, 8> forms;
+  llvm::SmallVector<NodePrice, 8> prices;
+  /// Costs above that of the present form.
+  llvm::SmallVector<int64_t, 8> costs;
+};
+
+class Sweeper {
+public:
+  /// `profiles` and `present`, per node, and all else must outlive this. Menus are remembered, so a new sweeper is due
+  /// when profiles change.
+  Sweeper(const SearchGraph &graph, const Candidates &candidates, Forms &forms, Objective &objective,
+          llvm::ArrayRef<ProfileId> profiles, std::vector<FormId> &present)
+      : graph(graph), candidates(candidates), forms(forms), objective(objective), profiles(profiles), present(present) {
+  }
+
+  /// Sweeps once; true if the present changed, to something better.
+  bool sweep(const SweepUnit &unit);
+  /// How much the objective rises if `node` takes another form of its menu and all others follow suit; nothing if it
+  /// has no other.
+  std::optional<int64_t> priceOfChange(const SweepUnit &unit, NodeId node);
+  /// The same if only `node` changes, to a valid form.
+  int64_t priceAlone(NodeId node, FormId form) const;
+  /// The objective at present, at most `kForbidden`.
+  int64_t total() const;
+
+private:
+  /// (profile, present form) -> menu.
+  using MenuIndex = llvm::DenseMap<uint64_t, MenuId>;
+
+  void prepare(const SweepUnit &unit);
+  MenuIndex &menusFor(const SweepUnit &unit);
+  MenuId menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known);
+  Menu makeMenu(ProfileId profile, FormId current, const SweepUnit &unit);
+  llvm::SmallVector<llvm::SmallVector<ChoiceId, 8>, 8>
+  vectorsFor(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group, bool withEscapes);
+  void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
+                  llvm::SmallVectorImpl<llvm::SmallVector<ChoiceId, 8>> &vectors) const;
+  int64_t priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
+                    bool movesParameter) const;
+  int64_t priceEdge(EdgeId edge, FormId from, FormId to) const;
+  const int64_t *edgeTable(EdgeId edge);
+
+  const SearchGraph &graph;
+  const Candidates &candidates;
+  Forms &forms;
+  Objective &objective;
+  llvm::ArrayRef<ProfileId> profiles;
+  std::vector<FormId> &present;
+
+  std::deque<Menu> menus;
+  std::deque<std::pair<SweepUnit, MenuIndex>> units;
+  /// (menu, menu), (result, operand, surcharged) -> table.
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
+  llvm::BumpPtrAllocator arena;
+
+  // The sweep being prepared: per node its menu and variable, and the problem handed to elimination.
+  std::vector<MenuId> menuIds;
+  std::vector<uint32_t> variables;
+  std::vector<NodeId> nodesOfVariables;
+  std::vector<uint16_t> domains;
+  std::vector<CostTerm> terms;
+};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_SWEEP_H

@@ -1,0 +1,194 @@
+//===- PlanTest.cpp - plans: what is read, what is refused ----------------===//
+#include "cleave/Plan/Plan.h"
+#include "cleave/Plan/NamePattern.h"
+#include "gtest/gtest.h"
+
+using namespace cleave::spmd;
+using llvm::StringRef;
+
+namespace {
+
+/// The plan of `text`; its error's text where it has one.
+struct Parsed {
+  explicit Parsed(StringRef text) {
+    PlanError failure;
+    bool isGood = succeeded(parsePlan(text, "p.yaml", plan, failure)) && succeeded(checkPlan(plan, failure));
+    error = isGood ? "" : failure.format();
+  }
+  Plan plan;
+  std::string error;
+};
+
+TEST(Plan, ReadsAMeshInOrder) {
+  Parsed parsed("mesh: {model: 4, data: 2}\ndevices: [7, 6, 5, 4, 3, 2, 1, 0]\ndims: {batch: 8}\n");
+  ASSERT_EQ(parsed.error, "");
+  ASSERT_EQ(parsed.plan.mesh.size(), 2u);
+  EXPECT_EQ(parsed.plan.mesh[0].name, "model");
+  EXPECT_EQ(parsed.plan.mesh[1].size, 2);
+  EXPECT_EQ(parsed.plan.devices.front(), 7);
+  EXPECT_EQ(parsed.plan.dims.at("batch"), 8);
+}
+
+TEST(Plan, DevicesMayStandInsideTheMesh) {
+  Parsed parsed("mesh: {data: 2, model: 2, devices: [3, 2, 1, 0]}\n");
+  ASSERT_EQ(parsed.error, "");
+  EXPECT_EQ(parsed.plan.mesh.size(), 2u);
+  EXPECT_EQ(parsed.plan.devices, (std::vector<int64_t>{3, 2, 1, 0}));
+  EXPECT_EQ(Parsed("mesh: {a: 2, devices: [1, 0]}\ndevices: [0, 1]").error,
+            "p.yaml:2:10: error: devices is given twice\n");
+}
+
+TEST(Plan, ReadsEveryFormOfADim) {
+  Parsed parsed("mesh: {a: 2, b: 4, c: 2}\nshard:\n"
+                "  - {tensor: x, dims: [_, ?, a, \"c?\", \"b:(2)2\"]}\n"
+                "  - {tensor: y, dims: [[a, b], [c, ?]]}\n"
+                "  - {tensor: z, dims: [ ? , ?]}\n"
+                "  - tensor: w\n    dims:\n      - a\n      - \"?\"\n");
+  ASSERT_EQ(parsed.error, "");
+  const std::vector<PlanRule> &rules = parsed.plan.rules;
+  EXPECT_EQ(rules[0].formatDims(), "[_, ?, a, c?, b:(2)2]");
+  EXPECT_EQ(rules[0].dims[4].axes[0].preSize, 2);
+  EXPECT_EQ(rules[1].formatDims(), "[[a, b], c?]");
+  EXPECT_EQ(rules[2].formatDims(), "[?, ?]");
+  EXPECT_EQ(rules[3].formatDims(), "[a, ?]");
+}
+
+TEST(Plan, ReadsTheRestOfARule) {
+  Parsed parsed("mesh: {a: 2}\nshard:\n"
+                "  - {node: \"*/q\", operand: 1, dims: [_], priority: 3, replicated: [a], uneven: true}\n"
+                "  - {node: n, result: 2, dims: []}\n");
+  ASSERT_EQ(parsed.error, "");
+  const PlanRule &rule = parsed.plan.rules[0];
+  EXPECT_EQ(rule.target, PlanRule::Target::Operand);
+  EXPECT_EQ(rule.pattern, "*/q");
+  EXPECT_EQ(rule.index, 1u);
+  EXPECT_EQ(rule.priority, 3);
+  EXPECT_EQ(rule.replicated[0].name, "a");
+  EXPECT_TRUE(rule.uneven);
+  EXPECT_EQ(parsed.plan.rules[1].target, PlanRule::Target::Result);
+}
+
+TEST(Plan, ATildeIsNoQuestionMark) {
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nshard: [{tensor: x, dims: [~]}]").error,
+            "p.yaml:2:28: error: expected an axis, '_' or '?', got '~'\n");
+}
+
+TEST(Plan, NamesThePlaceOfEveryError) {
+  EXPECT_EQ(Parsed("").error, "p.yaml:1:1: error: the plan is empty\n");
+  EXPECT_EQ(Parsed("[1]").error, "p.yaml:1:1: error: expected a mapping with mesh, devices, dims or shard\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nmesh: {b: 2}").error, "p.yaml:2:1: error: key 'mesh' is given twice\n");
+  EXPECT_EQ(Parsed("mesh: {a: x}").error, "p.yaml:1:11: error: expected a number from 1 to 2147483647, got 'x'\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\n---\nmesh: {b: 2}").error, "p.yaml:3:1: error: a plan is one document\n");
+  EXPECT_EQ(Parsed("shard: [{dims: [_]}]").error, "p.yaml:1:9: error: a rule needs a tensor or a node\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x}]").error, "p.yaml:1:9: error: a rule needs dims\n");
+  EXPECT_EQ(Parsed("shard: [{node: x, dims: [_]}]").error,
+            "p.yaml:1:9: error: a rule for a node needs an operand or a result\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, operand: 0, dims: [_]}]").error,
+            "p.yaml:1:9: error: only a rule for a node has an operand or a result\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, node: y}]").error,
+            "p.yaml:1:27: error: a rule has a tensor or a node, not both\n");
+  EXPECT_EQ(Parsed("shard: [{node: x, operand: 0, result: 0}]").error,
+            "p.yaml:1:39: error: a rule has an operand or a result, not both\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[?, a]]}]").error,
+            "p.yaml:1:32: error: '?' must be the last entry of a dim\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[a, _]]}]").error,
+            "p.yaml:1:32: error: '_' stands alone, not in a list of axes\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [\"a:2\"]}]").error,
+            "p.yaml:1:28: error: expected a sub-axis such as model:(1)2, got 'a:2'\n");
+  EXPECT_EQ(Parsed("mesh: {a: 65536, b: 65536}").error, "p.yaml:1:18: error: the mesh has more than 2^31 - 1 ranks\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\ndevices: [0]").error,
+            "p.yaml:2:10: error: the mesh has 2 ranks but devices lists 1\n");
+}
+
+TEST(Plan, SurvivesHostileText) {
+  std::string brackets(100000, '['), dashes, keys = "a";
+  for (int i = 0; i < 50000; ++i)
+    dashes += "- ";
+  EXPECT_EQ(Parsed(brackets).error, "p.yaml:1:17: error: nested too deep for a plan\n");
+  EXPECT_NE(Parsed(dashes).error.find("nested too deep"), std::string::npos);
+  EXPECT_NE(Parsed("shard: [{tensor: \"re:(a{255}){255}\", dims: []}]").error.find("repeats more than"),
+            std::string::npos);
+  EXPECT_NE(Parsed(StringRef("\0\1\2", 3)).error, "");
+}
+
+TEST(Plan, AMeshOptionReplacesTheMesh) {
+  Plan plan = Parsed("mesh: {x: 2}").plan;
+  PlanError error;
+  ASSERT_TRUE(succeeded(parseMeshOption("data=2,model=4", plan, error)));
+  ASSERT_EQ(plan.mesh.size(), 2u);
+  EXPECT_EQ(plan.mesh[1].name, "model");
+  EXPECT_EQ(plan.mesh[1].size, 4);
+  ASSERT_TRUE(failed(parseMeshOption("data=2,model=none", plan, error)));
+  EXPECT_EQ(error.format(), "--mesh:1:14: error: expected a size of at least 1, got 'none'\n");
+}
+
+TEST(Plan, AShardOptionIsARule) {
+  Plan plan;
+  PlanError error;
+  ASSERT_TRUE(succeeded(parseShardOption("x=y=[data, _]", plan, error)));
+  EXPECT_EQ(plan.rules[0].pattern, "x=y");
+  EXPECT_EQ(plan.rules[0].dimsPlace.column, 5u);
+  ASSERT_TRUE(succeeded(parseShardOption("node:*/query/MatMul#1=[_, model]", plan, error)));
+  EXPECT_EQ(plan.rules[1].target, PlanRule::Target::Operand);
+  EXPECT_EQ(plan.rules[1].index, 1u);
+  ASSERT_TRUE(succeeded(parseShardOption("node:a#b#r2=[?]", plan, error)));
+  EXPECT_EQ(plan.rules[2].target, PlanRule::Target::Result);
+  EXPECT_EQ(plan.rules[2].pattern, "a#b");
+  EXPECT_TRUE(failed(parseShardOption("x", plan, error)));
+  EXPECT_EQ(error.format(), "--shard:1:1: error: expected PATTERN=[data, _], got 'x'\n");
+}
+
+TEST(Plan, ChecksARuleAgainstAShape) {
+  Parsed parsed("mesh: {a: 2, b: 3}\nshard: [{tensor: x, dims: [[a, b], _]}]");
+  ASSERT_EQ(parsed.error, "");
+  PlanError error;
+  const PlanRule &rule = parsed.plan.rules[0];
+  EXPECT_TRUE(succeeded(checkRule(parsed.plan, rule, "'x'", {12, 5}, error)));
+  EXPECT_TRUE(failed(checkRule(parsed.plan, rule, "'x'", {8, 5}, error)));
+  EXPECT_EQ(error.format(),
+            "p.yaml:2:28: error: 'x' has size 8 in dim 0, which axis \"a\"=2 times \"b\"=3 does not divide\n");
+  EXPECT_TRUE(failed(checkRule(parsed.plan, rule, "'x'", {12}, error)));
+  EXPECT_EQ(error.format(), "p.yaml:2:27: error: 'x' has 1 dims but the rule lists 2\n");
+}
+
+TEST(NamePattern, MatchesWholeNames) {
+  std::string error;
+  auto matches = [&](StringRef text, StringRef name) {
+    std::optional<NamePattern> pattern = NamePattern::create(text, error);
+    EXPECT_TRUE(pattern) << error;
+    return pattern && pattern->matches(name);
+  };
+  EXPECT_TRUE(matches("enc.*.bias", "enc.0.ffn.bias"));
+  EXPECT_FALSE(matches("enc.*.bias", "enc.0.ffn.bias2"));
+  EXPECT_TRUE(matches("*/{query,key}/MatMul", "/l.0/key/MatMul"));
+  EXPECT_FALSE(matches("*/{query,key}/MatMul", "/l.0/value/MatMul"));
+  EXPECT_TRUE(matches("w[ab]?", "wax"));
+  EXPECT_TRUE(matches("re:w[0-9]+", "w12"));
+  EXPECT_FALSE(matches("re:w[0-9]+", "w12x"));
+  EXPECT_TRUE(matches("odd\\[name", "odd[name"));
+  EXPECT_TRUE(matches("*/{query}/MatMul", "/l.0/query/MatMul"));
+  EXPECT_TRUE(matches("{a,{b}}", "b"));
+  EXPECT_TRUE(matches("kv{1}", "kv{1}"));
+}
+
+TEST(NamePattern, RefusesWhatIsNoPattern) {
+  std::string error;
+  EXPECT_FALSE(NamePattern::create("odd[name", error));
+  EXPECT_TRUE(StringRef(error).starts_with("bad pattern 'odd[name': ")) << error;
+  EXPECT_FALSE(NamePattern::create("a{}", error));
+  EXPECT_FALSE(NamePattern::create("a{b", error));
+  EXPECT_FALSE(NamePattern::create("re:(", error));
+  EXPECT_TRUE(StringRef(error).starts_with("bad regular expression '(': ")) << error;
+  EXPECT_FALSE(NamePattern::create("", error));
+  EXPECT_EQ(error, "pattern is empty");
+}
+
+TEST(NamePattern, SuggestsWhatIsNear) {
+  llvm::SmallVector<StringRef> names{"/enc/query/MatMul", "/enc/key/MatMul", "input_ids", "attention_mask"};
+  EXPECT_EQ(findNearestNames("input_idx", names), std::vector<std::string>{"input_ids"});
+  EXPECT_EQ(findNearestNames("*/qeury/MatMul", names).front(), "/enc/query/MatMul");
+  EXPECT_EQ(suggestNames("zzzzzzzzz", names), "");
+  EXPECT_EQ(suggestNames("input_id", names), "; did you mean 'input_ids'?");
+}
+
+} // namespace

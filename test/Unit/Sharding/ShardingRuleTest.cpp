@@ -1,0 +1,110 @@
+//===- ShardingRuleTest.cpp - building, asking and printing rules ---------===//
+#include "cleave/Sharding/ShardingRule.h"
+
+#include <gtest/gtest.h>
+
+using namespace cleave::spmd;
+
+namespace {
+
+std::string print(const ShardingRule &rule) {
+  std::string text;
+  llvm::raw_string_ostream(text) << rule;
+  return text;
+}
+
+/// A batched dot `bik,bkj->bij` of sizes b=8, i=16, k=32, j=4; its factors are named i, j, k, l in this order.
+ShardingRule makeDot() {
+  RuleBuilder builder(2, 1);
+  auto b = builder.addParallel(8), i = builder.addParallel(16);
+  auto k = builder.addReduction(32, ReductionKind::Sum), j = builder.addParallel(4);
+  builder.operandDim(0, b).operandDim(0, i).operandDim(0, k);
+  builder.operandDim(1, b).operandDim(1, k).operandDim(1, j);
+  builder.resultDim(0, b).resultDim(0, i).resultDim(0, j);
+  return builder.rule;
+}
+
+TEST(ShardingRuleTest, ADotPrintsLikeAnEinsum) {
+  EXPECT_EQ(print(makeDot()), "([i,j,k],[i,k,l])->([i,j,l]) {i=8,j=16,k=32,l=4} reduce={k}");
+}
+
+TEST(ShardingRuleTest, TheFirstChoiceIsNone) {
+  ShardingRule rule = makeDot();
+  ASSERT_EQ(rule.choices.size(), 5u);
+  EXPECT_TRUE(rule.choices.front().isNone());
+  for (FactorId factor = 0; factor < 4; ++factor)
+    EXPECT_EQ(rule.findSingleCut(factor), factor + 1);
+  EXPECT_EQ(rule.findSingleCut(4), -1);
+}
+
+TEST(ShardingRuleTest, AFactorIsParallelOrReducedOrNeither) {
+  ShardingRule rule = makeDot();
+  EXPECT_TRUE(rule.isParallel(0));
+  EXPECT_FALSE(rule.isReduction(0));
+  EXPECT_TRUE(rule.isReduction(2));
+  EXPECT_FALSE(rule.isParallel(2));
+  RuleBuilder whole(1, 1);
+  FactorId factor = whole.addFactor(6);
+  EXPECT_FALSE(whole.rule.isParallel(factor));
+  EXPECT_FALSE(whole.rule.isReduction(factor));
+}
+
+TEST(ShardingRuleTest, DimsOfSizeOneHaveNoFactor) {
+  RuleBuilder builder(1, 1);
+  auto one = builder.addParallel(1), rows = builder.addParallel(4);
+  EXPECT_FALSE(one);
+  EXPECT_FALSE(builder.addReduction(1, ReductionKind::Max));
+  builder.operandDim(0, one).operandDim(0, rows).resultDim(0, rows);
+  EXPECT_EQ(print(builder.rule), "([1,i])->([i]) {i=4}");
+}
+
+TEST(ShardingRuleTest, AReshapeMergesFactors) {
+  RuleBuilder builder(1, 1);
+  auto major = builder.addParallel(2), minor = builder.addParallel(3);
+  builder.operandDim(0, major).operandDim(0, minor).resultDim(0, llvm::ArrayRef<FactorId>{*major, *minor});
+  EXPECT_EQ(print(builder.rule), "([i,j])->([ij]) {i=2,j=3}");
+}
+
+TEST(ShardingRuleTest, FactorsThatNoChoiceCutsAreReplicated) {
+  RuleBuilder builder(1, 1);
+  auto rows = builder.addParallel(4);
+  std::optional<FactorId> columns = builder.addFactor(5);
+  builder.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows).resultDim(0, columns);
+  builder.rule.orderedFactors.push_back(*columns);
+  EXPECT_EQ(print(builder.rule), "([i,j])->([i,j]) {i=4,j=5} replicate={j} ordered={j}");
+}
+
+TEST(ShardingRuleTest, LinearOpsSayInWhichOperands) {
+  RuleBuilder builder(2, 1);
+  auto rows = builder.addParallel(4);
+  builder.operandDim(0, rows).operandDim(1, rows).resultDim(0, rows).addLinear({0, 1});
+  EXPECT_EQ(print(builder.rule), "([i],[i])->([i]) {i=4} linear(sum)={0,1}");
+  const Choice &linear = builder.rule.choices.back();
+  EXPECT_FALSE(linear.isNone());
+  EXPECT_EQ(linear.partial, std::optional<ReductionKind>(ReductionKind::Sum));
+}
+
+TEST(ShardingRuleTest, AReductionMayTakeAPartialBiasAlong) {
+  RuleBuilder builder(2, 1);
+  FactorId k = *builder.addReduction(8, ReductionKind::Sum, {1});
+  const Choice &cut = builder.rule.choices[builder.rule.findSingleCut(k)];
+  EXPECT_EQ(cut.partialOperands.size(), 1u);
+  EXPECT_EQ(cut.partialOperands.front(), 1);
+  EXPECT_EQ(cut.partial, std::optional<ReductionKind>(ReductionKind::Sum));
+}
+
+TEST(ShardingRuleTest, AnOpThatMustBeWholeSaysWhy) {
+  RuleBuilder builder(1, 1);
+  builder.rule.mustReplicate = "draws random numbers";
+  EXPECT_EQ(print(builder.rule), "([])->([]) {} must_replicate=\"draws random numbers\"");
+}
+
+// i to z are 18 letters; then come i1, j1, ...
+TEST(ShardingRuleTest, NamesGoOnAfterTheAlphabet) {
+  RuleBuilder builder(1, 1);
+  for (int factor = 0; factor < 20; ++factor)
+    builder.operandDim(0, builder.addParallel(2));
+  EXPECT_EQ(print(builder.rule).substr(0, 46), "([i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,i1,j1])-");
+}
+
+} // namespace

@@ -1,0 +1,204 @@
+//===- CandidatesTest.cpp - where wishes flow -----------------------------===//
+//
+// Factors of einsum rules are numbered in the order in which the equation first names their letters.
+//
+//===----------------------------------------------------------------------===//
+#include "Candidates.h"
+#include "GraphBuilder.h"
+#include <gtest/gtest.h>
+
+using namespace cleave::spmd;
+
+namespace {
+
+/// A graph and what flows in it.
+struct Flow {
+  explicit Flow(const GraphBuilder &builder) : graph(builder.problem), candidates(graph) {
+    for (int64_t priority : candidates.getPriorities())
+      candidates.activate(priority);
+  }
+  AtomMask base(OpId op, FactorId factor) const { return candidates.base(graph.nodeOfOp(op), factor); }
+  AtomMask all(OpId op, FactorId factor) const { return candidates.all(graph.nodeOfOp(op), factor); }
+
+  SearchGraph graph;
+  Candidates candidates;
+};
+
+constexpr AtomMask kNoAtoms = 0, kAtom0 = 1, kAtom1 = 2;
+
+// x [data, _] . w [_, model]: i takes data, j takes model, k nothing; the next op gets both.
+TEST(CandidatesTest, FlowsForwardAlongFactors) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16}, {{0}, {}}), w = graph.parameter({16, 32}, {{}, {1}});
+  graph.problem.addOutput(graph.pointwise({graph.einsum("ik,kj->ij", {x, w})}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 0), kAtom0);
+  EXPECT_EQ(flow.base(0, 1), kNoAtoms);
+  EXPECT_EQ(flow.base(0, 2), kAtom1);
+  EXPECT_EQ(flow.base(1, 0), kAtom0);
+  EXPECT_EQ(flow.base(1, 1), kAtom1);
+}
+
+// Only the output is wished; its axis comes to the op before it, and to the input.
+TEST(CandidatesTest, FlowsBackward) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16});
+  ValueId y = graph.pointwise({graph.pointwise({x})});
+  Wish wish = graph.wish({{}, {0}});
+  graph.problem.addOutput(y, &wish);
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 1), kAtom0);
+  EXPECT_EQ(flow.base(0, 0), kNoAtoms);
+  EXPECT_EQ(flow.candidates.base(flow.graph.inputNode(x), 1), kAtom0);
+}
+
+// The reduced factor k takes the axis: the op pays, so its parallel factors become escapes, but not base.
+TEST(CandidatesTest, OffersEscapesWhereAReductionPays) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {0}}), w = graph.parameter({16, 32});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 1), kAtom0);
+  EXPECT_EQ(flow.base(0, 0), kNoAtoms);
+  EXPECT_EQ(flow.all(0, 0), kAtom0);
+  EXPECT_EQ(flow.all(0, 2), kAtom0);
+}
+
+// Nothing is contested in data parallelism: there are no escapes at all.
+TEST(CandidatesTest, OffersNoEscapesWithoutConflict) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{0}, {}}), w = graph.parameter({16, 32});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
+  Flow flow(graph);
+  for (FactorId factor : {0, 1, 2})
+    EXPECT_EQ(flow.all(0, factor), factor == 0 ? kAtom0 : kNoAtoms);
+}
+
+// [batch 4, sequence 8] merged: a cut sequence does not get out into the flat dim while batch is whole ...
+TEST(CandidatesTest, HoldsAMinorFactorBackUnderAWholeMajor) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({4, 8, 16}, {{}, {0}, {}});
+  graph.problem.addOutput(graph.pointwise({graph.mergeDims(x, 0)}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 1), kAtom0);
+  EXPECT_EQ(flow.base(1, 0), kNoAtoms);
+}
+
+// ... but does once batch can be full, whichever comes first.
+TEST(CandidatesTest, LetsAMinorFactorOutUnderAFullMajor) {
+  GraphBuilder graph({2, 4});
+  ValueId x = graph.input({4, 8, 16}, {{1}, {0}, {}});
+  graph.problem.addOutput(graph.pointwise({graph.mergeDims(x, 0)}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(1, 0), kAtom0 | 6u);
+}
+
+// x=4 over heads [kv 2, group 4]: the first half of the axis goes to kv, the second to group; atoms are swept singly.
+TEST(CandidatesTest, FillsTheMajorFactorFirst) {
+  GraphBuilder graph({4});
+  ValueId x = graph.input({8, 16}, {{0}, {}});
+  graph.problem.addOutput(graph.splitDim(x, 0, 2));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 0), kAtom0);
+  EXPECT_EQ(flow.base(0, 1), kAtom1);
+  EXPECT_TRUE(flow.candidates.isMarked(0));
+}
+
+TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({9, 16});
+  Wish wish = graph.wish({{0}, {}});
+  wish.isUneven = true; // As stored; no op cuts nine rows in two.
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(graph.pointwise({x}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 0), kNoAtoms);
+  ASSERT_EQ(flow.candidates.getRefused().size(), 1u);
+  EXPECT_EQ(flow.candidates.getRefused()[0].node, flow.graph.nodeOfOp(0));
+  EXPECT_EQ(flow.candidates.getRefused()[0].factor, 0);
+}
+
+// A reduction counts as splitting the compute only if both operands bring it.
+TEST(CandidatesTest, CountsASplitReductionOnlyIfBroughtByAll) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {0}});
+  ValueId brought = graph.parameter({16, 32}, {{0}, {}}), whole = graph.parameter({16, 32}, {{}, {}});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, brought}));
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, whole}));
+  Flow flow(graph);
+  EXPECT_EQ(flow.candidates.split(flow.graph.nodeOfOp(0)), 2);
+  EXPECT_EQ(flow.candidates.split(flow.graph.nodeOfOp(1)), 1);
+}
+
+/// Atoms for which the op may be partial through its linear choice, the last one of the rule.
+AtomMask keepsPartial(const Flow &flow, OpId op) {
+  NodeId node = flow.graph.nodeOfOp(op);
+  return flow.candidates.allowed(node, flow.graph.ruleOf(node).rule->choices.size() - 1).second;
+}
+
+// Partial choices are offered only downstream of something that makes partial results.
+TEST(CandidatesTest, OffersPartialOnlyAfterAReduction) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {0}}), w = graph.parameter({16, 32}, {{0}, {}});
+  ValueId before = graph.pointwise({x}, {{0}});
+  ValueId after = graph.pointwise({graph.einsum("ik,kj->ij", {before, w})}, {{0}});
+  graph.problem.addOutput(after);
+  Flow flow(graph);
+  EXPECT_EQ(keepsPartial(flow, 0), kNoAtoms);
+  EXPECT_EQ(keepsPartial(flow, 2), kAtom0);
+}
+
+// A wish for a partial sum goes back over linear ops, and through the hub of the product, to the factor that both
+// products sum over; not to a factor of another kind, and not beyond the op that is not linear.
+TEST(CandidatesTest, APartialWishComesToReducedFactors) {
+  for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Max}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({8, 16}), w = graph.input({16, 32});
+    ValueId before = graph.einsum("ik,jk->ij", {x, graph.input({16, 16})});
+    ValueId product = graph.einsum("ik,kj->ij", {graph.pointwise({before}), w});
+    ValueId scaled = graph.pointwise({product}, {{0}});
+    graph.problem.setWish(scaled, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.addOutput(graph.pointwise({scaled, product}));
+    Flow flow(graph);
+    AtomMask expected = kind == ReductionKind::Sum ? kAtom0 : kNoAtoms;
+    EXPECT_EQ(flow.base(2, 1), expected);
+    EXPECT_EQ(flow.base(2, 0), kNoAtoms);
+    EXPECT_EQ(flow.base(0, 1), kNoAtoms);
+    EXPECT_EQ(flow.base(0, 2), expected); // Along the dim that is summed later, as any axis comes.
+    EXPECT_EQ(flow.candidates.base(flow.graph.inputNode(w), 0), expected);
+    EXPECT_EQ(flow.candidates.wishedState(flow.graph.sharedAt(scaled).first).partial.size(), 1u);
+  }
+}
+
+// A column-parallel weight on its own may not be gathered lightly; under data parallelism on the same axis (FSDP) it
+// may.
+TEST(CandidatesTest, ChargesForMovingAParameterThatNothingElseAsksFor) {
+  for (bool isFsdp : {false, true}) {
+    GraphBuilder graph({2});
+    ValueId x = isFsdp ? graph.input({8, 16}, {{0}, {}}) : graph.input({8, 16});
+    graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, graph.parameter({16, 32}, {{0}, {}})}));
+    Flow flow(graph);
+    EdgeId weight = flow.graph.node(flow.graph.nodeOfOp(0)).firstIn + 1;
+    EXPECT_EQ(flow.candidates.movesParameter(weight), !isFsdp);
+  }
+}
+
+// Wishes of priority 1 do not flow before those of priority 0 have been decided.
+TEST(CandidatesTest, ActivatesPrioritiesOneByOne) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16});
+  Wish wish = graph.wish({{0}, {1}});
+  wish.dims[1].priority = 1;
+  graph.problem.setWish(x, wish);
+  graph.problem.addOutput(graph.pointwise({x}));
+  SearchGraph search(graph.problem);
+  Candidates candidates(search);
+  ASSERT_EQ(candidates.getPriorities().vec(), (std::vector<int64_t>{0, 1}));
+  candidates.activate(0);
+  EXPECT_EQ(candidates.base(search.nodeOfOp(0), 0), kAtom0);
+  EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kNoAtoms);
+  candidates.activate(1);
+  EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kAtom1);
+}
+
+} // namespace

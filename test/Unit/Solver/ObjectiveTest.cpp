@@ -1,0 +1,201 @@
+//===- ObjectiveTest.cpp - states and prices of single ops ----------------===//
+//
+// Expected numbers are worked out by hand from the table in Objective.h and the formulas in ShardingRule.h.
+//
+//===----------------------------------------------------------------------===//
+#include "Objective.h"
+#include "GraphBuilder.h"
+#include <gtest/gtest.h>
+
+using namespace cleave::spmd;
+
+namespace {
+
+/// One op of f32 tensors on a mesh; every choice is allowed to every atom.
+struct OneOp {
+  OneOp(std::vector<int64_t> axes, ShardingRule opRule, std::vector<std::vector<int64_t>> operands,
+        std::vector<int64_t> result, Optimize optimize = Optimize::Balanced)
+      : mesh(axes), rule(std::move(opRule)), info(rule), planner(mesh), costs(planner, states),
+        forms(mesh, states, allAtoms()), objective(mesh, optimize, states, costs, forms) {
+    Signature signature;
+    signature.info = &info;
+    signature.isOp = true;
+    for (const std::vector<int64_t> &shape : operands)
+      signature.operands.push_back(costs.internShape(shape, 4));
+    signature.results.push_back(resultShape = costs.internShape(result, 4));
+    profile.signature = signatureId = forms.internSignature(0, signature);
+    profile.isOp = true;
+    profile.allowed.assign(rule.choices.size(), {~AtomMask(0), ~AtomMask(0)});
+  }
+  llvm::SmallVector<AtomId, 8> allAtoms() const {
+    llvm::SmallVector<AtomId, 8> atoms;
+    for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+      atoms.push_back(atom);
+    return atoms;
+  }
+  FormId form(std::vector<ChoiceId> choices) { return forms.form(signatureId, choices); }
+  const Form &at(std::vector<ChoiceId> choices) { return forms[form(std::move(choices))]; }
+  int64_t price(std::vector<ChoiceId> choices) {
+    return objective.priceNode(objective.internProfile(profile), form(std::move(choices))).cost;
+  }
+  Surcharge surcharge(std::vector<ChoiceId> choices) {
+    return objective.priceNode(objective.internProfile(profile), form(std::move(choices))).surcharge;
+  }
+
+  AtomMesh mesh;
+  StateTable states;
+  ShardingRule rule;
+  RuleInfo info;
+  ReshardPlanner planner;
+  ReshardCosts costs;
+  Forms forms;
+  Objective objective;
+  SignatureId signatureId = 0;
+  ShapeId resultShape = 0;
+  Profile profile;
+};
+
+/// 8x16 . 16x32; choices: none, cut i, cut k, cut j, partial lhs, partial rhs.
+OneOp matmul(std::vector<int64_t> axes, Optimize optimize = Optimize::Balanced) {
+  return OneOp(axes, einsumRule("ik,kj->ij", {{8, 16}, {16, 32}}), {{8, 16}, {16, 32}}, {8, 32}, optimize);
+}
+enum : ChoiceId { kWhole, kCutI, kCutK, kCutJ, kPartialLhs };
+
+TEST(ObjectiveTest, CuttingTheContractedFactorMakesThePartialResult) {
+  OneOp op = matmul({2});
+  FormId form = op.form({kCutK});
+  const State &lhs = op.states[op.forms.operandState(form, 0)], &rhs = op.states[op.forms.operandState(form, 1)],
+              &result = op.states[op.forms.resultState(form, 0)];
+  EXPECT_TRUE(lhs.dims[0].empty());
+  EXPECT_EQ(lhs.dims[1], AtomList{0});
+  EXPECT_EQ(rhs.dims[0], AtomList{0});
+  EXPECT_TRUE(result.dims[0].empty() && result.dims[1].empty());
+  EXPECT_EQ(result.partial, AtomList{0});
+  EXPECT_TRUE(op.at({kCutK}).keepsPartial);
+}
+
+TEST(ObjectiveTest, AtomsOfOneFactorKeepTheirOrder) {
+  OneOp op = matmul({2, 2});
+  EXPECT_EQ(op.states[op.forms.resultState(op.form({kCutI, kCutI}), 0)].dims[0], (AtomList{0, 1}));
+}
+
+TEST(ObjectiveTest, RefusesWhatDoesNotDivide) {
+  OneOp op = matmul({3});
+  EXPECT_TRUE(op.at({kWhole}).isValid);
+  EXPECT_FALSE(op.at({kCutI}).isValid);
+  OneOp twice = matmul({16});
+  EXPECT_FALSE(twice.at({kCutI, kCutI, kCutI, kCutI}).isValid); // 8 rows, 16 shards.
+  EXPECT_TRUE(twice.at({kCutI, kCutI, kCutI, kWhole}).isValid);
+}
+
+TEST(ObjectiveTest, RefusesAMinorFactorUnderAMajorThatIsNotFull) {
+  RuleBuilder rule(1, 1);
+  std::optional<FactorId> major = rule.addParallel(4), minor = rule.addParallel(8);
+  rule.operandDim(0, major).operandDim(0, minor).resultDim(0, llvm::ArrayRef<FactorId>{*major, *minor});
+  OneOp op({2, 4}, rule.rule, {{4, 8}}, {32});
+  EXPECT_FALSE(op.at({2, 0, 0}).isValid);
+  EXPECT_FALSE(op.at({1, 2, 0}).isValid);
+  EXPECT_TRUE(op.at({2, 1, 1}).isValid);
+  EXPECT_EQ(op.states[op.forms.resultState(op.form({2, 1, 1}), 0)].dims[0], (AtomList{1, 2, 0}));
+}
+
+TEST(ObjectiveTest, RefusesToMixKindsOfPartialResults) {
+  RuleBuilder rule(1, 1);
+  std::optional<FactorId> dim = rule.addParallel(8);
+  rule.operandDim(0, dim).resultDim(0, dim).addLinear({0}, ReductionKind::Sum).addLinear({0}, ReductionKind::Max);
+  OneOp op({2, 2}, rule.rule, {{8}}, {8});
+  EXPECT_TRUE(op.at({2, 2}).isValid);
+  EXPECT_FALSE(op.at({2, 3}).isValid);
+}
+
+// Softmax over 32 columns on 4 ranks: 2 all_reduces of one f32 per row, 8 rows: 2 * 2 * 3/4 * 8 * 4 bytes.
+TEST(ObjectiveTest, StatisticsCostTheirAllReduces) {
+  RuleBuilder rule(1, 1);
+  std::optional<FactorId> rows = rule.addParallel(8), columns = rule.addParallel(32);
+  rule.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows).resultDim(0, columns);
+  InnerCost cost{InnerCost::Kind::AllReduce, {*columns}, 2, {*rows}, 1, 4};
+  rule.addInner(cost);
+  OneOp op({2, 2}, rule.rule, {{8, 32}}, {8, 32});
+  EXPECT_EQ(op.at({2, 2}).innerBytes, 96);
+  EXPECT_EQ(op.at({2, 2}).innerUnits, 96 * kCostUnitsPerByte);
+  EXPECT_EQ(op.at({1, 2}).innerBytes, 32); // 2 * 2 * 1/2 * 4 rows * 4 bytes.
+  EXPECT_EQ(op.at({1, 1}).innerBytes, 0);
+}
+
+// Each of 4 ranks gathers 8 elements of 4 bytes from the 3 others.
+TEST(ObjectiveTest, GathersInsideCostWhatTheOthersSend) {
+  RuleBuilder rule(1, 1);
+  std::optional<FactorId> rows = rule.addParallel(8), columns = rule.addParallel(32);
+  rule.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows).resultDim(0, columns);
+  rule.addInner({InnerCost::Kind::AllGather, {*columns}, 1, {*rows}, 1, 4});
+  OneOp op({4}, rule.rule, {{8, 32}}, {8, 32});
+  EXPECT_EQ(op.at({2, 2}).innerBytes, 3 * 8 * 4);
+}
+
+// 2*8*16*32 = 8192 flops: 64 bytes for computing; split by 2 that is half. 1024 result bytes, nothing in excess.
+TEST(ObjectiveTest, ComputeCostsAByteFor128Flops) {
+  OneOp op = matmul({2});
+  EXPECT_EQ(op.price({kWhole}), 64 * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutK}), 32 * kCostUnitsPerByte - kCostUnitsPerByte / 32); // Keeps a partial.
+}
+
+// If propagation splits by 2, repeating costs 1/4 byte for each flop beyond 1.25 * 4096, and writing 512 bytes more 2.
+TEST(ObjectiveTest, RepeatingWhatIsSplitIsDear) {
+  OneOp op = matmul({2});
+  op.profile.split = op.profile.wide = 2;
+  EXPECT_EQ(op.price({kWhole}), (64 + 768 + 2) * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
+  OneOp bytes = matmul({2}, Optimize::Bytes);
+  bytes.profile.split = bytes.profile.wide = 2;
+  EXPECT_EQ(bytes.price({kWhole}), 64 + 768 + 2);
+}
+
+// Leaving the factor that the atom came to: 1/3 * 1/2 of (512 result + 512 lhs + 1024 rhs bytes).
+TEST(ObjectiveTest, LeavingTheUncontestedFactorIsCharged) {
+  OneOp op = matmul({2});
+  op.profile.calm = 1;
+  op.profile.allowed[kCutJ] = {0, 1};
+  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512 + 1024) / 6.0, 0.01);
+  op.profile.parameters = 2; // The right side is a weight: it does not count.
+  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512) / 6.0, 0.01);
+}
+
+TEST(ObjectiveTest, EscapesAndTornAxesAreSurcharged) {
+  OneOp op = matmul({4});
+  EXPECT_EQ(op.surcharge({kCutI, kCutI}), 0);
+  EXPECT_EQ(op.surcharge({kCutI, kCutJ}), 25); // Each could take the whole axis.
+  op.profile.allowed[kCutJ] = {0, ~AtomMask(0)};
+  EXPECT_EQ(op.surcharge({kCutJ, kCutJ}), 10);
+}
+
+// [x|-] -> whole of 8x32 f32 on 2 ranks: 512 bytes, half a byte for being a reshard.
+TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
+  OneOp op = matmul({2});
+  State cut = State::replicated(2), whole = cut, partial = cut;
+  cut.dims[0] = {0};
+  partial.addPartial(0, ReductionKind::Sum);
+  StateId from = op.states.intern(cut), to = op.states.intern(whole), sum = op.states.intern(partial);
+  auto price = [&](StateId source, StateId target, Surcharge surcharge, bool moves) {
+    return op.objective.priceEdge(op.resultShape, source, target, 0, surcharge, moves);
+  };
+  EXPECT_EQ(price(from, from, 25, true), 0);
+  EXPECT_EQ(price(from, to, 0, false), 512 * kCostUnitsPerByte + kCostUnitsPerByte / 2);
+  EXPECT_EQ(price(from, to, 10, false), 512 * kCostUnitsPerByte * 11 / 10 + kCostUnitsPerByte / 2);
+  EXPECT_EQ(price(from, to, 0, true), 512 * kCostUnitsPerByte * 64 + kCostUnitsPerByte / 2);
+  EXPECT_EQ(price(to, from, 0, false), 0);                    // A slice.
+  EXPECT_EQ(price(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
+}
+
+// Terms of a sum become terms of a maximum by way of the whole value, 8x32 f32: an all_reduce, half a byte for being
+// a reshard, and a select.
+TEST(ObjectiveTest, AnotherKindOfPartialCostsTheReduction) {
+  OneOp op = matmul({2});
+  State sum = State::replicated(2), max = sum;
+  sum.addPartial(0, ReductionKind::Sum);
+  max.addPartial(0, ReductionKind::Max);
+  EXPECT_EQ(op.objective.priceEdge(op.resultShape, op.states.intern(sum), op.states.intern(max), 0, 0, false),
+            1024 * kCostUnitsPerByte + kCostUnitsPerByte / 2 + kCostUnitsPerByte / 8);
+}
+
+} // namespace
