@@ -2,16 +2,18 @@
 //
 // Integers, in units of 1/1024 byte. `--optimize=bytes` drops the surcharges, and compute only breaks ties.
 //
-//   bytes on the wire, between and inside ops            1
-//   compute of one rank, per flop                        1/128   the balance of a large GPU; above 1/64 it changes
-//   minima flops beyond 1.25 x flops / split                  + 1/4     what propagation splits stays split bytes
-//   written beyond total / wide                    1/256   no reward for cutting pointwise work further each reshard
-//   1/2     all_reduce rather than scatter and gather a whole operand made partial                         1/8     no
-//   select on every rank for nothing an op that keeps a partial                         - 1/32    reduce late reshard
-//   next to an escape                            x 1.1   an escape must save something reshard next to an axis cut in
-//   two although it fits  x 1.25 reshard of a parameter that the user split, to an
-//     op where nothing else brings its axis              x 64    Megatron stays Megatron at any batch
-//   contraction moved off its uncontested factor         1/3 of its activation bytes
+//   bytes on the wire, between and inside ops           1
+//   compute of one rank, per flop                       1/128    the balance of a large GPU; above 1/64 it changes minima
+//   flops beyond 1.25 x flops / split                   + 1/4    what propagation splits stays split
+//   bytes written beyond total / wide                   1/256    no reward for cutting pointwise work further
+//   each reshard                                        1/2      all_reduce rather than scatter and gather
+//   a whole operand made partial                        1/8      no select on every rank for nothing
+//   an op that keeps a partial                          - 1/32   reduce late
+//   reshard next to an escape                           x 1.1    an escape must save something
+//   reshard next to an axis cut in two although it fits x 1.25
+//   reshard of a parameter that the user split, to an
+//     op where nothing else brings its axis             x 64     Megatron stays Megatron at any batch
+//   contraction moved off its uncontested factor        1/3 of its activation bytes
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
