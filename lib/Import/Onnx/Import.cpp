@@ -21,6 +21,8 @@ OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, std::shared
     return fail(context, path, model.takeError());
   GraphImporter importer(context, **model, options);
   OwningOpRef<ModuleOp> module = importer.import();
+  for (const std::string &warning : (*model)->warnings)
+    emitWarning(NameLoc::get(StringAttr::get(context, path)), warning);
   for (const std::string &note : (*model)->notes)
     emitRemark(NameLoc::get(StringAttr::get(context, path)), note);
   return module;

@@ -110,24 +110,25 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
   if (failed(bindDims(inputs)))
     return failure();
   llvm::SetVector<StringRef> open;
-  std::string unnamed;
+  SmallVector<std::string> unnamed;
   for (const ValueInfoProto *input : inputs)
     if (input->type.shape && !givenShapes.contains(input->name))
       for (const Dimension &dim : *input->type.shape) {
         if (!dim.value && !dim.param.empty() && !dims.contains(dim.param))
           open.insert(dim.param);
-        else if (!dim.value && dim.param.empty() && unnamed.empty())
-          unnamed = input->name.str();
+        else if (!dim.value && dim.param.empty() && (unnamed.empty() || unnamed.back() != input->name))
+          unnamed.push_back(input->name.str());
       }
   if (!open.empty()) {
     std::string list = llvm::join(llvm::map_range(open, [](StringRef name) { return name.str() + "=.."; }), ",");
     return error("symbolic dims without a value: " + llvm::join(open, ", ") + "; give them with --dim " + list),
            failure();
   }
-  if (!unnamed.empty())
-    return error("input " + quote(unnamed) + " has a dim without size or name; give its shape with --shape " + unnamed +
-                 "=.."),
+  if (!unnamed.empty()) {
+    std::string list = llvm::join(llvm::map_range(unnamed, [](auto &name) { return "--shape " + name + "=.."; }), " ");
+    return error("input " + quote(unnamed.front()) + " has a dim without size or name; give its shape with " + list),
            failure();
+  }
 
   SmallVector<Type> types;
   for (const ValueInfoProto *input : inputs) {

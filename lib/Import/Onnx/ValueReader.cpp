@@ -227,8 +227,10 @@ bool ModelReader::read(StringRef bytes, std::vector<Dimension> &shape) {
   });
 }
 
+/// Exporters write an unknown dim in several ways: as nothing, -1, "" or "?". The last two are no names: a model that
+/// has "?" twice does not say that both dims are equal.
 bool ModelReader::read(StringRef bytes, Dimension &dim) {
-  return wire.fields(bytes, [&](const WireField &field) {
+  bool ok = wire.fields(bytes, [&](const WireField &field) {
     switch (field.number) {
     case 1:
       dim.param = {};
@@ -242,6 +244,11 @@ bool ModelReader::read(StringRef bytes, Dimension &dim) {
       return wire.skip(field);
     }
   });
+  if (dim.value && *dim.value < 0)
+    dim.value.reset();
+  if (dim.param == "?")
+    dim.param = {};
+  return ok;
 }
 
 } // namespace cleave::onnx

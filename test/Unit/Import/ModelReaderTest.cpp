@@ -121,7 +121,9 @@ TEST(ModelReader, InfersAMissingAttributeType) {
 }
 
 TEST(ModelReader, ReadsValuesAndTypes) {
-  std::string shape = message(1, integer(1, 8)) + message(1, text(2, "seq")) + message(1, "");
+  std::string shape = message(1, integer(1, 8)) + message(1, text(2, "seq")) + message(1, "") +
+                      message(1, integer(1, uint64_t(-1))) + message(1, text(2, "?")) + message(1, text(2, "")) +
+                      message(1, integer(1, 0));
   std::string value = text(1, "x") + message(2, message(1, integer(1, INT64) + message(2, shape)));
   std::string scalar = text(1, "s") + message(2, message(1, integer(1, FLOAT) + message(2, "")));
   std::string unranked = text(1, "u") + message(2, message(1, integer(1, FLOAT)));
@@ -131,11 +133,15 @@ TEST(ModelReader, ReadsValuesAndTypes) {
   EXPECT_EQ(type.kind, TypeProto::Tensor);
   EXPECT_EQ(type.elemType, INT64);
   ASSERT_TRUE(type.shape);
-  ASSERT_EQ(type.shape->size(), 3u);
+  ASSERT_EQ(type.shape->size(), 7u);
   EXPECT_EQ((*type.shape)[0].value, 8);
   EXPECT_EQ((*type.shape)[1].value, std::nullopt);
   EXPECT_EQ((*type.shape)[1].param, "seq");
-  EXPECT_EQ((*type.shape)[2].value, std::nullopt);
+  for (unsigned unknown = 2; unknown < 6; ++unknown) {
+    EXPECT_EQ((*type.shape)[unknown].value, std::nullopt) << unknown;
+    EXPECT_EQ((*type.shape)[unknown].param, "") << unknown;
+  }
+  EXPECT_EQ((*type.shape)[6].value, 0);
   EXPECT_TRUE(file->model.graph.output.at(0).type.shape->empty());
   EXPECT_EQ(file->model.graph.valueInfo.at(0).type.shape, std::nullopt);
 }
@@ -193,8 +199,10 @@ TEST(ModelReader, NotesWhatItSkips) {
                    message(20, "") + message(26, text(1, "config")) + text(99, "?"));
   EXPECT_EQ(file->notes, (std::vector<std::string>{"ir_version is 99, newer than 13, the newest known one",
                                                    "training_info was skipped",
-                                                   "device annotations of the model and of 2 nodes were skipped",
                                                    "2 unknown fields were skipped, the first is graph field 77"}));
+  EXPECT_EQ(file->warnings,
+            (std::vector<std::string>{"device annotations of the model and of 2 nodes are not read; a plan says how to "
+                                      "split tensors"}));
 }
 
 TEST(ModelReader, SparseInitializersAreNamed) {

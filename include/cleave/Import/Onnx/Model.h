@@ -67,7 +67,7 @@ struct OperatorSetIdProto {
   int64_t version = 0;
 };
 
-/// One dim of a shape: a size, a name, or neither (unknown).
+/// One dim of a shape: a size that is not negative, a name, or neither (unknown).
 struct Dimension {
   std::optional<int64_t> value;
   llvm::StringRef param;
@@ -200,6 +200,8 @@ struct ModelFile {
   ModelProto model;
   /// What was skipped although it may matter to the user, one line each, in the style of a remark.
   std::vector<std::string> notes;
+  /// Likewise what does matter, in the style of a warning.
+  std::vector<std::string> warnings;
 
   /// The folder that external data is relative to; empty: the working directory.
   llvm::StringRef getFolder() const;
