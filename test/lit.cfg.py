@@ -21,4 +21,7 @@ config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
 # `%{python}` runs the interpreter that the tests' packages are installed for.
 venv = os.path.join(config.cleave_source_dir, ".venv", "bin", "python")
-config.substitutions.append(("%{python}", venv if os.path.exists(venv) else shutil.which("python3") or "python3"))
+python = venv if os.path.exists(venv) else shutil.which("python3") or "python3"
+config.substitutions.append(("%{python}", python))
+# `%{each} %s %t "COMMAND {}"...` runs the commands on each part of a test.
+config.substitutions.append(("%{each}", f"{python} {config.test_source_root}/each.py"))

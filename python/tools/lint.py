@@ -130,6 +130,19 @@ def check_passes():
             yield f"{path}: pass {argument} has no test named {stem}*.mlir"
 
 
+def check_labels():
+    """Where FileCheck reads what comes of several functions, a line (CHECK-LABEL, as a rule) names each."""
+    for path in tracked("test/*.mlir", "test/*.test"):
+        text = read(path)
+        if "/Inputs/" in path or "FileCheck" not in text:
+            continue
+        named = set(re.findall(r"@([\w$.-]+)", "\n".join(re.findall(r"^.*?\b[A-Z][A-Z0-9-]*: .*$", text, re.M))))
+        for part in re.split(r"^(?:// -----|\S+--- \S+)$", text, flags=re.M):
+            names = re.findall(r"^ *func\.func (?:public )?@([\w$.-]+)", part, re.M)
+            if len(names) > 1 and "expected-" not in part and (missing := [n for n in names if n not in named]):
+                yield f"{path}: no CHECK-LABEL for {', '.join(missing)}"
+
+
 def check_house():
     """Every folder that docs/architecture.md lists is there, and every folder of code is listed."""
     text = read("docs/architecture.md")

@@ -1,21 +1,7 @@
-// Dots: which collectives they need, and no others. Each case stands in a file of its own, is sharded, and runs on all
-// ranks against one device. The bytes that were decided are the bytes that are sent.
+// Dots: which collectives they need, and no others. Each case is sharded, and runs on all ranks against one
+// device. The bytes that were decided are the bytes that are sent.
 //
-// RUN: rm -rf %t && split-file %s %t
-// RUN: cleave-opt %t/row.mlir --spmd-shard | FileCheck %t/row.mlir
-// RUN: cleave-opt %t/scatter.mlir --spmd-shard | FileCheck %t/scatter.mlir
-// RUN: cleave-opt %t/gather.mlir --spmd-shard | FileCheck %t/gather.mlir
-// RUN: cleave-opt %t/square.mlir --spmd-shard | FileCheck %t/square.mlir
-// RUN: cleave-opt %t/tie.mlir --spmd-shard | FileCheck %t/tie.mlir
-// RUN: cleave-opt %t/defer.mlir --spmd-shard | FileCheck %t/defer.mlir
-// RUN: cleave-opt %t/constant.mlir --spmd-shard | FileCheck %t/constant.mlir
-// RUN: cleave run %t/row.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/scatter.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/gather.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/square.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/tie.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/defer.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/constant.mlir --check | FileCheck %s --check-prefix=EQUAL
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // RUN: cleave-opt %t/row.mlir --spmd-propagate --spmd-insert-reshards --spmd-partition=check-bytes -o /dev/null
 // RUN: cleave-opt %t/defer.mlir --spmd-propagate --spmd-insert-reshards --spmd-partition=check-bytes -o /dev/null
 

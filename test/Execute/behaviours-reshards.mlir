@@ -1,23 +1,7 @@
-// Reshards, reshapes and lookups: which collectives they need, and no others. Each case stands in a file of its own, is
-// sharded, and runs on all ranks against one device.
+// Reshards, reshapes and lookups: which collectives they need, and no others. Each case is sharded, and
+// runs on all ranks against one device.
 //
-// RUN: rm -rf %t && split-file %s %t
-// RUN: cleave-opt %t/split.mlir --spmd-shard | FileCheck %t/split.mlir
-// RUN: cleave-opt %t/three.mlir --spmd-shard | FileCheck %t/three.mlir
-// RUN: cleave-opt %t/shared.mlir --spmd-shard | FileCheck %t/shared.mlir
-// RUN: cleave-opt %t/swap.mlir --spmd-shard | FileCheck %t/swap.mlir
-// RUN: cleave-opt %t/other.mlir --spmd-shard | FileCheck %t/other.mlir
-// RUN: cleave-opt %t/uneven-swap.mlir --spmd-shard | FileCheck %t/uneven-swap.mlir
-// RUN: cleave-opt %t/suffix.mlir --spmd-shard | FileCheck %t/suffix.mlir
-// RUN: cleave-opt %t/lookup.mlir --spmd-shard | FileCheck %t/lookup.mlir
-// RUN: cleave run %t/split.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/three.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/shared.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/swap.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/other.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/uneven-swap.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/suffix.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave run %t/lookup.mlir --check | FileCheck %s --check-prefix=EQUAL
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 
 // EQUAL: check result0: ok
 

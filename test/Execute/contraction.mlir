@@ -1,9 +1,9 @@
 // An einsum runs on its shards; what is contracted over a cut dim is summed once, after the last linear op.
 //
-// RUN: cleave-opt %s --spmd-partition | FileCheck %s
-// RUN: cleave run %s --check | FileCheck %s --check-prefix=EQUAL
+// RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.
-// RUN: sed 's/"x"=2, "y"=2/"x"=4, "y"=1/' %s > %t.mlir && cleave run %t.mlir --check | FileCheck %s --check-prefix=EQUAL
+// RUN: sed 's/"x"=2, "y"=2/"x"=4, "y"=1/' %s > %t.mlir
+// RUN: %{each} %t.mlir %t.4 "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 
 // EQUAL: check result0: ok
 
@@ -16,16 +16,26 @@
 #xy = #spmd.sharding<#mesh, [{"x"}, {"y"}]>
 #xo_sum_y = #spmd.sharding<#mesh, [{"x"}, {}], partial = {"y": sum}>
 
-// CHECK-LABEL: @column_then_row
-func.func @column_then_row(%x: tensor<8x16xf32, #xo>, %a: tensor<16x32xf32, #oy>, %b: tensor<32x16xf32, #yo>, %k: tensor<4x4x6xf32, #xyo>, %l: tensor<4x6x8xf32, #xoo>) -> (tensor<8x16xf32, #xo>, tensor<4x4x8xf32, #xyo>) {
-  // CHECK: nn.einsum {{.*}} -> tensor<4x16xf32>
+//--- layers.mlir
+// A layer cut by columns and one by rows: the sum over the hidden dim is reduced once, after the second.
+// CHECK-LABEL: @column_then_row_needs_one_all_reduce
+func.func @column_then_row_needs_one_all_reduce(%x: tensor<8x16xf32, #xo>, %a: tensor<16x32xf32, #oy>, %b: tensor<32x16xf32, #yo>) -> tensor<8x16xf32, #xo> {
+  // CHECK-NEXT: nn.einsum {{.*}} -> tensor<4x16xf32>
   // CHECK-NEXT: %[[PARTIAL:.*]] = nn.einsum {{.*}} -> tensor<4x16xf32>
   // CHECK-NEXT: spmd.all_reduce sum %[[PARTIAL]] over {"y"} : tensor<4x16xf32>
-  // CHECK-NEXT: nn.einsum {{.*}} : (tensor<2x2x6xf32>, tensor<2x6x8xf32>) -> tensor<2x2x8xf32>
   // CHECK-NEXT: return
   %0 = nn.einsum %x, %a "ik,kj->ij" : (tensor<8x16xf32, #xo>, tensor<16x32xf32, #oy>) -> tensor<8x32xf32, #xy>
   %1 = nn.einsum %0, %b "ik,kj->ij" : (tensor<8x32xf32, #xy>, tensor<32x16xf32, #yo>) -> tensor<8x16xf32, #xo_sum_y>
   %2 = spmd.reshard %1 : tensor<8x16xf32, #xo_sum_y> to tensor<8x16xf32, #xo>
-  %3 = nn.einsum %k, %l "bik,bkj->bij" : (tensor<4x4x6xf32, #xyo>, tensor<4x6x8xf32, #xoo>) -> tensor<4x4x8xf32, #xyo>
-  return %2, %3 : tensor<8x16xf32, #xo>, tensor<4x4x8xf32, #xyo>
+  return %2 : tensor<8x16xf32, #xo>
+}
+
+//--- batch.mlir
+// A batched product, cut along its batch and along its rows.
+// CHECK-LABEL: @cut_batches_and_rows_stay_on_their_ranks
+func.func @cut_batches_and_rows_stay_on_their_ranks(%a: tensor<4x4x6xf32, #xyo>, %b: tensor<4x6x8xf32, #xoo>) -> tensor<4x4x8xf32, #xyo> {
+  // CHECK-NEXT: nn.einsum {{.*}} : (tensor<2x2x6xf32>, tensor<2x6x8xf32>) -> tensor<2x2x8xf32>
+  // CHECK-NEXT: return
+  %0 = nn.einsum %a, %b "bik,bkj->bij" : (tensor<4x4x6xf32, #xyo>, tensor<4x6x8xf32, #xoo>) -> tensor<4x4x8xf32, #xyo>
+  return %0 : tensor<4x4x8xf32, #xyo>
 }

@@ -1,21 +1,31 @@
-// What vocabularies, heads and experts must send, and nothing else. Each case is sharded, and runs on all ranks.
+// What layers, vocabularies, heads and experts must send, and nothing else. Each case is sharded, and runs on all ranks.
 //
-// RUN: rm -rf %t && split-file %s %t
-// RUN: cleave-opt %t/embedding.mlir --spmd-shard | FileCheck %t/embedding.mlir && cleave run %t/embedding.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave-opt %t/head.mlir --spmd-shard | FileCheck %t/head.mlir && cleave run %t/head.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave-opt %t/loss.mlir --spmd-shard | FileCheck %t/loss.mlir && cleave run %t/loss.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave-opt %t/gqa.mlir --spmd-shard | FileCheck %t/gqa.mlir && cleave run %t/gqa.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave-opt %t/gqa-few.mlir --spmd-shard | FileCheck %t/gqa-few.mlir && cleave run %t/gqa-few.mlir --check | FileCheck %s --check-prefix=EQUAL
-// RUN: cleave-opt %t/moe.mlir --spmd-shard | FileCheck %t/moe.mlir && cleave run %t/moe.mlir --check | FileCheck %s --check-prefix=EQUAL
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 
 // EQUAL: check result0: ok
 
-//--- embedding.mlir
-// An embedding cut along the vocabulary: masked lookup and one all-reduce; the table is never gathered.
 #mesh = #spmd.mesh<["m"=4]>
 #col = #spmd.sharding<#mesh, [{}, {"m"}]>
 #row = #spmd.sharding<#mesh, [{"m"}, {}]>
-#vec = #spmd.sharding<#mesh, [{"m"}]>
+#heads = #spmd.sharding<#mesh, [{}, {"m"}, {}, {}]>
+#tokens = #spmd.sharding<#mesh, [{"m"}, {}, {}]>
+#route = #spmd.sharding<#mesh, [{"m"}, {}, {}, {}]>
+
+//--- mlp.mlir
+// Two layers, column then row: one all-reduce of the activation, 2(p-1)/p of it sent.
+// CHECK-LABEL: @column_then_row_needs_one_all_reduce
+func.func @column_then_row_needs_one_all_reduce(%x: tensor<2x8x16xf32>, %a: tensor<16x64xf32, #col>, %b: tensor<64x16xf32, #row>) -> tensor<2x8x16xf32> {
+  // CHECK-NOT: = spmd.{{all|reduce|permute}}
+  // CHECK: spmd.all_reduce sum {{.*}} over {"m"} : tensor<2x8x16xf32>
+  // CHECK-NOT: = spmd.{{all|reduce|permute}}
+  %0 = nn.einsum %x, %a "bsi,ij->bsj" : (tensor<2x8x16xf32>, tensor<16x64xf32, #col>) -> tensor<2x8x64xf32>
+  %1 = nn.tanh %0 : (tensor<2x8x64xf32>) -> tensor<2x8x64xf32>
+  %2 = nn.einsum %1, %b "bsi,ij->bsj" : (tensor<2x8x64xf32>, tensor<64x16xf32, #row>) -> tensor<2x8x16xf32>
+  return %2 : tensor<2x8x16xf32>
+}
+
+//--- embedding.mlir
+// An embedding cut along the vocabulary: masked lookup and one all-reduce; the table is never gathered.
 // CHECK-LABEL: @a_cut_vocabulary_costs_one_all_reduce
 func.func @a_cut_vocabulary_costs_one_all_reduce(%w: tensor<64x16xf32, #row>, %i: tensor<2x8xi64>) -> tensor<2x8x16xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -27,10 +37,6 @@ func.func @a_cut_vocabulary_costs_one_all_reduce(%w: tensor<64x16xf32, #row>, %i
 
 //--- head.mlir
 // The head, cut along the vocabulary too: the logits stay where they are.
-#mesh = #spmd.mesh<["m"=4]>
-#col = #spmd.sharding<#mesh, [{}, {"m"}]>
-#row = #spmd.sharding<#mesh, [{"m"}, {}]>
-#vec = #spmd.sharding<#mesh, [{"m"}]>
 // CHECK-LABEL: @a_cut_head_is_local
 func.func @a_cut_head_is_local(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #col>) -> tensor<2x8x64xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -41,10 +47,6 @@ func.func @a_cut_head_is_local(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #co
 //--- loss.mlir
 // Cross entropy over logits cut along the vocabulary: maximum, sum and target logit are all-reduced, one number per
 // token each; the logits are never gathered.
-#mesh = #spmd.mesh<["m"=4]>
-#col = #spmd.sharding<#mesh, [{}, {"m"}]>
-#row = #spmd.sharding<#mesh, [{"m"}, {}]>
-#vec = #spmd.sharding<#mesh, [{"m"}]>
 // CHECK-LABEL: @a_loss_never_gathers_the_logits
 func.func @a_loss_never_gathers_the_logits(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #col>, %t: tensor<2x8xi64>) -> tensor<2x8xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -65,8 +67,6 @@ func.func @a_loss_never_gathers_the_logits(%x: tensor<2x8x16xf32>, %w: tensor<16
 
 //--- gqa.mlir
 // Grouped-query attention with as many key/value heads as ranks: each rank has its heads and what they read.
-#mesh = #spmd.mesh<["m"=4]>
-#heads = #spmd.sharding<#mesh, [{}, {"m"}, {}, {}]>
 // CHECK-LABEL: @grouped_heads_need_nothing_more
 func.func @grouped_heads_need_nothing_more(%q: tensor<2x8x8x4xf32, #heads>, %k: tensor<2x4x8x4xf32, #heads>, %v: tensor<2x4x8x4xf32, #heads>) -> tensor<2x8x8x4xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -76,8 +76,6 @@ func.func @grouped_heads_need_nothing_more(%q: tensor<2x8x8x4xf32, #heads>, %k: 
 
 //--- gqa-few.mlir
 // Fewer key/value heads than ranks: two ranks hold the same one, cut over a sub-axis, and nothing is sent.
-#mesh = #spmd.mesh<["m"=4]>
-#heads = #spmd.sharding<#mesh, [{}, {"m"}, {}, {}]>
 // CHECK-LABEL: @few_key_heads_are_held_by_several_ranks
 func.func @few_key_heads_are_held_by_several_ranks(%q: tensor<2x8x8x4xf32, #heads>, %k: tensor<2x2x8x4xf32>, %v: tensor<2x2x8x4xf32>) -> tensor<2x8x8x4xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -87,9 +85,6 @@ func.func @few_key_heads_are_held_by_several_ranks(%q: tensor<2x8x8x4xf32, #head
 
 //--- moe.mlir
 // A mixture of experts, one a rank: tokens go to their experts and come back, an all-to-all each way.
-#mesh = #spmd.mesh<["m"=4]>
-#tokens = #spmd.sharding<#mesh, [{"m"}, {}, {}]>
-#route = #spmd.sharding<#mesh, [{"m"}, {}, {}, {}]>
 // CHECK-LABEL: @experts_exchange_their_tokens
 func.func @experts_exchange_their_tokens(%x: tensor<4x8x16xf32, #tokens>, %p: tensor<4x8x4x2xf32, #route>, %w: tensor<4x16x16xf32, #tokens>) -> tensor<4x8x16xf32, #tokens> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
