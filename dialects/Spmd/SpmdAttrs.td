@@ -50,6 +50,8 @@ def Spmd_MeshAttr : Spmd_Attr<"Mesh", "mesh"> {
     int64_t getNumRanks() const;
     /// Position of the axis called `name`, or nothing.
     std::optional<unsigned> findAxis(::llvm::StringRef name) const;
+    /// Ranks that differ along `axes` only, in their order. Precondition: they are axes of this mesh (S2 to S4).
+    RankGroups getRankGroups(::llvm::ArrayRef<AxisAttr> axes) const;
   }];
 }
 
@@ -66,6 +68,8 @@ def Spmd_AxisAttr : Spmd_Attr<"Axis", "axis"> {
     bool isSubAxis() const { return getSize() != 0; }
     /// Number of ranks along this (sub-)axis of `mesh`.
     int64_t getExtent(MeshAttr mesh) const;
+    /// The same by number. Precondition: it is one of `mesh`.
+    SubAxis toSubAxis(MeshAttr mesh) const;
   }];
 }
 

@@ -142,7 +142,8 @@ def Spmd_PermuteOp : Spmd_Op<"permute", [Pure]> {
     shares its other mesh coordinates.
 
     Constraints: (C1) neither sharding is partial; (C2) operand and result types are the local types of `global` under
-    `from` and `to`; (C3) both are over the module's mesh.
+    `from` and `to`; (C3) both are over the module's mesh; (C4) no sub-axis of one excludes one of the other: an axis of
+    6 is cut as 2 * 3 or as 3 * 2, not both.
     Example: `%y = spmd.permute %x from #rows to #cols of tensor<8x8xf32> : (tensor<2x8xf32>) -> tensor<8x2xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to, TypeAttrOf<AnyStaticShapeTensor>:$global);

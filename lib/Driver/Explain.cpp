@@ -9,8 +9,8 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Plan/NamePattern.h"

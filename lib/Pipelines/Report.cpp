@@ -3,8 +3,8 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Cause.h"
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

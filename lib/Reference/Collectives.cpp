@@ -8,6 +8,8 @@
 #include "Arithmetic.h"
 #include "Loops.h"
 #include "Ranks.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/ShardMoves.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
@@ -17,19 +19,27 @@ using namespace cleave;
 using namespace cleave::reference;
 using spmd::ReductionKind;
 
-/// All axes of a list per dim.
-static SmallVector<Attribute> flatten(ArrayAttr dims) {
-  SmallVector<Attribute> axes;
-  for (ArrayAttr dim : dims.getAsRange<ArrayAttr>())
-    llvm::append_range(axes, dim);
-  return axes;
+/// The groups along the axes of each dim.
+static SmallVector<spmd::RankGroups> getGroupsPerDim(ArrayAttr dims, spmd::MeshAttr mesh) {
+  return llvm::map_to_vector(dims.getAsRange<ArrayAttr>(), [&](ArrayAttr axes) {
+    return mesh.getRankGroups(llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()));
+  });
 }
 
-static SmallVector<Digits> getDigitsPerDim(ArrayAttr dims, spmd::MeshAttr mesh) {
-  SmallVector<Digits> digits;
+/// The groups along the axes of all dims.
+static spmd::RankGroups getGroups(ArrayAttr dims, spmd::MeshAttr mesh) {
+  SmallVector<spmd::AxisAttr> axes;
   for (ArrayAttr dim : dims.getAsRange<ArrayAttr>())
-    digits.emplace_back(mesh, dim.getValue());
-  return digits;
+    llvm::append_range(axes, dim.getAsRange<spmd::AxisAttr>());
+  return mesh.getRankGroups(axes);
+}
+
+/// Where a rank's piece of extents `local` begins in what the ranks have together.
+static SmallVector<int64_t> getPieceStart(ArrayRef<spmd::RankGroups> dims, ArrayRef<int64_t> local, int64_t rank) {
+  SmallVector<int64_t> start;
+  for (auto [groups, extent] : llvm::zip_equal(dims, local))
+    start.push_back(groups.indexOf(rank) * extent);
+  return start;
 }
 
 //===----------------------------------------------------------------------===//
@@ -64,16 +74,16 @@ template <typename C> static Tensor reduceGroup(const PerRank &inputs, ArrayRef<
   return result.finish();
 }
 
-PerRank cleave::reference::combineGroups(const PerRank &inputs, const Digits &digits, ReductionKind kind) {
+PerRank cleave::reference::combineGroups(const PerRank &inputs, const spmd::RankGroups &groups, ReductionKind kind) {
   PerRank results(inputs.size());
-  for (ArrayRef<int64_t> group : getGroups(inputs.size(), digits)) {
+  groups.forEachGroup([&](ArrayRef<int64_t> group) {
     Tensor sum = inputs[group.front()];
     if (group.size() > 1)
       sum = dispatchCompute(sum.getElementType(),
                             [&](auto tag) { return reduceGroup<typename decltype(tag)::type>(inputs, group, kind); });
     for (int64_t rank : group)
       results[rank] = sum;
-  }
+  });
   return results;
 }
 
@@ -94,40 +104,35 @@ Tensor cleave::reference::getIdentity(RankedTensorType type, ReductionKind kind)
 //===----------------------------------------------------------------------===//
 
 static PerRank allGather(const PerRank &inputs, ArrayAttr dims, spmd::MeshAttr mesh) {
-  SmallVector<Digits> digits = getDigitsPerDim(dims, mesh);
+  SmallVector<spmd::RankGroups> perDim = getGroupsPerDim(dims, mesh);
   ArrayRef<int64_t> local = inputs.front().getShape();
-  SmallVector<int64_t> shape(local), zeros(local.size(), 0), offset(local.size());
-  for (size_t dim = 0; dim < shape.size(); ++dim)
-    shape[dim] *= digits[dim].getCount();
+  SmallVector<int64_t> shape(local), zeros(local.size(), 0);
+  for (auto [extent, groups] : llvm::zip_equal(shape, perDim))
+    extent *= groups.size();
   PerRank results(inputs.size());
-  for (ArrayRef<int64_t> group : getGroups(inputs.size(), Digits(mesh, flatten(dims)))) {
+  getGroups(dims, mesh).forEachGroup([&](ArrayRef<int64_t> group) {
     Tensor gathered = Tensor::zeros(RankedTensorType::get(shape, inputs.front().getElementType()));
-    for (int64_t rank : group) {
-      for (size_t dim = 0; dim < shape.size(); ++dim)
-        offset[dim] = digits[dim].getIndex(rank) * local[dim];
-      copyBox(local, inputs[rank], zeros, gathered, offset);
-    }
+    for (int64_t rank : group)
+      copyBox(local, inputs[rank], zeros, gathered, getPieceStart(perDim, local, rank));
     for (int64_t rank : group)
       results[rank] = gathered;
-  }
+  });
   return results;
 }
 
 static PerRank localSlice(const PerRank &inputs, ArrayAttr dims, spmd::MeshAttr mesh) {
-  SmallVector<Digits> digits = getDigitsPerDim(dims, mesh);
-  Digits all(mesh, flatten(dims));
-  SmallVector<int64_t> local(inputs.front().getShape()), zeros(local.size(), 0), offset(local.size());
-  for (size_t dim = 0; dim < local.size(); ++dim)
-    local[dim] /= digits[dim].getCount();
+  SmallVector<spmd::RankGroups> perDim = getGroupsPerDim(dims, mesh);
+  spmd::RankGroups groups = getGroups(dims, mesh);
+  SmallVector<int64_t> local(inputs.front().getShape()), zeros(local.size(), 0);
+  for (auto [extent, groupsOfDim] : llvm::zip_equal(local, perDim))
+    extent /= groupsOfDim.size();
   std::map<std::pair<const char *, int64_t>, Tensor> pieces; // equal operands cut at one place stay shared
   PerRank results;
   for (auto [rank, input] : llvm::enumerate(inputs)) {
-    auto [piece, isNew] = pieces.try_emplace({input.getBytes().data(), all.getIndex(rank)});
+    auto [piece, isNew] = pieces.try_emplace({input.getBytes().data(), groups.indexOf(rank)});
     if (isNew) {
-      for (size_t dim = 0; dim < local.size(); ++dim)
-        offset[dim] = digits[dim].getIndex(rank) * local[dim];
       piece->second = Tensor::zeros(RankedTensorType::get(local, input.getElementType()));
-      copyBox(local, input, offset, piece->second, zeros);
+      copyBox(local, input, getPieceStart(perDim, local, rank), piece->second, zeros);
     }
     results.push_back(piece->second);
   }
@@ -138,47 +143,35 @@ static PerRank localSlice(const PerRank &inputs, ArrayAttr dims, spmd::MeshAttr 
 // Exchanging
 //===----------------------------------------------------------------------===//
 
-/// Copies what `holder`'s shard under `from` has of `taker`'s shard under `to`.
-static void copyOverlap(spmd::PermuteOp op, ArrayRef<int64_t> global, int64_t holder, const Tensor &source,
-                        int64_t taker, Tensor &target) {
-  SmallVector<int64_t> fromStart = op.getFrom().getOffset(global, holder);
-  SmallVector<int64_t> toStart = op.getTo().getOffset(global, taker);
-  SmallVector<int64_t> fromShape = getCroppedShape(global, op.getFrom(), holder);
-  SmallVector<int64_t> toShape = getCroppedShape(global, op.getTo(), taker);
-  SmallVector<int64_t> shape, fromOffset, toOffset;
-  for (size_t dim = 0; dim < global.size(); ++dim) {
-    int64_t begin = std::max(fromStart[dim], toStart[dim]);
-    int64_t end = std::min(fromStart[dim] + fromShape[dim], toStart[dim] + toShape[dim]);
-    shape.push_back(std::max<int64_t>(end - begin, 0));
-    fromOffset.push_back(begin - fromStart[dim]);
-    toOffset.push_back(begin - toStart[dim]);
-  }
-  copyBox(shape, source, fromOffset, target, toOffset);
+/// Where `box` begins in a shard that begins at `shard`.
+static SmallVector<int64_t> getStartInside(const spmd::Box &box, ArrayRef<int64_t> shard) {
+  return llvm::map_to_vector(llvm::zip_equal(box.start, shard),
+                             [](auto starts) { return std::get<0>(starts) - std::get<1>(starts); });
 }
 
-static PerRank permute(spmd::PermuteOp op, spmd::MeshAttr mesh, const PerRank &inputs) {
+static PerRank permute(spmd::PermuteOp op, const PerRank &inputs) {
+  spmd::ShardingAttr from = op.getFrom(), to = op.getTo();
   ArrayRef<int64_t> global = cast<RankedTensorType>(op.getGlobal()).getShape();
-  auto localType = cast<RankedTensorType>(op.getResult().getType());
-  SmallVector<Attribute> axes;
-  for (spmd::DimShardingAttr dim : op.getFrom().getDims())
-    llvm::append_range(axes, dim.getAxes());
-  PerRank results(inputs.size());
-  // The ranks of a group hold each piece once, and share all other coordinates.
-  for (ArrayRef<int64_t> group : getGroups(inputs.size(), Digits(mesh, axes)))
-    for (int64_t taker : group) {
-      results[taker] = Tensor::zeros(localType);
-      for (int64_t holder : group)
-        copyOverlap(op, global, holder, inputs[holder], taker, results[taker]);
-    }
+  std::unique_ptr<spmd::MeshAtoms> atoms = spmd::MeshAtoms::create(from.getMesh(), op, {from, to});
+  spmd::ShardMoves moves(atoms->getAtoms(), global, atoms->toState(from), atoms->toState(to));
+  PerRank results;
+  for (int64_t rank = 0, count = inputs.size(); rank < count; ++rank) {
+    Tensor &result = results.emplace_back(Tensor::zeros(cast<RankedTensorType>(op.getResult().getType())));
+    SmallVector<int64_t> start = to.getOffset(global, rank);
+    moves.forEachInto(rank, [&](const spmd::Piece &piece) {
+      copyBox(piece.box.extents, inputs[piece.source], getStartInside(piece.box, from.getOffset(global, piece.source)),
+              result, getStartInside(piece.box, start));
+    });
+  }
   return results;
 }
 
 static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
-  Digits digits(mesh, op.getAxes().getValue());
+  spmd::RankGroups groups = mesh.getRankGroups(llvm::to_vector(op.getAxes().getAsRange<spmd::AxisAttr>()));
   std::map<int64_t, Tensor> indices; // shared by the ranks that have the same
   PerRank results;
   for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
-    auto [entry, isNew] = indices.try_emplace(digits.getIndex(rank));
+    auto [entry, isNew] = indices.try_emplace(groups.indexOf(rank));
     if (isNew) {
       entry->second = Tensor::zeros(cast<RankedTensorType>(op.getResult().getType()));
       entry->second.write<int64_t>().front() = entry->first;
@@ -196,15 +189,16 @@ bool cleave::reference::isCollective(Operation *op) {
 PerRank cleave::reference::evaluateCollective(Operation *op, spmd::MeshAttr mesh, const PerRank &inputs) {
   return llvm::TypeSwitch<Operation *, PerRank>(op)
       .Case([&](spmd::AllReduceOp op) {
-        return combineGroups(inputs, Digits(mesh, op.getAxes().getValue()), op.getKind());
+        auto axes = llvm::to_vector(op.getAxes().getAsRange<spmd::AxisAttr>());
+        return combineGroups(inputs, mesh.getRankGroups(axes), op.getKind());
       })
       .Case([&](spmd::AllGatherOp op) { return allGather(inputs, op.getDims(), mesh); })
       .Case([&](spmd::ReduceScatterOp op) {
-        return localSlice(combineGroups(inputs, Digits(mesh, flatten(op.getDims())), op.getKind()), op.getDims(), mesh);
+        return localSlice(combineGroups(inputs, getGroups(op.getDims(), mesh), op.getKind()), op.getDims(), mesh);
       })
       .Case(
           [&](spmd::AllToAllOp op) { return localSlice(allGather(inputs, op.getGather(), mesh), op.getSlice(), mesh); })
       .Case([&](spmd::LocalSliceOp op) { return localSlice(inputs, op.getDims(), mesh); })
-      .Case([&](spmd::PermuteOp op) { return permute(op, mesh, inputs); })
+      .Case([&](spmd::PermuteOp op) { return permute(op, inputs); })
       .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); });
 }

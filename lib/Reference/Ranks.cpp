@@ -1,4 +1,4 @@
-//===- Ranks.cpp - ranks of a mesh, their groups and shards ---------------===//
+//===- Ranks.cpp - tensors of all ranks ------------------------------------===//
 #include "Ranks.h"
 
 #include "Loops.h"
@@ -7,52 +7,6 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
-
-Digits::Digits(spmd::MeshAttr mesh, ArrayRef<Attribute> axes) {
-  SmallVector<int64_t> strides = getRowMajorStrides(mesh.getSizes());
-  for (Attribute attr : axes) {
-    auto axis = cast<spmd::AxisAttr>(attr);
-    unsigned index = *mesh.findAxis(axis.getName());
-    int64_t extent = axis.getExtent(mesh);
-    int64_t below = mesh.getSizes()[index] / (axis.getPreSize() * extent); // product of the more-minor digits
-    digits.push_back({extent, strides[index] * below});
-  }
-}
-
-int64_t Digits::getIndex(int64_t rank) const {
-  int64_t index = 0;
-  for (Digit digit : digits)
-    index = index * digit.extent + rank / digit.stride % digit.extent;
-  return index;
-}
-
-int64_t Digits::getCount() const {
-  int64_t count = 1;
-  for (Digit digit : digits)
-    count *= digit.extent;
-  return count;
-}
-
-int64_t Digits::getBase(int64_t rank) const {
-  int64_t base = rank;
-  for (Digit digit : digits)
-    base -= rank / digit.stride % digit.extent * digit.stride;
-  return base;
-}
-
-std::vector<SmallVector<int64_t>> cleave::reference::getGroups(int64_t numRanks, const Digits &digits) {
-  std::vector<SmallVector<int64_t>> groups;
-  std::vector<int64_t> groupOfBase(numRanks, -1);
-  for (int64_t rank = 0; rank < numRanks; ++rank) {
-    int64_t &group = groupOfBase[digits.getBase(rank)];
-    if (group < 0) {
-      group = groups.size();
-      groups.emplace_back(digits.getCount());
-    }
-    groups[group][digits.getIndex(rank)] = rank;
-  }
-  return groups;
-}
 
 SmallVector<int64_t> cleave::reference::getCroppedShape(ArrayRef<int64_t> global, spmd::ShardingAttr sharding,
                                                         int64_t rank) {
@@ -79,11 +33,10 @@ PerRank cleave::reference::takeShards(const Tensor &global, spmd::ShardingAttr s
   }
   if (!sharding.isPartial())
     return result;
-  SmallVector<Attribute> axes(sharding.getPartial().begin(), sharding.getPartial().end());
-  Digits digits(sharding.getMesh(), axes);
+  spmd::RankGroups groups = sharding.getMesh().getRankGroups(sharding.getPartial());
   Tensor nothing = getIdentity(RankedTensorType::get(local, global.getElementType()), sharding.getPartialKind());
   for (auto [rank, shard] : llvm::enumerate(result))
-    if (digits.getIndex(rank) != 0)
+    if (groups.indexOf(rank) != 0)
       shard = nothing;
   return result;
 }

@@ -65,10 +65,9 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
   PerRank ofRanks;
   for (const SmallVector<Tensor> &tensors : results)
     ofRanks.push_back(tensors[index]);
-  if (sharding.isPartial()) {
-    SmallVector<Attribute> axes(sharding.getPartial().begin(), sharding.getPartial().end());
-    ofRanks = combineGroups(ofRanks, Digits(sharding.getMesh(), axes), sharding.getPartialKind());
-  }
+  if (sharding.isPartial())
+    ofRanks =
+        combineGroups(ofRanks, sharding.getMesh().getRankGroups(sharding.getPartial()), sharding.getPartialKind());
   for (auto [rank, tensor] : llvm::enumerate(ofRanks)) {
     SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
     if (tensor.getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))

@@ -44,6 +44,10 @@ std::optional<unsigned> MeshAttr::findAxis(StringRef name) const {
   return static_cast<unsigned>(it - names.begin());
 }
 
+RankGroups MeshAttr::getRankGroups(ArrayRef<AxisAttr> axes) const {
+  return RankGroups(getSizes(), llvm::map_to_vector(axes, [&](AxisAttr axis) { return axis.toSubAxis(*this); }));
+}
+
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<std::string> storage;
   SmallVector<int64_t> sizes, devices;
@@ -117,6 +121,8 @@ int64_t AxisAttr::getExtent(MeshAttr mesh) const {
   std::optional<unsigned> position = mesh.findAxis(getName());
   return position ? mesh.getSizes()[*position] : 1;
 }
+
+SubAxis AxisAttr::toSubAxis(MeshAttr mesh) const { return {*mesh.findAxis(getName()), getPreSize(), getExtent(mesh)}; }
 
 Attribute AxisAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
@@ -340,24 +346,10 @@ SmallVector<int64_t> ShardingAttr::getLocalShape(ArrayRef<int64_t> shape) const 
   return local;
 }
 
-/// Rank `rank`'s coordinate along `axis`.
-static int64_t getCoordinate(MeshAttr mesh, AxisAttr axis, int64_t rank) {
-  unsigned position = *mesh.findAxis(axis.getName());
-  for (int64_t size : llvm::reverse(mesh.getSizes().drop_front(position + 1)))
-    rank /= size;
-  int64_t axisSize = mesh.getSizes()[position], coordinate = rank % axisSize;
-  int64_t minor = axis.isSubAxis() ? axisSize / (axis.getPreSize() * axis.getSize()) : 1;
-  return coordinate / minor % axis.getExtent(mesh);
-}
-
 SmallVector<int64_t> ShardingAttr::getOffset(ArrayRef<int64_t> shape, int64_t rank) const {
   SmallVector<int64_t> offset, local = getLocalShape(shape);
-  for (auto [dim, extent] : llvm::enumerate(local)) {
-    int64_t index = 0;
-    for (AxisAttr axis : getDims()[dim].getAxes())
-      index = index * axis.getExtent(getMesh()) + getCoordinate(getMesh(), axis, rank);
-    offset.push_back(index * extent);
-  }
+  for (auto [dim, extent] : llvm::zip_equal(getDims(), local))
+    offset.push_back(getMesh().getRankGroups(dim.getAxes()).indexOf(rank) * extent);
   return offset;
 }
 

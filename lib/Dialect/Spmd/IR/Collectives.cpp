@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "AxisLists.h"
 
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -248,5 +249,7 @@ LogicalResult PermuteOp::verify() {
   MeshAttr mesh = requireMesh(*this);
   if (!mesh || failed(verifySide(*this, mesh, getFrom(), getInput().getType(), "operand")))
     return failure();
-  return verifySide(*this, mesh, getTo(), getResult().getType(), "result");
+  if (failed(verifySide(*this, mesh, getTo(), getResult().getType(), "result")))
+    return failure();
+  return success(MeshAtoms::create(mesh, *this, {getFrom(), getTo()}) != nullptr); // C4
 }

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 

@@ -9,7 +9,7 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Plan/NamePattern.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_RULEMATCHES_H
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_RULEMATCHES_H
 
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/RuleMatch.h"
 
 namespace cleave::spmd {

@@ -1,7 +1,7 @@
 //===- WireBytes.cpp - what a collective sends ----------------------------===//
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 
 using namespace mlir;

@@ -336,6 +336,20 @@ func.func @a_permute_is_over_the_mesh_of_the_module(%x: tensor<8x2xf32>) {
 
 // -----
 
+#mesh = #spmd.mesh<["x"=6]>
+#halves = #spmd.sharding<#mesh, [{"x":(1)2}]>
+#thirds = #spmd.sharding<#mesh, [{"x":(1)3}]>
+// C4 of permute.
+module attributes {spmd.mesh = #spmd.mesh<["x"=6]>} {
+func.func @sub_axes_of_a_permute_do_not_exclude_each_other(%x: tensor<6xf32>) {
+  // expected-error @below {{sub-axes of mesh axis "x" of size 6 need borders at 2 and 3, which exclude each other}}
+  %0 = spmd.permute %x from #halves to #thirds of tensor<12xf32> : (tensor<6xf32>) -> tensor<4xf32>
+  return
+}
+}
+
+// -----
+
 // C1 of axis_index.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @an_index_is_along_axes() {

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_SPMDATTRIBUTES_H
 #define CLEAVE_DIALECT_SPMD_IR_SPMDATTRIBUTES_H
 
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Sharding/ShardingRule.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

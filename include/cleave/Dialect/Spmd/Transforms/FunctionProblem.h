@@ -7,7 +7,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Solver/Solver.h"
 
 namespace cleave::spmd {

@@ -1,5 +1,5 @@
 //===- MeshAtoms.cpp - shardings as states of atoms, and back -------------===//
-#include "cleave/Dialect/Spmd/Transforms/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
@@ -93,15 +93,11 @@ MeshAtoms::MeshAtoms(MeshAttr mesh, AtomMesh atoms) : mesh(mesh), atoms(std::mov
     axisNames.push_back(name.str());
 }
 
-static SubAxis toSubAxis(AxisAttr axis, MeshAttr mesh) {
-  return {*mesh.findAxis(axis.getName()), axis.getPreSize(), axis.getExtent(mesh)};
-}
-
 /// All sub-axes of a sharding.
 static void collectSubAxes(ShardingAttr sharding, SmallVectorImpl<SubAxis> &wishes) {
   auto collect = [&](AxisAttr axis) {
     if (axis.isSubAxis())
-      if (SubAxis wish = toSubAxis(axis, sharding.getMesh()); !llvm::is_contained(wishes, wish))
+      if (SubAxis wish = axis.toSubAxis(sharding.getMesh()); !llvm::is_contained(wishes, wish))
         wishes.push_back(wish);
   };
   for (DimShardingAttr dim : sharding.getDims())
@@ -129,7 +125,7 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(ModuleOp root) {
   return mesh ? create(mesh, root, shardings.getArrayRef()) : nullptr;
 }
 
-AtomList MeshAtoms::toAtoms(AxisAttr axis) const { return atoms.atomsOf(toSubAxis(axis, mesh)).value_or(AtomList()); }
+AtomList MeshAtoms::toAtoms(AxisAttr axis) const { return atoms.atomsOf(axis.toSubAxis(mesh)).value_or(AtomList()); }
 
 const State &MeshAtoms::toState(ShardingAttr sharding) {
   std::unique_ptr<State> &slot = states[sharding];

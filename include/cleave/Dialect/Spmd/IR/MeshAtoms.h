@@ -4,8 +4,8 @@
 // attribute cut into atoms, and both directions, remembered, so that asking again is one hash lookup.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
-#define CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
+#ifndef CLEAVE_DIALECT_SPMD_IR_MESHATOMS_H
+#define CLEAVE_DIALECT_SPMD_IR_MESHATOMS_H
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Sharding/State.h"
@@ -65,4 +65,4 @@ llvm::SmallVector<mlir::func::FuncOp> getFunctions(mlir::ModuleOp module);
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_MESHATOMS_H
+#endif // CLEAVE_DIALECT_SPMD_IR_MESHATOMS_H
