@@ -1,17 +1,14 @@
 //===- Plan.cpp - reading a plan file -------------------------------------===//
 //
 // LLVM's YAML parser gives nodes with source ranges; one function per key of the format reads them in the order in
-// which they stand. Before that, one scan over the text does two things:
-//
-//  * a bare `?` entry of a flow list would be YAML's mark of a complex key; it is turned into `~`, of the same width,
-//    so that all places stay right. What an entry says is read from the original text, so a `~` of the user is not
-//    taken for a `?`.
-//  * the parser recurses; nesting beyond what any plan needs is refused.
+// which they stand. Before that, one scan over the text finds what the parser would not (PlanScan.h), and turns a bare
+// `?` into `~`. What an entry says is read from the original text, so a `~` of the user is not taken for a `?`.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
 
+#include "PlanScan.h"
 #include "PlanText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -23,76 +20,7 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 static constexpr size_t kMaxPlanSize = 1 << 24;
-static constexpr unsigned kMaxNesting = 16;
 static constexpr int64_t kMaxPriority = 1000;
-
-//===----------------------------------------------------------------------===//
-// The scan
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Walks over the characters of a YAML text that are neither quoted nor comment.
-class PlanScan {
-public:
-  explicit PlanScan(std::string &text) : text(text) {}
-
-  /// Position of the character that nests too deep; npos if none does.
-  size_t run();
-
-private:
-  char peekPast(size_t position) const;
-  bool startsToken(char last) const { return StringRef("[{,: \t\n-").contains(last); }
-  size_t skipQuoted(size_t position) const;
-
-  std::string &text;
-};
-} // namespace
-
-/// The next character that is not blank.
-char PlanScan::peekPast(size_t position) const {
-  size_t next = StringRef(text).find_first_not_of(" \t\r\n", position + 1);
-  return next == StringRef::npos ? '\0' : text[next];
-}
-
-/// Position of the closing quote.
-size_t PlanScan::skipQuoted(size_t position) const {
-  char quote = text[position];
-  for (++position; position < text.size() && text[position] != quote; ++position)
-    if (quote == '"' && text[position] == '\\')
-      ++position;
-  return position;
-}
-
-size_t PlanScan::run() {
-  unsigned flow = 0, indicators = 0;
-  char last = '\n', lastNonBlank = '\n';
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if ((c == '"' || c == '\'') && startsToken(last)) {
-      i = skipQuoted(i);
-    } else if (c == '#' && StringRef(" \t\n").contains(last)) {
-      i = std::min(text.find('\n', i), text.size());
-      c = '\n';
-    } else if (c == '[' || c == '{') {
-      if (++flow > kMaxNesting)
-        return i;
-    } else if ((c == ']' || c == '}') && flow > 0) {
-      --flow;
-    } else if (c == '?' && flow > 0 && StringRef("[,").contains(lastNonBlank) &&
-               StringRef(",]").contains(peekPast(i))) {
-      text[i] = '~';
-    } else if (StringRef("-?:").contains(c) && flow == 0 && startsToken(last)) {
-      if (++indicators > kMaxNesting)
-        return i;
-    }
-    if (c == '\n')
-      indicators = 0;
-    last = c;
-    if (!isSpace(c))
-      lastNonBlank = c;
-  }
-  return std::string::npos;
-}
 
 //===----------------------------------------------------------------------===//
 // The reader
@@ -118,6 +46,9 @@ private:
   yaml::Node *open();
   LogicalResult close();
 
+  /// `message`, of a text that is no single word; where blanks part it, rather that a comma is missing there.
+  LogicalResult failWord(yaml::Node *node, const Twine &message);
+
   LogicalResult readText(yaml::Node *node, std::string &text);
   LogicalResult readInteger(yaml::Node *node, int64_t &value, int64_t least, int64_t most);
   LogicalResult readFlag(yaml::Node *node, bool &value);
@@ -134,7 +65,7 @@ private:
 
   StringRef original;
   std::string file, scanned;
-  size_t tooDeep;
+  std::optional<PlanProblem> problem;
   PlanError &error;
   bool hasError = false;
   SourceMgr sources;
@@ -145,7 +76,7 @@ private:
 
 PlanReader::PlanReader(StringRef text, StringRef file, PlanError &error)
     : original(text), file(file.str()), scanned(text.str()), error(error) {
-  tooDeep = PlanScan(scanned).run();
+  problem = scanPlan(scanned);
   sources.setDiagHandler(
       [](const SMDiagnostic &diagnostic, void *context) {
         auto &reader = *static_cast<PlanReader *>(context);
@@ -203,10 +134,23 @@ LogicalResult PlanReader::failExpecting(const yaml::Node *node, const Twine &exp
   return fail(node, "expected " + expected);
 }
 
+LogicalResult PlanReader::failWord(yaml::Node *node, const Twine &message) {
+  StringRef raw = cast<yaml::ScalarNode>(node)->getRawValue();
+  size_t blank = raw.find_first_of(" \t\r\n");
+  if (blank == StringRef::npos || raw.starts_with("\"") || raw.starts_with("'"))
+    return fail(node, message);
+  if (!hasError)
+    error = {placeOf(SMLoc::getFromPointer(raw.data() + blank)),
+             ("expected ',' after '" + raw.take_front(blank) + "'").str(),
+             {}};
+  hasError = true;
+  return failure();
+}
+
 /// The root of the first document.
 yaml::Node *PlanReader::open() {
-  if (tooDeep != std::string::npos) {
-    error = {placeOf(SMLoc::getFromPointer(scanned.data() + tooDeep)), "nested too deep for a plan", {}};
+  if (problem) {
+    error = {placeOf(SMLoc::getFromPointer(scanned.data() + problem->position)), problem->message, {}};
     hasError = true;
     return nullptr;
   }
@@ -245,7 +189,7 @@ LogicalResult PlanReader::readInteger(yaml::Node *node, int64_t &value, int64_t 
   if (failed(readText(node, text)))
     return failure();
   if (StringRef(text).getAsInteger(10, value) || value < least || value > most)
-    return fail(node, "expected a number from " + Twine(least) + " to " + Twine(most) + ", got '" + text + "'");
+    return failWord(node, "expected a number from " + Twine(least) + " to " + Twine(most) + ", got '" + text + "'");
   return success();
 }
 
@@ -273,6 +217,8 @@ LogicalResult PlanReader::readMapping(yaml::Node *node, StringRef what, ArrayRef
     if (!known.empty() && !is_contained(known, key))
       return fail(keyNode,
                   "unknown key '" + key + "'" + suggestNames(key, known) + " (known: " + join(known, ", ") + ")");
+    if (known.empty() && isa_and_nonnull<yaml::NullNode>(entry.getValue()))
+      return fail(keyNode, "expected a name, ': ' and a number, got '" + key + "'");
     if (!seen.insert(key).second)
       return fail(keyNode, "key '" + key + "' is given twice");
     if (failed(handler(key, entry)) || stream->failed())
@@ -362,6 +308,8 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
       return fail(value, "a rule has a tensor or a node, not both");
     has = true;
     rule.patternPlace = placeOf(value);
+    if (isa_and_nonnull<yaml::SequenceNode, yaml::MappingNode>(value))
+      return fail(value, "expected one pattern; one of several names is \"{a,b}\", in quotes");
     if (failed(readText(value, rule.pattern)))
       return failure();
     std::string reason;
@@ -418,7 +366,7 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
       return fail(entry, "'?' must be the last entry of a dim");
     if (text == "_" && entry != node)
       return fail(entry, "'_' stands alone, not in a list of axes");
-    return succeeded(parseDimEntry(text, place, dim, reason)) ? success() : fail(entry, reason);
+    return succeeded(parseDimEntry(text, place, dim, reason)) ? success() : failWord(entry, reason);
   };
   return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "axes", readEntry) : readEntry(node);
 }
@@ -431,7 +379,7 @@ LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
     if (failed(readText(entry, text)))
       return failure();
     if (failed(parseAxisText(text, axis, reason)))
-      return fail(entry, reason);
+      return failWord(entry, reason);
     rule.replicated.push_back(std::move(axis));
     return success();
   });

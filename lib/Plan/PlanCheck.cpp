@@ -79,12 +79,18 @@ bool PlanRule::asksSameAs(const PlanRule &other) const {
          uneven == other.uneven;
 }
 
+/// For words that other tools write for a dim that is not sharded.
+static StringRef hintAtUnsharded(StringRef text) {
+  bool isNothing = is_contained({"none", "null", "~", "nil"}, text.lower());
+  return isNothing ? "; a dim that is not sharded is '_'" : "";
+}
+
 LogicalResult cleave::spmd::parseAxisText(StringRef text, PlanAxis &axis, std::string &reason) {
   auto [name, digit] = text.split(':');
   bool isName = !name.empty() && name != "_" &&
                 all_of(name, [](char c) { return isAlnum(c) || c == '_' || c == '-' || c == '.'; });
   if (!isName) {
-    reason = "expected an axis, '_' or '?', got '" + text.str() + "'";
+    reason = ("expected an axis, '_' or '?', got '" + text + "'" + hintAtUnsharded(text)).str();
     return failure();
   }
   axis.name = name.str();
@@ -235,10 +241,13 @@ static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError
     SmallVector<StringRef> names;
     for (const MeshAxis &known : plan.mesh)
       names.push_back(known.name);
+    std::string unknown = "unknown axis '" + axis.name + "'";
     if (plan.mesh.empty())
-      return failAt(error, axis.place, "unknown axis '" + axis.name + "': there is no mesh");
+      return failAt(error, axis.place, unknown + ": there is no mesh" + hintAtUnsharded(axis.name));
+    StringRef hint = hintAtUnsharded(axis.name);
     return failAt(error, axis.place,
-                  "unknown axis '" + axis.name + "', the mesh is " + formatMesh(plan) + suggestNames(axis.name, names));
+                  unknown + ", the mesh is " + formatMesh(plan) +
+                      (hint.empty() ? suggestNames(axis.name, names) : hint.str()));
   }
   bool fits = axis.preSize <= whole->size && axis.size <= whole->size;
   if (axis.isSubAxis() && (!fits || whole->size % (axis.preSize * axis.size) != 0))

@@ -70,7 +70,7 @@ TEST(Plan, ReadsTheRestOfARule) {
 
 TEST(Plan, ATildeIsNoQuestionMark) {
   EXPECT_EQ(Parsed("mesh: {a: 2}\nshard: [{tensor: x, dims: [~]}]").error,
-            "p.yaml:2:28: error: expected an axis, '_' or '?', got '~'\n");
+            "p.yaml:2:28: error: expected an axis, '_' or '?', got '~'; a dim that is not sharded is '_'\n");
 }
 
 TEST(Plan, NamesThePlaceOfEveryError) {
@@ -100,12 +100,71 @@ TEST(Plan, NamesThePlaceOfEveryError) {
             "p.yaml:2:10: error: the mesh has 2 ranks but devices lists 1\n");
 }
 
+TEST(Plan, SaysWhereACommaIsMissing) {
+  EXPECT_EQ(Parsed("mesh: {a: 2 b: 2}").error, "p.yaml:1:12: error: not valid YAML: expected ',' or '}' after '2'\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2\nshard: []\n").error,
+            "p.yaml:1:12: error: not valid YAML: expected ',' or '}' after '2'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x dims: [a]}]").error,
+            "p.yaml:1:19: error: not valid YAML: expected ',' or '}' after 'x'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: my x dims: [a]}]").error,
+            "p.yaml:1:22: error: not valid YAML: expected ',' or '}' after 'x'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: \"x\" dims: [a]}]").error,
+            "p.yaml:1:21: error: not valid YAML: expected ',' or '}' after '\"x\"'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [a] priority: 1}]").error,
+            "p.yaml:1:30: error: not valid YAML: expected ',' or '}' after ']'\n");
+  EXPECT_EQ(Parsed("shard:\n  - {tensor: x, dims: [a]\n  - {tensor: y, dims: [a]}").error,
+            "p.yaml:2:26: error: not valid YAML: expected ',' or '}' after ']'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[a] _]}]").error,
+            "p.yaml:1:31: error: not valid YAML: expected ',' or ']' after ']'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [a _]}]").error, "p.yaml:1:29: error: expected ',' after 'a'\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\ndevices: [0 1]").error, "p.yaml:2:12: error: expected ',' after '0'\n");
+  // A name may hold blanks, a comment and a quoted text anything.
+  EXPECT_EQ(Parsed("mesh: {a: 2} # {\nshard: [{tensor: my x, dims: [\"a\"]}, # ]\n {node: '[{', result: 0, dims: [_]}]")
+                .error,
+            "p.yaml:3:9: error: bad pattern '[{': invalid glob pattern, unmatched '['\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nshard:\n  - tensor: x[0] y\n    dims: [a]\n").error, "");
+}
+
+TEST(Plan, SaysWhatElseIsMissing) {
+  EXPECT_EQ(Parsed("mesh: {a: 2").error, "p.yaml:1:7: error: not valid YAML: this '{' is never closed\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [a}]").error,
+            "p.yaml:1:29: error: not valid YAML: expected ']', got '}'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x, dims [a]}]").error,
+            "p.yaml:1:25: error: not valid YAML: expected ':' after 'dims'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: x[0], dims: [a]}]").error,
+            "p.yaml:1:19: error: not valid YAML: expected ',' or '}' after 'x'; a name with brackets must be quoted\n");
+  EXPECT_EQ(Parsed("mesh: {a:2}").error, "p.yaml:1:8: error: expected a name, ': ' and a number, got 'a:2'\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: [x, y], dims: [a]}]").error,
+            "p.yaml:1:18: error: expected one pattern; one of several names is \"{a,b}\", in quotes\n");
+  EXPECT_EQ(Parsed("shard: [{tensor: {x,y}, dims: [a]}]").error,
+            "p.yaml:1:18: error: expected one pattern; one of several names is \"{a,b}\", in quotes\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nshard: [{tensor: x, dims: [a, None]}]").error,
+            "p.yaml:2:31: error: unknown axis 'None', the mesh is a=2; a dim that is not sharded is '_'\n");
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nshard: [{tensor: x, dims: [null]}]").error,
+            "p.yaml:2:28: error: unknown axis 'null', the mesh is a=2; a dim that is not sharded is '_'\n");
+  EXPECT_EQ(Parsed("mesh: {null: 2}\nshard: [{tensor: x, dims: [null]}]").error, "");
+}
+
+TEST(Plan, ATabDoesNotIndent) {
+  EXPECT_EQ(Parsed("mesh: {a: 2}\nshard:\n\t- {tensor: x, dims: [a]}").error,
+            "p.yaml:3:1: error: not valid YAML: a tab indents this line, where only blanks may\n");
+  EXPECT_EQ(Parsed("mesh:\n  \ta: 2\n").error,
+            "p.yaml:2:3: error: not valid YAML: a tab indents this line, where only blanks may\n");
+  EXPECT_EQ(Parsed("mesh:\t{a: 2,\n\tb: 2}\n\t\n\t# done").error, "");
+}
+
 TEST(Plan, SurvivesHostileText) {
   std::string brackets(100000, '['), dashes, keys = "a";
   for (int i = 0; i < 50000; ++i)
     dashes += "- ";
   EXPECT_EQ(Parsed(brackets).error, "p.yaml:1:17: error: nested too deep for a plan\n");
+  for (StringRef before :
+       {"!t ", "&a ", "!t", "&a", "a: &a ", "- !t ", "\"a\": ", "? ", "--- ", "*a : ", ", ", "a:", "| "})
+    EXPECT_NE(Parsed(before.str() + brackets).error, "") << before.str();
   EXPECT_NE(Parsed(dashes).error.find("nested too deep"), std::string::npos);
+  for (int i = 0; i < 100000; ++i)
+    keys += i % 2 ? "? \"" : ": [";
+  EXPECT_NE(Parsed(keys).error, "");
   EXPECT_NE(Parsed("shard: [{tensor: \"re:(a{255}){255}\", dims: []}]").error.find("repeats more than"),
             std::string::npos);
   EXPECT_NE(Parsed(StringRef("\0\1\2", 3)).error, "");
