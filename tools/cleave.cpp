@@ -2,25 +2,10 @@
 #include "cleave/Driver/Crash.h"
 #include "cleave/Driver/Options.h"
 #include "cleave/Driver/Session.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/BuryPointer.h"
 
 using namespace cleave::driver;
-
-static int runCommandOf(Session &session) {
-  switch (session.getOptions().command) {
-  case Command::Inspect:
-    return inspectCommand(session);
-  case Command::Import:
-    return importCommand(session);
-  case Command::Shard:
-    return shardCommand(session);
-  case Command::Explain:
-    return explainCommand(session);
-  case Command::Run:
-    return runCommand(session);
-  }
-  return kInternalError;
-}
 
 int main(int argc, char **argv) {
   int exitCode = kDone;
@@ -29,7 +14,12 @@ int main(int argc, char **argv) {
     return exitCode;
   installCrashHandler(argc, argv);
   auto session = std::make_unique<Session>(*options);
-  exitCode = runCommandOf(*session);
+  exitCode = llvm::StringSwitch<int (*)(Session &)>(options->command)
+                 .Case("inspect", inspectCommand)
+                 .Case("import", importCommand)
+                 .Case("shard", shardCommand)
+                 .Case("explain", explainCommand)
+                 .Case("run", runCommand)(*session);
   // The process ends here and takes all memory with it.
   llvm::BuryPointer(std::move(session));
   llvm::outs().flush();

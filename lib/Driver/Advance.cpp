@@ -16,7 +16,8 @@ using namespace cleave;
 using namespace cleave::driver;
 
 static ShardOptions getShardOptions(const Options &options) {
-  return {options.plan, options.mesh, options.shard, options.optimize, options.check};
+  return {options.plan, options.mesh, options.shard, spmd::kOptimizeWords[static_cast<int>(options.optimize)].str(),
+          options.check};
 }
 
 /// `DIR/3-propagated.mlir`.
@@ -39,10 +40,10 @@ void Session::addSeconds(StringRef name, double time) {
     it->second += time;
 }
 
-int Session::advance(ModuleOp module, StringRef lastPhase) {
-  Phase last = *parsePhase(lastPhase), done = detectPhase(module);
+int Session::advance(ModuleOp module, Phase last) {
+  Phase done = detectPhase(module);
   if (last < done)
-    return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), lastPhase));
+    return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
   bool hasWishes = !options.mesh.empty() || !options.plan.empty() || !options.shard.empty();
   if (done > Phase::Annotated && hasWishes)
     return fail(

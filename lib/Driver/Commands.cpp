@@ -23,10 +23,9 @@ int cleave::driver::shardCommand(Session &session) {
   OwningOpRef<ModuleOp> module = session.load();
   if (!module)
     return kBadInput;
-  bool needsMesh = options.emit != "imported" && options.emit != "canonical";
-  if (needsMesh && !session.hasMesh(*module))
+  if (options.emit >= Phase::Annotated && !session.hasMesh(*module))
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  bool isPartitioned = options.emit == "partitioned" || options.emit == "optimized";
+  bool isPartitioned = options.emit >= Phase::Partitioned;
   // What is reported must be there before anything is written.
   if (isPartitioned)
     if (llvm::Expected<func::FuncOp> func = getEntry(*module); !func)

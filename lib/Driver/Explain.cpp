@@ -231,7 +231,7 @@ int cleave::driver::explainCommand(Session &session) {
   if (Phase phase = detectPhase(*module); phase > Phase::Annotated)
     return session.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
                                   options.model, toString(phase)));
-  if (int code = session.advance(*module, "annotated"))
+  if (int code = session.advance(*module, Phase::Annotated))
     return code;
   llvm::Expected<func::FuncOp> func = getEntry(*module);
   if (!func)
@@ -239,7 +239,7 @@ int cleave::driver::explainCommand(Session &session) {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(*module);
   std::unique_ptr<FunctionProblem> source = atoms ? FunctionProblem::create(*func, *atoms) : nullptr;
   SolverOptions solving;
-  solving.optimize = options.optimize == "bytes" ? Optimize::Bytes : Optimize::Balanced;
+  solving.optimize = options.optimize;
   if (!source || failed(source->solve(solving)))
     return kBadInput;
 
@@ -258,7 +258,7 @@ int cleave::driver::explainCommand(Session &session) {
     if (explainer.isSharded(value))
       explainer.printLine(value);
   OwningOpRef<ModuleOp> partitioned = module->clone();
-  if (int code = session.advance(*partitioned, "optimized"))
+  if (int code = session.advance(*partitioned, Phase::Optimized))
     return code;
   if (options.value.empty())
     printCollectives(*partitioned, options.model);

@@ -11,7 +11,7 @@ using namespace cleave::driver;
 void cleave::driver::printSeconds(const Session &session) {
   const Options &options = session.getOptions();
   // A module on standard output must stay readable.
-  bool hasModule = options.command == Command::Shard && (options.output.empty() || options.output == "-");
+  bool hasModule = options.command == "shard" && (options.output.empty() || options.output == "-");
   if (options.timePhases)
     for (const auto &[phase, seconds] : session.getSeconds())
       (hasModule ? llvm::errs() : llvm::outs()) << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);

@@ -77,7 +77,7 @@ int cleave::driver::runCommand(Session &session) {
   if (options.check && hasMesh && !isPartitioned)
     original = module->clone();
   if (hasMesh)
-    if (int code = session.advance(*module, "optimized"))
+    if (int code = session.advance(*module, Phase::Optimized))
       return code;
   llvm::Expected<func::FuncOp> func = getEntry(*module);
   if (!func)

@@ -38,7 +38,8 @@ Session::Session(const Options &options) : options(options) {
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);
-  useColor = options.color == "always" || (options.color == "auto" && llvm::sys::Process::StandardErrHasColors());
+  useColor =
+      options.color == Color::Always || (options.color == Color::Auto && llvm::sys::Process::StandardErrHasColors());
   context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     printDiagnostic(diagnostic);
     return success();

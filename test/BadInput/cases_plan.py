@@ -59,15 +59,17 @@ def plans():
                 words=["p.yaml:3:"])
     yield shard("plan-nested-too-deep", plan="mesh: " + "[" * 5000, words=["p.yaml:1:"])
     yield shard("plan-devices-no-permutation", plan="mesh: {data: 2}\ndevices: [0, 0]\n", words=["p.yaml:"])
-    yield shard("shard-option-syntax", "--mesh", "data=2", "--shard", "hidden[data, _]", words=["--shard"])
+    yield shard("shard-option-syntax", "--mesh", "data=2", "--shard", "hidden[data, _]", words=["--shard"],
+                exit_code=2)
     yield shard("shard-option-unknown-axis", "--mesh", "data=2", "--shard", "hidden=[rows, _]", words=["rows"])
 
 
 def meshes():
-    yield shard("mesh-syntax", "--mesh", "data", words=["data"])
-    yield shard("mesh-zero", "--mesh", "data=0", words=["0"])
-    yield shard("mesh-twice", "--mesh", "data=2,data=2", words=["data"])
-    yield shard("mesh-too-large", "--mesh", "a=65536,b=65536", words=["mesh"])
+    yield shard("mesh-syntax", "--mesh", "data", words=["data"], exit_code=2)
+    yield shard("mesh-colon", "--mesh", "data:2", words=["data:2"], exit_code=2)
+    yield shard("mesh-zero", "--mesh", "data=0", words=["0"], exit_code=2)
+    yield shard("mesh-twice", "--mesh", "data=2,data=2", words=["data"], exit_code=2)
+    yield shard("mesh-too-large", "--mesh", "a=65536,b=65536", words=["mesh"], exit_code=2)
     yield shard("mesh-absent", words=["mesh"])
 
 
@@ -78,6 +80,10 @@ def command_lines():
     yield line("option-without-argument", "shard", "m.onnx", "--mesh")
     yield line("option-of-another-command", "inspect", "m.onnx", "--check")
     yield line("no-model", "run", "--check")
+    yield line("empty-argument", "explain", "m.onnx", "")
+    yield line("empty-value", "run", "m.onnx", "--mesh", "")
+    yield line("argument-of-a-flag", "run", "m.onnx", "--check=yes")
+    yield line("unknown-shell", "completion", "tcsh")
     yield line("unknown-phase", "shard", "m.onnx", "--emit", "molten")
     yield line("dim-syntax", "inspect", "m.onnx", "--dim", "batch")
     yield line("dim-twice", "inspect", "m.onnx", "--dim", "batch=2,batch=3")

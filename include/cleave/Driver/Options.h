@@ -6,6 +6,8 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Solver/Solver.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <map>
@@ -25,10 +27,11 @@ enum ExitCode {
   kInternalError = 70, ///< a bug of ours; a reproducer was written
 };
 
-enum class Command { Inspect, Import, Shard, Explain, Run };
+enum class Color { Auto, Always, Never };
+constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
 struct Options {
-  Command command = Command::Inspect;
+  std::string command;
   std::string model;              ///< path of an .onnx or .mlir file, `-` for standard input
   std::string value;              ///< explain: the value asked about, empty for all
   std::string output;             ///< -o
@@ -37,20 +40,20 @@ struct Options {
   std::vector<std::string> shard; ///< --shard, as typed
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
-  std::string emit = "optimized";
+  Phase emit = Phase::Optimized;
   std::string dumpPhases;
   std::string inputs, outputs;
   uint64_t seed = 0;
   bool check = false;
   std::optional<double> rtol, atol;
   std::string report;
-  std::string optimize = "balanced";
-  std::string color = "auto";
+  spmd::Optimize optimize = spmd::Optimize::Balanced;
+  Color color = Color::Auto;
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
 };
 
-/// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after --help or --version,
-/// 2 after an error, which has been printed to standard error.
+/// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints
+/// (help, version, completion, the man page), 2 after an error, which has been printed to standard error.
 std::optional<Options> parseCommandLine(int argc, const char *const *argv, int &exitCode);
 
 } // namespace cleave::driver

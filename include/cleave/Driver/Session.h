@@ -28,9 +28,9 @@ public:
   /// been printed. `collectAllErrors`: for `inspect`, goes on after what cannot be imported.
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors = false);
 
-  /// Takes a loaded module through all phases up to `lastPhase` that it has not been through yet. Returns an exit code:
+  /// Takes a loaded module through all phases up to `last` that it has not been through yet. Returns an exit code:
   /// wrong input where a wish cannot be kept, a bug of ours where an imported model fails in any other phase.
-  int advance(mlir::ModuleOp module, llvm::StringRef lastPhase);
+  int advance(mlir::ModuleOp module, Phase last);
 
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const { return seconds; }

@@ -19,6 +19,7 @@
 
 #include "cleave/Sharding/State.h"
 #include "cleave/Solver/Problem.h"
+#include "llvm/ADT/StringRef.h"
 #include <memory>
 
 namespace cleave::spmd {
@@ -27,6 +28,8 @@ enum class Optimize {
   Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
   Bytes,    ///< bytes on the wire; all else only breaks ties
 };
+/// How users name them.
+constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes"};
 
 struct SolverOptions {
   Optimize optimize = Optimize::Balanced;

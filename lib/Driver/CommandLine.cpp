@@ -1,0 +1,304 @@
+//===- CommandLine.cpp - the command line of `cleave` ---------------------===//
+//
+// LLVM's option library tells options from arguments by the table of Options.td; the type of the member that an option
+// fills says how its argument reads. (llvm::cl is not used: the shared LLVM library registers hundreds of options of
+// its own there.)
+//
+//===----------------------------------------------------------------------===//
+#include "OptionTable.h"
+
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/Plan.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Option/Arg.h"
+#include "llvm/Option/ArgList.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::opt::Option;
+
+//===----------------------------------------------------------------------===//
+// Arguments: each reader returns what is wrong, or an empty string
+//===----------------------------------------------------------------------===//
+
+static std::string read(bool &field, StringRef) {
+  field = true;
+  return "";
+}
+
+static std::string read(std::string &field, StringRef text) {
+  field = text.str();
+  return "";
+}
+
+static std::string read(std::vector<std::string> &field, StringRef text) {
+  field.push_back(text.str());
+  return "";
+}
+
+static std::string read(uint64_t &field, StringRef text) {
+  return text.getAsInteger(10, field) ? "expected a number" : "";
+}
+
+/// A tolerance.
+static std::string read(std::optional<double> &field, StringRef text) {
+  double number;
+  if (text.getAsDouble(number) || !(number >= 0))
+    return "expected a number that is not negative";
+  field = number;
+  return "";
+}
+
+/// Sizes of dims.
+static std::string read(std::map<std::string, int64_t> &field, StringRef text) {
+  llvm::SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries) {
+    auto [name, number] = entry.rsplit('=');
+    int64_t size;
+    if (name.empty() || number.getAsInteger(10, size) || size < 0)
+      return llvm::formatv("'{0}' is not of the form NAME=SIZE", entry);
+    auto [it, isNew] = field.try_emplace(name.str(), size);
+    if (!isNew && it->second != size)
+      return llvm::formatv("'{0}' is given as {1} and as {2}", name, it->second, size);
+  }
+  return "";
+}
+
+/// Shapes of inputs.
+static std::string read(std::map<std::string, std::vector<int64_t>> &field, StringRef text) {
+  auto [name, dims] = text.rsplit('=');
+  llvm::SmallVector<StringRef> sizes;
+  dims.split(sizes, 'x');
+  std::vector<int64_t> shape;
+  for (StringRef size : sizes)
+    if (name.empty() || size.getAsInteger(10, shape.emplace_back()) || shape.back() < 0)
+      return llvm::formatv("'{0}' is not of the form NAME=8x128", text);
+  auto [it, isNew] = field.try_emplace(name.str(), shape);
+  return isNew || it->second == shape ? "" : llvm::formatv("two shapes for '{0}'", name).str();
+}
+
+template <typename T> static std::vector<StringRef> wordsOf(const T &) { return {}; }
+static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), std::end(kColorWords)}; }
+static std::vector<StringRef> wordsOf(spmd::Optimize) {
+  return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
+}
+static std::vector<StringRef> wordsOf(Phase) {
+  std::vector<StringRef> words;
+  for (int phase = 0; phase <= static_cast<int>(Phase::Optimized); ++phase)
+    words.push_back(toString(static_cast<Phase>(phase)));
+  return words;
+}
+
+/// One of an enum's words, which stand in the order of its values.
+template <typename Enum> static std::string read(Enum &field, StringRef text) {
+  std::vector<StringRef> words = wordsOf(field);
+  size_t index = llvm::find(words, text) - words.begin();
+  if (index == words.size())
+    return "expected one of " + llvm::join(words, ", ");
+  field = static_cast<Enum>(index);
+  return "";
+}
+
+/// Calls `use` with the member of `options` that an option fills.
+template <typename Use> static auto withField(Options &options, unsigned option, Use use) {
+  switch (option) {
+#define OPTION_WITH_MARSHALLING(PREFIX, NAME, ID, KIND, GROUP, ALIAS, ALIASARGS, FLAGS, VISIBILITY, PARAM, HELP,       \
+                                HELPS, METAVAR, VALUES, COMMANDS, PARSE, EMIT, FIELD, ...)                             \
+  case OPT_##ID:                                                                                                       \
+    return use(options.FIELD);
+#include "Options.inc"
+#undef OPTION_WITH_MARSHALLING
+  default:
+    return decltype(use(options.quiet))();
+  }
+}
+
+std::vector<StringRef> cleave::driver::getWords(const Option &option) {
+  Options options;
+  return withField(options, option.getID(), [](const auto &field) { return wordsOf(field); });
+}
+
+//===----------------------------------------------------------------------===//
+// Parsing
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The words behind a command, taken one after the other.
+class Parser {
+public:
+  Parser(StringRef command, ArrayRef<const char *> words) : words(words.begin(), words.end()) {
+    options.command = command.str();
+  }
+
+  /// Returns what is wrong, or an empty string.
+  std::string parse() {
+    bool onlyPositionals = false;
+    for (unsigned index = 0; index < words.getNumInputArgStrings();) {
+      StringRef word = words.getArgString(index);
+      bool isDashes = word == "--" && !onlyPositionals;
+      onlyPositionals |= isDashes;
+      std::string problem;
+      if (isDashes)
+        ++index;
+      else if (onlyPositionals)
+        problem = parsePositional(words.getArgString(index++));
+      else
+        problem = parseWord(index);
+      if (!problem.empty())
+        return problem;
+    }
+    options.remarks |= options.verbose;
+    options.timePhases |= options.verbose;
+    return options.model.empty() ? "no model is named" : checkTogether();
+  }
+
+  Options options;
+
+private:
+  std::string parsePositional(StringRef word) {
+    if (word.empty())
+      return "an argument is empty";
+    if (options.model.empty())
+      options.model = word.str();
+    else if (options.command == "explain" && options.value.empty())
+      options.value = word.str();
+    else
+      return llvm::formatv("unexpected argument '{0}'", word);
+    return "";
+  }
+
+  std::string parseWord(unsigned &index) {
+    StringRef word = words.getArgString(index);
+    std::unique_ptr<llvm::opt::Arg> arg = getOptionTable().ParseOneArg(words, index);
+    Option option = arg ? arg->getOption().getUnaliasedOption() : findOption(word);
+    if (option.getID() == OPT_INPUT)
+      return parsePositional(word);
+    if (option.getID() == OPT_UNKNOWN)
+      return explainUnknown(word);
+    StringRef name = option.getPrefixedName();
+    if (!option.isRegisteredSC(options.command))
+      return llvm::formatv("'{0}' is not an option of 'cleave {1}'", name, options.command);
+    if (!arg)
+      return llvm::formatv("'{0}' needs an argument: {1}", name, formatUsage(option));
+    StringRef argument = arg->getNumValues() ? arg->getValue() : "";
+    if (arg->getNumValues() && argument.empty())
+      return llvm::formatv("the argument of '{0}' is empty: {1}", name, formatUsage(option));
+    std::string problem =
+        withField(options, option.getID(), [=](auto &field) -> std::string { return read(field, argument); });
+    return problem.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, problem).str();
+  }
+
+  /// The option of that name, of any command; OPT_UNKNOWN where there is none.
+  static Option findOption(StringRef name) {
+    for (const OptionGroup &group : getOptionGroups(""))
+      for (const Option &option : group.options)
+        if (option.getPrefixedName() == name)
+          return option;
+    return getOptionTable().getOption(OPT_UNKNOWN);
+  }
+
+  std::string explainUnknown(StringRef word) {
+    StringRef name = word.starts_with("--") ? word.split('=').first : word;
+    if (findOption(name).getID() != OPT_UNKNOWN)
+      return llvm::formatv("'{0}' takes no argument", name);
+    std::vector<StringRef> names;
+    for (const OptionGroup &group : getOptionGroups(options.command))
+      for (const Option &option : group.options)
+        names.push_back(option.getPrefixedName());
+    return llvm::formatv("unknown option '{0}'{1}", name, spmd::suggestNames(name, names));
+  }
+
+  /// The mesh and the rules, whose syntax is that of plan files.
+  std::string checkPlanOptions() {
+    spmd::Plan plan;
+    spmd::PlanError error;
+    if (failed(spmd::parseMeshOption(options.mesh, plan, error)) || failed(spmd::checkPlan(plan, error)))
+      return llvm::formatv("'--mesh {0}': {1}", options.mesh, error.message);
+    for (const std::string &rule : options.shard)
+      if (failed(spmd::parseShardOption(rule, plan, error)))
+        return llvm::formatv("'--shard {0}': {1}", rule, error.message);
+    return "";
+  }
+
+  std::string checkTogether() {
+    if (options.quiet && options.verbose)
+      return "'--quiet' and '--verbose' contradict each other";
+    if ((options.rtol || options.atol) && !options.check)
+      return "'--rtol' and '--atol' are tolerances of '--check'";
+    if (!options.report.empty() && options.emit < Phase::Partitioned)
+      return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
+                           toString(options.emit));
+    return checkPlanOptions();
+  }
+
+  llvm::opt::InputArgList words;
+};
+
+} // namespace
+
+/// `cleave completion SHELL` prints a script, `cleave completion SHELL WORD..` what that script asks for.
+static int runCompletion(ArrayRef<StringRef> words) {
+  if (words.empty() || !llvm::is_contained(getShells(), words.front())) {
+    llvm::errs() << "cleave: error: 'cleave completion' needs a shell: " << llvm::join(getShells(), " or ") << '\n';
+    return kBadCommandLine;
+  }
+  if (words.size() == 1)
+    printCompletionScript(llvm::outs(), words.front());
+  else
+    printCompletions(llvm::outs(), words.drop_front());
+  return kDone;
+}
+
+/// What only prints: the exit code where `words` ask for that.
+static std::optional<int> runPrinting(ArrayRef<StringRef> words) {
+  auto isHelp = [](StringRef word) { return word == "--help" || word == "-h"; };
+  if (words.empty()) {
+    printUsage(llvm::errs());
+    return kBadCommandLine;
+  }
+  StringRef first = words.front();
+  if (isHelp(first) || first == "help")
+    printUsage(llvm::outs());
+  else if (first == "--version")
+    llvm::outs() << "cleave " CLEAVE_VERSION " (LLVM " CLEAVE_LLVM_VERSION ")\n";
+  else if (first == "completion" && !(words.size() == 2 && isHelp(words.back())))
+    return runCompletion(words.drop_front());
+  else if (findCommand(first) && llvm::any_of(words, isHelp))
+    printHelp(llvm::outs(), *findCommand(first));
+  else if (first == "manual")
+    printManual(llvm::outs());
+  else
+    return std::nullopt;
+  return kDone;
+}
+
+std::optional<Options> cleave::driver::parseCommandLine(int argc, const char *const *argv, int &exitCode) {
+  llvm::SmallVector<StringRef> words(argv + 1, argv + argc);
+  if (std::optional<int> code = runPrinting(words)) {
+    exitCode = *code;
+    return std::nullopt;
+  }
+  exitCode = kBadCommandLine;
+  const auto *command = findCommand(words.front());
+  if (!command) {
+    std::vector<StringRef> names;
+    for (const auto &known : getOptionTable().getSubCommands())
+      names.push_back(known.Name);
+    llvm::errs() << "cleave: error: unknown command '" << words.front() << "'"
+                 << spmd::suggestNames(words.front(), names) << "; see 'cleave --help'\n";
+    return std::nullopt;
+  }
+  Parser parser(words.front(), ArrayRef(argv + 2, argv + argc));
+  if (std::string problem = parser.parse(); !problem.empty()) {
+    llvm::errs() << "cleave: error: " << problem << "; see 'cleave " << words.front() << " --help'\n";
+    return std::nullopt;
+  }
+  exitCode = kDone;
+  return std::move(parser.options);
+}

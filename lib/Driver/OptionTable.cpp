@@ -1,0 +1,83 @@
+//===- OptionTable.cpp - commands and options as data ---------------------===//
+//
+// The tables that TableGen makes of Options.td, handed to LLVM's option library, and its options by group.
+//
+//===----------------------------------------------------------------------===//
+#include "OptionTable.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace cleave::driver;
+using llvm::StringRef;
+using llvm::opt::DefaultVis;
+using llvm::opt::Option;
+using llvm::opt::OptTable;
+
+#define OPTTABLE_STR_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_STR_TABLE_CODE
+
+#define OPTTABLE_PREFIXES_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_PREFIXES_TABLE_CODE
+
+#define OPTTABLE_SUBCOMMAND_IDS_TABLE_CODE
+#include "Options.inc"
+#undef OPTTABLE_SUBCOMMAND_IDS_TABLE_CODE
+
+#define OPTTABLE_SUBCOMMANDS_CODE
+#include "Options.inc"
+#undef OPTTABLE_SUBCOMMANDS_CODE
+
+static constexpr OptTable::Info kOptions[] = {
+#define OPTION(...) LLVM_CONSTRUCT_OPT_INFO(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+namespace {
+class CleaveOptTable : public llvm::opt::GenericOptTable {
+public:
+  CleaveOptTable()
+      : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions, /*IgnoreCase=*/false, OptionSubCommands,
+                        OptionSubCommandIDsTable) {}
+};
+} // namespace
+
+const OptTable &cleave::driver::getOptionTable() {
+  static const CleaveOptTable table;
+  return table;
+}
+
+const OptTable::SubCommand *cleave::driver::findCommand(StringRef name) {
+  const auto *it = llvm::find_if(OptionSubCommands, [&](const auto &command) { return name == command.Name; });
+  return it == std::end(OptionSubCommands) ? nullptr : it;
+}
+
+std::vector<OptionGroup> cleave::driver::getOptionGroups(StringRef command) {
+  const OptTable &table = getOptionTable();
+  std::vector<OptionGroup> groups;
+  for (const OptTable::Info &group : kOptions) {
+    if (group.Kind != Option::GroupClass)
+      continue;
+    OptionGroup entry{group.HelpText, {}};
+    for (const OptTable::Info &info : kOptions)
+      if (info.GroupID == group.ID && info.AliasID == OPT_INVALID &&
+          (command.empty() || table.isValidForSubCommand(&info, command)))
+        entry.options.push_back(table.getOption(info.ID));
+    if (!entry.options.empty())
+      groups.push_back(std::move(entry));
+  }
+  return groups;
+}
+
+std::string cleave::driver::formatUsage(const Option &option) {
+  const char *argument = getOptionTable().getOptionMetaVar(option.getID());
+  return option.getPrefixedName().str() + (argument ? " " + std::string(argument) : "");
+}
+
+std::string cleave::driver::formatHelp(const Option &option) {
+  std::vector<StringRef> words = getWords(option);
+  return option.getHelpText().str() + (words.empty() ? "" : ": " + llvm::join(words, ", "));
+}

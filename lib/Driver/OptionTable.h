@@ -1,0 +1,60 @@
+//===- OptionTable.h - commands and options as data -------------*- C++ -*-===//
+//
+// What Options.td says, at run time, and how help, completion and the man page look at it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DRIVER_OPTIONTABLE_H
+#define CLEAVE_LIB_DRIVER_OPTIONTABLE_H
+
+#include "cleave/Driver/Options.h"
+#include "llvm/Option/OptTable.h"
+#include "llvm/Option/Option.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace cleave::driver {
+
+/// `OPT_mesh`: one for each record of Options.td, groups included.
+enum OptionId : unsigned {
+  OPT_INVALID = 0,
+#define OPTION(...) LLVM_MAKE_OPT_ID(__VA_ARGS__),
+#include "Options.inc"
+#undef OPTION
+};
+
+const llvm::opt::OptTable &getOptionTable();
+
+/// The command of that name, or null.
+const llvm::opt::OptTable::SubCommand *findCommand(llvm::StringRef name);
+
+struct OptionGroup {
+  llvm::StringRef title;
+  std::vector<llvm::opt::Option> options; ///< without their aliases
+};
+/// The options of `command`, of all commands where it is empty; no group is empty.
+std::vector<OptionGroup> getOptionGroups(llvm::StringRef command);
+
+/// `--mesh data=2,model=4`.
+std::string formatUsage(const llvm::opt::Option &option);
+/// What it does; the words that it takes.
+std::string formatHelp(const llvm::opt::Option &option);
+
+/// The words that the argument of an option may be, where it is one of a few.
+std::vector<llvm::StringRef> getWords(const llvm::opt::Option &option);
+
+/// All commands, for `cleave --help`.
+void printUsage(llvm::raw_ostream &os);
+void printHelp(llvm::raw_ostream &os, const llvm::opt::OptTable::SubCommand &command);
+/// The man page, for `man`.
+void printManual(llvm::raw_ostream &os);
+
+/// The shells that there is a completion script for.
+llvm::ArrayRef<llvm::StringRef> getShells();
+/// The script that makes `shell` ask this program. Precondition: one of `getShells()`.
+void printCompletionScript(llvm::raw_ostream &os, llvm::StringRef shell);
+/// What can stand for the last of the words behind `cleave`, one a line; nothing where a file may. For `--emit=an` what
+/// can stand behind the `=`.
+void printCompletions(llvm::raw_ostream &os, llvm::ArrayRef<llvm::StringRef> words);
+
+} // namespace cleave::driver
+
+#endif // CLEAVE_LIB_DRIVER_OPTIONTABLE_H

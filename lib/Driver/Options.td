@@ -1,0 +1,93 @@
+//===- Options.td - the command line of `cleave` -----------*- tablegen -*-===//
+//
+// Every command and every option, stated once: parsing, --help, completion and the man page come from here. A new option
+// is a record here and the member of `Options` (Options.h) that it fills, whose type says how its argument reads. The
+// words of an enum stand with the enum.
+//
+//===----------------------------------------------------------------------===//
+include "llvm/Option/OptParser.td"
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+def Completion : SubCommand<"completion", "the completion script of a shell, to be evaluated in it",
+                            "bash|zsh">;
+def Explain : SubCommand<"explain", "why a value is sharded as it is; what each collective is for",
+                         "MODEL --mesh .. [VALUE]">;
+def Import : SubCommand<"import", "the nn dialect, before any sharding", "MODEL -o out.mlir">;
+def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as a plan addresses them), FLOPs, "
+                                    "what cannot be imported", "MODEL">;
+def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
+def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --check also runs it unsharded and compares",
+                     "MODEL [--mesh ..] [--check]">;
+def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
+
+defvar kAll = [Explain, Import, Inspect, Run, Shard];
+defvar kSharding = [Explain, Run, Shard];
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// The member of `Options` that an option fills.
+class Fills<code member> { code KeyPath = member; code DefaultValue = ""; }
+
+/// `--check`.
+class Switch<string name, code member, list<SubCommand> commands, string help>
+    : Flag<["--"], name, commands>, Fills<member>, HelpText<help>;
+
+/// `--mesh data=2` and `--mesh=data=2`.
+multiclass Value<string name, string argument, code member, list<SubCommand> commands, string help> {
+  def NAME : Separate<["--"], name, commands>, Fills<member>, MetaVarName<argument>, HelpText<help>;
+  def NAME#_eq : Joined<["--"], name#"=", commands>, Alias<!cast<Option>(NAME)>;
+}
+
+// The names of groups only put them in order.
+def Model : OptionGroup<"1">, HelpText<"Model">;
+let Group = Model in {
+defm dim : Value<"dim", "batch=8,seq=128", "dims", kAll, "sizes of symbolic dimensions">;
+defm inputs : Value<"inputs", "FILE.npz", "inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
+defm shape : Value<"shape", "NAME=8x128", "shapes", kAll,
+                   "shape of an input whose dimensions have no name; may repeat">;
+}
+
+def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
+let Group = Sharding in {
+defm emit : Value<"emit", "PHASE", "emit", [Shard], "how far to go">;
+defm mesh : Value<"mesh", "data=2,model=4", "mesh", kSharding, "named axes, major to minor; overrides the plan's">;
+defm optimize : Value<"optimize", "WHAT", "optimize", kSharding,
+                      "bytes on the wire alone, or balanced with compute and surprises">;
+defm plan : Value<"plan", "FILE", "plan", kSharding, "plan file: mesh, dims, sharding rules">;
+defm shard : Value<"shard", "'PATTERN=[data, _]'", "shard", kSharding, "one rule of a plan; may repeat">;
+}
+
+def Running : OptionGroup<"3">, HelpText<"Running">;
+let Group = Running in {
+defm atol : Value<"atol", "X", "atol", [Run],
+                  "absolute tolerance of --check, times the largest element; default by element type">;
+def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
+defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
+defm seed : Value<"seed", "N", "seed", [Run], "seed of random inputs, where none are given">;
+}
+
+def Files : OptionGroup<"4">, HelpText<"Files written">;
+let Group = Files in {
+def o : Separate<["-"], "o", [Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+        HelpText<"where to write; standard output without it">;
+defm dump_phases : Value<"dump-phases", "DIR", "dumpPhases", kSharding, "writes one file per phase">;
+defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
+defm report : Value<"report", "FILE.json", "report", kSharding, "what was decided, sent and stored">;
+}
+
+def Printing : OptionGroup<"5">, HelpText<"Printing">;
+let Group = Printing in {
+defm color : Value<"color", "WHEN", "color", kAll, "colors of messages">;
+def help : Flag<["--"], "help", kAll>, HelpText<"prints this">;
+def quiet : Switch<"quiet", "quiet", kAll, "prints results only">;
+def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
+def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
+def verbose : Switch<"verbose", "verbose", kAll,
+                     "prints more: remarks, the seconds of each phase, every tensor of a model">;
+}
+def h : Flag<["-"], "h", kAll>, Alias<help>;
