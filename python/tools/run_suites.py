@@ -61,7 +61,7 @@ def suites(build):
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 64)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 135)
-    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 151)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 152)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 8)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 140)

@@ -11,11 +11,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(1, os.path.dirname(sys.path[0]))
 import cases_data
 import cases_model
 import cases_plan
+import harness
 from case import Case
 
 SECONDS = 10
@@ -33,12 +34,11 @@ def limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def problem(cleave, case: Case, folder):
+def ending(build, case: Case, folder):
     """What is wrong with how a case ends, or an empty string."""
     before = set(os.listdir(folder))
     try:
-        done = subprocess.run([cleave, *case.arguments], cwd=folder, capture_output=True, text=True, timeout=SECONDS,
-                              preexec_fn=limit, errors="replace", input=case.stdin)
+        done = harness.cleave(build, *case.arguments, cwd=folder, timeout=SECONDS, preexec_fn=limit, input=case.stdin)
     except subprocess.TimeoutExpired:
         return f"took more than {SECONDS} s"
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
@@ -55,7 +55,7 @@ def problem(cleave, case: Case, folder):
     return f"left behind {sorted(written)}" if written else ""
 
 
-def run(cleave, case: Case):
+def problem(build, case: Case):
     with tempfile.TemporaryDirectory() as folder:
         for name, content in case.files.items():
             path = os.path.join(folder, name)
@@ -64,27 +64,19 @@ def run(cleave, case: Case):
             else:
                 with open(path, "wb") as file:
                     file.write(content)
-        return problem(cleave, case, folder)
+        return ending(build, case, folder)
 
 
 def main():
     global bytes_allowed
-    build, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    build, names, _ = harness.arguments()
     if is_sanitized(build):
         bytes_allowed = None
     cases = [case for module in (cases_model, cases_data, cases_plan) for case in module.cases()
-             if (not wanted or case.name in wanted) and not (case.is_about_limit and bytes_allowed is None)]
-    names = [case.name for case in cases]
-    assert len(set(names)) == len(names), "two cases have one name"
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda case: run(f"{build}/bin/cleave", case), cases))
-    failed = 0
-    for case, text in zip(cases, results):
-        if text:
-            failed += 1
-            print(f"FAILED {case.name}: {text}")
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+             if not (case.is_about_limit and bytes_allowed is None)]
+    by_name = {case.name: case for case in cases}
+    assert len(by_name) == len(cases), "two cases have one name"
+    return harness.run(harness.select(by_name, names), lambda case: problem(build, case))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ Usage: check.py BUILD_DIR [--seed N] [--count N]
 
 Runs the cases in slices, so that a crash costs one slice and is told with its seed.
 """
+import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
 
 SLICE = 50
 
@@ -33,14 +36,11 @@ def main():
         arguments = arguments[:-2]
     first, end = options["--seed"], options["--seed"] + options["--count"]
     slices = [(seed, min(SLICE, end - seed)) for seed in range(first, end, SLICE)]
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda part: run(arguments[0], *part), slices))
+    results = harness.each(lambda part: run(arguments[0], *part), slices)
     for _, failed, text in results:
         if failed:
             print(text)
-    passed, failed = sum(r[0] for r in results), sum(r[1] for r in results)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.close(options["--count"], sum(failed for _, failed, _ in results))
 
 
 if __name__ == "__main__":

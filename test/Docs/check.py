@@ -14,7 +14,9 @@ import subprocess
 import sys
 import textwrap
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+from harness import ROOT
 
 
 def examples(path):
@@ -49,29 +51,29 @@ def matches(got, want):
     return bool(got) and got[0].rstrip() == want[0].rstrip() and matches(got[1:], want[1:])
 
 
+def example_problem(build, command, want):
+    environment = {**os.environ, "PATH": f"{build}/bin{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+    shows_error = any("error: " in line for line in want)
+    if matches(done.stdout.rstrip("\n").split("\n"), want) and (done.returncode != 0) == shows_error:
+        return ""
+    return f"prints something else, exit code {done.returncode}:\n{done.stdout[:3000]}"
+
+
 def main():
-    environment = dict(os.environ)
-    environment["PATH"] = os.path.join(ROOT, sys.argv[1], "bin") + os.pathsep + environment["PATH"]
+    build, names, _ = harness.arguments()
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
-    passed = failed = 0
     sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/*.yaml")}
+    cases = {}
     for page in pages:
-        for language, snippet in [(key, text) for key in sources for text in snippets(page, key)]:
-            is_there = snippet in sources[language]
-            passed, failed = passed + is_there, failed + (not is_there)
-            if not is_there:
-                print(f"{page} shows {language} that is in no file:\n{snippet}")
-        for command, want in examples(page):
-            done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True)
-            shows_error = any("error: " in line for line in want)
-            if matches(done.stdout.rstrip("\n").split("\n"), want) and (done.returncode != 0) == shows_error:
-                passed += 1
-                continue
-            failed += 1
-            print(f"{page}: `{command}` prints something else, exit code {done.returncode}:\n{done.stdout[:3000]}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        for language in sources:
+            for number, text in enumerate(snippets(page, language), 1):
+                cases[f"{page}: {language} {number}"] = lambda language=language, text=text: (
+                    "" if text in sources[language] else f"is in no file:\n{text}")
+        for number, (command, want) in enumerate(examples(page), 1):
+            cases[f"{page}: example {number}, {command}"] = lambda command=command, want=want: example_problem(build, command, want)
+    return harness.run(harness.select(cases, names), lambda case: case())
 
 
 if __name__ == "__main__":

@@ -3,131 +3,91 @@
 Usage: check.py BUILD_DIR [--fix-table] [NAME...]
 
 A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer, and
-splits the compute at least as well as the peer. A case whose rule is not there yet (NEXT says which) must say so: a
-refusal that names the reason, or a remark on the op that is replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or when docs/generated/golden.md is not the
-table of this run. README.md in this folder explains the files.
+splits the compute at least as well as the peer. A case that waits for a rule must say so: a refusal that names the
+reason, or a remark on the op that is replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or
+when docs/generated/golden.md is not the table of this run. README.md in this folder explains the table.
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+from case import draw
+from make import write
+from table import CASES
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-MINIMUM = 135
+MINIMUM = 136
 SLACK = 1.02
-TABLE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "docs", "generated", "golden.md")
-UNEVEN = "uneven shards"
-HALO = "halo exchange over a sharded spatial dim"
-MOVE = "row exchange along a sharded dim"
-# Cases that need a rule of the next step, and what the refusal or a remark must contain.
-NEXT = {
-    "logits_uneven_vocab": (UNEVEN, "uneven"),
-    "dot_rows10_on4": (UNEVEN, "uneven"),
-    "dot_contract10_on4": (UNEVEN, "uneven"),
-    "max10_on4": (UNEVEN, "uneven"),
-    "max3_on2": (UNEVEN, "uneven"),
-    "conv_spatial_s1": (HALO, "'nn.conv' op is re"),
-    "conv_spatial_s2": (HALO, "'nn.conv' op is re"),
-    "conv_spatial_s2_same": (HALO, "'nn.conv' op is re"),
-    "conv_spatial_2d": (HALO, "'nn.conv' op is re"),
-    "resnet_block_spatial": (HALO, "'nn.conv' op is re"),
-    "maxpool3x3s2_spatial": (HALO, "'nn.pool' op is re"),
-    "roll1": (MOVE, "'nn.rotate' op is re"),
-    "reverse": (MOVE, "'nn.slice' op is re"),
-}
-TYPES = {"float": np.float32, "int64": np.int64, "int32": np.int32, "int8": np.int8, "bool": np.bool_,
-         "float16": np.float16, "double": np.float64, "uint8": np.uint8}
+TABLE = os.path.join(harness.ROOT, "docs", "generated", "golden.md")
 
 
-def draw(case):
-    """Inputs by the recipe of README.md."""
-    rng = np.random.default_rng(case.get("seed", 0))
-    inputs = {}
-    for item in case["inputs"]:
-        shape, ((kind, value),) = item["shape"], item["draw"].items()
-        if kind == "normal":
-            array = rng.standard_normal(shape) * value
-        elif kind == "integers":
-            array = rng.integers(0, value, shape)
-        elif kind == "permutation":
-            array = rng.permutation(value).reshape(shape)
-        elif kind == "choice":
-            array = rng.choice(value, shape, replace=False)
-        else:
-            array = rng.random(shape) < value
-        inputs[item["name"]] = array.astype(TYPES[item["type"]])
-    return inputs
+def recorded(case):
+    """The arrays of NAME.npz, `in:NAME` and `out:NAME`; of a case that has none, the inputs."""
+    path = os.path.join(HERE, case.name + ".npz")
+    return dict(np.load(path)) if case.expect is None else {f"in:{name}": array for name, array in draw(case).items()}
 
 
-def load(case):
-    """(inputs, function that checks outputs) of a case."""
-    tolerance = case["tolerance"]
-    rtol, atol = (0, 0) if tolerance == "exact" else (tolerance["rtol"], tolerance["atol"])
-    if case["data"] == "npz":
-        arrays = np.load(os.path.join(HERE, case["name"] + ".npz"))
-        inputs = {k[3:]: arrays[k] for k in arrays if k.startswith("in:")}
-
-        def check(outputs):
-            assert any(key.startswith("out:") for key in arrays), "the case has no outputs to compare with"
-            for key in arrays:
-                if key.startswith("out:"):
-                    want, got = arrays[key], outputs[key[4:]]
-                    assert got.shape == want.shape, f"{key} has shape {got.shape}, expected {want.shape}"
-                    scale = max(1.0, float(np.abs(want.astype(np.float64)).max(initial=0)))
-                    np.testing.assert_allclose(got, want, rtol=rtol, atol=atol * scale, err_msg=key)
-    else:
-        inputs = draw(case)
-
-        def check(outputs):
-            assert case["expect"], "the case has no outputs to compare with"
-            for name, want in case["expect"].items():
-                got = outputs[name].astype(np.float64).ravel()
-                scale = max(1.0, float(np.abs(got).max(initial=0)))
-                np.testing.assert_allclose(got[:4], want["first"], rtol=max(rtol, 1e-5), atol=max(atol, 1e-5) * scale)
-                np.testing.assert_allclose(np.abs(got).sum(), want["abs_sum"], rtol=1e-4)
-    return inputs, check
+def sample_difference(outputs, expect, rtol, atol):
+    """Where outputs differ from their first elements and their sum, or an empty string."""
+    for name, (first, abs_sum) in expect.items():
+        got = outputs[name].astype(np.float64).ravel()
+        scale = max(1.0, float(np.abs(got).max(initial=0)))
+        if not np.allclose(got[:len(first)], first, rtol=max(rtol, 1e-5), atol=max(atol, 1e-5) * scale):
+            return f"{name} begins with {got[:len(first)]}, expected {first}"
+        if not np.isclose(np.abs(got).sum(), abs_sum, rtol=1e-4, atol=0):
+            return f"{name}: the sum of absolute values is {np.abs(got).sum()}, expected {abs_sum}"
+    return ""
 
 
-def run(cleave, case, folder):
-    """A row of the table: (verdict, bytes or None, note)."""
-    name = case["name"]
-    paths = {k: os.path.join(folder, f"{name}.{k}") for k in ("in.npz", "out.npz", "json")}
-    inputs, check = load(case)
-    np.savez(paths["in.npz"], **inputs)
-    command = [cleave, "run", f"{HERE}/{name}.onnx", "--plan", f"{HERE}/{name}.yaml", "--inputs", paths["in.npz"],
-               "--outputs", paths["out.npz"], "--report", paths["json"], "--remarks", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    reason, words = NEXT.get(name, ("", ""))
+def difference(case, outputs, arrays):
+    rtol, atol = (0, 0) if case.exact else (1e-4, 1e-5)
+    if case.expect:
+        return sample_difference(outputs, case.expect, rtol, atol)
+    return harness.difference(outputs, arrays, rtol, atol)
+
+
+def judge(case, report):
+    """(verdict, note) of a case that ran with the right values."""
+    sent = sum(total["wire_bytes_per_rank"] for total in report["totals"].values())
+    flops, spread = report["flops"], case.peer.spread if case.peer else 1
+    if flops["per_rank"] * spread > flops["total"] * SLACK:
+        return "FAILED", f"a rank computes {flops['per_rank']} of {flops['total']} flops, the peer 1 / {spread}"
+    if case.least is not None and sent < case.least / SLACK:
+        return "FAILED", f"sends less than the least known {case.least}: the table is wrong, or nothing was split"
+    if case.least is not None and sent <= case.least * SLACK:
+        return "minimum", ""
+    if not case.peer or sent > case.peer.bytes * SLACK:
+        return "FAILED", f"sends more than the peer's {case.peer.bytes}" if case.peer else "sends more than the least"
+    return ("runs", "no minimum is claimed") if case.least is None else ("above", "")
+
+
+def run(build, case, folder):
+    """(verdict, bytes or None, note)."""
+    arrays = recorded(case)
+    inputs, outputs, report = (os.path.join(folder, f"{case.name}.{kind}") for kind in ("in.npz", "out.npz", "json"))
+    np.savez(inputs, **{name[3:]: array for name, array in arrays.items() if name.startswith("in:")})
+    model, plan = write(case, folder)
+    done = harness.cleave(build, "run", model, "--plan", plan, "--inputs", inputs, "--outputs", outputs,
+                          "--report", report, "--remarks", "--quiet")
+    reason, words = case.waits_for or ("", "")
     if done.returncode == 1 and reason and words in done.stderr:
         return "next", None, reason
     if done.returncode:
         return "FAILED", None, f"exit {done.returncode}: {done.stderr.strip()[:300]}"
-    try:
-        check(dict(np.load(paths["out.npz"])))
-    except (AssertionError, KeyError) as error:
-        return "FAILED", None, "values: " + " ".join(str(error).split())[:300]
-    with open(paths["json"]) as file:
+    if text := difference(case, np.load(outputs), arrays):
+        return "FAILED", None, "values: " + text
+    with open(report) as file:
         report = json.load(file)
     sent = sum(total["wire_bytes_per_rank"] for total in report["totals"].values())
-    least, peer = case["min"], case["xla"]["bytes"]
     if reason:
         return ("next", sent, reason) if words in done.stderr else ("FAILED", sent, f"no remark says {words}")
-    flops, spread = report["flops"], case["xla"].get("spread") or 1
-    if flops["per_rank"] * spread > flops["total"] * SLACK:
-        return "FAILED", sent, f"a rank computes {flops['per_rank']} of {flops['total']} flops, the peer 1 / {spread}"
-    if least is not None and sent < least / SLACK:
-        return "FAILED", sent, f"sends less than the least known {least}: index.json is wrong, or nothing was split"
-    if least is not None and sent <= least * SLACK:
-        return "minimum", sent, ""
-    if sent > peer * SLACK:
-        return "FAILED", sent, f"sends more than the peer's {peer}"
-    if least is None:
-        return "runs", sent, "no minimum is claimed"
-    return "above", sent, ""
+    verdict, note = judge(case, report)
+    return verdict, sent, note
 
 
 def format_table(rows):
@@ -135,8 +95,8 @@ def format_table(rows):
              "# Golden cases: bytes that the busiest rank sends", "",
              "| case | verdict | bytes | least known | peer (JAX 0.10.2, Shardy) | note |", "|---|---|---|---|---|---|"]
     for case, (verdict, sent, note) in rows:
-        lines.append(f"| {case['name']} | {verdict} | {'' if sent is None else sent} | {case['min']} | "
-                     f"{case['xla']['bytes']} | {note} |")
+        lines.append(f"| {case.name} | {verdict} | {'' if sent is None else sent} | {case.least} | "
+                     f"{case.peer.bytes if case.peer else ''} | {note} |")
     return "\n".join(lines) + "\n"
 
 
@@ -154,24 +114,21 @@ def check_table(text, fixes):
 
 
 def main():
-    fixes = "--fix-table" in sys.argv
-    build, *wanted = [argument for argument in sys.argv[1:] if argument != "--fix-table"]
-    with open(os.path.join(HERE, "index.json")) as file:
-        cases = [case for case in json.load(file)["cases"] if not wanted or case["name"] in wanted]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        rows = list(zip(cases, pool.map(lambda case: run(f"{build}/bin/cleave", case, folder), cases)))
+    build, names, flags = harness.arguments("--fix-table")
+    cases = harness.select(CASES, names).values()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(zip(cases, harness.each(lambda case: run(build, case, folder), cases)))
     for case, (verdict, sent, note) in rows:
-        print(f"{verdict:8s} {case['name']:28s} {sent} (least {case['min']}, peer {case['xla']['bytes']}) {note}")
+        print(f"{verdict:8s} {case.name:28s} {sent} (least {case.least}, peer {case.peer.bytes if case.peer else '-'}) {note}")
     failed = sum(verdict == "FAILED" for _, (verdict, _, _) in rows)
     least = sum(verdict == "minimum" for _, (verdict, _, _) in rows)
     print(f"{least} of {len(rows)} at the minimum")
-    if not wanted and least < MINIMUM:
+    if not names and least < MINIMUM:
         print(f"expected at least {MINIMUM} at the minimum")
         failed += 1
-    if not wanted:
-        failed += check_table(format_table(rows), fixes)
-    print(f"{len(rows) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    if not names:
+        failed += check_table(format_table(rows), "--fix-table" in flags)
+    return harness.close(len(rows), failed)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@
 """
 
 import os
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # (rtol, atol) by model; README.md says where the recorded outputs are less exact than f32.
@@ -17,26 +18,19 @@ REFUSED = {"bert_ort": "(EmbedLayerNormalization, com.microsoft 1"}
 
 
 def main():
-    build, names = sys.argv[1], sys.argv[2:]
-    names = names or sorted(file[:-5] for file in os.listdir(HERE) if file.endswith(".onnx"))
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as cases:
-        for name in names:
-            rtol, atol = TOLERANCES.get(name, F32)
-            cases.write(f"{name}\t{HERE}/{name}.onnx\t{HERE}/{name}.npz\t{rtol}\t{atol}\n")
-        cases.flush()
-        done = subprocess.run([f"{build}/bin/cleave-conformance", cases.name], stdout=subprocess.PIPE, text=True,
-                              errors="replace", check=True)
-    passed = 0
-    for line in done.stdout.splitlines():
-        status, _, rest = line.partition(" ")
-        name, _, reason = rest.partition("\t")
+    build, names, _ = harness.arguments()
+    models = {file[:-5]: f"{HERE}/{file[:-5]}" for file in sorted(os.listdir(HERE)) if file.endswith(".onnx")}
+    models = harness.select(models, names)
+    results = harness.conformance(build, [(name, path + ".onnx", path + ".npz", *TOLERANCES.get(name, F32))
+                                          for name, path in models.items()])
+
+    def problem(name):
+        status, reason = results.get(name, ("CRASH", ""))
         wanted = REFUSED.get(name)
-        good = status == "REFUSED" and wanted in reason if wanted else status == "PASS"
-        passed += good
-        if not good:
-            print(line)
-    print(f"{passed} passed, {len(names) - passed} failed")
-    return 0 if passed == len(names) else 1
+        is_good = status == "REFUSED" and wanted in reason if wanted else status == "PASS"
+        return "" if is_good else f"{status} {reason}"
+
+    return harness.run({name: name for name in models}, problem)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ that only say a shape. Without --all a sample of each fixture is run.
 import json
 import os
 import re
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import onnx
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLE = 8
@@ -42,18 +43,17 @@ def needed(graph):
     return found
 
 
-def run(cleave, name, tensor, dims):
+def run(build, name, tensor, dims):
     fixture = os.path.join(HERE, name)
-    command = [cleave, "run", fixture + ".onnx", "--inputs", fixture + ".npz", "--mesh", "x=2", "--check", "--quiet",
-               "--shard", f"{tensor}=[{', '.join(dims)}]"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = harness.cleave(build, "run", fixture + ".onnx", "--inputs", fixture + ".npz", "--mesh", "x=2", "--check",
+                          "--quiet", "--shard", f"{tensor}=[{', '.join(dims)}]")
     return done.returncode, (done.stderr + done.stdout).strip()
 
 
-def check(cleave, name, tensor, is_needed):
+def problem(build, name, tensor, is_needed):
     """What is wrong with wishes for `tensor`, or an empty string."""
     # Its rank and shape are what the error says that a rule with too many dims gets.
-    code, text = run(cleave, name, tensor, ["_"] * 9)
+    code, text = run(build, name, tensor, ["_"] * 9)
     if not is_needed:
         want = f"'{tensor}' is unused: no op of the program needs its elements"
         return "" if code == 1 and want in text else f"exit {code}, expected to be unused: {text[-300:]}"
@@ -61,11 +61,11 @@ def check(cleave, name, tensor, is_needed):
     if code != 1 or not rank:
         return f"exit {code}, expected to hear its rank: {text[-300:]}"
     rank = int(rank[1])
-    code, text = run(cleave, name, tensor, ["_"] * rank)
+    code, text = run(build, name, tensor, ["_"] * rank)
     if code:
         return f"whole: exit {code}: {text[-300:]}"
     for dim in range(rank):
-        code, text = run(cleave, name, tensor, ["x" if dim == other else "_" for other in range(rank)])
+        code, text = run(build, name, tensor, ["x" if dim == other else "_" for other in range(rank)])
         if code == 0:
             return ""
         if code != 1 or "does not divide" not in text:
@@ -78,24 +78,17 @@ def cases(name, wants_all):
     tensors = [output for node in graph.node for output in node.output if output]
     live = needed(graph)
     step = 1 if wants_all else max(1, len(tensors) // SAMPLE)
-    return [(name, tensor, tensor in live) for tensor in tensors[::step]]
+    return {f"{name} {tensor}": (name, tensor, tensor in live) for tensor in tensors[::step]}
 
 
 def main():
-    build, wants_all = sys.argv[1], "--all" in sys.argv
-    wanted = [word for word in sys.argv[2:] if word != "--all"]
+    build, wanted, flags = harness.arguments("--all")
     with open(os.path.join(HERE, "index.json")) as file:
-        names = [name for name in json.load(file) if name not in REFUSED and (not wanted or name in wanted)]
-    todo = [case for name in names for case in cases(name, wants_all)]
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda case: check(f"{build}/bin/cleave", *case), todo))
-    failed = 0
-    for (name, tensor, _), text in zip(todo, results):
-        if text:
-            failed += 1
-            print(f"FAILED {name} {tensor}: {text}")
-    print(f"{len(todo) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        names = [name for name in json.load(file) if name not in REFUSED]
+    todo = {}
+    for name in harness.select(dict.fromkeys(names), wanted):
+        todo.update(cases(name, "--all" in flags))
+    return harness.run(todo, lambda case: problem(build, *case))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ mesh, and that no rank does all of the work, so that no case passes because noth
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # B: the least number that divides the batch, as the recorded inputs have it.
@@ -56,36 +57,15 @@ def rules(name, mesh, arrays):
     return result
 
 
-def difference(got, arrays, tolerance):
-    """Where the outputs are not the recorded ones, or an empty string."""
-    expected = {key[4:]: want for key, want in arrays.items() if key.startswith("out:")}
-    if not expected:
-        return "the fixture has no outputs to compare with"
-    for key, want in expected.items():
-        have = got[key]
-        if have.dtype.kind == "V":  # bfloat16: the high half of an f32
-            have = (have.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-        if have.shape != want.shape:
-            return f"{key}: shape {have.shape}, expected {want.shape}"
-        scale = max(1.0, float(np.abs(want.astype(np.float64)).max(initial=0)))
-        try:
-            np.testing.assert_allclose(have.astype(np.float64), want.astype(np.float64), rtol=tolerance,
-                                       atol=tolerance / 10 * scale)
-        except AssertionError as error:
-            return f"{key}: " + " ".join(str(error).split())[:300]
-    return ""
-
-
-def run(cleave, name, mesh, folder):
+def problem(build, name, mesh, folder):
     """What is wrong, or an empty string."""
     arrays = dict(np.load(os.path.join(HERE, name + ".npz")))
     batch = next(array.shape[0] for key, array in arrays.items() if key.startswith("in:") and array.ndim)
     mesh = mesh.replace("B", str(next(size for size in range(2, batch + 1) if batch % size == 0)))
     outputs, report = (os.path.join(folder, f"{name}.{mesh}.{suffix}") for suffix in ("npz", "json"))
-    command = [cleave, "run", os.path.join(HERE, name + ".onnx"), "--inputs", os.path.join(HERE, name + ".npz"),
-               "--outputs", outputs, "--report", report, "--mesh", mesh, "--check", "--quiet",
-               *rules(name, mesh, arrays)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = harness.cleave(build, "run", os.path.join(HERE, name + ".onnx"), "--inputs", os.path.join(HERE, name + ".npz"),
+                          "--outputs", outputs, "--report", report, "--mesh", mesh, "--check", "--quiet",
+                          *rules(name, mesh, arrays))
     if name in REFUSED:
         is_refused = done.returncode == 1 and REFUSED[name] in done.stderr
         return "" if is_refused else f"exit {done.returncode}, expected a refusal: {done.stderr[-500:]}"
@@ -95,23 +75,17 @@ def run(cleave, name, mesh, folder):
         flops = json.load(file)["flops"]
     if flops["per_rank"] >= flops["total"]:
         return f"a rank does all of the work: {flops['per_rank']} of {flops['total']} flops"
-    return difference(np.load(outputs), arrays, TOLERANCE.get(name, 1e-4))
+    tolerance = TOLERANCE.get(name, 1e-4)
+    return harness.difference(np.load(outputs), arrays, tolerance, tolerance / 10)
 
 
 def main():
-    build, wanted = sys.argv[1], sys.argv[2:]
+    build, wanted, _ = harness.arguments()
     with open(os.path.join(HERE, "index.json")) as file:
-        names = [name for name in json.load(file) if not wanted or name in wanted]
-    cases = [(name, mesh) for name in names for mesh in MESHES]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda case: run(f"{build}/bin/cleave", *case, folder), cases))
-    failed = 0
-    for case, text in zip(cases, results):
-        if text:
-            failed += 1
-            print(f"FAILED {' on '.join(case)}: {text}")
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        names = harness.select(json.load(file), wanted)
+    cases = {f"{name} on {mesh}": (name, mesh) for name in names for mesh in MESHES}
+    with tempfile.TemporaryDirectory() as folder:
+        return harness.run(cases, lambda case: problem(build, *case, folder))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import argparse
 import collections
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -19,8 +18,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PAGE = os.path.join(ROOT, "docs/generated/onnx-conformance.md")
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+PAGE = os.path.join(harness.ROOT, "docs/generated/onnx-conformance.md")
 DATA = os.path.join(os.path.dirname(onnx.__file__), "backend/test/data")
 NODE_TESTS, NETWORKS = os.path.join(DATA, "node"), os.path.join(DATA, "light")
 # The suite cannot shrink unnoticed: so many cases exist in onnx 1.22.0, and so many pass.
@@ -69,7 +70,7 @@ def prepare(name, folder):
                     arrays[prefix + info.name] = array
     target = os.path.join(folder, name + ".npz")
     np.savez(target, **arrays)
-    return f"{name}\t{case}/model.onnx\t{target}\t{RTOL}\t{ATOL}"
+    return name, f"{case}/model.onnx", target, RTOL, ATOL
 
 
 def prepare_network(name, folder):
@@ -84,23 +85,13 @@ def prepare_network(name, folder):
     target = os.path.join(folder, name + ".npz")
     expected = read_tensor(os.path.join(NETWORKS, name + "_output_0.pb"))
     np.savez(target, **{"in:" + image.name: ramp, "out:" + graph.output[0].name: expected})
-    return f"{name}\t{path}\t{target}\t{RTOL}\t{ATOL}"
+    return name, path, target, RTOL, ATOL
 
 
 def run(build, names, prepare):
     """(status, reason) of every case."""
-    results = {}
     with tempfile.TemporaryDirectory() as folder:
-        listing = os.path.join(folder, "cases.txt")
-        with open(listing, "w") as file:
-            file.write("\n".join(prepare(name, folder) for name in names) + "\n")
-        done = subprocess.run([f"{build}/bin/cleave-conformance", listing], stdout=subprocess.PIPE, text=True,
-                              errors="replace", check=True)
-    for line in done.stdout.splitlines():
-        status, _, rest = line.partition(" ")
-        name, _, reason = rest.partition("\t")
-        results[name] = (status, reason)
-    return results
+        return harness.conformance(build, [prepare(name, folder) for name in names])
 
 
 def generalise(reason):
@@ -177,8 +168,7 @@ def main():
             print(f"{counts['PASS']} of {len(results)} cases pass, expected at least {LEAST_PASSING} of {CASES}")
             failed += 1
     print(f"{counts['PASS']} pass, {counts['REFUSED']} refused, {counts['WRONG']} wrong, {counts['CRASH']} crashed")
-    print(f"{len(results) - len(bad)} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.close(len(results), failed)
 
 
 if __name__ == "__main__":

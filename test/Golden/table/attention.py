@@ -1,0 +1,131 @@
+"""Attention by heads, with few key/value heads, and over a cut sequence; a whole layer."""
+from case import Case, Peer
+from table.pieces import attend, attention, layer, project, repeat
+
+BY_HEAD = """
+        query_by_head = Transpose(query, perm=[0, 2, 1, 3])
+        key_by_head = Transpose(key, perm=[0, 2, 1, 3])
+        value_by_head = Transpose(value, perm=[0, 2, 1, 3])
+        key_transposed = Transpose(key_by_head, perm=[0, 1, 3, 2])
+        scores = MatMul(query_by_head, key_transposed)
+        scores_scaled = Mul(scores, 0.25)
+        probs = Softmax(scores_scaled, axis=-1)
+        context_by_head = MatMul(probs, value_by_head)
+        context = Transpose(context_by_head, perm=[0, 2, 1, 3])
+    """
+GROUPED = (project("hidden", "query", 2, 32, 8, 16) + project("hidden", "key", 2, 32, 2, 16)
+           + project("hidden", "value", 2, 32, 2, 16) + repeat("key", 2, 32, 2, 4, 16) + repeat("value", 2, 32, 2, 4, 16)
+           + attend(2, 32, 8, 16, "output", "key_repeated", "value_repeated"))
+
+CASES = [
+    Case("attn_heads", "x=4", """
+        hidden: f32[2, 32, 128] [_, _, _] ~ normal(1)
+        query.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        key.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        value.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        out.weight: f32[128, 128] [x, _] ~ normal(0.08838834764831843)
+        output: f32[2, 32, 128] [_, _, _]
+    """ + attention("hidden", 2, 32, 8, 16, "output"),
+         least=49152, plan="one AR", peer=Peer(49152, "partitioned", 4.0, collectives={"all_reduce": 1}), jax_diff=1.7e-07,
+         expect={"output": ([1.02051, -0.65314, -0.448702, -1.11242], 2738.154)}),
+    Case("attn_heads_seqpar", "x=4", """
+        hidden: f32[2, 32, 128] [_, x, _] ~ normal(1)
+        query.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        key.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        value.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        out.weight: f32[128, 128] [x, _] ~ normal(0.08838834764831843)
+        output: f32[2, 32, 128] [_, x, _]
+    """ + attention("hidden", 2, 32, 8, 16, "output"),
+         least=49152, plan="one AG shared by q,k,v; RS",
+         peer=Peer(49152, "partitioned", 4.0, collectives={"all_gather": 1, "reduce_scatter": 1}), jax_diff=1.7e-07,
+         expect={"output": ([1.02051, -0.65314, -0.448702, -1.11242], 2738.154)}),
+    Case("attn_gqa2_kvrep", "x=4", """
+        hidden: f32[2, 32, 128] [_, _, _] ~ normal(1)
+        query.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        key.weight: f32[128, 32] [_, _] ~ normal(0.08838834764831843)
+        value.weight: f32[128, 32] [_, _] ~ normal(0.08838834764831843)
+        out.weight: f32[128, 128] [x, _] ~ normal(0.08838834764831843)
+        output: f32[2, 32, 128] [_, _, _]
+    """ + GROUPED,
+         least=49152, plan="K,V of the needed head from the replicated weights; AR",
+         peer=Peer(49152, "partitioned", 3.43, collectives={"all_reduce": 1}),
+         compute="two ranks share a key/value head and both project it", jax_diff=5.1e-07),
+    Case("attn_gqa2_kvsharded", "x=4", """
+        hidden: f32[2, 32, 128] [_, _, _] ~ normal(1)
+        query.weight: f32[128, 128] [_, x] ~ normal(0.08838834764831843)
+        key.weight: f32[128, 32] [_, x] ~ normal(0.08838834764831843)
+        value.weight: f32[128, 32] [_, x] ~ normal(0.08838834764831843)
+        out.weight: f32[128, 128] [x, _] ~ normal(0.08838834764831843)
+        output: f32[2, 32, 128] [_, _, _]
+    """ + GROUPED,
+         least=53248, plan="pairs of ranks (sub-axis x:(2)2) AG the halves of their one kv head; AR",
+         peer=Peer(53248, "partitioned", 4.0, collectives={"all_gather": 2, "all_reduce": 1}), jax_diff=5.1e-07),
+    Case("attn_qseq", "x=4", """
+        query: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        key: f32[2, 64, 8, 16] [_, _, _, _] ~ normal(1)
+        value: f32[2, 64, 8, 16] [_, _, _, _] ~ normal(1)
+        context: f32[2, 64, 8, 16] [_, x, _, _]
+    """ + BY_HEAD,
+         least=0, plan="local", peer=Peer(0, "partitioned", 4.0), jax_diff=1.1e-07),
+    Case("attn_qseq_causal", "x=4", """
+        query: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        key: f32[2, 64, 8, 16] [_, _, _, _] ~ normal(1)
+        value: f32[2, 64, 8, 16] [_, _, _, _] ~ normal(1)
+        query_by_head = Transpose(query, perm=[0, 2, 1, 3])
+        key_by_head = Transpose(key, perm=[0, 2, 1, 3])
+        value_by_head = Transpose(value, perm=[0, 2, 1, 3])
+        attention = Attention(query_by_head, key_by_head, value_by_head, is_causal=1)
+        context: f32[2, 64, 8, 16] [_, x, _, _] = Transpose(attention, perm=[0, 2, 1, 3])
+    """,
+         least=0, plan="mask slice computed from the rank", peer=Peer(0, "partitioned", 4.0), opset=23, jax_diff=9e-08),
+    Case("attn_kvseq", "x=4", """
+        query: f32[2, 64, 8, 16] [_, _, _, _] ~ normal(1)
+        key: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        value: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        context: f32[2, 64, 8, 16] [_, _, _, _]
+    """ + BY_HEAD,
+         least=73728,
+         plan="less than reducing numerators: a2a k and v from sequence to heads (8 heads on 4 ranks), q sliced by heads, "
+              "local attention, AG of the result",
+         peer=Peer(110592, "partitioned", 4.0, collectives={"all_reduce": 3}),
+         least_note="was 110592; before: AR max, AR sum, AR numerator (scores never move)", jax_diff=1.1e-07),
+    Case("attn_all_seq", "x=4", """
+        query: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        key: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        value: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        context: f32[2, 64, 8, 16] [_, x, _, _]
+    """ + BY_HEAD,
+         least=49152, plan="Ulysses: a2a q,k,v to heads, local attention, a2a back (heads 8 % 4 == 0)",
+         peer=Peer(98304, "partitioned", 4.0, collectives={"all_gather": 2}), jax_diff=1.1e-07),
+    Case("attn_seq_to_heads", "x=4", """
+        query: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        key: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        value: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
+        query_by_head: [_, x, _, _]
+        key_by_head: [_, x, _, _]
+        value_by_head: [_, x, _, _]
+        context: f32[2, 64, 8, 16] [_, x, _, _]
+    """ + BY_HEAD,
+         least=49152, plan="user-written Ulysses constraints: 4 a2a",
+         peer=Peer(49152, "partitioned", 4.0, collectives={"all_to_all": 4}), jax_diff=1.1e-07),
+    Case("layer_2x4", "d=2, m=4", """
+        hidden: f32[4, 32, 128] [d, _, _] ~ normal(1)
+        norm1.weight: f32[128] [_] ~ normal(1)
+        query.weight: f32[128, 128] [_, m] ~ normal(0.08838834764831843)
+        key.weight: f32[128, 128] [_, m] ~ normal(0.08838834764831843)
+        value.weight: f32[128, 128] [_, m] ~ normal(0.08838834764831843)
+        out.weight: f32[128, 128] [m, _] ~ normal(0.08838834764831843)
+        norm2.weight: f32[128] [_] ~ normal(1)
+        up.weight: f32[128, 512] [_, m] ~ normal(0.08838834764831843)
+        down.weight: f32[512, 128] [m, _] ~ normal(0.044194173824159216)
+        output: f32[4, 32, 128] [d, _, _]
+    """ + layer(4, 32, 8, 16),
+         least=98304, plan="two AR over m", peer=Peer(98304, "partitioned", 8.0, collectives={"all_reduce": 2}),
+         jax_diff=5.7e-07, expect={"output": ([0.746997, 0.126412, 1.17674, 0.382012], 16583.31)}),
+    Case("bmm_batch_heads", "d=2, m=4", """
+        query: f32[4, 8, 32, 16] [d, m, _, _] ~ normal(1)
+        key: f32[4, 8, 32, 16] [d, m, _, _] ~ normal(1)
+        scores: f32[4, 8, 32, 32] [d, m, _, _] = Einsum(query, key, equation="bhqd,bhkd->bhqk")
+    """,
+         least=0, plan="local", peer=Peer(0, "partitioned", 8.0), jax_diff=1.6e-07),
+]

@@ -1,0 +1,98 @@
+"""What the Python suites share: their command line, running `cleave`, trying every case, and the closing line.
+
+A suite has cases by name and a function that says what is wrong with one, or nothing:
+
+    def problem(case): ...
+    build, names, flags = harness.arguments("--all")
+    sys.exit(harness.run(harness.select(cases, names), problem))
+
+run_suites.py reads the last line, `N passed, N failed`.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+THREADS = 2
+
+
+def arguments(*known):
+    """(BUILD_DIR, names of cases, flags) of the command line; only flags that are `known` are taken."""
+    flags = {word for word in sys.argv[1:] if word.startswith("--")}
+    build, *names = [word for word in sys.argv[1:] if word not in flags] or [""]
+    if not build or not flags <= set(known):
+        sys.exit("usage: " + " ".join([sys.argv[0], "BUILD_DIR", *(f"[{flag}]" for flag in known), "[NAME...]"]))
+    return os.path.abspath(build), names, flags
+
+
+def select(cases, names):
+    """The cases with these names, or all; a name that there is not ends the suite."""
+    unknown = set(names) - set(cases)
+    if unknown:
+        sys.exit(f"error: no case is called {', '.join(sorted(unknown))}")
+    return {name: case for name, case in cases.items() if not names or name in names}
+
+
+def each(function, cases):
+    """The results of `function`, in order, on two threads."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(function, cases))
+
+
+def run(cases, problem):
+    """Tries every case; prints what is wrong and the closing line. Returns the exit code."""
+    def guarded(case):
+        try:
+            return problem(case)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    texts = each(guarded, cases.values())
+    for name, text in zip(cases, texts):
+        if text:
+            print(f"FAILED {name}: {text}")
+    return close(len(texts), sum(map(bool, texts)))
+
+
+def close(count, failed):
+    """The closing line of `count` cases, or of more checks that failed. Returns the exit code."""
+    print(f"{max(count - failed, 0)} passed, {failed} failed")
+    return 1 if failed or not count else 0
+
+
+def cleave(build, *arguments, **options):
+    """Runs `cleave`; what it printed is in the result."""
+    return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)
+
+
+def conformance(build, rows):
+    """{name: (status, reason)} of models that cleave-conformance runs: rows of name, model, .npz, rtol, atol."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listing:
+        listing.write("".join("\t".join(map(str, row)) + "\n" for row in rows))
+        listing.flush()
+        done = subprocess.run([f"{build}/bin/cleave-conformance", listing.name], stdout=subprocess.PIPE, text=True,
+                              errors="replace", check=True)
+    words = [line.partition(" ") for line in done.stdout.splitlines()]
+    return {name: (status, reason) for status, _, rest in words for name, _, reason in [rest.partition("\t")]}
+
+
+def difference(got, arrays, rtol, atol):
+    """Where outputs are not the arrays `out:NAME`, or an empty string; atol is for a largest element of at most 1."""
+    expected = {key[4:]: want for key, want in arrays.items() if key.startswith("out:")}
+    for name, want in expected.items():
+        have = got[name]
+        if have.dtype.kind == "V":  # bfloat16: the high half of an f32
+            have = (have.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        if have.shape != want.shape:
+            return f"{name}: shape {have.shape}, expected {want.shape}"
+        have, want = have.astype(np.float64), want.astype(np.float64)
+        scale = max(1.0, float(np.abs(want).max(initial=0)))
+        try:
+            np.testing.assert_allclose(have, want, rtol=rtol, atol=atol * scale)
+        except AssertionError as error:
+            return f"{name}: " + " ".join(str(error).split())[:300]
+    return "" if expected else "the case has no outputs to compare with"
