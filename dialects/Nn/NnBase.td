@@ -3,6 +3,7 @@
 #define CLEAVE_NN_BASE
 
 include "NnDialect.td"
+include "NnInterfaces.td"
 include "Spmd/SpmdInterfaces.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
@@ -73,7 +74,21 @@ def Nn_InferSelect : Nn_InferTypesBy<[{
     }
   }]>;
 
-// Unary and binary elementwise ops.
-def Nn_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::cleave::nn"; }
+// Elementwise ops, linear in no operand: their rule says that every dim is parallel. Those with a rule of their own take
+// `Nn_Elementwise`.
+class Nn_ElementwiseBy<code definition> : NativeOpTrait<"Elementwise", [], [{}], definition> {
+  let cppNamespace = "::cleave::nn";
+}
+def Nn_Elementwise : Nn_ElementwiseBy<[{}]>;
+def Nn_Pointwise : Nn_ElementwiseBy<[{
+    ::cleave::spmd::ShardingRule $cppClass::getShardingRule() { return ::cleave::nn::getPointwiseRule(*this); }
+  }]>;
+
+// The result holds the operands' numbers: a random index stays an index through such ops.
+def Nn_KeepsNumbers : NativeOpTrait<"KeepsNumbers"> { let cppNamespace = "::cleave::nn"; }
+// Much more work than the result has elements: the importer folds such an op on small operands only.
+def Nn_Laborious : NativeOpTrait<"Laborious"> { let cppNamespace = "::cleave::nn"; }
+// Takes the operand `indices` as places.
+def Nn_Lookup : DeclareOpInterfaceMethods<Nn_LookupOpInterface>;
 
 #endif // CLEAVE_NN_BASE

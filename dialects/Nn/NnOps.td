@@ -4,11 +4,13 @@
 
 include "Ops/Data.td"
 include "Ops/Elementwise.td"
+include "Ops/Conversion.td"
 include "Ops/Contraction.td"
 include "Ops/Reduction.td"
 include "Ops/Normalization.td"
 include "Ops/Attention.td"
 include "Ops/Convolution.td"
+include "Ops/Resize.td"
 include "Ops/Movement.td"
 include "Ops/Indexing.td"
 

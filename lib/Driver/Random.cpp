@@ -24,27 +24,6 @@ using reference::Tensor;
 // Bounds of indices
 //===----------------------------------------------------------------------===//
 
-/// Extent of the dim that `use` looks up; nothing if it is no index operand.
-static std::optional<int64_t> getLookedUpExtent(OpOperand &use) {
-  auto extent = [&](auto op, int64_t dim) -> std::optional<int64_t> {
-    if (use.get() != op.getIndices())
-      return std::nullopt;
-    return cast<RankedTensorType>(op.getInput().getType()).getDimSize(dim);
-  };
-  return llvm::TypeSwitch<Operation *, std::optional<int64_t>>(use.getOwner())
-      .Case<nn::GatherOp, nn::GatherElementsOp, nn::ScatterElementsOp>([&](auto op) { return extent(op, op.getDim()); })
-      .Case<nn::GatherNdOp>([&](nn::GatherNdOp op) { return extent(op, op.getBatchDims()); })
-      .Case<nn::ScatterNdOp>([&](nn::ScatterNdOp op) { return extent(op, 0); })
-      .Case<nn::OneHotOp>([&](nn::OneHotOp op) -> std::optional<int64_t> { return op.getDepth(); })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
-/// True for ops whose result holds the numbers of its operand.
-static bool keepsNumbers(Operation *op) {
-  return isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::CastOp, nn::SelectOp,
-             nn::PadOp, nn::RotateOp>(op);
-}
-
 /// Exclusive upper bound of the elements of `argument`.
 static int64_t getIndexBound(Value argument) {
   std::optional<int64_t> bound;
@@ -52,9 +31,10 @@ static int64_t getIndexBound(Value argument) {
   llvm::DenseSet<Value> seen{argument};
   while (!todo.empty())
     for (OpOperand &use : todo.pop_back_val().getUses()) {
-      if (std::optional<int64_t> extent = getLookedUpExtent(use))
-        bound = std::min(*extent, bound.value_or(*extent));
-      else if (keepsNumbers(use.getOwner()) && seen.insert(use.getOwner()->getResult(0)).second)
+      auto lookup = dyn_cast<nn::LookupOpInterface>(use.getOwner());
+      if (lookup && lookup.getIndices() == use.get())
+        bound = std::min(lookup.getNumPlaces(), bound.value_or(lookup.getNumPlaces()));
+      else if (use.getOwner()->hasTrait<nn::KeepsNumbers>() && seen.insert(use.getOwner()->getResult(0)).second)
         todo.push_back(use.getOwner()->getResult(0));
     }
   return bound.value_or(2);

@@ -14,19 +14,8 @@ using namespace cleave::reference;
 static const KernelTable &getTable() {
   static const KernelTable table = [] {
     KernelTable result;
-    registerUnary(result);
-    registerBinary(result);
-    registerConversions(result);
-    registerMovement(result);
-    registerContraction(result);
-    registerReductions(result);
-    registerRows(result);
-    registerIndexing(result);
-    registerNormalization(result);
-    registerAttention(result);
-    registerConvolution(result);
-    registerPooling(result);
-    registerResize(result);
+#define CLEAVE_NN_FAMILY(Family) register##Family(result);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     return result;
   }();
   return table;

@@ -55,19 +55,9 @@ inline mlir::RankedTensorType getResultType(mlir::Operation *op, unsigned index 
 }
 inline int64_t getRank(const Tensor &tensor) { return tensor.getShape().size(); }
 
-void registerUnary(KernelTable &table);
-void registerBinary(KernelTable &table);
-void registerConversions(KernelTable &table);
-void registerMovement(KernelTable &table);
-void registerContraction(KernelTable &table);
-void registerReductions(KernelTable &table);
-void registerRows(KernelTable &table);
-void registerIndexing(KernelTable &table);
-void registerNormalization(KernelTable &table);
-void registerAttention(KernelTable &table);
-void registerConvolution(KernelTable &table);
-void registerPooling(KernelTable &table);
-void registerResize(KernelTable &table);
+// One per family: `registerConvolution(table)` is in Convolution.cpp.
+#define CLEAVE_NN_FAMILY(Family) void register##Family(KernelTable &table);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 
 } // namespace cleave::reference
 

@@ -132,7 +132,7 @@ static Tensor pad(nn::PadOp op, Operands in) {
 }
 
 //===----------------------------------------------------------------------===//
-// Made from positions
+// Triangles
 //===----------------------------------------------------------------------===//
 
 static Tensor trilu(nn::TriluOp op, Operands in) {
@@ -155,36 +155,14 @@ static Tensor trilu(nn::TriluOp op, Operands in) {
   return result;
 }
 
-static Tensor iota(nn::IotaOp op, Operands) {
-  RankedTensorType type = getResultType(op);
-  int64_t size = type.getShape().empty() ? 1 : type.getDimSize(op.getDim());
-  Type i64 = IntegerType::get(op.getContext(), 64);
-  SmallVector<int64_t> shape(type.getRank(), 1);
-  if (!shape.empty())
-    shape[op.getDim()] = size;
-  Tensor line = Tensor::zeros(RankedTensorType::get(shape, i64));
-  for (auto [i, element] : llvm::enumerate(line.write<int64_t>()))
-    element = int64_t(uint64_t(op.getStart()) + uint64_t(op.getStep()) * i);
-  Tensor converted =
-      mapUnary<int64_t>(line, RankedTensorType::get(shape, type.getElementType()), [](int64_t x) { return x; });
-  return broadcastTo(converted, type.getShape());
-}
-
 void cleave::reference::registerMovement(KernelTable &table) {
   table.add<nn::ReshapeOp>([](nn::ReshapeOp op, Operands in) { return in[0].reshaped(getResultType(op).getShape()); });
   table.add<nn::BroadcastOp>(
       [](nn::BroadcastOp op, Operands in) { return broadcastTo(in[0], getResultType(op).getShape()); });
-  table.add<nn::ConstantOp>([](nn::ConstantOp op, Operands) -> FailureOr<Tensor> {
-    FailureOr<Tensor> value = Tensor::fromAttr(op.getValue());
-    if (failed(value))
-      return op.emitOpError("cannot be evaluated: its value is not a dense attribute of its type's size");
-    return value;
-  });
   table.add<nn::TransposeOp>(transpose);
   table.add<nn::ConcatOp>(concat);
   table.add<nn::SliceOp>(slice);
   table.add<nn::PadOp>(pad);
   table.add<nn::RotateOp>(rotate);
   table.add<nn::TriluOp>(trilu);
-  table.add<nn::IotaOp>(iota);
 }

@@ -143,6 +143,50 @@ def check_labels():
                 yield f"{path}: no CHECK-LABEL for {', '.join(missing)}"
 
 
+def families():
+    """(operation class, name in the IR, family) of every op of nn: the family is the TableGen file that defines it."""
+    for path in tracked("dialects/Nn/Ops/*.td"):
+        for name, op in re.findall(r'^def Nn_(\w+Op) *: *Nn_\w+<"(\w+)"', read(path), re.M):
+            yield name, op, os.path.splitext(os.path.basename(path))[0]
+
+
+# What an op has in C++, by folder: in the file that is named after its family.
+HOMES = {
+    "lib/Dialect/Nn/IR": r"\b(\w+Op)::(?:inferTypes|verify\w*|fold)\(",
+    "lib/Dialect/Nn/ShardingRules": r"\b(\w+Op)::getShardingRule\(",
+    "lib/Dialect/Nn/Partition": r"\b(\w+Op)::partition\(",
+    "lib/Reference": r"\badd\w*<nn::(\w+Op)>\(",
+}
+
+# Importers of ONNX ops that are nothing but others of ours.
+ONLY_ONNX = ["Control", "Loss"]
+
+
+def check_families():
+    """An op has one family name everywhere: types, rule, partition, kernel, importer and tests lie in files of that name."""
+    family = {name: file for name, _, file in families()}
+    for file in sorted(set(family.values())):
+        for test in (f"IR/invalid-{file.lower()}.mlir", f"Rules/{file.lower()}.mlir"):
+            if not os.path.exists(os.path.join(ROOT, "test/Dialect/Nn", test)):
+                yield f"dialects/Nn/Ops/{file}.td: has no test/Dialect/Nn/{test}"
+    for folder, pattern in HOMES.items():
+        for path in tracked(f"{folder}/*.cpp"):
+            for name in re.findall(pattern, read(path)):
+                if f"{folder}/{family.get(name)}.cpp" != path:
+                    yield f"{path}: {name} belongs into {folder}/{family.get(name)}.cpp"
+    # An ONNX op that is called as an op of ours (`CumSum`, `QuantizeLinear`, `LayerNormalization`).
+    ours = {op.replace("_", ""): file for _, op, file in families()}
+    for path in tracked("lib/Import/Onnx/*.cpp"):
+        name = os.path.splitext(os.path.basename(path))[0]
+        rows = re.findall(r'registry\.add\("(\w+)"', read(path))
+        if rows and name not in ONLY_ONNX and name not in family.values():
+            yield f"{path}: {name} is no family of ops"
+        for onnx in rows:
+            home = ours.get(re.sub("linear$|alization$", "", onnx.lower()))
+            if home and f"lib/Import/Onnx/{home}.cpp" != path:
+                yield f"{path}: {onnx} belongs into lib/Import/Onnx/{home}.cpp"
+
+
 def check_house():
     """Every folder that docs/architecture.md lists is there, and every folder of code is listed."""
     text = read("docs/architecture.md")

@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_AttentionOp : Nn_Op<"attention", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_AttentionOp : Nn_Op<"attention", [Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "`softmax(q k^T * scale + mask) v` per head";
   let description = [{
     `query` [batch, heads, sequence, size], `key` [batch, kvHeads, keySequence, size], `value` [batch, kvHeads,

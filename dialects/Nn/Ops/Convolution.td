@@ -9,7 +9,7 @@
 
 include "NnBase.td"
 
-def Nn_ConvOp : Nn_Op<"conv", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ConvOp : Nn_Op<"conv", [Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "convolution (cross-correlation) with optional bias";
   let description = [{
     `weight` is [channels out, channels in / groups, kernel...]; `bias` one number per output channel.
@@ -27,7 +27,7 @@ def Nn_ConvOp : Nn_Op<"conv", [Nn_InferTypes, Nn_OwnPartition]> {
                          `dilations` $dilations `groups` $groups attr-dict `:` functional-type(operands, results)}];
 }
 
-def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "transposed convolution with optional bias";
   let description = [{
     `weight` is [channels in, channels out / groups, kernel...]. Result extent = stride * (n - 1) + output padding +
@@ -51,7 +51,7 @@ def Nn_PoolKind : I32EnumAttr<"PoolKind", "what a window computes", [
 }
 def Nn_PoolKindAttr : EnumAttr<Nn_Dialect, Nn_PoolKind, "pool_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_PoolOp : Nn_Op<"pool", [Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_PoolOp : Nn_Op<"pool", [Nn_InferTypes, Nn_Laborious, Nn_ClonePartition]> {
   let summary = "maximum, average or p-norm over windows";
   let description = [{
     Padding never wins a maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last
@@ -67,48 +67,6 @@ def Nn_PoolOp : Nn_Op<"pool", [Nn_InferTypes, Nn_ClonePartition]> {
   let results = (outs Nn_NumberTensor:$result);
   let assemblyFormat = [{$kind $input `kernel` $kernel `strides` $strides `pads_low` $padsLow `pads_high` $padsHigh
                          `dilations` $dilations (`count_pads` $countPads^)? (`ceil` $ceil^)? attr-dict `:` functional-type(operands, results)}];
-}
-
-def Nn_ResizeMode : I32EnumAttr<"ResizeMode", "interpolation", [
-    I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Linear", 1, "linear">, I32EnumAttrCase<"Cubic", 2, "cubic">]> {
-  let cppNamespace = "::cleave::nn";
-  let genSpecializedAttr = 0;
-}
-def Nn_ResizeModeAttr : EnumAttr<Nn_Dialect, Nn_ResizeMode, "resize_mode"> { let assemblyFormat = "$value"; }
-def Nn_ResizeCoordinates : I32EnumAttr<"ResizeCoordinates", "how a result position maps to an input position", [
-    I32EnumAttrCase<"HalfPixel", 0, "half_pixel">, I32EnumAttrCase<"Asymmetric", 1, "asymmetric">,
-    I32EnumAttrCase<"AlignCorners", 2, "align_corners">, I32EnumAttrCase<"PytorchHalfPixel", 3, "pytorch_half_pixel">,
-    I32EnumAttrCase<"HalfPixelSymmetric", 4, "half_pixel_symmetric">]> {
-  let cppNamespace = "::cleave::nn";
-  let genSpecializedAttr = 0;
-}
-def Nn_ResizeCoordinatesAttr : EnumAttr<Nn_Dialect, Nn_ResizeCoordinates, "resize_coordinates"> { let assemblyFormat = "$value"; }
-def Nn_NearestMode : I32EnumAttr<"NearestMode", "rounding of nearest interpolation", [
-    I32EnumAttrCase<"RoundPreferFloor", 0, "round_prefer_floor">, I32EnumAttrCase<"RoundPreferCeil", 1, "round_prefer_ceil">,
-    I32EnumAttrCase<"Floor", 2, "floor">, I32EnumAttrCase<"Ceil", 3, "ceil">]> {
-  let cppNamespace = "::cleave::nn";
-  let genSpecializedAttr = 0;
-}
-def Nn_NearestModeAttr : EnumAttr<Nn_Dialect, Nn_NearestMode, "nearest_mode"> { let assemblyFormat = "$value"; }
-
-def Nn_ResizeOp : Nn_Op<"resize", [Nn_ClonePartition]> {
-  let summary = "resampling to the extents of the result";
-  let description = [{
-    `scales` has one entry per dim, result extent over input extent (exactly as the model gave it). Dims of scale 1 are
-    left alone. `exclude_outside` gives weight 0 to samples outside (cubic); `antialias` widens the filter when
-    shrinking.
-
-    Constraints: (C1) operand and result have one rank and element type; (C2) scales are positive, one per dim;
-    (C3) a dim of scale 1 keeps its extent.
-    Example: `%y = nn.resize nearest %x coordinates asymmetric rounding floor scales [1.0, 1.0, 2.0, 2.0] : (...) -> tensor<1x3x16x16xf32>`
-  }];
-  let arguments = (ins Nn_ResizeModeAttr:$mode, Nn_NumberTensor:$input, Nn_ResizeCoordinatesAttr:$coordinates,
-                       Nn_NearestModeAttr:$rounding, DenseF64ArrayAttr:$scales, UnitAttr:$excludeOutside, UnitAttr:$antialias,
-                       DefaultValuedAttr<F64Attr, "-0.75">:$cubicCoefficient);
-  let results = (outs Nn_NumberTensor:$result);
-  let assemblyFormat = [{$mode $input `coordinates` $coordinates `rounding` $rounding `scales` $scales
-                         (`exclude_outside` $excludeOutside^)? (`antialias` $antialias^)? attr-dict `:` functional-type(operands, results)}];
-  let hasVerifier = 1;
 }
 
 #endif // CLEAVE_NN_OPS_CONVOLUTION

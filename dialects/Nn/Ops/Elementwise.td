@@ -8,8 +8,8 @@
 
 include "NnBase.td"
 
-class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_InferElementwise>
-    : Nn_Op<mnemonic, [Nn_Elementwise, infer, Nn_ClonePartition]> {
+class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_InferElementwise, Trait kind = Nn_Pointwise>
+    : Nn_Op<mnemonic, [kind, infer, Nn_ClonePartition]> {
   let summary = formula;
   let description = formula # ", per element.\n\nExample: `%y = nn." # mnemonic # " %x : (tensor<8xf32>) -> tensor<8xf32>`";
   let arguments = (ins type:$input);
@@ -20,15 +20,15 @@ class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_Infe
 class Nn_UnaryTest<string mnemonic, Type type, string formula> : Nn_Unary<mnemonic, type, formula, Nn_InferElementwiseTest> {
   let results = (outs Nn_BoolTensor:$result);
 }
-class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = [], Trait infer = Nn_InferElementwise>
-    : Nn_Op<mnemonic, !listconcat(traits, [Nn_Elementwise, infer, Nn_ClonePartition])> {
+class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = [], Trait kind = Nn_Pointwise, Trait infer = Nn_InferElementwise>
+    : Nn_Op<mnemonic, !listconcat(traits, [kind, infer, Nn_ClonePartition])> {
   let summary = formula;
   let description = formula # ", per element, with numpy broadcasting.\n\nConstraints: (C1) operands broadcast together; (C2) they have one element type.\nExample: `%z = nn." # mnemonic # " %x, %y : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>`";
   let arguments = (ins type:$lhs, type:$rhs);
   let results = (outs type:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
-class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemonic, type, formula, [], Nn_InferElementwiseTest> {
+class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemonic, type, formula, infer=Nn_InferElementwiseTest> {
   let results = (outs Nn_BoolTensor:$result);
 }
 
@@ -36,7 +36,7 @@ class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemoni
 // Unary
 //===----------------------------------------------------------------------===//
 
-def Nn_NegOp : Nn_Unary<"neg", Nn_NumberTensor, "`-x`">;
+def Nn_NegOp : Nn_Unary<"neg", Nn_NumberTensor, "`-x`", kind=Nn_Elementwise>;
 def Nn_AbsOp : Nn_Unary<"abs", Nn_NumberTensor, "`|x|`">;
 def Nn_SignOp : Nn_Unary<"sign", Nn_NumberTensor, "-1, 0 or 1 by the sign of `x`">;
 def Nn_SqrtOp : Nn_Unary<"sqrt", Nn_FloatTensor, "square root">;
@@ -82,33 +82,18 @@ def Nn_HardSigmoidOp : Nn_Unary<"hard_sigmoid", Nn_FloatTensor, "`alpha * x + be
   let arguments = (ins Nn_FloatTensor:$input, F64Attr:$alpha, F64Attr:$beta);
 }
 def Nn_HardSwishOp : Nn_Unary<"hard_swish", Nn_FloatTensor, "`x * hard_sigmoid(x)` with alpha 1/6 and beta 1/2">;
-def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_ClonePartition]> {
-  let summary = "conversion to the element type of the result";
-  let description = [{
-    Floats round to nearest even, floats to integers truncate toward zero, numbers to bool test for zero. With
-    `saturate`, what is out of range takes the nearest value in range.
-
-    Constraints: (C1) operand and result have one shape.
-    Example: `%y = nn.cast %x : (tensor<8xi64>) -> tensor<8xf32>`
-  }];
-  let arguments = (ins Nn_Tensor:$input, UnitAttr:$saturate);
-  let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-  let hasFolder = 1;
-}
 
 //===----------------------------------------------------------------------===//
 // Binary
 //===----------------------------------------------------------------------===//
 
-def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative]>;
-def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`">;
-def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative]>;
-def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers">;
+def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative], kind=Nn_Elementwise>;
+def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", kind=Nn_Elementwise>;
+def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative], kind=Nn_Elementwise>;
+def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", kind=Nn_Elementwise>;
 def Nn_PowOp : Nn_Binary<"pow", Nn_NumberTensor, "`x ^ y`">;
-def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative]>;
-def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative]>;
+def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative], kind=Nn_Elementwise>;
+def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative], kind=Nn_Elementwise>;
 def Nn_PreluOp : Nn_Binary<"prelu", Nn_NumberTensor, "`x` where not negative, else `x * y`">;
 def Nn_BitwiseAndOp : Nn_Binary<"bitwise_and", Nn_IntegerTensor, "bitwise and", [Commutative]>;
 def Nn_BitwiseOrOp : Nn_Binary<"bitwise_or", Nn_IntegerTensor, "bitwise or", [Commutative]>;
@@ -132,7 +117,7 @@ def Nn_ShiftOp : Nn_Binary<"shift", Nn_IntegerTensor, "`x` shifted by `y` bits t
 // Others
 //===----------------------------------------------------------------------===//
 
-def Nn_SelectOp : Nn_Op<"select", [Nn_Elementwise, Nn_InferSelect, Nn_ClonePartition]> {
+def Nn_SelectOp : Nn_Op<"select", [Nn_Elementwise, Nn_InferSelect, Nn_KeepsNumbers, Nn_ClonePartition]> {
   let summary = "`x` where the condition holds, else `y`";
   let description = [{
     Per element, with numpy broadcasting of all three.
@@ -143,35 +128,6 @@ def Nn_SelectOp : Nn_Op<"select", [Nn_Elementwise, Nn_InferSelect, Nn_CloneParti
   let arguments = (ins Nn_BoolTensor:$condition, Nn_Tensor:$lhs, Nn_Tensor:$rhs);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "$condition `,` $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
-}
-
-def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_ClonePartition]> {
-  let summary = "`saturate(round(x / scale) + zero_point)`";
-  let description = [{
-    `scale` and `zero_point` are scalars, or vectors along `dim`. Halves round to even.
-
-    Constraints: (C1) the scale is a scalar or as long as dim `dim`; (C2) the zero point, where given, has the scale's
-    shape and the result's element type; (C3) operand and result have one shape.
-    Example: `%q = nn.quantize %x, %s dim 1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xi8>`
-  }];
-  let arguments = (ins Nn_NumberTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_IntegerTensor>:$zeroPoint, I64Attr:$dim);
-  let results = (outs Nn_IntegerTensor:$result);
-  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_ClonePartition]> {
-  let summary = "`(x - zero_point) * scale`";
-  let description = [{
-    `scale` and `zero_point` are scalars, or vectors along `dim`.
-
-    Constraints: as nn.quantize, with the zero point of the operand's element type.
-    Example: `%x = nn.dequantize %q, %s dim 1 : (tensor<8x4xi8>, tensor<4xf32>) -> tensor<8x4xf32>`
-  }];
-  let arguments = (ins Nn_IntegerTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_IntegerTensor>:$zeroPoint, I64Attr:$dim);
-  let results = (outs Nn_FloatTensor:$result);
-  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 
 #endif // CLEAVE_NN_OPS_ELEMENTWISE

@@ -12,22 +12,18 @@ using reference::Tensor;
 
 /// Results of ops that only repeat elements stay ops beyond this size: they cost nothing there, and shard at will.
 constexpr int64_t kMaxRepeated = 1024;
-/// Ops that cost much more than their result has elements are folded from operands up to this size.
-constexpr int64_t kMaxHeavyOperand = 4096;
+/// Laborious ops are folded up to this size of operands and results.
+constexpr int64_t kMaxLaborious = 4096;
 
 static int64_t countElements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
-
-static bool isHeavy(Operation *op) {
-  return isa<nn::EinsumOp, nn::ConvOp, nn::ConvTransposeOp, nn::AttentionOp, nn::ResizeOp, nn::PoolOp, nn::LrnOp>(op);
-}
 
 static bool fits(Operation *op) {
   auto below = [](TypeRange types, int64_t most) {
     return llvm::all_of(types, [&](Type type) { return countElements(type) <= most; });
   };
   return below(op->getResultTypes(), ConstantFolder::kMaxElements) &&
-         (!isHeavy(op) ||
-          (below(op->getOperandTypes(), kMaxHeavyOperand) && below(op->getResultTypes(), kMaxHeavyOperand)));
+         (!op->hasTrait<nn::Laborious>() ||
+          (below(op->getOperandTypes(), kMaxLaborious) && below(op->getResultTypes(), kMaxLaborious)));
 }
 
 /// Counts an op's results against the budget.

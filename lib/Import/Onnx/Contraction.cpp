@@ -234,7 +234,7 @@ static void importQLinearMatMul(NodeContext &node) {
               node.createTyped<nn::QuantizeOp>(type, real, node.reshape(resultScale, {}), node.reshape(zero, {}), 0));
 }
 
-void cleave::onnx::registerContractions(Registry &registry) {
+void cleave::onnx::registerContraction(Registry &registry) {
   registry.add("Einsum", 12, {1, Arity::kAny}, importEinsum);
   registry.add("Gemm", 7, {2, 3}, importGemm);
   registry.add("MatMul", 1, {2, 2}, importMatMul);

@@ -1,6 +1,11 @@
-//===- Convolution.cpp - convolutions and what windows share --------------===//
+//===- Convolution.cpp - windows over spatial dims ------------------------===//
+//
+// Strides, dilations, paddings and `auto_pad` mean the same for all ops that slide a window. A global pool is a
+// reduction over the spatial dims.
+//
+//===----------------------------------------------------------------------===//
+#include "NodeContext.h"
 #include "Registry.h"
-#include "Windows.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -9,6 +14,17 @@ using namespace cleave::onnx;
 //===----------------------------------------------------------------------===//
 // Windows
 //===----------------------------------------------------------------------===//
+
+namespace {
+/// One entry per spatial dim each.
+struct Window {
+  Ints kernel, strides, dilations, padsLow, padsHigh;
+  /// SAME_UPPER, SAME_LOWER, VALID or NOTSET.
+  StringRef autoPad;
+
+  int64_t getExtent(size_t i) const { return dilations[i] * (kernel[i] - 1) + 1; }
+};
+} // namespace
 
 /// No sensible model has larger ones; with this bound sums and products of a few stay in range.
 constexpr int64_t kMaxWindowNumber = int64_t(1) << 30;
@@ -25,7 +41,8 @@ static Ints readPerDim(NodeContext &node, StringRef name, size_t count, int64_t 
   return list;
 }
 
-std::optional<Window> cleave::onnx::readWindow(NodeContext &node, Shape kernel) {
+/// Reads the attributes, except `kernel_shape`, that all these ops have. Nothing after an error.
+static std::optional<Window> readWindow(NodeContext &node, Shape kernel) {
   size_t count = kernel.size();
   Window window;
   window.kernel = Ints(kernel);
@@ -47,7 +64,9 @@ std::optional<Window> cleave::onnx::readWindow(NodeContext &node, Shape kernel) 
   return window;
 }
 
-void cleave::onnx::padAutomatically(Window &window, Shape spatial) {
+/// Sets the paddings that `auto_pad` asks for, so that an input of these spatial extents gives ceil(n / stride)
+/// results.
+static void padAutomatically(Window &window, Shape spatial) {
   if (!window.autoPad.starts_with("SAME"))
     return;
   for (auto [i, extent] : llvm::enumerate(spatial)) {
@@ -181,9 +200,90 @@ static void importQLinearConv(NodeContext &node) {
   node.result(0, node.createTyped<nn::QuantizeOp>(type, real, node.reshape(scale, {}), node.reshape(zero, {}), 0));
 }
 
-void cleave::onnx::registerConvolutions(Registry &registry) {
+//===----------------------------------------------------------------------===//
+// Pooling
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct PoolOptions {
+  bool countPads = false, ceil = false;
+  int64_t p = 2;
+};
+} // namespace
+
+static void importPool(NodeContext &node, nn::PoolKind kind, const PoolOptions &options) {
+  Value x = node.operand(0);
+  Ints kernel = node.intsAttr("kernel_shape").value_or(Ints());
+  int64_t spatial = NodeContext::rank(x) - 2;
+  if (!node.check(spatial > 0, "the input has no spatial dims") ||
+      !node.check(int64_t(kernel.size()) == spatial,
+                  "attribute 'kernel_shape' has " + Twine(kernel.size()) + " entries, expected " + Twine(spatial)))
+    return;
+  std::optional<Window> window = readWindow(node, kernel);
+  if (!window || node.failed())
+    return;
+  padAutomatically(*window, NodeContext::shape(x).drop_front(2));
+  node.result(0, node.create<nn::PoolOp>(kind, x, window->kernel, window->strides, window->padsLow, window->padsHigh,
+                                         window->dilations, options.countPads, options.ceil, options.p));
+}
+
+static void importMaxPool(NodeContext &node) {
+  PoolOptions options;
+  options.ceil = node.getOpset() >= 10 && node.boolAttr("ceil_mode", false);
+  // The order in which indices count; indices themselves are not supported.
+  if (node.getOpset() >= 8)
+    node.ignoreAttr("storage_order");
+  if (node.check(!node.wantsResult(1), "indices are not supported"))
+    importPool(node, nn::PoolKind::Max, options);
+}
+
+static void importAveragePool(NodeContext &node) {
+  PoolOptions options;
+  options.ceil = node.getOpset() >= 10 && node.boolAttr("ceil_mode", false);
+  options.countPads = node.boolAttr("count_include_pad", false);
+  importPool(node, nn::PoolKind::Average, options);
+}
+
+static void importLpPool(NodeContext &node) {
+  PoolOptions options;
+  options.ceil = node.getOpset() >= 18 && node.boolAttr("ceil_mode", false);
+  options.p = node.intAttr("p", 2);
+  importPool(node, nn::PoolKind::Lp, options);
+}
+
+/// Over all spatial dims, which stay with size 1.
+static Value reduceSpatial(NodeContext &node, nn::ReduceKind kind, Value value) {
+  int64_t rank = NodeContext::rank(value);
+  if (!value || !node.check(rank >= 2, "the input has no channels"))
+    return {};
+  Ints dims = llvm::to_vector(llvm::seq<int64_t>(2, rank));
+  return dims.empty() ? value : node.create<nn::ReduceOp>(kind, value, dims, true);
+}
+
+template <nn::ReduceKind kind> static void importGlobalPool(NodeContext &node) {
+  node.result(0, reduceSpatial(node, kind, node.operand(0)));
+}
+
+/// `(sum |x|^p)^(1/p)`
+static void importGlobalLpPool(NodeContext &node) {
+  Value x = node.operand(0);
+  int64_t p = node.intAttr("p", 2);
+  if (node.failed() || !node.check(p > 0, "attribute 'p' is " + Twine(p)))
+    return;
+  Value power = node.create<nn::PowOp>(node.create<nn::AbsOp>(x), node.scalarLike(x, p));
+  Value sum = reduceSpatial(node, nn::ReduceKind::Sum, power);
+  node.result(0, node.create<nn::PowOp>(sum, node.scalarLike(x, 1.0 / p)));
+}
+
+void cleave::onnx::registerConvolution(Registry &registry) {
+  registry.add("AveragePool", 7, {1, 1}, importAveragePool);
   registry.add("Conv", 1, {2, 3}, importConv);
   registry.add("ConvInteger", 10, {2, 4}, importConvInteger);
   registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose);
+  registry.add("GlobalAveragePool", {1, 1}, importGlobalPool<nn::ReduceKind::Mean>);
+  registry.add("GlobalLpPool", 2, {1, 1}, importGlobalLpPool);
+  registry.add("GlobalMaxPool", {1, 1}, importGlobalPool<nn::ReduceKind::Max>);
+  registry.add("LpPool", 2, {1, 1}, importLpPool);
+  registry.add("MaxPool", 1, {1, 1, 2}, importMaxPool);
   registry.add("QLinearConv", 10, {8, 9}, importQLinearConv);
 }

@@ -206,7 +206,7 @@ static void importLrn(NodeContext &node) {
   node.result(0, node.create<nn::LrnOp>(node.operand(0), size, APFloat(alpha), APFloat(beta), APFloat(bias)));
 }
 
-void cleave::onnx::registerNormalizations(Registry &registry) {
+void cleave::onnx::registerNormalization(Registry &registry) {
   registry.add("BatchNormalization", 9, {5, 5, 5}, importBatchNormalization);
   registry.add("BatchNormalization", 14, {5, 5, 3}, importBatchNormalization);
   registry.add("GroupNormalization", 18, {3, 3}, importGroupNormalization);

@@ -166,7 +166,7 @@ static void importTopK(NodeContext &node) {
     node.result(i, value);
 }
 
-void cleave::onnx::registerReductions(Registry &registry) {
+void cleave::onnx::registerReduction(Registry &registry) {
   Arity one{1, 1}, reduced{1, 2};
   registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>);
   registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>);

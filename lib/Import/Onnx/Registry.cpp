@@ -8,21 +8,10 @@ using namespace cleave::onnx;
 const Registry &Registry::get() {
   static const Registry registry = [] {
     Registry all;
-    registerPlumbing(all);
-    registerMovement(all);
-    registerIndexing(all);
-    registerElementwise(all);
-    registerActivations(all);
-    registerContractions(all);
-    registerReductions(all);
-    registerNormalizations(all);
-    registerAttention(all);
-    registerConvolutions(all);
-    registerPooling(all);
-    registerResize(all);
-    registerQuantization(all);
-    registerLosses(all);
+#define CLEAVE_NN_FAMILY(Family) register##Family(all);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     registerControl(all);
+    registerLoss(all);
     return all;
   }();
   return registry;

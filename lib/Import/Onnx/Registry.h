@@ -49,21 +49,11 @@ private:
   llvm::StringMap<llvm::SmallVector<OpImporter, 2>> rows;
 };
 
-void registerPlumbing(Registry &registry);
-void registerMovement(Registry &registry);
-void registerIndexing(Registry &registry);
-void registerElementwise(Registry &registry);
-void registerActivations(Registry &registry);
-void registerContractions(Registry &registry);
-void registerReductions(Registry &registry);
-void registerNormalizations(Registry &registry);
-void registerAttention(Registry &registry);
-void registerConvolutions(Registry &registry);
-void registerPooling(Registry &registry);
-void registerResize(Registry &registry);
-void registerQuantization(Registry &registry);
-void registerLosses(Registry &registry);
+// One per family of ops, and two for ops that are nothing but others.
+#define CLEAVE_NN_FAMILY(Family) void register##Family(Registry &registry);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 void registerControl(Registry &registry);
+void registerLoss(Registry &registry);
 
 } // namespace cleave::onnx
 

@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace cleave::nn;
 
@@ -146,20 +144,4 @@ LogicalResult PoolOp::inferTypes(Adaptor op, TypeInference &infer) {
   if (int64_t p = op.getP(); p < 1)
     return infer.reject("p is ", p, ", expected at least 1 (C4)");
   return infer.give(shape, getElementType(op.getInput()));
-}
-
-LogicalResult ResizeOp::verify() {
-  auto from = getInput().getType(), to = getResult().getType();
-  if (from.getRank() != to.getRank() || from.getElementType() != to.getElementType())
-    return emitOpError() << "operand " << from << " and result " << to << " differ in rank or element type (C1)";
-  if (static_cast<int64_t>(getScales().size()) != from.getRank())
-    return emitOpError() << "has " << getScales().size() << " scales for " << from.getRank() << " dims (C2)";
-  for (auto [dim, scale] : llvm::enumerate(getScales())) {
-    if (!std::isfinite(scale) || scale <= 0)
-      return emitOpError() << "scale of dim " << dim << " is not positive (C2)";
-    if (scale == 1 && from.getDimSize(dim) != to.getDimSize(dim))
-      return emitOpError() << "dim " << dim << " has scale 1 but goes from " << from.getDimSize(dim) << " to "
-                           << to.getDimSize(dim) << " (C3)";
-  }
-  return success();
 }

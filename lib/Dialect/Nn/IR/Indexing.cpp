@@ -87,3 +87,14 @@ LogicalResult OneHotOp::inferTypes(Adaptor op, TypeInference &infer) {
   shape.insert(shape.begin() + dim, depth);
   return infer.give(shape, getElementType(op.getValues()));
 }
+
+//===----------------------------------------------------------------------===//
+// How many places an index chooses from
+//===----------------------------------------------------------------------===//
+
+int64_t GatherOp::getNumPlaces() { return getInput().getType().getDimSize(getDim()); }
+int64_t GatherElementsOp::getNumPlaces() { return getInput().getType().getDimSize(getDim()); }
+int64_t GatherNdOp::getNumPlaces() { return getInput().getType().getDimSize(getBatchDims()); }
+int64_t ScatterElementsOp::getNumPlaces() { return getInput().getType().getDimSize(getDim()); }
+int64_t ScatterNdOp::getNumPlaces() { return getInput().getType().getDimSize(0); }
+int64_t OneHotOp::getNumPlaces() { return getDepth(); }

@@ -11,6 +11,7 @@ using namespace cleave::nn;
 
 #include "cleave/Dialect/Nn/IR/NnDialect.cpp.inc"
 #include "cleave/Dialect/Nn/IR/NnEnums.cpp.inc"
+#include "cleave/Dialect/Nn/IR/NnInterfaces.cpp.inc"
 
 //===----------------------------------------------------------------------===//
 // Strings of attributes live in the context

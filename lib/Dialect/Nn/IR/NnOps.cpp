@@ -1,4 +1,5 @@
 //===- NnOps.cpp - the generated op classes of the nn dialect -------------===//
+#include "../ShardingRules/Rules.h"
 #include "TypeInference.h"
 
 #include "mlir/IR/Builders.h"

@@ -11,20 +11,6 @@ using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
-namespace {
-/// Factors of one spatial dim of a coarse tensor and a fine one that has `stride` positions per coarse position.
-struct SpatialDim {
-  SmallVector<FactorId, 4> coarse, fine;
-};
-} // namespace
-
-static SpatialDim addSpatialDim(OpRule &rule, bool isLocal, int64_t coarse, int64_t fine) {
-  if (!isLocal)
-    return {OpRule::present(rule.addWhole(coarse)), OpRule::present(rule.addWhole(fine))};
-  MaybeFactor position = rule.addParallel(coarse), inner = rule.addWhole(coarse ? fine / coarse : 0);
-  return {OpRule::present(position), OpRule::present({position, inner})};
-}
-
 static double product(ArrayRef<int64_t> extents) {
   double result = 1;
   for (int64_t extent : extents)
@@ -59,7 +45,7 @@ ShardingRule ConvOp::getShardingRule() {
     size_t i = dim - 2;
     bool isLocal = isPatchwise(input[dim], result[dim], weight[dim], getStrides()[i], getDilations()[i],
                                getPadsLow()[i], getPadsHigh()[i]);
-    SpatialDim spatial = addSpatialDim(rule, isLocal, result[dim], input[dim]);
+    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, result[dim], input[dim]);
     rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse).operandDim(1, rule.addWhole(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
@@ -84,7 +70,7 @@ ShardingRule ConvTransposeOp::getShardingRule() {
     size_t i = dim - 2;
     bool isLocal = isPatchwise(result[dim], input[dim], weight[dim], getStrides()[i], getDilations()[i],
                                getPadsLow()[i], getPadsHigh()[i]);
-    SpatialDim spatial = addSpatialDim(rule, isLocal, input[dim], result[dim]);
+    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, input[dim], result[dim]);
     rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine).operandDim(1, rule.addWhole(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
@@ -101,41 +87,8 @@ ShardingRule PoolOp::getShardingRule() {
     size_t i = dim - 2;
     bool isLocal = isPatchwise(input[dim], result[dim], getKernel()[i], getStrides()[i], getDilations()[i],
                                getPadsLow()[i], getPadsHigh()[i]);
-    SpatialDim spatial = addSpatialDim(rule, isLocal, result[dim], input[dim]);
+    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, result[dim], input[dim]);
     rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse);
   }
   return rule.finish("windows over the spatial dims overlap");
-}
-
-/// True if result position i of a nearest upscaling by an integer is input position i / scale, at any offset: always
-/// for `floor(i / scale)`; centred coordinates lie strictly within half a step of it, so that rounding to nearest
-/// agrees.
-static bool isRepeatingNearest(ResizeOp op, int64_t input, int64_t result, double scale) {
-  if (op.getMode() != ResizeMode::Nearest || input < 1 || result % input != 0 ||
-      scale != static_cast<double>(result / input))
-    return false;
-  bool isRounded =
-      op.getRounding() == NearestMode::RoundPreferFloor || op.getRounding() == NearestMode::RoundPreferCeil;
-  switch (op.getCoordinates()) {
-  case ResizeCoordinates::Asymmetric:
-    return op.getRounding() == NearestMode::Floor;
-  case ResizeCoordinates::HalfPixel:
-  case ResizeCoordinates::PytorchHalfPixel:
-  case ResizeCoordinates::HalfPixelSymmetric:
-    return isRounded;
-  case ResizeCoordinates::AlignCorners:
-    return false;
-  }
-  return false;
-}
-
-ShardingRule ResizeOp::getShardingRule() {
-  OpRule rule(*this);
-  ArrayRef<int64_t> result = shapeOf(getResult());
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
-    bool isLocal = getScales()[dim] == 1.0 || isRepeatingNearest(*this, extent, result[dim], getScales()[dim]);
-    SpatialDim spatial = addSpatialDim(rule, isLocal, extent, result[dim]);
-    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
-  }
-  return rule.finish("samples between the shards of every dim would be needed");
 }

@@ -88,6 +88,13 @@ OpRule &OpRule::addGather(MaybeFactor cut, ArrayRef<MaybeFactor> elements, int64
   return addOrdered(std::move(cost));
 }
 
+OpRule::Spatial OpRule::addSpatialDim(bool isLocal, int64_t coarse, int64_t fine) {
+  if (!isLocal)
+    return {present(addWhole(coarse)), present(addWhole(fine))};
+  MaybeFactor position = addParallel(coarse), inner = addWhole(coarse ? fine / coarse : 0);
+  return {present(position), present({position, inner})};
+}
+
 OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   rule.isMovement = true;
   if (!elementTypeOf(op->getOperand(operands.front())).isInteger(1)) {
@@ -127,6 +134,14 @@ OpRule cleave::nn::alignedRule(Operation *op) {
     rule.alignOperand(index, dims);
   rule.resultDims(0, dims);
   return rule;
+}
+
+ShardingRule cleave::nn::getPointwiseRule(Operation *op, ArrayRef<SmallVector<int32_t, 2>> operandSets,
+                                          ReductionKind kind) {
+  OpRule rule = alignedRule(op);
+  for (const SmallVector<int32_t, 2> &operands : operandSets)
+    rule.addLinear(operands, kind);
+  return rule.finish();
 }
 
 bool cleave::nn::isPatchwise(int64_t inputExtent, int64_t resultExtent, int64_t kernel, int64_t stride,

@@ -52,6 +52,13 @@ public:
   /// An all_gather of `scale` numbers per element of `elements` from each rank that cuts `cut`, which becomes ordered.
   OpRule &addGather(MaybeFactor cut, llvm::ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes);
 
+  /// Factors of one dim of a coarse tensor and of a fine one that has some positions per coarse position. If
+  /// `isLocal`, a piece of the one is a piece of the other; else both stay whole.
+  struct Spatial {
+    llvm::SmallVector<spmd::FactorId, 4> coarse, fine;
+  };
+  Spatial addSpatialDim(bool isLocal, int64_t coarse, int64_t fine);
+
   /// The op only moves elements of `operands` (or repeats them): any kind of partial result passes through.
   OpRule &addMovement(llvm::ArrayRef<int32_t> operands);
 
@@ -72,6 +79,10 @@ spmd::ReductionKind getReductionKind(ReduceKind kind);
 
 /// One parallel factor per dim of the result, operands aligned by broadcasting.
 OpRule alignedRule(mlir::Operation *op);
+
+/// The rule of an elementwise op that is linear in each of `operandSets` (all operands of one set partial together).
+spmd::ShardingRule getPointwiseRule(mlir::Operation *op, llvm::ArrayRef<llvm::SmallVector<int32_t, 2>> operandSets = {},
+                                    spmd::ReductionKind kind = spmd::ReductionKind::Sum);
 
 /// True if a window slides in such a way that a piece of the result depends on just the same piece of the input: steps
 /// at least as wide as the window and no padding, with the input an exact number of steps.

@@ -44,22 +44,3 @@ func.func @pooling_keeps_batch_and_channels_apart(%x: tensor<2x3x16x15xf32>) {
   %1 = nn.pool average %x kernel [3, 3] strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (tensor<2x3x16x15xf32>) -> tensor<2x3x14x13xf32>
   return
 }
-
-func.func @nearest_upscaling_by_an_integer_is_local(%x: tensor<1x3x8x8xf32>) {
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,jk,lm]) {i=3,j=8,k=2,l=8,m=3} replicate={k,m}{{$}}}}
-  %0 = nn.resize nearest %x coordinates asymmetric rounding floor scales [1.0, 1.0, 2.0, 3.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x24xf32>
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,jk,lm]) {i=3,j=8,k=2,l=8,m=3} replicate={k,m}{{$}}}}
-  %1 = nn.resize nearest %x coordinates half_pixel rounding round_prefer_floor scales [1.0, 1.0, 2.0, 3.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x24xf32>
-  return
-}
-
-func.func @other_samples_come_from_neighbours(%x: tensor<1x3x8x8xf32>) {
-  // Rounding i / 2 up reaches into the next shard; so does interpolation, and a scale that is no integer.
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
-  %0 = nn.resize nearest %x coordinates asymmetric rounding ceil scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
-  %1 = nn.resize linear %x coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=12,l=8} replicate={j,k}{{$}}}}
-  %2 = nn.resize nearest %x coordinates asymmetric rounding floor scales [1.0, 1.0, 1.5, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x12x8xf32>
-  return
-}

@@ -25,16 +25,6 @@ func.func @a_quotient_is_linear_in_the_numerator_of_floats(%x: tensor<8xf32>, %n
   return
 }
 
-func.func @casts_are_linear_between_floats_only(%x: tensor<8xf32>, %n: tensor<8xi32>) {
-  // expected-remark-re @below {{([i])->([i]) {i=8} linear(sum)={0}{{$}}}}
-  %0 = nn.cast %x : (tensor<8xf32>) -> tensor<8xbf16>
-  // expected-remark-re @below {{([i])->([i]) {i=8}{{$}}}}
-  %1 = nn.cast %n : (tensor<8xi32>) -> tensor<8xf32>
-  // expected-remark-re @below {{([i])->([i]) {i=8}{{$}}}}
-  %2 = nn.cast %x : (tensor<8xf32>) -> tensor<8xi32>
-  return
-}
-
 func.func @a_select_is_linear_in_both_values_together(%c: tensor<8x1xi1>, %x: tensor<8x4xf32>, %y: tensor<f32>, %p: tensor<4xi1>) {
   // expected-remark-re @below {{([i,1],[i,j],[])->([i,j]) {i=8,j=4} linear(sum)={1,2}{{$}}}}
   %0 = nn.select %c, %x, %y : (tensor<8x1xi1>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
@@ -63,13 +53,5 @@ func.func @nonlinear_ops_take_no_partial_operand(%x: tensor<8xf32>) {
   %3 = nn.pow %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   // expected-remark-re @below {{([i],[i])->([i]) {i=8}{{$}}}}
   %4 = nn.lt %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
-  return
-}
-
-func.func @scales_stand_along_one_dim(%x: tensor<8x4xf32>, %q: tensor<8x4xi8>, %s: tensor<4xf32>, %z: tensor<4xi8>, %one: tensor<f32>) {
-  // expected-remark-re @below {{([i,j],[j],[j])->([i,j]) {i=8,j=4}{{$}}}}
-  %0 = nn.quantize %x, %s, %z dim 1 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xi8>
-  // expected-remark-re @below {{([i,j],[])->([i,j]) {i=8,j=4}{{$}}}}
-  %1 = nn.dequantize %q, %one dim 1 : (tensor<8x4xi8>, tensor<f32>) -> tensor<8x4xf32>
   return
 }

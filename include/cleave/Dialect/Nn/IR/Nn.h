@@ -14,6 +14,12 @@ namespace cleave::nn {
 /// Trait of ops that compute each result element from the operand elements that numpy broadcasting pairs with it.
 template <typename ConcreteType> class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
 
+/// Trait of ops whose result holds the numbers of their operands, moved, repeated, picked or converted.
+template <typename ConcreteType> class KeepsNumbers : public mlir::OpTrait::TraitBase<ConcreteType, KeepsNumbers> {};
+
+/// Trait of ops that do much more work than their result has elements.
+template <typename ConcreteType> class Laborious : public mlir::OpTrait::TraitBase<ConcreteType, Laborious> {};
+
 /// Trait of ops whose result types follow from operands and attributes; the verifier compares.
 llvm::LogicalResult verifyInferredTypes(mlir::Operation *op);
 template <typename ConcreteType> class InferredTypes : public mlir::OpTrait::TraitBase<ConcreteType, InferredTypes> {
@@ -42,6 +48,8 @@ std::optional<EinsumTerms> parseEinsum(llvm::StringRef equation);
 
 #include "cleave/Dialect/Nn/IR/NnDialect.h.inc"
 #include "cleave/Dialect/Nn/IR/NnEnums.h.inc"
+
+#include "cleave/Dialect/Nn/IR/NnInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "cleave/Dialect/Nn/IR/NnAttrs.h.inc"

@@ -1,4 +1,4 @@
-//===- Conversions.cpp - cast, quantize, dequantize -----------------------===//
+//===- Conversion.cpp - cast, quantize, dequantize ------------------------===//
 //
 // Every conversion goes through the compute type of the operand, which holds its elements exactly, so it rounds once.
 //
@@ -131,7 +131,7 @@ template <typename C> static Tensor dequantize(nn::DequantizeOp op, Operands in)
   return mapBinary<C>(x, alongDim(in[1], op.getDim(), rank), getResultType(op), [](C a, C scale) { return a * scale; });
 }
 
-void cleave::reference::registerConversions(KernelTable &table) {
+void cleave::reference::registerConversion(KernelTable &table) {
   table.add<nn::CastOp>([](nn::CastOp op, Operands in) { return castTo(in[0], getResultType(op), op.getSaturate()); });
   table.add<nn::QuantizeOp>([](nn::QuantizeOp op, Operands in) {
     // Integers are divided as doubles; floats in their own precision, as the model was calibrated.

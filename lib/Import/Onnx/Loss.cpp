@@ -1,4 +1,4 @@
-//===- Losses.cpp - cross-entropy losses ----------------------------------===//
+//===- Loss.cpp - cross-entropy losses ------------------------------------===//
 //
 //   loss[n, ...] = -logits[n, target[n, ...], ...] * weight[target[n, ...]], and 0 where the target is ignored
 //
@@ -69,7 +69,7 @@ static void importSoftmaxLoss(NodeContext &node) {
   node.result(1, logits);
 }
 
-void cleave::onnx::registerLosses(Registry &registry) {
+void cleave::onnx::registerLoss(Registry &registry) {
   registry.add("NegativeLogLikelihoodLoss", 12, {2, 3}, importLikelihoodLoss);
   registry.add("SoftmaxCrossEntropyLoss", 12, {2, 3, 2}, importSoftmaxLoss);
 }

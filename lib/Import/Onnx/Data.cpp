@@ -1,4 +1,4 @@
-//===- Plumbing.cpp - constants, shapes and types -------------------------===//
+//===- Data.cpp - constants, shapes and ranges ----------------------------===//
 //
 // Shapes are static, so what asks for a shape gives a constant; ConstantFolder carries such constants on.
 //
@@ -14,20 +14,6 @@ using namespace cleave::onnx;
 using reference::Tensor;
 
 static void importIdentity(NodeContext &node) { node.result(0, node.operand(0)); }
-
-static void importCast(NodeContext &node) {
-  node.ignoreAttr("saturate"); // These two are about float8, which no tensor has.
-  node.ignoreAttr("round_mode");
-  Type type = node.typeAttr("to");
-  if (type)
-    node.result(0, node.cast(node.operand(0), type));
-}
-
-static void importCastLike(NodeContext &node) {
-  node.ignoreAttr("saturate");
-  node.ignoreAttr("round_mode");
-  node.result(0, node.cast(node.operand(0), NodeContext::elementType(node.operand(1))));
-}
 
 /// The value is one of several attributes; those of strings and sparse tensors are not asked for, hence errors.
 static void importConstant(NodeContext &node) {
@@ -145,10 +131,8 @@ static void importEyeLike(NodeContext &node) {
   node.result(0, node.cast(isDiagonal, type));
 }
 
-void cleave::onnx::registerPlumbing(Registry &registry) {
+void cleave::onnx::registerData(Registry &registry) {
   Arity one{1, 1};
-  registry.add("Cast", 9, one, importCast);
-  registry.add("CastLike", 15, {2, 2}, importCastLike);
   registry.add("Constant", {0, 0}, importConstant);
   registry.add("ConstantOfShape", 9, one, importConstantOfShape);
   registry.add("EyeLike", 9, one, importEyeLike);

@@ -1,4 +1,4 @@
-//===- Quantization.cpp - quantised types ---------------------------------===//
+//===- Conversion.cpp - casts and quantised types -------------------------===//
 //
 // Scale and zero point are scalars, vectors along an axis, or (opset 21 on) one per block of elements along it. Blocks
 // have no op of their own: the scale is repeated to the input's shape and the formula spelled out.
@@ -12,6 +12,20 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
+
+static void importCast(NodeContext &node) {
+  node.ignoreAttr("saturate"); // These two are about float8, which no tensor has.
+  node.ignoreAttr("round_mode");
+  Type type = node.typeAttr("to");
+  if (type)
+    node.result(0, node.cast(node.operand(0), type));
+}
+
+static void importCastLike(NodeContext &node) {
+  node.ignoreAttr("saturate");
+  node.ignoreAttr("round_mode");
+  node.result(0, node.cast(node.operand(0), NodeContext::elementType(node.operand(1))));
+}
 
 namespace {
 struct Scaling {
@@ -132,7 +146,9 @@ static void importDequantizeLinear(NodeContext &node) {
   node.result(0, node.createTyped<nn::DequantizeOp>(tensorType, x, scaling->scale, scaling->zero, scaling->axis));
 }
 
-void cleave::onnx::registerQuantization(Registry &registry) {
+void cleave::onnx::registerConversion(Registry &registry) {
+  registry.add("Cast", 9, {1, 1}, importCast);
+  registry.add("CastLike", 15, {2, 2}, importCastLike);
   registry.add("DequantizeLinear", 10, {2, 3}, importDequantizeLinear);
   registry.add("QuantizeLinear", 10, {2, 3}, importQuantizeLinear);
 }

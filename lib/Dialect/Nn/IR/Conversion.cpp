@@ -1,9 +1,4 @@
-//===- Elementwise.cpp - casts and quantisation ---------------------------===//
-//
-// The result types of all other elementwise ops come from `TypeInference::giveElementwise`, through their TableGen
-// class.
-//
-//===----------------------------------------------------------------------===//
+//===- Conversion.cpp - casts and quantisation ----------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;
