@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/APFloat.h"
 
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -59,6 +60,7 @@ static double getScale(const Tensor &tensor) {
 }
 
 Difference cleave::driver::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
+  assert(got.getType() == want.getType() && "compared tensors differ in type");
   Difference difference;
   if (got.getBytes() == want.getBytes())
     return difference;

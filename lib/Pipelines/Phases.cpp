@@ -85,6 +85,7 @@ static void addGate(OpPassManager &manager, StringRef phase) {
 }
 
 void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &options) {
+  assert(phase != Phase::Imported && "models are imported by the importer");
   switch (phase) {
   case Phase::Imported:
     return;

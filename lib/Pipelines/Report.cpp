@@ -10,6 +10,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
+#include <cassert>
+
 using namespace mlir;
 using namespace cleave;
 
@@ -156,6 +158,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
   Report report;
   report.model = model.str();
   spmd::MeshAttr mesh = spmd::getMesh(func);
+  assert(mesh && "the function is not partitioned");
   for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
     report.mesh.push_back({name.str(), size});
   report.ranks = mesh.getNumRanks();

@@ -12,6 +12,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -321,6 +323,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
 
 LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,
                                       ArrayRef<int64_t> shape, PlanError &error) {
+  assert(succeeded(checkAxesOfRule(plan, rule, error)) && "the plan has not been checked");
   if (rule.dims.size() != shape.size())
     return failAt(error, rule.dimsPlace,
                   what + " has " + Twine(shape.size()) + " dims but the rule lists " + Twine(rule.dims.size()));

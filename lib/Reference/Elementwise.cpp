@@ -9,6 +9,8 @@
 #include "Kernels.h"
 #include "Loops.h"
 
+#include <cassert>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
@@ -189,6 +191,7 @@ template <typename OpT, typename Fn> static void addComparison(KernelTable &tabl
 
 /// Precondition: y is not 0 for integers. The smallest integer over -1 wraps.
 template <typename C> static C divide(C x, C y) {
+  assert((std::is_floating_point_v<C> || y != 0) && "checkDivisor has not been asked");
   if constexpr (std::is_same_v<C, int64_t>)
     if (y == -1)
       return int64_t(0 - uint64_t(x));
@@ -197,6 +200,7 @@ template <typename C> static C divide(C x, C y) {
 
 /// Precondition: y is not 0 for integers.
 template <typename C> static C modulo(C x, C y, bool truncated) {
+  assert((std::is_floating_point_v<C> || y != 0) && "checkDivisor has not been asked");
   C rest;
   if constexpr (std::is_floating_point_v<C>)
     rest = std::fmod(x, y);

@@ -44,7 +44,9 @@ bool Tensor::fits(RankedTensorType type) {
 }
 
 Tensor Tensor::zeros(RankedTensorType type) {
+  assert(fits(type) && "a tensor that does not fit into memory");
   Tensor result;
+  result.isOwn = true;
   result.type = RankedTensorType::get(type.getShape(), type.getElementType());
   result.size = type.getNumElements() * getElementBytes(type.getElementType());
   void *bytes = std::calloc(std::max<size_t>(result.size, 1), 1);
@@ -107,6 +109,7 @@ FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
 
 Tensor Tensor::fromBytes(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
   int64_t elementBytes = std::max<int64_t>(getElementBytes(type.getElementType()), 1);
+  assert(int64_t(bytes.size()) == type.getNumElements() * elementBytes && "bytes of another type");
   if (reinterpret_cast<uintptr_t>(bytes.data()) % elementBytes != 0) { // weights inside a model are not aligned
     Tensor copy = Tensor::zeros(type);
     llvm::copy(bytes, copy.write<char>().begin());

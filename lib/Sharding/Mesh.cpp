@@ -13,11 +13,14 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/Twine.h"
 
+#include <cassert>
+
 using namespace llvm;
 
 namespace cleave::spmd {
 
 AtomMesh::AtomMesh(ArrayRef<int64_t> axisSizes) {
+  assert(all_of(axisSizes, [](int64_t size) { return size >= 1; }) && "an axis without devices");
   for (int64_t size : axisSizes)
     addAxis(size, {1, size});
   computeStrides();

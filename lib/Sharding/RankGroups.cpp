@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/RankGroups.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 
 using namespace llvm;
 
@@ -15,8 +16,11 @@ RankGroups::RankGroups(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> axes) {
   SmallVector<int64_t, 4> strides(axisSizes.size());
   for (size_t axis = axisSizes.size(); axis-- > 0; numRanks *= axisSizes[axis])
     strides[axis] = numRanks;
-  for (const SubAxis &axis : axes)
+  assert(all_of(axisSizes, [](int64_t size) { return size >= 1; }) && "an axis without devices");
+  for (const SubAxis &axis : axes) {
+    assert(axisSizes[axis.axis] % (axis.preSize * axis.size) == 0 && "a sub-axis of another axis");
     add({axis.size, strides[axis.axis] * (axisSizes[axis.axis] / (axis.preSize * axis.size))});
+  }
 }
 
 RankGroups::RankGroups(const AtomMesh &mesh, ArrayRef<AtomId> atoms) : numRanks(mesh.numRanks()) {

@@ -14,6 +14,8 @@
 #include "ReshardRoute.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cassert>
+
 using namespace llvm;
 
 namespace cleave::spmd {
@@ -92,6 +94,8 @@ private:
 
 std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                                 const State &to) const {
+  assert(from.rank() == shape.size() && to.rank() == shape.size() && "a state has one entry per dim");
+  assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
   ReshardProblem problem{mesh, shape, elementBytes, from, to};

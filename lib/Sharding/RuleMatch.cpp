@@ -14,6 +14,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -79,6 +81,8 @@ bool Matcher::dealOut(const TensorFactors &factors, const State &state, const Tw
 
 /// Both lists hold the same numbers, in any order. Precondition: no number twice in one.
 static bool haveSame(ArrayRef<int32_t> lhs, ArrayRef<int32_t> rhs) {
+  assert(SmallDenseSet<int32_t>(lhs.begin(), lhs.end()).size() == lhs.size() && "a number twice");
+  assert(SmallDenseSet<int32_t>(rhs.begin(), rhs.end()).size() == rhs.size() && "a number twice");
   return lhs.size() == rhs.size() && all_of(lhs, [&](int32_t number) { return is_contained(rhs, number); });
 }
 
@@ -135,5 +139,11 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
 std::optional<RuleMatch> cleave::spmd::matchRule(const AtomMesh &mesh, const ShardingRule &rule,
                                                  ArrayRef<const State *> operands, ArrayRef<const State *> results,
                                                  std::string &error) {
+  [[maybe_unused]] auto fits = [](const TensorFactors &factors, const State *state) {
+    return factors.size() == state->rank();
+  };
+  assert(llvm::all_of_zip(rule.operands, operands, fits) && operands.size() == rule.operands.size() &&
+         llvm::all_of_zip(rule.results, results, fits) && results.size() == rule.results.size() &&
+         "one state per tensor of the rule, with its rank");
   return Matcher(mesh, rule, error).run(operands, results);
 }

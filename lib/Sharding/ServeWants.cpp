@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ServeWants.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 
 using Served = llvm::SmallVector<ServedWant, 2>;
@@ -40,6 +42,8 @@ static int64_t totalCost(const Served &served) {
 }
 
 Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have, llvm::ArrayRef<StateId> wants) {
+  assert(!llvm::is_contained(wants, have) && "nothing to do for what is there");
+  assert(llvm::SmallDenseSet<StateId>(wants.begin(), wants.end()).size() == wants.size() && "wants are distinct");
   Served best = serveInOrder(costs, shape, have, wants, wants.size());
   if (wants.size() < 2)
     return best;

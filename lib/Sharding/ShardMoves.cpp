@@ -12,6 +12,7 @@
 #include "cleave/Sharding/ShardMoves.h"
 #include "cleave/Sharding/RankGroups.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 
 using namespace llvm;
 
@@ -37,6 +38,7 @@ Box shardOf(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &state, i
 
 ShardMoves::ShardMoves(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &from, const State &to)
     : mesh(mesh), shape(shape), from(from), to(to) {
+  assert(from.rank() == shape.size() && to.rank() == shape.size() && "one extent per dim");
   for (const AtomList &atoms : from.dims)
     moving.append(atoms);
   sort(moving); // so that targets of one piece come in ascending order

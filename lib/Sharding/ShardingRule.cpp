@@ -10,6 +10,8 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 
 //===----------------------------------------------------------------------===//
@@ -37,6 +39,7 @@ bool ShardingRule::isReduction(FactorId factor) const {
 //===----------------------------------------------------------------------===//
 
 FactorId RuleBuilder::addFactor(int64_t size) {
+  assert(size >= 2 && "a factor that nothing can cut");
   rule.factorSizes.push_back(size);
   return static_cast<FactorId>(rule.factorSizes.size()) - 1;
 }

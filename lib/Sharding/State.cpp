@@ -6,6 +6,8 @@
 #include "cleave/Sharding/State.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cassert>
+
 using namespace llvm;
 
 namespace cleave::spmd {
@@ -55,6 +57,7 @@ int64_t shardExtent(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> atoms
 }
 
 SmallVector<int64_t, 4> localShape(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &state) {
+  assert(shape.size() == state.rank() && "one extent per dim");
   SmallVector<int64_t, 4> result;
   for (auto [extent, atoms] : zip_equal(shape, state.dims))
     result.push_back(shardExtent(mesh, extent, atoms));

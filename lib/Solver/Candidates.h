@@ -24,6 +24,7 @@
 #include "cleave/Sharding/State.h"
 #include "llvm/ADT/bit.h"
 #include <array>
+#include <cassert>
 
 namespace cleave::spmd {
 
@@ -90,6 +91,7 @@ public:
   /// neighbour. `kNone` if a wish says it here; `causeOfPartial(n)` if it follows from node n's wish to be partial.
   /// Precondition: `all` has the atom.
   uint32_t cause(NodeId node, FactorId factor, AtomId atom) const {
+    assert((all(node, factor) & maskOf(atom)) && "the atom did not come here");
     return causes[(graph.node(node).firstFactor + factor) * numAtoms + atom];
   }
 

@@ -13,6 +13,7 @@
 #include "Interner.h"
 #include "SearchGraph.h"
 #include "cleave/Sharding/ReshardPlanner.h"
+#include <cassert>
 
 namespace cleave::spmd {
 
@@ -60,8 +61,12 @@ public:
     return llvm::ArrayRef<ChoiceId>(choicePool).slice(size_t(id) * mesh.numAtoms(), mesh.numAtoms());
   }
   /// Preconditions of both: the form is valid.
-  StateId operandState(FormId id, unsigned operand) const { return statePool[firstStates[id] + operand]; }
+  StateId operandState(FormId id, unsigned operand) const {
+    assert(forms[id].isValid && "an invalid form has no states");
+    return statePool[firstStates[id] + operand];
+  }
   StateId resultState(FormId id, unsigned result) const {
+    assert(forms[id].isValid && "an invalid form has no states");
     return statePool[firstStates[id] + signatureOf(id).info->rule->operands.size() + result];
   }
   size_t size() const { return forms.size(); }

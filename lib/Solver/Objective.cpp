@@ -6,6 +6,8 @@
 #include "Objective.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -123,6 +125,7 @@ Surcharge Objective::surchargeOf(const Profile &profile, FormId id) const {
 }
 
 NodePrice Objective::priceNode(ProfileId profileId, FormId id) const {
+  assert(forms[id].isValid && "an invalid form has no price");
   const Profile &profile = profiles[profileId];
   NodePrice price;
   if (optimize == Optimize::Balanced)

@@ -7,6 +7,8 @@
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -94,6 +96,13 @@ void Problem::setWish(ValueId value, Wish wish) {
 }
 
 OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> results) {
+  [[maybe_unused]] auto fits = [&](const TensorFactors &factors, ValueId value) {
+    return factors.size() == shape(value).size();
+  };
+  assert(operands.size() == rules[rule].operands.size() && all_of_zip(rules[rule].operands, operands, fits) &&
+         results.size() == rules[rule].results.size() && all_of_zip(rules[rule].results, results, fits) &&
+         "one value per tensor of the rule, with its rank");
+  assert(all_of(results, [&](ValueId result) { return producer(result) == kNone; }) && "a result has one op");
   OpId id = ops.size();
   ops.push_back({rule, static_cast<uint32_t>(allOperands.size()), static_cast<uint32_t>(allResults.size())});
   allOperands.insert(allOperands.end(), operands.begin(), operands.end());
@@ -106,6 +115,7 @@ OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> r
 }
 
 OpId Problem::addConstraint(ValueId operand, ValueId result) {
+  assert(shape(operand) == shape(result) && "a constraint keeps the shape");
   RuleBuilder rule(1, 1);
   for (int64_t extent : shape(operand)) {
     std::optional<FactorId> factor = rule.addParallel(extent);

@@ -17,6 +17,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -270,4 +272,7 @@ Solver::~Solver() = default;
 
 bool Solver::solve() { return search->run(); }
 ArrayRef<SolverError> Solver::getErrors() const { return search->errors; }
-const Decision &Solver::getDecision() const { return search->decision; }
+const Decision &Solver::getDecision() const {
+  assert(search->decision.valueStates.size() == search->problem.numValues() && "not solved yet");
+  return search->decision;
+}

@@ -16,6 +16,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <atomic>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -111,6 +112,7 @@ static const char *findPathProblem(StringRef relative) {
 }
 
 int detail::openBeneathByWalking(int folder, StringRef relative) {
+  assert(!findPathProblem(relative) && "the path has not been checked");
   SmallVector<StringRef> components;
   relative.split(components, '/', -1, /*KeepEmpty=*/false);
   int current = fcntl(folder, F_DUPFD_CLOEXEC, 0);

@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
+#include <cassert>
 #include <cstring>
 
 using namespace llvm;
@@ -226,6 +227,7 @@ Expected<NpyArray> parseNpy(StringRef bytes) {
 //===----------------------------------------------------------------------===//
 
 std::string formatNpyHeader(const NpyArray &array) {
+  assert(!errorToBool(checkNpy(array)) && "the array has not been checked");
   std::string shape;
   for (int64_t dim : array.shape)
     shape += std::to_string(dim) + ", ";

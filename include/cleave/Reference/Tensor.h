@@ -36,10 +36,12 @@ public:
 
   /// Elements as `T`. Precondition: T has the element's size.
   template <typename T> llvm::ArrayRef<T> as() const {
+    assert(sizeof(T) == getElementBytes(getElementType()) && "read as another type");
     return llvm::ArrayRef<T>(reinterpret_cast<const T *>(data), size / sizeof(T));
   }
   /// For the maker of the tensor only. Precondition: made by `zeros`.
   template <typename T> llvm::MutableArrayRef<T> write() {
+    assert(isOwn && "these bytes are someone else's");
     return llvm::MutableArrayRef<T>(reinterpret_cast<T *>(const_cast<char *>(data)), size / sizeof(T));
   }
 
@@ -52,6 +54,7 @@ private:
   mlir::RankedTensorType type;
   const char *data = nullptr;
   size_t size = 0;
+  bool isOwn = false; ///< made by `zeros`
   std::shared_ptr<const void> owner;
 };
 

@@ -15,7 +15,7 @@ namespace cleave {
 
 /// An error with a text in the style of `llvm::formatv`: `makeError("dim {0} is {1}, want {2}", dim, got, want)`.
 /// Precondition: `format` is a literal; text from a file is only ever an argument.
-template <typename... Args> llvm::Error makeError(const char *format, Args &&...args) {
+template <size_t N, typename... Args> llvm::Error makeError(const char (&format)[N], Args &&...args) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  llvm::formatv(format, std::forward<Args>(args)...).str());
 }

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
+#include <cassert>
+
 using namespace mlir;
 using namespace cleave::nn;
 
@@ -99,6 +101,7 @@ LogicalResult ConcatOp::inferTypes(Adaptor op, TypeInference &infer) {
 
 /// The last element that a slice reads; nothing on overflow. Precondition: size > 0.
 static std::optional<int64_t> getLast(int64_t start, int64_t size, int64_t step) {
+  assert(size > 0 && "no element is read");
   std::optional<int64_t> way = mulChecked(size - 1, step);
   return way ? addChecked(start, *way) : std::nullopt;
 }

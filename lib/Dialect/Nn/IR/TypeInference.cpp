@@ -56,6 +56,7 @@ LogicalResult cleave::nn::verifyInferredTypes(Operation *op) {
 }
 
 LogicalResult TypeInference::give(ArrayRef<int64_t> shape, Type elementType) {
+  assert(llvm::all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   results.push_back(RankedTensorType::get(shape, elementType));
   return success();
 }

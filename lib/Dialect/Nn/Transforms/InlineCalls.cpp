@@ -110,6 +110,7 @@ static void inlineOne(func::CallOp call, func::FuncOp callee) {
 LogicalResult Inliner::inlineAll(func::FuncOp func) {
   Function &entry = functions[func];
   for (func::CallOp call : entry.calls) {
+    assert(functions[*getCallee(call)].calls.empty() && "the callee still calls");
     entry.numOps += functions[*getCallee(call)].numOps;
     if (entry.numOps > kMaxOps)
       return call.emitOpError() << "cannot be inlined: '" << func.getName() << "' would have more than " << kMaxOps

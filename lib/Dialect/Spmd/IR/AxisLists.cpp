@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "AxisLists.h"
 
+#include <cassert>
+
 using namespace mlir;
 
 namespace cleave::spmd {
@@ -69,6 +71,7 @@ void printAxisSet(AsmPrinter &printer, ArrayRef<AxisAttr> axes) {
 }
 
 bool overlaps(AxisAttr lhs, AxisAttr rhs, MeshAttr mesh) {
+  assert(mesh.findAxis(lhs.getName()) && mesh.findAxis(rhs.getName()) && "an axis of another mesh");
   if (lhs.getName() != rhs.getName())
     return false;
   int64_t lhsEnd = lhs.getPreSize() * lhs.getExtent(mesh), rhsEnd = rhs.getPreSize() * rhs.getExtent(mesh);

@@ -125,7 +125,10 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(ModuleOp root) {
   return mesh ? create(mesh, root, shardings.getArrayRef()) : nullptr;
 }
 
-AtomList MeshAtoms::toAtoms(AxisAttr axis) const { return atoms.atomsOf(axis.toSubAxis(mesh)).value_or(AtomList()); }
+AtomList MeshAtoms::toAtoms(AxisAttr axis) const {
+  assert(mesh.findAxis(axis.getName()) && "an axis of another mesh");
+  return atoms.atomsOf(axis.toSubAxis(mesh)).value_or(AtomList());
+}
 
 const State &MeshAtoms::toState(ShardingAttr sharding) {
   std::unique_ptr<State> &slot = states[sharding];

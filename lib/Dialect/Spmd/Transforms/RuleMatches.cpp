@@ -1,6 +1,8 @@
 //===- RuleMatches.cpp - the rule of each op, and how it is cut -----------===//
 #include "RuleMatches.h"
 
+#include <cassert>
+
 using namespace mlir;
 using namespace cleave::spmd;
 
@@ -53,6 +55,8 @@ std::unique_ptr<RuleMatches::Entry> RuleMatches::build(ShardingRuleOpInterface o
 }
 
 const RuleMatches::Entry &RuleMatches::get(ShardingRuleOpInterface op) {
+  assert(llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) &&
+         llvm::all_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) && "not an op on tensors");
   std::unique_ptr<Entry> &slot = entries[op.getOperation()];
   if (!slot)
     slot = build(op);

@@ -9,6 +9,7 @@
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Solver/Solver.h"
+#include <cassert>
 
 namespace cleave::spmd {
 
@@ -23,8 +24,11 @@ public:
 
   const Problem &getProblem() const { return problem; }
   /// Precondition: `solve` succeeded.
-  const Solver &getSolver() const { return *solver; }
-  const Decision &getDecision() const { return solver->getDecision(); }
+  const Solver &getSolver() const {
+    assert(solver && "not solved yet");
+    return *solver;
+  }
+  const Decision &getDecision() const { return getSolver().getDecision(); }
 
   mlir::func::FuncOp getFunction() const { return func; }
   /// By number.
