@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 int main(int argc, char **argv) {
-  cleave::hideForeignOptions();
+  cleave::setUpTool();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry)) ? EXIT_FAILURE : EXIT_SUCCESS;

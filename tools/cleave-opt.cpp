@@ -4,9 +4,13 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
-  cleave::hideForeignOptions();
+  cleave::setUpTool();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Cleave's pass driver\n", registry));
+  auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Cleave's pass driver\n", registry);
+  cleave::keepLocationsInReproducers();
+  if (!mlir::MlirOptMainConfig::createFromCLOptions().shouldVerifyDiagnostics())
+    cleave::nameNodesInDiagnostics(registry, input);
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));
 }

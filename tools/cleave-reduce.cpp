@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 int main(int argc, char **argv) {
-  cleave::hideForeignOptions();
+  cleave::setUpTool();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();

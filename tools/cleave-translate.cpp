@@ -33,7 +33,7 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
 }
 
 int main(int argc, char **argv) {
-  cleave::hideForeignOptions();
+  cleave::setUpTool();
   cl::opt<bool> importOnnx("import-onnx", cl::desc("import an ONNX model into the nn dialect"), cl::Required);
   cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"), cl::Required);
   cl::opt<std::string> output("o", cl::desc("output file"), cl::init("-"));

@@ -8,15 +8,24 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/PrettyStackTrace.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
 }
 
-void cleave::hideForeignOptions() {
+void cleave::setUpTool() {
+  llvm::setBugReportMsg("This is a bug of Cleave: please report it to the project, with the file and the command that show "
+                        "it and the stack below.\n");
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (!entry.first.starts_with("help") && entry.first != "version")
       entry.second->setHiddenFlag(llvm::cl::ReallyHidden);
+}
+
+void cleave::keepLocationsInReproducers() {
+  auto &options = llvm::cl::getRegisteredOptions();
+  if (options.lookup("mlir-pass-pipeline-crash-reproducer")->getNumOccurrences())
+    static_cast<llvm::cl::opt<bool> *>(options.lookup("mlir-print-debuginfo"))->setValue(true);
 }
 
 void cleave::registerPasses() {

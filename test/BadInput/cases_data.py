@@ -59,6 +59,10 @@ def modules():
     yield mlir("mlir-unknown-op", "func.func @main() { \"nn.frobnicate\"() : () -> () return }", "m.mlir:1:")
     yield mlir("mlir-wrong-type", "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
                "  %y = nn.neg %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %y : tensor<3xf32>\n}", "m.mlir:2:")
+    for element in ("complex<f32>", "index", "vector<2xf32>"):
+        text = "func.func @main(%x: tensor<4xE>) -> tensor<4xE> {\n  return %x : tensor<4xE>\n}".replace("E", element)
+        yield Case(f"mlir-elements-{element}", ["shard", "m.mlir", "--mesh", "x=2", "-o", "out.mlir"],
+                   {"m.mlir": text.encode()}, ["m.mlir:1:17", f"tensor<4x{element}>", "S8"])
     yield mlir("mlir-nested-too-deep", "module {\n" * 20000, "m.mlir:257:8", "nest more than 256 deep")
     yield mlir("mlir-types-nested-too-deep", "func.func @main(%x: " + "tuple<" * 100000, "m.mlir:1:", "nest")
     yield mlir("mlir-without-main", "module {}", "main")

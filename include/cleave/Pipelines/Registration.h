@@ -6,6 +6,8 @@
 #ifndef CLEAVE_PIPELINES_REGISTRATION_H
 #define CLEAVE_PIPELINES_REGISTRATION_H
 
+#include "llvm/ADT/StringRef.h"
+
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
@@ -15,8 +17,17 @@ namespace cleave {
 /// Adds Cleave's dialects and the upstream dialects that they stand in.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// Leaves out of --help what the shared LLVM library registers for itself. Call it before the tool's own options.
-void hideForeignOptions();
+/// Diagnostics of every context with these dialects name the ONNX nodes that they are about, `node "/enc/MatMul" (MatMul)`,
+/// and stand at `file` where a location has no place in one. Not for --verify-diagnostics, which wants locations as they are.
+void nameNodesInDiagnostics(mlir::DialectRegistry &registry, llvm::StringRef file);
+
+/// A reproducer, if one is asked for, keeps locations: plans and messages name what stands in them. Call it when the command
+/// line is parsed.
+void keepLocationsInReproducers();
+
+/// What every tool does first: crashes are to be reported to this project, and --help leaves out what the shared LLVM
+/// library registers for itself.
+void setUpTool();
 
 /// Registers Cleave's passes and pipelines, and the upstream passes on any IR, for textual pipelines. Call it once.
 void registerPasses();

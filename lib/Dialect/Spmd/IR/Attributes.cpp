@@ -319,6 +319,8 @@ LogicalResult ShardingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type element
   if (isPartial() && !isLegalReduction(getPartialKind(), elementType))
     return emitError() << "element type " << elementType << " cannot be partial with kind "
                        << stringifyReductionKind(getPartialKind()) << " (S6)";
+  if (!isElementType(elementType))
+    return emitError() << "element type " << elementType << " cannot be sharded (S8)";
   return success();
 }
 

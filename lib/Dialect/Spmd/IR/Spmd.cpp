@@ -51,6 +51,12 @@ void SpmdDialect::initialize() {
   addInterfaces<SpmdAsmInterface>();
 }
 
+bool cleave::spmd::isElementType(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return type.isSignlessInteger(1) || (!integer.isSigned() && llvm::is_contained({8, 16, 32, 64}, integer.getWidth()));
+  return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+}
+
 ShardingAttr cleave::spmd::getSharding(Type type) {
   auto ranked = dyn_cast<RankedTensorType>(type);
   return ranked ? dyn_cast_if_present<ShardingAttr>(ranked.getEncoding()) : ShardingAttr();

@@ -58,6 +58,9 @@ LogicalResult FunctionProblem::addValue(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !type.hasStaticShape())
     return emitError(value.getLoc()) << "value of type " << value.getType() << " is not a tensor of static shape";
+  if (!isElementType(type.getElementType()))
+    return emitError(value.getLoc()) << "value of type " << type << " cannot be sharded: its elements are no numbers "
+                                     << "of nn (S8)";
   if (!isPriceable(type.getShape()))
     return emitError(value.getLoc()) << "value of type " << type << " is too large to be sharded: extents multiply to "
                                      << "more than 2^40";

@@ -256,3 +256,19 @@ func.func private @partial_values_are_numbers(tensor<8xcomplex<f32>, #sharding>)
 // A priority is a number.
 // expected-error @below {{expected a priority such as p1}}
 #sharding = #spmd.sharding<#mesh, [{"x"}first]>
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2, "y"=4]>
+#sharding = #spmd.sharding<#mesh, [{"x"}]>
+// S8: what nn ops do not compute with is not sharded.
+// expected-error @below {{element type 'complex<f32>' cannot be sharded (S8)}}
+func.func private @complex_numbers_are_not_sharded(tensor<8xcomplex<f32>, #sharding>)
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2, "y"=4]>
+#sharding = #spmd.sharding<#mesh, [{"x"}]>
+// S8: nor is what has no size.
+// expected-error @below {{element type 'index' cannot be sharded (S8)}}
+func.func private @indices_are_not_sharded(tensor<8xindex, #sharding>)

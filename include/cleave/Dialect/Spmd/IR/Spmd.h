@@ -22,6 +22,8 @@
 
 namespace cleave::spmd {
 
+/// True for what tensors are made of: floats of 16 to 64 bits, integers of 8 to 64 bits, bools (S8).
+bool isElementType(mlir::Type type);
 /// The sharding in the encoding of `type`, or null.
 ShardingAttr getSharding(mlir::Type type);
 /// `type` with `sharding` as its encoding; null removes it.
