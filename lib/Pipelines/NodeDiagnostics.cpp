@@ -36,8 +36,8 @@ static LogicalResult renameNodes(Diagnostic &diagnostic, Location file) {
   named << formatNodes(infos) << diagnostic.str();
   for (Diagnostic &note : diagnostic.getNotes()) {
     Location loc = note.getLocation();
-    named.attachNote(getPlace(loc, file)) << (loc == diagnostic.getLocation() ? "" : formatNodes(nn::getNodeInfos(loc)))
-                                          << note.str();
+    named.attachNote(getPlace(loc, file))
+        << (loc == diagnostic.getLocation() ? "" : formatNodes(nn::getNodeInfos(loc))) << note.str();
   }
   file.getContext()->getDiagEngine().emit(std::move(named));
   return success();

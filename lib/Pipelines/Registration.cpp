@@ -15,8 +15,9 @@ void cleave::registerDialects(mlir::DialectRegistry &registry) {
 }
 
 void cleave::setUpTool() {
-  llvm::setBugReportMsg("This is a bug of Cleave: please report it to the project, with the file and the command that show "
-                        "it and the stack below.\n");
+  llvm::setBugReportMsg(
+      "This is a bug of Cleave: please report it to the project, with the file and the command that show "
+      "it and the stack below.\n");
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (!entry.first.starts_with("help") && entry.first != "version")
       entry.second->setHiddenFlag(llvm::cl::ReallyHidden);

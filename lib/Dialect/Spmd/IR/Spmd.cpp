@@ -53,7 +53,8 @@ void SpmdDialect::initialize() {
 
 bool cleave::spmd::isElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
-    return type.isSignlessInteger(1) || (!integer.isSigned() && llvm::is_contained({8, 16, 32, 64}, integer.getWidth()));
+    return type.isSignlessInteger(1) ||
+           (!integer.isSigned() && llvm::is_contained({8, 16, 32, 64}, integer.getWidth()));
   return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
 }
 
