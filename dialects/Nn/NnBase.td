@@ -5,6 +5,7 @@
 include "NnDialect.td"
 include "NnInterfaces.td"
 include "Spmd/SpmdInterfaces.td"
+include "Spmd/SpmdNames.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/EnumAttr.td"

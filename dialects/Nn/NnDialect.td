@@ -17,8 +17,7 @@ def Nn_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::cleave::spmd::SpmdDialect"];
   let extraClassDeclaration = [{
-    /// Argument and result attribute of the entry function: the ONNX name of the tensor.
-    static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
+    // The names of nodes and tensors are in cleave/Dialect/Spmd/IR/Names.h, which what decides about shardings reads.
     /// Argument attribute of the entry function: the elements that the model was imported for. Shapes were computed from
     /// them, so no other elements may be given.
     static constexpr ::llvm::StringLiteral kValueAttr = "nn.value";

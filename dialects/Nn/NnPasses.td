@@ -21,6 +21,26 @@ def NnInlineCalls : Pass<"nn-inline-calls", "::mlir::ModuleOp"> {
   }];
 }
 
+def NnRestoreNodes : Pass<"nn-restore-nodes", "::mlir::ModuleOp"> {
+  let summary = "gives ops without a location the one of their node";
+  let description = [{
+    Rewrites carry the names of nodes and tensors along in locations. Where these have been lost (`-strip-debuginfo`), they
+    are taken from the attributes `nn.node`.
+
+    Before: `nn.exp %x {nn.node = #n} loc(unknown)`. After: `nn.exp %x {nn.node = #n} loc(#n)`.
+  }];
+}
+
+def NnStoreNodes : Pass<"nn-store-nodes", "::mlir::ModuleOp"> {
+  let summary = "keeps the node of each op in an attribute";
+  let description = [{
+    The last step of rewriting: what locations say by now of nodes and tensors becomes the attribute `nn.node`, which is
+    what a plan addresses.
+
+    Before: `nn.exp %x loc(#n)`. After: `nn.exp %x {nn.node = #n} loc(#n)`.
+  }];
+}
+
 def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
   let summary = "puts together what exporters take apart";
   let description = [{
@@ -106,7 +126,8 @@ def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
       result carries a sharding.
     * `canonical`: besides, no reshape or transpose merely follows another one, and no two ops compute the same.
 
-    Changes nothing: before and after it stands the same.
+    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
+    it stands the same.
   }];
   let options = [Option<"form", "form", "std::string", /*default=*/"\"imported\"", "The form: imported or canonical">];
 }

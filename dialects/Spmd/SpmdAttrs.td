@@ -119,4 +119,14 @@ def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceM
   }];
 }
 
+def Spmd_WishAttr : Spmd_Attr<"Wish", "wish"> {
+  let summary = "what a plan wishes of a tensor, and where it says so";
+  let description = [{
+    `#spmd.wish<#sharding, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>`: the sharding, the place of the rule, and the
+    place of its pattern.
+  }];
+  let parameters = (ins "ShardingAttr":$sharding, "::mlir::LocationAttr":$place, "::mlir::LocationAttr":$patternPlace);
+  let assemblyFormat = "`<` $sharding `,` $place `,` $patternPlace `>`";
+}
+
 #endif // CLEAVE_SPMD_ATTRS

@@ -23,9 +23,11 @@ def Spmd_Dialect : Dialect {
     void registerAttributes();
     /// Module attribute that holds the mesh of all collectives in the module.
     static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
-    /// Module attribute, until annotation: per rule of the plan, as typed, the names of the tensors that it addressed
-    /// before canonicalisation. A name without a tensor afterwards belongs to one that nothing used.
-    static constexpr ::llvm::StringLiteral kNamedAttr = "spmd.named";
+    /// Module attribute: the phase that the module has been through (`Phase.h`), written by the gate of that phase.
+    static constexpr ::llvm::StringLiteral kPhaseAttr = "spmd.phase";
+    /// What a plan wishes of a value. Until annotation a `#spmd.wish`, on arguments and results of functions; from then
+    /// on the wish is in the type, and the attribute is the place of the rule, on arguments and ops with one result.
+    static constexpr ::llvm::StringLiteral kWishAttr = "spmd.wish";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
     /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.

@@ -4,6 +4,7 @@
 
 include "SpmdAttrs.td"
 include "SpmdInterfaces.td"
+include "SpmdNames.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
@@ -17,18 +18,20 @@ def Spmd_AxesPerDim : TypedArrayAttrBase<Spmd_Axes, "list of mesh axes per dim">
 // Before partitioning: global types
 //===----------------------------------------------------------------------===//
 
-def Spmd_PinOp : Spmd_Op<"pin", [Pure, AllTypesMatch<["input", "result"]>]> {
+def Spmd_PinOp : Spmd_Op<"pin", [AllTypesMatch<["input", "result"]>,
+                                 DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a value that a plan names";
   let description = [{
-    The operand. It stands between a value and all its users while the model is brought into canonical form, so that no
-    rewrite looks through it, and two equal values that a plan names apart stay apart. `spmd-pin-wishes` makes it,
-    `spmd-annotate` turns it into what the plan wants.
+    The operand, with what the plan wishes of it. It stands between a value and all its users while the model is brought
+    into canonical form, so that no rewrite looks through it, and two equal values that a plan names apart stay apart.
+    `spmd-pin-wishes` makes it, `spmd-annotate` turns the wish into types. A pin with a wish stays even if nothing uses
+    it: the wish is not lost in silence.
 
-    Example: `%y = spmd.pin %x "hidden" : tensor<8x4xf32>`
+    Example: `%y = spmd.pin %x "hidden" wants #spmd.wish<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<8x4xf32>`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input, StrAttr:$name);
+  let arguments = (ins AnyStaticShapeTensor:$input, StrAttr:$name, OptionalAttr<Spmd_WishAttr>:$wish);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input $name attr-dict `:` type($input)";
+  let assemblyFormat = "$input $name (`wants` $wish^)? attr-dict `:` type($input)";
 }
 
 def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {
@@ -36,12 +39,14 @@ def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {
   let description = [{
     The operand, in the sharding of the result type. A wish written by hand inside a function; propagation keeps it.
 
+    One made for a tensor of the model has its name.
+
     Constraints: (C1) operand and result have one shape and element type; (C2) the result type carries a sharding.
-    Example: `%y = spmd.constrain %x : tensor<8x4xf32> to tensor<8x4xf32, #rows>`
+    Example: `%y = spmd.constrain %x : tensor<8x4xf32> to tensor<8x4xf32, #rows> for "hidden"`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input);
+  let arguments = (ins AnyStaticShapeTensor:$input, OptionalAttr<StrAttr>:$name);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
+  let assemblyFormat = "$input `:` type($input) `to` type($result) (`for` $name^)? attr-dict";
   let hasVerifier = 1;
 }
 

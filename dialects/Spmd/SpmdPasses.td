@@ -5,27 +5,11 @@
 include "mlir/Pass/PassBase.td"
 
 class Spmd_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
-  let dependentDialects = ["::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
 }
 
-def Annotate : Spmd_Pass<"spmd-annotate"> {
-  let summary = "writes a plan's wishes into types";
-  let description = [{
-    Looks up what each rule of a plan addresses and gives that tensor's type the sharding asked for. An argument and a
-    value inside get it in their type, a parameter where it is loaded; a result of the function through an
-    `spmd.constrain` before the return. An `spmd.pin` becomes the wish for its operand, or an `spmd.constrain` where
-    others use the same value. The mesh becomes the module's `spmd.mesh`. Nothing else changes.
-
-    Every error names the place in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
-    does not divide, two rules that disagree. Shardings written in the file by hand stay, and a rule that says
-    otherwise is an error.
-
-    ```mlir
-    // plan: {mesh: {data: 2}, shard: [{tensor: x, dims: [data, _]} ]}
-    func.func @f(%x: tensor<8x4xf32> {nn.name = "x"})                    // before
-    func.func @f(%x: tensor<8x4xf32, #sharding_data_> {nn.name = "x"})   // after
-    ```
-  }];
+// The plan is read by whoever makes a pass, or, from these options, by the pass.
+class Spmd_PlanPass<string argument> : Spmd_Pass<argument> {
   let options = [
     Option<"plan", "plan", "std::string", /*default=*/"", "Plan file (YAML)">,
     Option<"mesh", "mesh", "std::string", /*default=*/"", "Mesh, such as data=2,model=4; overrides the plan's">,
@@ -33,26 +17,45 @@ def Annotate : Spmd_Pass<"spmd-annotate"> {
   ];
 }
 
-def PinWishes : Spmd_Pass<"spmd-pin-wishes"> {
-  let summary = "pins the values that a plan names, so that canonicalisation keeps them";
+def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
+  let summary = "puts a plan's wishes on the values that it names";
   let description = [{
-    Runs before canonicalisation: every value inside that a rule of the plan addresses gets an `spmd.pin` in front of
-    all its users. Which tensors each rule addressed is noted in the module attribute `spmd.named`: afterwards a node
-    that a rule names may be part of another one. A rule that is wrong is passed over here; `spmd-annotate` reports it.
+    Runs before canonicalisation. Looks up what each rule of a plan addresses, checks the rule against it, and puts the
+    wish there: on a value inside through an `spmd.pin` in front of all its users, which canonicalisation does not look
+    through; on an argument or result of the function as the attribute `spmd.wish`. The mesh becomes the module's
+    `spmd.mesh`.
+
+    Every error names the place in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
+    does not divide, two rules that disagree. Shardings written in the file by hand stay, and a rule that says
+    otherwise is an error.
 
     ```mlir
-    %h = nn.exp %x ...                                // before; the plan names it hidden
+    %h = nn.exp %x ...                                // before; the plan wants [data, _] of hidden
     %y = nn.neg %h
 
     %h = nn.exp %x ...                                // after
-    %p = spmd.pin %h "hidden" : tensor<8x4xf32>
+    %p = spmd.pin %h "hidden" wants #spmd.wish<#sharding_data_, ..> : tensor<8x4xf32>
     %y = nn.neg %p
     ```
   }];
-  let options = [
-    Option<"plan", "plan", "std::string", /*default=*/"", "Plan file (YAML)">,
-    ListOption<"shard", "shard", "std::string", "Rules such as 'x=[data, _]', as if they stood in the plan">,
-  ];
+}
+
+def Annotate : Spmd_PlanPass<"spmd-annotate"> {
+  let summary = "turns wishes into types";
+  let description = [{
+    An argument and a value inside get the sharding wished for in their type, a parameter where it is loaded; a result of
+    the function through an `spmd.constrain` before the return. An `spmd.pin` becomes the type of its operand, or an
+    `spmd.constrain` where others use the same value. A pin of a part of a parameter wants of the part what the plan wants
+    of the whole. Nothing else changes. A plan in the options is placed first, as `spmd-pin-wishes` does.
+
+    A wish for a tensor that no op needs any more is an error if its rule finds nothing else, and a warning if it does.
+
+    ```mlir
+    // plan: {mesh: {data: 2}, shard: [{tensor: x, dims: [data, _]} ]}
+    func.func @f(%x: tensor<8x4xf32> {nn.name = "x"})                    // before
+    func.func @f(%x: tensor<8x4xf32, #sharding_data_> {nn.name = "x"})   // after
+    ```
+  }];
 }
 
 def Propagate : Spmd_Pass<"spmd-propagate"> {
@@ -92,6 +95,7 @@ def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
 }
 
 def Partition : Spmd_Pass<"spmd-partition"> {
+  let dependentDialects = ["::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
   let summary = "turns a global program into the program of one device";
   let description = [{
     Every type becomes the type of one rank's shard, every `spmd.reshard` the cheapest sequence of collectives, every op
@@ -129,14 +133,15 @@ def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {
     * `annotated`: all shardings are over the module's mesh.
     * `propagated`: every tensor type carries a sharding without open dims (S7).
     * `resharded`: no wishes are left on ops; operands and results of every op agree under its sharding rule.
-    * `partitioned`: no sharded type is left; functions keep the global types of arguments and results; the only `spmd`
-      ops are collectives.
+    * `partitioned`, `optimized`: no sharded type is left; functions keep the global types of arguments and results; the
+      only `spmd` ops are collectives.
 
-    Changes nothing: after it stands what stood before it.
+    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
+    it stands the same.
   }];
   let options = [
     Option<"phase", "phase", "std::string", /*default=*/"\"annotated\"",
-           "The phase just done: annotated, propagated, resharded or partitioned">,
+           "The phase just done: one from annotated to optimized">,
   ];
 }
 

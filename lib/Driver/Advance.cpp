@@ -15,11 +15,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
 
-static ShardOptions getShardOptions(const Options &options) {
-  return {options.plan, options.mesh, options.shard, spmd::kOptimizeWords[static_cast<int>(options.optimize)].str(),
-          options.check};
-}
-
 /// `DIR/3-propagated.mlir`.
 static llvm::Error dump(ModuleOp module, StringRef folder, Phase phase) {
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
@@ -30,7 +25,7 @@ static llvm::Error dump(ModuleOp module, StringRef folder, Phase phase) {
 }
 
 /// Wishes are checked against the model in these phases; what fails in another one has passed all checks of the input.
-static bool checksWishes(Phase phase) { return phase == Phase::Annotated || phase == Phase::Propagated; }
+static bool checksWishes(Phase phase) { return phase <= Phase::Propagated; }
 
 void Session::addSeconds(StringRef name, double time) {
   auto it = llvm::find_if(seconds, [&](const auto &entry) { return entry.first == name; });
@@ -41,34 +36,36 @@ void Session::addSeconds(StringRef name, double time) {
 }
 
 int Session::advance(ModuleOp module, Phase last) {
-  Phase done = detectPhase(module);
+  Phase done = getPhase(module);
   if (last < done)
     return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
-  bool hasWishes = !options.mesh.empty() || !options.plan.empty() || !options.shard.empty();
-  if (done > Phase::Annotated && hasWishes)
+  if (done > Phase::Annotated && plan)
     return fail(
         makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
   if (!options.dumpPhases.empty())
     if (llvm::Error error = dump(module, options.dumpPhases, done))
       return fail(std::move(error));
   bool isImported = done == Phase::Imported && isOnnx();
-  // Shardings that stand in the file already are wishes; a plan may add to them.
-  int next = static_cast<int>(done) + (done == Phase::Annotated ? 0 : 1);
-  for (; next <= static_cast<int>(last); ++next) {
-    Phase phase = static_cast<Phase>(next);
+  ShardOptions asked{plan, {}, spmd::kOptimizeWords[static_cast<int>(options.optimize)].str(), options.check};
+  for (const PipelinePhase &step : getShardPhases()) {
+    // Shardings that stand in the file already are wishes; a plan may add to them.
+    bool isAhead = step.phase > done || step.phase == Phase::Annotated;
+    if (step.phase < done || !isAhead || step.phase > last)
+      continue;
     PassManager manager(context.get());
     // Each phase ends in its gate, which checks what that phase promises. The ops themselves are verified where their
     // shapes were rewritten and at the end: on a large model every further time costs as much as a phase.
-    bool isVerified = phase == Phase::Canonical || phase == last || !options.dumpPhases.empty();
+    bool isVerified = step.phase == Phase::Canonical || step.phase == last || !options.dumpPhases.empty();
     manager.enableVerifier(false);
-    addPhase(manager, phase, getShardOptions(options));
+    step.addPasses(manager, asked);
     auto start = std::chrono::steady_clock::now();
     if (failed(manager.run(module)) || (isVerified && failed(verify(module))))
-      return isImported && !checksWishes(phase) ? reportBug() : kBadInput;
-    addSeconds(getTimeName(phase), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      return isImported && !checksWishes(step.phase) ? reportBug() : kBadInput;
+    std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    addSeconds(getPhaseNames()[static_cast<int>(step.phase)].timeKey, time.count());
     if (options.dumpPhases.empty())
       continue;
-    if (llvm::Error error = dump(module, options.dumpPhases, phase))
+    if (llvm::Error error = dump(module, options.dumpPhases, step.phase))
       return fail(std::move(error));
   }
   return kDone;

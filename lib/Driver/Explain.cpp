@@ -228,7 +228,7 @@ int cleave::driver::explainCommand(Session &session) {
     return kBadInput;
   if (!session.hasMesh(*module))
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  if (Phase phase = detectPhase(*module); phase > Phase::Annotated)
+  if (Phase phase = getPhase(*module); phase > Phase::Annotated)
     return session.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
                                   options.model, toString(phase)));
   if (int code = session.advance(*module, Phase::Annotated))

@@ -68,7 +68,7 @@ int cleave::driver::runCommand(Session &session) {
   if (!module)
     return kBadInput;
   // The original is only needed where something is compared with it.
-  bool isPartitioned = detectPhase(*module) == Phase::Partitioned, hasMesh = session.hasMesh(*module);
+  bool isPartitioned = getPhase(*module) >= Phase::Partitioned, hasMesh = session.hasMesh(*module);
   if (!hasMesh && (options.check || !options.report.empty()))
     return session.fail(
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",

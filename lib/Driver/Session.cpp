@@ -1,7 +1,7 @@
 //===- Session.cpp - what all commands of `cleave` share ------------------===//
 #include "cleave/Driver/Session.h"
 
-#include "cleave/Plan/Plan.h"
+#include "cleave/Plan/NamePattern.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -114,31 +114,45 @@ int Session::fail(llvm::Error error) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// Dims of the plan and of --dim, the latter first, and all rules.
-static LogicalResult addPlan(const Options &options, onnx::ImportOptions &import) {
+/// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
+static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
+  for (const spmd::PlanRule &rule : plan.rules) {
+    std::string error;
+    spmd::NamePattern pattern = *spmd::NamePattern::create(rule.pattern, error);
+    if (rule.target == spmd::PlanRule::Target::Tensor) {
+      if (pattern.isLiteral())
+        kept.insert(pattern.getText());
+      continue;
+    }
+    for (const onnx::NodeProto &node : graph.node) {
+      ArrayRef<StringRef> list = rule.target == spmd::PlanRule::Target::Operand ? node.input : node.output;
+      if (rule.index < list.size() && !list[rule.index].empty() && pattern.matches(node.name))
+        kept.insert(list[rule.index]);
+    }
+  }
+}
+
+/// What the plan says of the model: dims, those of --dim first, and tensors.
+void Session::addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import) {
   for (const auto &[name, size] : options.dims)
     import.dims[name] = size;
-  spmd::Plan plan;
-  spmd::PlanError error;
-  if (!options.plan.empty() && failed(spmd::readPlanFile(options.plan, plan, error))) {
-    llvm::errs() << error.format();
-    return failure();
-  }
-  // A rule that is wrong is told where wishes are annotated.
-  for (const std::string &rule : options.shard)
-    (void)spmd::parseShardOption(rule, plan, error);
-  import.rules = std::move(plan.rules);
-  for (const auto &[name, size] : plan.dims)
-    if (import.dims.try_emplace(name, size).second)
-      import.dimPlaces[name] = plan.dimPlaces[name];
-  return success();
+  if (!plan)
+    return;
+  keepNamed(*plan, graph, import.kept);
+  for (const auto &[name, size] : plan->dims)
+    if (import.dims.try_emplace(name, size).second) {
+      const spmd::PlanPlace &place = plan->dimPlaces.at(name);
+      import.dimPlaces.emplace(name, FileLineColLoc::get(context.get(), place.file, place.line, place.column));
+    }
 }
 
 OwningOpRef<ModuleOp> Session::import(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;
-  if (failed(addPlan(options, import)))
+  std::unique_ptr<onnx::ModelFile> model = onnx::readModel(context.get(), std::move(file));
+  if (!model)
     return nullptr;
+  addPlan(model->model.graph, import);
   for (const auto &[name, shape] : options.shapes)
     import.shapes[name].assign(shape.begin(), shape.end());
   if (!options.inputs.empty()) {
@@ -157,7 +171,7 @@ OwningOpRef<ModuleOp> Session::import(std::shared_ptr<const MappedFile> file, bo
     for (auto &[name, value] : *values)
       import.inputValues.try_emplace(name, std::move(value));
   }
-  return onnx::importOnnx(context.get(), std::move(file), import);
+  return onnx::importOnnx(context.get(), *model, import);
 }
 
 /// The shapes of an .mlir file are given; what is typed may repeat them.
@@ -295,6 +309,10 @@ llvm::Error Session::open(std::shared_ptr<const MappedFile> &file, std::unique_p
 
 OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
+  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), {options.plan, options.mesh, options.shard});
+  if (failed(read))
+    return nullptr;
+  plan = *read;
   if (options.model == "-")
     options.model = nameStandardInput();
   bool isStandardInput = options.model == "-";
@@ -331,8 +349,8 @@ static bool isWithoutAliases(ModuleOp module) {
   bool isLarge =
       module.walk([&](Operation *) { return ++count > manyOps ? WalkResult::interrupt() : WalkResult::advance(); })
           .wasInterrupted();
-  Phase phase = isLarge ? detectPhase(module) : Phase::Annotated;
-  return phase == Phase::Imported || phase == Phase::Partitioned;
+  Phase phase = isLarge ? getPhase(module) : Phase::Annotated;
+  return phase == Phase::Imported || phase >= Phase::Partitioned;
 }
 
 llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
@@ -353,12 +371,7 @@ llvm::Error cleave::driver::writeModule(ModuleOp module, StringRef path) {
 }
 
 bool Session::hasMesh(ModuleOp module) const {
-  // Shardings in types name their mesh too.
-  if (!options.mesh.empty() || !options.shard.empty() || detectPhase(module) != Phase::Imported)
-    return true;
-  // A plan that cannot be read, or rules without a mesh, are told where the plan is annotated.
-  spmd::Plan plan;
-  spmd::PlanError error;
-  return !options.plan.empty() &&
-         (failed(spmd::readPlanFile(options.plan, plan, error)) || !plan.mesh.empty() || !plan.rules.empty());
+  // Rules without a mesh are told where the plan is annotated. A program that has wishes or shardings names its mesh.
+  bool isAsked = plan && (!plan->mesh.empty() || !plan->rules.empty());
+  return isAsked || module->hasAttr(spmd::SpmdDialect::kMeshAttr) || getPhase(module) >= Phase::Annotated;
 }

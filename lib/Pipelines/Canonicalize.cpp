@@ -10,6 +10,9 @@
 using namespace mlir;
 
 void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
+  // 0. Names travel with rewrites in locations.
+  manager.addPass(nn::createNnRestoreNodes());
+
   // 1. One op where the exporter wrote many: what is whole can be sharded and lowered as a whole.
   manager.addPass(nn::createNnRecompose());
   manager.addPass(nn::createNnMergeEqual());
@@ -34,6 +37,7 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);
   manager.addPass(createCanonicalizerPass(config));
   manager.addPass(nn::createNnMergeEqual());
+  manager.addPass(nn::createNnStoreNodes());
 }
 
 void cleave::registerNnPipelines() {

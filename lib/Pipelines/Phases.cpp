@@ -1,9 +1,7 @@
-//===- Phases.cpp - the phases of a model's way ---------------------------===//
+//===- Phases.cpp - what each phase of a model's way does -----------------===//
 #include "cleave/Pipelines/Phases.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Pass/PassManager.h"
@@ -11,116 +9,76 @@
 using namespace mlir;
 using namespace cleave;
 
-static constexpr std::pair<StringLiteral, StringLiteral> kNames[] = {{"imported", "import"},
-                                                                     {"canonical", "canonicalize"},
-                                                                     {"annotated", "annotate"},
-                                                                     {"propagated", "propagate"},
-                                                                     {"resharded", "insert_reshards"},
-                                                                     {"partitioned", "partition"},
-                                                                     {"optimized", "optimize_collectives"}};
-
-StringRef cleave::toString(Phase phase) { return kNames[static_cast<int>(phase)].first; }
-StringRef cleave::getTimeName(Phase phase) { return kNames[static_cast<int>(phase)].second; }
-
-std::optional<Phase> cleave::parsePhase(StringRef name) {
-  for (auto [index, names] : llvm::enumerate(kNames))
-    if (names.first == name)
-      return static_cast<Phase>(index);
-  return std::nullopt;
-}
-
-Phase cleave::detectPhase(ModuleOp module) {
-  bool isPartitioned = false, hasReshard = false, hasSharding = module->hasAttr(spmd::SpmdDialect::kMeshAttr);
-  bool isDecided = false;
-  bool allClosed = true;
-  for (func::FuncOp func : spmd::getFunctions(module)) {
-    isDecided |= func->hasAttr(spmd::SpmdDialect::kWireBytesAttr);
-    for (unsigned i = 0; i < func.getNumArguments(); ++i)
-      isPartitioned |= static_cast<bool>(func.getArgAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      isPartitioned |= static_cast<bool>(func.getResultAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
-    spmd::forEachValue(func, [&](Value value) {
-      spmd::ShardingAttr sharding = spmd::getSharding(value.getType());
-      hasSharding |= static_cast<bool>(sharding);
-      allClosed &= sharding && !sharding.hasOpenDim();
-      hasReshard |= value.getDefiningOp<spmd::ReshardOp>() != nullptr;
-    });
-  }
-  if (isPartitioned)
-    return Phase::Partitioned;
-  if (!hasSharding)
-    return Phase::Imported;
-  if (!allClosed)
-    return Phase::Annotated;
-  if (hasReshard)
-    return Phase::Resharded;
-  return isDecided ? Phase::Propagated : Phase::Annotated;
-}
-
-static spmd::PinWishesOptions getPinOptions(const ShardOptions &options) {
-  spmd::PinWishesOptions pin;
-  pin.plan = options.plan;
-  pin.shard.assign(options.shard.begin(), options.shard.end());
-  return pin;
-}
-
-static spmd::AnnotateOptions getAnnotateOptions(const ShardOptions &options) {
-  spmd::AnnotateOptions annotate;
-  annotate.plan = options.plan;
-  annotate.mesh = options.mesh;
-  annotate.shard.assign(options.shard.begin(), options.shard.end());
-  return annotate;
-}
-
-static void addFormGate(OpPassManager &manager, StringRef form) {
+static void addFormGate(OpPassManager &manager, Phase phase) {
   nn::NnVerifyFormOptions options;
-  options.form = form.str();
+  options.form = toString(phase).str();
   manager.addPass(nn::createNnVerifyForm(options));
 }
 
-static void addGate(OpPassManager &manager, StringRef phase) {
+static void addGate(OpPassManager &manager, Phase phase) {
   spmd::VerifyPhaseOptions options;
-  options.phase = phase.str();
+  options.phase = toString(phase).str();
   manager.addPass(spmd::createVerifyPhase(options));
 }
 
-void cleave::addPhase(OpPassManager &manager, Phase phase, const ShardOptions &options) {
-  assert(phase != Phase::Imported && "models are imported by the importer");
-  switch (phase) {
-  case Phase::Imported:
-    return;
-  case Phase::Canonical:
-    // What the plan names must survive, so the plan is looked at before anything is rewritten.
-    addFormGate(manager, "imported");
-    manager.addPass(spmd::createPinWishes(getPinOptions(options)));
-    buildCanonicalizePipeline(manager);
-    return addFormGate(manager, "canonical");
-  case Phase::Annotated:
-    // What the user asked for, written into types. Nothing else changes but calls, of a file that begins here.
-    manager.addPass(nn::createNnInlineCalls());
-    manager.addPass(spmd::createAnnotate(getAnnotateOptions(options)));
-    return addGate(manager, "annotated");
-  case Phase::Propagated: {
-    // What follows from it: every value gets a sharding, each with a cause.
-    spmd::PropagateOptions propagate;
-    propagate.optimize = options.optimize;
-    manager.addPass(spmd::createPropagate(propagate));
-    return addGate(manager, "propagated");
-  }
-  case Phase::Resharded:
-    // Where layouts meet that differ, the change stands in the program.
-    manager.addPass(spmd::createInsertReshards());
-    return addGate(manager, "resharded");
-  case Phase::Partitioned: {
-    // From one global program to the program of one device.
-    spmd::PartitionOptions partition;
-    partition.checkBytes = options.checkBytes;
-    manager.addPass(spmd::createPartition(partition));
-    return addGate(manager, "partitioned");
-  }
-  case Phase::Optimized:
-    // The same values with no more bytes and no more launches.
-    manager.addPass(spmd::createOptimizeCollectives());
-    return addGate(manager, "partitioned");
-  }
+/// One form for what exporters write in many. What the plan names must survive, so its wishes are placed before.
+static void addCanonical(OpPassManager &manager, ShardOptions &options) {
+  addFormGate(manager, Phase::Imported);
+  if (options.plan)
+    manager.addPass(spmd::createPinWishes(std::exchange(options.plan, nullptr)));
+  buildCanonicalizePipeline(manager);
+  addFormGate(manager, Phase::Canonical);
+}
+
+static spmd::AnnotateOptions getAnnotateOptions(const spmd::PlanSource &source) {
+  spmd::AnnotateOptions options;
+  options.plan = source.file;
+  options.mesh = source.mesh;
+  options.shard.assign(source.shard.begin(), source.shard.end());
+  return options;
+}
+
+/// What the user asked for, written into types. Nothing else changes but calls, of a file that begins here.
+static void addAnnotated(OpPassManager &manager, ShardOptions &options) {
+  manager.addPass(nn::createNnInlineCalls());
+  if (options.source.isEmpty())
+    manager.addPass(spmd::createAnnotate(std::exchange(options.plan, nullptr)));
+  else
+    manager.addPass(spmd::createAnnotate(getAnnotateOptions(options.source)));
+  addGate(manager, Phase::Annotated);
+}
+
+/// What follows from it: every value gets a sharding, each with a cause.
+static void addPropagated(OpPassManager &manager, ShardOptions &options) {
+  spmd::PropagateOptions propagate;
+  propagate.optimize = options.optimize;
+  manager.addPass(spmd::createPropagate(propagate));
+  addGate(manager, Phase::Propagated);
+}
+
+/// Where layouts meet that differ, the change stands in the program.
+static void addResharded(OpPassManager &manager, ShardOptions &) {
+  manager.addPass(spmd::createInsertReshards());
+  addGate(manager, Phase::Resharded);
+}
+
+/// From one global program to the program of one device.
+static void addPartitioned(OpPassManager &manager, ShardOptions &options) {
+  spmd::PartitionOptions partition;
+  partition.checkBytes = options.checkBytes;
+  manager.addPass(spmd::createPartition(partition));
+  addGate(manager, Phase::Partitioned);
+}
+
+/// The same values with no more bytes and no more launches.
+static void addOptimized(OpPassManager &manager, ShardOptions &) {
+  manager.addPass(spmd::createOptimizeCollectives());
+  addGate(manager, Phase::Optimized);
+}
+
+ArrayRef<PipelinePhase> cleave::getShardPhases() {
+  static constexpr PipelinePhase phases[] = {{Phase::Canonical, addCanonical},     {Phase::Annotated, addAnnotated},
+                                             {Phase::Propagated, addPropagated},   {Phase::Resharded, addResharded},
+                                             {Phase::Partitioned, addPartitioned}, {Phase::Optimized, addOptimized}};
+  return phases;
 }

@@ -47,7 +47,7 @@ static std::string toString(spmd::ShardingAttr sharding) {
 
 static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {
   TensorReport report;
-  auto name = attributes ? attributes.getAs<StringAttr>(nn::NnDialect::kNameAttr) : StringAttr();
+  auto name = attributes ? attributes.getAs<StringAttr>(spmd::kNameAttr) : StringAttr();
   auto global = attributes ? attributes.getAs<TypeAttr>(spmd::SpmdDialect::kGlobalTypeAttr) : TypeAttr();
   auto local = cast<RankedTensorType>(localType);
   auto type = global ? cast<RankedTensorType>(global.getValue()) : local;

@@ -6,9 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Shard.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -29,20 +27,18 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
 };
 } // namespace
 
-void cleave::buildShardPipeline(OpPassManager &manager, const ShardOptions &options, Phase last) {
-  for (Phase phase : {Phase::Annotated, Phase::Propagated, Phase::Resharded, Phase::Partitioned, Phase::Optimized})
-    if (phase <= last)
-      addPhase(manager, phase, options);
+void cleave::buildShardPipeline(OpPassManager &manager, ShardOptions options) {
+  for (const PipelinePhase &phase : getShardPhases())
+    if (phase.phase >= Phase::Annotated)
+      phase.addPasses(manager, options);
 }
 
 static void buildFromText(OpPassManager &manager, const ShardPipelineOptions &typed) {
   ShardOptions options;
-  options.plan = typed.plan;
-  options.mesh = typed.mesh;
-  options.shard.assign(typed.shard.begin(), typed.shard.end());
+  options.source = {typed.plan, typed.mesh, {typed.shard.begin(), typed.shard.end()}};
   options.optimize = typed.optimize;
   options.checkBytes = typed.checkBytes;
-  buildShardPipeline(manager, options);
+  buildShardPipeline(manager, std::move(options));
 }
 
 void cleave::registerSpmdPipelines() {

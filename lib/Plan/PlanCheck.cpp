@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cassert>
@@ -321,6 +322,28 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   return checkSubAxes(plan, error);
 }
 
+LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanError &error) {
+  if (!source.file.empty() && failed(readPlanFile(source.file, plan, error)))
+    return failure();
+  if (failed(parseMeshOption(source.mesh, plan, error)))
+    return failure();
+  for (const std::string &rule : source.shard)
+    if (failed(parseShardOption(rule, plan, error)))
+      return failure();
+  return plan.mesh.empty() ? success() : checkPlan(plan, error);
+}
+
+std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayRef<CutAxis> axes) {
+  int64_t shards = 1;
+  for (const auto &[axis, size] : axes)
+    shards *= size;
+  if (extent % shards == 0)
+    return "";
+  auto text =
+      map_range(axes, [](const CutAxis &axis) { return "\"" + axis.first + "\"=" + std::to_string(axis.second); });
+  return formatv(" has size {0} in dim {1}, which axis {2} does not divide", extent, dim, join(text, " times "));
+}
+
 LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,
                                       ArrayRef<int64_t> shape, PlanError &error) {
   assert(succeeded(checkAxesOfRule(plan, rule, error)) && "the plan has not been checked");
@@ -328,20 +351,11 @@ LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, co
     return failAt(error, rule.dimsPlace,
                   what + " has " + Twine(shape.size()) + " dims but the rule lists " + Twine(rule.dims.size()));
   for (auto [index, dim] : enumerate(rule.dims)) {
-    int64_t shards = 1;
+    SmallVector<CutAxis> axes;
     for (const PlanAxis &axis : dim.axes)
-      shards *= plan.getExtent(axis);
-    if (shape[index] % shards == 0)
-      continue;
-    std::string axes = join(map_range(dim.axes,
-                                      [&](const PlanAxis &axis) {
-                                        return "\"" + axis.format() + "\"=" + std::to_string(plan.getExtent(axis));
-                                      }),
-                            " times ");
-    std::string uneven = rule.uneven ? "; uneven shards are not supported yet" : "";
-    return failAt(error, dim.place,
-                  what + " has size " + Twine(shape[index]) + " in dim " + Twine(index) + ", which axis " + axes +
-                      " does not divide" + uneven);
+      axes.push_back({axis.format(), plan.getExtent(axis)});
+    if (std::string reason = describeUndivided(index, shape[index], axes); !reason.empty())
+      return failAt(error, dim.place, what + reason + (rule.uneven ? "; uneven shards are not supported yet" : ""));
   }
   return success();
 }

@@ -10,6 +10,7 @@
 #include "Loops.h"
 #include "Ranks.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -173,16 +174,7 @@ LogicalResult Interpreter::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVector
 }
 
 bool cleave::reference::isPartitioned(func::FuncOp func) {
-  if (!spmd::getMesh(func))
-    return false;
-  StringRef name = spmd::SpmdDialect::kGlobalTypeAttr;
-  for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    if (func.getArgAttr(i, name))
-      return true;
-  for (unsigned i = 0; i < func.getNumResults(); ++i)
-    if (func.getResultAttr(i, name))
-      return true;
-  return !func.isExternal() && llvm::any_of(func.getBody().front(), [](Operation &op) { return isCollective(&op); });
+  return getPhase(func->getParentOfType<ModuleOp>()) >= Phase::Partitioned && spmd::getMesh(func);
 }
 
 LogicalResult cleave::reference::run(func::FuncOp func, ArrayRef<SmallVector<Tensor>> inputs,

@@ -20,11 +20,11 @@ class Nn_NamesParameter<string cppType, string summary> : AttrParameter<cppType,
   let allocator = "$_dst = copyNames($_allocator, $_self);";
 }
 
-def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node"> {
+def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node", [NodeLocInterface]> {
   let mnemonic = "node";
   let summary = "which ONNX node an op was made for";
   let description = [{
-    A location: node name, op type, names of the operands and, on the op whose results are the node's output tensors, per
+    A location (and, as an op's `nn.node`, an attribute): node name, op type, names of the operands and, on the op whose results are the node's output tensors, per
     result its tensor names. One attribute rather than a dictionary in a fused location: a model has as many as nodes.
 
     Example: `loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)`
@@ -69,7 +69,8 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Nn_LoadOp : Nn_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, Nn_OwnPartition]> {
+def Nn_LoadOp : Nn_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                               DeclareOpInterfaceMethods<ParameterOpInterface>, Nn_OwnPartition]> {
   let summary = "the value of a parameter, or of a part of it";
   let description = [{
     Before partitioning all of the parameter or part, in the sharding of the result type. After partitioning each rank's

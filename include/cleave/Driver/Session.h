@@ -7,8 +7,9 @@
 #ifndef CLEAVE_DRIVER_SESSION_H
 #define CLEAVE_DRIVER_SESSION_H
 
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Driver/Options.h"
-#include "cleave/Support/File.h"
+#include "cleave/Import/Onnx/Import.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -52,12 +53,14 @@ private:
   void printLine(llvm::StringRef severity, llvm::StringRef color, llvm::StringRef prefix, llvm::StringRef text);
   /// A phase may be run twice; its times add up.
   void addSeconds(llvm::StringRef name, double time);
+  void addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import);
   mlir::OwningOpRef<mlir::ModuleOp> import(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
   llvm::Error open(std::shared_ptr<const MappedFile> &file, std::unique_ptr<llvm::MemoryBuffer> &buffer);
   mlir::OwningOpRef<mlir::ModuleOp> parse(std::unique_ptr<llvm::MemoryBuffer> buffer);
 
   Options options;
   bool hasOnnx = false;
+  spmd::PlanRef plan; ///< null: nothing is asked for
   std::unique_ptr<mlir::MLIRContext> context;
   std::vector<std::pair<std::string, double>> seconds;
   bool useColor = false;

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-/// Adds the phases from annotation up to and with `last`, each with its gate (Phases.cpp tells what each is for).
-void buildShardPipeline(mlir::OpPassManager &manager, const ShardOptions &options, Phase last = Phase::Optimized);
+/// Adds the phases from annotation on, each with its gate (Phases.cpp tells what each is for).
+void buildShardPipeline(mlir::OpPassManager &manager, ShardOptions options);
 
 /// Registers it as `spmd-shard`, and the passes of the spmd dialect.
 void registerSpmdPipelines();

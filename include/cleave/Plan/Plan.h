@@ -114,6 +114,18 @@ llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &
 /// Reads a plan file; a file that cannot be read is an error at line 0.
 llvm::LogicalResult readPlanFile(llvm::StringRef path, Plan &plan, PlanError &error);
 
+/// Where a plan comes from: a file, and what options add to it. Each may be empty.
+struct PlanSource {
+  std::string file;
+  std::string mesh;               ///< as typed: replaces the file's
+  std::vector<std::string> shard; ///< rules as typed, behind the file's
+
+  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty(); }
+};
+
+/// Reads a whole plan, and checks it where it names a mesh; without one see `checkPlan`.
+llvm::LogicalResult readPlan(const PlanSource &source, Plan &plan, PlanError &error);
+
 /// `data=2,model=4`: replaces the mesh of `plan`. An empty text leaves it alone.
 llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
@@ -123,6 +135,11 @@ llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError
 /// Checks what a plan says by itself, once all its parts are read: a legal mesh, known axes, sub-axes that divide, no
 /// axis twice in one tensor, devices that are a permutation.
 llvm::LogicalResult checkPlan(const Plan &plan, PlanError &error);
+
+/// An axis that cuts a dim: its text, and how many ranks are along it.
+using CutAxis = std::pair<std::string, int64_t>;
+/// ` has size 6 in dim 1, which axis "model"=4 does not divide`; empty if all of `axes` together divide `extent`.
+std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<CutAxis> axes);
 
 /// Checks a rule against a tensor that it picks: as many entries as dims, shards that divide. `what` names the tensor
 /// in the error. Precondition: the plan has been checked.

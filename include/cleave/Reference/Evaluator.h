@@ -41,7 +41,7 @@ private:
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
 };
 
-/// True after partitioning: the module has a mesh, and the function global types (`spmd.global`) or collectives.
+/// True if the module has been partitioned (`getPhase`), over its mesh.
 bool isPartitioned(mlir::func::FuncOp func);
 
 /// Runs `func` on every rank of the module's mesh (one rank without a mesh or before partitioning).

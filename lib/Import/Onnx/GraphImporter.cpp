@@ -3,6 +3,7 @@
 #include "OnnxFunctions.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -55,8 +56,7 @@ Type cleave::onnx::convertElementType(MLIRContext *context, int32_t dataType) {
 
 GraphImporter::GraphImporter(MLIRContext *context, ModelFile &file, const ImportOptions &options)
     : context(context), file(file), options(options), reader(file),
-      folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }),
-      named(options.rules, file.model.graph), builder(context) {}
+      folder(options.foldBudget, [this](StringRef symbol) { return readParam(symbol); }), builder(context) {}
 
 std::string cleave::onnx::printable(const Twine &message) {
   std::string text = message.str();
@@ -64,12 +64,10 @@ std::string cleave::onnx::printable(const Twine &message) {
   return text;
 }
 
-void GraphImporter::error(const Twine &message, const spmd::PlanPlace *place) {
+void GraphImporter::error(const Twine &message, LocationAttr place) {
   hasErrors = true;
-  Location loc = NameLoc::get(StringAttr::get(context, file.file->getPath()));
-  if (place)
-    loc = FileLineColLoc::get(context, place->file, place->line, place->column);
-  emitError(loc, printable(message));
+  Location model = NameLoc::get(StringAttr::get(context, file.file->getPath()));
+  emitError(place ? Location(place) : model, printable(message));
 }
 
 std::string GraphImporter::describe(const NodeProto &node, const CallFrame &frame) const {
@@ -126,7 +124,7 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
       info.results = names;
     Location loc = nn::makeNodeLoc(context, info);
     known = folder.makeConstant(builder, loc, toTensor(context, *data));
-    if (named.contains(name))
+    if (options.kept.contains(name))
       folder.hold(known);
     return known;
   }
@@ -248,33 +246,22 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
   }
 }
 
-/// The value of a tensor that a plan names: not folded, and not an argument, which has a name of its own.
-Value GraphImporter::hold(NodeContext &at, StringRef name, Value value, const CallFrame &frame) {
-  folder.hold(value);
-  if (!isa<BlockArgument>(value))
-    return value;
-  StringRef names[] = {qualify(name, frame)};
-  ArrayRef<StringRef> results[] = {names};
-  std::string node = (frame.prefix + at.getNode().name).str();
-  Location loc = nn::makeNodeLoc(context, {node, at.getNode().opType, {}, results});
-  return nn::ReshapeOp::create(builder, loc, value.getType(), value);
-}
-
 LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
   const NodeProto &node = at.getNode();
   locate(at, *scope.frame);
   for (auto [name, result] : llvm::zip(node.output, at.getResults())) {
     if (name.empty())
       continue;
-    bool isNamed = !named.empty() && named.contains(qualify(name, *scope.frame));
-    Value value = isNamed ? hold(at, name, result, *scope.frame) : result;
-    if (!scope.bindings.try_emplace(name, Binding{value}).second) {
+    StringRef qualified = qualify(name, *scope.frame);
+    if (options.kept.contains(qualified))
+      folder.hold(result);
+    if (!scope.bindings.try_emplace(name, Binding{result}).second) {
       error(describe(node, *scope.frame) + ": defines tensor " + quote(name) + " a second time");
       return failure();
     }
     Operation *op = result.getDefiningOp();
-    if (op && !llvm::is_contained(at.getCreated(), op))
-      names[value].push_back(qualify(name, *scope.frame));
+    if (!op || !llvm::is_contained(at.getCreated(), op))
+      names[result].push_back(qualified);
   }
   return success();
 }
@@ -400,6 +387,10 @@ std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node,
 void GraphImporter::addNames() {
   for (auto &[value, added] : names) {
     Operation *op = value.getDefiningOp();
+    if (!op) {
+      func.setArgAttr(cast<BlockArgument>(value).getArgNumber(), spmd::kAliasesAttr, builder.getStrArrayAttr(added));
+      continue;
+    }
     SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op->getLoc());
     nn::NodeInfo info = infos.empty() ? nn::NodeInfo{"", "Initializer", {}, {}} : infos.front();
     SmallVector<ArrayRef<StringRef>, 1> results(info.results);
@@ -427,24 +418,31 @@ void GraphImporter::eraseUnused() {
       param.erase();
 }
 
-/// What a plan names although nothing in the program needs it.
+/// Nodes of the main graph that have a kept tensor which nothing in the program needs.
 void GraphImporter::noteUnused(Scope &scope) {
   llvm::StringSet<> present;
-  for (auto *list : {&file.model.graph.input, &file.model.graph.output})
-    for (const ValueInfoProto &info : *list)
-      present.insert(info.name);
-  func.walk([&](Operation *op) {
-    for (Value result : op->getResults())
-      for (StringRef name : nn::getTensorNames(result))
-        if (named.contains(name))
-          present.insert(name);
-  });
-  named.forEach([&](StringRef name) {
-    if (!present.contains(name) && find(name, scope))
-      named.noteUnused(name);
-  });
-  if (DictionaryAttr rules = named.getNamed(context))
-    module->getOperation()->setAttr(spmd::SpmdDialect::kNamedAttr, rules);
+  for (const ValueInfoProto &output : file.model.graph.output)
+    present.insert(output.name);
+  auto note = [&](Value value) {
+    for (StringRef name : nn::getTensorNames(value))
+      present.insert(name);
+  };
+  llvm::for_each(func.getArguments(), note);
+  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
+  auto isUnused = [&](StringRef name) {
+    return options.kept.contains(name) && !present.contains(name) && find(name, scope);
+  };
+  SmallVector<Attribute> unused;
+  for (const NodeProto &node : file.model.graph.node)
+    if (llvm::any_of(node.input, isUnused) || llvm::any_of(node.output, isUnused)) {
+      auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
+      unused.push_back(nn::makeNodeLoc(context, {node.name, node.opType, node.input, results}));
+    }
+  for (const TensorProto &tensor : file.model.graph.initializer)
+    if (isUnused(tensor.name))
+      unused.push_back(nn::makeNodeLoc(context, {"", "Initializer", {}, {ArrayRef(tensor.name)}}));
+  if (!unused.empty())
+    module->getOperation()->setAttr(spmd::kUnusedAttr, builder.getArrayAttr(unused));
 }
 
 OwningOpRef<ModuleOp> GraphImporter::import() {
@@ -479,7 +477,9 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   checkValueInfo(scope);
   addNames();
   eraseUnused();
-  if (!named.empty())
+  spmd::storeNodes(func);
+  if (!options.kept.empty())
     noteUnused(scope);
+  setPhase(*module, Phase::Imported);
   return std::move(module);
 }

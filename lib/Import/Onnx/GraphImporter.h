@@ -9,7 +9,6 @@
 #define CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
 
 #include "ConstantFolder.h"
-#include "NamedTensors.h"
 #include "NodeContext.h"
 #include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -68,8 +67,8 @@ public:
   mlir::MLIRContext *getContext() { return context; }
   mlir::OpBuilder &getBuilder() { return builder; }
   ConstantFolder &getFolder() { return folder; }
-  /// Reports an error of the model, or at a place in a plan.
-  void error(const llvm::Twine &message, const spmd::PlanPlace *place = nullptr);
+  /// Reports an error at `place`, or else of the model.
+  void error(const llvm::Twine &message, mlir::LocationAttr place = nullptr);
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
@@ -102,7 +101,6 @@ private:
   Binding *find(llvm::StringRef name, Scope &scope);
   llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
-  Value hold(NodeContext &at, llvm::StringRef name, Value value, const CallFrame &frame);
   llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
   void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
@@ -127,7 +125,6 @@ private:
   llvm::StringMap<llvm::SmallVector<int64_t>> givenShapes;
   TensorReader reader;
   ConstantFolder folder;
-  NamedTensors named;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp func;
   mlir::OpBuilder builder;

@@ -7,28 +7,32 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-static OwningOpRef<ModuleOp> fail(MLIRContext *context, StringRef path, llvm::Error error) {
+/// Emits `error` at the file, and returns null.
+static std::nullptr_t fail(MLIRContext *context, StringRef path, llvm::Error error) {
   emitError(NameLoc::get(StringAttr::get(context, path)), llvm::toString(std::move(error)));
   return nullptr;
 }
 
-OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, std::shared_ptr<const MappedFile> file,
-                                               const ImportOptions &options) {
-  context->loadDialect<nn::NnDialect, func::FuncDialect>();
-  StringRef path = file->getPath();
+std::unique_ptr<ModelFile> cleave::onnx::readModel(MLIRContext *context, std::shared_ptr<const MappedFile> file) {
   llvm::Expected<std::unique_ptr<ModelFile>> model = readModel(file);
-  if (!model)
-    return fail(context, path, model.takeError());
-  GraphImporter importer(context, **model, options);
+  return model ? std::move(*model) : fail(context, file->getPath(), model.takeError());
+}
+
+OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, ModelFile &model, const ImportOptions &options) {
+  context->loadDialect<nn::NnDialect, func::FuncDialect>();
+  GraphImporter importer(context, model, options);
   OwningOpRef<ModuleOp> module = importer.import();
-  for (const std::string &warning : (*model)->warnings)
-    emitWarning(NameLoc::get(StringAttr::get(context, path)), warning);
-  for (const std::string &note : (*model)->notes)
-    emitRemark(NameLoc::get(StringAttr::get(context, path)), note);
+  for (const std::string &warning : model.warnings)
+    emitWarning(NameLoc::get(StringAttr::get(context, model.file->getPath())), warning);
+  for (const std::string &note : model.notes)
+    emitRemark(NameLoc::get(StringAttr::get(context, model.file->getPath())), note);
   return module;
 }
 
 OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, StringRef path, const ImportOptions &options) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
-  return file ? importOnnx(context, std::move(*file), options) : fail(context, path, file.takeError());
+  if (!file)
+    return fail(context, path, file.takeError());
+  std::unique_ptr<ModelFile> model = readModel(context, std::move(*file));
+  return model ? importOnnx(context, *model, options) : nullptr;
 }

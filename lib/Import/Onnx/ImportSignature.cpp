@@ -35,7 +35,7 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
       auto place = options.dimPlaces.find(entry.getKey().str());
       return error("the model has no symbolic dim " + quote(entry.getKey()) +
                        (symbols.empty() ? "" : "; it has " + llvm::join(symbols, ", ")),
-                   place == options.dimPlaces.end() ? nullptr : &place->second),
+                   place == options.dimPlaces.end() ? LocationAttr() : LocationAttr(place->second)),
              failure();
     }
     if (entry.getValue() < 0)
@@ -140,7 +140,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     if (failed(func.insertArgument(index, type, {}, NameLoc::get(builder.getStringAttr(input->name)))))
       return failure();
     BlockArgument argument = func.getArgument(index);
-    func.setArgAttr(index, nn::NnDialect::kNameAttr, builder.getStringAttr(input->name));
+    func.setArgAttr(index, spmd::kNameAttr, builder.getStringAttr(input->name));
     if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
       return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
              failure();
@@ -244,7 +244,7 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
     values.push_back(*value);
     types.push_back(type);
     attributes.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr(nn::NnDialect::kNameAttr, builder.getStringAttr(output.name))));
+        builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(output.name))));
   }
   func::ReturnOp::create(builder, func.getLoc(), values);
   func.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), types));

@@ -8,20 +8,20 @@
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
 #define CLEAVE_IMPORT_ONNX_IMPORT_H
 
-#include "cleave/Plan/Plan.h"
+#include "cleave/Import/Onnx/Model.h"
 #include "cleave/Reference/Tensor.h"
-#include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace cleave::onnx {
 
 struct ImportOptions {
   /// Values of symbolic dims: `--dim batch=8`.
   llvm::StringMap<int64_t> dims;
-  /// Where some of them were written: a plan.
-  std::map<std::string, spmd::PlanPlace> dimPlaces;
+  /// Where some of them were written (file, line, column).
+  std::map<std::string, mlir::FileLineColLoc> dimPlaces;
   /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   /// Shapes of arrays that will be the inputs; names that the model lacks are passed over, `shapes` come first.
@@ -29,20 +29,22 @@ struct ImportOptions {
   /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
   /// import then holds for this value, which becomes the argument's attribute `nn.value`.
   llvm::StringMap<reference::Tensor> inputValues;
-  /// Rules of a plan: a tensor that they address by its name or as part of a node is not folded away, even if it is a
-  /// constant. Where no op takes it in the end, the module says so (`spmd.named`).
-  std::vector<spmd::PlanRule> rules;
+  /// Tensors of the main graph that folding must not swallow, should they be constants. Where no op takes one in the end,
+  /// the module says so (`nn.unused`).
+  llvm::StringSet<> kept;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
   /// Goes on after an error, so that all nodes that can't be imported are reported.
   bool collectAllErrors = false;
 };
 
-/// Imports a model. Each error is a diagnostic located at the file that names node, op type, domain,
+/// Imports a model that has been read. Each error is a diagnostic located at the file that names node, op type, domain,
 /// version and output tensor; null after an error.
-mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, std::shared_ptr<const MappedFile> file,
+mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, ModelFile &model,
                                              const ImportOptions &options = {});
-/// The same for the file at `path`.
+/// Reads a file; null after an error, which is emitted.
+std::unique_ptr<ModelFile> readModel(mlir::MLIRContext *context, std::shared_ptr<const MappedFile> file);
+/// Both, for the file at `path`.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnx(mlir::MLIRContext *context, llvm::StringRef path,
                                              const ImportOptions &options = {});
 

@@ -96,6 +96,15 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+StringRef LoadOp::getParameterName() { return getParam(); }
+
+ArrayRef<int64_t> LoadOp::getParameterShape() {
+  auto param = SymbolTable::lookupNearestSymbolFrom<ParamOp>(*this, getParamAttr());
+  return cast<RankedTensorType>(param.getType()).getShape();
+}
+
+std::optional<ArrayRef<int64_t>> LoadOp::getPartOffset() { return getStarts(); }
+
 LoadOp LoadOp::cutPart(OpBuilder &builder, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(*this);

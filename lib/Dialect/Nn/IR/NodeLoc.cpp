@@ -2,7 +2,6 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/Support/StringSaver.h"
 
@@ -67,25 +66,11 @@ Attribute NodeAttr::parse(AsmParser &parser, Type) {
 }
 
 //===----------------------------------------------------------------------===//
-// Asking locations
+// Making locations
 //===----------------------------------------------------------------------===//
 
 Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
   return NodeAttr::get(context, info.node, info.opType, info.operands, info.results);
-}
-
-static void collect(Location loc, SmallVectorImpl<NodeInfo> &infos) {
-  if (auto node = dyn_cast<NodeAttr>(loc))
-    infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults()});
-  else if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location inner : fused.getLocations())
-      collect(inner, infos);
-}
-
-SmallVector<NodeInfo, 1> cleave::nn::getNodeInfos(Location loc) {
-  SmallVector<NodeInfo, 1> infos;
-  collect(loc, infos);
-  return infos;
 }
 
 Location cleave::nn::getInnerLoc(Location loc) {
@@ -98,46 +83,4 @@ Location cleave::nn::getInnerLoc(Location loc) {
     inner.push_back(makeNodeLoc(loc.getContext(), info));
   }
   return inner.size() == 1 ? inner.front() : FusedLoc::get(loc.getContext(), inner);
-}
-
-/// `prefix` and a number, as a string of the context.
-static StringRef makeName(MLIRContext *context, StringRef prefix, unsigned index) {
-  return StringAttr::get(context, prefix + Twine(index)).getValue();
-}
-
-StringRef cleave::nn::getArgumentName(func::FuncOp func, unsigned index) {
-  auto name = func.getArgAttrOfType<StringAttr>(index, NnDialect::kNameAttr);
-  return name ? name.getValue() : makeName(func.getContext(), "arg", index);
-}
-
-StringRef cleave::nn::getResultName(func::FuncOp func, unsigned index) {
-  auto name = func.getResultAttrOfType<StringAttr>(index, NnDialect::kNameAttr);
-  return name ? name.getValue() : makeName(func.getContext(), "result", index);
-}
-
-SmallVector<StringRef, 1> cleave::nn::getTensorNames(Value value) {
-  SmallVector<StringRef, 1> names;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (auto func = dyn_cast_if_present<func::FuncOp>(argument.getOwner()->getParentOp()))
-      names.push_back(getArgumentName(func, argument.getArgNumber()));
-    return names;
-  }
-  Operation *op = value.getDefiningOp();
-  unsigned index = cast<OpResult>(value).getResultNumber();
-  if (auto load = dyn_cast<LoadOp>(op))
-    names.push_back(load.getParam());
-  for (const NodeInfo &info : getNodeInfos(op->getLoc()))
-    if (index < info.results.size())
-      llvm::append_range(names, info.results[index]);
-  return names;
-}
-
-std::string cleave::nn::describeNode(Operation *op) {
-  for (const NodeInfo &info : getNodeInfos(op->getLoc())) {
-    if (!info.node.empty())
-      return info.node.str();
-    if (!info.results.empty() && !info.results.front().empty())
-      return info.results.front().front().str();
-  }
-  return "";
 }

@@ -30,18 +30,20 @@ struct MergeEqual : cleave::nn::impl::NnMergeEqualBase<MergeEqual> {
 };
 } // namespace
 
+/// Where an op comes from is in its location and in discardable attributes, and is no part of what it computes.
+static constexpr auto kIgnored = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
+                                                                          OperationEquivalence::IgnoreDiscardableAttrs);
+
 bool SeenOps::EntryInfo::isEqual(const Entry &a, const Entry &b) {
   if (a.op == b.op || a.hash != b.hash)
     return a.op == b.op;
   auto isReal = [](Operation *op) { return op != getEmptyKey().op && op != getTombstoneKey().op; };
-  return isReal(a.op) && isReal(b.op) &&
-         OperationEquivalence::isEquivalentTo(a.op, b.op, OperationEquivalence::IgnoreLocations);
+  return isReal(a.op) && isReal(b.op) && OperationEquivalence::isEquivalentTo(a.op, b.op, kIgnored);
 }
 
 Operation *SeenOps::getFirst(Operation *op) {
-  llvm::hash_code hash =
-      OperationEquivalence::computeHash(op, OperationEquivalence::directHashValue,
-                                        OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
+  llvm::hash_code hash = OperationEquivalence::computeHash(op, OperationEquivalence::directHashValue,
+                                                           OperationEquivalence::ignoreHashValue, kIgnored);
   return entries.insert({op, static_cast<unsigned>(size_t(hash))}).first->op;
 }
 

@@ -102,7 +102,7 @@ Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64
   if (!load || !isReadHereOnly || (pin && !load.getResult().hasOneUse()))
     return SliceOp::create(builder, getInnerLoc(readers.front()->getLoc()), weight, starts, sizes, steps);
   Value part = load.cutPart(builder, starts, sizes);
-  return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getName()) : part;
+  return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getNameAttr(), pin.getWishAttr()) : part;
 }
 
 struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> {

@@ -7,6 +7,7 @@
 #include "Matching.h"
 #include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,13 +25,16 @@ struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (form != "imported" && form != "canonical") {
+    std::optional<Phase> done = parsePhase(form);
+    if (!done || *done > Phase::Canonical) {
       getOperation().emitError() << "unknown form '" << form << "'";
       return signalPassFailure();
     }
+    isCanonical = *done == Phase::Canonical;
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(check(func)))
         return signalPassFailure();
+    setPhase(getOperation(), *done);
     markAllAnalysesPreserved();
   }
 
@@ -44,7 +48,7 @@ private:
         return op.emitOpError() << "is no nn op";
       if (failed(checkNotSharded(&op)))
         return failure();
-      if (form == "canonical" && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
+      if (isCanonical && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
         return failure();
     }
     return success();
@@ -77,5 +81,7 @@ private:
     error.attachNote(first->getLoc()) << "the other one is here";
     return error;
   }
+
+  bool isCanonical = false;
 };
 } // namespace

@@ -150,6 +150,12 @@ static LogicalResult verifySameShape(Operation *op) {
   return success();
 }
 
+/// A wish must not go with the value that it is for: somebody has to be told.
+void PinOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  if (getWish())
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+
 LogicalResult ConstrainOp::verify() {
   if (!getSharding(getResult().getType()))
     return emitOpError() << "result " << getResult().getType() << " has no sharding";

@@ -10,6 +10,8 @@ using namespace cleave::spmd;
 
 #include "cleave/Dialect/Spmd/IR/SpmdDialect.cpp.inc"
 #include "cleave/Dialect/Spmd/IR/SpmdInterfaces.cpp.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdNames.cpp.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdNodeLoc.cpp.inc"
 
 namespace {
 /// Meshes and shardings are printed once, as `#mesh` and `#data_model`, and referred to by these names.

@@ -6,7 +6,7 @@
 
 using namespace mlir;
 
-static constexpr StringLiteral kCause = "cause", kWish = "wish";
+static constexpr StringLiteral kCause = "cause";
 
 /// The text, if `loc` is one of ours.
 static StringAttr findCause(Location loc) {
@@ -26,21 +26,4 @@ Location cleave::spmd::withCause(Location loc, const Twine &cause) {
 StringRef cleave::spmd::getCause(Location loc) {
   StringAttr cause = findCause(loc);
   return cause ? cause.getValue() : StringRef();
-}
-
-static FusedLoc findWish(Location loc) {
-  auto fused = dyn_cast<FusedLoc>(loc);
-  auto mark = fused ? dyn_cast_if_present<StringAttr>(fused.getMetadata()) : StringAttr();
-  return mark && mark == kWish && fused.getLocations().size() == 2 ? fused : FusedLoc();
-}
-
-Location cleave::spmd::withWish(Location loc, FileLineColLoc place) {
-  if (FusedLoc earlier = findWish(loc))
-    loc = earlier.getLocations().front();
-  return FusedLoc::get(loc.getContext(), {loc, place}, StringAttr::get(loc.getContext(), kWish));
-}
-
-FileLineColLoc cleave::spmd::getWish(Location loc) {
-  FusedLoc fused = findWish(loc);
-  return fused ? dyn_cast<FileLineColLoc>(fused.getLocations().back()) : FileLineColLoc();
 }

@@ -8,9 +8,7 @@
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 
 #include "RuleMatches.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "cleave/Dialect/Spmd/Transforms/Cause.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -94,8 +92,13 @@ void FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
 
 Location FunctionProblem::getWishLoc(CauseId cause) const {
   Value value = wishes[cause];
-  FileLineColLoc place = getWish(value.getLoc());
-  return place ? Location(place) : value.getLoc();
+  Attribute place;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    place = func::FuncOp(func).getArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr);
+  else
+    place = value.getDefiningOp()->getDiscardableAttr(SpmdDialect::kWishAttr);
+  auto loc = dyn_cast_if_present<LocationAttr>(place);
+  return loc ? Location(loc) : value.getLoc();
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,7 +120,7 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
     return success();
   }
   if (op->getNumOperands() == 0) {
-    if (isa<nn::LoadOp>(op))
+    if (isa<ParameterOpInterface>(op))
       problem.setParameter(getId(op->getResult(0)));
     return success();
   }
@@ -139,7 +142,7 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 static std::string describe(Value value) {
-  SmallVector<StringRef, 1> names = nn::getTensorNames(value);
+  SmallVector<StringRef, 1> names = getTensorNames(value);
   return names.empty() ? std::string("a value") : "'" + names.front().str() + "'";
 }
 

@@ -9,8 +9,8 @@
 // wish like any other, and then gone.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"
@@ -61,6 +61,8 @@ struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(enterPhase(getOperation(), Phase::Resharded)))
+      return signalPassFailure();
     std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
     if (!atoms)
       return signalPassFailure();

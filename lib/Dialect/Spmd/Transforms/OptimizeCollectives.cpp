@@ -11,7 +11,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
@@ -29,6 +29,8 @@ struct OptimizeCollectives : cleave::spmd::impl::OptimizeCollectivesBase<Optimiz
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(enterPhase(getOperation(), Phase::Optimized)))
+      return signalPassFailure();
     for (func::FuncOp func : getFunctions(getOperation())) {
       int64_t before = countWireBytes(func);
       nn::mergeEqual(func);

@@ -13,6 +13,8 @@
 #include "EmitReshard.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Cause.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
@@ -40,7 +42,7 @@ private:
   LogicalResult partition(Operation *op);
   LogicalResult partitionByInterface(PartitionOpInterface op);
   LogicalResult define(Operation *op, ValueRange results);
-  void explainInnerCollectives(Operation *op, Operation *before);
+  void finishMade(Operation *op, Operation *before);
 
   func::FuncOp func;
   MeshAtoms &atoms;
@@ -60,9 +62,10 @@ private:
 };
 } // namespace
 
-/// `attributes` with the global type added.
+/// `attributes` with the global type added; what was wished is done.
 static DictionaryAttr withGlobalType(DictionaryAttr attributes, Type type) {
   NamedAttrList list(attributes);
+  list.erase(SpmdDialect::kWishAttr);
   list.set(SpmdDialect::kGlobalTypeAttr, TypeAttr::get(type));
   return list.getDictionary(type.getContext());
 }
@@ -91,16 +94,21 @@ LogicalResult FunctionPartitioner::define(Operation *op, ValueRange results) {
   return success();
 }
 
-/// Collectives that `op` has made for itself, behind `before`.
-void FunctionPartitioner::explainInnerCollectives(Operation *op, Operation *before) {
+/// Of the ops made for `op`, behind `before`: collectives say what they are for, and no plan addresses any of them.
+void FunctionPartitioner::finishMade(Operation *op, Operation *before) {
   Block *block = builder.getInsertionBlock();
   for (Operation *made = before           ? before->getNextNode()
                          : block->empty() ? nullptr
                                           : &block->front();
-       made; made = made->getNextNode())
+       made; made = made->getNextNode()) {
+    if (!made->getDiscardableAttrDictionary().empty()) {
+      made->removeDiscardableAttr(kNodeAttr);
+      made->removeDiscardableAttr(SpmdDialect::kWishAttr);
+    }
     if (isCollective(made))
       made->setLoc(withCause(op->getLoc(), "a dim that " + op->getName().getStringRef() +
                                                " works along is sharded over " + formatAxes(getCollectiveAxes(made))));
+  }
 }
 
 LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op) {
@@ -122,7 +130,7 @@ LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op)
     return failure();
   if (results.size() != op->getNumResults())
     return op.emitOpError() << "has " << results.size() << " per-device results, expected " << op->getNumResults();
-  explainInnerCollectives(op, last);
+  finishMade(op, last);
   return define(op, results);
 }
 
@@ -148,7 +156,8 @@ static LogicalResult checkTypes(func::FuncOp func) {
   LogicalResult result = success();
   forEachValue(func, [&](Value value) {
     if (succeeded(result) && !getSharding(value.getType()))
-      result = emitError(value.getLoc()) << "value of type " << value.getType() << " has no sharding";
+      result = emitError(value.getLoc()) << "value of type " << value.getType()
+                                         << " has no sharding: spmd-propagate and spmd-insert-reshards come first";
   });
   for (Operation &op : func.getBody().front())
     if (op.hasAttr(SpmdDialect::kOperandShardingsAttr) || op.hasAttr(SpmdDialect::kResultShardingsAttr))
@@ -194,6 +203,8 @@ LogicalResult Partition::compareBytes(func::FuncOp func) {
 }
 
 void Partition::runOnOperation() {
+  if (failed(enterPhase(getOperation(), Phase::Partitioned)))
+    return signalPassFailure();
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();

@@ -1,17 +1,13 @@
 //===- PlanTargets.cpp - the tensors that a plan's rules address ----------===//
 //
-// Names of arguments and results are attributes, those of parameters symbols, all others stand in locations
-// (`NodeLoc.h`). An output of the model addresses the function's result, not the value inside that it comes from: what
-// the caller wants need not be how the value is used inside. A name that is pinned addresses the pin.
+// An output of the model addresses the function's result, not the value inside that it comes from: what the caller wants
+// need not be how the value is used inside. A name that is pinned addresses the pin.
 //
 //===----------------------------------------------------------------------===//
 #include "PlanTargets.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Plan/NamePattern.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -21,22 +17,26 @@ RankedTensorType PlanTarget::getType() const {
   return dyn_cast<RankedTensorType>(value ? value.getType() : func::FuncOp(func).getResultTypes()[result]);
 }
 
-nn::LoadOp PlanTarget::getPart() const {
-  auto pin = value ? value.getDefiningOp<PinOp>() : PinOp();
-  Value source = pin ? pin.getInput() : value;
-  auto load = source ? source.getDefiningOp<nn::LoadOp>() : nn::LoadOp();
-  return load && load.isPart() ? load : nn::LoadOp();
+ParameterOpInterface cleave::spmd::getPart(Value value) {
+  auto pin = value.getDefiningOp<PinOp>();
+  auto parameter = (pin ? pin.getInput() : value).getDefiningOp<ParameterOpInterface>();
+  return parameter && parameter.getPartOffset() ? parameter : ParameterOpInterface();
 }
 
 Location PlanTarget::getLoc() const { return value ? value.getLoc() : func::FuncOp(func).getLoc(); }
 
 PlanTarget::Key PlanTarget::getKey() const {
-  return {value ? value.getAsOpaquePointer() : func::FuncOp(func).getAsOpaquePointer(), result};
+  return {value ? value.getAsOpaquePointer() : func::FuncOp(func).getAsOpaquePointer(), result, name};
 }
 
-PlanTargets::PlanTargets(ModuleOp module) : named(module->getAttrOfType<DictionaryAttr>(SpmdDialect::kNamedAttr)) {
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+PlanTargets::PlanTargets(ModuleOp module) {
   for (func::FuncOp func : getFunctions(module))
     add(func);
+  addUnused(module);
 }
 
 void PlanTargets::add(func::FuncOp func) {
@@ -44,55 +44,70 @@ void PlanTargets::add(func::FuncOp func) {
   SmallVector<PlanTarget> results;
   Operation *terminator = func.getBody().front().getTerminator();
   for (unsigned i = 0; i < func.getNumResults(); ++i) {
-    results.push_back({{}, func, i, nn::getResultName(func, i)});
+    results.push_back({{}, func, i, getResultName(func, i)});
     outputs.insert({terminator->getOperand(i), results.back().name});
   }
   llvm::DenseSet<StringRef> pinned;
-  // Several where a parameter is loaded in parts.
-  for (PinOp pin : func.getOps<PinOp>()) {
+  for (PinOp pin : func.getOps<PinOp>())
     pinned.insert(pin.getName());
-    tensors[pin.getName()].push_back({pin.getResult(), {}, 0, pin.getName()});
-  }
   auto addNames = [&](Value value) {
+    Operation *op = value.getDefiningOp();
     // How a parameter is stored is asked for even where it is an output too.
-    bool isLoad = value.getDefiningOp<nn::LoadOp>() != nullptr;
-    for (StringRef name : nn::getTensorNames(value))
-      if (isa<BlockArgument>(value) || ((isLoad || !outputs.contains({value, name})) && !pinned.contains(name)))
+    bool isStored = !op || isa<ParameterOpInterface>(op), isPin = isa_and_present<PinOp>(op);
+    for (StringRef name : getTensorNames(value))
+      if (isPin || ((isStored || !outputs.contains({value, name})) && !pinned.contains(name)))
         tensors[name].push_back({value, {}, 0, name});
   };
-  // One walk for tensors and nodes: on a large model each look at an op's location misses the cache.
+  // One walk for tensors and nodes: on a large model each look at an op misses the cache.
   Block &body = func.getBody().front();
   size_t numOps = std::distance(body.begin(), body.end());
   tensors.reserve(tensors.size() + numOps);
   nodes.reserve(nodes.size() + numOps);
   llvm::for_each(body.getArguments(), addNames);
   for (Operation &op : body) {
-    if (!isa<PinOp>(op))
-      llvm::for_each(op.getResults(), addNames);
-    for (const nn::NodeInfo &info : nn::getNodeInfos(op.getLoc()))
+    llvm::for_each(op.getResults(), addNames);
+    for (const NodeInfo &info : getNodeInfos(&op))
       if (!info.node.empty())
-        nodes[info.node].push_back(&op);
+        nodes[info.node].push_back(info);
   }
   for (const PlanTarget &result : results)
     tensors[result.name].push_back(result);
 }
 
-/// The tensors that are operand or result `index` of the node called `name`, which `ops` were made for.
-static SmallVector<StringRef, 2> getTensors(ArrayRef<Operation *> ops, StringRef name, bool isOperand, unsigned index) {
+void PlanTargets::addUnused(ModuleOp module) {
+  auto list = module->getAttrOfType<ArrayAttr>(kUnusedAttr);
+  if (!list)
+    return;
+  for (LocationAttr node : list.getAsRange<LocationAttr>())
+    for (const NodeInfo &info : getNodeInfos(Location(node))) {
+      if (!info.node.empty())
+        nodes[info.node].push_back(info);
+      SmallVector<StringRef> names(info.operands);
+      for (ArrayRef<StringRef> result : info.results)
+        llvm::append_range(names, result);
+      for (StringRef name : names)
+        if (!tensors.contains(name))
+          unused.insert(name);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Looking up
+//===----------------------------------------------------------------------===//
+
+/// The tensors that are operand or result `index` of a node.
+static SmallVector<StringRef, 2> getTensors(ArrayRef<NodeInfo> infos, bool isOperand, unsigned index) {
   SmallVector<StringRef, 2> tensors;
   auto note = [&](StringRef tensor) {
     if (!tensor.empty() && !llvm::is_contained(tensors, tensor))
       tensors.push_back(tensor);
   };
-  for (Operation *op : ops)
-    for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc())) {
-      if (info.node != name)
-        continue;
-      if (isOperand && index < info.operands.size())
-        note(info.operands[index]);
-      if (!isOperand && index < info.results.size())
-        llvm::for_each(info.results[index], note);
-    }
+  for (const NodeInfo &info : infos) {
+    if (isOperand && index < info.operands.size())
+      note(info.operands[index]);
+    if (!isOperand && index < info.results.size())
+      llvm::for_each(info.results[index], note);
+  }
   return tensors;
 }
 
@@ -125,60 +140,55 @@ template <typename Map> static std::string describeUnmatched(const PlanRule &rul
   return message + suggestNames(rule.pattern, names);
 }
 
-bool PlanTargets::findTensors(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets) const {
+void PlanTargets::addName(StringRef name, Found &found) const {
+  if (auto it = tensors.find(name); it != tensors.end())
+    llvm::append_range(found.targets, it->second);
+  else if (unused.contains(name))
+    found.unused.push_back(name);
+}
+
+bool PlanTargets::findTensors(const PlanRule &rule, Found &found) const {
   std::string error;
   NamePattern pattern = *NamePattern::create(rule.pattern, error);
-  return forEachMatch(tensors, pattern, [&](StringRef, const auto &found) { llvm::append_range(targets, found); });
+  bool any = forEachMatch(tensors, pattern,
+                          [&](StringRef, const auto &targets) { llvm::append_range(found.targets, targets); });
+  // What is gone is asked for by its whole name only: wildcards find what is there.
+  if (!any && pattern.isLiteral() && unused.contains(pattern.getText()))
+    found.unused.push_back(rule.pattern);
+  return any || !found.unused.empty();
 }
 
 /// True if a node matches; where it has no such tensor, the reason is in `reason`.
-bool PlanTargets::findNodes(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, std::string &reason) const {
+bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &reason) const {
   std::string error;
   NamePattern pattern = *NamePattern::create(rule.pattern, error);
   bool isOperand = rule.target == PlanRule::Target::Operand;
-  return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<Operation *> ops) {
-    SmallVector<StringRef, 2> names = getTensors(ops, name, isOperand, rule.index);
+  return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<NodeInfo> infos) {
+    SmallVector<StringRef, 2> names = getTensors(infos, isOperand, rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
     if (names.empty()) {
       reason = "node '" + name.str() + "' has no " + what;
       return;
     }
     const auto *it = llvm::find_if(names, [&](StringRef tensor) { return tensors.contains(tensor); });
+    if (it == names.end())
+      it = llvm::find_if(names, [&](StringRef tensor) { return unused.contains(tensor); });
     if (it != names.end())
-      llvm::append_range(targets, tensors.find(*it)->second);
-    else if (!getNamed(rule))
+      addName(*it, found);
+    else
       reason =
           what + " of node '" + name.str() + "' is '" + names.front().str() + "', which is not in the program any more";
   });
 }
 
-ArrayAttr PlanTargets::getNamed(const PlanRule &rule) const {
-  return named ? named.getAs<ArrayAttr>(rule.formatTarget()) : ArrayAttr();
-}
-
-SmallVector<StringRef, 1> PlanTargets::findUnused(const PlanRule &rule) const {
-  SmallVector<StringRef, 1> unused;
-  if (ArrayAttr names = getNamed(rule))
-    for (StringRef name : names.getAsValueRange<StringAttr>())
-      if (!tensors.contains(name))
-        unused.push_back(name);
-  return unused;
-}
-
-LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget> &targets, PlanError &error) const {
+LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &error) const {
   bool isTensor = rule.target == PlanRule::Target::Tensor;
-  SmallVector<PlanTarget> all;
+  Found all;
   std::string reason;
   bool any = isTensor ? findTensors(rule, all) : findNodes(rule, all, reason);
-  // Nodes may have become parts of others since the rule was looked up first; the tensors are pinned.
-  if (ArrayAttr names = getNamed(rule))
-    for (StringRef name : names.getAsValueRange<StringAttr>())
-      if (auto it = tensors.find(name); it != tensors.end())
-        llvm::append_range(all, it->second);
-  if (reason.empty() && all.empty()) {
-    SmallVector<StringRef, 1> unused = findUnused(rule);
-    if (!unused.empty())
-      reason = "'" + unused.front().str() + "' is unused: no op of the program needs its elements";
+  if (reason.empty() && all.targets.empty()) {
+    if (!all.unused.empty())
+      reason = "'" + all.unused.front().str() + "' is unused: no op of the program needs its elements";
     else if (!any)
       reason = isTensor ? describeUnmatched(rule, "tensor", tensors) : describeUnmatched(rule, "node", nodes);
   }
@@ -186,9 +196,10 @@ LogicalResult PlanTargets::find(const PlanRule &rule, SmallVectorImpl<PlanTarget
     error = {rule.patternPlace, reason, {}};
     return failure();
   }
+  found.unused = std::move(all.unused);
   llvm::DenseSet<PlanTarget::Key> seen;
-  for (const PlanTarget &target : all)
+  for (const PlanTarget &target : all.targets)
     if (seen.insert(target.getKey()).second)
-      targets.push_back(target);
+      found.targets.push_back(target);
   return success();
 }

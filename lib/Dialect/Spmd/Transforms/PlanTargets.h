@@ -1,12 +1,12 @@
 //===- PlanTargets.h - the tensors that a plan's rules address --*- C++ -*-===//
 //
-// A table from the names of a model, kept in locations and attributes, to values and function results.
+// A table from the names of a model (Names.h) to values and function results.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_PLANTARGETS_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,43 +15,49 @@
 
 namespace cleave::spmd {
 
-/// A value, or result number `result` of `func`.
+/// A value, or result number `result` of `func`, under one of its names.
 struct PlanTarget {
   mlir::Value value;
   mlir::func::FuncOp func;
   unsigned result = 0;
   llvm::StringRef name;
 
-  /// Equal for equal targets.
-  using Key = std::pair<const void *, unsigned>;
+  /// Equal for equal targets: a tensor that has two names may be wanted in two ways.
+  using Key = std::tuple<const void *, unsigned, llvm::StringRef>;
   Key getKey() const;
   mlir::RankedTensorType getType() const;
   mlir::Location getLoc() const;
-  /// The load, if this is a part of a parameter only (`nn-split-weights`); what is wanted of the whole holds for each.
-  nn::LoadOp getPart() const;
 };
+
+/// What a value is read from, if it is a box of a parameter only (`nn-split-weights`), also behind a pin; null if not.
+/// What is wanted of the whole parameter holds for each of its parts.
+ParameterOpInterface getPart(mlir::Value value);
 
 class PlanTargets {
 public:
   explicit PlanTargets(mlir::ModuleOp module);
 
-  /// What `rule` addresses, each once, in program order. Fails, with the reason in `error`, if that is nothing.
-  llvm::LogicalResult find(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, PlanError &error) const;
-
-  /// Tensors that `rule` addressed before canonicalisation and that are gone: no op needs them.
-  llvm::SmallVector<llvm::StringRef, 1> findUnused(const PlanRule &rule) const;
+  struct Found {
+    /// Each once, in program order.
+    llvm::SmallVector<PlanTarget> targets;
+    /// Tensors that the rule addresses and no op of the program needs (`nn.unused`).
+    llvm::SmallVector<llvm::StringRef, 1> unused;
+  };
+  /// What `rule` addresses. Fails, with the reason in `error`, if that is no tensor of the program.
+  llvm::LogicalResult find(const PlanRule &rule, Found &found, PlanError &error) const;
 
 private:
   void add(mlir::func::FuncOp func);
-  mlir::ArrayAttr getNamed(const PlanRule &rule) const;
-  bool findTensors(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets) const;
-  bool findNodes(const PlanRule &rule, llvm::SmallVectorImpl<PlanTarget> &targets, std::string &reason) const;
+  void addUnused(mlir::ModuleOp module);
+  void addName(llvm::StringRef name, Found &found) const;
+  bool findTensors(const PlanRule &rule, Found &found) const;
+  bool findNodes(const PlanRule &rule, Found &found, std::string &reason) const;
 
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
-  /// What rules addressed before canonicalisation (`spmd.named`); null if nothing was noted.
-  mlir::DictionaryAttr named;
-  /// The ops made for each node.
-  llvm::MapVector<llvm::StringRef, llvm::SmallVector<mlir::Operation *, 2>> nodes;
+  /// What is known of each node, once per op that was made for it.
+  llvm::MapVector<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> nodes;
+  /// Tensors of the model that are not in the program.
+  llvm::DenseSet<llvm::StringRef> unused;
 };
 
 } // namespace cleave::spmd

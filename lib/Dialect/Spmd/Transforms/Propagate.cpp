@@ -7,8 +7,8 @@
 // types first, then what ops want otherwise than it is shared, then what the user should know.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -174,7 +174,7 @@ void DecisionWriter::writeReplications() {
     if (!isReplicated)
       continue;
     SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getArrayAttr(axes)),
-                                      builder.getNamedAttr("node", builder.getStringAttr(nn::describeNode(op))),
+                                      builder.getNamedAttr("node", builder.getStringAttr(describeNode(op))),
                                       builder.getNamedAttr("op", builder.getStringAttr(op->getName().getStringRef())),
                                       builder.getNamedAttr("reason", reason)};
     entries.push_back(builder.getDictionaryAttr(entry));
@@ -202,6 +202,8 @@ void Propagate::runOnOperation() {
     getOperation().emitError() << "unknown objective '" << optimize << "', expected balanced or bytes";
     return signalPassFailure();
   }
+  if (failed(enterPhase(getOperation(), Phase::Propagated)))
+    return signalPassFailure();
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();

@@ -8,7 +8,7 @@ using namespace cleave::spmd;
 
 unsigned SameRuleInfo::getHashValue(const Operation *constOp) {
   auto *op = const_cast<Operation *>(constOp);
-  return llvm::hash_combine(op->getName(), op->hashProperties(), op->getDiscardableAttrDictionary(),
+  return llvm::hash_combine(op->getName(), op->hashProperties(),
                             llvm::hash_combine_range(op->operand_type_begin(), op->operand_type_end()),
                             llvm::hash_combine_range(op->result_type_begin(), op->result_type_end()));
 }
@@ -22,7 +22,6 @@ bool SameRuleInfo::isEqual(const Operation *constLhs, const Operation *constRhs)
     return false;
   return lhs->getName() == rhs->getName() &&
          lhs->getName().compareOpProperties(lhs->getPropertiesStorage(), rhs->getPropertiesStorage()) &&
-         lhs->getDiscardableAttrDictionary() == rhs->getDiscardableAttrDictionary() &&
          lhs->getOperandTypes() == rhs->getOperandTypes() && lhs->getResultTypes() == rhs->getResultTypes();
 }
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "RuleMatches.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
@@ -16,6 +16,7 @@ namespace cleave::spmd {
 } // namespace cleave::spmd
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::spmd;
 
 namespace {
@@ -25,6 +26,7 @@ struct VerifyPhase : cleave::spmd::impl::VerifyPhaseBase<VerifyPhase> {
   void runOnOperation() override;
 
 private:
+  LogicalResult check(Phase done);
   LogicalResult checkAnnotated();
   LogicalResult checkPropagated(func::FuncOp func);
   LogicalResult checkResharded(func::FuncOp func, MeshAtoms &atoms);
@@ -95,25 +97,32 @@ LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
   return result;
 }
 
-void VerifyPhase::runOnOperation() {
-  std::unique_ptr<MeshAtoms> atoms;
-  auto checkFunction = [&](func::FuncOp func) -> LogicalResult {
+LogicalResult VerifyPhase::check(Phase done) {
+  if (done == Phase::Annotated)
+    return checkAnnotated();
+  std::unique_ptr<MeshAtoms> atoms = done == Phase::Resharded ? MeshAtoms::create(getOperation()) : nullptr;
+  if (done == Phase::Resharded && !atoms)
+    return failure();
+  for (func::FuncOp func : getFunctions(getOperation())) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
-    if (phase == "propagated")
-      return checkPropagated(func);
-    return phase == "resharded" ? checkResharded(func, *atoms) : checkPartitioned(func);
-  };
-  bool isKnown = llvm::is_contained({"annotated", "propagated", "resharded", "partitioned"}, phase.getValue());
-  if (!isKnown)
+    LogicalResult result = done == Phase::Propagated  ? checkPropagated(func)
+                           : done == Phase::Resharded ? checkResharded(func, *atoms)
+                                                      : checkPartitioned(func);
+    if (failed(result))
+      return failure();
+  }
+  return success();
+}
+
+void VerifyPhase::runOnOperation() {
+  std::optional<Phase> done = parsePhase(phase);
+  if (!done || *done < Phase::Annotated) {
     getOperation().emitError() << "unknown phase '" << phase << "'";
-  if (!isKnown || (phase == "annotated" && failed(checkAnnotated())))
     return signalPassFailure();
-  if (phase == "resharded" && !(atoms = MeshAtoms::create(getOperation())))
+  }
+  if (failed(check(*done)))
     return signalPassFailure();
-  if (phase != "annotated")
-    for (func::FuncOp func : getFunctions(getOperation()))
-      if (failed(checkFunction(func)))
-        return signalPassFailure();
+  setPhase(getOperation(), *done);
   markAllAnalysesPreserved();
 }

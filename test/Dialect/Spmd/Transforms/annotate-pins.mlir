@@ -1,37 +1,34 @@
-// RUN: cleave-opt %s --spmd-annotate='mesh=x=2 shard=one=[x],two=[_],alone=[x]' | FileCheck %s
-// RUN: cleave-opt %s --spmd-annotate='mesh=x=2' | FileCheck %s --check-prefix=NONE
-// RUN: not cleave-opt %s --spmd-annotate='mesh=x=2 shard=gone=[x]' 2>&1 | FileCheck %s --check-prefix=UNUSED
-// RUN: not cleave-opt %s --spmd-annotate='mesh=x=2 shard=node:/a/Exp#0=[x]' 2>&1 | FileCheck %s --check-prefix=UNUSED
-// RUN: cleave-opt %s --spmd-annotate='mesh=x=2 shard=o*=[x]' 2>&1 | FileCheck %s --check-prefix=PATTERN
+// RUN: cleave-opt %s --split-input-file --spmd-annotate | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --spmd-annotate='shard=alone=[x]' 2>&1 | FileCheck %s --check-prefix=MORE
+// RUN: not cleave-opt %s --split-input-file --spmd-annotate='shard=one=[_]' 2>&1 | FileCheck %s --check-prefix=AGAINST
 
 // Two equal values that are named apart, and wanted differently: each in front of its own users. A value that only its
 // pin uses gets the wish itself. A pin without a wish goes.
+#mesh = #spmd.mesh<["x"=2]>
+#cut = #spmd.sharding<#mesh, [{"x"}]>
+#whole = #spmd.sharding<#mesh, [{}]>
 // CHECK-LABEL: @wishes_of_pins
 // CHECK: %[[A:.*]] = nn.exp {{.*}} -> tensor<8xf32>
-// CHECK: %[[ONE:.*]] = spmd.constrain %[[A]] : tensor<8xf32> to tensor<8xf32, #[[CUT:.*]]>
-// CHECK: %[[TWO:.*]] = spmd.constrain %[[A]] : tensor<8xf32> to tensor<8xf32, #[[WHOLE:.*]]>
-// CHECK: nn.neg %[[ONE]] {{.*}} -> tensor<8xf32, #[[CUT]]>
-// CHECK: nn.add {{.*}}, %[[TWO]]
-// NONE: module attributes {spmd.mesh
-// NONE-NOT: spmd.named
-// NONE-NOT: spmd.pin
-// NONE-NOT: spmd.constrain
-
-// Which nodes there were, and whether a tensor was used, was noted before canonicalisation.
-// UNUSED: error: 'gone' is unused: no op of the program needs its elements
-// PATTERN: warning: 'other' matches, but no op of the program needs its elements
-// PATTERN: spmd.constrain
-module attributes {spmd.named = {gone = ["gone"], "node:/a/Exp#0" = ["gone"], "o*" = ["one", "other"]}} {
+// CHECK: %[[ONE:.*]] = spmd.constrain %[[A]] : tensor<8xf32> to tensor<8xf32, #[[CUT:.*]]> for "one" {spmd.wish = #
+// CHECK: %[[TWO:.*]] = spmd.constrain %[[A]] : tensor<8xf32> to tensor<8xf32, #[[WHOLE:.*]]> for "two" {spmd.wish = #
+// CHECK: %[[B:.*]] = nn.neg %[[ONE]] {nn.node = {{.*}}, spmd.wish = {{.*}}} : (tensor<8xf32, #[[CUT]]>) -> tensor<8xf32, #[[CUT]]>
+// CHECK: nn.add %[[B]], %[[TWO]]
+// CHECK-NOT: spmd.pin
+// MORE-LABEL: @wishes_of_pins
+// MORE-NOT: spmd.pin
+// AGAINST: --shard:1:1: error: 'one' already has another sharding in the program
+// AGAINST: note: it is 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}]>>'
+#one = #nn.node<"n", "Exp", ["x"], [["one"]]>
+#alone = #nn.node<"l", "Neg", ["one"], [["alone"]]>
+module attributes {spmd.mesh = #mesh} {
   func.func @wishes_of_pins(%x: tensor<8xf32> {nn.name = "x"}) -> tensor<8xf32> {
-    %a = nn.exp %x : (tensor<8xf32>) -> tensor<8xf32> loc(#one)
-    %one = spmd.pin %a "one" : tensor<8xf32> loc(#one)
-    %two = spmd.pin %a "two" : tensor<8xf32> loc(#two)
-    %b = nn.neg %one : (tensor<8xf32>) -> tensor<8xf32> loc(#alone)
-    %alone = spmd.pin %b "alone" : tensor<8xf32> loc(#alone)
+    %a = nn.exp %x {nn.node = #one} : (tensor<8xf32>) -> tensor<8xf32>
+    %one = spmd.pin %a "one" wants <#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<8xf32>
+    %two = spmd.pin %a "two" wants <#whole, loc("p.yaml":4:5), loc("p.yaml":4:14)> : tensor<8xf32>
+    %b = nn.neg %one {nn.node = #alone} : (tensor<8xf32>) -> tensor<8xf32>
+    %alone = spmd.pin %b "alone" wants <#cut, loc("p.yaml":5:5), loc("p.yaml":5:14)> : tensor<8xf32>
     %c = nn.add %alone, %two : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-    return %c : tensor<8xf32>
+    %only_named = spmd.pin %c "sum" : tensor<8xf32>
+    return %only_named : tensor<8xf32>
   }
 }
-#one = loc(#nn.node<"n", "Exp", ["x"], [["one"]]>)
-#two = loc(#nn.node<"m", "Exp", ["x"], [["two"]]>)
-#alone = loc(#nn.node<"l", "Neg", ["one"], [["alone"]]>)

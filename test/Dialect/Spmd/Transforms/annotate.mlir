@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s --spmd-annotate=plan=%S/Inputs/annotate.yaml | FileCheck %s
 // RUN: cleave-opt %s --spmd-annotate="mesh=data=4,model=2 shard={x=[data, _]},{q=[_, [data, model]]}" \
 // RUN:   | FileCheck %s --check-prefix=OPTIONS
-// RUN: cleave-opt %s --spmd-annotate="plan=%S/Inputs/annotate.yaml" -mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
+// RUN: cleave-opt %s --spmd-annotate="plan=%S/Inputs/annotate.yaml" --strip-debuginfo | FileCheck %s --check-prefix=PLACE
 
 // An argument gets the wish in its type, a parameter where it is loaded, a value inside in its result type; what the
 // function returns gets it through a constraint, which leaves the value inside free. The plan's place stays known.
@@ -14,8 +14,8 @@
 // CHECK-LABEL: @wishes_go_into_types
 // CHECK-SAME: %[[X:.*]]: tensor<8x16xf32, #[[$X]]>
 // CHECK-SAME: -> (tensor<8x8xf32, #[[$OUT]]> {nn.name = "y"}, tensor<8x8xf32, #[[$OUT]]> {nn.name = "z"})
-// CHECK: %[[W:.*]] = nn.load @wq : tensor<16x8xf32, #[[$W]]>
-// CHECK: nn.load @wk : tensor<16x8xf32, #[[$W]]>
+// CHECK: %[[W:.*]] = nn.load @wq {spmd.wish = #{{.*}}} : tensor<16x8xf32, #[[$W]]>
+// CHECK: nn.load @wk {{.*}} : tensor<16x8xf32, #[[$W]]>
 // CHECK: %[[Q:.*]] = nn.einsum %[[X]], %[[W]] {{.*}} -> tensor<8x8xf32, #[[$Q]]>
 // CHECK: %[[K:.*]] = nn.einsum {{.*}} -> tensor<8x8xf32>
 // CHECK: %[[Y:.*]] = spmd.constrain %[[Q]] : tensor<8x8xf32, #[[$Q]]> to tensor<8x8xf32, #[[$OUT]]>
@@ -33,8 +33,12 @@
 // OPTIONS: nn.einsum {{.*}} -> tensor<8x8xf32, #[[$Q]]>
 // OPTIONS-NOT: spmd.constrain
 
-// LOC-DAG: #[[$PLAN:loc[0-9]*]] = loc("{{.*}}annotate.yaml":4:5)
-// LOC-DAG: loc(fused<"wish">[#{{.*}}, #[[$PLAN]]])
+// PLACE-DAG: #[[$Q:loc[0-9]*]] = loc("{{.*}}annotate.yaml":6:5)
+// PLACE-DAG: #[[$Y:loc[0-9]*]] = loc("{{.*}}annotate.yaml":7:5)
+// PLACE-LABEL: @wishes_go_into_types
+// PLACE-SAME: {nn.name = "x", spmd.wish = loc("{{.*}}annotate.yaml":4:5)}
+// PLACE: nn.einsum {{.*}} {spmd.wish = #[[$Q]]}
+// PLACE: spmd.constrain {{.*}} for "y" {spmd.wish = #[[$Y]]}
 module {
   nn.param @wq : tensor<16x8xf32> = dense<1.0> : tensor<16x8xf32>
   nn.param @wk : tensor<16x8xf32> = dense<2.0> : tensor<16x8xf32>

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_NN_H
 #define CLEAVE_DIALECT_NN_IR_NN_H
 
+#include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "mlir/IR/SymbolTable.h"
 

@@ -7,7 +7,8 @@
 
 namespace cleave::nn {
 
-/// Pure ops by what they compute: name, attributes, operands and result types. Locations do not count.
+/// Pure ops by what they compute: name, properties, operands and result types. Locations and notes (discardable
+/// attributes) do not count.
 class SeenOps {
 public:
   /// The op seen first that computes what `op` does; `op` itself, which is then remembered, if there was none.

@@ -16,6 +16,8 @@
 #include "cleave/Dialect/Spmd/IR/SpmdDialect.h.inc"
 
 #include "cleave/Dialect/Spmd/IR/SpmdInterfaces.h.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdNames.h.inc"
+#include "cleave/Dialect/Spmd/IR/SpmdNodeLoc.h.inc"
 
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Spmd/IR/SpmdOps.h.inc"

@@ -1,0 +1,35 @@
+//===- Wishes.h - the one road of a plan's wishes ---------------*- C++ -*-===//
+//
+//   plan ──read, checked (readPlan)──▶ Plan ──looked up, checked against tensors (placeWishes)──▶ spmd.pin, spmd.wish
+//        ──canonical form, which stops at pins──▶ ──spmd-annotate──▶ types
+//
+// The plan is read once: by the driver, which hands it to a pass, or by the pass whose options name it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
+
+#include "cleave/Plan/Plan.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace cleave::spmd {
+
+/// A plan as passes share it; null: there is none.
+using PlanRef = std::shared_ptr<const Plan>;
+
+/// Reads a plan; fails after an error at its place in the plan. Null if `source` names nothing.
+mlir::FailureOr<PlanRef> readPlan(mlir::MLIRContext *context, const PlanSource &source);
+
+/// Puts what `plan` wishes where it holds until types can: on a value inside an `spmd.pin` in front of all its users, on
+/// an argument or result of a function the attribute `spmd.wish`. The mesh becomes the module's. Nothing is changed
+/// where a rule is wrong, which is an error at its place.
+llvm::LogicalResult placeWishes(mlir::ModuleOp module, const Plan &plan);
+
+/// The passes with a plan that has been read already.
+std::unique_ptr<mlir::Pass> createPinWishes(PlanRef plan);
+std::unique_ptr<mlir::Pass> createAnnotate(PlanRef plan);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H

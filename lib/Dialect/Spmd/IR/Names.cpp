@@ -1,0 +1,109 @@
+//===- Names.cpp - nodes and tensors by the model's names -----------------===//
+#include "cleave/Dialect/Spmd/IR/Names.h"
+
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+static void collect(Location loc, SmallVectorImpl<NodeInfo> &infos) {
+  if (auto node = dyn_cast<NodeLocInterface>(Attribute(loc)))
+    infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults()});
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location inner : fused.getLocations())
+      collect(inner, infos);
+}
+
+SmallVector<NodeInfo, 1> cleave::spmd::getNodeInfos(Location loc) {
+  SmallVector<NodeInfo, 1> infos;
+  collect(loc, infos);
+  return infos;
+}
+
+/// The location in an op's attribute, or null.
+static LocationAttr getNode(Operation *op) {
+  return dyn_cast_if_present<LocationAttr>(op->getDiscardableAttr(kNodeAttr));
+}
+
+SmallVector<NodeInfo, 1> cleave::spmd::getNodeInfos(Operation *op) {
+  LocationAttr node = getNode(op);
+  return getNodeInfos(node ? Location(node) : op->getLoc());
+}
+
+/// True for a location that names a node.
+static bool namesNode(Location loc) {
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    return llvm::any_of(fused.getLocations(), namesNode);
+  return isa<NodeLocInterface>(Attribute(loc));
+}
+
+void cleave::spmd::storeNodes(func::FuncOp func) {
+  func.walk([](Operation *op) {
+    if (op->getNumResults() == 0 || isa<PinOp, ConstrainOp>(op))
+      return;
+    LocationAttr old = getNode(op), now = op->getLoc();
+    if (old == now)
+      return;
+    if (namesNode(op->getLoc()))
+      op->setDiscardableAttr(kNodeAttr, now);
+    else if (old)
+      op->removeDiscardableAttr(kNodeAttr);
+  });
+}
+
+void cleave::spmd::restoreNodes(func::FuncOp func) {
+  func.walk([](Operation *op) {
+    if (LocationAttr node = getNode(op); node && !namesNode(op->getLoc()))
+      op->setLoc(node);
+  });
+}
+
+/// `prefix` and a number, as a string of the context.
+static StringRef makeName(MLIRContext *context, StringRef prefix, unsigned index) {
+  return StringAttr::get(context, prefix + Twine(index)).getValue();
+}
+
+StringRef cleave::spmd::getArgumentName(func::FuncOp func, unsigned index) {
+  auto name = func.getArgAttrOfType<StringAttr>(index, kNameAttr);
+  return name ? name.getValue() : makeName(func.getContext(), "arg", index);
+}
+
+StringRef cleave::spmd::getResultName(func::FuncOp func, unsigned index) {
+  auto name = func.getResultAttrOfType<StringAttr>(index, kNameAttr);
+  return name ? name.getValue() : makeName(func.getContext(), "result", index);
+}
+
+SmallVector<StringRef, 1> cleave::spmd::getTensorNames(Value value) {
+  SmallVector<StringRef, 1> names;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto func = dyn_cast_if_present<func::FuncOp>(argument.getOwner()->getParentOp());
+    if (!func)
+      return names;
+    names.push_back(getArgumentName(func, argument.getArgNumber()));
+    if (auto aliases = func.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), kAliasesAttr))
+      llvm::append_range(names, aliases.getAsValueRange<StringAttr>());
+    return names;
+  }
+  Operation *op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto pin = dyn_cast<PinOp>(op))
+    return {pin.getName()};
+  if (auto constraint = dyn_cast<ConstrainOp>(op); constraint && constraint.getName())
+    return {*constraint.getName()};
+  if (auto parameter = dyn_cast<ParameterOpInterface>(op))
+    names.push_back(parameter.getParameterName());
+  for (const NodeInfo &info : getNodeInfos(op))
+    if (index < info.results.size())
+      llvm::append_range(names, info.results[index]);
+  return names;
+}
+
+std::string cleave::spmd::describeNode(Operation *op) {
+  for (const NodeInfo &info : getNodeInfos(op)) {
+    if (!info.node.empty())
+      return info.node.str();
+    if (!info.results.empty() && !info.results.front().empty())
+      return info.results.front().front().str();
+  }
+  return "";
+}

@@ -1,0 +1,127 @@
+//===- Phase.cpp - where on its way a module is ---------------------------===//
+#include "cleave/Dialect/Spmd/IR/Phase.h"
+
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+static constexpr PhaseName kPhases[] = {{Phase::Imported, "imported", "import"},
+                                        {Phase::Canonical, "canonical", "canonicalize"},
+                                        {Phase::Annotated, "annotated", "annotate"},
+                                        {Phase::Propagated, "propagated", "propagate"},
+                                        {Phase::Resharded, "resharded", "insert_reshards"},
+                                        {Phase::Partitioned, "partitioned", "partition"},
+                                        {Phase::Optimized, "optimized", "optimize_collectives"}};
+
+ArrayRef<PhaseName> cleave::getPhaseNames() { return kPhases; }
+
+StringRef cleave::toString(Phase phase) { return kPhases[static_cast<int>(phase)].word; }
+
+std::optional<Phase> cleave::parsePhase(StringRef word) {
+  for (const PhaseName &name : kPhases)
+    if (name.word == word)
+      return name.phase;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Files written by hand
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What can be seen in a module.
+struct Signs {
+  bool isSharded = false, isOpen = false, hasReshard = false, isDecided = false;
+  /// Global types in signatures, or collectives, which name axes of the module's mesh.
+  bool isPartitioned = false;
+};
+} // namespace
+
+static void lookAt(Type type, Signs &signs) {
+  ShardingAttr sharding = getSharding(type);
+  signs.isSharded |= static_cast<bool>(sharding);
+  signs.isOpen |= !sharding || sharding.hasOpenDim();
+}
+
+static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
+  signs.isDecided |= func->hasAttr(SpmdDialect::kWireBytesAttr);
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    signs.isPartitioned |= static_cast<bool>(func.getArgAttr(i, SpmdDialect::kGlobalTypeAttr));
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    signs.isPartitioned |= static_cast<bool>(func.getResultAttr(i, SpmdDialect::kGlobalTypeAttr));
+  for (Block &block : func.getBody()) {
+    llvm::for_each(block.getArgumentTypes(), [&](Type type) { lookAt(type, signs); });
+    for (Operation &op : block) {
+      llvm::for_each(op.getResultTypes(), [&](Type type) { lookAt(type, signs); });
+      signs.hasReshard |= isa<ReshardOp>(op);
+      signs.isPartitioned |= hasMesh && isa<SpmdDialect>(op.getDialect()) && !isa<PinOp, ConstrainOp, ReshardOp>(op);
+    }
+  }
+}
+
+static Phase guessPhase(ModuleOp module) {
+  bool hasMesh = module->hasAttr(SpmdDialect::kMeshAttr);
+  Signs signs;
+  for (auto func : module.getOps<func::FuncOp>())
+    lookAt(func, hasMesh, signs);
+  if (signs.isPartitioned)
+    return Phase::Partitioned;
+  if (!signs.isSharded)
+    return hasMesh ? Phase::Annotated : Phase::Imported;
+  if (signs.isOpen)
+    return Phase::Annotated;
+  if (signs.hasReshard)
+    return Phase::Resharded;
+  return signs.isDecided ? Phase::Propagated : Phase::Annotated;
+}
+
+//===----------------------------------------------------------------------===//
+// The attribute
+//===----------------------------------------------------------------------===//
+
+/// The phase that a gate wrote; nothing if none did.
+static std::optional<Phase> readPhase(ModuleOp module) {
+  auto word = module->getAttrOfType<StringAttr>(SpmdDialect::kPhaseAttr);
+  return word ? parsePhase(word) : std::nullopt;
+}
+
+Phase cleave::getPhase(ModuleOp module) {
+  std::optional<Phase> phase = readPhase(module);
+  return phase ? *phase : guessPhase(module);
+}
+
+void cleave::setPhase(ModuleOp module, Phase phase) {
+  module->setAttr(SpmdDialect::kPhaseAttr, StringAttr::get(module.getContext(), toString(phase)));
+}
+
+/// The phases that `phase` may come after. Two may be done again; annotation does not need the canonical form.
+static std::pair<Phase, Phase> getPredecessors(Phase phase) {
+  switch (phase) {
+  case Phase::Imported:
+  case Phase::Canonical:
+    return {Phase::Imported, Phase::Canonical};
+  case Phase::Annotated:
+    return {Phase::Imported, Phase::Annotated};
+  case Phase::Optimized:
+    return {Phase::Partitioned, Phase::Optimized};
+  default:
+    return {static_cast<Phase>(static_cast<int>(phase) - 1), static_cast<Phase>(static_cast<int>(phase) - 1)};
+  }
+}
+
+LogicalResult cleave::enterPhase(ModuleOp module, Phase phase) {
+  auto [least, most] = getPredecessors(phase);
+  std::optional<Phase> written = readPhase(module);
+  module->removeAttr(SpmdDialect::kPhaseAttr);
+  // What a module shows of earlier phases is no proof: wishes may be written for every value.
+  Phase now = written ? *written : guessPhase(module);
+  if (now > most && (written || now >= Phase::Partitioned))
+    return module.emitError() << "the module is " << toString(now) << " already, and cannot become " << toString(phase);
+  if (written && now < least)
+    return module.emitError() << "the module is " << toString(now) << ", and must be " << toString(least)
+                              << " before it can become " << toString(phase);
+  return success();
+}

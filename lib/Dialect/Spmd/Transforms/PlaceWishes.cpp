@@ -1,0 +1,236 @@
+//===- PlaceWishes.cpp - from the rules of a plan to pins -----------------===//
+//
+//   plan     {tensor: hidden, dims: [data, _]}
+//   before   %h = nn.exp %x      %y = nn.neg %h
+//   after    %h = nn.exp %x      %p = spmd.pin %h "hidden" wants #spmd.wish<..>      %y = nn.neg %p
+//
+// Each rule looks up its tensors and is checked against them; only when all rules agree is anything written. A value has
+// several names where the model passes it on (Identity); each that is named gets a pin of its own, one behind the
+// other, so that they may be wanted differently. Arguments and results of functions cannot vanish: their wish is an
+// attribute.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanTargets.h"
+
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+//===----------------------------------------------------------------------===//
+// Places and errors
+//===----------------------------------------------------------------------===//
+
+static FileLineColLoc toLoc(MLIRContext *context, const PlanPlace &place) {
+  return FileLineColLoc::get(context, place.file, place.line, place.column);
+}
+
+static LogicalResult emit(MLIRContext *context, const PlanError &error) {
+  if (error.place.line == 0)
+    return emitError(UnknownLoc::get(context)) << error.place.file << ": " << error.message;
+  InFlightDiagnostic diagnostic = emitError(toLoc(context, error.place)) << error.message;
+  for (const auto &[place, note] : error.notes)
+    diagnostic.attachNote(toLoc(context, place)) << note;
+  return diagnostic;
+}
+
+FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource &source) {
+  if (source.isEmpty())
+    return PlanRef();
+  auto plan = std::make_shared<Plan>();
+  PlanError error;
+  if (failed(readPlan(source, *plan, error)))
+    return emit(context, error);
+  return PlanRef(plan);
+}
+
+//===----------------------------------------------------------------------===//
+// From rules to wishes
+//===----------------------------------------------------------------------===//
+
+static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
+  return AxisAttr::get(context, axis.name, axis.preSize, axis.size);
+}
+
+static WishAttr toWish(MeshAttr mesh, const PlanRule &rule) {
+  MLIRContext *context = mesh.getContext();
+  SmallVector<DimShardingAttr> dims;
+  for (const PlanDim &dim : rule.dims) {
+    auto axes = llvm::map_to_vector(dim.axes, [&](const PlanAxis &axis) { return toAttr(context, axis); });
+    dims.push_back(DimShardingAttr::get(context, axes, dim.isOpen, rule.priority));
+  }
+  auto replicated = llvm::map_to_vector(rule.replicated, [&](const PlanAxis &axis) { return toAttr(context, axis); });
+  auto sharding =
+      ShardingAttr::get(context, mesh, dims, ArrayRef<AxisAttr>(), ReductionKind::Sum, replicated, /*uneven=*/false);
+  return WishAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
+}
+
+static MeshAttr toMesh(MLIRContext *context, const Plan &plan) {
+  SmallVector<StringRef> names;
+  SmallVector<int64_t> sizes;
+  for (const MeshAxis &axis : plan.mesh) {
+    names.push_back(axis.name);
+    sizes.push_back(axis.size);
+  }
+  return MeshAttr::get(context, names, sizes, plan.devices);
+}
+
+static std::string describe(const PlanRule &rule, StringRef name) {
+  if (rule.target == PlanRule::Target::Tensor || name == rule.pattern)
+    return "'" + name.str() + "'";
+  return std::string(rule.target == PlanRule::Target::Operand ? "operand " : "result ") + std::to_string(rule.index) +
+         ", '" + name.str() + "',";
+}
+
+namespace {
+/// Looks up the rules of one plan, then writes.
+class WishPlacer {
+public:
+  WishPlacer(ModuleOp module, const Plan &plan, MeshAttr mesh) : module(module), plan(plan), mesh(mesh) {}
+
+  LogicalResult collect(PlanError &error);
+  LogicalResult checkProgram();
+  void write();
+
+private:
+  struct Placed {
+    PlanTarget target;
+    const PlanRule *rule;
+    WishAttr wish;
+  };
+
+  LogicalResult add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error);
+  void pin(Value value, ArrayRef<const Placed *> wishes);
+
+  ModuleOp module;
+  const Plan &plan;
+  MeshAttr mesh;
+  SmallVector<Placed> placed;
+  llvm::DenseMap<PlanTarget::Key, unsigned> placeOf;
+};
+} // namespace
+
+LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error) {
+  RankedTensorType type = target.getType();
+  if (!type) {
+    error = {rule.patternPlace, "'" + target.name.str() + "' is not a tensor", {}};
+    return failure();
+  }
+  ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();
+  ArrayRef<int64_t> shape = part ? part.getParameterShape() : type.getShape();
+  if (failed(checkRule(plan, rule, describe(rule, target.name), shape, error)))
+    return failure();
+  auto [it, isNew] = placeOf.try_emplace(target.getKey(), placed.size());
+  if (isNew) {
+    placed.push_back({target, &rule, wish});
+    return success();
+  }
+  const PlanRule &other = *placed[it->second].rule;
+  if (rule.asksSameAs(other))
+    return success();
+  error = {rule.place,
+           "two rules disagree on '" + target.name.str() + "': " + rule.formatWish() + " here",
+           {{other.place, other.formatWish() + " here"}}};
+  return failure();
+}
+
+LogicalResult WishPlacer::collect(PlanError &error) {
+  PlanTargets table(module);
+  for (const PlanRule &rule : plan.rules) {
+    WishAttr wish = toWish(mesh, rule);
+    PlanTargets::Found found;
+    if (failed(table.find(rule, found, error)))
+      return failure();
+    for (StringRef name : found.unused)
+      emitWarning(wish.getPatternPlace()) << "'" << name << "' matches, but no op of the program needs its elements";
+    for (const PlanTarget &target : found.targets)
+      if (failed(add(rule, wish, target, error)))
+        return failure();
+  }
+  return success();
+}
+
+/// What the program wishes already stays.
+LogicalResult WishPlacer::checkProgram() {
+  for (const Placed &entry : placed) {
+    ShardingAttr present = getSharding(entry.target.getType());
+    auto pin = entry.target.value ? entry.target.value.getDefiningOp<PinOp>() : PinOp();
+    if (pin && pin.getWish())
+      present = pin.getWish()->getSharding();
+    if (!present || present == entry.wish.getSharding())
+      continue;
+    InFlightDiagnostic error = emitError(entry.wish.getPlace());
+    error << "'" << entry.target.name << "' already has another sharding in the program";
+    error.attachNote(entry.target.getLoc()) << "it is " << withSharding(entry.target.getType(), present);
+    return error;
+  }
+  return success();
+}
+
+/// Pins `value` for all its users, once per name that is wished for.
+void WishPlacer::pin(Value value, ArrayRef<const Placed *> wishes) {
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Value last = value;
+  for (StringRef name : getTensorNames(value)) {
+    const auto *it = llvm::find_if(wishes, [&](const Placed *entry) { return entry->target.name == name; });
+    if (it == wishes.end())
+      continue;
+    auto pin = PinOp::create(builder, value.getLoc(), last, builder.getStringAttr(name), (*it)->wish);
+    last.replaceAllUsesExcept(pin, pin);
+    last = pin;
+  }
+}
+
+void WishPlacer::write() {
+  module->setAttr(SpmdDialect::kMeshAttr, mesh);
+  module->removeAttr(kUnusedAttr);
+  llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
+  for (const Placed &entry : placed) {
+    const PlanTarget &target = entry.target;
+    auto argument = dyn_cast_if_present<BlockArgument>(target.value);
+    auto func = argument ? cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp(target.func);
+    if (getSharding(target.getType()))
+      continue; // the same as is wished for
+    if (!target.value)
+      func.setResultAttr(target.result, SpmdDialect::kWishAttr, entry.wish);
+    else if (argument && target.name == getArgumentName(func, argument.getArgNumber()))
+      func.setArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr, entry.wish);
+    else if (auto pin = target.value.getDefiningOp<PinOp>())
+      pin.setWishAttr(entry.wish);
+    else
+      inside[target.value].push_back(&entry);
+  }
+  for (auto &[value, wishes] : inside)
+    pin(value, wishes);
+}
+
+/// The mesh of a file that has one already is lent to a plan without.
+static LogicalResult borrowMesh(ModuleOp module, Plan &plan) {
+  MeshAttr given = resolveMesh(module);
+  if (!given)
+    return failure();
+  for (auto [name, size] : llvm::zip_equal(given.getNames(), given.getSizes()))
+    plan.mesh.push_back({name.str(), size, {}});
+  plan.devices.assign(given.getDevices().begin(), given.getDevices().end());
+  PlanError error;
+  return succeeded(checkPlan(plan, error)) ? success() : emit(module.getContext(), error);
+}
+
+LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
+  if (given.rules.empty() && given.mesh.empty())
+    return success();
+  Plan plan = given;
+  if (plan.mesh.empty() && failed(borrowMesh(module, plan)))
+    return failure();
+  WishPlacer placer(module, plan, toMesh(module.getContext(), plan));
+  PlanError error;
+  if (failed(placer.collect(error)))
+    return emit(module.getContext(), error);
+  if (failed(placer.checkProgram()))
+    return failure();
+  placer.write();
+  return success();
+}
