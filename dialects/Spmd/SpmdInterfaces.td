@@ -29,4 +29,35 @@ def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
     }]>];
 }
 
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::cleave::spmd";
+  let description = [{
+    An op of a partitioned program whose result depends on the rank: on what the others of its group have, or on its own
+    place on the mesh alone. Every other op does the same on every rank.
+
+    Constraints, checked here for all of them: there is a mesh; the axes are of it and do not overlap; the kind is legal
+    for the element type, as in (S6) of a sharding.
+  }];
+  let methods = [
+    InterfaceMethod<"The axes along which the ranks of a group differ, major to minor.",
+                    "::llvm::SmallVector<::cleave::spmd::AxisAttr>", "getGroupAxes">,
+    InterfaceMethod<"How the operands of a group combine; nothing if they do not.",
+                    "std::optional<::cleave::spmd::ReductionKind>", "getReductionKind", (ins), "", "return std::nullopt;">,
+    InterfaceMethod<"True if ranks need something of each other; else each knows what it keeps or is.",
+                    "bool", "communicates", (ins), "", "return true;">,
+    InterfaceMethod<"Bytes that the busiest rank sends, rounded up.", "int64_t", "getWireBytes">,
+    InterfaceMethod<"What it is for, a sentence for people; null if that is not known. No part of what it computes.",
+                    "::mlir::StringAttr", "getCauseAttr", (ins), "", "return {};">,
+    InterfaceMethod<"Says what it is for; nothing happens where `communicates` is false.",
+                    "void", "setCauseAttr", (ins "::mlir::StringAttr":$cause), "", "return;">,
+  ];
+  let extraSharedClassDeclaration = [{
+    /// The groups of ranks, each in the order of its index along the axes. Precondition: the op is valid.
+    ::cleave::spmd::RankGroups getRankGroups() {
+      return ::cleave::spmd::getMesh($_op).getRankGroups($_op.getGroupAxes());
+    }
+  }];
+  let verify = "return ::cleave::spmd::verifyCollective($_op);";
+}
+
 #endif // CLEAVE_SPMD_INTERFACES

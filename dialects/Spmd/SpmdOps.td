@@ -68,20 +68,35 @@ def Spmd_ReshardOp : Spmd_Op<"reshard", [Pure]> {
 // After partitioning: per-device types
 //===----------------------------------------------------------------------===//
 
-def Spmd_AllReduceOp : Spmd_Op<"all_reduce", [Pure, AllTypesMatch<["input", "result"]>]> {
+// What ranks do together. Axes and kind are checked by CollectiveOpInterface, for all of these.
+class Spmd_CollectiveOp<string mnemonic, list<string> methods = [], list<Trait> traits = []>
+    : Spmd_Op<mnemonic, traits # [Pure, DeclareOpInterfaceMethods<CollectiveOpInterface, methods>]>;
+
+// What each rank does by itself, knowing its place on the mesh.
+class Spmd_RankOp<string mnemonic, list<Trait> traits = []>
+    : Spmd_Op<mnemonic, traits # [Pure, CollectiveOpInterface]> {
+  code rankDeclaration = [{
+    ::llvm::SmallVector<AxisAttr> getGroupAxes();
+    int64_t getWireBytes() { return 0; }
+    bool communicates() { return false; }
+  }];
+  let extraClassDeclaration = rankDeclaration;
+}
+
+def Spmd_AllReduceOp : Spmd_CollectiveOp<"all_reduce", ["getReductionKind"], [AllTypesMatch<["input", "result"]>]> {
   let summary = "combines the operands of all ranks that differ only in the given axes";
   let description = [{
     Constraints: (C1) axes exist and do not overlap; (C2) operand and result types are equal; (C3) the kind is legal for
     the element type, as in (S6) of a sharding.
-    Example: `%s = spmd.all_reduce sum %p over {"model"} : tensor<4x128xf32>`
+    Example: `%s = spmd.all_reduce sum %p over {"model"} : tensor<4x128xf32>`, and as with every collective what it is
+    for may stand behind: `cause "contracting dim of nn.einsum is sharded over model"`
   }];
-  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_Axes:$axes);
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_Axes:$axes, OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$kind $input `over` custom<Axes>($axes) attr-dict `:` type($input)";
-  let hasVerifier = 1;
+  let assemblyFormat = "`` $kind $input `over` custom<Axes>($axes) attr-dict `:` type($input) (`cause` $cause^)?";
 }
 
-def Spmd_AllGatherOp : Spmd_Op<"all_gather", [Pure]> {
+def Spmd_AllGatherOp : Spmd_CollectiveOp<"all_gather"> {
   let summary = "concatenates shards along dims";
   let description = [{
     Per dim, the pieces of the ranks along the listed axes (major to minor) in row-major order.
@@ -90,13 +105,13 @@ def Spmd_AllGatherOp : Spmd_Op<"all_gather", [Pure]> {
     the extents of its axes.
     Example: `%g = spmd.all_gather %x dims [{"model"}, {} ] : (tensor<2x8xf32>) -> tensor<8x8xf32>`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims, OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
 }
 
-def Spmd_ReduceScatterOp : Spmd_Op<"reduce_scatter", [Pure]> {
+def Spmd_ReduceScatterOp : Spmd_CollectiveOp<"reduce_scatter", ["getReductionKind"]> {
   let summary = "combines operands of ranks, each rank keeping its own piece";
   let description = [{
     An all_reduce over all listed axes, then the `local_slice` of `dims`.
@@ -105,13 +120,13 @@ def Spmd_ReduceScatterOp : Spmd_Op<"reduce_scatter", [Pure]> {
     kind is legal for the element type.
     Example: `%s = spmd.reduce_scatter sum %p dims [{"model"}, {} ] : (tensor<8x8xf32>) -> tensor<2x8xf32>`
   }];
-  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims);
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims, OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$kind $input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result)";
+  let assemblyFormat = "`` $kind $input `dims` custom<AxesPerDim>($dims) attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
 }
 
-def Spmd_AllToAllOp : Spmd_Op<"all_to_all", [Pure]> {
+def Spmd_AllToAllOp : Spmd_CollectiveOp<"all_to_all"> {
   let summary = "moves axes from some dims to others";
   let description = [{
     The `all_gather` of `gather` followed by the `local_slice` of `slice`, each rank sending just what others keep.
@@ -120,13 +135,14 @@ def Spmd_AllToAllOp : Spmd_Op<"all_to_all", [Pure]> {
     hold the same axes; (C4) result dim = operand dim times extents gathered, over extents sliced.
     Example: `%t = spmd.all_to_all %x gather [{"x"}, {} ] slice [{}, {"x"} ] : (tensor<2x8xf32>) -> tensor<8x2xf32>`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$gather, Spmd_AxesPerDim:$slice,
+                       OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `gather` custom<AxesPerDim>($gather) `slice` custom<AxesPerDim>($slice) attr-dict `:` functional-type($input, $result)";
+  let assemblyFormat = "$input `gather` custom<AxesPerDim>($gather) `slice` custom<AxesPerDim>($slice) attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
 }
 
-def Spmd_LocalSliceOp : Spmd_Op<"local_slice", [Pure]> {
+def Spmd_LocalSliceOp : Spmd_RankOp<"local_slice"> {
   let summary = "each rank's own piece of a value that all of them hold";
   let description = [{
     No communication. Per dim the piece whose number is the rank's row-major index along the listed axes.
@@ -140,7 +156,7 @@ def Spmd_LocalSliceOp : Spmd_Op<"local_slice", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Spmd_PermuteOp : Spmd_Op<"permute", [Pure]> {
+def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
   let summary = "exchanges pieces point to point, from one sharding to another";
   let description = [{
     Every rank receives each piece of its shard under `to` that it does not hold under `from`, from the holder that
@@ -151,13 +167,32 @@ def Spmd_PermuteOp : Spmd_Op<"permute", [Pure]> {
     6 is cut as 2 * 3 or as 3 * 2, not both.
     Example: `%y = spmd.permute %x from #rows to #cols of tensor<8x8xf32> : (tensor<2x8xf32>) -> tensor<8x2xf32>`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to, TypeAttrOf<AnyStaticShapeTensor>:$global);
+  let arguments = (ins AnyStaticShapeTensor:$input, Spmd_ShardingAttr:$from, Spmd_ShardingAttr:$to,
+                       TypeAttrOf<AnyStaticShapeTensor>:$global, OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `from` $from `to` $to `of` $global attr-dict `:` functional-type($input, $result)";
+  let assemblyFormat = "$input `from` $from `to` $to `of` $global attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
 }
 
-def Spmd_AxisIndexOp : Spmd_Op<"axis_index", [Pure]> {
+def Spmd_KeepOnFirstOp : Spmd_RankOp<"keep_on_first", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "a whole value as terms: itself on the first rank, nothing on the others";
+  let description = [{
+    The operand on the ranks whose index along the axes is 0; on the others what changes nothing when it is combined
+    with it: 0 for a sum, 1 for a product, the least element for a maximum (minus infinity where there is one), the
+    greatest for a minimum. No communication; an all_reduce over the axes gives the operand back.
+
+    Constraints: as all_reduce.
+    Example: `%t = spmd.keep_on_first sum %x over {"model"} : tensor<4x128xf32>`
+  }];
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, AnyStaticShapeTensor:$input, Spmd_Axes:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "`` $kind $input `over` custom<Axes>($axes) attr-dict `:` type($input)";
+  let extraClassDeclaration = rankDeclaration # [{
+    std::optional<ReductionKind> getReductionKind() { return getKind(); }
+  }];
+}
+
+def Spmd_AxisIndexOp : Spmd_RankOp<"axis_index"> {
   let summary = "the rank's row-major index along axes";
   let description = [{
     Constraints: (C1) axes exist and do not overlap.
@@ -166,7 +201,6 @@ def Spmd_AxisIndexOp : Spmd_Op<"axis_index", [Pure]> {
   let arguments = (ins Spmd_Axes:$axes);
   let results = (outs 0DTensorOf<[I64]>:$result);
   let assemblyFormat = "custom<Axes>($axes) attr-dict `:` type($result)";
-  let hasVerifier = 1;
 }
 
 #endif // CLEAVE_SPMD_OPS

@@ -68,8 +68,8 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
     A remark names every op that forces replication, with the reason. Wishes that cannot all be kept are an error.
 
     ```mlir
-    %y = nn.exp %x : (tensor<8x4xf32, #sharding_data_>) -> tensor<8x4xf32>                     // before
-    %y = nn.exp %x : (tensor<8x4xf32, #sharding_data_>) -> tensor<8x4xf32, #sharding_data_>    // after
+    %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32>                     // before
+    %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32, #data_whole>    // after
     ```
   }];
   let options = [
@@ -86,9 +86,9 @@ def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
     whichever is cheaper.
 
     ```mlir
-    nn.exp %x {spmd.operands = [#sharding__data]} : ...             // before
+    nn.exp %x {spmd.operands = [#whole_data]} : ...             // before
 
-    %r = spmd.reshard %x : tensor<8x4xf32, #sharding_data_> to tensor<8x4xf32, #sharding__data>   // after
+    %r = spmd.reshard %x : tensor<8x4xf32, #data_whole> to tensor<8x4xf32, #whole_data>   // after
     nn.exp %r : ...
     ```
   }];
@@ -103,7 +103,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     attribute `spmd.global`.
 
     ```mlir
-    %r = spmd.reshard %x : tensor<8x4xf32, #sharding_data_> to tensor<8x4xf32, #sharding__>   // before
+    %r = spmd.reshard %x : tensor<8x4xf32, #data_whole> to tensor<8x4xf32, #whole_whole>   // before
     %r = spmd.all_gather %x dims [{"data"}, {} ] : (tensor<4x4xf32>) -> tensor<8x4xf32>        // after
     ```
   }];

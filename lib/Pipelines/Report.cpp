@@ -4,8 +4,6 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/Transforms/Cause.h"
-#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -18,11 +16,6 @@ using namespace cleave;
 //===----------------------------------------------------------------------===//
 // Counting
 //===----------------------------------------------------------------------===//
-
-static int64_t getBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * spmd::getElementBytes(tensor.getElementType());
-}
 
 static std::string toString(Type type) {
   std::string text;
@@ -60,20 +53,20 @@ static TensorReport describe(DictionaryAttr attributes, Type localType, StringRe
   return report;
 }
 
-static CollectiveReport describeCollective(Operation *op, spmd::MeshAttr mesh) {
+static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   CollectiveReport report;
   report.kind = op->getName().stripDialect().str();
-  for (spmd::AxisAttr axis : spmd::getCollectiveAxes(op)) {
+  for (spmd::AxisAttr axis : op.getGroupAxes())
     report.axes.push_back(spmd::formatAxis(axis));
-    report.groupSize *= axis.getExtent(mesh);
-  }
+  report.groupSize = op.getRankGroups().size();
   auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
   report.type = toString(operand.getElementType());
   report.operandShape = operand.getShape().vec();
   report.resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape().vec();
-  report.wireBytes = spmd::getWireBytes(op);
+  report.wireBytes = op.getWireBytes();
   report.node = nn::describeNode(op);
-  report.cause = spmd::getCause(op->getLoc()).str();
+  if (StringAttr cause = op.getCauseAttr())
+    report.cause = cause.str();
   return report;
 }
 
@@ -85,22 +78,22 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
       lastUse[operand] = &op;
   int64_t live = 0;
   for (BlockArgument argument : body.getArguments())
-    live += getBytes(argument.getType());
+    live += spmd::getBytes(argument.getType());
   for (auto load : body.getOps<nn::LoadOp>())
-    live += getBytes(load.getType());
+    live += spmd::getBytes(load.getType());
   int64_t peak = live;
   for (Operation &op : body) {
     bool isLoad = isa<nn::LoadOp>(op);
     for (Value result : op.getResults())
-      live += isLoad ? 0 : getBytes(result.getType());
+      live += isLoad ? 0 : spmd::getBytes(result.getType());
     peak = std::max(peak, live);
     llvm::SmallDenseSet<Value, 4> freed;
     for (Value operand : op.getOperands())
       if (lastUse.lookup(operand) == &op && !operand.getDefiningOp<nn::LoadOp>() && freed.insert(operand).second)
-        live -= getBytes(operand.getType());
+        live -= spmd::getBytes(operand.getType());
     for (Value result : op.getResults())
       if (!isLoad && !lastUse.contains(result))
-        live -= getBytes(result.getType());
+        live -= spmd::getBytes(result.getType());
   }
   return peak;
 }
@@ -109,9 +102,9 @@ static void countParameters(func::FuncOp func, Report &report) {
   SymbolTable symbols(func->getParentOfType<ModuleOp>());
   llvm::DenseSet<StringRef> seen;
   for (auto load : func.getOps<nn::LoadOp>()) {
-    report.parameterBytesPerRank += getBytes(load.getType());
+    report.parameterBytesPerRank += spmd::getBytes(load.getType());
     if (auto param = symbols.lookup<nn::ParamOp>(load.getParam()); param && seen.insert(load.getParam()).second)
-      report.parameterBytes += getBytes(param.getType());
+      report.parameterBytes += spmd::getBytes(param.getType());
   }
 }
 
@@ -134,13 +127,14 @@ static void readReplications(func::FuncOp func, Report &report) {
   }
 }
 
-static void countOps(func::FuncOp func, spmd::MeshAttr mesh, Report &report) {
+static void countOps(func::FuncOp func, Report &report) {
   for (Operation &op : func.getBody().front()) {
     if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
       report.flopsPerRank += ruled.getShardingRule().flops;
-    if (!spmd::isCollective(&op))
+    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+    if (!collective || !collective.communicates())
       continue;
-    report.collectives.push_back(describeCollective(&op, mesh));
+    report.collectives.push_back(describeCollective(collective));
     CollectiveTotal &total = report.totals[report.collectives.back().kind];
     ++total.count;
     total.wireBytes += report.collectives.back().wireBytes;
@@ -166,7 +160,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
     report.inputs.push_back(describe(func.getArgAttrDict(index), type, "arg" + std::to_string(index)));
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     report.outputs.push_back(describe(func.getResultAttrDict(index), type, "result" + std::to_string(index)));
-  countOps(func, mesh, report);
+  countOps(func, report);
   countParameters(func, report);
   readReplications(func, report);
   report.peakBytesPerRank = countPeakBytes(func);

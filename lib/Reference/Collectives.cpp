@@ -167,7 +167,7 @@ static PerRank permute(spmd::PermuteOp op, const PerRank &inputs) {
 }
 
 static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
-  spmd::RankGroups groups = mesh.getRankGroups(llvm::to_vector(op.getAxes().getAsRange<spmd::AxisAttr>()));
+  spmd::RankGroups groups = op.getRankGroups();
   std::map<int64_t, Tensor> indices; // shared by the ranks that have the same
   PerRank results;
   for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
@@ -181,24 +181,30 @@ static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
   return results;
 }
 
-bool cleave::reference::isCollective(Operation *op) {
-  return isa<spmd::AllReduceOp, spmd::AllGatherOp, spmd::ReduceScatterOp, spmd::AllToAllOp, spmd::LocalSliceOp,
-             spmd::PermuteOp, spmd::AxisIndexOp>(op);
+static PerRank keepOnFirst(spmd::KeepOnFirstOp op, const PerRank &inputs) {
+  spmd::RankGroups groups = op.getRankGroups();
+  PerRank results(inputs.size(), getIdentity(inputs.front().getType(), op.getKind()));
+  for (auto [rank, input] : llvm::enumerate(inputs))
+    if (groups.indexOf(rank) == 0)
+      results[rank] = input;
+  return results;
 }
 
-PerRank cleave::reference::evaluateCollective(Operation *op, spmd::MeshAttr mesh, const PerRank &inputs) {
-  return llvm::TypeSwitch<Operation *, PerRank>(op)
-      .Case([&](spmd::AllReduceOp op) {
-        auto axes = llvm::to_vector(op.getAxes().getAsRange<spmd::AxisAttr>());
-        return combineGroups(inputs, mesh.getRankGroups(axes), op.getKind());
-      })
+FailureOr<PerRank> cleave::reference::evaluateCollective(spmd::CollectiveOpInterface op, const PerRank &inputs) {
+  spmd::MeshAttr mesh = spmd::getMesh(op);
+  spmd::RankGroups groups = op.getRankGroups();
+  return llvm::TypeSwitch<Operation *, FailureOr<PerRank>>(op)
+      .Case([&](spmd::AllReduceOp op) { return combineGroups(inputs, groups, op.getKind()); })
       .Case([&](spmd::AllGatherOp op) { return allGather(inputs, op.getDims(), mesh); })
       .Case([&](spmd::ReduceScatterOp op) {
-        return localSlice(combineGroups(inputs, getGroups(op.getDims(), mesh), op.getKind()), op.getDims(), mesh);
+        return localSlice(combineGroups(inputs, groups, op.getKind()), op.getDims(), mesh);
       })
       .Case(
           [&](spmd::AllToAllOp op) { return localSlice(allGather(inputs, op.getGather(), mesh), op.getSlice(), mesh); })
       .Case([&](spmd::LocalSliceOp op) { return localSlice(inputs, op.getDims(), mesh); })
       .Case([&](spmd::PermuteOp op) { return permute(op, inputs); })
-      .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); });
+      .Case([&](spmd::KeepOnFirstOp op) { return keepOnFirst(op, inputs); })
+      .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); })
+      .Default(
+          [](Operation *op) { return op->emitOpError("cannot be evaluated: the evaluator has no kernel for it"); });
 }

@@ -22,9 +22,9 @@ PerRank combineGroups(const PerRank &inputs, const spmd::RankGroups &groups, spm
 /// A tensor that changes nothing when it is combined with another one.
 Tensor getIdentity(mlir::RankedTensorType type, spmd::ReductionKind kind);
 
-bool isCollective(mlir::Operation *op);
-/// Runs a collective, `inputs` being its operand on each rank (empty for spmd.axis_index).
-PerRank evaluateCollective(mlir::Operation *op, spmd::MeshAttr mesh, const PerRank &inputs);
+/// Runs a collective, `inputs` being its operand on each rank (empty for spmd.axis_index). A failure has emitted an
+/// error on the op.
+mlir::FailureOr<PerRank> evaluateCollective(spmd::CollectiveOpInterface op, const PerRank &inputs);
 
 } // namespace cleave::reference
 

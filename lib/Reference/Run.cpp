@@ -133,10 +133,14 @@ LogicalResult Interpreter::load(nn::LoadOp op) {
 LogicalResult Interpreter::step(Operation &op) {
   if (auto loadOp = dyn_cast<nn::LoadOp>(op))
     return load(loadOp);
-  if (isCollective(&op)) {
+  if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op)) {
     if (!mesh)
       return op.emitOpError("cannot be evaluated: the module has no mesh");
-    values[op.getResult(0)] = evaluateCollective(&op, mesh, op.getNumOperands() ? values[op.getOperand(0)] : PerRank());
+    PerRank inputs = op.getNumOperands() ? values[op.getOperand(0)] : PerRank();
+    FailureOr<PerRank> results = evaluateCollective(collective, inputs);
+    if (failed(results))
+      return failure();
+    values[op.getResult(0)] = std::move(*results);
     return success();
   }
   if (isa<spmd::ReshardOp, spmd::ConstrainOp, spmd::PinOp>(op)) {

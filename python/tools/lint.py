@@ -17,6 +17,7 @@ LAYERS = [
     ["Support"],
     ["Sharding"],
     ["Plan", "Solver"],
+    ["Transforms"],
     ["Dialect/Spmd/IR"],
     ["Dialect/Nn/IR", "Dialect/Nn/ShardingRules", "Dialect/Nn/Partition"],
     ["Reference"],

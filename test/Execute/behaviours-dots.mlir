@@ -72,7 +72,7 @@ func.func @a_square_needs_two_gathers(%a: tensor<16x16xf32, #xy>) -> tensor<16x1
 #a_ = #spmd.sharding<#mesh, [{"a"}, {}]>
 #_ba = #spmd.sharding<#mesh, [{}, {"b", "a"}]>
 // CHECK-LABEL: @a_tie_goes_to_the_left
-// CHECK-SAME: -> (tensor<4x4xf32> {spmd.global = tensor<8x8xf32, #sharding_a_b>})
+// CHECK-SAME: -> (tensor<4x4xf32> {spmd.global = tensor<8x8xf32, #a_b>})
 func.func @a_tie_goes_to_the_left(%a: tensor<8x8xf32, #a_>, %b: tensor<8x8xf32, #_ba>) -> tensor<8x8xf32> {
   // CHECK-NEXT: %[[B:.*]] = spmd.all_gather %arg1 dims [{}, {"a"}] : (tensor<8x2xf32>) -> tensor<8x4xf32>
   // CHECK-NEXT: %[[C:.*]] = nn.einsum %arg0, %[[B]]

@@ -22,7 +22,7 @@
 // Channels in are cut, so a rank has terms of the sum: the bias counts on one of them only.
 // CHECK-LABEL: @the_bias_counts_on_one_rank
 func.func @the_bias_counts_on_one_rank(%x: tensor<4x8x8x8xf32, #xyoo>, %w: tensor<4x8x3x3xf32, #oyoo>, %b: tensor<4xf32, #o>) -> tensor<4x4x8x8xf32, #xooo> {
-  // CHECK: %[[BIAS:.*]] = nn.select
+  // CHECK: %[[BIAS:.*]] = spmd.keep_on_first sum
   // CHECK-NEXT: %[[PARTIAL:.*]] = nn.conv {{.*}}, %[[BIAS]] {{.*}} (tensor<2x4x8x8xf32>, tensor<4x4x3x3xf32>, tensor<4xf32>)
   // CHECK-NEXT: spmd.all_reduce sum %[[PARTIAL]] over {"y"}
   // CHECK-NEXT: return

@@ -38,7 +38,7 @@ func.func @main(%a: tensor<8x8xf32, #whole>)
   // CHECK-DAG: spmd.all_reduce max
   %5 = nn.exp %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #max>
   %6 = spmd.constrain %5 : tensor<8x8xf32, #max> to tensor<8x8xf32, #sum>
-  // CHECK-DAG: nn.constant dense<1.000000e+00>
+  // CHECK-DAG: spmd.keep_on_first prod
   %7 = nn.sigmoid %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #prod>
   return %2, %4, %6, %7 : tensor<8x8xf32, #whole>, tensor<8x8xf32, #cut>, tensor<8x8xf32, #sum>, tensor<8x8xf32, #prod>
 }

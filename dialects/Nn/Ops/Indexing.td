@@ -69,7 +69,7 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [Nn_InferTypes, Nn_Lookup, 
   }];
   let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_Tensor:$input, Nn_IndexTensor:$indices, Nn_Tensor:$updates, I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$kind $input `,` $indices `,` $updates `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $kind $input `,` $indices `,` $updates `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
 def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
@@ -83,7 +83,7 @@ def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_InferTypes, Nn_Lookup, Nn_OwnPartit
   }];
   let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_Tensor:$input, Nn_IndexTensor:$indices, Nn_Tensor:$updates);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$kind $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $kind $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
 }
 
 def Nn_OneHotOp : Nn_Op<"one_hot", [Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {

@@ -94,7 +94,7 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_InferTypes, Nn_KeepsNumbers, Nn_ClonePartition]>
   }];
   let arguments = (ins Nn_PadModeAttr:$mode, Nn_Tensor:$input, Optional<Nn_Tensor>:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$mode $input (`value` $value^)? `low` $low `high` $high attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $mode $input (`value` $value^)? `low` $low `high` $high attr-dict `:` functional-type(operands, results)";
 }
 
 def Nn_RotateOp : Nn_Op<"rotate", [Nn_InferTypes, Nn_KeepsNumbers, Nn_ClonePartition]> {

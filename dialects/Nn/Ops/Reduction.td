@@ -22,7 +22,7 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Nn_InferTypes, Nn_OwnPartition]> {
   }];
   let arguments = (ins Nn_ReduceKindAttr:$kind, Nn_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$keepDims);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$kind $input `dims` $dims (`keep_dims` $keepDims^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $kind $input `dims` $dims (`keep_dims` $keepDims^)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_InferTypes, Nn_OwnPartition]> {
@@ -35,7 +35,7 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_InferTypes, Nn_OwnPartition]> {
   }];
   let arguments = (ins Nn_ReduceKindAttr:$kind, Nn_NumberTensor:$input, I64Attr:$dim, UnitAttr:$keepDims, UnitAttr:$last);
   let results = (outs Nn_IndexTensor:$result);
-  let assemblyFormat = "$kind $input `dim` $dim (`keep_dims` $keepDims^)? (`last` $last^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $kind $input `dim` $dim (`keep_dims` $keepDims^)? (`last` $last^)? attr-dict `:` functional-type(operands, results)";
 }
 
 class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_InferTypes, Nn_OwnPartition]> {

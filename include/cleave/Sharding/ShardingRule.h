@@ -81,6 +81,8 @@ struct ShardingRule {
   /// Factors along which propagation never flows because cutting them is impossible or costs communication inside the
   /// op although a choice for them may exist ("meets" in docs/sharding-model.md).
   llvm::SmallVector<FactorId, 2> orderedFactors;
+  /// What users call a dim whose cut leaves the results partial.
+  llvm::StringRef reducedDim = "reduced dim";
   /// True for ops that move or rename data only, which never count as compute.
   bool isMovement = false;
   /// Not empty if the op must be whole: the reason shown to the user.

@@ -90,6 +90,19 @@ TEST_F(RanksTest, PermuteFetchesPiecesFromTheirHolders) {
             (std::vector<Doubles>{{0, 1}, {20, 21}, {10, 11}, {30, 31}}));
 }
 
+// On a mesh {a, b} the first ranks along {b} are 0 and 2, along {b, a} rank 0 alone.
+TEST_F(RanksTest, KeepOnFirstLeavesTheOthersWhatChangesNothing) {
+  double infinity = std::numeric_limits<double>::infinity();
+  auto kept = [&](std::string how) {
+    return onRanks(kSquare, "%y = spmd.keep_on_first " + how + " : tensor<2xf32>", "tensor<2xf32>");
+  };
+  EXPECT_EQ(kept("sum %x over {\"b\"}"), (std::vector<Doubles>{{0, 1}, {0, 0}, {20, 21}, {0, 0}}));
+  EXPECT_EQ(kept("prod %x over {\"a\"}"), (std::vector<Doubles>{{0, 1}, {10, 11}, {1, 1}, {1, 1}}));
+  EXPECT_EQ(kept("max %x over {\"b\", \"a\"}"),
+            (std::vector<Doubles>{{0, 1}, {-infinity, -infinity}, {-infinity, -infinity}, {-infinity, -infinity}}));
+  EXPECT_EQ(kept("min %x over {\"b\"}")[3], (Doubles{infinity, infinity}));
+}
+
 TEST_F(RanksTest, AxisIndexIsRowMajorAlongItsAxes) {
   EXPECT_EQ(onRanks(kSquare, "%y = spmd.axis_index {\"b\", \"a\"} : tensor<i64>", "tensor<i64>"),
             (std::vector<Doubles>{{0}, {2}, {1}, {3}}));

@@ -127,5 +127,5 @@ Value LocalBuilder::allGather(Value value, int64_t dim, ArrayRef<AxisAttr> axes)
   dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
   shape[dim] *= context.getExtent(axes);
   auto type = RankedTensorType::get(shape, getElementType(value));
-  return AllGatherOp::create(builder, loc, type, value, builder.getArrayAttr(dims));
+  return AllGatherOp::create(builder, loc, type, value, builder.getArrayAttr(dims), /*cause=*/StringAttr());
 }

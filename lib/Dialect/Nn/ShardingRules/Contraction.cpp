@@ -45,6 +45,7 @@ ShardingRule EinsumOp::getShardingRule() {
     rule.resultDim(0, factors[letter]);
   for (int32_t index = 0; index < static_cast<int32_t>(getInputs().size()); ++index)
     rule.addLinear(index);
+  rule.rule.reducedDim = "contracting dim";
   // One multiplication and one addition per element of the iteration space.
   rule.rule.flops = getInputs().size() >= 2 ? 2 * products : 0;
   return rule.finish();

@@ -49,6 +49,7 @@ ShardingRule ConvOp::getShardingRule() {
     rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse).operandDim(1, rule.addWhole(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
+  rule.rule.reducedDim = "channel dim";
   rule.rule.flops = 2 * product(result) * product(weight.drop_front());
   return rule.finish("windows over the spatial dims overlap");
 }

@@ -26,6 +26,7 @@ ShardingRule GatherOp::getShardingRule() {
   rule.operandDims(0, before).operandDims(0, looked).operandDims(0, after);
   rule.operandDims(1, ids);
   rule.resultDims(0, before).resultDims(0, ids).resultDims(0, after);
+  rule.rule.reducedDim = "indexed dim";
   rule.addMovement(0);
   return rule.finish();
 }
@@ -43,6 +44,7 @@ ShardingRule GatherElementsOp::getShardingRule() {
                                    : rule.addWhole(input[dim]);
     rule.operandDim(0, table).operandDim(1, id).resultDim(0, id);
   }
+  rule.rule.reducedDim = "indexed dim";
   rule.addMovement(0);
   return rule.finish();
 }
@@ -60,6 +62,7 @@ ShardingRule GatherNdOp::getShardingRule() {
   rule.operandDims(0, rest);
   rule.operandDims(1, tuples).operandDims(1, rule.addWhole(indices.back()));
   rule.resultDims(0, tuples).resultDims(0, rest);
+  rule.rule.reducedDim = "indexed dim";
   rule.addMovement(0);
   return rule.finish();
 }

@@ -1,17 +1,6 @@
 //===- MergeEqual.cpp - equal ops merge, unused ones go -------------------===//
-//
-// One walk in order with a set of the ops seen: an op that is in it already goes.
-//
-// (Upstream's common subexpression elimination keeps no hashes: it looks at every op again whenever its table grows,
-// and at strangers in the same bucket. On a large model, where each look misses the cache, that is most of the cost.
-// Functions are single blocks here, which needs no dominance.)
-//
-//===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
-
+#include "cleave/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
-#include "mlir/IR/OperationSupport.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNMERGEEQUAL
@@ -19,53 +8,12 @@ namespace cleave::nn {
 } // namespace cleave::nn
 
 using namespace mlir;
-using namespace cleave::nn;
 
 namespace {
 struct MergeEqual : cleave::nn::impl::NnMergeEqualBase<MergeEqual> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
-      mergeEqual(func);
+      cleave::mergeEqual(func);
   }
 };
 } // namespace
-
-/// Where an op comes from is in its location and in discardable attributes, and is no part of what it computes.
-static constexpr auto kIgnored = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
-                                                                          OperationEquivalence::IgnoreDiscardableAttrs);
-
-bool SeenOps::EntryInfo::isEqual(const Entry &a, const Entry &b) {
-  if (a.op == b.op || a.hash != b.hash)
-    return a.op == b.op;
-  auto isReal = [](Operation *op) { return op != getEmptyKey().op && op != getTombstoneKey().op; };
-  return isReal(a.op) && isReal(b.op) && OperationEquivalence::isEquivalentTo(a.op, b.op, kIgnored);
-}
-
-Operation *SeenOps::getFirst(Operation *op) {
-  llvm::hash_code hash = OperationEquivalence::computeHash(op, OperationEquivalence::directHashValue,
-                                                           OperationEquivalence::ignoreHashValue, kIgnored);
-  return entries.insert({op, static_cast<unsigned>(size_t(hash))}).first->op;
-}
-
-/// Back to front, so that whole chains go in one pass.
-static void eraseUnused(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-}
-
-void cleave::nn::mergeEqual(func::FuncOp func) {
-  for (Block &block : func.getBody()) {
-    eraseUnused(block);
-    SeenOps seen;
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(&op))
-        continue;
-      Operation *first = seen.getFirst(&op);
-      if (first == &op)
-        continue;
-      op.replaceAllUsesWith(first);
-      op.erase();
-    }
-  }
-}

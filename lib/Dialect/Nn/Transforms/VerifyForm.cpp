@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
-#include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Transforms/MergeEqual.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

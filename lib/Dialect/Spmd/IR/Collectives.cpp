@@ -1,4 +1,4 @@
-//===- Collectives.cpp - verifiers of reshards and collectives ------------===//
+//===- Collectives.cpp - what reshards and collectives hold, and send -----===//
 //
 // Collectives name axes of the module's mesh; without one they cannot be checked, which is an error too. In the text
 // form axes stand in braces: `{"data", "model"}`, and per dim `[{"data"}, {}]`.
@@ -7,6 +7,7 @@
 #include "AxisLists.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/ReshardPlanner.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -56,14 +57,6 @@ static void printAxesPerDim(OpAsmPrinter &printer, Operation *op, ArrayAttr dims
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// The mesh of the module, or an error.
-static MeshAttr requireMesh(Operation *op) {
-  MeshAttr mesh = getMesh(op);
-  if (!mesh)
-    op->emitOpError() << "needs a mesh, but no enclosing op has the attribute '" << SpmdDialect::kMeshAttr << "'";
-  return mesh;
-}
-
 static SmallVector<AxisAttr> flatten(ArrayAttr dims) {
   SmallVector<AxisAttr> axes;
   for (ArrayAttr list : dims.getAsRange<ArrayAttr>())
@@ -78,13 +71,12 @@ static int64_t getExtent(MeshAttr mesh, Attribute axes) {
   return extent;
 }
 
-/// C1 and C2 of ops with one axis list per dim.
-static LogicalResult verifyAxesPerDim(Operation *op, MeshAttr mesh, ArrayAttr dims) {
+/// C2 of ops with one axis list per dim.
+static LogicalResult verifyAxesPerDim(Operation *op, ArrayAttr dims) {
   auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-  if (static_cast<int64_t>(dims.size()) != type.getRank())
-    return op->emitOpError() << "has " << dims.size() << " axis lists but operand has " << type.getRank() << " dims";
-  SmallVector<AxisAttr> axes = flatten(dims);
-  return verifyAxes([&] { return op->emitOpError(); }, mesh, axes);
+  if (static_cast<int64_t>(dims.size()) == type.getRank())
+    return success();
+  return op->emitOpError() << "has " << dims.size() << " axis lists but operand has " << type.getRank() << " dims";
 }
 
 /// `"x"=2, "y":(1)2`: axes, and the extents of whole ones.
@@ -113,7 +105,11 @@ static std::optional<int64_t> computeExtent(int64_t extent, MeshAttr mesh, Attri
 }
 
 /// Result dims are operand dims gathered over `grow` and sliced over `shrink` (one axis list per dim; null: none).
-static LogicalResult verifyShape(Operation *op, MeshAttr mesh, ArrayAttr grow, ArrayAttr shrink) {
+static LogicalResult verifyShape(Operation *op, ArrayAttr grow, ArrayAttr shrink) {
+  for (ArrayAttr dims : {grow, shrink})
+    if (dims && failed(verifyAxesPerDim(op, dims)))
+      return failure();
+  MeshAttr mesh = getMesh(op);
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
@@ -132,14 +128,6 @@ static LogicalResult verifyShape(Operation *op, MeshAttr mesh, ArrayAttr grow, A
     return error << " gives " << (extent ? std::to_string(*extent) : "no whole number");
   }
   return success();
-}
-
-/// The reduction kind is one that elements of the operand have (S6).
-static LogicalResult verifyKind(Operation *op, ReductionKind kind) {
-  Type elementType = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-  if (isLegalReduction(kind, elementType))
-    return success();
-  return op->emitOpError() << "cannot combine " << elementType << " by " << stringifyReductionKind(kind) << " (S6)";
 }
 
 static LogicalResult verifySameShape(Operation *op) {
@@ -172,40 +160,9 @@ LogicalResult ReshardOp::verify() {
   return verifySameShape(*this);
 }
 
-/// Ops over one list of axes.
-static LogicalResult verifyAxisList(Operation *op, ArrayAttr axes) {
-  MeshAttr mesh = requireMesh(op);
-  if (!mesh)
-    return failure();
-  return verifyAxes([&] { return op->emitOpError(); }, mesh, llvm::to_vector(axes.getAsRange<AxisAttr>()));
-}
-
-LogicalResult AllReduceOp::verify() {
-  return failed(verifyAxisList(*this, getAxes())) ? failure() : verifyKind(*this, getKind());
-}
-
-LogicalResult AxisIndexOp::verify() { return verifyAxisList(*this, getAxes()); }
-
-LogicalResult AllGatherOp::verify() {
-  MeshAttr mesh = requireMesh(*this);
-  if (!mesh || failed(verifyAxesPerDim(*this, mesh, getDims())))
-    return failure();
-  return verifyShape(*this, mesh, getDims(), nullptr);
-}
-
-/// Ops that leave each rank one piece of its operand.
-static LogicalResult verifyScatter(Operation *op, ArrayAttr dims) {
-  MeshAttr mesh = requireMesh(op);
-  if (!mesh || failed(verifyAxesPerDim(op, mesh, dims)))
-    return failure();
-  return verifyShape(op, mesh, nullptr, dims);
-}
-
-LogicalResult LocalSliceOp::verify() { return verifyScatter(*this, getDims()); }
-
-LogicalResult ReduceScatterOp::verify() {
-  return failed(verifyScatter(*this, getDims())) ? failure() : verifyKind(*this, getKind());
-}
+LogicalResult AllGatherOp::verify() { return verifyShape(*this, getDims(), nullptr); }
+LogicalResult LocalSliceOp::verify() { return verifyShape(*this, nullptr, getDims()); }
+LogicalResult ReduceScatterOp::verify() { return verifyShape(*this, nullptr, getDims()); }
 
 /// A piece of an axis: its name, how much of the axis is major to it, and its size.
 using AxisPiece = std::tuple<StringRef, int64_t, int64_t>;
@@ -226,12 +183,13 @@ static SmallVector<AxisPiece> mergeAxes(ArrayAttr dims, MeshAttr mesh) {
 }
 
 LogicalResult AllToAllOp::verify() {
-  MeshAttr mesh = requireMesh(*this);
-  if (!mesh || failed(verifyAxesPerDim(*this, mesh, getGather())) || failed(verifyAxesPerDim(*this, mesh, getSlice())))
+  MeshAttr mesh = getMesh(*this);
+  auto emitError = [&] { return emitOpError(); };
+  if (failed(verifyAxes(emitError, mesh, flatten(getSlice()))))
     return failure();
   if (mergeAxes(getGather(), mesh) != mergeAxes(getSlice(), mesh))
     return emitOpError() << "does not slice over the axes that it gathers over";
-  return verifyShape(*this, mesh, getGather(), getSlice());
+  return verifyShape(*this, getGather(), getSlice());
 }
 
 /// C1 to C3 of one side of a permute.
@@ -252,10 +210,84 @@ static LogicalResult verifySide(PermuteOp op, MeshAttr mesh, ShardingAttr shardi
 }
 
 LogicalResult PermuteOp::verify() {
-  MeshAttr mesh = requireMesh(*this);
-  if (!mesh || failed(verifySide(*this, mesh, getFrom(), getInput().getType(), "operand")))
-    return failure();
-  if (failed(verifySide(*this, mesh, getTo(), getResult().getType(), "result")))
+  MeshAttr mesh = getMesh(*this);
+  if (failed(verifySide(*this, mesh, getFrom(), getInput().getType(), "operand")) ||
+      failed(verifySide(*this, mesh, getTo(), getResult().getType(), "result")))
     return failure();
   return success(MeshAtoms::create(mesh, *this, {getFrom(), getTo()}) != nullptr); // C4
+}
+
+LogicalResult cleave::spmd::verifyCollective(Operation *op) {
+  MeshAttr mesh = getMesh(op);
+  if (!mesh)
+    return op->emitOpError() << "needs a mesh, but no enclosing op has the attribute '" << SpmdDialect::kMeshAttr
+                             << "'";
+  auto collective = cast<CollectiveOpInterface>(op);
+  if (failed(verifyAxes([&] { return op->emitOpError(); }, mesh, collective.getGroupAxes())))
+    return failure();
+  std::optional<ReductionKind> kind = collective.getReductionKind();
+  Type type = getElementTypeOrSelf(op->getResult(0));
+  if (!kind || isLegalReduction(*kind, type))
+    return success();
+  return op->emitOpError() << "cannot combine " << type << " by " << stringifyReductionKind(*kind) << " (S6)";
+}
+
+//===----------------------------------------------------------------------===//
+// CollectiveOpInterface: groups and kinds
+//===----------------------------------------------------------------------===//
+
+static SmallVector<AxisAttr> toList(ArrayAttr axes) { return llvm::to_vector(axes.getAsRange<AxisAttr>()); }
+
+SmallVector<AxisAttr> AllReduceOp::getGroupAxes() { return toList(getAxes()); }
+SmallVector<AxisAttr> AllGatherOp::getGroupAxes() { return flatten(getDims()); }
+SmallVector<AxisAttr> ReduceScatterOp::getGroupAxes() { return flatten(getDims()); }
+SmallVector<AxisAttr> AllToAllOp::getGroupAxes() { return flatten(getGather()); }
+SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); }
+SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
+SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
+
+/// The whole axes of all dims in which the two shardings differ.
+SmallVector<AxisAttr> PermuteOp::getGroupAxes() {
+  SmallVector<AxisAttr> axes;
+  for (auto [from, to] : llvm::zip(getFrom().getDims(), getTo().getDims())) {
+    if (from.getAxes() == to.getAxes())
+      continue;
+    for (ArrayRef<AxisAttr> list : {from.getAxes(), to.getAxes()})
+      for (AxisAttr axis : list)
+        if (auto whole = AxisAttr::get(getContext(), axis.getName()); !llvm::is_contained(axes, whole))
+          axes.push_back(whole);
+  }
+  return axes;
+}
+
+std::optional<ReductionKind> AllReduceOp::getReductionKind() { return getKind(); }
+std::optional<ReductionKind> ReduceScatterOp::getReductionKind() { return getKind(); }
+
+//===----------------------------------------------------------------------===//
+// CollectiveOpInterface: what is sent
+//===----------------------------------------------------------------------===//
+
+/// `times` (n-1)/n of the bytes of `value`, n ranks in a group.
+static int64_t countBytes(CollectiveOpInterface op, Value value, int64_t times = 1) {
+  int64_t group = op.getRankGroups().size();
+  return llvm::divideCeil(times * (group - 1) * getBytes(value.getType()), group);
+}
+
+int64_t AllReduceOp::getWireBytes() { return countBytes(*this, getInput(), 2); }
+int64_t AllGatherOp::getWireBytes() { return countBytes(*this, getResult()); }
+int64_t ReduceScatterOp::getWireBytes() { return countBytes(*this, getInput()); }
+int64_t AllToAllOp::getWireBytes() { return countBytes(*this, getInput()); }
+
+int64_t PermuteOp::getWireBytes() {
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
+  auto global = cast<RankedTensorType>(getGlobal());
+  int64_t units = exchangeCost(atoms->getAtoms(), global.getShape(), getElementBytes(global.getElementType()),
+                               atoms->toState(getFrom()), atoms->toState(getTo()));
+  return llvm::divideCeil(units, kCostUnitsPerByte);
+}
+
+int64_t cleave::spmd::countWireBytes(Operation *root) {
+  int64_t total = 0;
+  root->walk([&](CollectiveOpInterface op) { total += op.getWireBytes(); });
+  return total;
 }

@@ -45,6 +45,11 @@ int64_t cleave::spmd::getElementBytes(Type elementType) {
   return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }
 
+int64_t cleave::spmd::getBytes(Type tensorType) {
+  auto tensor = cast<RankedTensorType>(tensorType);
+  return tensor.getNumElements() * getElementBytes(tensor.getElementType());
+}
+
 /// The distinct shardings of all types in the functions of `module`, in order of appearance.
 static llvm::SetVector<ShardingAttr> collectShardings(ModuleOp module) {
   llvm::SetVector<ShardingAttr> shardings;

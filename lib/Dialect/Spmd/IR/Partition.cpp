@@ -34,7 +34,8 @@ static ArrayAttr toArray(OpBuilder &builder, ArrayRef<AxisAttr> axes) {
 Value PartitionContext::allReduce(Value value, ReductionKind kind, ArrayRef<AxisAttr> axes) const {
   if (axes.empty())
     return value;
-  return AllReduceOp::create(builder, loc, value.getType(), kind, value, toArray(builder, axes));
+  return AllReduceOp::create(builder, loc, value.getType(), kind, value, toArray(builder, axes),
+                             /*cause=*/StringAttr());
 }
 
 Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {

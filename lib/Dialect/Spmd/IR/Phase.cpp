@@ -57,7 +57,7 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
     for (Operation &op : block) {
       llvm::for_each(op.getResultTypes(), [&](Type type) { lookAt(type, signs); });
       signs.hasReshard |= isa<ReshardOp>(op);
-      signs.isPartitioned |= hasMesh && isa<SpmdDialect>(op.getDialect()) && !isa<PinOp, ConstrainOp, ReshardOp>(op);
+      signs.isPartitioned |= hasMesh && isa<CollectiveOpInterface>(op);
     }
   }
 }

@@ -14,7 +14,8 @@ using namespace cleave::spmd;
 #include "cleave/Dialect/Spmd/IR/SpmdNodeLoc.cpp.inc"
 
 namespace {
-/// Meshes and shardings are printed once, as `#mesh` and `#data_model`, and referred to by these names.
+/// Meshes and shardings are printed once, and referred to by names: `#mesh`, and for a sharding its dims one by one, as
+/// in `#data_whole_sum_model` for `[{"data"}, {}], partial = {"model": sum}`. The printer numbers names that are equal.
 struct SpmdAsmInterface : public OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -32,14 +33,20 @@ struct SpmdAsmInterface : public OpAsmDialectInterface {
 
 private:
   static void printShardingName(ShardingAttr sharding, raw_ostream &os) {
-    os << "sharding";
-    for (DimShardingAttr dim : sharding.getDims()) {
-      os << '_';
-      for (AxisAttr axis : dim.getAxes())
-        os << axis.getName();
-    }
-    if (sharding.isPartial())
-      os << "_partial";
+    if (sharding.getDims().empty())
+      os << "scalar";
+    llvm::interleave(sharding.getDims(), os, [&](DimShardingAttr dim) { printDimName(dim, os); }, "_");
+    for (AxisAttr axis : sharding.getPartial())
+      os << '_' << stringifyReductionKind(sharding.getPartialKind()) << '_' << axis.getName();
+  }
+
+  /// `data`, `data-model` for a dim cut by both; `whole`, or `open` for one that propagation may still cut.
+  static void printDimName(DimShardingAttr dim, raw_ostream &os) {
+    llvm::interleave(dim.getAxes(), os, [&](AxisAttr axis) { os << axis.getName(); }, "-");
+    if (dim.getAxes().empty())
+      os << (dim.getIsOpen() ? "open" : "whole");
+    else if (dim.getIsOpen())
+      os << "-open";
   }
 };
 } // namespace

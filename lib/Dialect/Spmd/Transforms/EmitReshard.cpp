@@ -3,7 +3,7 @@
 // Each step of a plan is "state before -> state after", and each becomes one op on local types:
 //
 //   slice           spmd.local_slice of the axes that dims gained
-//   make_partial    nn.select(this rank is number 0 of the axes, value, identity)
+//   make_partial    spmd.keep_on_first of the axes that are partial now
 //   all_reduce      spmd.all_reduce over the axes that are partial no more
 //   reduce_scatter  spmd.reduce_scatter of the axes that dims gained
 //   all_gather      spmd.all_gather of the axes that dims lost
@@ -13,37 +13,24 @@
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/Transforms/Cause.h"
-
 using namespace mlir;
-using namespace cleave;
 using namespace cleave::spmd;
 
 //===----------------------------------------------------------------------===//
 // Causes
 //===----------------------------------------------------------------------===//
 
-/// What the dims are called that `op` reduces over.
-static StringRef getReducedDims(Operation *op) {
-  if (isa<nn::EinsumOp>(op))
-    return "contracting dim";
-  if (isa<nn::GatherOp, nn::GatherElementsOp, nn::GatherNdOp>(op))
-    return "indexed dim";
-  if (isa<nn::ConvOp>(op))
-    return "channel dim";
-  return "reduced dim";
-}
-
-/// True if `producer` cuts a factor whose results are partial over all of `list`.
-bool ReshardEmitter::isReducedBy(Operation *producer, ArrayRef<AtomId> list) {
+/// What a dim that `producer` reduces over is called, if a cut of such dims leaves its results partial over all of
+/// `list`.
+std::optional<StringRef> ReshardEmitter::getReducedDim(Operation *producer, ArrayRef<AtomId> list) {
   auto op = dyn_cast_if_present<ShardingRuleOpInterface>(producer);
   if (!op)
-    return false;
+    return std::nullopt;
   const RuleMatches::Entry &entry = rules.get(op);
-  return entry.match && llvm::all_of(list, [&](AtomId atom) {
-           return !entry.rule.choices[entry.match->choices[atom]].factors.empty();
-         });
+  auto isCut = [&](AtomId atom) { return !entry.rule.choices[entry.match->choices[atom]].factors.empty(); };
+  if (!entry.match || !llvm::all_of(list, isCut))
+    return std::nullopt;
+  return entry.rule.reducedDim;
 }
 
 static bool isReduction(ReshardStepKind kind) {
@@ -85,8 +72,8 @@ std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &
     return "a value is asked to be partial over " + axes;
   if (isReduction(step.kind) && producer) {
     std::string name = producer->getName().getStringRef().str();
-    return isReducedBy(producer, step.atoms)
-               ? getReducedDims(producer).str() + " of " + name + " is sharded over " + axes
+    std::optional<StringRef> dim = getReducedDim(producer, step.atoms);
+    return dim ? dim->str() + " of " + name + " is sharded over " + axes
                : name + " leaves partial results over " + axes;
   }
   std::string text = consumer ? consumer->getName().getStringRef().str() + " takes " : "nothing takes ";
@@ -99,10 +86,8 @@ std::string ReshardEmitter::getCause(const Reshard &reshard, const ReshardStep &
 
 Location ReshardEmitter::getLoc(const Reshard &reshard, const ReshardStep &step) {
   Operation *consumer = getConsumer(reshard.op);
-  bool isLocal = step.kind == ReshardStepKind::Slice || step.kind == ReshardStepKind::MakePartial;
   bool isOfProducer = isReduction(step.kind) || !consumer || isReturn(consumer);
-  Location loc = isOfProducer ? reshard.op->getOperand(0).getLoc() : consumer->getLoc();
-  return isLocal ? loc : withCause(loc, getCause(reshard, step));
+  return isOfProducer ? reshard.op->getOperand(0).getLoc() : consumer->getLoc();
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,58 +104,27 @@ ArrayAttr ReshardEmitter::getAxesPerDim(const State &longer, const State &shorte
   return ArrayAttr::get(atoms.getMesh().getContext(), lists);
 }
 
-/// The element that changes nothing when reduced with another.
-static TypedAttr getIdentity(ReductionKind kind, Type type) {
-  bool isLeast = kind == ReductionKind::Max, isMost = kind == ReductionKind::Min;
-  if (auto floatType = dyn_cast<FloatType>(type)) {
-    const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
-    if (isLeast || isMost)
-      return FloatAttr::get(type, APFloat::getInf(semantics, /*Negative=*/isLeast));
-    return FloatAttr::get(type, APFloat(semantics, kind == ReductionKind::Prod ? 1 : 0));
-  }
-  unsigned width = type.getIntOrFloatBitWidth();
-  bool isUnsigned = type.isUnsignedInteger() || width == 1;
-  if (isLeast)
-    return IntegerAttr::get(type, isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width));
-  if (isMost)
-    return IntegerAttr::get(type, isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width));
-  return IntegerAttr::get(type, APInt(width, kind == ReductionKind::Prod ? 1 : 0));
-}
-
-static Value makeScalar(OpBuilder &builder, Location loc, TypedAttr value) {
-  auto type = RankedTensorType::get({}, value.getType());
-  return nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<Attribute>(value)));
-}
-
-Value ReshardEmitter::makePartial(OpBuilder &builder, Location loc, const ReshardStep &step, Value value) {
-  auto indexType = RankedTensorType::get({}, builder.getI64Type());
-  Value index = AxisIndexOp::create(builder, loc, indexType, atoms.toAxisArray(step.atoms));
-  Value zero = makeScalar(builder, loc, builder.getI64IntegerAttr(0));
-  Value isFirst = nn::EqOp::create(builder, loc, RankedTensorType::get({}, builder.getI1Type()), index, zero);
-  Type elementType = cast<RankedTensorType>(value.getType()).getElementType();
-  Value identity = makeScalar(builder, loc, getIdentity(step.after.kind, elementType));
-  return nn::SelectOp::create(builder, loc, value.getType(), isFirst, value, identity);
-}
-
 Value ReshardEmitter::emitStep(OpBuilder &builder, const Reshard &reshard, const ReshardStep &step, const State &before,
                                Value value) {
   const State &after = step.after;
   Location loc = getLoc(reshard, step);
+  auto cause = [&] { return builder.getStringAttr(getCause(reshard, step)); };
   auto type = RankedTensorType::get(localShape(atoms.getAtoms(), reshard.global.getShape(), after),
                                     reshard.global.getElementType());
   switch (step.kind) {
   case ReshardStepKind::Slice:
     return LocalSliceOp::create(builder, loc, type, value, getAxesPerDim(after, before));
   case ReshardStepKind::MakePartial:
-    return makePartial(builder, loc, step, value);
+    return KeepOnFirstOp::create(builder, loc, type, after.kind, value, atoms.toAxisArray(step.atoms));
   case ReshardStepKind::AllReduce:
-    return AllReduceOp::create(builder, loc, type, before.kind, value, atoms.toAxisArray(step.atoms));
+    return AllReduceOp::create(builder, loc, type, before.kind, value, atoms.toAxisArray(step.atoms), cause());
   case ReshardStepKind::ReduceScatter:
-    return ReduceScatterOp::create(builder, loc, type, before.kind, value, getAxesPerDim(after, before));
+    return ReduceScatterOp::create(builder, loc, type, before.kind, value, getAxesPerDim(after, before), cause());
   case ReshardStepKind::AllToAll:
-    return AllToAllOp::create(builder, loc, type, value, getAxesPerDim(before, after), getAxesPerDim(after, before));
+    return AllToAllOp::create(builder, loc, type, value, getAxesPerDim(before, after), getAxesPerDim(after, before),
+                              cause());
   case ReshardStepKind::AllGather:
-    return AllGatherOp::create(builder, loc, type, value, getAxesPerDim(before, after));
+    return AllGatherOp::create(builder, loc, type, value, getAxesPerDim(before, after), cause());
   case ReshardStepKind::Exchange: {
     auto global = RankedTensorType::get(reshard.global.getShape(), reshard.global.getElementType());
     // Terms move as whole values do, each among the ranks that share its coordinates.
@@ -179,7 +133,7 @@ Value ReshardEmitter::emitStep(OpBuilder &builder, const Reshard &reshard, const
       state->partial.clear();
       state->kind = ReductionKind::Sum;
     }
-    return PermuteOp::create(builder, loc, type, value, atoms.toSharding(from), atoms.toSharding(to), global);
+    return PermuteOp::create(builder, loc, type, value, atoms.toSharding(from), atoms.toSharding(to), global, cause());
   }
   }
   return {};

@@ -26,11 +26,10 @@ private:
   const ReshardPlan *getPlan(const Reshard &reshard);
   mlir::Value emitStep(mlir::OpBuilder &builder, const Reshard &reshard, const ReshardStep &step, const State &before,
                        mlir::Value value);
-  mlir::Value makePartial(mlir::OpBuilder &builder, mlir::Location loc, const ReshardStep &step, mlir::Value value);
   mlir::ArrayAttr getAxesPerDim(const State &longer, const State &shorter) const;
-  mlir::Location getLoc(const Reshard &reshard, const ReshardStep &step);
+  static mlir::Location getLoc(const Reshard &reshard, const ReshardStep &step);
   std::string getCause(const Reshard &reshard, const ReshardStep &step);
-  bool isReducedBy(mlir::Operation *producer, llvm::ArrayRef<AtomId> list);
+  std::optional<llvm::StringRef> getReducedDim(mlir::Operation *producer, llvm::ArrayRef<AtomId> list);
   bool isMadePartial(ReshardOp reshard, llvm::ArrayRef<AtomId> list);
 
   MeshAtoms &atoms;

@@ -3,17 +3,15 @@
 //   before   %a = spmd.all_gather %x ...      after   %a = spmd.all_gather %x ...
 //            %b = spmd.all_gather %x ...
 //
-// Collectives are pure ops over values, so equal ones merge. Other pure ops merge too: equal collectives often hang on
+// Collectives are pure ops over values, so equal ones merge, whatever they are for: the first one's cause stays. Other pure ops merge too: equal collectives often hang on
 // equal slices. Bytes are counted on both sides, since a rewrite of the program after its communication was decided
 // must never send more.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
+#include "cleave/Transforms/MergeEqual.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_OPTIMIZECOLLECTIVES
@@ -21,8 +19,18 @@ namespace cleave::spmd {
 } // namespace cleave::spmd
 
 using namespace mlir;
-using namespace cleave;
 using namespace cleave::spmd;
+
+/// Merges with the causes out of sight, which are not what a collective computes.
+static void mergeCollectives(func::FuncOp func) {
+  llvm::DenseMap<Operation *, StringAttr> causes;
+  func.walk([&](CollectiveOpInterface op) {
+    causes[op] = op.getCauseAttr();
+    op.setCauseAttr({});
+  });
+  cleave::mergeEqual(func);
+  func.walk([&](CollectiveOpInterface op) { op.setCauseAttr(causes.lookup(op)); });
+}
 
 namespace {
 struct OptimizeCollectives : cleave::spmd::impl::OptimizeCollectivesBase<OptimizeCollectives> {
@@ -33,7 +41,7 @@ struct OptimizeCollectives : cleave::spmd::impl::OptimizeCollectivesBase<Optimiz
       return signalPassFailure();
     for (func::FuncOp func : getFunctions(getOperation())) {
       int64_t before = countWireBytes(func);
-      nn::mergeEqual(func);
+      mergeCollectives(func);
       if (int64_t after = countWireBytes(func); after > before) {
         func.emitOpError() << "sends " << after << " bytes a rank after merging collectives, " << before << " before";
         return signalPassFailure();

@@ -12,12 +12,9 @@
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Dialect/Spmd/Transforms/Cause.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_PARTITION
@@ -105,9 +102,10 @@ void FunctionPartitioner::finishMade(Operation *op, Operation *before) {
       made->removeDiscardableAttr(kNodeAttr);
       made->removeDiscardableAttr(SpmdDialect::kWishAttr);
     }
-    if (isCollective(made))
-      made->setLoc(withCause(op->getLoc(), "a dim that " + op->getName().getStringRef() +
-                                               " works along is sharded over " + formatAxes(getCollectiveAxes(made))));
+    if (auto collective = dyn_cast<CollectiveOpInterface>(made); collective && collective.communicates())
+      collective.setCauseAttr(builder.getStringAttr("a dim that " + op->getName().getStringRef() +
+                                                    " works along is sharded over " +
+                                                    formatAxes(collective.getGroupAxes())));
   }
 }
 

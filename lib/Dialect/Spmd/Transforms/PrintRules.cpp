@@ -4,7 +4,7 @@
 //   remark: ([i,j],[j,k])->([i,k]) {i=8,j=16,k=4} reduce={j} linear(sum)={0} linear(sum)={1}
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {

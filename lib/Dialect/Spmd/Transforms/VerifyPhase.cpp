@@ -8,7 +8,6 @@
 
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_VERIFYPHASE

@@ -52,8 +52,8 @@ func.func private @never_called(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // Wishes stand in types and constraints, which come along; so do the names of tensors.
 // CHECK-LABEL: @wishes_survive
-// CHECK-NEXT: %[[A:.*]] = nn.exp %arg0 : (tensor<8xf32, #sharding_x>) -> tensor<8xf32, #sharding__partial>
-// CHECK-NEXT: %[[B:.*]] = spmd.constrain %[[A]] : tensor<8xf32, #sharding__partial> to tensor<8xf32, #sharding_>
+// CHECK-NEXT: %[[A:.*]] = nn.exp %arg0 : (tensor<8xf32, #x>) -> tensor<8xf32, #whole_sum_x>
+// CHECK-NEXT: %[[B:.*]] = spmd.constrain %[[A]] : tensor<8xf32, #whole_sum_x> to tensor<8xf32, #whole>
 // CHECK-NEXT: return %[[B]]
 // LOC-LABEL: @wishes_survive
 // LOC: nn.exp {{.*}} loc(#[[NAME:.*]])

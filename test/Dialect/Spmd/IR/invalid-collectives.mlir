@@ -350,6 +350,28 @@ func.func @sub_axes_of_a_permute_do_not_exclude_each_other(%x: tensor<6xf32>) {
 
 // -----
 
+// C1 of keep_on_first.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @first_ranks_are_first_along_axes_of_the_mesh(%x: tensor<8xf32>) {
+  // expected-error @below {{'spmd.keep_on_first' op axis "z" is not one of the mesh #spmd.mesh<["x"=2, "y"=4]> (S2)}}
+  %0 = spmd.keep_on_first sum %x over {"z"} : tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+// C3 of keep_on_first.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @bools_are_no_terms_of_a_sum(%x: tensor<8xi1>) {
+  // expected-error @below {{'spmd.keep_on_first' op cannot combine 'i1' by sum (S6)}}
+  %0 = spmd.keep_on_first sum %x over {"x"} : tensor<8xi1>
+  return
+}
+}
+
+// -----
+
 // C1 of axis_index.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @an_index_is_along_axes() {

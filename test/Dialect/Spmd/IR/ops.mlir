@@ -18,7 +18,7 @@ func.func @global_types_change_sharding(%a: tensor<8x4xf32>, %b: tensor<8x4xf32,
   %0 = spmd.constrain %a : tensor<8x4xf32> to tensor<8x4xf32, #rows>
   // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #[[ROWS]]> to tensor<8x4xf32, #[[COLS:.*]]>
   %1 = spmd.reshard %b : tensor<8x4xf32, #rows> to tensor<8x4xf32, #cols>
-  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #{{.*}}_partial> to tensor<8x4xf32, #[[COLS]]>
+  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #whole_x_sum_y> to tensor<8x4xf32, #[[COLS]]>
   %2 = spmd.reshard %c : tensor<8x4xf32, #sums> to tensor<8x4xf32, #cols>
   return
 }
@@ -58,6 +58,32 @@ func.func @gathers_and_scatters(%x: tensor<8x8xf32>) {
 func.func @a_permute_goes_from_one_sharding_to_another(%x: tensor<4x4xf32>) {
   // CHECK: spmd.permute %{{.*}} from #[[ROWS:.*]] to #[[COLS:.*]] of tensor<8x4xf32> : (tensor<4x4xf32>) -> tensor<8x2xf32>
   %0 = spmd.permute %x from #rows to #cols of tensor<8x4xf32> : (tensor<4x4xf32>) -> tensor<8x2xf32>
+  return
+}
+
+// The first rank of each group keeps the value, the others nothing of it.
+// CHECK-LABEL: @a_value_stays_on_first_ranks
+func.func @a_value_stays_on_first_ranks(%x: tensor<8x8xf32>) {
+  // CHECK: spmd.keep_on_first sum %{{.*}} over {"x"} : tensor<8x8xf32>
+  %0 = spmd.keep_on_first sum %x over {"x"} : tensor<8x8xf32>
+  // CHECK: spmd.keep_on_first max %{{.*}} over {"x", "y":(1)2} : tensor<8x8xf32>
+  %1 = spmd.keep_on_first max %x over {"x", "y":(1)2} : tensor<8x8xf32>
+  return
+}
+
+// What a collective is for stands behind it.
+// CHECK-LABEL: @collectives_have_causes
+func.func @collectives_have_causes(%x: tensor<8x8xf32>, %y: tensor<4x4xf32>) {
+  // CHECK: spmd.all_reduce sum %{{.*}} over {"x"} : tensor<8x8xf32> cause "one"
+  %0 = spmd.all_reduce sum %x over {"x"} : tensor<8x8xf32> cause "one"
+  // CHECK: spmd.all_gather %{{.*}} dims [{"x"}, {}] : (tensor<8x8xf32>) -> tensor<16x8xf32> cause "two"
+  %1 = spmd.all_gather %x dims [{"x"}, {}] : (tensor<8x8xf32>) -> tensor<16x8xf32> cause "two"
+  // CHECK: spmd.reduce_scatter sum %{{.*}} dims [{"x"}, {}] : (tensor<8x8xf32>) -> tensor<4x8xf32> cause "three"
+  %2 = spmd.reduce_scatter sum %x dims [{"x"}, {}] : (tensor<8x8xf32>) -> tensor<4x8xf32> cause "three"
+  // CHECK: spmd.all_to_all %{{.*}} gather [{"x"}, {}] slice [{}, {"x"}] : (tensor<8x8xf32>) -> tensor<16x4xf32> cause "four"
+  %3 = spmd.all_to_all %x gather [{"x"}, {}] slice [{}, {"x"}] : (tensor<8x8xf32>) -> tensor<16x4xf32> cause "four"
+  // CHECK: spmd.permute %{{.*}} : (tensor<4x4xf32>) -> tensor<8x2xf32> cause "five"
+  %4 = spmd.permute %y from #rows to #cols of tensor<8x4xf32> : (tensor<4x4xf32>) -> tensor<8x2xf32> cause "five"
   return
 }
 

@@ -30,6 +30,18 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
     return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 
+  // What a collective is for is no part of what it computes: the first one's cause stays.
+  // CHECK-LABEL: @causes_do_not_keep_collectives_apart
+  func.func @causes_do_not_keep_collectives_apart(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+    // CHECK-NEXT: %[[A:.*]] = spmd.all_reduce sum %{{.*}} over {"x"} : tensor<4xf32> cause "the first"
+    // CHECK-NEXT: %[[B:.*]] = spmd.all_reduce sum %{{.*}} over {"y"} : tensor<4xf32> cause "another"
+    // CHECK-NEXT: return %[[A]], %[[A]], %[[B]]
+    %0 = spmd.all_reduce sum %x over {"x"} : tensor<4xf32> cause "the first"
+    %1 = spmd.all_reduce sum %x over {"x"} : tensor<4xf32> cause "the second"
+    %2 = spmd.all_reduce sum %x over {"y"} : tensor<4xf32> cause "another"
+    return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+
   // What nobody reads is not sent, nor computed.
   // CHECK-LABEL: @dead_collectives_go
   func.func @dead_collectives_go(%x: tensor<4xf32>) -> tensor<4xf32> {

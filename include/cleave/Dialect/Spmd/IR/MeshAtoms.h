@@ -59,6 +59,8 @@ std::string formatAxes(llvm::ArrayRef<AxisAttr> axes);
 
 /// Bytes of one element as stored and sent: bool takes one.
 int64_t getElementBytes(mlir::Type elementType);
+/// Bytes of a tensor.
+int64_t getBytes(mlir::Type tensorType);
 
 /// The functions of a module that have a body.
 llvm::SmallVector<mlir::func::FuncOp> getFunctions(mlir::ModuleOp module);

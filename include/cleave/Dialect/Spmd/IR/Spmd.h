@@ -15,6 +15,13 @@
 
 #include "cleave/Dialect/Spmd/IR/SpmdDialect.h.inc"
 
+namespace cleave::spmd {
+/// The mesh of the module around `op` (its `spmd.mesh` attribute), or null.
+MeshAttr getMesh(mlir::Operation *op);
+/// What CollectiveOpInterface demands of every op.
+llvm::LogicalResult verifyCollective(mlir::Operation *op);
+} // namespace cleave::spmd
+
 #include "cleave/Dialect/Spmd/IR/SpmdInterfaces.h.inc"
 #include "cleave/Dialect/Spmd/IR/SpmdNames.h.inc"
 #include "cleave/Dialect/Spmd/IR/SpmdNodeLoc.h.inc"
@@ -32,8 +39,8 @@ ShardingAttr getSharding(mlir::Type type);
 mlir::RankedTensorType withSharding(mlir::RankedTensorType type, ShardingAttr sharding);
 /// Per-device type of a sharded one: local shape, no encoding. Unsharded types come back unchanged.
 mlir::RankedTensorType getLocalType(mlir::RankedTensorType type);
-/// The mesh of the module around `op` (its `spmd.mesh` attribute), or null.
-MeshAttr getMesh(mlir::Operation *op);
+/// Bytes that the busiest rank sends in all collectives inside `root` together.
+int64_t countWireBytes(mlir::Operation *root);
 
 } // namespace cleave::spmd
 

@@ -1,11 +1,11 @@
 //===- MergeEqual.h - equal ops merge, unused ones go -----------*- C++ -*-===//
-#ifndef CLEAVE_DIALECT_NN_TRANSFORMS_MERGEEQUAL_H
-#define CLEAVE_DIALECT_NN_TRANSFORMS_MERGEEQUAL_H
+#ifndef CLEAVE_TRANSFORMS_MERGEEQUAL_H
+#define CLEAVE_TRANSFORMS_MERGEEQUAL_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 
-namespace cleave::nn {
+namespace cleave {
 
 /// Pure ops by what they compute: name, properties, operands and result types. Locations and notes (discardable
 /// attributes) do not count.
@@ -34,6 +34,6 @@ private:
 /// alone.
 void mergeEqual(mlir::func::FuncOp func);
 
-} // namespace cleave::nn
+} // namespace cleave
 
-#endif // CLEAVE_DIALECT_NN_TRANSFORMS_MERGEEQUAL_H
+#endif // CLEAVE_TRANSFORMS_MERGEEQUAL_H
