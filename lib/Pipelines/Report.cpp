@@ -4,6 +4,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Support/Liveness.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -72,30 +73,28 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
 
 int64_t cleave::countPeakBytes(func::FuncOp func) {
   Block &body = func.getBody().front();
-  llvm::DenseMap<Value, Operation *> lastUse;
-  for (Operation &op : body)
-    for (Value operand : op.getOperands())
-      lastUse[operand] = &op;
-  int64_t live = 0;
-  for (BlockArgument argument : body.getArguments())
-    live += spmd::getBytes(argument.getType());
-  for (auto load : body.getOps<nn::LoadOp>())
-    live += spmd::getBytes(load.getType());
-  int64_t peak = live;
-  for (Operation &op : body) {
-    bool isLoad = isa<nn::LoadOp>(op);
-    for (Value result : op.getResults())
-      live += isLoad ? 0 : spmd::getBytes(result.getType());
-    peak = std::max(peak, live);
-    llvm::SmallDenseSet<Value, 4> freed;
-    for (Value operand : op.getOperands())
-      if (lastUse.lookup(operand) == &op && !operand.getDefiningOp<nn::LoadOp>() && freed.insert(operand).second)
-        live -= spmd::getBytes(operand.getType());
-    for (Value result : op.getResults())
-      if (!isLoad && !lastUse.contains(result))
-        live -= spmd::getBytes(result.getType());
+  Liveness liveness;
+  llvm::DenseMap<Value, Liveness::Buffer> buffers;
+  auto define = [&](Value value, int64_t step) {
+    return buffers[value] = liveness.define(step, spmd::getBytes(value.getType()));
+  };
+  int64_t step = 0, end = body.getOperations().size();
+  for (BlockArgument argument : body.getArguments()) {
+    Liveness::Buffer buffer = define(argument, 0);
+    if (argument.use_empty()) // the caller's
+      liveness.use(buffer, end);
   }
-  return peak;
+  for (Operation &op : body) {
+    for (Value operand : op.getOperands())
+      liveness.use(buffers.lookup(operand), step);
+    for (Value result : op.getResults())
+      if (isa<nn::LoadOp>(op))
+        liveness.use(define(result, 0), end);
+      else
+        define(result, step);
+    ++step;
+  }
+  return liveness.getPeakBytes();
 }
 
 static void countParameters(func::FuncOp func, Report &report) {
