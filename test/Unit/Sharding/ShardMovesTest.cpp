@@ -139,12 +139,20 @@ TEST(ShardMovesTest, PiecesAreWhatTheDefinitionSays) {
     ShardMoves moves(mesh, change.shape, change.from, change.to);
     Collector into, from;
     for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
+      std::vector<std::pair<Ints, int64_t>> order;
+      auto isNext = [&](const Piece &piece) {
+        order.push_back({Ints(piece.box.start.begin(), piece.box.start.end()), piece.target});
+        return order.size() == 1 || order[order.size() - 2] < order.back();
+      };
       moves.forEachInto(rank, [&](const Piece &piece) {
         EXPECT_EQ(piece.target, rank);
+        EXPECT_TRUE(isNext(piece));
         into.add(piece);
       });
+      order.clear();
       moves.forEachFrom(rank, [&](const Piece &piece) {
         EXPECT_EQ(piece.source, rank);
+        EXPECT_TRUE(isNext(piece));
         from.add(piece);
       });
     }
