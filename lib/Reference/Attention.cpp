@@ -7,10 +7,8 @@
 // An excluded score is -inf, so its weight is 0; a row of nothing else gives zeros, not NaN.
 //
 //===----------------------------------------------------------------------===//
-#include "Gemm.h"
 #include "Kernels.h"
-#include "Loops.h"
-#include "llvm/Support/Parallel.h"
+#include "MatrixProduct.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -92,9 +90,12 @@ template <typename C> void Attention<C>::runHead(int64_t number) {
   int64_t batch = number / heads, head = number % heads;
   int64_t kvNumber = batch * kvHeads + head / (heads / kvHeads);
   std::vector<C> scores(length * keyLength);
-  // k^T: the rows of the key are the columns of the product.
-  multiply<C>(length, keyLength, size, {query.data() + number * length * size, size, 1},
-              {key.data() + kvNumber * keyLength * size, 1, size}, scores.data(), keyLength);
+  std::vector<C> keyTransposed(size * keyLength);
+  for (int64_t j = 0; j < keyLength; ++j)
+    for (int64_t d = 0; d < size; ++d)
+      keyTransposed[d * keyLength + j] = key[(kvNumber * keyLength + j) * size + d];
+  multiply<C>(length, keyLength, size, {query.data() + number * length * size, size}, {keyTransposed.data(), keyLength},
+              {scores.data(), keyLength});
   for (C &score : scores) {
     score *= scale;
     if (softcap > 0)
@@ -103,18 +104,14 @@ template <typename C> void Attention<C>::runHead(int64_t number) {
   maskScores(batch, head, scores.data());
   for (int64_t i = 0; i < length; ++i)
     softmaxRow(scores.data() + i * keyLength);
-  multiply<C>(length, valueSize, keyLength, {scores.data(), keyLength, 1},
-              {value.data() + kvNumber * keyLength * valueSize, valueSize, 1},
-              result.data() + number * length * valueSize, valueSize);
+  multiply<C>(length, valueSize, keyLength, {scores.data(), keyLength},
+              {value.data() + kvNumber * keyLength * valueSize, valueSize},
+              {result.data() + number * length * valueSize, valueSize});
 }
 
 template <typename C> Tensor Attention<C>::run() {
   int64_t count = batches * heads;
-  if (double(count) * length * keyLength * (size + valueSize) > (1 << 21))
-    llvm::parallelFor(0, count, [&](size_t number) { runHead(number); });
-  else
-    for (int64_t number = 0; number < count; ++number)
-      runHead(number);
+  forEachTask(count, double(count) * length * keyLength * (size + valueSize), [&](int64_t number) { runHead(number); });
   return result.finish();
 }
 

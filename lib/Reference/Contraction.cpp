@@ -5,16 +5,18 @@
 //   batch    in both, and needed later        rows      in the left one only, and needed later
 //   depth    in both, and not needed later    columns   in the right one only, and needed later
 //
-// (a letter in one operand only that nobody needs is summed beforehand), so each step is a batch of matrix products.
-// Where the letters of a group lie in memory like one dim, the product reads them in place; else a copy is made first.
+// (a letter in one operand only that nobody needs is summed beforehand), so each step is a batch of matrix products of
+// operands brought into one order:
+//
+//   result [batch][rows][columns]  =  left [batch][rows][depth]  x  right [batch][depth][columns]
+//
 // Dims of size 1 are dropped at once: they repeat, sum over one element, or stand in the result for nothing.
 //
 //===----------------------------------------------------------------------===//
-#include "Gemm.h"
 #include "Kernels.h"
-#include "Loops.h"
+#include "MatrixProduct.h"
 
-#include "llvm/Support/Parallel.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave;
@@ -24,17 +26,11 @@ namespace {
 
 using Extents = std::array<int64_t, 256>;
 
-/// A tensor whose dims have letters.
+/// A tensor whose dims have letters; its elements lie in that order.
 template <typename T> struct Term {
   std::string letters;
-  SmallVector<int64_t> strides;
   const T *data = nullptr;
   std::shared_ptr<const void> owner;
-};
-
-/// The letters of a pair of terms by what they are for.
-struct Groups {
-  std::string batch, rows, columns, depth;
 };
 
 /// Evaluates one equation. `extents` maps a letter to its size.
@@ -42,23 +38,19 @@ template <typename T> class Contraction {
 public:
   explicit Contraction(const Extents &extents) : extents(extents) {}
 
-  /// The term over `wanted` that `terms` contract to, contiguous in that order.
-  Term<T> run(SmallVector<Term<T>> terms, const std::string &wanted);
+  /// The term over `wanted` that `terms` contract to.
+  Term<T> run(ArrayRef<Term<T>> terms, const std::string &wanted);
 
 private:
-  int64_t count(StringRef letters) const;
   SmallVector<int64_t> shapeOf(StringRef letters) const;
-  SmallVector<int64_t> stridesOf(const Term<T> &term, StringRef letters) const;
-  /// Stride with which the letters can be walked as one dim, or nothing.
-  std::optional<int64_t> mergedStride(const Term<T> &term, StringRef letters) const;
-  /// A contiguous copy with dims in the order of `letters` (all of the term's).
-  Term<T> copy(const Term<T> &term, const std::string &letters) const;
-  /// The term summed over all letters but `kept`.
-  Term<T> sumTo(const Term<T> &term, const std::string &kept) const;
-  Term<T> contract(Term<T> left, Term<T> right, const std::string &kept, const std::string &wanted) const;
-  /// The products of terms with the same letters.
-  Term<T> multiplyElements(const Term<T> &left, const Term<T> &right, const std::string &letters) const;
-  void multiplyBatches(const Groups &groups, const Term<T> &left, const Term<T> &right, Term<T> &result) const;
+  int64_t count(StringRef letters) const { return product(shapeOf(letters)); }
+  /// The term with its dims in the order of `letters` (all of the term's).
+  Term<T> order(const Term<T> &term, const std::string &letters) const;
+  /// The term summed over all letters that `isKept` does not admit.
+  template <typename Fn> Term<T> sumTo(const Term<T> &term, Fn isKept) const;
+  /// The product of two terms, summed over the letters that are not in `kept`.
+  Term<T> contract(Term<T> left, Term<T> right, const std::string &kept) const;
+  /// A term of zeros, to be written through `data`.
   Term<T> allocate(const std::string &letters, T *&data) const;
 
   const Extents &extents;
@@ -74,8 +66,6 @@ template <typename Fn> static std::string filter(const std::string &from, Fn pic
 }
 static bool has(const std::string &letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-template <typename T> int64_t Contraction<T>::count(StringRef letters) const { return product(shapeOf(letters)); }
-
 template <typename T> SmallVector<int64_t> Contraction<T>::shapeOf(StringRef letters) const {
   SmallVector<int64_t> shape;
   for (char letter : letters)
@@ -83,140 +73,71 @@ template <typename T> SmallVector<int64_t> Contraction<T>::shapeOf(StringRef let
   return shape;
 }
 
-template <typename T> SmallVector<int64_t> Contraction<T>::stridesOf(const Term<T> &term, StringRef letters) const {
-  SmallVector<int64_t> strides;
-  for (char letter : letters)
-    strides.push_back(term.strides[term.letters.find(letter)]);
-  return strides;
-}
-
-template <typename T>
-std::optional<int64_t> Contraction<T>::mergedStride(const Term<T> &term, StringRef letters) const {
-  if (letters.empty())
-    return 1;
-  SmallVector<int64_t> strides = stridesOf(term, letters), shape = shapeOf(letters);
-  for (size_t i = 0; i + 1 < strides.size(); ++i)
-    if (strides[i] != strides[i + 1] * shape[i + 1])
-      return std::nullopt;
-  return strides.back();
-}
-
 template <typename T> Term<T> Contraction<T>::allocate(const std::string &letters, T *&data) const {
   auto storage = std::make_shared<std::vector<T>>(count(letters));
   data = storage->data();
-  return {letters, getRowMajorStrides(shapeOf(letters)), data, storage};
+  return {letters, data, storage};
 }
 
-template <typename T> Term<T> Contraction<T>::copy(const Term<T> &term, const std::string &letters) const {
+template <typename T> Term<T> Contraction<T>::order(const Term<T> &term, const std::string &letters) const {
+  if (term.letters == letters)
+    return term;
+  SmallVector<int64_t> strides = getRowMajorStrides(shapeOf(term.letters)), fromStrides;
+  for (char letter : letters)
+    fromStrides.push_back(strides[term.letters.find(letter)]);
   T *to;
   Term<T> result = allocate(letters, to);
-  copyStrided(shapeOf(letters), sizeof(T), reinterpret_cast<const char *>(term.data), stridesOf(term, letters),
-              reinterpret_cast<char *>(to), result.strides);
+  SmallVector<int64_t> shape = shapeOf(letters);
+  copyStrided(shape, sizeof(T), reinterpret_cast<const char *>(term.data), fromStrides, reinterpret_cast<char *>(to),
+              getRowMajorStrides(shape));
   return result;
 }
 
-template <typename T> Term<T> Contraction<T>::sumTo(const Term<T> &term, const std::string &kept) const {
-  std::string summed = filter(term.letters, [&](char letter) { return !has(kept, letter); });
+template <typename T> template <typename Fn> Term<T> Contraction<T>::sumTo(const Term<T> &term, Fn isKept) const {
+  std::string kept = filter(term.letters, isKept);
+  std::string summed = filter(term.letters, [&](char letter) { return !isKept(letter); });
   if (summed.empty())
     return term;
-  Term<T> rows = copy(term, kept + summed);
+  Term<T> rows = order(term, kept + summed);
   T *to;
   Term<T> result = allocate(kept, to);
   int64_t length = count(summed);
   using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
-  for (int64_t row = 0, numRows = count(kept); row < numRows; ++row) {
-    Sum sum = 0;
-    for (int64_t i = 0; i < length; ++i)
-      sum += rows.data[row * length + i];
-    to[row] = T(sum);
-  }
+  for (int64_t row = 0, numRows = count(kept); row < numRows; ++row)
+    to[row] = T(std::accumulate(rows.data + row * length, rows.data + (row + 1) * length, Sum(0)));
   return result;
 }
 
-template <typename T>
-Term<T> Contraction<T>::multiplyElements(const Term<T> &left, const Term<T> &right, const std::string &letters) const {
-  Term<T> a = copy(left, letters), b = copy(right, letters);
-  T *to;
-  Term<T> result = allocate(letters, to);
-  for (int64_t i = 0, size = count(letters); i < size; ++i)
-    to[i] = a.data[i] * b.data[i];
-  return result;
-}
-
-template <typename T>
-void Contraction<T>::multiplyBatches(const Groups &groups, const Term<T> &left, const Term<T> &right,
-                                     Term<T> &result) const {
-  int64_t m = count(groups.rows), n = count(groups.columns), k = count(groups.depth), batches = count(groups.batch);
-  // The places of each batch, so that batches can run on any thread.
-  Odometer odometer(shapeOf(groups.batch),
-                    {stridesOf(left, groups.batch), stridesOf(right, groups.batch), stridesOf(result, groups.batch)});
-  std::vector<std::array<int64_t, 3>> starts(batches);
-  for (auto &start : starts) {
-    llvm::copy(odometer.getOffsets(), start.begin());
-    odometer.next();
-  }
-  MatrixView<T> a{left.data, *mergedStride(left, groups.rows), *mergedStride(left, groups.depth)};
-  MatrixView<T> b{right.data, *mergedStride(right, groups.depth), *mergedStride(right, groups.columns)};
-  int64_t toStride = *mergedStride(result, groups.rows);
-  auto multiplyOne = [&](size_t batch) {
-    auto [leftStart, rightStart, resultStart] = starts[batch];
-    multiply<T>(m, n, k, {a.data + leftStart, a.rowStride, a.columnStride},
-                {b.data + rightStart, b.rowStride, b.columnStride}, const_cast<T *>(result.data) + resultStart,
-                toStride);
-  };
-  if (batches > 1 && double(m) * n * k * batches > (1 << 22))
-    return llvm::parallelFor(0, batches, multiplyOne);
-  for (int64_t batch = 0; batch < batches; ++batch)
-    multiplyOne(batch);
-}
-
-template <typename T>
-Term<T> Contraction<T>::contract(Term<T> left, Term<T> right, const std::string &kept,
-                                 const std::string &wanted) const {
-  left =
-      sumTo(left, filter(left.letters, [&](char letter) { return has(kept, letter) || has(right.letters, letter); }));
-  right =
-      sumTo(right, filter(right.letters, [&](char letter) { return has(kept, letter) || has(left.letters, letter); }));
-  Groups groups;
+template <typename T> Term<T> Contraction<T>::contract(Term<T> left, Term<T> right, const std::string &kept) const {
+  left = sumTo(left, [&](char letter) { return has(kept, letter) || has(right.letters, letter); });
+  right = sumTo(right, [&](char letter) { return has(kept, letter) || has(left.letters, letter); });
+  std::string batch, rows, depth;
   for (char letter : left.letters)
-    (!has(right.letters, letter) ? groups.rows : has(kept, letter) ? groups.batch : groups.depth) += letter;
-  groups.columns = filter(right.letters, [&](char letter) { return !has(left.letters, letter); });
-  // Without columns but with rows the product is thin; turned round it runs along the rows.
-  if (groups.columns.empty() && !groups.rows.empty())
-    return contract(right, left, kept, wanted);
-  // The result is written where it is wanted if its columns come last and its rows lie like one dim.
-  std::string order = groups.batch + groups.rows + groups.columns;
+    (!has(right.letters, letter) ? rows : has(kept, letter) ? batch : depth) += letter;
+  std::string columns = filter(right.letters, [&](char letter) { return !has(left.letters, letter); });
+  // The inner loop runs along the columns; a matrix times a vector is turned round to have some.
+  if (columns.empty() && !rows.empty())
+    return contract(right, left, kept);
+  left = order(left, batch + rows + depth);
+  right = order(right, batch + depth + columns);
   T *to;
-  Term<T> result = allocate(order, to);
-  if (StringRef(wanted).ends_with(groups.columns) && wanted.size() == order.size()) {
-    Term<T> direct = result;
-    direct.letters = wanted;
-    direct.strides = getRowMajorStrides(shapeOf(wanted));
-    if (mergedStride(direct, groups.rows))
-      result = direct;
-  }
-  if (!mergedStride(left, groups.rows) || !mergedStride(left, groups.depth))
-    left = copy(left, groups.batch + groups.rows + groups.depth);
-  if (!mergedStride(right, groups.columns) || !mergedStride(right, groups.depth))
-    right = copy(right, groups.batch + groups.depth + groups.columns);
-  if (groups.rows.empty() && groups.columns.empty() && groups.depth.empty())
-    return multiplyElements(left, right, groups.batch);
-  multiplyBatches(groups, left, right, result);
+  Term<T> result = allocate(batch + rows + columns, to);
+  int64_t m = count(rows), n = count(columns), k = count(depth), batches = count(batch);
+  forEachTask(batches, double(batches) * m * n * k, [&](int64_t number) {
+    multiply<T>(m, n, k, {left.data + number * m * k, k}, {right.data + number * k * n, n}, {to + number * m * n, n});
+  });
   return result;
 }
 
-template <typename T> Term<T> Contraction<T>::run(SmallVector<Term<T>> terms, const std::string &wanted) {
+template <typename T> Term<T> Contraction<T>::run(ArrayRef<Term<T>> terms, const std::string &wanted) {
   Term<T> result = terms.front();
   for (size_t i = 1; i < terms.size(); ++i) {
-    bool isLast = i + 1 == terms.size();
     std::string kept = wanted;
-    for (const Term<T> &later : ArrayRef(terms).drop_front(i + 1))
+    for (const Term<T> &later : terms.drop_front(i + 1))
       kept += later.letters;
-    result = contract(result, terms[i], kept, isLast ? wanted : std::string());
+    result = contract(result, terms[i], kept);
   }
-  result = sumTo(result, filter(result.letters, [&](char letter) { return has(wanted, letter); }));
-  bool isOrdered = result.letters == wanted && result.strides == getRowMajorStrides(shapeOf(wanted));
-  return isOrdered ? result : copy(result, wanted);
+  return order(sumTo(result, [&](char letter) { return has(wanted, letter); }), wanted);
 }
 
 /// Letters of `term` whose size in the whole equation is above 1, with the size noted; sizes of 1 are left out.
@@ -229,15 +150,10 @@ static void noteExtents(StringRef letters, ArrayRef<int64_t> shape, Extents &ext
 /// An operand as a term without its dims of size 1.
 template <typename T> static Term<T> makeTerm(StringRef letters, const Tensor &tensor) {
   auto elements = std::make_shared<Elements<T>>(tensor);
-  Term<T> term;
-  term.data = elements->data();
-  term.owner = elements;
-  for (auto [letter, extent, stride] :
-       llvm::zip_equal(letters, tensor.getShape(), getRowMajorStrides(tensor.getShape())))
-    if (extent != 1) {
+  Term<T> term{"", elements->data(), elements};
+  for (auto [letter, extent] : llvm::zip_equal(letters, tensor.getShape()))
+    if (extent != 1)
       term.letters += letter;
-      term.strides.push_back(stride);
-    }
   return term;
 }
 
@@ -255,7 +171,7 @@ template <typename T> static Tensor evaluateEinsum(nn::EinsumOp op, const nn::Ei
   for (auto [letters, tensor] : llvm::zip_equal(equation.inputs, in))
     terms.push_back(makeTerm<T>(letters, tensor));
   std::string wanted = filter(equation.result.str(), [&](char letter) { return extents[uint8_t(letter)] != 1; });
-  Term<T> sum = Contraction<T>(extents).run(std::move(terms), wanted);
+  Term<T> sum = Contraction<T>(extents).run(terms, wanted);
   std::copy_n(sum.data, getResultType(op).getNumElements(), result.data());
   return result.finish();
 }

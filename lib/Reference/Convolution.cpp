@@ -16,16 +16,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Arithmetic.h"
-#include "Gemm.h"
 #include "Kernels.h"
-#include "Loops.h"
+#include "MatrixProduct.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
 
-/// Elements of columns held at a time.
-static constexpr int64_t kMaxColumns = 1 << 22;
+/// Elements of columns held at a time; they stay in the cache.
+static constexpr int64_t kMaxColumns = 1 << 18;
 
 namespace {
 
@@ -135,10 +134,9 @@ template <typename C> static Tensor convolve(nn::ConvOp op, Operands in) {
     forEachPiece(windows, height, [&](int64_t first, int64_t last) {
       columns.resize(height * (last - first) * length);
       gatherColumns(windows, x.data() + piece * xSize, channels, first, last, columns.data());
-      multiply<C>(outputs, (last - first) * length, height,
-                  {weight.data() + piece % groups * outputs * height, height, 1},
-                  {columns.data(), (last - first) * length, 1},
-                  result.data() + piece * outputs * numWindows + first * length, numWindows);
+      multiply<C>(outputs, (last - first) * length, height, {weight.data() + piece % groups * outputs * height, height},
+                  {columns.data(), (last - first) * length},
+                  {result.data() + piece * outputs * numWindows + first * length, numWindows});
     });
   if (in.size() > 2)
     addBias(in[2], type.getShape(), result);
@@ -163,9 +161,9 @@ template <typename C> static Tensor convolveTransposed(nn::ConvTransposeOp op, O
   for (int64_t piece = 0; piece < xShape[0] * groups; ++piece)
     forEachPiece(windows, height, [&](int64_t first, int64_t last) {
       int64_t count = (last - first) * length;
-      columns.resize(height * count);
+      columns.assign(height * count, C(0));
       multiply<C>(height, count, channels, {weight.data() + piece % groups * channels * height, 1, height},
-                  {x.data() + piece * channels * numWindows + first * length, numWindows, 1}, columns.data(), count);
+                  {x.data() + piece * channels * numWindows + first * length, numWindows}, {columns.data(), count});
       scatterColumns(windows, columns.data(), outputs, first, last, result.data() + piece * ySize);
     });
   if (in.size() > 2)

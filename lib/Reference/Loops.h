@@ -12,6 +12,8 @@
 
 #include "Elements.h"
 
+#include "llvm/Support/Parallel.h"
+
 namespace cleave::reference {
 
 llvm::SmallVector<int64_t> getRowMajorStrides(llvm::ArrayRef<int64_t> shape);
@@ -136,6 +138,15 @@ Tensor mapBinary(const Tensor &x, const Tensor &y, mlir::RankedTensorType result
     writer.commit(start, length);
   });
   return result;
+}
+
+/// Calls `fn(0)` to `fn(count - 1)`, which must not touch the same results; on several threads where `work`, about the
+/// number of multiplications of all, is worth it.
+template <typename Fn> void forEachTask(int64_t count, double work, Fn fn) {
+  if (count > 1 && work > (1 << 22))
+    return llvm::parallelFor(0, count, [&](size_t task) { fn(int64_t(task)); });
+  for (int64_t task = 0; task < count; ++task)
+    fn(task);
 }
 
 /// Copies `shape` elements of `elementBytes` between places with any strides (in elements, negative ones too).
