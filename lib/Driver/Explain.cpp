@@ -239,7 +239,7 @@ int cleave::driver::explainCommand(Session &session) {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(*module);
   std::unique_ptr<FunctionProblem> source = atoms ? FunctionProblem::create(*func, *atoms) : nullptr;
   SolverOptions solving;
-  solving.optimize = options.optimize;
+  solving.costs = CostModel::create(options.optimize);
   if (!source || failed(source->solve(solving)))
     return kBadInput;
 

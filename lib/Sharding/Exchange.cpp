@@ -199,11 +199,11 @@ int64_t Exchange::largestSender() {
 
 } // namespace
 
-int64_t exchangeCost(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
-                     const State &to) {
+int64_t exchangeBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                      const State &to) {
   if (from.dims == to.dims || is_contained(shape, 0))
     return 0;
-  return clampCost(__int128(Exchange(mesh, shape, from, to).largestSender()) * elementBytes * kCostUnitsPerByte);
+  return clampCost(__int128(Exchange(mesh, shape, from, to).largestSender()) * elementBytes);
 }
 
 } // namespace cleave::spmd

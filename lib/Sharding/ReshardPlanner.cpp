@@ -7,7 +7,11 @@
 //   scatterAll  something is reduced that the target does not cut: all_reduce, or reduce_scatter and a gather last
 //   cutIdle     something is reduced while other ranks hold copies: they may share the work
 //
-// So most pairs of states compare two routes, and none more than 24.
+// So most pairs of states compare two routes, and none more than 24. Where beginning a collective costs something, two
+// more things can pay, which send more in fewer collectives:
+//
+//   reduceJointly  some of what is reduced is cut by the target and some is not: one all_reduce, then slices
+//   no all_to_all  one all_gather of all that is in the way, then slices
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ReshardPlanner.h"
@@ -58,19 +62,23 @@ void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axis
 //===----------------------------------------------------------------------===//
 
 namespace {
-// Keeps the best of the routes it is shown: fewest bytes, then none that exchanges (many small messages where one
+// Keeps the best of the routes it is shown: least cost, then none that exchanges (many small messages where one
 // collective would do), then fewest collectives, then fewest steps, then the first.
 class Comparison {
 public:
   explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
 
-  /// Shows both finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
+  /// Shows all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
   bool tryStart(const RouteStart &how) {
     Route route(problem);
     bool waited = route.start(how);
-    Route byExchange = route;
-    route.finishByGather();
+    Route byExchange = route, byOneGather = route;
+    route.finishByGather(/*useAllToAll=*/true);
     offer(route);
+    if (problem.costs.hasLatency()) {
+      byOneGather.finishByGather(/*useAllToAll=*/false);
+      offer(byOneGather);
+    }
     byExchange.finishByExchange();
     offer(byExchange);
     return waited;
@@ -98,12 +106,13 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
   assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
-  ReshardProblem problem{mesh, shape, elementBytes, from, to};
-  bool reduces = false, reducesToWhole = false, hasIdle = false;
+  ReshardProblem problem{mesh, shape, elementBytes, from, to, options.costs};
+  bool reduces = false, reducesToWhole = false, reducesToCut = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
     reduces |= reduced;
     reducesToWhole |= reduced && !to.splits(atom);
+    reducesToCut |= reduced && to.splits(atom);
     hasIdle |= from.isIdle(atom) && !to.splits(atom);
   }
   Comparison comparison(problem);
@@ -116,6 +125,8 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
         comparison.tryStart({EarlyPlace::OtherDim, scatterAll, cutIdle});
       }
     }
+  if (options.costs.hasLatency() && reducesToWhole && reducesToCut)
+    comparison.tryStart({EarlyPlace::Never, /*scatterAll=*/false, /*cutIdle=*/false, /*reduceJointly=*/true});
   return comparison.best;
 }
 

@@ -63,26 +63,43 @@ static AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const Sta
   return moved;
 }
 
-// Units sent by the busiest rank (docs/sharding-model.md); padding counts. A large tensor times a large mesh exceeds 64
-// bits on the way.
-static int64_t stepCost(const ReshardProblem &problem, const ReshardStep &step, const State &before,
-                        const StepSizes &sizes) {
-  int64_t group = problem.mesh.product(step.atoms);
+// What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs. A large tensor times a
+// large mesh exceeds 64 bits on the way.
+static void priceStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const StepSizes &sizes) {
+  __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0;
+  GroupCost ring = ringCost(problem.mesh, problem.costs, step.atoms);
   switch (step.kind) {
   case ReshardStepKind::Slice:
   case ReshardStepKind::MakePartial:
-    return 0;
+    return;
   case ReshardStepKind::AllReduce:
-    return clampCost((__int128(2 * (group - 1)) * sizes.before * kCostUnitsPerByte + group - 1) / group);
+    bytes = (2 * (group - 1) * sizes.before + group - 1) / group;
+    units = (2 * ring.perPiece * sizes.before + group - 1) / group + 2 * ring.fixed;
+    break;
   case ReshardStepKind::ReduceScatter:
-  case ReshardStepKind::AllToAll:
-    return clampCost(__int128(group - 1) * sizes.piece * kCostUnitsPerByte);
+    bytes = (group - 1) * sizes.piece;
+    units = ring.perPiece * sizes.piece + ring.fixed;
+    break;
   case ReshardStepKind::AllGather:
-    return clampCost(__int128(group - 1) * sizes.before * kCostUnitsPerByte);
-  case ReshardStepKind::Exchange:
-    return exchangeCost(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
+    bytes = (group - 1) * sizes.before;
+    units = ring.perPiece * sizes.before + ring.fixed;
+    break;
+  case ReshardStepKind::AllToAll: {
+    GroupCost pairs = pairwiseCost(problem.mesh, problem.costs, step.atoms);
+    bytes = (group - 1) * sizes.piece;
+    units = pairs.perPiece * sizes.piece + pairs.fixed;
+    break;
   }
-  return 0;
+  case ReshardStepKind::Exchange: {
+    GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms);
+    bytes = exchangeBytes(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
+    units = direct.perPiece * bytes + direct.fixed;
+    break;
+  }
+  }
+  // Nothing moves of a tensor without elements.
+  step.bytes = clampCost(bytes);
+  step.cost = bytes == 0 ? 0 : clampCost(units + problem.costs.perCollective);
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,7 +130,8 @@ void Route::endStep() {
   step.atoms = movedAtoms(problem.mesh, *open, before, now);
   StepSizes sizes = measure(problem, before, now);
   legal &= sizes.legal || *open == ReshardStepKind::Exchange;
-  step.cost = stepCost(problem, step, before, sizes);
+  priceStep(problem, step, before, sizes);
+  plan.bytes += step.bytes;
   plan.cost += step.cost;
   plan.steps.push_back(std::move(step));
   open.reset();
@@ -195,7 +213,7 @@ bool Route::start(const RouteStart &how) {
   for (AtomId atom = 0; atom < problem.mesh.numAtoms(); ++atom) {
     bool wanted = targetDim[atom] >= 0;
     if (now.isPartialOver(atom)) {
-      if (!problem.keepsPartial(atom) && (wanted || how.scatterAll))
+      if (!problem.keepsPartial(atom) && (wanted ? !how.reduceJointly : how.scatterAll))
         toReduce.push_back(atom);
     } else if (now.isIdle(atom) && (wanted || how.cutIdle)) {
       toSlice.push_back(atom);
@@ -275,9 +293,9 @@ void Route::reduceRest() {
 // The way to the target
 //===----------------------------------------------------------------------===//
 
-void Route::finishByGather() {
+void Route::finishByGather(bool useAllToAll) {
   // Each all_to_all puts an atom in its own place, so there are no more than atoms.
-  for (unsigned round = 0; round < problem.mesh.numAtoms() && allToAll(); ++round)
+  for (unsigned round = 0; useAllToAll && round < problem.mesh.numAtoms() && allToAll(); ++round)
     sliceInPlace();
   gatherForeign();
   sliceInPlace();

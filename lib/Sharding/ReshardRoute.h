@@ -18,6 +18,7 @@ struct ReshardProblem {
   int64_t elementBytes;
   const State &from;
   const State &to;
+  const CostModel &costs;
 
   /// True if terms over `atom` stay terms. Those of one kind are no terms of another: they are reduced, and the whole
   /// value made partial again.
@@ -40,6 +41,8 @@ struct RouteStart {
   bool scatterAll = false;
   /// Cut over atoms that hold copies on both sides, and gather them in the end.
   bool cutIdle = false;
+  /// One all_reduce of everything, slices after it, where what the target cuts could be scattered beforehand.
+  bool reduceJointly = false;
 };
 
 class Route {
@@ -48,8 +51,9 @@ public:
 
   /// Slices and reductions. Returns true if an atom had to wait, or was put in a place that is not its own.
   bool start(const RouteStart &how);
-  /// Goes on to the target by all_to_all, all_gather and slices. Works from any state that `start` leaves.
-  void finishByGather();
+  /// Goes on to the target by all_to_all (if that is wanted), all_gather and slices. Works from any state that `start`
+  /// leaves.
+  void finishByGather(bool useAllToAll);
   /// Goes on to the target by an exchange. Works from any state that `start` leaves.
   void finishByExchange();
 

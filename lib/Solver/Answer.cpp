@@ -104,7 +104,7 @@ int64_t Solver::Search::reshardBytes(ShapeId shape, StateId from, StateId to) {
   if (isNew)
     if (std::optional<ReshardPlan> plan = costs.plan(shape, from, to))
       for (const ReshardStep &step : plan->steps)
-        entry->second += step.bytes();
+        entry->second += step.bytes;
   return entry->second;
 }
 
@@ -196,7 +196,7 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
   }
   if (cheapest) {
     forced.reason = ForcedReplication::Reason::Dearer;
-    forced.extraBytes = std::max<int64_t>(0, *cheapest / kCostUnitsPerByte);
+    forced.extraBytes = std::max<int64_t>(0, options.costs.toBytes(*cheapest));
   }
   decision.forced.push_back(forced);
 }

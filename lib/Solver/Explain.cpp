@@ -46,7 +46,7 @@ std::optional<int64_t> Solver::Search::priceOfNextBest(OpId op, AtomId atom) {
   std::optional<int64_t> units = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
   if (!units)
     return std::nullopt;
-  return std::max<int64_t>(0, *units) / kCostUnitsPerByte;
+  return options.costs.toBytes(std::max<int64_t>(0, *units));
 }
 
 //===----------------------------------------------------------------------===//

@@ -135,11 +135,13 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
     for (FactorId factor : cost.elementFactors)
       bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    // An all_reduce is two rings over pieces of what is reduced, a gather one over all of it.
     bool isGather = cost.kind == InnerCost::Kind::AllGather;
-    __int128 sent = isGather ? bytes * (ranks - 1) : 2 * bytes * (ranks - 1);
-    int64_t share = isGather ? 1 : ranks;
-    form.innerUnits = clampCost(form.innerUnits + cost.times * (sent * kCostUnitsPerByte / share));
-    form.innerBytes = clampCost(form.innerBytes + cost.times * ((sent + share - 1) / share));
+    int64_t rings = isGather ? 1 : 2, share = isGather ? 1 : ranks;
+    GroupCost ring = ringCost(mesh, costs, group);
+    __int128 units = rings * bytes * ring.perPiece / share + rings * ring.fixed + costs.perCollective;
+    form.innerUnits = clampCost(form.innerUnits + cost.times * units);
+    form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }
   return form.innerUnits < kImpossibleCost;
 }

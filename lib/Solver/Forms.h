@@ -37,7 +37,7 @@ struct Form {
   /// results mix, or the op cannot do inside what it would have to.
   bool isValid = false;
   bool keepsPartial = false;
-  /// Units of 1/1024 byte sent inside the op, and whole bytes, each message rounded up.
+  /// What is sent inside the op, by the cost model; and its bytes, each message rounded up.
   int64_t innerUnits = 0, innerBytes = 0;
   /// Of one rank.
   double flops = 0;
@@ -46,8 +46,8 @@ struct Form {
 class Forms {
 public:
   /// `order`: all atoms, as they follow each other in a dim that several of them cut.
-  Forms(const AtomMesh &mesh, StateTable &states, llvm::ArrayRef<AtomId> order)
-      : mesh(mesh), states(states), order(order.begin(), order.end()) {}
+  Forms(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order)
+      : mesh(mesh), costs(costs), states(states), order(order.begin(), order.end()) {}
 
   /// `rule` is any number that stands for the signature's rule.
   SignatureId internSignature(uint32_t rule, const Signature &signature);
@@ -92,6 +92,7 @@ private:
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
 
   const AtomMesh &mesh;
+  const CostModel &costs;
   StateTable &states;
   llvm::SmallVector<AtomId, 8> order;
   Interner signatureKeys, formKeys;

@@ -11,24 +11,6 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-namespace {
-constexpr double kBytesPerFlop = 1.0 / 128;
-constexpr double kBytesPerRepeatedFlop = 1.0 / 4;
-/// Padding is not repetition.
-constexpr double kRepetitionSlack = 1.25;
-constexpr double kBytesPerExtraWrite = 1.0 / 256;
-/// Share of its activations that a contraction pays for leaving its uncontested factor.
-constexpr double kMovedOffShare = 1.0 / 3;
-/// What is left of the terms above where bytes alone are asked for.
-constexpr double kTieBreak = 1.0 / 1024;
-
-constexpr int64_t kPerReshard = kCostUnitsPerByte / 2;
-constexpr int64_t kPerMadePartial = kCostUnitsPerByte / 8;
-constexpr int64_t kPerKeptPartial = -kCostUnitsPerByte / 32;
-
-constexpr Surcharge kEscapeSurcharge = 10, kTornSurcharge = 25, kParameterSurcharge = 6300;
-} // namespace
-
 ProfileId Objective::internProfile(const Profile &profile) {
   SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 1 | profile.isOp,
                                 static_cast<uint64_t>(profile.split),
@@ -64,24 +46,24 @@ double Objective::totalBytesOf(ShapeId shape) const {
   return bytes;
 }
 
-/// Flops, and bytes written, as bytes on the wire.
-double Objective::computeBytes(const Profile &profile, FormId id) const {
+/// Flops, and bytes written.
+double Objective::computeUnits(const Profile &profile, FormId id) const {
   const Form &form = forms[id];
   const Signature &signature = forms.signature(profile.signature);
-  double fairShare = kRepetitionSlack * signature.info->rule->flops / profile.split;
-  double bytes = kBytesPerFlop * form.flops + kBytesPerRepeatedFlop * std::max(0.0, form.flops - fairShare);
+  double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
+  double units = model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare);
   for (auto [index, shape] : enumerate(signature.results)) {
     double written = localBytesOf(shape, forms.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
-    bytes += kBytesPerExtraWrite * std::max(0.0, written);
+    units += model.perExtraWrite * std::max(0.0, written);
   }
-  return bytes;
+  return units;
 }
 
 /// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
 /// something else there, pays for it.
-double Objective::movedOffBytes(const Profile &profile, FormId id) const {
+double Objective::movedOffUnits(const Profile &profile, FormId id) const {
   const Signature &signature = forms.signature(profile.signature);
-  if (signature.info->rule->flops == 0)
+  if (signature.info->rule->flops == 0 || model.perMovedByte == 0)
     return 0;
   double ranks = 1;
   forEachAtom(profile.calm, [&](AtomId atom) {
@@ -98,7 +80,7 @@ double Objective::movedOffBytes(const Profile &profile, FormId id) const {
   for (auto [index, shape] : enumerate(signature.operands))
     if (!(profile.parameters >> std::min<size_t>(index, 63) & 1))
       activations += localBytesOf(shape, forms.operandState(id, index));
-  return kMovedOffShare * (1 - 1 / ranks) * activations;
+  return model.perMovedByte * (1 - 1 / ranks) * activations;
 }
 
 /// True if the atoms of an axis do different things although each could be done by all of them.
@@ -117,10 +99,10 @@ Surcharge Objective::surchargeOf(const Profile &profile, FormId id) const {
   Surcharge surcharge = 0;
   for (auto [atom, choice] : enumerate(forms.choices(id)))
     if (!(profile.allowed[choice].first & maskOf(atom)))
-      surcharge = kEscapeSurcharge;
+      surcharge = model.escapeSurcharge;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 1 && isTorn(profile, id, axis))
-      surcharge = kTornSurcharge;
+      surcharge = model.tornSurcharge;
   return surcharge;
 }
 
@@ -128,14 +110,11 @@ NodePrice Objective::priceNode(ProfileId profileId, FormId id) const {
   assert(forms[id].isValid && "an invalid form has no price");
   const Profile &profile = profiles[profileId];
   NodePrice price;
-  if (optimize == Optimize::Balanced)
-    price.surcharge = surchargeOf(profile, id);
+  price.surcharge = surchargeOf(profile, id);
   if (!profile.isOp)
     return price;
-  double bytes = computeBytes(profile, id);
-  bytes = optimize == Optimize::Balanced ? bytes + movedOffBytes(profile, id) : bytes * kTieBreak;
-  double units = std::min(bytes * kCostUnitsPerByte, static_cast<double>(kForbidden / 4));
-  price.cost = static_cast<int64_t>(units) + forms[id].innerUnits + (forms[id].keepsPartial ? kPerKeptPartial : 0);
+  double units = std::min(computeUnits(profile, id) + movedOffUnits(profile, id), static_cast<double>(kForbidden / 4));
+  price.cost = static_cast<int64_t>(units) + forms[id].innerUnits + (forms[id].keepsPartial ? model.perKeptPartial : 0);
   return price;
 }
 
@@ -153,12 +132,12 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
-  int64_t lift = makesPartial ? kPerMadePartial : 0;
+  int64_t lift = makesPartial ? model.perMadePartial : 0;
   if (cost == 0)
     return lift;
   Surcharge surcharge = std::max(lhs, rhs);
-  if (movesParameter && optimize == Optimize::Balanced)
-    surcharge += kParameterSurcharge;
-  __int128 total = cost + __int128(cost) * surcharge / 100 + kPerReshard + lift;
+  if (movesParameter)
+    surcharge += model.parameterSurcharge;
+  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift;
   return total < kForbidden ? static_cast<int64_t>(total) : kForbidden;
 }

@@ -1,6 +1,7 @@
 //===- Objective.h - what a decision costs ----------------------*- C++ -*-===//
 //
-// Integers, in units of 1/1024 byte. `--optimize=bytes` drops the surcharges, and compute only breaks ties.
+// Integers, in units of a CostModel, which is handed in. Its default in bytes (the unit is 1/1024 of one);
+// `--optimize=bytes` drops the surcharges, and compute only breaks ties:
 //
 //   bytes on the wire, between and inside ops           1
 //   compute of one rank, per flop                       1/128    the balance of a large GPU; above 1/64 it changes minima
@@ -27,9 +28,6 @@
 namespace cleave::spmd {
 
 using ProfileId = uint32_t;
-/// A factor on the price of reshards, as hundredths above 1.
-using Surcharge = int32_t;
-
 /// A signature, and all that candidates say of the node: nodes of one profile have the same options at the same prices.
 struct Profile {
   SignatureId signature = 0;
@@ -52,8 +50,9 @@ struct NodePrice {
 
 class Objective {
 public:
-  Objective(const AtomMesh &mesh, Optimize optimize, StateTable &states, ReshardCosts &costs, const Forms &forms)
-      : mesh(mesh), optimize(optimize), states(states), costs(costs), forms(forms) {}
+  /// `costs` has to price reshards by `model` too.
+  Objective(const AtomMesh &mesh, const CostModel &model, StateTable &states, ReshardCosts &costs, const Forms &forms)
+      : mesh(mesh), model(model), states(states), costs(costs), forms(forms) {}
 
   ProfileId internProfile(const Profile &profile);
   const Profile &profile(ProfileId id) const { return profiles[id]; }
@@ -65,15 +64,15 @@ public:
   int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, bool movesParameter) const;
 
 private:
-  double computeBytes(const Profile &profile, FormId form) const;
-  double movedOffBytes(const Profile &profile, FormId form) const;
+  double computeUnits(const Profile &profile, FormId form) const;
+  double movedOffUnits(const Profile &profile, FormId form) const;
   double localBytesOf(ShapeId shape, StateId state) const;
   double totalBytesOf(ShapeId shape) const;
   bool isTorn(const Profile &profile, FormId form, unsigned axis) const;
   Surcharge surchargeOf(const Profile &profile, FormId form) const;
 
   const AtomMesh &mesh;
-  Optimize optimize;
+  const CostModel &model;
   StateTable &states;
   ReshardCosts &costs;
   const Forms &forms;

@@ -54,9 +54,10 @@ static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
 }
 
 Solver::Search::Search(const Problem &problem, SolverOptions options)
-    : problem(problem), options(options), graph(problem), candidates(graph), planner(problem.getMesh()),
-      costs(planner, decision.states), forms(problem.getMesh(), decision.states, orderOfAtoms(graph)),
-      objective(problem.getMesh(), options.optimize, decision.states, costs, forms) {}
+    : problem(problem), options(std::move(options)), graph(problem), candidates(graph),
+      planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
+      forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph)),
+      objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
 
 //===----------------------------------------------------------------------===//
 // Wishes that cannot be
@@ -188,22 +189,22 @@ void Solver::Search::classifyAll() {
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Whole axes in mesh order, then the atoms of marked ones; of all of them where every byte counts.
-static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, Optimize optimize,
+/// Whole axes in mesh order, then the atoms of marked ones; of all of them where cutting an axis in two costs nothing.
+static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs,
                                         bool withEscapes) {
   std::vector<SweepUnit> units;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 0)
       units.push_back({{mesh.atomsOf(axis)}, withEscapes});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || optimize == Optimize::Bytes))
+    if (mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0))
       for (AtomId atom : mesh.atomsOf(axis))
         units.push_back({{AtomList{atom}}, withEscapes});
   return units;
 }
 
 void Solver::Search::runRounds(bool withEscapes) {
-  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.optimize, withEscapes);
+  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withEscapes);
   // A sweep that follows no change since the same one before would find nothing.
   unsigned version = 1;
   std::vector<unsigned> sweptAt(units.size(), 0);

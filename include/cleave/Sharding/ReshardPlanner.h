@@ -21,20 +21,10 @@
 #ifndef CLEAVE_SHARDING_RESHARDPLANNER_H
 #define CLEAVE_SHARDING_RESHARDPLANNER_H
 
+#include "cleave/Sharding/CostModel.h"
 #include "cleave/Sharding/State.h"
-#include <limits>
 
 namespace cleave::spmd {
-
-/// Costs are integers in units of 1/1024 byte, sent by the busiest rank.
-inline constexpr int64_t kCostUnitsPerByte = 1024;
-/// Cost of a reshard that cannot be done, or is beyond counting.
-inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
-
-/// A cost, or kImpossibleCost where it is beyond that.
-inline int64_t clampCost(__int128 cost) {
-  return cost < kImpossibleCost ? static_cast<int64_t>(cost) : kImpossibleCost;
-}
 
 enum class ReshardStepKind : uint8_t { Slice, MakePartial, AllReduce, ReduceScatter, AllToAll, AllGather, Exchange };
 /// `slice`, `make_partial`, `all_reduce`, ...
@@ -46,21 +36,19 @@ struct ReshardStep {
   /// The atoms that move, ascending; for an exchange those that occur in a dim that changes.
   AtomList atoms;
   State after;
-  /// Units sent by the busiest rank: (n-1)/n of the result of an all_gather, (n-1)/n of the operand of a reduce_scatter
-  /// or all_to_all, 2(n-1)/n of that of an all_reduce, padding included; of an exchange the largest sender.
+  /// Bytes sent by the busiest rank, rounded up: (n-1)/n of the result of an all_gather, (n-1)/n of the operand of a
+  /// reduce_scatter or all_to_all, 2(n-1)/n of that of an all_reduce, padding included; of an exchange the largest sender.
+  int64_t bytes = 0;
+  /// What that costs by the cost model.
   int64_t cost = 0;
-
-  /// Whole bytes, rounded up.
-  int64_t bytes() const { return (cost + kCostUnitsPerByte - 1) / kCostUnitsPerByte; }
 };
 
 struct ReshardPlan {
-  /// Sum over the steps.
-  int64_t cost = 0;
+  /// Sums over the steps.
+  int64_t bytes = 0, cost = 0;
   /// In order; empty if the states are equal.
   llvm::SmallVector<ReshardStep, 4> steps;
 
-  int64_t bytes() const { return (cost + kCostUnitsPerByte - 1) / kCostUnitsPerByte; }
   /// Steps that communicate.
   unsigned numCollectives() const;
 };
@@ -74,6 +62,8 @@ struct ReshardPlannerOptions {
   /// bytes where groups of three or more reduce, but two launches more and traffic on axes that the user left alone; so
   /// off by default. Either way no sequence of collectives sends fewer bytes on the meshes of the unit test.
   bool useIdleAtoms = false;
+  /// Prices of sending. Where beginning a collective costs something, routes are tried that send more in fewer.
+  CostModel costs = {};
 };
 
 /// Plans reshards on one mesh. Pure: no memory of earlier calls.
@@ -95,10 +85,10 @@ private:
   ReshardPlannerOptions options;
 };
 
-/// Units that the busiest rank sends when `from` becomes `to` by an exchange. Enumerates only coordinates of atoms in
+/// Bytes that the busiest rank sends when `from` becomes `to` by an exchange. Enumerates only coordinates of atoms in
 /// dims that differ.
-int64_t exchangeCost(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
-                     const State &to);
+int64_t exchangeBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                      const State &to);
 
 /// Number of an interned (shape, element size).
 using ShapeId = uint32_t;

@@ -9,7 +9,7 @@
 // that every element has one source: the target itself where it holds it. Copies along other atoms, and terms of a
 // partial value, stay among the ranks that have the same coordinate there.
 //
-// `permute` is defined by this: the evaluator copies by it, `exchangeCost` is its price in closed form, and send lists
+// `permute` is defined by this: the evaluator copies by it, `exchangeBytes` counts what it sends in closed form, and send lists
 // are made from it.
 //
 //===----------------------------------------------------------------------===//

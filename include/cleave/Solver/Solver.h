@@ -17,22 +17,15 @@
 #ifndef CLEAVE_SOLVER_SOLVER_H
 #define CLEAVE_SOLVER_SOLVER_H
 
+#include "cleave/Sharding/CostModel.h"
 #include "cleave/Sharding/State.h"
 #include "cleave/Solver/Problem.h"
-#include "llvm/ADT/StringRef.h"
 #include <memory>
 
 namespace cleave::spmd {
 
-enum class Optimize {
-  Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
-  Bytes,    ///< bytes on the wire; all else only breaks ties
-};
-/// How users name them.
-constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes"};
-
 struct SolverOptions {
-  Optimize optimize = Optimize::Balanced;
+  CostModel costs;
   /// Rounds of sweeps per stage, at most.
   unsigned maxRounds = 4;
   /// Below this number of ops, pairs of axes are swept together in the end.
@@ -97,7 +90,7 @@ struct Decision {
   /// Bytes inside each op that the busiest rank sends.
   std::vector<int64_t> innerBytes;
   std::vector<ForcedReplication> forced;
-  /// Units of 1/1024 byte, with all terms of the objective.
+  /// With all terms of the objective, in units of the cost model.
   int64_t objective = 0;
   /// Bytes that the busiest rank sends: all reshards, as `serveWants` shares them, and inside ops.
   int64_t wireBytes = 0;

@@ -48,7 +48,7 @@ Planned planOn(const Ints &axes, const Ints &shape, const State &from, const Sta
   if (!plan)
     return {"impossible", -1};
   EXPECT_EQ(simulate(mesh, shape, 1, from, to, *plan), "");
-  return {text(mesh, *plan), plan->bytes()};
+  return {text(mesh, *plan), plan->bytes};
 }
 
 TEST(ReshardPlannerTest, EqualStatesNeedNothing) {
@@ -264,7 +264,7 @@ TEST(ReshardCostsTest, RemembersEachReshardOnce) {
     EXPECT_EQ(costs.cost(shape, sum, largest), 256 * kCostUnitsPerByte); // an all_reduce over two ranks
     EXPECT_EQ(costs.size(), 3u);
   }
-  EXPECT_EQ(costs.plan(shape, rows, columns)->bytes(), 64);
+  EXPECT_EQ(costs.plan(shape, rows, columns)->bytes, 64);
 }
 
 #if defined(__has_feature)

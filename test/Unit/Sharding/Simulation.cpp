@@ -45,7 +45,7 @@ private:
 
   std::string makePartial(const ReshardStep &step);
   std::string reduce(ArrayRef<AtomId> atoms);
-  std::string gather(ArrayRef<AtomId> atoms, const State &after, int64_t cost, bool exact);
+  std::string gather(ArrayRef<AtomId> atoms, const State &after, int64_t bytes, bool exact);
   std::string keepOwn(const State &after);
 
   const AtomMesh &mesh;
@@ -153,8 +153,8 @@ std::string Simulation::reduce(ArrayRef<AtomId> atoms) {
 }
 
 // Every rank takes what it needs for `after` from the rank that differs from it in `atoms` only, or has it. Checks
-// the largest sender against `cost`: equal if `exact`, else no more.
-std::string Simulation::gather(ArrayRef<AtomId> atoms, const State &after, int64_t cost, bool exact) {
+// the largest sender against `bytes`: equal if `exact`, else no more.
+std::string Simulation::gather(ArrayRef<AtomId> atoms, const State &after, int64_t bytes, bool exact) {
   std::vector<Slots> next(mesh.numRanks(), Slots(numElements));
   std::vector<int64_t> sent(mesh.numRanks(), 0);
   for (int64_t rank = 0; rank < mesh.numRanks(); ++rank) {
@@ -171,9 +171,9 @@ std::string Simulation::gather(ArrayRef<AtomId> atoms, const State &after, int64
       sent[*holder] += *holder != rank;
     }
   }
-  int64_t most = *max_element(sent) * elementBytes * 1024;
-  if (exact ? most != cost : most > cost)
-    return "the busiest rank sends " + std::to_string(most) + " units, not " + std::to_string(cost);
+  int64_t most = *max_element(sent) * elementBytes;
+  if (exact ? most != bytes : most > bytes)
+    return "the busiest rank sends " + std::to_string(most) + " bytes, not " + std::to_string(bytes);
   ranks = next;
   return "";
 }
@@ -211,10 +211,10 @@ std::string Simulation::carryOut(const ReshardStep &step) {
     break;
   case ReshardStepKind::AllGather:
   case ReshardStepKind::AllToAll:
-    wrong = gather(step.atoms, step.after, step.cost, /*exact=*/false);
+    wrong = gather(step.atoms, step.after, step.bytes, /*exact=*/false);
     break;
   case ReshardStepKind::Exchange:
-    wrong = gather(fromDims, step.after, step.cost, /*exact=*/true);
+    wrong = gather(fromDims, step.after, step.bytes, /*exact=*/true);
     break;
   }
   now = step.after;
@@ -247,14 +247,15 @@ std::string simulate(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elem
                      const State &to, const ReshardPlan &plan) {
   Simulation simulation(mesh, shape, elementBytes);
   simulation.load(from);
-  int64_t total = 0;
+  int64_t cost = 0, bytes = 0;
   for (const ReshardStep &step : plan.steps) {
     std::string wrong = simulation.carryOut(step);
     if (!wrong.empty())
       return toString(step.kind).str() + ": " + wrong;
-    total += step.cost;
+    cost += step.cost;
+    bytes += step.bytes;
   }
-  if (total != plan.cost)
+  if (cost != plan.cost || bytes != plan.bytes)
     return "the steps do not add up to the plan";
   return simulation.compare(to);
 }

@@ -14,9 +14,9 @@ namespace {
 /// One op of f32 tensors on a mesh; every choice is allowed to every atom.
 struct OneOp {
   OneOp(std::vector<int64_t> axes, ShardingRule opRule, std::vector<std::vector<int64_t>> operands,
-        std::vector<int64_t> result, Optimize optimize = Optimize::Balanced)
-      : mesh(axes), rule(std::move(opRule)), info(rule), planner(mesh), costs(planner, states),
-        forms(mesh, states, allAtoms()), objective(mesh, optimize, states, costs, forms) {
+        std::vector<int64_t> result, CostModel costModel = {})
+      : mesh(axes), model(std::move(costModel)), rule(std::move(opRule)), info(rule), planner(mesh, {false, model}),
+        costs(planner, states), forms(mesh, model, states, allAtoms()), objective(mesh, model, states, costs, forms) {
     Signature signature;
     signature.info = &info;
     signature.isOp = true;
@@ -43,6 +43,7 @@ struct OneOp {
   }
 
   AtomMesh mesh;
+  CostModel model;
   StateTable states;
   ShardingRule rule;
   RuleInfo info;
@@ -56,8 +57,8 @@ struct OneOp {
 };
 
 /// 8x16 . 16x32; choices: none, cut i, cut k, cut j, partial lhs, partial rhs.
-OneOp matmul(std::vector<int64_t> axes, Optimize optimize = Optimize::Balanced) {
-  return OneOp(axes, einsumRule("ik,kj->ij", {{8, 16}, {16, 32}}), {{8, 16}, {16, 32}}, {8, 32}, optimize);
+OneOp matmul(std::vector<int64_t> axes, CostModel model = {}) {
+  return OneOp(axes, einsumRule("ik,kj->ij", {{8, 16}, {16, 32}}), {{8, 16}, {16, 32}}, {8, 32}, std::move(model));
 }
 enum : ChoiceId { kWhole, kCutI, kCutK, kCutJ, kPartialLhs };
 
@@ -146,7 +147,7 @@ TEST(ObjectiveTest, RepeatingWhatIsSplitIsDear) {
   op.profile.split = op.profile.wide = 2;
   EXPECT_EQ(op.price({kWhole}), (64 + 768 + 2) * kCostUnitsPerByte);
   EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
-  OneOp bytes = matmul({2}, Optimize::Bytes);
+  OneOp bytes = matmul({2}, CostModel::create(Optimize::Bytes));
   bytes.profile.split = bytes.profile.wide = 2;
   EXPECT_EQ(bytes.price({kWhole}), 64 + 768 + 2);
 }

@@ -237,7 +237,7 @@ void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, uns
     GraphBuilder graph(axes);
     buildRandom(graph, random, axes.size(), numOps, withPartial);
     SolverOptions options;
-    options.optimize = Optimize::Bytes;
+    options.costs = CostModel::create(Optimize::Bytes);
     Solver solver(graph.problem, options);
     ASSERT_TRUE(solver.solve());
     int64_t bytes = solver.getDecision().wireBytes;

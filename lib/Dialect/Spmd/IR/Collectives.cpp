@@ -281,9 +281,8 @@ int64_t AllToAllOp::getWireBytes() { return countBytes(*this, getInput()); }
 int64_t PermuteOp::getWireBytes() {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
   auto global = cast<RankedTensorType>(getGlobal());
-  int64_t units = exchangeCost(atoms->getAtoms(), global.getShape(), getElementBytes(global.getElementType()),
+  return exchangeBytes(atoms->getAtoms(), global.getShape(), getElementBytes(global.getElementType()),
                                atoms->toState(getFrom()), atoms->toState(getTo()));
-  return llvm::divideCeil(units, kCostUnitsPerByte);
 }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {

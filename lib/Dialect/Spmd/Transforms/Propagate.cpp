@@ -197,7 +197,7 @@ LogicalResult Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptio
 void Propagate::runOnOperation() {
   SolverOptions options;
   if (optimize == "bytes")
-    options.optimize = Optimize::Bytes;
+    options.costs = CostModel::create(Optimize::Bytes);
   else if (optimize != "balanced") {
     getOperation().emitError() << "unknown objective '" << optimize << "', expected balanced or bytes";
     return signalPassFailure();

@@ -1,0 +1,120 @@
+//===- CostModel.h - what everything costs ----------------------*- C++ -*-===//
+//
+// The prices of a decision as one value, in integers of a *unit* that whoever fills it in chooses: sending over each
+// mesh axis, beginning a collective, computing, writing, and the small terms that keep a decision close to what was
+// asked for. The planner of reshards and the solver's objective read the same one, so that a plan costs what was
+// decided by.
+//
+// The default counts bytes: a unit is 1/1024 byte, all axes alike, latency nothing. A model of time has a unit so short
+// that a byte takes hundreds of them, and fills in each axis; the shape of the objective stays.
+//
+// A collective over several axes goes through them one after the other, the fastest first: over axes of sizes g1, g2,
+// .. it sends, of every piece that a rank holds in the end (an all_to_all, of every piece that it is cut into),
+//
+//   all_gather, reduce_scatter, and twice for all_reduce    (g1-1) g2 g3 .. pieces over axis 1, (g2-1) g3 .. over 2, ..
+//   all_to_all                                              (g1-1) pieces over axis 1, (g2-1) g1 over axis 2, ..
+//
+// Both are g1 g2 .. - 1 pieces where all axes cost the same: the price of one ring over all ranks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SHARDING_COSTMODEL_H
+#define CLEAVE_SHARDING_COSTMODEL_H
+
+#include "cleave/Sharding/Mesh.h"
+#include "llvm/ADT/StringRef.h"
+#include <limits>
+
+namespace cleave::spmd {
+
+/// Units per byte of the default model.
+inline constexpr int64_t kCostUnitsPerByte = 1024;
+/// Cost of a reshard that cannot be done, or is beyond counting.
+inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
+
+/// A cost, or kImpossibleCost where it is beyond that.
+inline int64_t clampCost(__int128 cost) {
+  return cost < kImpossibleCost ? static_cast<int64_t>(cost) : kImpossibleCost;
+}
+
+/// A factor on the price of reshards, as hundredths above 1.
+using Surcharge = int32_t;
+
+/// How ranks that differ along one mesh axis are connected. Units; none negative.
+struct LinkCost {
+  int64_t perByte = kCostUnitsPerByte;
+  /// One message, however short: a ring of g ranks has g-1 of them one after the other, an all_reduce twice as many.
+  /// What goes point to point (all_to_all, exchange) goes at once.
+  int64_t latency = 0;
+
+  bool operator==(const LinkCost &other) const { return perByte == other.perByte && latency == other.latency; }
+};
+
+/// The models that users name.
+enum class Optimize {
+  Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
+  Bytes,    ///< bytes on the wire; all else only breaks ties
+};
+/// How users name them.
+constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes"};
+
+struct CostModel {
+  /// The default is `Balanced`.
+  static CostModel create(Optimize optimize);
+
+  /// By number of the mesh axis; axes beyond the list are as `anyLink`.
+  llvm::SmallVector<LinkCost, 4> links;
+  LinkCost anyLink;
+  /// Units for beginning a collective.
+  int64_t perCollective = 0;
+
+  /// Units per flop of a rank: the balance of a large GPU; above 1/64 byte it changes minima.
+  double perFlop = kCostUnitsPerByte / 128.0;
+  /// Units more for each flop beyond `repetitionSlack` times its share of the split that propagation found: what
+  /// propagation splits stays split. Padding is not repetition, hence the slack.
+  double perRepeatedFlop = kCostUnitsPerByte / 4.0, repetitionSlack = 1.25;
+  /// Units per byte written beyond the share that propagation found: no reward for cutting pointwise work further.
+  double perExtraWrite = kCostUnitsPerByte / 256.0;
+  /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelism
+  /// stays what was asked for.
+  double perMovedByte = kCostUnitsPerByte * (1.0 / 3);
+
+  /// Units for each reshard: all_reduce rather than scatter and gather.
+  int64_t perReshard = kCostUnitsPerByte / 2;
+  /// Units for a whole operand made partial: no select on every rank for nothing.
+  int64_t perMadePartial = kCostUnitsPerByte / 8;
+  /// Units for an op that keeps a partial: reduce late.
+  int64_t perKeptPartial = -kCostUnitsPerByte / 32;
+
+  /// On reshards next to an escape, which must save something.
+  Surcharge escapeSurcharge = 10;
+  /// On reshards next to an axis cut in two although it fits. Without it, halves of an axis are as good as the whole,
+  /// and the solver looks at each.
+  Surcharge tornSurcharge = 25;
+  /// On reshards of a parameter that was asked to be split, to an op where nothing else brings its axis: Megatron stays
+  /// Megatron at any batch.
+  Surcharge parameterSurcharge = 6300;
+
+  const LinkCost &link(unsigned axis) const { return axis < links.size() ? links[axis] : anyLink; }
+  /// True if a plan of fewer collectives may cost less although it sends more.
+  bool hasLatency() const;
+  /// Units as bytes over the fastest link, rounded down: how the solver states its prices.
+  int64_t toBytes(int64_t units) const;
+};
+
+/// What a collective over some atoms costs: `perPiece` for each byte of a piece, and `fixed` for taking place.
+struct GroupCost {
+  __int128 perPiece = 0;
+  int64_t fixed = 0;
+};
+
+/// A ring: all_gather, reduce_scatter; an all_reduce is two of them, begun once.
+GroupCost ringCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
+/// Every rank to every other: all_to_all.
+GroupCost pairwiseCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
+/// Point to point over links of all these atoms, the slowest of which counts: an exchange. A piece is all that the
+/// busiest rank sends.
+GroupCost directCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SHARDING_COSTMODEL_H

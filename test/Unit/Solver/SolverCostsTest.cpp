@@ -1,0 +1,69 @@
+//===- SolverCostsTest.cpp - decisions follow the cost model --------------===//
+#include "Solved.h"
+
+using namespace cleave::spmd;
+
+namespace {
+
+SolverOptions optionsWith(llvm::ArrayRef<LinkCost> links, int64_t perCollective = 0) {
+  SolverOptions options;
+  options.costs.links.assign(links.begin(), links.end());
+  options.costs.perCollective = perCollective;
+  return options;
+}
+
+// Two values of two rows, one cut by each axis, are added: only one axis can have the rows, the other's value is
+// gathered. That must be the axis with the fast links.
+TEST(SolverCostsTest, TheSlowerAxisKeepsItsRows) {
+  constexpr int64_t slow = 10 * kCostUnitsPerByte, fast = kCostUnitsPerByte;
+  for (unsigned slowAxis : {0u, 1u}) {
+    GraphBuilder graph({2, 2});
+    ValueId a = graph.input({2, 64}, {{0}, {}}), b = graph.input({2, 64}, {{1}, {}});
+    ValueId sum = graph.add(a, b);
+    graph.problem.addOutput(sum);
+    Solved solved(graph, optionsWith({{slowAxis == 0 ? slow : fast, 0}, {slowAxis == 1 ? slow : fast, 0}}));
+    EXPECT_EQ(solved.value(sum), graph.state({{slowAxis}, {}})) << slowAxis;
+    EXPECT_EQ(solved.bytes(), 64 * 4);
+  }
+}
+
+// Softmax over cut columns, 4x64: two all_reduces of 16 bytes, or one gather of half of 1024 bytes and 2 bytes for
+// writing the result twice as large, half a byte for being a reshard. They break even where beginning one costs 482.5.
+TEST(SolverCostsTest, LatencyMakesOneLargeGatherBeatTwoSmallReductions) {
+  for (int64_t begin : {482, 483}) {
+    GraphBuilder graph({2});
+    ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+    addOutput(graph, y, {{}, {0}});
+    Solved solved(graph, optionsWith({}, begin * kCostUnitsPerByte));
+    EXPECT_EQ(solved.bytes(), begin == 482 ? 2 * 16 : 512) << begin;
+  }
+}
+
+// Two all_reduces on 2 ranks are two steps each, a gather is one: 32 + 4 L against 514.5 + L.
+TEST(SolverCostsTest, LatencyOfLinksCountsPerStep) {
+  auto bytesWith = [](int64_t latency) {
+    GraphBuilder graph({2});
+    ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+    addOutput(graph, y, {{}, {0}});
+    return Solved(graph, optionsWith({{kCostUnitsPerByte, latency * kCostUnitsPerByte}})).bytes();
+  };
+  EXPECT_EQ(bytesWith(160), 2 * 16);
+  EXPECT_EQ(bytesWith(161), 512);
+}
+
+// The same model in units half as long.
+TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
+  GraphBuilder graph({2});
+  ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+  addOutput(graph, y, {{}, {0}});
+  Solved usual(graph), doubled(graph, [] {
+    SolverOptions options = optionsWith({{2 * kCostUnitsPerByte, 0}});
+    options.costs.perExtraWrite *= 2;
+    options.costs.perReshard *= 2;
+    return options;
+  }());
+  ASSERT_TRUE(usual.solver.priceOfNextBest(0, 0));
+  EXPECT_EQ(usual.solver.priceOfNextBest(0, 0), doubled.solver.priceOfNextBest(0, 0));
+}
+
+} // namespace
