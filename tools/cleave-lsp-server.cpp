@@ -1,4 +1,8 @@
 //===- cleave-lsp-server.cpp - .mlir files in an editor -------------------===//
+//
+// Speaks the language server protocol on standard input and output. It knows the dialects and no passes.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"

@@ -1,4 +1,8 @@
 //===- cleave-opt.cpp - runs passes over IR -------------------------------===//
+//
+// For people who work on passes: docs/generated lists them, docs/architecture.md says in which order they make sense.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

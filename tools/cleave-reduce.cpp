@@ -1,4 +1,8 @@
 //===- cleave-reduce.cpp - makes a failing .mlir file small ---------------===//
+//
+// Takes a test that says whether a file is interesting (mlir-reduce's `--test`), and all passes to try.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"

@@ -1,4 +1,9 @@
 //===- cleave-translate.cpp - between ONNX and MLIR -----------------------===//
+//
+// Imports and nothing else: no folder of options, no canonical form. Tests of the importer see with it what was
+// imported.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/AsmState.h"
@@ -26,9 +31,10 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   StringRef kind = severity == DiagnosticSeverity::Error     ? "error: "
                    : severity == DiagnosticSeverity::Warning ? "warning: "
                                                              : "remark: ";
-  if (file)
-    llvm::errs() << file.getName().getValue() << ": ";
-  llvm::errs() << kind << diagnostic << "\n";
+  std::string place = file ? file.getName().str() + ": " : "";
+  llvm::errs() << place << kind << diagnostic << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << place << "note: " << note << "\n";
   return success();
 }
 

@@ -16,6 +16,8 @@
 using namespace cleave::spmd;
 using llvm::StringRef;
 
+// Plans are input like any other: these bound what a pattern may cost, in alternatives of braces and in states of a
+// compiled expression.
 static constexpr size_t kMaxPatternLength = 4096;
 static constexpr size_t kMaxAlternatives = 1024;
 static constexpr uint64_t kMaxRepeats = 10000;
@@ -91,6 +93,7 @@ std::optional<NamePattern> NamePattern::create(StringRef text, std::string &erro
   return pattern;
 }
 
+// A name that is spelled out matches even if it holds characters that mean something in a pattern.
 bool NamePattern::matches(StringRef name) const {
   if (name == matcher->text)
     return true;
@@ -143,6 +146,7 @@ std::vector<std::string> cleave::spmd::findNearestNames(StringRef wanted, llvm::
     return {};
   std::string pattern = simplify(wanted);
   size_t literal = pattern.size() - llvm::count(pattern, '*');
+  // A third of the letters may be wrong; beyond that a suggestion is a guess.
   size_t limit = std::max<size_t>(1, (literal + 2) / 3);
   std::vector<std::pair<size_t, StringRef>> near;
   for (StringRef name : names)

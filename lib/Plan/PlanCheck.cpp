@@ -199,8 +199,9 @@ int64_t Plan::getExtent(const PlanAxis &axis) const {
   return whole ? whole->size : 1;
 }
 
-static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twine &message) {
-  error = {place, message.str(), {}};
+static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twine &message,
+                            decltype(PlanError::notes) notes = {}) {
+  error = {place, message.str(), std::move(notes)};
   return failure();
 }
 
@@ -213,7 +214,7 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
       return failAt(error, axis.place, "'" + axis.name + "' is no name for an axis: letters, digits, '_', '-', '.'");
     for (const MeshAxis &other : ArrayRef(plan.mesh).take_front(index))
       if (other.name == axis.name)
-        return failAt(error, axis.place, "axis \"" + axis.name + "\" is named twice");
+        return failAt(error, axis.place, "axis \"" + axis.name + "\" is named twice", {{other.place, "named here"}});
     if (axis.size > INT32_MAX / ranks)
       return failAt(error, axis.place, "the mesh has more than 2^31 - 1 ranks");
     ranks *= axis.size;
@@ -222,7 +223,8 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
     return success();
   if (static_cast<int64_t>(plan.devices.size()) != ranks)
     return failAt(error, plan.devicesPlace,
-                  "the mesh has " + Twine(ranks) + " ranks but devices lists " + Twine(plan.devices.size()));
+                  "the mesh has " + Twine(ranks) + " ranks but devices lists " + Twine(plan.devices.size()),
+                  {{plan.mesh.front().place, "the mesh is here"}});
   std::vector<int64_t> sorted = plan.devices;
   llvm::sort(sorted);
   for (auto [rank, device] : enumerate(sorted))
@@ -255,7 +257,8 @@ static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError
   bool fits = axis.preSize <= whole->size && axis.size <= whole->size;
   if (axis.isSubAxis() && (!fits || whole->size % (axis.preSize * axis.size) != 0))
     return failAt(error, axis.place,
-                  "sub-axis '" + axis.format() + "' does not divide axis \"" + axis.name + "\"=" + Twine(whole->size));
+                  "sub-axis '" + axis.format() + "' does not divide axis \"" + axis.name + "\"=" + Twine(whole->size),
+                  {{whole->place, "the axis is here"}});
   return success();
 }
 

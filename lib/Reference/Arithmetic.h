@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_REFERENCE_ARITHMETIC_H
 
 #include "mlir/IR/Types.h"
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -15,9 +16,15 @@ template <typename C> using Wrapping = std::conditional_t<std::is_same_v<C, int6
 template <typename C> C addWrapping(C x, C y) { return C(Wrapping<C>(x) + Wrapping<C>(y)); }
 template <typename C> C subtractWrapping(C x, C y) { return C(Wrapping<C>(x) - Wrapping<C>(y)); }
 template <typename C> C multiplyWrapping(C x, C y) { return C(Wrapping<C>(x) * Wrapping<C>(y)); }
+template <typename C> bool isNan(C x) {
+  if constexpr (std::is_floating_point_v<C>)
+    return std::isnan(x);
+  else
+    return false;
+}
 /// NaN wins.
-template <typename C> C smaller(C x, C y) { return x < y || x != x ? x : y; }
-template <typename C> C larger(C x, C y) { return x > y || x != x ? x : y; }
+template <typename C> C smaller(C x, C y) { return x < y || isNan(x) ? x : y; }
+template <typename C> C larger(C x, C y) { return x > y || isNan(x) ? x : y; }
 
 /// The value that any other one beats.
 template <typename C> C getWorst(bool isMax, mlir::Type elementType) {

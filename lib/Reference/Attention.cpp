@@ -22,8 +22,11 @@ public:
   Tensor run();
 
 private:
+  /// Head `number` of batch * heads; heads share nothing, so they run on any thread.
   void runHead(int64_t number);
+  /// Adds the mask, or excludes where a bool mask is false, and what is ahead of a causal query.
   void maskScores(int64_t batch, int64_t head, C *scores) const;
+  /// A row of nothing but excluded keys gives zeros.
   void softmaxRow(C *row) const;
 
   Elements<C> query, key, value;
@@ -45,6 +48,7 @@ Attention<C>::Attention(nn::AttentionOp op, Operands in)
       keyLength(in[1].getShape()[2]), size(in[0].getShape()[3]), valueSize(in[2].getShape()[3]),
       causalOffset(op.getCausalOffset()), scale(C(op.getScale().convertToDouble())),
       softcap(C(op.getSoftcap().convertToDouble())), result(getResultType(op)) {
+  // Any larger one excludes all or nothing too, and `i + causalOffset` cannot overflow.
   causalOffset = std::min(std::max(causalOffset, -length - 1), keyLength);
   if (in.size() < 4)
     return;
@@ -115,6 +119,8 @@ template <typename C> Tensor Attention<C>::run() {
   return result.finish();
 }
 
+/// Rotates pairs of elements by an angle per position: neighbours where interleaved, else elements i and i + half. What
+/// is behind the rotated part is copied.
 template <typename C> static Tensor rotate(nn::RotaryEmbeddingOp op, Operands in) {
   Elements<C> x(in[0]), cosines(in[1]), sines(in[2]);
   ResultBuffer<C> result(getResultType(op));

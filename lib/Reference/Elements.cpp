@@ -44,6 +44,8 @@ BFloat cleave::reference::toBFloat(float value) {
   return {uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 
+// A narrower type that is rounded to next then rounds as if from the exact value: the last bit says that there was
+// more.
 float cleave::reference::roundToOdd(long double value) {
   if (std::isnan(value))
     return std::numeric_limits<float>::quiet_NaN();

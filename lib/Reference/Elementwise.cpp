@@ -243,8 +243,12 @@ static LogicalResult checkDivisor(Operation *op, const Tensor &divisor) {
   int64_t elementBytes = getElementBytes(divisor.getElementType());
   ArrayRef<char> bytes = divisor.getBytes();
   for (int64_t i = 0, count = divisor.getNumElements(); i < count; ++i)
-    if (llvm::all_of(bytes.slice(i * elementBytes, elementBytes), [](char byte) { return byte == 0; }))
-      return op->emitOpError() << "divides integers by zero: element " << i << " of the divisor is 0";
+    if (llvm::all_of(bytes.slice(i * elementBytes, elementBytes), [](char byte) { return byte == 0; })) {
+      InFlightDiagnostic error = op->emitOpError()
+                                 << "divides integers by zero: element " << i << " of the divisor is 0";
+      error.attachNote(op->getOperand(1).getLoc()) << "the divisor comes from here";
+      return error;
+    }
   return success();
 }
 

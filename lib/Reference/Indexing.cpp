@@ -26,8 +26,11 @@ public:
     int64_t value = values[position];
     if (value >= -extent && value < extent)
       return value < 0 ? value + extent : value;
-    return op->emitOpError() << "index " << value << " is out of range for dim " << dim << " of size " << extent
-                             << ": element " << position << " of the indices";
+    InFlightDiagnostic error = op->emitOpError()
+                               << "index " << value << " is out of range for dim " << dim << " of size " << extent
+                               << ": element " << position << " of the indices";
+    error.attachNote(cast<nn::LookupOpInterface>(op).getIndices().getLoc()) << "the indices come from here";
+    return error;
   }
 
 private:

@@ -22,6 +22,7 @@ Strides cleave::reference::getRowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
+// Dims are aligned at the minor end; those that the operand lacks, or has with one element, repeat: stride 0.
 Strides cleave::reference::getBroadcastStrides(ArrayRef<int64_t> shape, ArrayRef<int64_t> result) {
   Strides strides(result.size(), 0);
   Strides own = getRowMajorStrides(shape);
@@ -38,6 +39,7 @@ void Odometer::next() {
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     bool wraps = ++position[dim] == shape[dim];
     for (size_t i = 0; i < offsets.size(); ++i)
+      // Back to the first element of the dim, without a multiplication by the position.
       offsets[i] += wraps ? -(shape[dim] - 1) * strides[i][dim] : strides[i][dim];
     if (!wraps)
       return;
@@ -63,6 +65,7 @@ static void mergeDims(Strides &shape, MutableArrayRef<Strides> strides) {
     of.resize(kept);
 }
 
+// The most minor dim, as long as merging makes it, becomes the run; the others are counted through by an odometer.
 Runs::Runs(ArrayRef<int64_t> result, ArrayRef<ArrayRef<int64_t>> operands) : outerShape(result) {
   for (ArrayRef<int64_t> operand : operands)
     outerStrides.push_back(getBroadcastStrides(operand, result));
@@ -97,6 +100,7 @@ void cleave::reference::copyStrided(ArrayRef<int64_t> shape, int64_t elementByte
     fromStride = strides[0].pop_back_val();
     toStride = strides[1].pop_back_val();
   }
+  // Elements are moved as integers of their width: no type matters here.
   auto row = elementBytes == 1   ? copyRow<uint8_t>
              : elementBytes == 2 ? copyRow<uint16_t>
              : elementBytes == 4 ? copyRow<uint32_t>

@@ -17,6 +17,7 @@ struct Moments {
 };
 } // namespace
 
+/// In two passes, the mean first: `E[x^2] - E[x]^2` cancels. RMS norms are not centred: their mean is 0.
 template <typename C> static Moments getMoments(const C *x, int64_t count, double epsilon, bool isCentred) {
   double sum = 0, squares = 0;
   if (isCentred)
@@ -70,6 +71,7 @@ static Tensor rmsNorm(nn::RmsNormOp op, Operands in) {
                        op.getEpsilon().convertToDouble(), false);
 }
 
+/// The statistics are operands, one number per channel.
 template <typename C> static Tensor batchNorm(nn::BatchNormOp op, Operands in) {
   Elements<C> x(in[0]), scale(in[1]), bias(in[2]), mean(in[3]), variance(in[4]);
   ResultBuffer<C> result(getResultType(op));
@@ -84,6 +86,7 @@ template <typename C> static Tensor batchNorm(nn::BatchNormOp op, Operands in) {
   return result.finish();
 }
 
+/// A group is contiguous: its channels are neighbours, and spatial dims come after channels.
 template <typename C> static Tensor groupNorm(nn::GroupNormOp op, Operands in) {
   Elements<C> x(in[0]), scale(in[1]), bias(in[2]);
   ResultBuffer<C> result(getResultType(op));
@@ -99,6 +102,7 @@ template <typename C> static Tensor groupNorm(nn::GroupNormOp op, Operands in) {
   return result.finish();
 }
 
+/// `x / (k + alpha / size * sum of squares over neighbouring channels) ^ beta`
 template <typename C> static Tensor lrn(nn::LrnOp op, Operands in) {
   Elements<C> x(in[0]);
   ResultBuffer<C> result(getResultType(op));

@@ -1,4 +1,9 @@
 //===- Ranks.cpp - tensors of all ranks ------------------------------------===//
+//
+// Ranks that hold the same shard share one tensor, so a replicated weight of a large mesh exists once. Of a partial
+// sharding, the first rank of each group has the value and the others the identity of the reduction.
+//
+//===----------------------------------------------------------------------===//
 #include "Ranks.h"
 
 #include "Loops.h"

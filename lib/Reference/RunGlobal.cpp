@@ -51,6 +51,13 @@ static Tensor crop(const Tensor &shard, ArrayRef<int64_t> shape) {
   return result;
 }
 
+/// An error of result `index`, with a note at what is returned.
+static InFlightDiagnostic emitResultError(func::FuncOp func, unsigned index) {
+  InFlightDiagnostic error = func.emitError();
+  error.attachNote(func.getBody().front().getTerminator()->getOperand(index).getLoc()) << "the result is made here";
+  return error;
+}
+
 /// Puts the ranks' pieces of result `index` together.
 static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTensorType type,
                                   ArrayRef<SmallVector<Tensor>> results) {
@@ -58,7 +65,7 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
   if (!sharding)
     sharding = spmd::ShardingAttr::getReplicated(spmd::getMesh(func), type.getRank());
   if (sharding.getMesh() != spmd::getMesh(func))
-    return func.emitError() << "cannot put result " << index << " together: its mesh is not the module's";
+    return emitResultError(func, index) << "cannot put result " << index << " together: its mesh is not the module's";
   ArrayRef<int64_t> shape = type.getShape();
   Tensor result = Tensor::zeros(type);
   std::map<SmallVector<int64_t>, std::pair<int64_t, Tensor>> placed; // by offset: the first holder and its piece
@@ -71,8 +78,8 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
   for (auto [rank, tensor] : llvm::enumerate(ofRanks)) {
     SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
     if (tensor.getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
-      return func.emitError() << "gives " << tensor.getType() << " as result " << index << ", which is no shard of "
-                              << type;
+      return emitResultError(func, index)
+             << "gives " << tensor.getType() << " as result " << index << ", which is no shard of " << type;
     Tensor piece = crop(tensor, getCroppedShape(shape, sharding, rank));
     auto [entry, isNew] = placed.try_emplace(offset, rank, piece);
     if (isNew) {
@@ -81,8 +88,9 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
     }
     int64_t position = findDifference(entry->second.second, piece);
     if (position >= 0)
-      return func.emitError() << "gives different copies of result " << index << " on ranks " << entry->second.first
-                              << " and " << rank << ", first at element " << position << " of their shards";
+      return emitResultError(func, index)
+             << "gives different copies of result " << index << " on ranks " << entry->second.first << " and " << rank
+             << ", first at element " << position << " of their shards";
   }
   return result;
 }

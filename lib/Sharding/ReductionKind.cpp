@@ -1,4 +1,8 @@
 //===- ReductionKind.cpp - how partial results combine --------------------===//
+//
+// The words are those of plans, of the text form of shardings and of collectives, in the order of the enum.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ReductionKind.h"
 
 #include <iterator>

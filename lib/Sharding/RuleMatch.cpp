@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
@@ -34,9 +35,13 @@ private:
     error = message.str();
     return false;
   }
+  /// Reads off one tensor what cuts its factors; `what` names it in errors.
   bool dealOut(const TensorFactors &factors, const State &state, const Twine &what);
   bool dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what);
+  /// A factor that stands in several tensors is cut alike in all of them.
   bool setCut(FactorId factor, const AtomList &atoms, const Twine &what);
+  /// The one choice that says of `atom` what all tensors together say of it: which factors it cuts, which operands are
+  /// partial over it, and whether the results are.
   bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
 
   const AtomMesh &mesh;
@@ -58,6 +63,8 @@ bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) 
 bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what) {
   for (FactorId factor : factors) {
     AtomList mine;
+    // Major factors first: a minor one is cut only once those before it are used up, or its pieces would not lie in one
+    // shard.
     for (int64_t room = rule.factorSizes[factor]; !atoms.empty() && room % mesh.size(atoms.front()) == 0;
          atoms = atoms.drop_front()) {
       room /= mesh.size(atoms.front());
@@ -109,6 +116,7 @@ bool Matcher::findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef
       ++partialResults;
       note(*state);
     }
+  // Choice 0 is "none": the atom does nothing here.
   if (factors.empty() && !kind)
     return true;
   auto isMine = [&](const Choice &choice) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ServeWants.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cassert>
 

@@ -30,6 +30,7 @@ bool State::isPartialOver(AtomId atom) const { return is_contained(partial, atom
 
 void State::addPartial(AtomId atom, ReductionKind newKind) {
   partial.insert(lower_bound(partial, atom), atom);
+  // One value is partial by one kind at most; who adds a second atom has checked that.
   kind = newKind;
 }
 
@@ -51,6 +52,7 @@ hash_code hash_value(const State &state) {
   return hash;
 }
 
+// Rounded up: the last shards of an uneven dim are padded.
 int64_t shardExtent(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> atoms) {
   int64_t shards = mesh.product(atoms);
   return (extent + shards - 1) / shards;

@@ -29,7 +29,7 @@ using namespace llvm;
 /// Mesh order, unless most wishes that name two atoms in one dim say otherwise: then no op needs a permute.
 static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
   unsigned numAtoms = graph.getProblem().getMesh().numAtoms();
-  std::vector<int> votes(numAtoms * numAtoms, 0); // For row before column.
+  std::vector<int> votes(size_t(numAtoms) * numAtoms, 0); // For row before column.
   for (NodeId node = 0; node < graph.numNodes(); ++node)
     if (const Wish *wish = graph.node(node).wish)
       for (const WishDim &dim : wish->dims)

@@ -1,4 +1,11 @@
 //===- ConstantFolder.cpp - what is known at import -----------------------===//
+//
+// Values are in one of two tables: `constants` stand for an op that is a constant, `computed` are known too, but the
+// ops that compute them stay (what a plan names, inputs with given values). `compute` walks back from a value with a
+// stack of its own: a model may be one chain of a million nodes. Everything that is evaluated is paid out of one
+// budget.
+//
+//===----------------------------------------------------------------------===//
 #include "ConstantFolder.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"

@@ -3,9 +3,8 @@
 // Exporters compute shapes with tensor ops. Two mechanisms find out what such a computation gives, both through the
 // reference evaluator:
 //
-//   eagerly     an op whose operands are all constants becomes a constant as soon as it is made, if the result is
-//   small; on demand   a structural operand (the shape of a Reshape) is computed from whatever leads to it: constants,
-//   iotas,
+//   eagerly     an op whose operands are all constants becomes a constant as soon as it is made, if it is small;
+//   on demand   a structural operand (the shape of a Reshape) is computed from whatever leads to it: constants, iotas,
 //               small parameters, inputs with given values.
 //
 // Elements per result and in total are bounded, so that a small model can't ask for endless work.

@@ -1,4 +1,9 @@
 //===- Control.cpp - If, where the branch is known ------------------------===//
+//
+// A program here is one block of straight-line code. The condition is computed from constants, the taken branch is
+// inlined, and the other one is never looked at: it may well not fit the shapes at hand.
+//
+//===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 
 using namespace mlir;

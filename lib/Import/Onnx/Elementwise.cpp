@@ -1,4 +1,10 @@
 //===- Elementwise.cpp - arithmetic, comparisons, logic, activations ------===//
+//
+// Most rows name the op and nothing else. What ONNX has and nn has not is spelled out in ops that shard alike: a mean
+// of several operands is their sum over their number, Clip a maximum and a minimum, Selu and Celu are scaled Elus.
+// Bounds and slopes become constants of the operand's type, so that nothing is computed in another one.
+//
+//===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 #include "Registry.h"
 

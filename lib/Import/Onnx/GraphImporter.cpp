@@ -1,4 +1,12 @@
 //===- GraphImporter.cpp - graphs and scopes ------------------------------===//
+//
+// A name is looked up from the innermost scope outwards and found as a value, as an initializer that becomes a value
+// when it is first used (weights that nothing uses cost nothing), or poisoned: defined by a node that failed, where all
+// errors are wanted and follow-ups would only repeat the first.
+//
+// What is made for a node gets its location at the end of the node, when it is known which op computes which output.
+//
+//===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 #include "OnnxFunctions.h"
 
@@ -64,10 +72,17 @@ std::string cleave::onnx::printable(const Twine &message) {
   return text;
 }
 
-void GraphImporter::error(const Twine &message, LocationAttr place) {
+InFlightDiagnostic GraphImporter::error(const Twine &message, LocationAttr place) {
   hasErrors = true;
   Location model = NameLoc::get(StringAttr::get(context, file.file->getPath()));
-  emitError(place ? Location(place) : model, printable(message));
+  return emitError(place ? Location(place) : model, printable(message));
+}
+
+InFlightDiagnostic GraphImporter::error(const NodeProto &node, const CallFrame &frame, const Twine &message) {
+  InFlightDiagnostic diagnostic = error(describe(node, frame) + ": " + message);
+  for (const CallFrame *at = &frame; at->caller; at = at->caller)
+    diagnostic.attachNote() << printable("in the body of " + describe(*at->call, *at->caller));
+  return diagnostic;
 }
 
 std::string GraphImporter::describe(const NodeProto &node, const CallFrame &frame) const {
@@ -183,12 +198,18 @@ FailureOr<Value> GraphImporter::getValue(StringRef name, Binding &binding, const
   return binding.value;
 }
 
-static bool definesLater(const Scope &scope, StringRef name) {
+/// The first node of the scope, or of one around it, that has the output.
+static const NodeProto *findDefinition(const Scope &scope, StringRef name) {
   for (const Scope *at = &scope; at; at = at->parent)
     for (const NodeProto &node : at->nodes)
       if (llvm::is_contained(node.output, name))
-        return true;
-  return false;
+        return &node;
+  return nullptr;
+}
+
+void GraphImporter::noteDefinition(InFlightDiagnostic &error, StringRef name, const Scope &scope) {
+  if (const NodeProto *node = findDefinition(scope, name))
+    error.attachNote() << printable("it is defined by " + describe(*node, *scope.frame));
 }
 
 FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &node, Scope &scope) {
@@ -200,8 +221,11 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
     }
     Binding *binding = find(name, scope);
     if (!binding) {
-      error(describe(node, *scope.frame) + ": uses tensor " + quote(name) +
-            (definesLater(scope, name) ? " before it is defined" : ", which nothing defines"));
+      bool isLater = findDefinition(scope, name);
+      InFlightDiagnostic diagnostic =
+          error(node, *scope.frame,
+                "uses tensor " + quote(name) + (isLater ? " before it is defined" : ", which nothing defines"));
+      noteDefinition(diagnostic, name, scope);
       return failure();
     }
     if (binding->isPoisoned)
@@ -256,7 +280,13 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
     if (options.kept.contains(qualified))
       folder.hold(result);
     if (!scope.bindings.try_emplace(name, Binding{result}).second) {
-      error(describe(node, *scope.frame) + ": defines tensor " + quote(name) + " a second time");
+      InFlightDiagnostic diagnostic = error(node, *scope.frame, "defines tensor " + quote(name) + " a second time");
+      if (findDefinition(scope, name) != &node)
+        noteDefinition(diagnostic, name, scope);
+      else if (scope.bindings[name].initializer)
+        diagnostic.attachNote() << "it is an initializer";
+      else if (llvm::count(node.output, name) == 1)
+        diagnostic.attachNote() << "it is an input";
       return failure();
     }
     Operation *op = result.getDefiningOp();
@@ -295,7 +325,7 @@ FailureOr<GraphImporter::Callee> GraphImporter::findCallee(const NodeProto &node
   StringRef domain = node.domain == "ai.onnx" ? StringRef() : node.domain;
   std::optional<int64_t> opset = getOpset(domain, frame);
   if (!opset) {
-    error(describe(node, frame) + ": the model imports no opset of domain '" + domain + "'");
+    error(node, frame, "the model imports no opset of domain '" + domain + "'");
     return failure();
   }
   Callee callee{*opset, findOwnFunction(node), nullptr};
@@ -305,14 +335,14 @@ FailureOr<GraphImporter::Callee> GraphImporter::findCallee(const NodeProto &node
     callee.function = findOnnxFunction(node.opType, *opset);
   if (callee.function || callee.importer)
     return callee;
-  error(describe(node, frame) + ": this op is not supported" + explainUnsupported(domain, node.opType));
+  error(node, frame, "this op is not supported" + explainUnsupported(domain, node.opType));
   return failure();
 }
 
 LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   const CallFrame &frame = *scope.frame;
   auto refuse = [&](const Twine &why) {
-    error(describe(node, frame) + ": " + why);
+    error(node, frame, why);
     return failure();
   };
   if (frame.function && ++inlinedNodes > kMaxInlinedNodes)

@@ -44,6 +44,7 @@ struct CallFrame {
   /// The function, to find recursion; null for the main graph.
   const FunctionProto *function = nullptr;
   const CallFrame *caller = nullptr;
+  const NodeProto *call = nullptr;
   unsigned depth = 0;
 };
 
@@ -67,8 +68,10 @@ public:
   mlir::MLIRContext *getContext() { return context; }
   mlir::OpBuilder &getBuilder() { return builder; }
   ConstantFolder &getFolder() { return folder; }
-  /// Reports an error at `place`, or else of the model.
-  void error(const llvm::Twine &message, mlir::LocationAttr place = nullptr);
+  /// Reports an error at `place`, or else of the model; the caller may attach notes.
+  mlir::InFlightDiagnostic error(const llvm::Twine &message, mlir::LocationAttr place = nullptr);
+  /// Reports an error of a node; if it stands in the body of a function, notes name the calls.
+  mlir::InFlightDiagnostic error(const NodeProto &node, const CallFrame &frame, const llvm::Twine &message);
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
@@ -104,6 +107,8 @@ private:
   llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
   void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
+  /// Names the node that defines a tensor.
+  void noteDefinition(mlir::InFlightDiagnostic &error, llvm::StringRef name, const Scope &scope);
   std::optional<int64_t> getOpset(llvm::StringRef domain, const CallFrame &frame) const;
 
   // Functions (InlineFunction.cpp).

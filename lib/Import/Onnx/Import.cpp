@@ -1,4 +1,9 @@
 //===- Import.cpp - from an ONNX file to the nn dialect -------------------===//
+//
+// Errors of the file as such (it cannot be read, it is no model) have no place in it and are located at its path; those
+// of the graph are GraphImporter's.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/Import.h"
 
 #include "GraphImporter.h"

@@ -228,18 +228,21 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
       return failure();
     auto type = cast<RankedTensorType>(value->getType());
     const TypeProto &declared = output.type;
+    auto disagree = [&](const Twine &why) {
+      InFlightDiagnostic diagnostic = error("output " + quote(output.name) + " is declared with " + why);
+      noteDefinition(diagnostic, output.name, scope);
+      return failure();
+    };
     if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
         convertElementType(context, declared.elemType) != type.getElementType())
-      return refuse("is declared with element type " + getDataTypeName(declared.elemType) +
-                    ", but the graph computes another");
+      return disagree("element type " + getDataTypeName(declared.elemType) + ", but the graph computes another");
     if (declared.kind == TypeProto::Tensor && declared.shape) {
       if (int64_t(declared.shape->size()) != type.getRank())
-        return refuse("is declared with " + Twine(declared.shape->size()) + " dims, but the graph computes " +
-                      Twine(type.getRank()));
+        return disagree(Twine(declared.shape->size()) + " dims, but the graph computes " + Twine(type.getRank()));
       for (auto [i, dim] : llvm::enumerate(*declared.shape))
         if (dim.value && *dim.value != type.getDimSize(i))
-          return refuse("is declared with " + Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " +
-                        Twine(type.getDimSize(i)));
+          return disagree(Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " +
+                          Twine(type.getDimSize(i)));
     }
     values.push_back(*value);
     types.push_back(type);

@@ -1,4 +1,9 @@
 //===- Indexing.cpp - reads and writes at computed places -----------------===//
+//
+// Ops whose result's shape depends on values (NonZero, Compress) are imported where these values are known; they become
+// constants, or gathers with constant places. Negative indices stay as they are: nn counts them from the end too.
+//
+//===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 #include "Registry.h"
 

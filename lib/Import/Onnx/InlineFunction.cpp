@@ -1,4 +1,10 @@
 //===- InlineFunction.cpp - function calls become their bodies ------------===//
+//
+// A body is imported like a graph, in a scope of its own: names do not leak either way, and nodes and tensors are
+// called `call/inner`, so that a plan can address each call's. Recursion is refused by walking up the callers, of which
+// there are at most kMaxCallDepth; what functions of functions expand to is bounded in all.
+//
+//===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 
 #include "cleave/Support/Status.h"
@@ -37,6 +43,7 @@ void GraphImporter::inlineFunction(NodeContext &node, const FunctionProto &funct
   CallFrame frame;
   frame.function = &function;
   frame.caller = &caller;
+  frame.call = &node.getNode();
   frame.depth = caller.depth + 1;
   frame.prefix = node.getNode().name.empty() ? caller.prefix : saver.save(caller.prefix + node.getNode().name + "/");
   for (const OperatorSetIdProto &opset : function.opsetImport)

@@ -1,4 +1,8 @@
 //===- Model.cpp - look-ups in the structs of an ONNX file ----------------===//
+//
+// `""` and `ai.onnx` are one domain; lists of attributes and opsets are short, so they are searched from the front.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/Model.h"
 #include "llvm/Support/Path.h"
 

@@ -1,4 +1,10 @@
 //===- NodeContext.cpp - what an import function sees of its node ---------===//
+//
+// Every getter notes which attribute was asked for, so that in the end one that nobody asked for can be reported. Ops
+// are inferred before they are made and verified before they are kept, with the diagnostics of both caught and said
+// again as an error of the node: a user knows nodes, not ops.
+//
+//===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 
 #include "GraphImporter.h"
@@ -30,7 +36,7 @@ OpBuilder &NodeContext::getOpBuilder() { return importer.getBuilder(); }
 
 void NodeContext::error(const Twine &message) {
   if (!hasFailed)
-    importer.error(importer.describe(node, *scope.frame) + ": " + message);
+    importer.error(node, *scope.frame, message);
   hasFailed = true;
 }
 

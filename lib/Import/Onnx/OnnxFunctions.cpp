@@ -1,4 +1,9 @@
 //===- OnnxFunctions.cpp - ops that ONNX defines by a function ------------===//
+//
+// The bodies are extracted from the onnx package when Cleave is built (python/tools/extract_functions.py), as one model
+// that the reader parses like any other, on first use. The overload field says since which opset a body holds.
+//
+//===----------------------------------------------------------------------===//
 #include "OnnxFunctions.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -1,4 +1,9 @@
 //===- Reduction.cpp - along dims: reductions, softmax, scans, top-k ------===//
+//
+// Axes, and what no axes mean, changed with the opsets: reducedDims knows all ways. Up to opset 12 a softmax ran over
+// all dims from its axis on, so the operand is flattened, and what was one dim is taken apart again behind it.
+//
+//===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 #include "Registry.h"
 

@@ -1,4 +1,9 @@
 //===- Registry.cpp - which function imports which op ---------------------===//
+//
+// Rows of one op are kept ascending by version, whatever the order in which families add them; the last one that is not
+// too young counts. Other domains than ONNX's own have no rows.
+//
+//===----------------------------------------------------------------------===//
 #include "Registry.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -80,9 +80,9 @@ TEST_F(ElementwiseTest, DivisionOfIntegersByZeroIsAnError) {
   std::string type = "tensor<3xi32>";
   Tensor ones = make(type, {1, 1, 1}), zero = make(type, {1, 0, 2});
   EXPECT_EQ(fail(binaryModule("div", type, type, type), {ones, zero}),
-            "'nn.div' op divides integers by zero: element 1 of the divisor is 0\n");
+            "'nn.div' op divides integers by zero: element 1 of the divisor is 0\nnote: the divisor comes from here\n");
   EXPECT_EQ(fail(binaryModule("mod", type, type, type), {ones, zero}),
-            "'nn.mod' op divides integers by zero: element 1 of the divisor is 0\n");
+            "'nn.mod' op divides integers by zero: element 1 of the divisor is 0\nnote: the divisor comes from here\n");
 }
 
 // Python's % for the first, C's fmod for the second.

@@ -14,8 +14,11 @@ using namespace cleave::reference;
 
 EvaluatorTest::EvaluatorTest() {
   context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
+  context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     errors += diagnostic.str() + "\n";
+    for (Diagnostic &note : diagnostic.getNotes())
+      errors += "note: " + note.str() + "\n";
     return success();
   });
 }

@@ -33,17 +33,19 @@ TEST_F(IndexingTest, IndicesOutOfRangeAreErrors) {
   EXPECT_EQ(failOnTable(R"(%i = nn.constant dense<[0, 3]> : tensor<2xi64> -> tensor<2xi64>
       %y = nn.gather %x, %i dim 1 : (tensor<2x3xi32>, tensor<2xi64>) -> tensor<2x2xi32>)",
                         "tensor<2x2xi32>"),
-            "'nn.gather' op index 3 is out of range for dim 1 of size 3: element 1 of the indices\n");
+            "'nn.gather' op index 3 is out of range for dim 1 of size 3: element 1 of the indices\n"
+            "note: the indices come from here\n");
   EXPECT_EQ(failOnTable(R"(%i = nn.constant dense<[[1, -4]]> : tensor<1x2xi64> -> tensor<1x2xi64>
       %y = nn.gather_nd %x, %i batch_dims 0 : (tensor<2x3xi32>, tensor<1x2xi64>) -> tensor<1xi32>)",
                         "tensor<1xi32>"),
-            "'nn.gather_nd' op index -4 is out of range for dim 1 of size 3: element 1 of the indices\n");
+            "'nn.gather_nd' op index -4 is out of range for dim 1 of size 3: element 1 of the indices\n"
+            "note: the indices come from here\n");
   EXPECT_EQ(failOnTable(R"(%i = nn.constant dense<[[-9223372036854775808]]> : tensor<1x1xi64> -> tensor<1x1xi64>
       %u = nn.constant dense<1> : tensor<1x1xi32> -> tensor<1x1xi32>
       %y = nn.scatter_elements set %x, %i, %u dim 0 : (tensor<2x3xi32>, tensor<1x1xi64>, tensor<1x1xi32>) -> tensor<2x3xi32>)",
                         "tensor<2x3xi32>"),
             "'nn.scatter_elements' op index -9223372036854775808 is out of range for dim 0 of size 2: element 0 of the "
-            "indices\n");
+            "indices\nnote: the indices come from here\n");
 }
 
 TEST_F(IndexingTest, GatherElementsPicksOnePerIndex) {

@@ -1,4 +1,9 @@
 //===- Attention.cpp - result types of attention and rotary embedding -----===//
+//
+// Heads are grouped: g key heads serve h query heads, so g divides h, and head i of the query looks at key head i / (h
+// / g). The mask broadcasts to the scores [batch, heads, queries, keys], which exist in no type.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;

@@ -1,4 +1,10 @@
 //===- Contraction.cpp - the einsum ---------------------------------------===//
+//
+// A letter stands for one extent, in whatever terms it occurs; an extent of 1 broadcasts to it. So sizes are collected
+// letter by letter over all operands, and the result's shape is read off its term. What has a letter twice in one term
+// (a diagonal) is taken apart by the importer and refused here.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 #include "llvm/ADT/SmallString.h"

@@ -1,4 +1,9 @@
 //===- Conversion.cpp - casts and quantisation ----------------------------===//
+//
+// A conversion is the one op whose result type does not follow from its operands: both types are given, and only their
+// shapes are compared.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;

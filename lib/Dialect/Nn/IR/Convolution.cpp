@@ -122,6 +122,7 @@ LogicalResult ConvTransposeOp::inferTypes(Adaptor op, TypeInference &infer) {
       failed(checkEntries("output paddings", op.getOutputPads(), spatial, 0, "C3", infer)) ||
       failed(infer.checkVector("bias", op.getBias(), *channels, "C5")))
     return failure();
+  // Extents of the input that is convolved back: paddings crop, output paddings add at the end.
   SmallVector<int64_t> shape = {input[0], *channels};
   for (auto [dim, extent] : llvm::enumerate(input.drop_front(2))) {
     std::optional<int64_t> result = unslide(window, dim, extent, op.getOutputPads()[dim]);

@@ -1,4 +1,13 @@
 //===- Data.cpp - constants, parameters, iota -----------------------------===//
+//
+// A parameter is a symbol of the module and knows its type; a load repeats it, so that its users need no look-up. The
+// two are compared by `verifySymbolUses`, which runs once per load, and for three forms of it:
+//
+//   nn.load @w                              all of it
+//   nn.load @w starts [..] sizes [..]       a part, of a weight that several ops share
+//   nn.load @w shard(#sharding)             one rank's shard, in a partitioned program
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;
@@ -48,51 +57,64 @@ LogicalResult ParamOp::verify() {
   return success();
 }
 
+/// An error of `load`, whose other half is the parameter.
+static InFlightDiagnostic emitAgainst(ParamOp param, LoadOp load) {
+  InFlightDiagnostic error = load.emitOpError();
+  error.attachNote(param.getLoc()) << "the parameter is here";
+  return error;
+}
+
 /// C2 of a partitioned nn.load: the result is one rank's shard of the parameter.
-static LogicalResult verifyShard(LoadOp load, RankedTensorType paramType) {
+static LogicalResult verifyShard(LoadOp load, RankedTensorType paramType, ParamOp param) {
   auto sharding = dyn_cast<spmd::ShardingAttr>(*load.getSharding());
   if (!sharding)
     return load.emitOpError() << "shard is " << *load.getSharding() << ", expected a #spmd.sharding (C2)";
   if (sharding.isPartial())
     return load.emitOpError() << "shard " << sharding << " is partial (C2)";
-  auto emitError = [&] { return load.emitOpError(); };
+  auto emitError = [&] { return emitAgainst(param, load); };
   if (failed(sharding.verifyEncoding(paramType.getShape(), paramType.getElementType(), emitError)))
     return failure();
   Type local = spmd::getLocalType(spmd::withSharding(paramType, sharding));
   if (load.getResult().getType() != local)
-    return load.emitOpError() << "result is " << load.getResult().getType() << " but the shard of parameter @"
-                              << load.getParam() << " is " << local << " (C2)";
+    return emitError() << "result is " << load.getResult().getType() << " but the shard of parameter @"
+                       << load.getParam() << " is " << local << " (C2)";
   return success();
 }
 
 /// The type of what `load` reads of a parameter of type `whole`: all of it or a part (C3).
-static FailureOr<RankedTensorType> getReadType(LoadOp load, RankedTensorType whole) {
+static FailureOr<RankedTensorType> getReadType(LoadOp load, ParamOp param) {
+  auto whole = cast<RankedTensorType>(param.getType());
   std::optional<ArrayRef<int64_t>> starts = load.getStarts(), sizes = load.getSizes();
   if (!starts && !sizes)
     return whole;
   size_t rank = whole.getRank();
   if (!starts || !sizes || starts->size() != rank || sizes->size() != rank)
-    return load.emitOpError() << "needs starts and sizes of a part for all " << rank << " dims of parameter @"
-                              << load.getParam() << " (C3)";
+    return emitAgainst(param, load) << "needs starts and sizes of a part for all " << rank << " dims of parameter @"
+                                    << load.getParam() << " (C3)";
   for (auto [dim, start, size] : llvm::enumerate(*starts, *sizes))
     if (start < 0 || size < 0 || start > whole.getDimSize(dim) || size > whole.getDimSize(dim) - start)
-      return load.emitOpError() << "dim " << dim << " of the part has start " << start << " and size " << size
-                                << " but parameter @" << load.getParam() << " is " << whole << " (C3)";
+      return emitAgainst(param, load) << "dim " << dim << " of the part has start " << start << " and size " << size
+                                      << " but parameter @" << load.getParam() << " is " << whole << " (C3)";
   return RankedTensorType::get(*sizes, whole.getElementType());
 }
 
 LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto param = symbols.lookupNearestSymbolFrom<ParamOp>(*this, getParamAttr());
-  if (!param)
-    return emitOpError() << "@" << getParam() << " is not an nn.param (C1)";
-  FailureOr<RankedTensorType> type = getReadType(*this, cast<RankedTensorType>(param.getType()));
+  if (!param) {
+    InFlightDiagnostic error = emitOpError() << "@" << getParam() << " is not an nn.param (C1)";
+    if (Operation *other = symbols.lookupNearestSymbolFrom(*this, getParamAttr()))
+      error.attachNote(other->getLoc()) << "the symbol is here";
+    return error;
+  }
+  FailureOr<RankedTensorType> type = getReadType(*this, param);
   if (failed(type))
     return failure();
   if (getSharding())
-    return verifyShard(*this, *type);
+    return verifyShard(*this, *type, param);
   if (!haveSameShapes(*type, getResult().getType()))
-    return emitOpError() << "result is " << getResult().getType() << " but " << (isPart() ? "the part of " : "")
-                         << "parameter @" << getParam() << " is " << *type << " (C2)";
+    return emitAgainst(param, *this) << "result is " << getResult().getType() << " but "
+                                     << (isPart() ? "the part of " : "") << "parameter @" << getParam() << " is "
+                                     << *type << " (C2)";
   return success();
 }
 

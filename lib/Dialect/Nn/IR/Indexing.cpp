@@ -1,4 +1,9 @@
 //===- Indexing.cpp - result types of gathers and scatters ----------------===//
+//
+// What is known of indices here is their shape only: that they are in range depends on data, and the evaluator checks
+// it.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;

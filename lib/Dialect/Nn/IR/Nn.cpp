@@ -1,4 +1,9 @@
 //===- Nn.cpp - the nn dialect --------------------------------------------===//
+//
+// Attributes with lists of strings copy these into the context: what a parser or an importer hands in may be gone by
+// the time the attribute is read.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 
 #include "mlir/IR/Builders.h"

@@ -1,4 +1,9 @@
 //===- NnOps.cpp - the generated op classes of the nn dialect -------------===//
+//
+// A file of its own, as it is most of what there is to compile. The definitions that TableGen writes for whole classes
+// of ops call the two headers above.
+//
+//===----------------------------------------------------------------------===//
 #include "../ShardingRules/Rules.h"
 #include "TypeInference.h"
 

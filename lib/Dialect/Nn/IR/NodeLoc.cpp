@@ -1,4 +1,9 @@
 //===- NodeLoc.cpp - names of ONNX nodes and tensors in locations ---------===//
+//
+// The ONNX node that an op came from is metadata of its location. Locations are merged when ops are (a fused location
+// of several), so one op may name many nodes; a pass that makes ops passes the location on, and need not know of names.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"

@@ -1,4 +1,9 @@
 //===- Normalization.cpp - result types of norms --------------------------===//
+//
+// Layer and RMS norms run over the dims from `dim` on, as one; batch, group and local response norms are about
+// channels, which are dim 1. No norm changes a type, so what is left to check is that scales and biases fit.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;

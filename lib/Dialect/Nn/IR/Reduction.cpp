@@ -1,4 +1,9 @@
 //===- Reduction.cpp - result types of ops along dims ---------------------===//
+//
+// Dims of a reduction are distinct and ascending (C1), so that equal reductions are equal attributes. Bool has a
+// maximum and a minimum, "or" and "and", but no sum.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 using namespace mlir;

@@ -1,4 +1,9 @@
 //===- TypeInference.cpp - checks that the op families share --------------===//
+//
+// Shapes come from files, so sums and products of extents are checked for overflow before they are stored. An op's own
+// result type may carry a sharding and the inferred one never does: they are compared by shape and element type.
+//
+//===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 
 #include "mlir/IR/Builders.h"
@@ -25,6 +30,7 @@ std::optional<int64_t> cleave::nn::mulChecked(int64_t a, int64_t b) {
 }
 
 std::optional<int64_t> cleave::nn::countElements(ArrayRef<int64_t> shape) {
+  // Nothing is there, however large the other extents are.
   if (llvm::is_contained(shape, 0))
     return 0;
   std::optional<int64_t> count = 1;

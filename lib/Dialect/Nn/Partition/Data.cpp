@@ -1,4 +1,9 @@
 //===- Data.cpp - each rank makes its own piece ---------------------------===//
+//
+// Nothing is sent. A constant's piece is cut out by the rank's position, a load reads its shard from the file, an iota
+// starts at the rank's offset.
+//
+//===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
 
 using namespace mlir;

@@ -1,4 +1,9 @@
 //===- LocalBuilder.cpp - builds per-device forms -------------------------===//
+//
+// Thin wrappers around `create` that compute result types: the per-device forms then read like formulas. Positions are
+// i64 whatever the op's own indices are, so that a global position fits before it is made local.
+//
+//===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
 #include "../ShardingRules/Rules.h"
 

@@ -1,4 +1,9 @@
 //===- Movement.cpp - slices and triangles of shards ----------------------===//
+//
+// A slice of a cut dim wants elements that some rank holds and others do not. Each rank looks up those that it holds
+// and puts zeros for the others: a partial sum, which the resharding behind it combines (a maximum, for bool).
+//
+//===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
 
 using namespace mlir;

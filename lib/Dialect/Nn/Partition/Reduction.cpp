@@ -1,4 +1,10 @@
 //===- Reduction.cpp - per-device reductions, searches and scans ----------===//
+//
+// Where the dim that an op runs along is cut, every rank does its part first and then as little as possible is sent:
+// one extremum, one sum, one total, or k candidates per line. Sums and exponentials are kept in f32, f64 for f64,
+// across ranks, as the whole op keeps them inside.
+//
+//===----------------------------------------------------------------------===//
 #include "../ShardingRules/Rules.h"
 #include "LocalBuilder.h"
 

@@ -1,4 +1,8 @@
 //===- Conversion.cpp - casts between floats pass sums on -----------------===//
+//
+// Everything else rounds, truncates or saturates, and rounding the terms of a sum is not rounding the sum.
+//
+//===----------------------------------------------------------------------===//
 #include "Rules.h"
 
 using namespace mlir;

@@ -1,4 +1,9 @@
 //===- Data.cpp - constants, parameters and iota: any piece can be made alone -===//
+//
+// Making a piece costs nothing beyond the piece, so a change of sharding right behind such an op costs nothing either:
+// the rule is that of a movement without an operand.
+//
+//===----------------------------------------------------------------------===//
 #include "Rules.h"
 
 using namespace mlir;

@@ -1,4 +1,9 @@
 //===- Normalization.cpp - norms: statistics are all-reduced --------------===//
+//
+// The normalised dims may be cut: then each rank's moments are all-reduced, one number per element of the other dims
+// and moment, and the dims count as ordered. Scales and biases go with the dims that they broadcast along.
+//
+//===----------------------------------------------------------------------===//
 #include "Rules.h"
 
 using namespace mlir;

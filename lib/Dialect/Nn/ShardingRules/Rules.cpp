@@ -1,4 +1,9 @@
 //===- Rules.cpp - what the families of sharding rules share --------------===//
+//
+// A factor of size 1 would be a choice that changes nothing: dims of fewer than 2 elements have none, here and in
+// everything that is built on this.
+//
+//===----------------------------------------------------------------------===//
 #include "Rules.h"
 
 using namespace mlir;
@@ -54,6 +59,7 @@ SmallVector<FactorId, 4> OpRule::present(ArrayRef<MaybeFactor> factors) {
   return list;
 }
 
+/// Adds a cost inside the op. Factors that it is about are ordered: their shards are not alike to the op.
 OpRule &OpRule::addOrdered(InnerCost cost) {
   for (FactorId factor : cost.factors)
     if (!llvm::is_contained(rule.orderedFactors, factor))
@@ -97,6 +103,7 @@ OpRule::Spatial OpRule::addSpatialDim(bool isLocal, int64_t coarse, int64_t fine
 
 OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   rule.isMovement = true;
+  // Bool has neither sums nor products.
   if (!elementTypeOf(op->getOperand(operands.front())).isInteger(1)) {
     addLinear(operands, ReductionKind::Sum);
     addLinear(operands, ReductionKind::Prod);
@@ -146,6 +153,7 @@ ShardingRule cleave::nn::getPointwiseRule(Operation *op, ArrayRef<SmallVector<in
 
 bool cleave::nn::isPatchwise(int64_t inputExtent, int64_t resultExtent, int64_t kernel, int64_t stride,
                              int64_t dilation, int64_t padLow, int64_t padHigh) {
+  // Two windows never touch one element, and every element belongs to a step.
   int64_t span = (kernel - 1) * dilation + 1;
   return padLow == 0 && padHigh == 0 && span <= stride && inputExtent == resultExtent * stride;
 }

@@ -21,6 +21,7 @@ using namespace mlir;
 using namespace cleave::nn;
 
 namespace {
+/// n functions that each call the next one twice become 2^n ops; this is where that ends in an error.
 constexpr int64_t kMaxOps = 1000000;
 
 class Inliner {
@@ -30,6 +31,7 @@ public:
   LogicalResult run();
 
 private:
+  /// A function of the module, and where the walk over the graph of calls stands with it.
   struct Function {
     SmallVector<func::CallOp> calls;
     int64_t numOps = 0;
@@ -43,6 +45,8 @@ private:
   };
 
   void collectCalls();
+  /// Depth first, with a path of its own instead of recursion: a file may nest calls as deep as it is long. A function
+  /// is inlined when all its callees are done; one that is met again while on the path calls itself.
   LogicalResult visit(func::FuncOp root);
   FailureOr<func::FuncOp> getCallee(func::CallOp call);
   LogicalResult reportCycle(ArrayRef<Step> path, func::CallOp last, func::FuncOp callee);
@@ -75,10 +79,16 @@ void Inliner::collectCalls() {
 
 FailureOr<func::FuncOp> Inliner::getCallee(func::CallOp call) {
   auto callee = symbols.lookupSymbolIn<func::FuncOp>(module, call.getCalleeAttr());
+  auto refuse = [&](StringRef why) {
+    InFlightDiagnostic error = call.emitOpError() << "cannot be inlined: '" << call.getCallee() << "' has " << why;
+    if (callee)
+      error.attachNote(callee.getLoc()) << "it is here";
+    return error;
+  };
   if (!callee || callee.isExternal())
-    return call.emitOpError() << "cannot be inlined: '" << call.getCallee() << "' has no body";
+    return refuse("no body");
   if (!callee.getBody().hasOneBlock() || !isa<func::ReturnOp>(callee.getBody().front().getTerminator()))
-    return call.emitOpError() << "cannot be inlined: '" << call.getCallee() << "' has control flow";
+    return refuse("control flow");
   return callee;
 }
 
@@ -111,6 +121,7 @@ LogicalResult Inliner::inlineAll(func::FuncOp func) {
   Function &entry = functions[func];
   for (func::CallOp call : entry.calls) {
     assert(functions[*getCallee(call)].calls.empty() && "the callee still calls");
+    // Counted before anything is cloned, so that too large a program costs nothing.
     entry.numOps += functions[*getCallee(call)].numOps;
     if (entry.numOps > kMaxOps)
       return call.emitOpError() << "cannot be inlined: '" << func.getName() << "' would have more than " << kMaxOps

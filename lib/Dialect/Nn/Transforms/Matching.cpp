@@ -1,4 +1,11 @@
 //===- Matching.cpp - small questions that patterns ask -------------------===//
+//
+// Exporters write one thing in many ways: `x^2` as a power or a product, `1 / sqrt(v)` as a quotient, a reciprocal or a
+// power, factors on either side. Each function here knows all ways to write one thing, so that a pattern names the
+// thing. Numbers are compared to the precision of the element type: an epsilon went through f16 or f32 before it was
+// stored.
+//
+//===----------------------------------------------------------------------===//
 #include "Matching.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

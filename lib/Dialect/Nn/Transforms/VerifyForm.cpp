@@ -69,7 +69,10 @@ private:
     Operation *before = op->getOperand(0).getDefiningOp();
     if (!before || before->getName() != op->getName() || !before->hasOneUse())
       return success();
-    return op->emitOpError() << "follows another " << op->getName() << ", which could be fused with it";
+    InFlightDiagnostic error = op->emitOpError()
+                               << "follows another " << op->getName() << ", which could be fused with it";
+    error.attachNote(before->getLoc()) << "the other one is here";
+    return error;
   }
 
   /// Two ops that compute the same.

@@ -95,6 +95,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
       return emitError() << "mesh axis \"" << name << "\" is named twice (M1)";
     if (size < 1)
       return emitError() << "mesh axis \"" << name << "\" has size " << size << ", expected at least 1 (M2)";
+    // Divided instead of multiplied, so that nothing overflows on the way.
     if (size > std::numeric_limits<int32_t>::max() / product)
       return emitError() << "mesh has more than 2^31 - 1 ranks (M2)";
     product *= size;
@@ -115,6 +116,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
 // AxisAttr, DimShardingAttr
 //===----------------------------------------------------------------------===//
 
+// Of an axis that the mesh lacks, 1: attributes are printed and asked before they are verified.
 int64_t AxisAttr::getExtent(MeshAttr mesh) const {
   if (isSubAxis())
     return getSize();
@@ -205,6 +207,7 @@ struct ShardingTail {
 };
 } // namespace
 
+/// `{"a": sum, "b": sum}`: the kind stands with each axis, and is the same for all.
 static ParseResult parsePartial(AsmParser &parser, ShardingTail &tail) {
   return parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, [&]() -> ParseResult {
     FailureOr<AxisAttr> axis = parseAxisAndColon(parser);
@@ -225,6 +228,7 @@ static ParseResult parsePartial(AsmParser &parser, ShardingTail &tail) {
   });
 }
 
+/// `, partial = {..}, replicated = {..}, uneven`, in any order.
 static ParseResult parseTail(AsmParser &parser, ShardingTail &tail) {
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc loc = parser.getCurrentLocation();

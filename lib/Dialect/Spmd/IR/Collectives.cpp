@@ -198,9 +198,15 @@ static LogicalResult verifySide(PermuteOp op, MeshAttr mesh, ShardingAttr shardi
   auto emitError = [&] { return op.emitOpError(); };
   if (sharding.isPartial())
     return op.emitOpError() << "sharding " << sharding << " of the " << what << " is partial";
-  if (sharding.getMesh() != mesh)
-    return op.emitOpError() << what << " is sharded over " << sharding.getMesh() << " but the module's mesh is "
-                            << mesh;
+  if (sharding.getMesh() != mesh) {
+    InFlightDiagnostic error = op.emitOpError() << what << " is sharded over " << sharding.getMesh()
+                                                << " but the module's mesh is " << mesh;
+    Operation *owner = op;
+    while (!owner->hasAttr(SpmdDialect::kMeshAttr))
+      owner = owner->getParentOp();
+    error.attachNote(owner->getLoc()) << "which stands here";
+    return error;
+  }
   if (failed(sharding.verifyEncoding(global.getShape(), global.getElementType(), emitError)))
     return failure();
   Type local = getLocalType(withSharding(global, sharding));

@@ -1,4 +1,10 @@
 //===- MeshAtoms.cpp - shardings as states of atoms, and back -------------===//
+//
+// Atoms are cut where any sharding of the module has a border, so all types are read before the first state is made; a
+// sharding that comes later and has other borders would not be expressible. States are remembered by attribute:
+// attributes are unique, so their address is the key.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/IR/Builders.h"
@@ -67,6 +73,17 @@ static llvm::SetVector<ShardingAttr> collectShardings(ModuleOp module) {
   return shardings;
 }
 
+/// The first value of that sharding.
+static Value findFirst(ModuleOp module, ShardingAttr sharding) {
+  Value first;
+  for (auto func : module.getOps<func::FuncOp>())
+    forEachValue(func, [&](Value value) {
+      if (!first && getSharding(value.getType()) == sharding)
+        first = value;
+    });
+  return first;
+}
+
 /// `shardings` are those of all types in the module.
 static MeshAttr resolveMesh(ModuleOp module, ArrayRef<ShardingAttr> shardings) {
   MeshAttr mesh = module->getAttrOfType<MeshAttr>(SpmdDialect::kMeshAttr);
@@ -74,7 +91,10 @@ static MeshAttr resolveMesh(ModuleOp module, ArrayRef<ShardingAttr> shardings) {
     if (!mesh)
       mesh = sharding.getMesh();
     if (sharding.getMesh() != mesh) {
-      module.emitError() << "types are sharded over " << sharding.getMesh() << " but the module's mesh is " << mesh;
+      InFlightDiagnostic error = module.emitError() << "types are sharded over " << sharding.getMesh()
+                                                    << " but the module's mesh is " << mesh;
+      if (Value value = findFirst(module, sharding))
+        error.attachNote(value.getLoc()) << "this value is";
       return {};
     }
   }

@@ -1,4 +1,9 @@
 //===- Partition.cpp - helpers of per-device forms ------------------------===//
+//
+// Most ops compute on shards what they compute on the whole: `partitionByCloning` makes the same op on local types.
+// What a dim is cut by is said by the factors that stand in it, major to minor.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;

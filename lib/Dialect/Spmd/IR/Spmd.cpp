@@ -1,4 +1,9 @@
 //===- Spmd.cpp - the spmd dialect ----------------------------------------===//
+//
+// Shardings sit in the encoding of tensor types, so the functions here that read and change types are all that most
+// passes need. Aliases keep such types readable: each sharding is printed once, by a name made of its axes.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include "mlir/IR/Builders.h"

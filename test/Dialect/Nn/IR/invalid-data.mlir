@@ -98,6 +98,7 @@ func.func @a_load_names_a_parameter() {
 // -----
 
 // C1: a function is not a parameter.
+// expected-note @below {{the symbol is here}}
 func.func @a_function_is_no_parameter() {
   // expected-error @below {{'nn.load' op @a_function_is_no_parameter is not an nn.param (C1)}}
   %0 = nn.load @a_function_is_no_parameter : tensor<8x4xf32>
@@ -107,6 +108,7 @@ func.func @a_function_is_no_parameter() {
 // -----
 
 // C2: another type.
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_load_has_the_type_of_its_parameter() {
   // expected-error @below {{'nn.load' op result is 'tensor<8x4xf16>' but parameter @w is 'tensor<8x4xf32>' (C2)}}
@@ -141,6 +143,7 @@ func.func @a_shard_is_not_partial() {
 // C2: the sharding fits the parameter (S1).
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #vector = #spmd.sharding<#mesh, [{"x"}]>
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_shard_fits_the_parameter() {
   // expected-error @below {{'nn.load' op sharding has 1 dims but the tensor has 2 (S1)}}
@@ -153,6 +156,7 @@ func.func @a_shard_fits_the_parameter() {
 // C2: one rank's piece of the rows is 4 of 8.
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_shard_has_the_local_type() {
   // expected-error @below {{'nn.load' op result is 'tensor<8x4xf32>' but the shard of parameter @w is 'tensor<4x4xf32>' (C2)}}
@@ -181,6 +185,7 @@ func.func @a_scalar_iota_has_no_dim() {
 // -----
 
 // C3: a part ends where the parameter does.
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_part_lies_inside_its_parameter() {
   // expected-error @below {{'nn.load' op dim 1 of the part has start 2 and size 3 but parameter @w is 'tensor<8x4xf32>' (C3)}}
@@ -191,6 +196,7 @@ func.func @a_part_lies_inside_its_parameter() {
 // -----
 
 // C3: one start and one size a dim.
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_part_has_all_dims() {
   // expected-error @below {{'nn.load' op needs starts and sizes of a part for all 2 dims of parameter @w (C3)}}
@@ -201,6 +207,7 @@ func.func @a_part_has_all_dims() {
 // -----
 
 // C2: the result is what the part is.
+// expected-note @below {{the parameter is here}}
 nn.param @w : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 func.func @a_part_has_the_type_of_its_sizes() {
   // expected-error @below {{'nn.load' op result is 'tensor<8x4xf32>' but the part of parameter @w is 'tensor<8x2xf32>' (C2)}}

@@ -30,6 +30,7 @@ func.func private @third(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// expected-note @+1 {{it is here}}
 func.func private @declared(tensor<8xf32>) -> tensor<8xf32>
 func.func @a_declaration(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @+1 {{'func.call' op cannot be inlined: 'declared' has no body}}
@@ -39,6 +40,7 @@ func.func @a_declaration(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// expected-note @+1 {{it is here}}
 func.func private @branches(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %x : tensor<8xf32>
 ^next:

@@ -11,6 +11,7 @@ func.func @a_split_a_transpose_and_a_merge_are_canonical(%x: tensor<2x8x64xf32>)
 // -----
 
 func.func @a_transpose_of_a_transpose_is_one(%x: tensor<2x3x4xf32>) -> tensor<3x4x2xf32> {
+  // expected-note @+1 {{the other one is here}}
   %a = nn.transpose %x [1, 0, 2] : (tensor<2x3x4xf32>) -> tensor<3x2x4xf32>
   // expected-error @+1 {{'nn.transpose' op follows another nn.transpose, which could be fused with it}}
   %b = nn.transpose %a [0, 2, 1] : (tensor<3x2x4xf32>) -> tensor<3x4x2xf32>

@@ -33,6 +33,7 @@ module {
 #b = #spmd.sharding<#spmd.mesh<["b"=2]>, [{"b"}]>
 // expected-error @+1 {{types are sharded over #spmd.mesh<["b"=2]> but the module's mesh is #spmd.mesh<["a"=2]>}}
 module {
+  // expected-note @+1 {{this value is}}
   func.func @two_meshes(%x: tensor<8xf32, #a>, %y: tensor<8xf32, #b>) -> tensor<8xf32, #a> {
     return %x : tensor<8xf32, #a>
   }
