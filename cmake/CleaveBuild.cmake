@@ -49,14 +49,16 @@ function(cleave_add_library name)
   endif()
 endfunction()
 
-# cleave_add_tool(NAME sources... LINK libraries...)
+# cleave_add_tool(NAME sources... LINK libraries...): a program under bin. Installed, it finds LLVM's libraries where they were
+# found when it was configured.
 function(cleave_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS} ${CLEAVE_PROGRAM_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM ${CLEAVE_ALLOCATOR})
   target_precompile_headers(${name} REUSE_FROM CleaveSpmdIR)
   add_dependencies(${name} CleaveDialectHeaders)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin"
+    INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
 endfunction()
 
 # cleave_add_unit_test(NAME sources... LINK libraries...): a GoogleTest program under bin/unit, run by scripts/check

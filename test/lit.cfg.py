@@ -23,5 +23,7 @@ config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 venv = os.path.join(config.cleave_source_dir, ".venv", "bin", "python")
 python = venv if os.path.exists(venv) else shutil.which("python3") or "python3"
 config.substitutions.append(("%{python}", python))
+# `%{build}` is the build folder.
+config.substitutions.append(("%{build}", config.cleave_binary_dir))
 # `%{each} %s %t "COMMAND {}"...` runs the commands on each part of a test.
 config.substitutions.append(("%{each}", f"{python} {config.test_source_root}/each.py"))

@@ -3,8 +3,10 @@
 // Speaks the language server protocol on standard input and output. It knows the dialects and no passes.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Pipelines/LspHover.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 #include <cstdlib>
@@ -13,5 +15,10 @@ int main(int argc, char **argv) {
   cleave::setUpTool();
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry)) ? EXIT_FAILURE : EXIT_SUCCESS;
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  auto serve = [&] {
+    return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry)) ? EXIT_FAILURE : EXIT_SUCCESS;
+  };
+  return cleave::filterMessages(serve,
+                                [&](llvm::StringRef message) { return cleave::describeHover(message, context); });
 }
