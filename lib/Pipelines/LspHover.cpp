@@ -46,20 +46,6 @@ static StringRef findDescription(StringRef op) {
   return {};
 }
 
-/// `[data, _, [x, y]]`, as a plan has it; `?` for what is open.
-static std::string formatDims(spmd::ShardingAttr sharding) {
-  std::string text;
-  for (spmd::DimShardingAttr dim : sharding.getDims()) {
-    std::string axes = spmd::formatAxes(dim.getAxes());
-    if (dim.getAxes().size() > 1)
-      axes = "[" + axes + "]";
-    if (axes.empty())
-      axes = dim.getIsOpen() ? "?" : "_";
-    text += (text.empty() ? "" : ", ") + axes;
-  }
-  return "[" + text + "]";
-}
-
 /// Of a hover text with a line "Type: `T`", what to say of the sharding in T; nothing if it has none.
 static std::string describeSharding(StringRef text, MLIRContext &context) {
   StringRef typeText = text.split("Type: `").second.split('`').first;
@@ -67,10 +53,9 @@ static std::string describeSharding(StringRef text, MLIRContext &context) {
   spmd::ShardingAttr sharding = type ? spmd::getSharding(type) : spmd::ShardingAttr();
   if (!sharding)
     return "";
-  std::string result = "Sharding: `" + formatDims(sharding) + "`";
-  if (sharding.isPartial())
-    result += ", in terms over `" + spmd::formatAxes(sharding.getPartial()) + "`";
-  llvm::raw_string_ostream(result) << "\n\nOn a rank: `" << spmd::getLocalType(cast<RankedTensorType>(type)) << "`\n\n";
+  std::string result;
+  llvm::raw_string_ostream(result) << "Sharding: `" << spmd::formatSharding(sharding) << "`\n\nOn a rank: `"
+                                   << spmd::getLocalType(cast<RankedTensorType>(type)) << "`\n\n";
   return result;
 }
 

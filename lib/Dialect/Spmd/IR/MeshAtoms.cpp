@@ -47,6 +47,21 @@ std::string cleave::spmd::formatAxes(ArrayRef<AxisAttr> axes) {
   return llvm::join(llvm::map_range(axes, formatAxis), ", ");
 }
 
+static std::string formatDim(DimShardingAttr dim) {
+  std::string axes = formatAxes(dim.getAxes());
+  if (axes.empty())
+    return dim.getIsOpen() ? "?" : "_";
+  return (dim.getAxes().size() > 1 ? "[" + axes + "]" : axes) + (dim.getIsOpen() ? "?" : "");
+}
+
+std::string cleave::spmd::formatSharding(ShardingAttr sharding) {
+  std::string text = "[" + llvm::join(llvm::map_range(sharding.getDims(), formatDim), ", ") + "]";
+  if (sharding.isPartial())
+    text += " partial(" + formatAxes(sharding.getPartial()) + ": " +
+            stringifyReductionKind(sharding.getPartialKind()).str() + ")";
+  return text;
+}
+
 int64_t cleave::spmd::getElementBytes(Type elementType) {
   return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }

@@ -57,6 +57,10 @@ std::string formatAxis(AxisAttr axis);
 /// The same for each of a list: `data, model`.
 std::string formatAxes(llvm::ArrayRef<AxisAttr> axes);
 
+/// As in plans: `[data, [model, seq], _]`, with `?` behind open dims; partial values have words of their own,
+/// `[data, _] partial(model: sum)`.
+std::string formatSharding(ShardingAttr sharding);
+
 /// Bytes of one element as stored and sent: bool takes one.
 int64_t getElementBytes(mlir::Type elementType);
 /// Bytes of a tensor.
