@@ -1,7 +1,7 @@
 //===- Resize.cpp - Resize and Upsample -----------------------------------===//
 //
 //   Upsample 7 (attribute), 9 (operand)   scales; positions as asymmetric, rounded down
-//   Resize 10                             scales; likewise
+//   Resize 10                             scales; likewise, but rounded up where a dim shrinks
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
 //===----------------------------------------------------------------------===//
@@ -35,48 +35,62 @@ static std::optional<nn::ResizeMode> readMode(NodeContext &node) {
 }
 
 /// Scales and result extents of all dims.
-static void resize(NodeContext &node, const Sampling &sampling, ArrayRef<double> scales, Shape extents) {
-  Value x = node.operand(0);
+static Value resize(NodeContext &node, Value x, const Sampling &sampling, ArrayRef<double> scales, Shape extents) {
   for (double scale : scales)
     if (!node.check(std::isfinite(scale) && scale > 0,
                     "the scale " + Twine(std::to_string(scale)) + " is not a positive number"))
-      return;
+      return {};
   if (extents == NodeContext::shape(x) && llvm::all_of(scales, [](double scale) { return scale == 1; }))
-    return node.result(0, x);
+    return x;
   auto type = RankedTensorType::get(extents, NodeContext::elementType(x));
-  node.result(0, node.createTyped<nn::ResizeOp>(type, sampling.mode, x, sampling.coordinates, sampling.rounding, scales,
-                                                sampling.excludeOutside, sampling.antialias, APFloat(sampling.cubic)));
+  return node.createTyped<nn::ResizeOp>(type, sampling.mode, x, sampling.coordinates, sampling.rounding, scales,
+                                        sampling.excludeOutside, sampling.antialias, APFloat(sampling.cubic));
 }
 
 /// Result extents are scaled input extents, rounded down.
-static void resizeByScales(NodeContext &node, const Sampling &sampling, ArrayRef<double> scales) {
-  Shape shape = NodeContext::shape(node.operand(0));
-  if (node.failed() ||
-      !node.check(scales.size() == shape.size(), Twine(scales.size()) + " scales for " + Twine(shape.size()) + " dims"))
-    return;
+static Value resizeByScales(NodeContext &node, Value x, const Sampling &sampling, ArrayRef<double> scales) {
+  if (node.failed())
+    return {};
+  Shape shape = NodeContext::shape(x);
+  if (!node.check(scales.size() == shape.size(), Twine(scales.size()) + " scales for " + Twine(shape.size()) + " dims"))
+    return {};
   Ints extents;
   for (auto [extent, scale] : llvm::zip(shape, scales)) {
     double scaled = std::floor(double(extent) * scale);
     if (!node.check(scaled >= 0 && scaled < kMaxExtent,
                     "the scale " + Twine(std::to_string(scale)) + " is out of range"))
-      return;
+      return {};
     extents.push_back(int64_t(scaled));
   }
-  resize(node, sampling, scales, extents);
+  return resize(node, x, sampling, scales, extents);
 }
 
 static void importUpsample(NodeContext &node) {
   Sampling sampling;
   sampling.mode = readMode(node).value_or(sampling.mode);
-  resizeByScales(node, sampling,
-                 node.getOpset() >= 9 ? node.constantFloats(1)
-                                      : node.floatsAttr("scales").value_or(SmallVector<double>()));
+  SmallVector<double> scales =
+      node.getOpset() >= 9 ? node.constantFloats(1) : node.floatsAttr("scales").value_or(SmallVector<double>());
+  node.result(0, resizeByScales(node, node.operand(0), sampling, scales));
 }
 
+/// The standard does not say which neighbour is nearest. onnxruntime takes the one before where a dim grows, and the
+/// one behind where it shrinks: dims that shrink go first, by themselves.
 static void importResizeV10(NodeContext &node) {
   Sampling sampling;
   sampling.mode = readMode(node).value_or(sampling.mode);
-  resizeByScales(node, sampling, node.constantFloats(1));
+  SmallVector<double> scales = node.constantFloats(1);
+  Value x = node.operand(0);
+  if (sampling.mode == nn::ResizeMode::Nearest) {
+    Sampling behind = sampling;
+    behind.rounding = nn::NearestMode::Ceil;
+    SmallVector<double> shrinking(scales);
+    for (auto [less, scale] : llvm::zip(shrinking, scales)) {
+      less = std::min(scale, 1.0);
+      scale = std::max(scale, 1.0);
+    }
+    x = resizeByScales(node, x, behind, shrinking);
+  }
+  node.result(0, resizeByScales(node, x, sampling, scales));
 }
 
 static std::optional<Sampling> readSampling(NodeContext &node) {
@@ -163,9 +177,9 @@ static void importResize(NodeContext &node) {
     scales[axis] = double(givenSizes[i]) / double(shape[axis]);
   }
   if (isGiven(2))
-    return resizeByScales(node, *sampling, scales);
+    return node.result(0, resizeByScales(node, node.operand(0), *sampling, scales));
   if (keepAspectRatio(node, policy, axes, sizes, scales))
-    resize(node, *sampling, scales, sizes);
+    node.result(0, resize(node, node.operand(0), *sampling, scales, sizes));
 }
 
 void cleave::onnx::registerResize(Registry &registry) {

@@ -73,6 +73,19 @@ TEST(Plan, ATildeIsNoQuestionMark) {
             "p.yaml:2:28: error: expected an axis, '_' or '?', got '~'; a dim that is not sharded is '_'\n");
 }
 
+// Digits of one axis: (1)2 ends where (2)2 begins, whichever comes first; (1)4 goes on into it.
+TEST(Plan, SubAxesThatOnlyTouchAreTwo) {
+  auto error = [](StringRef dims) {
+    return Parsed(("mesh: {a: 8}\nshard: [{tensor: x, dims: " + dims + "}]").str()).error;
+  };
+  EXPECT_EQ(error("[\"a:(1)2\", \"a:(2)2\"]"), "");
+  EXPECT_EQ(error("[\"a:(4)2\", [\"a:(2)2\", \"a:(1)2\"]]"), "");
+  EXPECT_EQ(StringRef(error("[\"a:(1)4\", \"a:(2)2\"]")).split('\n').first,
+            "p.yaml:2:38: error: axis 'a:(2)2' is used twice in one tensor");
+  EXPECT_EQ(StringRef(error("[\"a:(2)2\", a]")).split('\n').first,
+            "p.yaml:2:38: error: axis 'a' is used twice in one tensor");
+}
+
 TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("").error, "p.yaml:1:1: error: the plan is empty\n");
   EXPECT_EQ(Parsed("[1]").error, "p.yaml:1:1: error: expected a mapping with mesh, devices, dims or shard\n");
@@ -228,6 +241,21 @@ TEST(NamePattern, MatchesWholeNames) {
   EXPECT_TRUE(matches("*/{query}/MatMul", "/l.0/query/MatMul"));
   EXPECT_TRUE(matches("{a,{b}}", "b"));
   EXPECT_TRUE(matches("kv{1}", "kv{1}"));
+  // An escaped brace is a letter; one in a set is, too, and ends no group.
+  EXPECT_TRUE(matches("kv\\{1}", "kv{1}"));
+  EXPECT_FALSE(matches("kv\\{1}", "kv1"));
+  EXPECT_TRUE(matches("{[}]a,b}", "}a"));
+  EXPECT_TRUE(matches("{[}]a,b}", "b"));
+  EXPECT_FALSE(matches("{[}]a,b}", "a"));
+}
+
+// Messages say "there is no tensor" of a name, "no tensor matches" of a pattern.
+TEST(NamePattern, TellsNamesFromPatterns) {
+  std::string error;
+  auto isLiteral = [&](StringRef text) { return NamePattern::create(text, error)->isLiteral(); };
+  EXPECT_TRUE(isLiteral("/enc.0/MatMul_output_0"));
+  for (StringRef text : {"w*", "w?", "w[ab]", "{a,b}", "odd\\[name", "re:w"})
+    EXPECT_FALSE(isLiteral(text)) << text.str();
 }
 
 TEST(NamePattern, RefusesWhatIsNoPattern) {

@@ -75,6 +75,15 @@ TEST(ReshardPlannerTest, SwappedAxesAreOnePermute) {
   EXPECT_EQ(plan.bytes, 16);
 }
 
+// What an all_to_all sets free is cut before the next collective: x cannot take its place in dim 0 while z is there,
+// and then does, so that y is gathered in halves. N = 64: half of 16, then 8. Cutting x elsewhere first costs a
+// collective.
+TEST(ReshardPlannerTest, SlicesAreTakenBehindAnAllToAll) {
+  Planned plan = planOn({2, 2, 2}, {4, 4, 4}, makeState({{2}, {}, {1}}), makeState({{0}, {2}, {}}));
+  EXPECT_EQ(plan.steps, R"(all_to_all [{}, {"z"}, {"y"}], slice [{"x"}, {"z"}, {"y"}], all_gather [{"x"}, {"z"}, {}])");
+  EXPECT_EQ(plan.bytes, 16);
+}
+
 // The same on 2 x 4: some ranks need nothing of what they hold, so the busiest sends its 8 of 64 elements.
 TEST(ReshardPlannerTest, SwappedAxesOfDifferentSizeAreOneExchange) {
   Planned plan = planOn({2, 4}, {8, 8}, makeState({{0}, {1, 2}}), makeState({{1, 2}, {0}}));

@@ -194,11 +194,17 @@ TEST(CandidatesTest, ActivatesPrioritiesOneByOne) {
   SearchGraph search(graph.problem);
   Candidates candidates(search);
   ASSERT_EQ(candidates.getPriorities().vec(), (std::vector<int64_t>{0, 1}));
+  NodeId input = search.inputNode(x);
   candidates.activate(0);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 0), kAtom0);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kNoAtoms);
+  EXPECT_EQ(candidates.wishedState(input), graph.state({{0}, {}}));
+  EXPECT_EQ(candidates.openAtoms(input, 0), kNoAtoms);
+  EXPECT_EQ(candidates.openAtoms(input, 1), ~kAtom0); // Not decided yet, so anything that dim 0 has not.
   candidates.activate(1);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kAtom1);
+  EXPECT_EQ(candidates.wishedState(input), graph.state({{0}, {1}}));
+  EXPECT_EQ(candidates.openAtoms(input, 1), kNoAtoms);
 }
 
 } // namespace

@@ -97,6 +97,33 @@ TEST(EliminationTest, WithLittleRoomIsNeverWorseThanTheStart) {
   EXPECT_GT(numFrozen, 50u);
 }
 
+// A ring of leaves around a hub, with room for tables of three variables only: without the hub, which has the most
+// neighbours, the ring needs no more. So one variable is frozen, and the rest is exact.
+TEST(EliminationTest, FreezesTheBusiestNeighbour) {
+  std::mt19937 random(5);
+  constexpr unsigned ring = 6, domain = 3;
+  Model model, rest;
+  model.domains.assign(ring + 1, domain);
+  auto cells = [&] {
+    std::vector<int64_t> result(domain * domain);
+    for (int64_t &cell : result)
+      cell = random() % 100;
+    return result;
+  };
+  rest.domains.assign(ring, domain);
+  for (unsigned leaf = 0; leaf < ring; ++leaf) {
+    std::vector<int64_t> toNext = cells(), toHub = cells();
+    model.add(leaf, (leaf + 1) % ring, toNext);
+    rest.add(leaf, (leaf + 1) % ring, toNext);
+    model.add(ring, leaf, toHub);
+    rest.add(leaf, kNoVariable, {toHub[0], toHub[1], toHub[2]}); // The hub's option 0.
+  }
+  Minimum minimum = minimise(model.domains, model.terms(), /*maxCells=*/domain * domain * domain);
+  EXPECT_EQ(minimum.numFrozen, 1u);
+  EXPECT_EQ(minimum.options[ring], 0);
+  EXPECT_EQ(minimum.total, rest.leastSum());
+}
+
 TEST(EliminationTest, PrefersTheFirstOptionOnTies) {
   Model model;
   model.domains = {3, 4, 2};

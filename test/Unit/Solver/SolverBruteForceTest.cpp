@@ -249,6 +249,27 @@ void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, uns
   EXPECT_GE(numEqual, mustEqual);
 }
 
+// Sweeps of one axis after the other, without pairs in the end: what a later axis does changes what is best for an
+// earlier one, so a second round finds what the first one missed.
+TEST(SolverBruteForceTest, OneRoundIsNotEnough) {
+  GraphBuilder graph({2, 2, 2});
+  ValueId lhs = graph.input({16, 16}, {{0}, {1, 2}}), rhs = graph.input({16, 16}, {{0}, {1}});
+  Wish wish = graph.wish({{1}, {2}});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {lhs, rhs}), &wish);
+  auto bytes = [&](unsigned maxRounds) {
+    SolverOptions options;
+    options.optimize = Optimize::Bytes;
+    options.maxOpsForPairs = 0;
+    options.maxRounds = maxRounds;
+    Solver solver(graph.problem, options);
+    EXPECT_TRUE(solver.solve());
+    return solver.getDecision().wireBytes;
+  };
+  int64_t least = Oracle(graph.problem).leastBytes();
+  EXPECT_EQ(bytes(SolverOptions().maxRounds), least);
+  EXPECT_GT(bytes(1), least);
+}
+
 // With one axis of two ranks there is nothing that the solver does not find. Else the very least may need an atom where
 // no wish or conflict brings it (half of an axis in a dim of its own, say), and a few in a hundred cases send more.
 TEST(SolverBruteForceTest, OneAxis) { compare({2}, 3, 300, 300, 100); }

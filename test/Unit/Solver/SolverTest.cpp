@@ -181,6 +181,27 @@ TEST(SolverTest, ExplainsByTheShortestChainToAWish) {
   EXPECT_EQ(solved.solver.getReached(1, 0), AtomList{0});
 }
 
+// The contracted dim brings the axis; that rows take it is an idea of the solver's, and the chain says so at that op.
+TEST(SolverTest, ExplainsWhatGivesWayToAConflict) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{}, {0}}), w = graph.parameter({16, 32}); // Cause 0.
+  graph.problem.addOutput(graph.pointwise({graph.einsum("ik,kj->ij", {x, w})}));
+  Solved solved(graph);
+  std::vector<CauseLink> brought = solved.solver.explain(0, 1, 0), escape = solved.solver.explain(0, 0, 0);
+  ASSERT_EQ(brought.size(), 3u);
+  for (const CauseLink &link : brought)
+    EXPECT_FALSE(link.isEscape);
+  ASSERT_EQ(escape.size(), 4u);
+  EXPECT_TRUE(escape[0].isEscape);
+  EXPECT_EQ(escape[0].factor, 0);
+  EXPECT_FALSE(escape[1].isEscape);
+  EXPECT_EQ(escape[1].factor, 1);
+  std::vector<CauseLink> next = solved.solver.explain(1, 0, 0); // The op behind it only follows.
+  ASSERT_EQ(next.size(), 5u);
+  EXPECT_FALSE(next[0].isEscape);
+  EXPECT_TRUE(next[1].isEscape);
+}
+
 TEST(SolverTest, ListsWhyAnOpStaysWhole) {
   GraphBuilder graph({2});
   RuleBuilder rule(1, 1);

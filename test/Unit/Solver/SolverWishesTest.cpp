@@ -232,6 +232,57 @@ TEST(SolverWishesTest, TheLowerPriorityNumberDecidesFirst) {
   }
 }
 
+// Of three operands the later two want the axis for columns: moving one would be cheaper than moving two. But rows came
+// first, and stay: two all_to_alls, where each rank sends half of its [4, 16].
+TEST(SolverWishesTest, WhatAnEarlierPriorityCutsStays) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16}, {{0}, {}}), y = graph.input({8, 16}), z = graph.input({8, 16});
+  for (ValueId later : {y, z}) {
+    Wish columns = graph.wish({{}, {0}});
+    for (WishDim &dim : columns.dims)
+      dim.priority = 1;
+    graph.problem.setWish(later, columns);
+  }
+  ValueId sum = graph.pointwise({x, y, z});
+  graph.problem.addOutput(graph.pointwise({sum}));
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(sum), graph.state({{0}, {}}));
+  EXPECT_EQ(solved.bytes(), 2 * (4 * 16 * 4) / 2);
+}
+
+// Wishes that differ in nothing but the priority are not the same wish.
+TEST(SolverWishesTest, TwoPrioritiesForOneValueAreAConflict) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({8, 16});
+  Wish first = graph.wish({{0}, {}}), second = graph.wish({{0}, {}});
+  second.dims[0].priority = 1;
+  graph.problem.setWish(x, first);
+  graph.problem.setWish(x, second);
+  graph.problem.addOutput(x);
+  Solver solver(graph.problem);
+  EXPECT_FALSE(solver.solve());
+  ASSERT_EQ(solver.getErrors().size(), 1u);
+  EXPECT_EQ(solver.getErrors()[0].kind, SolverError::Kind::Conflict);
+  EXPECT_EQ(solver.getErrors()[0].second, 1u);
+}
+
+//===----------------------------------------------------------------------===//
+// The order of axes in a dim
+//===----------------------------------------------------------------------===//
+
+// Where the wishes name axis 1 before axis 0, so do all ops: nobody moves a byte. One that says otherwise is outvoted.
+TEST(SolverWishesTest, AxesOfADimStandAsMostWishesSay) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({8, 16}, {{1, 0}, {}}), y = graph.input({8, 16}, {{1, 0}, {}});
+  ValueId z = graph.input({8, 16}, {{0, 1}, {}});
+  ValueId sum = graph.pointwise({x, y});
+  graph.problem.addOutput(sum);
+  graph.problem.addOutput(z);
+  Solved solved(graph);
+  EXPECT_EQ(solved.value(sum), graph.state({{1, 0}, {}}));
+  EXPECT_EQ(solved.bytes(), 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//

@@ -27,6 +27,15 @@ func.func @patches_are_local(%x: tensor<2x3x32x32xf32>, %w: tensor<16x3x8x8xf32>
   return
 }
 
+func.func @padded_windows_are_no_patches(%x: tensor<2x3x8xf32>, %w: tensor<4x3x2xf32>) {
+  // Four windows of two in eight positions; a padding shifts them over the borders of shards, before or behind.
+  // expected-remark-re @below {{([i,k,m],[j,k,n])->([i,j,l]) {i=2,j=4,k=3,l=4,m=8,n=2} reduce={k} replicate={l,m,n} linear(sum)={0} linear(sum)={1}{{$}}}}
+  %0 = nn.conv %x, %w strides [2] pads_low [1] pads_high [0] dilations [1] groups 1 : (tensor<2x3x8xf32>, tensor<4x3x2xf32>) -> tensor<2x4x4xf32>
+  // expected-remark-re @below {{([i,k,m],[j,k,n])->([i,j,l]) {i=2,j=4,k=3,l=4,m=8,n=2} reduce={k} replicate={l,m,n} linear(sum)={0} linear(sum)={1}{{$}}}}
+  %1 = nn.conv %x, %w strides [2] pads_low [0] pads_high [1] dilations [1] groups 1 : (tensor<2x3x8xf32>, tensor<4x3x2xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
 func.func @a_transposed_convolution_swaps_the_roles(%x: tensor<2x8x16xf32>, %w: tensor<8x3x3xf32>, %v: tensor<8x6x2xf32>, %b: tensor<12xf32>) {
   // expected-remark-re @below {{([i,k,l],[k,j,n])->([i,j,m]) {i=2,j=3,k=8,l=16,m=33,n=3} reduce={k} replicate={l,m,n} linear(sum)={0} linear(sum)={1}{{$}}}}
   %0 = nn.conv_transpose %x, %w strides [2] pads_low [0] pads_high [0] dilations [1] output_pads [0] groups 1 : (tensor<2x8x16xf32>, tensor<8x3x3xf32>) -> tensor<2x3x33xf32>

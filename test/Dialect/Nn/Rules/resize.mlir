@@ -10,6 +10,15 @@ func.func @nearest_upscaling_by_an_integer_is_local(%x: tensor<1x3x8x8xf32>) {
   return
 }
 
+func.func @rounding_decides_what_is_nearest(%x: tensor<1x3x8x8xf32>) {
+  // 2 / 3 is nearest to 1, in the next shard; (0 + 0.5) / 2 - 0.5 lies below 0, in the shard before.
+  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=24,l=8} replicate={j,k}{{$}}}}
+  %0 = nn.resize nearest %x coordinates asymmetric rounding round_prefer_floor scales [1.0, 1.0, 3.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x24x8xf32>
+  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
+  %1 = nn.resize nearest %x coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
+  return
+}
+
 func.func @other_samples_come_from_neighbours(%x: tensor<1x3x8x8xf32>) {
   // Rounding i / 2 up reaches into the next shard; so does interpolation, and a scale that is no integer.
   // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}

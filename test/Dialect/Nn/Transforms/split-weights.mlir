@@ -55,6 +55,23 @@ func.func @shared_weights_are_sliced(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>,
   return %q, %v, %n : tensor<8x32xf32>, tensor<8x64xf32>, tensor<64x96xf32>
 }
 
+// A value on the way that something else reads needs the whole dot anyway; so does a sliced value with another user.
+// CHECK-LABEL: @a_dot_that_is_read_on_the_way_stays
+// CHECK: %[[D:.*]] = nn.einsum {{.*}} -> tensor<8x96xf32>
+// CHECK: nn.add %[[D]], {{.*}} -> tensor<8x96xf32>
+// CHECK: nn.neg %[[D]]
+// CHECK-NOT: nn.einsum
+func.func @a_dot_that_is_read_on_the_way_stays(%x: tensor<8x64xf32>) -> (tensor<8x32xf32>, tensor<8x64xf32>, tensor<8x96xf32>) {
+  %w = nn.load @w : tensor<64x96xf32>
+  %b = nn.load @b : tensor<96xf32>
+  %d = nn.einsum %x, %w "ab,bc->ac" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  %y = nn.add %d, %b : (tensor<8x96xf32>, tensor<96xf32>) -> tensor<8x96xf32>
+  %q = nn.slice %y starts [0, 0] sizes [8, 32] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x32xf32>
+  %v = nn.slice %y starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
+  %n = nn.neg %d : (tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %q, %v, %n : tensor<8x32xf32>, tensor<8x64xf32>, tensor<8x96xf32>
+}
+
 // Overlapping pieces would compute columns twice.
 // CHECK-LABEL: @overlapping_slices_stay
 // CHECK: nn.einsum {{.*}} -> tensor<8x96xf32>
