@@ -274,6 +274,7 @@ TEST(NamePattern, SuggestsWhatIsNear) {
   llvm::SmallVector<StringRef> names{"/enc/query/MatMul", "/enc/key/MatMul", "input_ids", "attention_mask"};
   EXPECT_EQ(findNearestNames("input_idx", names), std::vector<std::string>{"input_ids"});
   EXPECT_EQ(findNearestNames("*/qeury/MatMul", names).front(), "/enc/query/MatMul");
+  EXPECT_EQ(findNearestNames("*xz", {"/enc/xy"}), std::vector<std::string>{"/enc/xy"}); // What `*` takes is free.
   EXPECT_EQ(suggestNames("zzzzzzzzz", names), "");
   EXPECT_EQ(suggestNames("input_id", names), "; did you mean 'input_ids'?");
 }

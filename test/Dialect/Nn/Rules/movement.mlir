@@ -67,6 +67,9 @@ func.func @aligned_strides_stay_in_their_shards(%x: tensor<8x6xf32>) {
   // Elements 1, 3, 5 of 0..5: one of every pair.
   // expected-remark @below {{([i,jk])->([i,j]) {i=8,j=3,k=2} replicate={k} linear}}
   %0 = nn.slice %x starts [0, 1] sizes [8, 3] steps [1, 2] : (tensor<8x6xf32>) -> tensor<8x3xf32>
+  // Elements 0, 3 of 0..7: 8 is no number of steps, so a shard may hold none of them.
+  // expected-remark @below {{([i,k])->([j,k]) {i=8,j=2,k=6} reduce={i} replicate={j} linear}}
+  %1 = nn.slice %x starts [0, 0] sizes [2, 6] steps [3, 1] : (tensor<8x6xf32>) -> tensor<2x6xf32>
   return
 }
 
@@ -75,6 +78,11 @@ func.func @padding_moves_only_padded_dims(%x: tensor<8x4xf32>, %v: tensor<f32>) 
   %0 = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>
   // expected-remark @below {{([i,j],[])->([i,k]) {i=8,j=4,k=6} replicate={j,k} linear(sum)={0,1}}}
   %1 = nn.pad constant %x value %v low [0, 1] high [0, 1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x6xf32>
+  // Padding on one side only moves the dim, too.
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=8} replicate={j,k} linear(sum)={0}}}
+  %2 = nn.pad constant %x low [0, 0] high [0, 4] : (tensor<8x4xf32>) -> tensor<8x8xf32>
+  // expected-remark @below {{([i,k])->([j,k]) {i=8,j=16,k=4} replicate={i,j} linear(sum)={0}}}
+  %3 = nn.pad constant %x low [8, 0] high [0, 0] : (tensor<8x4xf32>) -> tensor<16x4xf32>
   return
 }
 
