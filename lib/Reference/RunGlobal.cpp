@@ -126,6 +126,8 @@ LogicalResult cleave::reference::runGlobal(func::FuncOp func, ArrayRef<Tensor> i
     llvm::append_range(outputs, results.front());
     return success();
   }
+  if (func.getBody().hasOneBlock() && failed(checkMemory(func, spmd::getMesh(func).getNumRanks())))
+    return failure();
   FailureOr<SmallVector<SmallVector<Tensor>>> cut = cutInputs(func, inputs);
   if (failed(cut) || failed(run(func, *cut, results)))
     return failure();

@@ -22,8 +22,7 @@ int64_t cleave::reference::getElementBytes(Type elementType) {
   return kind ? dispatchStorage(*kind, [](auto tag) { return int64_t(sizeof(typename decltype(tag)::type)); }) : 0;
 }
 
-/// Bytes that this process could have at best: those of the machine, or of a limit on it.
-static double getMemory() {
+double cleave::reference::getMemory() {
   double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
   for (auto resource : {RLIMIT_DATA, RLIMIT_AS}) {
     rlimit limit{};

@@ -81,6 +81,8 @@ def modules():
     yield mlir("mlir-parameter-before-its-file", weight('"m.mlir", -8, 8'), "m.mlir:1:", "-8")
     # Running cannot go on: exit code 4.
     fault = lambda name, text, *words: Case(name, ["run", "m.mlir"], {"m.mlir": text.encode()}, list(words), 4)
+    yield Case("more-ranks-than-memory", ["run", "m.onnx", "--mesh", "data=2000000000"], {"m.onnx": relu()},
+               ["m.onnx", "2000000000 ranks", "GB of memory"], 4)
     yield fault("mlir-argument-of-a-terabyte", identity("tensor<1048576x1048576xf32>"), "m.mlir:1:", "memory")
     yield fault("mlir-argument-of-odd-elements", identity("tensor<2xf8E4M3FN>"), "m.mlir:1:", "f8E4M3FN")
     yield Case("model-of-terabytes", ["run", "m.onnx"], {"m.onnx": relu((1 << 20, 1 << 20))}, ["x", "memory"], 4)

@@ -44,6 +44,10 @@ private:
 /// True if the module has been partitioned (`getPhase`), over its mesh.
 bool isPartitioned(mlir::func::FuncOp func);
 
+/// An error where so many ranks of `func` cannot be run: what the evaluator keeps of each, even if all hold the same
+/// values, takes more memory than there is. Precondition: one block.
+llvm::LogicalResult checkMemory(mlir::func::FuncOp func, int64_t numRanks);
+
 /// Runs `func` on every rank of the module's mesh (one rank without a mesh or before partitioning).
 ///
 /// Before partitioning types may carry shardings, which do not matter: there is one rank, and spmd.reshard and

@@ -16,6 +16,9 @@ namespace cleave::reference {
 /// Bytes of one element as stored here (bool: 1).
 int64_t getElementBytes(mlir::Type elementType);
 
+/// Bytes that this process could have at best: those of the machine, or of a limit on it.
+double getMemory();
+
 class Tensor {
 public:
   Tensor() = default;
