@@ -5,6 +5,7 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -133,22 +134,48 @@ std::optional<Tensor> cleave::driver::getFixedValue(func::FuncOp func, unsigned 
   return succeeded(tensor) ? std::optional(*tensor) : std::nullopt;
 }
 
-static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape) {
+/// `f32[8, 16]`; numpy's own word for an element type that the dialects do not have.
+static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape, MLIRContext &context) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << dtype << "[";
+  if (Type type = getElementType(dtype, context))
+    os << type << "[";
+  else
+    os << dtype << "[";
   llvm::interleaveComma(shape, os);
   os << "]";
   return text;
 }
 
+/// How a Python program makes elements of `type`.
+static std::string hintAtConversion(Type type) {
+  if (type.isBF16())
+    return "; convert it with .astype(ml_dtypes.bfloat16)";
+  std::string word = isa<FloatType>(type) ? "float" : type.isUnsignedInteger() ? "uint" : "int";
+  word = type.isInteger(1) ? "bool_" : word + std::to_string(type.getIntOrFloatBitWidth());
+  return "; convert it with .astype(numpy." + word + ")";
+}
+
 static llvm::Expected<Tensor> toTensor(NpyArray array, RankedTensorType type, StringRef path, StringRef name) {
   std::string want = getDtype(type.getElementType());
   if (array.dtype != want || ArrayRef<int64_t>(array.shape) != type.getShape())
-    return makeError("{0}: input {1} is {2}, expected {3}", path, quote(name), formatType(array.dtype, array.shape),
-                     formatType(want, type.getShape()));
+    return makeError("{0}: input {1} is {2}, expected {3}{4}", path, quote(name),
+                     formatType(array.dtype, array.shape, *type.getContext()),
+                     formatType(want, type.getShape(), *type.getContext()),
+                     array.dtype == want ? "" : hintAtConversion(type.getElementType()));
   auto owner = std::make_shared<NpyArray>(std::move(array));
   return Tensor::fromBytes(type, ArrayRef<char>(owner->data.data(), owner->data.size()), owner);
+}
+
+/// One warning for what is in the file and belongs to no input: a name may be misspelt.
+static void warnOfUnused(func::FuncOp func, ArrayRef<std::string> inputs, const NpzArrays &arrays, StringRef path) {
+  SmallVector<std::string> unused;
+  for (const auto &[name, array] : arrays)
+    if (std::optional<StringRef> input = getInputName(name); input && !llvm::is_contained(inputs, *input))
+      unused.push_back(quote(*input));
+  if (!unused.empty())
+    emitWarning(FileLineColLoc::get(func.getContext(), path, 0, 0))
+        << "no input takes " << llvm::join(unused, ", ") << "; the model's inputs are " << llvm::join(inputs, ", ");
 }
 
 llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func, StringRef path) {
@@ -157,6 +184,10 @@ llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func
     std::optional<StringRef> input = getInputName(name);
     return input && llvm::is_contained(names, *input);
   };
+  llvm::Expected<NpzArrays> headers = readNpzHeaders(path);
+  if (!headers)
+    return headers.takeError();
+  warnOfUnused(func, names, *headers, path);
   llvm::Expected<NpzArrays> arrays = readNpz(path, isWanted);
   if (!arrays)
     return arrays.takeError();

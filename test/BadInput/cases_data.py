@@ -24,7 +24,8 @@ def arrays():
     yield run("inputs-absent", None, "in.npz")
     yield run("input-missing", npz(z=good), "in.npz", "x")
     yield run("input-of-wrong-shape", npz(x=np.ones((4, 9), np.float32)), "x")
-    yield run("input-of-wrong-type", npz(x=np.ones((4, 8), np.int64)), "in.npz", "x")
+    yield run("input-of-wrong-type", npz(x=np.ones((4, 8), np.int64)), "in.npz", "input 'x' is i64[4, 8]",
+              "expected f32[4, 8]", ".astype(numpy.float32)")
     yield run("inputs-not-a-zip", b"PK no archive", "in.npz")
     yield run("inputs-truncated", npz(x=good)[:100], "in.npz")
     broken = bytearray(npz(x=good))
