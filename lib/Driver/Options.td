@@ -50,6 +50,7 @@ defm dim : Value<"dim", "batch=8,seq=128", "dims", kAll, "sizes of symbolic dime
 defm inputs : Value<"inputs", "FILE.npz", "inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
 defm shape : Value<"shape", "NAME=8x128", "shapes", kAll,
                    "shape of an input whose dimensions have no name; may repeat">;
+defm weights : Value<"weights", "DIR", "weights", kAll, "where the weights that an .mlir file refers to lie now">;
 }
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
@@ -64,6 +65,8 @@ defm shard : Value<"shard", "'PATTERN=[data, _]'", "shard", kSharding, "one rule
 
 def Running : OptionGroup<"3">, HelpText<"Running">;
 let Group = Running in {
+defm against : Value<"against", "MODEL", "against", [Run],
+                     "compares a partitioned file with the model that it was made from, as --check does">;
 defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
 def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;

@@ -3,6 +3,7 @@
 // With a mesh two programs come from one file: the model as it is, and the partitioned one. Both take the same inputs;
 // --check holds the second's reassembled outputs against the first's. A file that is partitioned already has no
 // original: it is run alone, and --check then means that copies on different ranks agree, which running demands anyway.
+// Where the original is still there, --against names it.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -67,6 +68,9 @@ int cleave::driver::runCommand(Session &session) {
   OwningOpRef<ModuleOp> module = session.load();
   if (!module)
     return kBadInput;
+  // Weights of a stored file may lie in another one by now.
+  if (!session.isOnnx() && failed(reference::checkWeights(*module)))
+    return kBadInput;
   // The original is only needed where something is compared with it.
   bool isPartitioned = getPhase(*module) >= Phase::Partitioned, hasMesh = session.hasMesh(*module);
   if (!hasMesh && (options.check || !options.report.empty()))
@@ -74,8 +78,15 @@ int cleave::driver::runCommand(Session &session) {
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
                   options.check ? "--check" : "--report"));
   OwningOpRef<ModuleOp> original;
-  if (options.check && hasMesh && !isPartitioned)
+  if (!options.against.empty()) {
+    if (!isPartitioned)
+      return session.fail(
+          makeError("--against is about partitioned files, and {0} is not: use --check", options.model));
+    if (int code = loadOriginal(session, *module, original))
+      return code;
+  } else if (options.check && hasMesh && !isPartitioned) {
     original = module->clone();
+  }
   if (hasMesh)
     if (int code = session.advance(*module, Phase::Optimized))
       return code;

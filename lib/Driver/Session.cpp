@@ -10,6 +10,7 @@
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Reference/Weights.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 
@@ -266,6 +267,8 @@ OwningOpRef<ModuleOp> Session::parse(std::unique_ptr<llvm::MemoryBuffer> buffer)
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, context.get());
   if (module && (failed(nn::inlineCalls(*module)) || failed(checkSignatures(*module))))
     return nullptr;
+  if (module && !options.weights.empty() && failed(reference::moveWeights(*module, options.weights)))
+    return nullptr;
   if (llvm::Error error = module ? checkTypedShapes(options, *module) : llvm::Error::success()) {
     fail(std::move(error));
     return nullptr;
@@ -326,6 +329,10 @@ OwningOpRef<ModuleOp> Session::load(bool collectAllErrors) {
   if (isStandardInput && looksLikeOnnx(buffer->getBuffer())) {
     hasOnnx = true;
     file = MappedFile::fromMemory("-", buffer->getBuffer().str());
+  }
+  if (hasOnnx && !options.weights.empty()) {
+    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model));
+    return nullptr;
   }
   OwningOpRef<ModuleOp> module = hasOnnx ? import(std::move(file), collectAllErrors) : parse(std::move(buffer));
   seconds.emplace_back("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

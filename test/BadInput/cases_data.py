@@ -79,6 +79,15 @@ def modules():
     yield mlir("mlir-unknown-parameter", load, "m.mlir:2:", "@w")
     weight = lambda place: f"nn.param @w : tensor<2xf32> = #nn.weight<{place}>\n{load}"
     yield mlir("mlir-parameter-too-short", weight('"m.mlir", 0, 4'), "m.mlir:1:", "8")
+    stale = lambda name, place, *words: Case(name, ["run", "m.mlir"], {"m.mlir": weight(place).encode(), "w.bin": bytes(9)},
+                                             ["m.mlir:1:", "@w", "w.bin", *words])
+    yield stale("mlir-parameter-of-another-size", '"w.bin", 0, 8 of 10 digest "0123456789abcdef"', "10 bytes", "9")
+    yield stale("mlir-parameter-of-another-export", '"w.bin", 0, 8 of 9 digest "0123456789abcdef"', "0123456789abcdef")
+    yield Case("weights-nowhere", ["run", "m.mlir", "--weights", "there"], {"m.mlir": weight('"w.bin", 0, 8').encode()},
+               ["m.mlir:1:", "w.bin", "there"])
+    yield Case("weights-of-onnx", ["run", "m.onnx", "--weights", "."], {"m.onnx": relu()}, ["--weights", "m.onnx"])
+    yield Case("against-what-is-whole", ["run", "m.mlir", "--against", "m.onnx"],
+               {"m.onnx": relu(), "m.mlir": identity("tensor<2xf32>").encode()}, ["--against", "--check"])
     yield mlir("mlir-parameter-before-its-file", weight('"m.mlir", -8, 8'), "m.mlir:1:", "-8")
     # Running cannot go on: exit code 4.
     fault = lambda name, text, *words: Case(name, ["run", "m.mlir"], {"m.mlir": text.encode()}, list(words), 4)

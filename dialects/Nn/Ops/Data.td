@@ -4,15 +4,22 @@
 
 include "NnBase.td"
 
+// A string that may be absent; the storage copies it.
+def Nn_DigestParameter : StringRefParameter<"digest of the bytes", "\"\"">;
+
 def Nn_WeightAttr : AttrDef<Nn_Dialect, "Weight"> {
   let mnemonic = "weight";
   let summary = "bytes of a parameter, in a file";
   let description = [{
     `#nn.weight<"model.onnx", 1024, 4096>`: 4,096 little-endian bytes at offset 1,024 of the file, in row-major order.
     The path is absolute or relative to the folder that the program is run from.
+    `#nn.weight<"model.onnx", 1024, 4096 of 69000 digest "ec8cf713063aea6c">`: likewise, of a file of 69,000 bytes; the
+    digest of these 4,096 (`cleave/Support/Digest.h`) is the one given. Where either is no longer so, the file is another
+    one, and the program is not run. Imported models have both; without them, any file of that name will do.
   }];
-  let parameters = (ins StringRefParameter<"path of the file">:$file, "int64_t":$offset, "int64_t":$length);
-  let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
+  let parameters = (ins StringRefParameter<"path of the file">:$file, "int64_t":$offset, "int64_t":$length,
+                        OptionalParameter<"int64_t">:$fileSize, Nn_DigestParameter:$digest);
+  let assemblyFormat = "`<` $file `,` $offset `,` $length (`of` $fileSize^ `digest` $digest)? `>`";
 }
 
 // Views of strings; the storage of an attribute copies them.
@@ -59,7 +66,8 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
     A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`) or an
     elements attribute (splat or small). Bytes are read when the program runs.
 
-    Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element); (C2) an elements
+    Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element) and lies in the
+    file, where its size is given; (C2) an elements
     attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes or bool.
     Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
   }];

@@ -41,6 +41,8 @@ struct Options {
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
   Phase emit = Phase::Optimized;
+  std::string weights; ///< --weights DIR
+  std::string against; ///< --against MODEL
   std::string dumpPhases;
   std::string inputs, outputs;
   uint64_t seed = 0;

@@ -71,6 +71,10 @@ private:
 /// The function that is run: `main`, or the only one.
 llvm::Expected<mlir::func::FuncOp> getEntry(mlir::ModuleOp module);
 
+/// Loads --against: the model that `partitioned` was made from, for the shapes and values of its inputs. An exit code;
+/// what is wrong has been told, also where inputs or outputs are others.
+int loadOriginal(Session &session, mlir::ModuleOp partitioned, mlir::OwningOpRef<mlir::ModuleOp> &original);
+
 /// Writes a module with its locations to `path`, or to standard output where it is empty.
 llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path);
 

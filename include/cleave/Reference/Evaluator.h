@@ -8,11 +8,8 @@
 #define CLEAVE_REFERENCE_EVALUATOR_H
 
 #include "cleave/Reference/Tensor.h"
+#include "cleave/Reference/Weights.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-
-namespace cleave {
-class MappedFile;
-}
 
 namespace cleave::reference {
 
@@ -29,7 +26,7 @@ bool canEvaluate(mlir::OperationName name);
 class ParamStore {
 public:
   explicit ParamStore(mlir::ModuleOp module) : module(module) {}
-  /// The whole parameter; an error (file missing, too short) is emitted at the parameter.
+  /// The whole parameter; an error (file missing, too short, another one) is emitted at the parameter.
   mlir::FailureOr<Tensor> get(llvm::StringRef name);
 
 private:
@@ -38,7 +35,7 @@ private:
   mlir::ModuleOp module;
   llvm::StringMap<mlir::Operation *> params;
   llvm::StringMap<Tensor> loaded;
-  llvm::StringMap<std::shared_ptr<const MappedFile>> files;
+  WeightFiles files;
 };
 
 /// True if the module has been partitioned (`getPhase`), over its mesh.

@@ -12,6 +12,7 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Support/Digest.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -146,7 +147,8 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Attribute value;
   if (data->isReference())
-    value = nn::WeightAttr::get(context, data->path, int64_t(data->offset), int64_t(data->bytes.size()));
+    value = nn::WeightAttr::get(context, data->path, int64_t(data->offset), int64_t(data->bytes.size()), data->fileSize,
+                                digestSample(StringRef(data->bytes.data(), data->bytes.size())));
   else
     value = toTensor(context, *data).toAttr();
   std::string symbol = makeSymbol(name);

@@ -170,6 +170,7 @@ static void refer(TensorData &data, std::shared_ptr<const MappedFile> file, Stri
   if (file->isOnDisk()) {
     data.path = file->getPath().str();
     data.offset = file->getOffset(bytes);
+    data.fileSize = file->getBytes().size();
   }
   data.owner = std::move(file);
 }

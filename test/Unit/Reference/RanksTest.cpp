@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
 
+#include "cleave/Support/Digest.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -287,8 +288,8 @@ protected:
     EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("weights", "bin", descriptor, path));
     llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
     float values[] = {1.5, -2, 4};
-    stream << '!';
-    stream.write(reinterpret_cast<const char *>(values), sizeof(values));
+    bytes = "!" + std::string(reinterpret_cast<const char *>(values), sizeof(values));
+    stream << bytes;
   }
   ~ParamsTest() override { llvm::sys::fs::remove(path); }
 
@@ -298,6 +299,7 @@ protected:
         .str();
   }
   SmallString<64> path;
+  std::string bytes;
 };
 
 // Weights inside a model start anywhere, here at an odd byte.
@@ -312,6 +314,16 @@ TEST_F(ParamsTest, RangesOutsideTheFileAreErrors) {
   EXPECT_NE(fail(program("9223372036854775807, 8")).find("has 13 bytes"), std::string::npos);
   llvm::sys::fs::remove(path);
   EXPECT_NE(fail(program("1, 8")).find("'nn.param' op cannot be read: "), std::string::npos);
+}
+
+// A file of the same name may be another one by now.
+TEST_F(ParamsTest, OnlyTheFileThatWasMeantIsRead) {
+  std::string digest = digestSample(bytes.substr(1, 8));
+  EXPECT_EQ(run(program("1, 8 of 13 digest \"" + digest + "\"")), (Doubles{1.5, -2}));
+  std::string start = "'nn.param' op @w is in another file than '" + path.str().str() + "' is now: ";
+  EXPECT_EQ(fail(program("1, 8 of 14 digest \"" + digest + "\"")), start + "that had 14 bytes, this one has 13\n");
+  EXPECT_EQ(fail(program("5, 8 of 13 digest \"" + digest + "\"")),
+            start + "its bytes had the digest " + digest + ", these have " + digestSample(bytes.substr(5, 8)) + "\n");
 }
 
 TEST_F(ParamsTest, ParametersLargerThanMemoryAreErrors) {

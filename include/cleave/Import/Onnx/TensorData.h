@@ -30,10 +30,10 @@ struct TensorData {
   llvm::ArrayRef<char> bytes;
   /// Keeps `bytes` alive: the mapped file or a buffer.
   std::shared_ptr<const void> owner;
-  /// Where `bytes` stand in a file: its path (relative to the same folder as the model's path) and offset. An empty
-  /// path: they stand in no file and were decoded, or the model was read from memory.
+  /// Where `bytes` stand in a file: its path (relative to the same folder as the model's path), offset, and how large
+  /// the file is. An empty path: they stand in no file and were decoded, or the model was read from memory.
   std::string path;
-  uint64_t offset = 0;
+  uint64_t offset = 0, fileSize = 0;
 
   bool isReference() const { return !path.empty(); }
 };

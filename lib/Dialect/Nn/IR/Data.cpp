@@ -47,6 +47,10 @@ LogicalResult ParamOp::verify() {
     if (weight.getLength() != *bytes)
       return emitOpError() << "refers to " << weight.getLength() << " bytes but " << type << " needs " << *bytes
                            << " (C1)";
+    if (int64_t size = weight.getFileSize();
+        size && (size < weight.getLength() || weight.getOffset() > size - weight.getLength()))
+      return emitOpError() << "refers to offset " << weight.getOffset() << " with " << weight.getLength()
+                           << " bytes of a file of " << weight.getFileSize() << " (C1)";
     return success();
   }
   auto elements = dyn_cast<ElementsAttr>(getValue());

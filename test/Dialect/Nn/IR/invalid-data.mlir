@@ -64,6 +64,12 @@ nn.param @w : tensor<8x4xf32> = "w.bin"
 
 // -----
 
+// C1: past the end of its file.
+// expected-error @below {{'nn.param' op refers to offset 8 with 128 bytes of a file of 135 (C1)}}
+nn.param @w : tensor<8x4xf32> = #nn.weight<"w.bin", 8, 128 of 135 digest "ec8cf713063aea6c">
+
+// -----
+
 // C3: how many bytes?
 // expected-error @below {{'nn.param' op type 'tensor<?x4xf32>' has no fixed size in bytes (C3)}}
 nn.param @w : tensor<?x4xf32> = #nn.weight<"w.bin", 0, 128>

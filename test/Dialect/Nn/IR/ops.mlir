@@ -7,6 +7,8 @@
 // A parameter is a module-level symbol: a range of a file, or elements.
 // CHECK: nn.param @weight : tensor<768x2xf32> = #nn.weight<"model.bin", 64, 6144>
 nn.param @weight : tensor<768x2xf32> = #nn.weight<"model.bin", 64, 6144>
+// CHECK: nn.param @digested : tensor<2xf32> = #nn.weight<"model.bin", 64, 8 of 6208 digest "ec8cf713063aea6c">
+nn.param @digested : tensor<2xf32> = #nn.weight<"model.bin", 64, 8 of 6208 digest "ec8cf713063aea6c">
 // CHECK: nn.param @zeros : tensor<1000x1000xf16> = dense<0.000000e+00> : tensor<1000x1000xf16>
 nn.param @zeros : tensor<1000x1000xf16> = dense<0.0> : tensor<1000x1000xf16>
 // CHECK: nn.param visibility "private" @mask : tensor<3xi1> = #nn.weight<"a \22b\22.bin", 0, 3>

@@ -1,0 +1,38 @@
+//===- Weights.h - the files that parameters lie in -------------*- C++ -*-===//
+#ifndef CLEAVE_REFERENCE_WEIGHTS_H
+#define CLEAVE_REFERENCE_WEIGHTS_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Support/File.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cleave::reference {
+
+/// Files of weights, each mapped once, however many parameters it holds.
+class WeightFiles {
+public:
+  /// Bytes, and the file that keeps them.
+  struct Range {
+    llvm::StringRef bytes;
+    std::shared_ptr<const MappedFile> file;
+  };
+
+  /// What `weight` of `param` refers to. Errors are emitted at the parameter: the file cannot be opened, is too short,
+  /// or is not the one that the weight was taken from (its size, or the digest of these bytes, is another).
+  mlir::FailureOr<Range> find(nn::ParamOp param, nn::WeightAttr weight);
+
+private:
+  llvm::StringMap<std::shared_ptr<const MappedFile>> files;
+};
+
+/// Looks all weights of `module` up, so that a wrong file is told before anything runs.
+llvm::LogicalResult checkWeights(mlir::ModuleOp module);
+
+/// Lets all weights of `module` refer to files in `folder`. Of a path `a/b/w.bin` as much of the end is kept as is
+/// there: `folder/a/b/w.bin`, `folder/b/w.bin` or `folder/w.bin`. An error, where there is none, at the parameter.
+llvm::LogicalResult moveWeights(mlir::ModuleOp module, llvm::StringRef folder);
+
+} // namespace cleave::reference
+
+#endif // CLEAVE_REFERENCE_WEIGHTS_H

@@ -1,0 +1,22 @@
+//===- Digest.h - is a file still the one that was meant? -------*- C++ -*-===//
+#ifndef CLEAVE_SUPPORT_DIGEST_H
+#define CLEAVE_SUPPORT_DIGEST_H
+
+#include "llvm/ADT/StringRef.h"
+#include <string>
+
+namespace cleave {
+
+/// A digest of some of `bytes`: 16 hexadecimal digits. A model of terabytes must import in milliseconds, so no more
+/// than 32 KiB are looked at: all of up to 32 KiB; of more, eight blocks of 4 KiB, the first at the start, the last at
+/// the end, the others evenly between (block i starts at byte i * (size - 4096) / 7, rounded down). The digest is
+/// XXH3 (64 bits) of these, one behind the other, followed by the size as eight little-endian bytes.
+///
+/// What it is good for: a matrix that was trained on, quantised, transposed or moved differs all over, and is found
+/// out. What it cannot do: a change of a few elements may lie between the blocks, and it is no defence against
+/// somebody who wants to deceive.
+std::string digestSample(llvm::StringRef bytes);
+
+} // namespace cleave
+
+#endif // CLEAVE_SUPPORT_DIGEST_H

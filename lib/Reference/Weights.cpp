@@ -1,0 +1,97 @@
+//===- Weights.cpp - the files that parameters lie in ---------------------===//
+//
+// A program keeps of a weight where it is, how large its file was, and a digest of some of its bytes. A file of the same
+// name may have been written anew since: numbers from it would be wrong, and nobody would know.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Reference/Weights.h"
+
+#include "Elements.h"
+#include "cleave/Support/Digest.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::reference;
+
+/// Whether the weight can be had from `bytes`, the file as it is now.
+static LogicalResult checkRange(nn::ParamOp param, nn::WeightAttr weight, StringRef bytes) {
+  auto type = cast<RankedTensorType>(param.getType());
+  int64_t elementBytes = getElementBytes(type.getElementType());
+  double wanted = elementBytes;
+  for (int64_t extent : type.getShape())
+    wanted *= extent;
+  if (elementBytes == 0 || double(weight.getLength()) != wanted)
+    return param.emitOpError() << "of type " << type << " cannot be read from " << weight.getLength() << " bytes";
+  if (weight.getFileSize() && uint64_t(weight.getFileSize()) != bytes.size())
+    return param.emitOpError() << "@" << param.getSymName() << " is in another file than '" << weight.getFile()
+                               << "' is now: that had " << weight.getFileSize() << " bytes, this one has "
+                               << bytes.size();
+  if (weight.getOffset() < 0 || uint64_t(weight.getOffset()) > bytes.size() ||
+      uint64_t(weight.getLength()) > bytes.size() - uint64_t(weight.getOffset()))
+    return param.emitOpError() << "is at offset " << weight.getOffset() << " with " << weight.getLength()
+                               << " bytes, but '" << weight.getFile() << "' has " << bytes.size() << " bytes";
+  return success();
+}
+
+FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAttr weight) {
+  std::shared_ptr<const MappedFile> &file = files[weight.getFile()];
+  if (!file) {
+    llvm::Expected<std::shared_ptr<const MappedFile>> opened = MappedFile::open(weight.getFile());
+    if (!opened)
+      return param.emitOpError() << "cannot be read: " << llvm::toString(opened.takeError());
+    file = std::move(*opened);
+  }
+  if (failed(checkRange(param, weight, file->getBytes())))
+    return failure();
+  StringRef bytes = file->getBytes().substr(weight.getOffset(), weight.getLength());
+  std::string digest = weight.getDigest().empty() ? "" : digestSample(bytes);
+  if (digest != weight.getDigest())
+    return param.emitOpError() << "@" << param.getSymName() << " is in another file than '" << weight.getFile()
+                               << "' is now: its bytes had the digest " << weight.getDigest() << ", these have "
+                               << digest;
+  return Range{bytes, file};
+}
+
+LogicalResult cleave::reference::checkWeights(ModuleOp module) {
+  WeightFiles files;
+  for (auto param : module.getOps<nn::ParamOp>())
+    if (auto weight = dyn_cast<nn::WeightAttr>(param.getValue()); weight && failed(files.find(param, weight)))
+      return failure();
+  return success();
+}
+
+/// The file in `folder` that `path` now is; empty if there is none.
+static std::string findMoved(StringRef path, StringRef folder) {
+  SmallVector<StringRef> components(llvm::sys::path::begin(path), llvm::sys::path::end(path));
+  for (size_t dropped = 0; dropped < components.size(); ++dropped) {
+    ArrayRef<StringRef> kept = ArrayRef(components).drop_front(dropped);
+    if (kept.front() == "/" || llvm::is_contained(kept, ".."))
+      continue;
+    SmallString<128> moved(folder);
+    for (StringRef component : kept)
+      llvm::sys::path::append(moved, component);
+    if (llvm::sys::fs::is_regular_file(moved))
+      return moved.str().str();
+  }
+  return "";
+}
+
+LogicalResult cleave::reference::moveWeights(ModuleOp module, StringRef folder) {
+  llvm::StringMap<std::string> moved;
+  for (auto param : module.getOps<nn::ParamOp>()) {
+    auto weight = dyn_cast<nn::WeightAttr>(param.getValue());
+    if (!weight)
+      continue;
+    auto [entry, isNew] = moved.try_emplace(weight.getFile());
+    if (isNew)
+      entry->second = findMoved(weight.getFile(), folder);
+    if (entry->second.empty())
+      return param.emitOpError() << "@" << param.getSymName() << " is in '" << weight.getFile()
+                                 << "', of which there is nothing in '" << folder << "'";
+    param.setValueAttr(nn::WeightAttr::get(module.getContext(), entry->second, weight.getOffset(), weight.getLength(),
+                                           weight.getFileSize(), weight.getDigest()));
+  }
+  return success();
+}

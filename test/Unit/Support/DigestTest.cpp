@@ -1,0 +1,43 @@
+//===- DigestTest.cpp - which bytes a digest looks at ---------------------===//
+#include "cleave/Support/Digest.h"
+#include "gtest/gtest.h"
+
+using cleave::digestSample;
+
+namespace {
+
+// The reference implementation, by the Python package xxhash: xxh3_64_hexdigest(sample + size.to_bytes(8, "little")).
+TEST(Digest, IsXxh3OfTheSample) {
+  EXPECT_EQ(digestSample(""), "c77b3abb6f87acd9");
+  EXPECT_EQ(digestSample("abc"), "56c0f20a2e4aacd9");
+  std::string bytes; // sample: the 4,096 bytes from each multiple of 10,000
+  for (int i = 0; i < 74096; ++i)
+    bytes += static_cast<char>(i % 251);
+  EXPECT_EQ(digestSample(bytes), "ec8cf713063aea6c");
+}
+
+TEST(Digest, TellsSizesApart) {
+  EXPECT_NE(digestSample(std::string(100, '\0')), digestSample(std::string(101, '\0')));
+  EXPECT_NE(digestSample(std::string(100000, '\0')), digestSample(std::string(100001, '\0')));
+}
+
+TEST(Digest, LooksAtEveryByteOfWhatIsSmall) {
+  std::string bytes(32768, 'x'), before = digestSample(bytes);
+  for (size_t i = 0; i < bytes.size(); i += 97) {
+    bytes[i] = 'y';
+    EXPECT_NE(digestSample(bytes), before) << i;
+    bytes[i] = 'x';
+  }
+}
+
+// Of 7 * 10,000 + 4,096 bytes every 10,000th starts a block.
+TEST(Digest, LooksAtEightBlocksOfWhatIsLarge) {
+  std::string bytes(74096, 'x'), before = digestSample(bytes);
+  for (size_t i = 0; i < bytes.size(); i += 61) {
+    bytes[i] = 'y';
+    EXPECT_EQ(digestSample(bytes) != before, i % 10000 < 4096) << i;
+    bytes[i] = 'x';
+  }
+}
+
+} // namespace
