@@ -95,7 +95,6 @@ def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
 }
 
 def Partition : Spmd_Pass<"spmd-partition"> {
-  let dependentDialects = ["::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
   let summary = "turns a global program into the program of one device";
   let description = [{
     Every type becomes the type of one rank's shard, every `spmd.reshard` the cheapest sequence of collectives, every op

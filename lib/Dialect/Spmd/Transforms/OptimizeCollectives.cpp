@@ -3,9 +3,9 @@
 //   before   %a = spmd.all_gather %x ...      after   %a = spmd.all_gather %x ...
 //            %b = spmd.all_gather %x ...
 //
-// Collectives are pure ops over values, so equal ones merge, whatever they are for: the first one's cause stays. Other pure ops merge too: equal collectives often hang on
-// equal slices. Bytes are counted on both sides, since a rewrite of the program after its communication was decided
-// must never send more.
+// Collectives are pure ops over values, so equal ones merge, whatever they are for: the first one's cause stays. Other
+// pure ops merge too: equal collectives often hang on equal slices. Bytes are counted on both sides, since a rewrite of
+// the program after its communication was decided must never send more.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -19,6 +19,7 @@ namespace cleave::spmd {
 } // namespace cleave::spmd
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::spmd;
 
 /// Merges with the causes out of sight, which are not what a collective computes.
