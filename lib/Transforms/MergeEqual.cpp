@@ -23,8 +23,7 @@ bool SeenOps::EntryInfo::isEqual(const Entry &a, const Entry &b) {
   if (a.op == b.op || a.hash != b.hash)
     return a.op == b.op;
   auto isReal = [](Operation *op) { return op != getEmptyKey().op && op != getTombstoneKey().op; };
-  return isReal(a.op) && isReal(b.op) &&
-         OperationEquivalence::isEquivalentTo(a.op, b.op, kIgnored);
+  return isReal(a.op) && isReal(b.op) && OperationEquivalence::isEquivalentTo(a.op, b.op, kIgnored);
 }
 
 Operation *SeenOps::getFirst(Operation *op) {

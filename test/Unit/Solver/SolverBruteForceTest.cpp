@@ -258,7 +258,7 @@ TEST(SolverBruteForceTest, OneRoundIsNotEnough) {
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {lhs, rhs}), &wish);
   auto bytes = [&](unsigned maxRounds) {
     SolverOptions options;
-    options.optimize = Optimize::Bytes;
+    options.costs = CostModel::create(Optimize::Bytes);
     options.maxOpsForPairs = 0;
     options.maxRounds = maxRounds;
     Solver solver(graph.problem, options);

@@ -288,7 +288,7 @@ int64_t PermuteOp::getWireBytes() {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
   auto global = cast<RankedTensorType>(getGlobal());
   return exchangeBytes(atoms->getAtoms(), global.getShape(), getElementBytes(global.getElementType()),
-                               atoms->toState(getFrom()), atoms->toState(getTo()));
+                       atoms->toState(getFrom()), atoms->toState(getTo()));
 }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {

@@ -21,12 +21,12 @@
 // TENSOR-NEXT: nn.mul %[[P]], %arg0
 // SIGNATURE-LABEL: func.func @pins_what_a_rule_addresses
 // SIGNATURE-SAME: nn.name = "x", spmd.wish = #spmd.wish<{{.*}}, [{"d"}]>,
-// SIGNATURE-SAME: nn.name = "y", spmd.wish = #spmd.wish<{{.*}}, [{}]>,
+// SIGNATURE-SAME: nn.name = "y", spmd.wish = #spmd.wish<#whole,
 // SIGNATURE-NOT: spmd.pin
 // BOTH: %[[AS:.*]] = spmd.pin %arg0 "as" wants
 // BOTH: nn.sigmoid %[[AS]]
-// BOTH: %[[A:.*]] = spmd.pin {{.*}} "hidden" wants <#sharding_,
-// BOTH: %[[B:.*]] = spmd.pin %[[A]] "same" wants <#sharding_d,
+// BOTH: %[[A:.*]] = spmd.pin {{.*}} "hidden" wants <#whole,
+// BOTH: %[[B:.*]] = spmd.pin %[[A]] "same" wants <#d,
 // BOTH: nn.mul %[[B]], %[[AS]]
 // NONE-NOT: spmd
 // KEPT-LABEL: func.func @pins_what_a_rule_addresses

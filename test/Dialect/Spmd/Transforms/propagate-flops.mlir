@@ -7,7 +7,7 @@
 // dearer on the wire (8192 B), and nothing is computed twice.
 // CHECK-LABEL: @a_cut_head_size_repeats_the_scores
 // CHECK-SAME: spmd.wire_bytes = 8192
-// CHECK: nn.attention {{.*}} -> tensor<1x4x1x32xf32, #sharding__x__>
+// CHECK: nn.attention {{.*}} -> tensor<1x4x1x32xf32, #whole_x_whole_whole>
 #mesh = #spmd.mesh<["x"=2]>
 #heads = #spmd.sharding<#mesh, [{}, {"x"}, {}, {}]>
 #width = #spmd.sharding<#mesh, [{}, {}, {}, {"x"}]>
