@@ -25,5 +25,7 @@ python = venv if os.path.exists(venv) else shutil.which("python3") or "python3"
 config.substitutions.append(("%{python}", python))
 # `%{build}` is the build folder.
 config.substitutions.append(("%{build}", config.cleave_binary_dir))
+# Programs that use Cleave as a library.
+config.substitutions.append(("%{examples}", os.path.join(tools, "examples")))
 # `%{each} %s %t "COMMAND {}"...` runs the commands on each part of a test.
 config.substitutions.append(("%{each}", f"{python} {config.test_source_root}/each.py"))

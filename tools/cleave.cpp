@@ -14,12 +14,14 @@ int main(int argc, char **argv) {
     return exitCode;
   installCrashHandler(argc, argv);
   auto session = std::make_unique<Session>(*options);
-  exitCode = llvm::StringSwitch<int (*)(Session &)>(options->command)
+  exitCode = llvm::StringSwitch<ExitCode (*)(Session &)>(options->command)
                  .Case("inspect", inspectCommand)
                  .Case("import", importCommand)
                  .Case("shard", shardCommand)
                  .Case("explain", explainCommand)
                  .Case("run", runCommand)(*session);
+  if (exitCode == kInternalError)
+    reportBug();
   // The process ends here and takes all memory with it.
   llvm::BuryPointer(std::move(session));
   llvm::outs().flush();

@@ -73,8 +73,8 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
     ```
   }];
   let options = [
-    Option<"optimize", "optimize", "std::string", /*default=*/"\"balanced\"",
-           "Objective: balanced, or bytes on the wire alone">,
+    Option<"optimize", "optimize", "::cleave::spmd::Optimize", /*default=*/"::cleave::spmd::Optimize::Balanced",
+           "Objective", [{::cleave::spmd::getOptimizeValues()}]>,
   ];
 }
 

@@ -4,8 +4,8 @@
 // model is imported again as it was. What it is asked for by name and type must be what the file computes.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Values.h"
 #include "cleave/Driver/Session.h"
-#include "cleave/Driver/Values.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
@@ -32,34 +32,39 @@ static llvm::Error compareSignatures(const Options &options, StringRef what, Arr
                                      ArrayRef<RankedTensorType> types, ArrayRef<std::string> ofOriginal,
                                      ArrayRef<RankedTensorType> originalTypes) {
   if (names != ofOriginal)
-    return makeError("{0} has the {1} {2}, but {3} has {4}", options.model, what, llvm::join(names, ", "),
+    return makeError("{0} has the {1} {2}, but {3} has {4}", options.compile.model, what, llvm::join(names, ", "),
                      options.against, llvm::join(ofOriginal, ", "));
   for (auto [name, type, original] : llvm::zip_equal(names, types, originalTypes))
     if (type.getShape() != original.getShape() || type.getElementType() != original.getElementType())
       return makeError("{0} {1} is {2} in {3}, but {4} in {5}", what.drop_back(), quote(name),
                        llvm::formatv("{0}", RankedTensorType::get(type.getShape(), type.getElementType())).str(),
-                       options.model, llvm::formatv("{0}", original).str(), options.against);
+                       options.compile.model, llvm::formatv("{0}", original).str(), options.against);
   return llvm::Error::success();
 }
 
-int cleave::driver::loadOriginal(Session &session, ModuleOp partitioned, OwningOpRef<ModuleOp> &original) {
+OwningOpRef<ModuleOp> cleave::driver::loadOriginal(Session &session) {
   const Options &options = session.getOptions();
-  llvm::Expected<func::FuncOp> func = getEntry(partitioned);
+  func::FuncOp func = session.getEntry();
   if (!func)
-    return session.fail(func.takeError());
+    return nullptr;
   bool isText = StringRef(options.against).ends_with(".mlir");
-  original = isText ? parseSourceFile<ModuleOp>(options.against, &session.getContext())
-                    : onnx::importOnnx(&session.getContext(), options.against, getImportOptions(*func));
+  OwningOpRef<ModuleOp> original = isText
+                                       ? parseSourceFile<ModuleOp>(options.against, &session.getContext())
+                                       : onnx::importOnnx(&session.getContext(), options.against, getImportOptions(func));
   if (!original || (isText && failed(reference::checkWeights(*original))))
-    return kBadInput;
-  llvm::Expected<func::FuncOp> entry = getEntry(*original);
-  if (!entry)
-    return session.fail(entry.takeError());
-  if (llvm::Error error = compareSignatures(options, "inputs", getInputNames(*func), getInputTypes(*func),
-                                            getInputNames(*entry), getInputTypes(*entry)))
-    return session.fail(std::move(error));
-  if (llvm::Error error = compareSignatures(options, "outputs", getOutputNames(*func), getOutputTypes(*func),
-                                            getOutputNames(*entry), getOutputTypes(*entry)))
-    return session.fail(std::move(error));
-  return kDone;
+    return nullptr;
+  auto entry = original->lookupSymbol<func::FuncOp>(func.getName());
+  if (!entry) {
+    session.fail(makeError("{0} has no function {1}", options.against, quote(func.getName())));
+    return nullptr;
+  }
+  llvm::Error error = compareSignatures(options, "inputs", getInputNames(func), getInputTypes(func),
+                                        getInputNames(entry), getInputTypes(entry));
+  if (!error)
+    error = compareSignatures(options, "outputs", getOutputNames(func), getOutputTypes(func), getOutputNames(entry),
+                              getOutputTypes(entry));
+  if (!error)
+    return original;
+  session.fail(std::move(error));
+  return nullptr;
 }

@@ -155,7 +155,8 @@ public:
     }
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
-    return options.model.empty() ? "no model is named" : checkTogether();
+    options.compile.sharding.checkBytes = options.check;
+    return options.compile.model.empty() ? "no model is named" : checkTogether();
   }
 
   Options options;
@@ -164,8 +165,8 @@ private:
   std::string parsePositional(StringRef word) {
     if (word.empty())
       return "an argument is empty";
-    if (options.model.empty())
-      options.model = word.str();
+    if (options.compile.model.empty())
+      options.compile.model = word.str();
     else if (options.command == "explain" && options.value.empty())
       options.value = word.str();
     else
@@ -218,9 +219,10 @@ private:
   std::string checkPlanOptions() {
     spmd::Plan plan;
     spmd::PlanError error;
-    if (failed(spmd::parseMeshOption(options.mesh, plan, error)) || failed(spmd::checkPlan(plan, error)))
-      return llvm::formatv("'--mesh {0}': {1}", options.mesh, error.message);
-    for (const std::string &rule : options.shard)
+    if (failed(spmd::parseMeshOption(options.compile.sharding.source.mesh, plan, error)) ||
+        failed(spmd::checkPlan(plan, error)))
+      return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.source.mesh, error.message);
+    for (const std::string &rule : options.compile.sharding.source.shard)
       if (failed(spmd::parseShardOption(rule, plan, error)))
         return llvm::formatv("'--shard {0}': {1}", rule, error.message);
     return "";

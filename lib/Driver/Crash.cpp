@@ -51,10 +51,7 @@ static void handleOutOfMemory() {
   ::_exit(cleave::driver::kRunFault);
 }
 
-int cleave::driver::reportBug() {
-  writeReproducer(/*withStack=*/false);
-  return kInternalError;
-}
+void cleave::driver::reportBug() { writeReproducer(/*withStack=*/false); }
 
 void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
   path = "cleave-crash-" + std::to_string(llvm::sys::Process::getProcessId()) + ".sh";

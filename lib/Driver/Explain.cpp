@@ -1,6 +1,6 @@
 //===- Explain.cpp - why is it sharded so? --------------------------------===//
 //
-// Deciding is repeated on the annotated module, and asked: each axis of each dim has a chain of causes, from the op
+// What spmd-propagate decided is kept, and asked: each axis of each dim has a chain of causes, from the op
 // that took it over back to the wish that it started from (the plan's line). Without a value: one line per sharded
 // value, then what each collective of the partitioned program is for.
 //
@@ -10,7 +10,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Plan/NamePattern.h"
@@ -75,9 +75,7 @@ std::string Explainer::getName(ValueId id) const {
 void Explainer::printLine(ValueId id) const {
   os << getName(id) << ": " << cast<RankedTensorType>(source.getValues()[id].getType()).getElementType() << '[';
   llvm::interleaveComma(problem.shape(id), os);
-  os << "] ";
-  printState(os, atoms.getAtoms(), atoms.getAxisNames(), getState(id));
-  os << '\n';
+  os << "] " << formatSharding(atoms.toSharding(getState(id))) << '\n';
 }
 
 /// `dim 1 of the result` or `dim 0 of operand 1`: where a factor stands first.
@@ -211,44 +209,34 @@ std::string Explainer::suggest(StringRef name) const {
 } // namespace
 
 /// What each collective of the partitioned module is for.
-static void printCollectives(ModuleOp module, StringRef model) {
-  llvm::Expected<func::FuncOp> func = getEntry(module);
-  if (!func)
-    return llvm::consumeError(func.takeError());
-  for (const CollectiveReport &collective : makeReport(*func, model).collectives)
+static void printCollectives(const Report &report) {
+  for (const CollectiveReport &collective : report.collectives)
     llvm::outs() << llvm::formatv("{0} over {1}, {2} bytes a rank, at {3}: {4}\n", collective.kind,
                                   llvm::join(collective.axes, ", "), collective.wireBytes,
                                   collective.node.empty() ? "-" : collective.node, collective.cause);
 }
 
-int cleave::driver::explainCommand(Session &session) {
+ExitCode cleave::driver::explainCommand(Session &session) {
   const Options &options = session.getOptions();
-  OwningOpRef<ModuleOp> module = session.load();
-  if (!module)
-    return kBadInput;
-  if (!session.hasMesh(*module))
+  if (!session.load())
+    return session.getExitCode();
+  if (!session.hasMesh())
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  if (Phase phase = getPhase(*module); phase > Phase::Annotated)
+  if (Phase phase = session.getPhase(); phase > Phase::Annotated)
     return session.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
-                                  options.model, toString(phase)));
-  if (int code = session.advance(*module, Phase::Annotated))
-    return code;
-  llvm::Expected<func::FuncOp> func = getEntry(*module);
+                                  options.compile.model, toString(phase)));
+  Decisions decisions;
+  session.keepDecisions(decisions);
+  func::FuncOp func = session.advance(Phase::Propagated) ? session.getEntry() : nullptr;
   if (!func)
-    return session.fail(func.takeError());
-  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(*module);
-  std::unique_ptr<FunctionProblem> source = atoms ? FunctionProblem::create(*func, *atoms) : nullptr;
-  SolverOptions solving;
-  solving.costs = CostModel::create(options.optimize);
-  if (!source || failed(source->solve(solving)))
-    return kBadInput;
-
-  Explainer explainer(*source, *atoms, llvm::outs());
+    return session.getExitCode();
+  const FunctionProblem *source = decisions.find(func);
+  Explainer explainer(*source, *decisions.atoms, llvm::outs());
   if (!options.value.empty()) {
     SmallVector<ValueId, 1> values = explainer.find(options.value);
     if (values.empty())
-      return session.fail(makeError("{0}: no tensor or node is called {1}{2}", options.model, quote(options.value),
-                                    explainer.suggest(options.value)));
+      return session.fail(makeError("{0}: no tensor or node is called {1}{2}", options.compile.model,
+                                    quote(options.value), explainer.suggest(options.value)));
     for (ValueId value : values)
       explainer.printChains(value);
     if (options.report.empty() && !options.timePhases)
@@ -257,10 +245,12 @@ int cleave::driver::explainCommand(Session &session) {
   for (ValueId value = 0; options.value.empty() && value < source->getProblem().numValues(); ++value)
     if (explainer.isSharded(value))
       explainer.printLine(value);
-  OwningOpRef<ModuleOp> partitioned = module->clone();
-  if (int code = session.advance(*partitioned, Phase::Optimized))
-    return code;
+  std::optional<Report> report;
+  if (session.advance(Phase::Optimized))
+    report = session.makeReport();
+  if (!report)
+    return session.getExitCode();
   if (options.value.empty())
-    printCollectives(*partitioned, options.model);
-  return writeReport(session, *partitioned, /*printsTable=*/false);
+    printCollectives(*report);
+  return writeReport(session, /*printsTable=*/false);
 }

@@ -1,6 +1,6 @@
 //===- Inspect.cpp - what is in a model -----------------------------------===//
+#include "cleave/Compiler/Values.h"
 #include "cleave/Driver/Session.h"
-#include "cleave/Driver/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -86,18 +86,15 @@ static void printOps(func::FuncOp func) {
     llvm::outs() << llvm::formatv("  {0,-40} {1}\n", name, count);
 }
 
-int cleave::driver::inspectCommand(Session &session) {
-  OwningOpRef<ModuleOp> module = session.load(/*collectAllErrors=*/true);
-  if (!module)
-    return kBadInput;
-  llvm::Expected<func::FuncOp> func = getEntry(*module);
+ExitCode cleave::driver::inspectCommand(Session &session) {
+  func::FuncOp func = session.load(/*collectAllErrors=*/true) ? session.getEntry() : nullptr;
   if (!func)
-    return session.fail(func.takeError());
-  printSignature("inputs", getInputNames(*func), getInputTypes(*func));
-  printSignature("outputs", getOutputNames(*func), getOutputTypes(*func));
-  printOps(*func);
-  printParameters(*module, *func);
+    return session.getExitCode();
+  printSignature("inputs", getInputNames(func), getInputTypes(func));
+  printSignature("outputs", getOutputNames(func), getOutputTypes(func));
+  printOps(func);
+  printParameters(session.getModule(), func);
   if (session.getOptions().verbose)
-    printTensors(*func);
+    printTensors(func);
   return kDone;
 }

@@ -46,21 +46,21 @@ multiclass Value<string name, string argument, code member, list<SubCommand> com
 // The names of groups only put them in order.
 def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
-defm dim : Value<"dim", "batch=8,seq=128", "dims", kAll, "sizes of symbolic dimensions">;
-defm inputs : Value<"inputs", "FILE.npz", "inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
-defm shape : Value<"shape", "NAME=8x128", "shapes", kAll,
+defm dim : Value<"dim", "batch=8,seq=128", "compile.dims", kAll, "sizes of symbolic dimensions">;
+defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
+defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kAll,
                    "shape of an input whose dimensions have no name; may repeat">;
-defm weights : Value<"weights", "DIR", "weights", kAll, "where the weights that an .mlir file refers to lie now">;
+defm weights : Value<"weights", "DIR", "compile.weights", kAll, "where the weights that an .mlir file refers to lie now">;
 }
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
 defm emit : Value<"emit", "PHASE", "emit", [Shard], "how far to go">;
-defm mesh : Value<"mesh", "data=2,model=4", "mesh", kSharding, "named axes, major to minor; overrides the plan's">;
-defm optimize : Value<"optimize", "WHAT", "optimize", kSharding,
+defm mesh : Value<"mesh", "data=2,model=4", "compile.sharding.source.mesh", kSharding, "named axes, major to minor; overrides the plan's">;
+defm optimize : Value<"optimize", "WHAT", "compile.sharding.optimize", kSharding,
                       "bytes on the wire alone, or balanced with compute and surprises">;
-defm plan : Value<"plan", "FILE", "plan", kSharding, "plan file: mesh, dims, sharding rules">;
-defm shard : Value<"shard", "'PATTERN=[data, _]'", "shard", kSharding, "one rule of a plan; may repeat">;
+defm plan : Value<"plan", "FILE", "compile.sharding.source.file", kSharding, "plan file: mesh, dims, sharding rules">;
+defm shard : Value<"shard", "'PATTERN=[data, _]'", "compile.sharding.source.shard", kSharding, "one rule of a plan; may repeat">;
 }
 
 def Running : OptionGroup<"3">, HelpText<"Running">;
@@ -78,7 +78,7 @@ def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
 def o : Separate<["-"], "o", [Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write; standard output without it">;
-defm dump_phases : Value<"dump-phases", "DIR", "dumpPhases", kSharding, "writes one file per phase">;
+defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm report : Value<"report", "FILE.json", "report", kSharding, "what was decided, sent and stored">;
 }

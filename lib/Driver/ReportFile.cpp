@@ -3,8 +3,8 @@
 
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Support/File.h"
+#include "llvm/Support/FormatVariadic.h"
 
-using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
 
@@ -17,21 +17,18 @@ void cleave::driver::printSeconds(const Session &session) {
       (hasModule ? llvm::errs() : llvm::outs()) << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);
 }
 
-int cleave::driver::writeReport(Session &session, ModuleOp module, bool printsTable) {
+ExitCode cleave::driver::writeReport(Session &session, bool printsTable) {
   const Options &options = session.getOptions();
-  llvm::Expected<func::FuncOp> func = getEntry(module);
-  if (!func)
-    return session.fail(func.takeError());
-  Report report = makeReport(*func, options.model);
-  for (const auto &[phase, seconds] : session.getSeconds())
-    report.seconds.emplace_back(phase, seconds);
+  std::optional<Report> report = session.makeReport();
+  if (!report)
+    return session.getExitCode();
   if (printsTable)
-    printReport(llvm::outs(), report);
+    printReport(llvm::outs(), *report);
   printSeconds(session);
   if (options.report.empty())
     return kDone;
   llvm::Error error = writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
-    writeJson(os, report);
+    writeJson(os, *report);
     os << '\n';
     return llvm::Error::success();
   });

@@ -6,12 +6,13 @@
 // Where the original is still there, --against names it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
-#include "cleave/Driver/Values.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Reference/Evaluator.h"
+#include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
@@ -23,11 +24,11 @@ using reference::Tensor;
 static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
-      return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.model,
+      return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.compile.model,
                        nn::NnDialect::kValueAttr, quote(getInputNames(func)[index]));
-  if (options.inputs.empty())
+  if (options.compile.inputs.empty())
     return drawInputs(func, options.seed);
-  return readInputs(func, options.inputs);
+  return readInputs(func, options.compile.inputs);
 }
 
 static std::string formatPosition(int64_t position, ArrayRef<int64_t> shape) {
@@ -63,16 +64,15 @@ static bool checkOutputs(const Options &options, func::FuncOp func, ArrayRef<Ten
   return isEqual;
 }
 
-int cleave::driver::runCommand(Session &session) {
+ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
-  OwningOpRef<ModuleOp> module = session.load();
-  if (!module)
-    return kBadInput;
+  if (!session.load())
+    return session.getExitCode();
   // Weights of a stored file may lie in another one by now.
-  if (!session.isOnnx() && failed(reference::checkWeights(*module)))
-    return kBadInput;
+  if (!session.isOnnx() && failed(reference::checkWeights(session.getModule())))
+    return session.getExitCode();
   // The original is only needed where something is compared with it.
-  bool isPartitioned = getPhase(*module) >= Phase::Partitioned, hasMesh = session.hasMesh(*module);
+  bool isPartitioned = session.getPhase() >= Phase::Partitioned, hasMesh = session.hasMesh();
   if (!hasMesh && (options.check || !options.report.empty()))
     return session.fail(
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
@@ -81,39 +81,40 @@ int cleave::driver::runCommand(Session &session) {
   if (!options.against.empty()) {
     if (!isPartitioned)
       return session.fail(
-          makeError("--against is about partitioned files, and {0} is not: use --check", options.model));
-    if (int code = loadOriginal(session, *module, original))
-      return code;
+          makeError("--against is about partitioned files, and {0} is not: use --check", options.compile.model));
+    original = loadOriginal(session);
+    if (!original)
+      return session.getExitCode();
   } else if (options.check && hasMesh && !isPartitioned) {
-    original = module->clone();
+    original = session.getModule().clone();
   }
-  if (hasMesh)
-    if (int code = session.advance(*module, Phase::Optimized))
-      return code;
-  llvm::Expected<func::FuncOp> func = getEntry(*module);
+  if (hasMesh && !session.advance(Phase::Optimized))
+    return session.getExitCode();
+  func::FuncOp func = session.getEntry();
   if (!func)
-    return session.fail(func.takeError());
-  func::FuncOp unsharded = original ? *getEntry(*original) : *func;
+    return session.getExitCode();
+  func::FuncOp unsharded = original ? original->lookupSymbol<func::FuncOp>(func.getName()) : func;
+  Compilation::BlameScope running(session, Blame::Run);
   for (auto [name, type] : llvm::zip_equal(getInputNames(unsharded), getInputTypes(unsharded)))
     if (!Tensor::fits(type)) {
       bool isKnown = reference::getElementBytes(type.getElementType()) > 0;
       unsharded.emitError() << "input '" << name << "' of " << type
                             << (isKnown ? " does not fit into memory"
                                         : " cannot be run: its elements are not supported");
-      return kRunFault;
+      return session.getExitCode();
     }
   llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
 
   SmallVector<Tensor> outputs, expected;
-  if (failed(reference::runGlobal(*func, *inputs, outputs)))
-    return kRunFault;
+  if (failed(reference::runGlobal(func, *inputs, outputs)))
+    return session.getExitCode();
   if (!options.outputs.empty())
-    if (llvm::Error error = writeOutputs(*func, outputs, options.outputs))
+    if (llvm::Error error = writeOutputs(func, outputs, options.outputs))
       return session.fail(std::move(error));
   if (hasMesh)
-    if (int code = writeReport(session, *module, !options.quiet))
+    if (ExitCode code = writeReport(session, !options.quiet))
       return code;
   if (!original) {
     if (options.check && !options.quiet)
@@ -121,6 +122,6 @@ int cleave::driver::runCommand(Session &session) {
     return kDone;
   }
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
-    return kRunFault;
-  return checkOutputs(options, *func, outputs, expected) ? kDone : kDifference;
+    return session.getExitCode();
+  return checkOutputs(options, func, outputs, expected) ? kDone : kDifference;
 }

@@ -2,6 +2,7 @@
 #include "cleave/Pipelines/Phases.h"
 
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Pass/PassManager.h"
@@ -52,7 +53,7 @@ static void addAnnotated(OpPassManager &manager, ShardOptions &options) {
 static void addPropagated(OpPassManager &manager, ShardOptions &options) {
   spmd::PropagateOptions propagate;
   propagate.optimize = options.optimize;
-  manager.addPass(spmd::createPropagate(propagate));
+  manager.addPass(spmd::createPropagate(propagate, options.decisions));
   addGate(manager, Phase::Propagated);
 }
 

@@ -1,6 +1,8 @@
 //===- Report.cpp - what a partitioned program sends and stores -----------===//
 #include "cleave/Pipelines/Report.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"

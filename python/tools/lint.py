@@ -23,6 +23,7 @@ LAYERS = [
     ["Reference"],
     ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms"],
     ["Pipelines"],
+    ["Compiler"],
     ["Driver"],
 ]
 # Libraries that are pure C++: no MLIR header may reach them.

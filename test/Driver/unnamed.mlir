@@ -15,7 +15,7 @@
 // INSPECT: result1
 // CHECKED: check y: ok
 // CHECKED: check result1: ok
-// EXPLAIN: arg0: f32[4, 4] [{"d"}, {}]
+// EXPLAIN: arg0: f32[4, 4] [d, _]
 // REPORT: ['arg0', '[{d}, {}]'] ['x', {{.*}}] ['y', {{.*}}] ['result1', '[{}, {d}]']
 // OUTPUTS: ['result1', 'y']
 // NAMED: error: there is no tensor 'arg1'; did you mean 'arg0'

@@ -8,8 +8,8 @@ namespace cleave::driver {
 /// version and the stack; names it on standard error, and ends the program with exit code 70.
 void installCrashHandler(int argc, const char *const *argv);
 
-/// For a bug that was noticed rather than crashed on: writes and names the same file, without a stack. Returns 70.
-int reportBug();
+/// For a bug that was noticed rather than crashed on: writes and names the same file, without a stack.
+void reportBug();
 
 } // namespace cleave::driver
 

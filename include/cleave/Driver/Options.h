@@ -6,8 +6,7 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
-#include "cleave/Pipelines/Phases.h"
-#include "cleave/Solver/Solver.h"
+#include "cleave/Compiler/Compilation.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <map>
@@ -32,24 +31,16 @@ constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
 struct Options {
   std::string command;
-  std::string model;              ///< path of an .onnx or .mlir file, `-` for standard input
-  std::string value;              ///< explain: the value asked about, empty for all
-  std::string output;             ///< -o
-  std::string mesh;               ///< --mesh, as typed
-  std::string plan;               ///< --plan FILE
-  std::vector<std::string> shard; ///< --shard, as typed
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, std::vector<int64_t>> shapes;
+  CompileOptions compile;
+  std::string value;  ///< explain: the value asked about, empty for all
+  std::string output; ///< -o
   Phase emit = Phase::Optimized;
-  std::string weights; ///< --weights DIR
   std::string against; ///< --against MODEL
-  std::string dumpPhases;
-  std::string inputs, outputs;
+  std::string outputs;
   uint64_t seed = 0;
   bool check = false;
   std::optional<double> rtol, atol;
   std::string report;
-  spmd::Optimize optimize = spmd::Optimize::Balanced;
   Color color = Color::Auto;
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
 };

@@ -6,9 +6,9 @@
 
 namespace cleave::driver {
 
-/// Counts a partitioned module, prints a short table of it where `printsTable`, the seconds where --time-phases asks,
-/// and writes the JSON where --report asks (docs/interface.md). Returns an exit code.
-int writeReport(Session &session, mlir::ModuleOp module, bool printsTable);
+/// Counts the partitioned model, prints a short table of it where `printsTable`, the seconds where --time-phases asks,
+/// and writes the JSON where --report asks (docs/interface.md).
+ExitCode writeReport(Session &session, bool printsTable);
 
 /// Where --time-phases asks.
 void printSeconds(const Session &session);

@@ -9,10 +9,15 @@
 
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "cleave/Solver/Solver.h"
 
 namespace mlir {
 class OpPassManager;
 } // namespace mlir
+
+namespace cleave::spmd {
+struct Decisions;
+} // namespace cleave::spmd
 
 namespace cleave {
 
@@ -20,9 +25,11 @@ namespace cleave {
 struct ShardOptions {
   /// Placed, and taken away, by the first phase that can.
   spmd::PlanRef plan;
-  /// A plan that is still to be read: by spmd-annotate, where tools build pipelines from text.
+  /// A plan that is still to be read: by a Compilation when it loads, or by spmd-annotate.
   spmd::PlanSource source;
-  std::string optimize = "balanced";
+  spmd::Optimize optimize = spmd::Optimize::Balanced;
+  /// Where spmd-propagate leaves how it decided, for explaining; may be null.
+  spmd::Decisions *decisions = nullptr;
   bool checkBytes = false; ///< an error where the program sends other bytes than were decided
 };
 

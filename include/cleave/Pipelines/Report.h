@@ -7,10 +7,15 @@
 #ifndef CLEAVE_PIPELINES_REPORT_H
 #define CLEAVE_PIPELINES_REPORT_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <string>
 #include <vector>
+
+namespace mlir::func {
+class FuncOp;
+} // namespace mlir::func
 
 namespace cleave {
 

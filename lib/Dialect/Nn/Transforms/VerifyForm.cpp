@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Transforms/MergeEqual.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -31,6 +32,7 @@ struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
       return signalPassFailure();
     }
     isCanonical = *done == Phase::Canonical;
+    OwnFaults faults(&getContext());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(check(func)))
         return signalPassFailure();

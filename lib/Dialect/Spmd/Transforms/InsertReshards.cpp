@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"
@@ -63,6 +64,7 @@ struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Resharded)))
       return signalPassFailure();
+    OwnFaults faults(&getContext());
     std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
     if (!atoms)
       return signalPassFailure();

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Transforms/MergeEqual.h"
 
@@ -40,6 +41,7 @@ struct OptimizeCollectives : cleave::spmd::impl::OptimizeCollectivesBase<Optimiz
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Optimized)))
       return signalPassFailure();
+    OwnFaults faults(&getContext());
     for (func::FuncOp func : getFunctions(getOperation())) {
       int64_t before = countWireBytes(func);
       mergeCollectives(func);

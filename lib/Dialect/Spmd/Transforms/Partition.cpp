@@ -14,6 +14,7 @@
 
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {
@@ -203,6 +204,7 @@ LogicalResult Partition::compareBytes(func::FuncOp func) {
 void Partition::runOnOperation() {
   if (failed(enterPhase(getOperation(), Phase::Partitioned)))
     return signalPassFailure();
+  OwnFaults faults(&getContext());
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();

@@ -9,8 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
-#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace cleave::spmd {
@@ -51,11 +50,15 @@ private:
 
 struct Propagate : spmd::impl::PropagateBase<Propagate> {
   using Base::Base;
+  Propagate(PropagateOptions options, Decisions *kept) : Base(std::move(options)), kept(kept) {}
 
   void runOnOperation() override;
 
 private:
-  LogicalResult decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options);
+  /// Null after an error.
+  std::unique_ptr<FunctionProblem> decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options);
+
+  Decisions *kept = nullptr;
 };
 } // namespace
 
@@ -183,31 +186,44 @@ void DecisionWriter::writeReplications() {
     source.getFunction()->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
 }
 
-LogicalResult Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
+std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
   std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
   if (!problem || failed(problem->solve(options)))
-    return failure();
+    return nullptr;
   DecisionWriter writer(*problem, atoms);
   writer.writeTypes();
   writer.writeWishes();
   writer.writeReplications();
-  return success();
+  return problem;
 }
 
 void Propagate::runOnOperation() {
   SolverOptions options;
-  if (optimize == "bytes")
-    options.costs = CostModel::create(Optimize::Bytes);
-  else if (optimize != "balanced") {
-    getOperation().emitError() << "unknown objective '" << optimize << "', expected balanced or bytes";
-    return signalPassFailure();
-  }
+  options.costs = CostModel::create(optimize);
   if (failed(enterPhase(getOperation(), Phase::Propagated)))
     return signalPassFailure();
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
   if (!atoms)
     return signalPassFailure();
-  for (func::FuncOp func : getFunctions(getOperation()))
-    if (failed(decide(func, *atoms, options)))
+  Decisions decided;
+  for (func::FuncOp func : getFunctions(getOperation())) {
+    std::unique_ptr<FunctionProblem> problem = decide(func, *atoms, options);
+    if (!problem)
       return signalPassFailure();
+    if (kept)
+      decided.functions.push_back(std::move(problem));
+  }
+  if (!kept)
+    return;
+  decided.atoms = std::move(atoms);
+  *kept = std::move(decided);
+}
+
+const FunctionProblem *Decisions::find(func::FuncOp func) const {
+  auto it = llvm::find_if(functions, [&](const auto &problem) { return problem->getFunction() == func; });
+  return it == functions.end() ? nullptr : it->get();
+}
+
+std::unique_ptr<Pass> cleave::spmd::createPropagate(PropagateOptions options, Decisions *kept) {
+  return std::make_unique<Propagate>(std::move(options), kept);
 }

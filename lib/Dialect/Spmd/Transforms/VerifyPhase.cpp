@@ -7,6 +7,7 @@
 #include "RuleMatches.h"
 
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {
@@ -99,6 +100,7 @@ LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
 LogicalResult VerifyPhase::check(Phase done) {
   if (done == Phase::Annotated)
     return checkAnnotated();
+  OwnFaults faults(&getContext());
   std::unique_ptr<MeshAtoms> atoms = done == Phase::Resharded ? MeshAtoms::create(getOperation()) : nullptr;
   if (done == Phase::Resharded && !atoms)
     return failure();

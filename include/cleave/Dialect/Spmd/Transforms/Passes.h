@@ -6,9 +6,17 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_PASSES_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_PASSES_H
 
+#include "cleave/Solver/Solver.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/Support/CommandLine.h"
 
 namespace cleave::spmd {
+
+/// The words of `optimize`, for options of passes and pipelines.
+inline llvm::cl::ValuesClass getOptimizeValues() {
+  return llvm::cl::values(clEnumValN(Optimize::Balanced, kOptimizeWords[0], "bytes, compute and surprises"),
+                          clEnumValN(Optimize::Bytes, kOptimizeWords[1], "bytes on the wire alone"));
+}
 
 #define GEN_PASS_DECL
 #include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"

@@ -1,5 +1,5 @@
 //===- Compare.cpp - are two tensors the same? ----------------------------===//
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 
 #include "llvm/ADT/APFloat.h"
 

@@ -6,7 +6,7 @@
 // equal tensors.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "llvm/ADT/APFloat.h"

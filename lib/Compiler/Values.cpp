@@ -1,5 +1,5 @@
 //===- Values.cpp - tensors between functions and .npz files --------------===//
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"

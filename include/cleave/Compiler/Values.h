@@ -4,8 +4,8 @@
 // means per element type.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DRIVER_VALUES_H
-#define CLEAVE_DRIVER_VALUES_H
+#ifndef CLEAVE_COMPILER_VALUES_H
+#define CLEAVE_COMPILER_VALUES_H
 
 #include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,4 +60,4 @@ Difference compare(const reference::Tensor &got, const reference::Tensor &want, 
 
 } // namespace cleave::driver
 
-#endif // CLEAVE_DRIVER_VALUES_H
+#endif // CLEAVE_COMPILER_VALUES_H

@@ -1,0 +1,112 @@
+//===- Compilation.h - one model on its way through the compiler -*- C++ -*-===//
+//
+// What a program needs that uses Cleave as a library; `cleave` itself is one.
+//
+//   cleave::CompileOptions options;
+//   options.model = "model.onnx";
+//   options.sharding.source.mesh = "data=2,model=2";
+//   cleave::Compilation compilation(options);
+//   if (!compilation.load() || !compilation.advance(cleave::Phase::Optimized))
+//     return complainAbout(compilation.getDiagnostics());
+//   int64_t bytes = compilation.makeReport()->getWireBytes();
+//
+// No function exits, prints or throws: what is wrong goes to the diagnostics, and the function says so.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_COMPILER_COMPILATION_H
+#define CLEAVE_COMPILER_COMPILATION_H
+
+#include "cleave/Compiler/Diagnostic.h"
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Pipelines/Report.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace mlir {
+class MLIRContext;
+class ModuleOp;
+} // namespace mlir
+
+namespace cleave {
+
+struct CompileOptions {
+  /// An .onnx file or an MLIR file (text or bytecode) at any phase; `-` is standard input.
+  std::string model;
+  /// Sizes of symbolic dims, and shapes of inputs whose dims have no name.
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, std::vector<int64_t>> shapes;
+  /// An .npz file whose arrays say the shapes of inputs, and the values that shapes depend on; may be empty.
+  std::string inputs;
+  /// A folder in which the weights that an MLIR file refers to lie now; empty: where it says.
+  std::string weights;
+  ShardOptions sharding;
+  /// A folder that gets a file per phase; empty: none.
+  std::string dumpPhases;
+};
+
+class Compilation {
+public:
+  /// `handler` is told every diagnostic as it comes up; without one they are kept.
+  explicit Compilation(CompileOptions options, DiagnosticHandler handler = nullptr);
+  ~Compilation();
+
+  /// Loads the model as it is in its file, and the plan. False after an error. `collectAllErrors`: goes on after what
+  /// cannot be imported.
+  bool load(bool collectAllErrors = false);
+
+  /// Takes the model through all phases up to `last` that it has not been through yet. False after an error.
+  bool advance(Phase last);
+
+  /// The plan or the model name a mesh, or ask for one.
+  bool hasMesh() const;
+  /// The model is an ONNX model. Standard input is known only after loading.
+  bool isOnnx() const;
+  Phase getPhase() const;
+
+  /// From now on the phase that decides leaves in `decisions` how, which must outlive this.
+  void keepDecisions(spmd::Decisions &decisions);
+
+  /// Counts a partitioned model. Nothing after an error: no function to be run.
+  std::optional<Report> makeReport();
+
+  /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
+  bool write(llvm::StringRef path);
+
+  /// Seconds of each phase done, in order.
+  llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const;
+
+  /// What came up so far, where no handler was given.
+  llvm::ArrayRef<Diagnostic> getDiagnostics() const;
+  /// The worst error so far; nothing without one.
+  std::optional<Blame> getBlame() const;
+  /// Makes an error; returns false.
+  bool fail(llvm::Error error, Blame blame = Blame::Input);
+
+  const CompileOptions &getOptions() const;
+
+  /// For programs that use MLIR themselves. Precondition: the model is loaded.
+  mlir::ModuleOp getModule() const;
+  /// The function that is run: `main`, or the only one. Null after an error.
+  mlir::func::FuncOp getEntry();
+  mlir::MLIRContext &getContext() const;
+
+  /// While it lives, errors that say nothing else are `blame`'s.
+  class BlameScope {
+  public:
+    BlameScope(Compilation &compilation, Blame blame);
+    ~BlameScope();
+
+  private:
+    Blame &current, before;
+  };
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace cleave
+
+#endif // CLEAVE_COMPILER_COMPILATION_H

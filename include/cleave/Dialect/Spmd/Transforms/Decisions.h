@@ -1,0 +1,29 @@
+//===- Decisions.h - what was decided, for whoever asks why -----*- C++ -*-===//
+//
+// `spmd-propagate` forgets how it decided, unless whoever makes the pass gives it a place to keep that. Values and ops
+// are those of the propagated module: ask before it goes on to the next phase.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_DECISIONS_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_DECISIONS_H
+
+#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
+
+namespace cleave::spmd {
+
+struct Decisions {
+  std::unique_ptr<MeshAtoms> atoms;
+  /// One for each function, solved.
+  std::vector<std::unique_ptr<FunctionProblem>> functions;
+
+  /// That of `func`, or null.
+  const FunctionProblem *find(mlir::func::FuncOp func) const;
+};
+
+/// The pass; where `kept` is not null it must outlive the pass, which leaves there what it decided.
+std::unique_ptr<mlir::Pass> createPropagate(PropagateOptions options, Decisions *kept);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_DECISIONS_H

@@ -1,0 +1,88 @@
+//===- Advance.cpp - from phase to phase ----------------------------------===//
+#include "State.h"
+
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Support/Status.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace cleave;
+
+bool Compilation::State::hasMesh() {
+  // Rules without a mesh are told where the plan is placed. A program that has wishes or shardings names its mesh.
+  bool isAsked = plan && (!plan->mesh.empty() || !plan->rules.empty());
+  return isAsked || (*module)->hasAttr(spmd::SpmdDialect::kMeshAttr) || cleave::getPhase(*module) >= Phase::Annotated;
+}
+
+/// `DIR/3-propagated.mlir`.
+llvm::Error Compilation::State::dump(Phase phase) {
+  StringRef folder = options.dumpPhases;
+  if (folder.empty())
+    return llvm::Error::success();
+  if (std::error_code code = llvm::sys::fs::create_directories(folder))
+    return makeError("cannot create {0}: {1}", quote(folder), code.message());
+  SmallString<128> path(folder);
+  llvm::sys::path::append(path, llvm::formatv("{0}-{1}.mlir", static_cast<int>(phase), toString(phase)));
+  return writeModule(*module, path);
+}
+
+void Compilation::State::addSeconds(StringRef name, double time) {
+  auto it = llvm::find_if(seconds, [&](const auto &entry) { return entry.first == name; });
+  if (it == seconds.end())
+    seconds.emplace_back(name.str(), time);
+  else
+    it->second += time;
+}
+
+bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
+  Phase phase = step.phase;
+  PassManager manager(context.get());
+  // Each phase ends in its gate, which checks what that phase promises. The ops themselves are verified where their
+  // shapes were rewritten and at the end: on a large model every further time costs as much as a phase.
+  manager.enableVerifier(false);
+  step.addPasses(manager, options.sharding);
+  auto start = std::chrono::steady_clock::now();
+  bool isDone = succeeded(manager.run(*module));
+  if (isDone && isVerified) {
+    // Whatever the file said: it was legal before this phase.
+    llvm::SaveAndRestore ours(current, Blame::Bug);
+    isDone = succeeded(verify(*module));
+  }
+  if (!isDone && !worst)
+    fail(makeError("{0}: cannot be {1}", options.model, toString(phase)), Blame::Bug);
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  addSeconds(getPhaseNames()[static_cast<int>(phase)].timeKey, time.count());
+  isChecked |= isDone;
+  return isDone;
+}
+
+bool Compilation::advance(Phase last) {
+  const CompileOptions &options = state->options;
+  Phase done = getPhase();
+  if (last < done)
+    return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
+  if (done > Phase::Annotated && state->options.sharding.plan)
+    return fail(
+        makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
+  if (llvm::Error error = state->dump(done))
+    return fail(std::move(error));
+  for (const PipelinePhase &step : getShardPhases()) {
+    // Shardings that stand in the file already are wishes; a plan may add to them.
+    bool isAhead = step.phase > done || (step.phase == done && done == Phase::Annotated);
+    if (!isAhead || step.phase > last)
+      continue;
+    bool isVerified = step.phase == Phase::Canonical || step.phase == last || !options.dumpPhases.empty();
+    if (!state->runPhase(step, isVerified))
+      return false;
+    if (llvm::Error error = state->dump(step.phase))
+      return fail(std::move(error));
+  }
+  return true;
+}

@@ -1,0 +1,172 @@
+//===- Compilation.cpp - one model on its way through the compiler --------===//
+//
+// The object that programs see; what it does stands in Load.cpp, ParseMlir.cpp, Advance.cpp and Write.cpp. MLIR's
+// diagnostics become ours here, with somebody to blame: whoever the code that emits them says (OwnFaults), or else whoever
+// is to blame for errors at that time.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Compilation.h"
+
+#include "State.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Pipelines/Registration.h"
+#include "cleave/Support/Status.h"
+
+using namespace mlir;
+using namespace cleave;
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+/// The place of the innermost file location, or else the model.
+static void setPlace(Location loc, StringRef model, cleave::Diagnostic &diagnostic) {
+  diagnostic.file = model.str();
+  loc->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    diagnostic.file = file.getFilename().str();
+    diagnostic.line = file.getLine();
+    diagnostic.column = file.getLine() ? file.getColumn() : 0;
+    return WalkResult::interrupt();
+  });
+}
+
+static std::string getNode(Location loc) {
+  for (const nn::NodeInfo &info : nn::getNodeInfos(loc))
+    if (!info.node.empty())
+      return info.node.str();
+  return "";
+}
+
+static cleave::Diagnostic::Severity getSeverity(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return cleave::Diagnostic::Severity::Error;
+  case DiagnosticSeverity::Warning:
+    return cleave::Diagnostic::Severity::Warning;
+  case DiagnosticSeverity::Remark:
+    return cleave::Diagnostic::Severity::Remark;
+  case DiagnosticSeverity::Note:
+    return cleave::Diagnostic::Severity::Note;
+  }
+}
+
+static cleave::Diagnostic convert(mlir::Diagnostic &source, StringRef model) {
+  cleave::Diagnostic diagnostic;
+  diagnostic.severity = getSeverity(source.getSeverity());
+  setPlace(source.getLocation(), model, diagnostic);
+  diagnostic.node = getNode(source.getLocation());
+  diagnostic.message = source.str();
+  for (mlir::Diagnostic &note : source.getNotes()) {
+    cleave::Diagnostic &converted = diagnostic.notes.emplace_back();
+    converted.severity = cleave::Diagnostic::Severity::Note;
+    setPlace(note.getLocation(), model, converted);
+    converted.message = note.str();
+  }
+  return diagnostic;
+}
+
+void Compilation::State::report(const Diagnostic &diagnostic) {
+  if (diagnostic.severity == Diagnostic::Severity::Error)
+    worst = std::max(worst.value_or(Blame::Input), diagnostic.blame);
+  if (handler)
+    handler(diagnostic);
+  else
+    diagnostics.push_back(diagnostic);
+}
+
+bool Compilation::State::fail(llvm::Error error, Blame blame) {
+  llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
+    Diagnostic diagnostic;
+    diagnostic.blame = blame;
+    diagnostic.file = "cleave";
+    diagnostic.message = info.message();
+    report(diagnostic);
+  });
+  return false;
+}
+
+Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
+    : options(std::move(options)), handler(std::move(handler)) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+  context->getDiagEngine().registerHandler([this](mlir::Diagnostic &source) {
+    Diagnostic diagnostic = convert(source, this->options.model);
+    diagnostic.blame = isChecked && isOwnFault(source) ? Blame::Bug : current;
+    report(diagnostic);
+    return success();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The object
+//===----------------------------------------------------------------------===//
+
+Compilation::Compilation(CompileOptions options, DiagnosticHandler handler)
+    : state(std::make_unique<State>(std::move(options), std::move(handler))) {}
+
+Compilation::~Compilation() = default;
+
+bool Compilation::load(bool collectAllErrors) {
+  state->module = state->load(collectAllErrors);
+  return static_cast<bool>(state->module);
+}
+
+bool Compilation::hasMesh() const { return state->hasMesh(); }
+bool Compilation::isOnnx() const { return state->hasOnnx; }
+Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
+
+void Compilation::keepDecisions(spmd::Decisions &decisions) { state->options.sharding.decisions = &decisions; }
+
+std::optional<Report> Compilation::makeReport() {
+  func::FuncOp func = getEntry();
+  if (!func)
+    return std::nullopt;
+  Report report = cleave::makeReport(func, state->options.model);
+  report.seconds = state->seconds;
+  return report;
+}
+
+bool Compilation::write(StringRef path) {
+  llvm::Error error = writeModule(*state->module, path);
+  return error ? state->fail(std::move(error)) : true;
+}
+
+ArrayRef<std::pair<std::string, double>> Compilation::getSeconds() const { return state->seconds; }
+ArrayRef<cleave::Diagnostic> Compilation::getDiagnostics() const { return state->diagnostics; }
+std::optional<Blame> Compilation::getBlame() const { return state->worst; }
+bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
+const CompileOptions &Compilation::getOptions() const { return state->options; }
+ModuleOp Compilation::getModule() const { return *state->module; }
+MLIRContext &Compilation::getContext() const { return *state->context; }
+
+llvm::Expected<func::FuncOp> cleave::findEntry(ModuleOp module) {
+  if (auto func = module.lookupSymbol<func::FuncOp>("main"))
+    return func;
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (functions.size() == 1)
+    return functions.front();
+  return makeError("the module has {0} functions and none is called main", functions.size());
+}
+
+func::FuncOp Compilation::getEntry() {
+  llvm::Expected<func::FuncOp> func = findEntry(*state->module);
+  if (func)
+    return *func;
+  fail(func.takeError());
+  return nullptr;
+}
+
+Compilation::BlameScope::BlameScope(Compilation &compilation, Blame blame)
+    : current(compilation.state->current), before(current) {
+  current = blame;
+}
+
+Compilation::BlameScope::~BlameScope() { current = before; }

@@ -1,0 +1,145 @@
+//===- Load.cpp - a model from its file -----------------------------------===//
+//
+// The first bytes and the name say what a file is: an ONNX model is mapped and imported, MLIR is read and parsed.
+//
+//===----------------------------------------------------------------------===//
+#include "State.h"
+
+#include "cleave/Compiler/Values.h"
+#include "cleave/Import/Onnx/Import.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/Status.h"
+
+#include <chrono>
+#include <climits>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+
+/// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
+static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
+  for (const spmd::PlanRule &rule : plan.rules) {
+    std::string error;
+    spmd::NamePattern pattern = *spmd::NamePattern::create(rule.pattern, error);
+    if (rule.target == spmd::PlanRule::Target::Tensor) {
+      if (pattern.isLiteral())
+        kept.insert(pattern.getText());
+      continue;
+    }
+    for (const onnx::NodeProto &node : graph.node) {
+      ArrayRef<StringRef> list = rule.target == spmd::PlanRule::Target::Operand ? node.input : node.output;
+      if (rule.index < list.size() && !list[rule.index].empty() && pattern.matches(node.name))
+        kept.insert(list[rule.index]);
+    }
+  }
+}
+
+/// What the plan says of the model: dims, those of the options first, and tensors.
+void Compilation::State::addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import) {
+  for (const auto &[name, size] : options.dims)
+    import.dims[name] = size;
+  if (!plan)
+    return;
+  keepNamed(*plan, graph, import.kept);
+  for (const auto &[name, size] : plan->dims)
+    if (import.dims.try_emplace(name, size).second) {
+      const spmd::PlanPlace &place = plan->dimPlaces.at(name);
+      import.dimPlaces.emplace(name, FileLineColLoc::get(context.get(), place.file, place.line, place.column));
+    }
+}
+
+OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
+  onnx::ImportOptions import;
+  import.collectAllErrors = collectAllErrors;
+  std::unique_ptr<onnx::ModelFile> model = onnx::readModel(context.get(), std::move(file));
+  if (!model)
+    return nullptr;
+  addPlan(model->model.graph, import);
+  for (const auto &[name, shape] : options.shapes)
+    import.shapes[name].assign(shape.begin(), shape.end());
+  if (!options.inputs.empty()) {
+    auto shapes = readInputShapes(options.inputs);
+    if (!shapes) {
+      fail(shapes.takeError());
+      return nullptr;
+    }
+    for (const auto &[name, shape] : *shapes)
+      import.arrayShapes.try_emplace(name, shape.begin(), shape.end());
+    auto values = readSmallInputs(*context, options.inputs);
+    if (!values) {
+      fail(values.takeError());
+      return nullptr;
+    }
+    for (auto &[name, value] : *values)
+      import.inputValues.try_emplace(name, std::move(value));
+  }
+  return onnx::importOnnx(context.get(), *model, import);
+}
+
+/// True for what can only be an ONNX model: text has no control characters, and an ONNX model has some at its start
+/// (the tag and the value of ir_version).
+static bool looksLikeOnnx(StringRef bytes) {
+  return !bytes.starts_with(kBytecodeMagic) && llvm::any_of(bytes.take_front(4096), [](unsigned char byte) {
+    return byte < 0x20 && !StringRef("\t\n\v\f\r").contains(static_cast<char>(byte));
+  });
+}
+
+/// The path behind `< model.onnx`, for the weights of an ONNX model stay in its file; `-` for all else.
+static std::string nameStandardInput() {
+  char start[4096], path[PATH_MAX];
+  off_t position = ::lseek(STDIN_FILENO, 0, SEEK_CUR);
+  ssize_t size = position < 0 ? -1 : ::pread(STDIN_FILENO, start, sizeof(start), position);
+  if (size <= 0 || !looksLikeOnnx(StringRef(start, size)))
+    return "-";
+  ssize_t length = ::readlink("/proc/self/fd/0", path, sizeof(path));
+  return length > 0 ? std::string(path, length) : "-";
+}
+
+/// An ONNX model is mapped into `file`, everything else read into `buffer`.
+static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
+                        std::unique_ptr<llvm::MemoryBuffer> &buffer) {
+  bool isText = path == "-" || path.ends_with(".mlir");
+  if (!isText) {
+    llvm::Expected<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(path);
+    if (!mapped)
+      return mapped.takeError();
+    if (!(*mapped)->getBytes().starts_with(kBytecodeMagic)) {
+      file = std::move(*mapped);
+      return llvm::Error::success();
+    }
+  }
+  auto read = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (!read)
+    return makeError("cannot read {0}: {1}", quote(path), read.getError().message());
+  if (path == "-" && looksLikeOnnx((*read)->getBuffer()))
+    file = MappedFile::fromMemory("-", (*read)->getBuffer().str());
+  else
+    buffer = std::move(*read);
+  return llvm::Error::success();
+}
+
+OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
+  auto start = std::chrono::steady_clock::now();
+  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), std::exchange(options.sharding.source, {}));
+  if (failed(read))
+    return nullptr;
+  plan = options.sharding.plan = *read;
+  if (options.model == "-")
+    options.model = nameStandardInput();
+  std::shared_ptr<const MappedFile> file;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  if (llvm::Error error = open(options.model, file, buffer)) {
+    fail(std::move(error));
+    return nullptr;
+  }
+  hasOnnx = isChecked = file != nullptr;
+  if (hasOnnx && !options.weights.empty()) {
+    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model));
+    return nullptr;
+  }
+  OwningOpRef<ModuleOp> loaded = file ? importOnnx(std::move(file), collectAllErrors) : parseMlir(std::move(buffer));
+  addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return loaded;
+}

@@ -1,0 +1,118 @@
+//===- ParseMlir.cpp - MLIR from strangers --------------------------------===//
+//
+// Text and bytecode. What comes after relies on more than MLIR's verifier checks: signatures of tensors of static shape,
+// no calls, brackets that do not nest deeper than MLIR's parser has stack for.
+//
+//===----------------------------------------------------------------------===//
+#include "State.h"
+
+#include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
+#include "cleave/Reference/Weights.h"
+#include "cleave/Support/Status.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::driver;
+
+/// The shapes of an .mlir file are given; what is typed may repeat them.
+llvm::Error Compilation::State::checkTypedShapes(ModuleOp module) {
+  if (!options.dims.empty())
+    return makeError("{0} has no symbolic dim {1}: it has no symbolic dims", options.model,
+                     quote(options.dims.begin()->first));
+  for (const auto &[name, shape] : options.shapes) {
+    llvm::Expected<func::FuncOp> func = findEntry(module);
+    if (!func)
+      return func.takeError();
+    auto names = getInputNames(*func);
+    const auto *it = llvm::find(names, name);
+    if (it == names.end())
+      return makeError("a shape is given for input {0}, which {1} lacks", quote(name), options.model);
+    if (getInputTypes(*func)[it - names.begin()].getShape() != ArrayRef<int64_t>(shape))
+      return makeError("input {0} of {1} has another shape than the one given", quote(name), options.model);
+  }
+  return llvm::Error::success();
+}
+
+/// Arguments and results of all functions are tensors of static shape: what comes after import relies on it.
+static LogicalResult checkSignatures(ModuleOp module) {
+  auto check = [](func::FuncOp func, TypeRange types, StringRef what) {
+    for (auto [index, type] : llvm::enumerate(types))
+      if (auto tensor = dyn_cast<RankedTensorType>(type); !tensor || !tensor.hasStaticShape())
+        return LogicalResult(func.emitOpError()
+                             << what << " " << index << " is " << type << ", expected a tensor of static shape");
+    return success();
+  };
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isExternal())
+      return func.emitOpError() << "has no body";
+    if (failed(check(func, func.getArgumentTypes(), "argument")) ||
+        failed(check(func, func.getResultTypes(), "result")))
+      return failure();
+  }
+  return success();
+}
+
+static constexpr int kMaxNesting = 256;
+
+/// Where brackets first nest deeper than any program's, or null: MLIR's parser follows each on the stack.
+static const char *findDeepNesting(StringRef text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+    case '"':
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+      break;
+    case '/':
+      if (text.substr(i).starts_with("//"))
+        i = std::min(text.find('\n', i), text.size());
+      break;
+    case '(':
+    case '[':
+    case '{':
+    case '<':
+      if (++depth > kMaxNesting)
+        return text.data() + i;
+      break;
+    case ')':
+    case ']':
+    case '}':
+      depth = std::max(depth - 1, 0);
+      break;
+    case '>':
+      if (i > 0 && text[i - 1] != '-')
+        depth = std::max(depth - 1, 0);
+      break;
+    default:
+      break;
+    }
+  }
+  return nullptr;
+}
+
+OwningOpRef<ModuleOp> Compilation::State::parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  StringRef text = sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
+  const char *deep = text.starts_with(kBytecodeMagic) ? nullptr : findDeepNesting(text);
+  if (deep) {
+    auto [line, column] = sources.getLineAndColumn(llvm::SMLoc::getFromPointer(deep));
+    emitError(FileLineColLoc::get(context.get(), options.model, line, column))
+        << "brackets nest more than " << kMaxNesting << " deep";
+    return nullptr;
+  }
+  OwningOpRef<ModuleOp> parsed = parseSourceFile<ModuleOp>(sources, context.get());
+  if (parsed && (failed(nn::inlineCalls(*parsed)) || failed(checkSignatures(*parsed))))
+    return nullptr;
+  if (parsed && !options.weights.empty() && failed(reference::moveWeights(*parsed, options.weights)))
+    return nullptr;
+  if (llvm::Error error = parsed ? checkTypedShapes(*parsed) : llvm::Error::success()) {
+    fail(std::move(error));
+    return nullptr;
+  }
+  return parsed;
+}

@@ -1,0 +1,59 @@
+//===- State.h - what a compilation holds -----------------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_COMPILER_STATE_H
+#define CLEAVE_LIB_COMPILER_STATE_H
+
+#include "cleave/Compiler/Compilation.h"
+#include "cleave/Import/Onnx/Import.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace cleave {
+
+struct Compilation::State {
+  State(CompileOptions options, DiagnosticHandler handler);
+
+  /// Fails; `error` becomes a diagnostic.
+  bool fail(llvm::Error error, Blame blame = Blame::Input);
+  void report(const Diagnostic &diagnostic);
+  /// A phase may be run twice; its times add up.
+  void addSeconds(llvm::StringRef name, double time);
+
+  /// Null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
+  mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
+  void addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import);
+  mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
+  llvm::Error checkTypedShapes(mlir::ModuleOp module);
+  bool hasMesh();
+  bool runPhase(const PipelinePhase &step, bool isVerified);
+  llvm::Error dump(Phase phase);
+
+  CompileOptions options;
+  DiagnosticHandler handler;
+  std::vector<Diagnostic> diagnostics;
+  std::optional<Blame> worst;
+  Blame current = Blame::Input;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  bool hasOnnx = false;
+  spmd::PlanRef plan; ///< null: nothing is asked for
+  /// What the module says has been made or checked by us: from then on a broken promise is a bug.
+  bool isChecked = false;
+  std::vector<std::pair<std::string, double>> seconds;
+};
+
+/// MLIR's bytecode starts with letters of its own.
+constexpr llvm::StringLiteral kBytecodeMagic = "ML\xefR";
+
+/// The function that is run: `main`, or the only one.
+llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);
+
+/// Writes a module with its locations to `path`, or to standard output where it is empty.
+llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path);
+
+} // namespace cleave
+
+#endif // CLEAVE_LIB_COMPILER_STATE_H

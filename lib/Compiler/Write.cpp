@@ -1,0 +1,44 @@
+//===- Write.cpp - a module into a file -----------------------------------===//
+#include "State.h"
+
+#include "cleave/Support/Status.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/AsmState.h"
+
+using namespace mlir;
+using namespace cleave;
+
+/// Aliases (`#mesh`, `#loc7`) are for readers, and finding them takes longer than printing all the rest. Nobody reads
+/// this many ops; but where types carry shardings, it is aliases that keep the file small.
+static bool isWithoutAliases(ModuleOp module) {
+  constexpr unsigned manyOps = 10000;
+  unsigned count = 0;
+  bool isLarge =
+      module.walk([&](Operation *) { return ++count > manyOps ? WalkResult::interrupt() : WalkResult::advance(); })
+          .wasInterrupted();
+  Phase phase = isLarge ? cleave::getPhase(module) : Phase::Annotated;
+  return phase == Phase::Imported || phase == Phase::Partitioned;
+}
+
+static llvm::Error writeText(ModuleOp module, llvm::raw_ostream &os) {
+  OpPrintingFlags flags;
+  // What is written has been verified: printing need not do so again.
+  flags.enableDebugInfo(true).useLocalScope(isWithoutAliases(module)).assumeVerified();
+  AsmState state(module, flags);
+  module.print(os, state);
+  os << '\n';
+  return llvm::Error::success();
+}
+
+static llvm::Error writeBytecode(ModuleOp module, llvm::raw_ostream &os) {
+  if (failed(writeBytecodeToFile(module, os, BytecodeWriterConfig("Cleave"))))
+    return makeError("the module cannot be written as bytecode");
+  return llvm::Error::success();
+}
+
+llvm::Error cleave::writeModule(ModuleOp module, StringRef path) {
+  if (path.empty() || path == "-")
+    return writeText(module, llvm::outs());
+  auto *write = path.ends_with(".mlirbc") ? writeBytecode : writeText;
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) { return write(module, os); });
+}

@@ -1,0 +1,142 @@
+//===- CompilationTest.cpp - whose failure an error is --------------------===//
+#include "cleave/Compiler/Compilation.h"
+
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "gtest/gtest.h"
+
+using namespace cleave;
+
+namespace {
+
+/// A file that is there as long as the test.
+class TemporaryModel {
+public:
+  explicit TemporaryModel(llvm::StringRef text) {
+    llvm::sys::fs::createTemporaryFile("model", "mlir", path);
+    llvm::cantFail(writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+      os << text;
+      return llvm::Error::success();
+    }));
+  }
+  ~TemporaryModel() { llvm::sys::fs::remove(path); }
+
+  CompileOptions getOptions() const {
+    CompileOptions options;
+    options.model = path.str().str();
+    return options;
+  }
+
+private:
+  llvm::SmallString<128> path;
+};
+
+constexpr llvm::StringLiteral kProduct = R"(
+#rows = #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}, {}]>
+func.func @main(%a: tensor<8x4xf32, #rows>, %b: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  %0 = nn.einsum %a, %b "ij,jk->ik" : (tensor<8x4xf32, #rows>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+)";
+
+/// Gives the product of propagated rows the sharding of columns, which no gate after reshards lets pass.
+void turnProduct(mlir::ModuleOp module) {
+  auto func = module.lookupSymbol<mlir::func::FuncOp>("main");
+  mlir::Operation *product = func.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  mlir::Type columns =
+      mlir::parseType(R"(tensor<8x4xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}, {"x"}]>>)", module.getContext());
+  ASSERT_TRUE(columns);
+  product->getResult(0).setType(columns);
+  func.setFunctionType(mlir::FunctionType::get(module.getContext(), func.getArgumentTypes(), columns));
+}
+
+TEST(CompilationTest, goesFromPhaseToPhase) {
+  TemporaryModel model(kProduct);
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  EXPECT_EQ(compilation.getPhase(), Phase::Annotated);
+  EXPECT_TRUE(compilation.hasMesh());
+  ASSERT_TRUE(compilation.advance(Phase::Propagated));
+  EXPECT_EQ(compilation.getPhase(), Phase::Propagated);
+  ASSERT_TRUE(compilation.advance(Phase::Optimized));
+  std::optional<Report> report = compilation.makeReport();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->ranks, 2);
+  EXPECT_EQ(report->getWireBytes(), 0);
+  EXPECT_TRUE(compilation.getDiagnostics().empty());
+  EXPECT_EQ(compilation.getBlame(), std::nullopt);
+}
+
+TEST(CompilationTest, blamesTheInputForAFileThatIsNotThere) {
+  CompileOptions options;
+  options.model = "nowhere.onnx";
+  Compilation compilation(options);
+  EXPECT_FALSE(compilation.load());
+  EXPECT_EQ(compilation.getBlame(), Blame::Input);
+  ASSERT_EQ(compilation.getDiagnostics().size(), 1u);
+  EXPECT_EQ(compilation.getDiagnostics().front().file, "cleave");
+}
+
+TEST(CompilationTest, saysWhereTheTextIsWrong) {
+  TemporaryModel model("func.func @main() {\n  nn.nothing\n}\n");
+  Compilation compilation(model.getOptions());
+  EXPECT_FALSE(compilation.load());
+  EXPECT_EQ(compilation.getBlame(), Blame::Input);
+  ASSERT_EQ(compilation.getDiagnostics().size(), 1u);
+  const Diagnostic &diagnostic = compilation.getDiagnostics().front();
+  EXPECT_EQ(diagnostic.line, 2u);
+  EXPECT_EQ(diagnostic.column, 3u);
+  EXPECT_NE(diagnostic.format().find(":2:3: error: "), std::string::npos);
+}
+
+// A phase that fails on what an earlier one made is a bug of ours.
+TEST(CompilationTest, blamesUsForAPromiseThatIsBroken) {
+  TemporaryModel model(kProduct);
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load() && compilation.advance(Phase::Propagated));
+  turnProduct(compilation.getModule());
+  EXPECT_FALSE(compilation.advance(Phase::Optimized));
+  EXPECT_EQ(compilation.getBlame(), Blame::Bug);
+}
+
+// The same in a file that claims to be further than it is.
+TEST(CompilationTest, blamesTheInputForAPromiseOfItsOwn) {
+  std::string text;
+  {
+    TemporaryModel model(kProduct);
+    Compilation compilation(model.getOptions());
+    ASSERT_TRUE(compilation.load() && compilation.advance(Phase::Propagated));
+    turnProduct(compilation.getModule());
+    llvm::raw_string_ostream(text) << compilation.getModule();
+  }
+  TemporaryModel model(text);
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  ASSERT_EQ(compilation.getPhase(), Phase::Propagated);
+  EXPECT_FALSE(compilation.advance(Phase::Optimized));
+  EXPECT_EQ(compilation.getBlame(), Blame::Input);
+}
+
+TEST(CompilationTest, blamesWhoIsNamed) {
+  std::vector<Diagnostic> told;
+  Compilation compilation({}, [&](const Diagnostic &diagnostic) { told.push_back(diagnostic); });
+  {
+    Compilation::BlameScope running(compilation, Blame::Run);
+    mlir::emitError(mlir::UnknownLoc::get(&compilation.getContext())) << "no memory";
+  }
+  EXPECT_EQ(compilation.getBlame(), Blame::Run);
+  mlir::emitWarning(mlir::UnknownLoc::get(&compilation.getContext())) << "odd";
+  compilation.fail(makeError("later"));
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[1].format(), ": warning: odd\n");
+  EXPECT_EQ(told[2].blame, Blame::Input);
+  EXPECT_EQ(compilation.getBlame(), Blame::Run) << "the worst counts";
+}
+
+} // namespace
