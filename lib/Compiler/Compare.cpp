@@ -5,7 +5,7 @@
 
 #include <cassert>
 #include <cmath>
-#include <cstring>
+#include <cstdio>
 
 using namespace mlir;
 using namespace cleave::driver;
@@ -24,8 +24,8 @@ Tolerance cleave::driver::getDefaultTolerance(Type elementType) {
   return {rtol, rtol / 10};
 }
 
-/// Every element as a double. Large 64-bit integers are rounded: `compare` decides on their bytes.
-static double getElement(const Tensor &tensor, int64_t index) {
+/// An element; exact, for a long double has 64 bits of mantissa at least.
+static long double getElement(const Tensor &tensor, int64_t index) {
   Type type = tensor.getElementType();
   if (type.isF32())
     return tensor.as<float>()[index];
@@ -46,7 +46,7 @@ static double getElement(const Tensor &tensor, int64_t index) {
   case 4:
     return isUnsigned ? tensor.as<uint32_t>()[index] : tensor.as<int32_t>()[index];
   default:
-    return static_cast<double>(tensor.as<int64_t>()[index]);
+    return isUnsigned ? static_cast<long double>(tensor.as<uint64_t>()[index]) : tensor.as<int64_t>()[index];
   }
 }
 
@@ -54,7 +54,7 @@ static double getElement(const Tensor &tensor, int64_t index) {
 static double getScale(const Tensor &tensor) {
   double scale = 1;
   for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i)
-    if (double magnitude = std::fabs(getElement(tensor, i)); std::isfinite(magnitude))
+    if (double magnitude = std::fabs(static_cast<double>(getElement(tensor, i))); std::isfinite(magnitude))
       scale = std::max(scale, magnitude);
   return scale;
 }
@@ -62,25 +62,41 @@ static double getScale(const Tensor &tensor) {
 Difference cleave::driver::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
   assert(got.getType() == want.getType() && "compared tensors differ in type");
   Difference difference;
-  if (got.getBytes() == want.getBytes())
-    return difference;
   bool isFloat = isa<FloatType>(want.getElementType());
-  size_t bytes = cleave::reference::getElementBytes(want.getElementType());
-  double scale = getScale(want);
+  if (!isFloat && got.getBytes() == want.getBytes())
+    return difference;
+  double scale = isFloat ? getScale(want) : 1;
   for (int64_t i = 0, e = want.getNumElements(); i < e; ++i) {
-    if (std::memcmp(got.getBytes().data() + i * bytes, want.getBytes().data() + i * bytes, bytes) == 0)
+    long double a = getElement(got, i), b = getElement(want, i);
+    bool areNan = std::isnan(a) && std::isnan(b);
+    difference.nans += areNan;
+    if (a == b || areNan)
       continue;
-    double a = getElement(got, i), b = getElement(want, i);
-    if (isFloat && (a == b || (std::isnan(a) && std::isnan(b))))
-      continue;
-    double distance = std::isnan(a - b) ? INFINITY : std::fabs(a - b);
+    double distance = std::isnan(a - b) ? INFINITY : static_cast<double>(std::fabs(a - b));
+    double allowed = isFloat ? tolerance.rtol * static_cast<double>(std::fabs(b)) + tolerance.atol * scale : 0;
+    bool isClose = std::isfinite(distance) && distance <= allowed;
     difference.largest = std::max(difference.largest, distance);
-    bool isClose = isFloat && distance <= tolerance.rtol * std::fabs(b) + tolerance.atol * scale;
-    if (difference.position < 0 && !isClose) {
+    difference.inTolerances =
+        std::max(difference.inTolerances, std::isfinite(distance) ? distance / allowed : INFINITY);
+    if (difference.position < 0 && !isClose)
       difference.position = i;
-      difference.got = a;
-      difference.want = b;
-    }
   }
   return difference;
+}
+
+static std::string format(long double number, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*Lg", digits, number);
+  return text;
+}
+
+std::string cleave::driver::formatShort(double number) { return format(number, 6); }
+
+std::pair<std::string, std::string> cleave::driver::formatApart(const Tensor &got, const Tensor &want,
+                                                                int64_t position) {
+  long double a = getElement(got, position), b = getElement(want, position);
+  int digits = isa<FloatType>(want.getElementType()) ? 6 : 20;
+  while (digits < 21 && a != b && format(a, digits) == format(b, digits))
+    ++digits;
+  return {format(a, digits), format(b, digits)};
 }

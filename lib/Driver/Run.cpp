@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Driver/Check.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Pipelines/Phases.h"
@@ -29,39 +30,6 @@ static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, fun
   if (options.compile.inputs.empty())
     return drawInputs(func, options.seed);
   return readInputs(func, options.compile.inputs);
-}
-
-static std::string formatPosition(int64_t position, ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> index(shape.size());
-  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
-    index[dim] = position % shape[dim];
-    position /= shape[dim];
-  }
-  std::string text = "[";
-  for (auto [dim, i] : llvm::enumerate(index))
-    text += (dim ? ", " : "") + std::to_string(i);
-  return text + "]";
-}
-
-/// Prints one line per output; true if all are within tolerance.
-static bool checkOutputs(const Options &options, func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> want) {
-  bool isEqual = true;
-  for (auto [name, a, b] : llvm::zip_equal(getOutputNames(func), got, want)) {
-    Tolerance tolerance = getDefaultTolerance(b.getElementType());
-    tolerance.rtol = options.rtol.value_or(tolerance.rtol);
-    tolerance.atol = options.atol.value_or(tolerance.atol);
-    Difference difference = compare(a, b, tolerance);
-    bool isClose = difference.position < 0;
-    isEqual &= isClose;
-    if (!options.quiet || !isClose)
-      llvm::outs() << llvm::formatv("check {0}: {1}, largest difference {2:e2}\n", name, isClose ? "ok" : "DIFFERS",
-                                    difference.largest);
-    if (!isClose)
-      llvm::outs() << llvm::formatv("  at {0}: {1} on ranks, {2} on one device (rtol {3}, atol {4})\n",
-                                    formatPosition(difference.position, b.getShape()), difference.got, difference.want,
-                                    tolerance.rtol, tolerance.atol);
-  }
-  return isEqual;
 }
 
 ExitCode cleave::driver::runCommand(Session &session) {
@@ -123,5 +91,6 @@ ExitCode cleave::driver::runCommand(Session &session) {
   }
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
-  return checkOutputs(options, func, outputs, expected) ? kDone : kDifference;
+  Check check{func, unsharded, *inputs, outputs, expected, options.rtol, options.atol};
+  return checkOutputs(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Reference/Evaluator.h"
 
@@ -37,8 +37,9 @@ static bool areEqual(func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> w
     driver::Difference difference = driver::compare(a, b, {1e-3, 1e-4});
     if (difference.position < 0)
       continue;
+    auto [onRanks, onDevice] = driver::formatApart(a, b, difference.position);
     llvm::errs() << llvm::formatv("result {0}, element {1}: {2} on ranks, {3} on one device\n", index,
-                                  difference.position, difference.got, difference.want);
+                                  difference.position, onRanks, onDevice);
     return false;
   }
   return true;

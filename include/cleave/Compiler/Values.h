@@ -51,12 +51,20 @@ Tolerance getDefaultTolerance(mlir::Type elementType);
 
 /// How far two tensors are apart.
 struct Difference {
-  double largest = 0;       ///< largest |got - want|
-  int64_t position = -1;    ///< row-major index of the first element out of tolerance; -1: none
-  double got = 0, want = 0; ///< the elements there
+  double largest = 0;      ///< largest |got - want|
+  double inTolerances = 0; ///< largest |got - want| divided by what is allowed there
+  int64_t position = -1;   ///< row-major index of the first element out of tolerance; -1: none
+  int64_t nans = 0;        ///< elements that are NaN on both sides
 };
-/// Precondition: equal types. NaN equals NaN, infinities equal themselves.
+/// Precondition: equal shapes; both are floats, or of one type. NaN equals NaN, infinities equal themselves.
 Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);
+
+/// Six significant digits, `1e-05` where that is shorter.
+std::string formatShort(double number);
+
+/// The two elements at a position, with as many digits as it takes to see that they differ.
+std::pair<std::string, std::string> formatApart(const reference::Tensor &got, const reference::Tensor &want,
+                                                int64_t position);
 
 } // namespace cleave::driver
 

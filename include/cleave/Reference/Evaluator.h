@@ -62,6 +62,11 @@ llvm::LogicalResult run(mlir::func::FuncOp func, llvm::ArrayRef<llvm::SmallVecto
 llvm::LogicalResult runGlobal(mlir::func::FuncOp func, llvm::ArrayRef<Tensor> inputs,
                               llvm::SmallVectorImpl<Tensor> &outputs);
 
+/// As runGlobal, with every float an f64: inputs of the function's types are converted, weights too, and outputs of
+/// floats are f64. Needs memory for a clone of the module and for tensors of twice the size.
+llvm::LogicalResult runInDouble(mlir::func::FuncOp func, llvm::ArrayRef<Tensor> inputs,
+                                llvm::SmallVectorImpl<Tensor> &outputs);
+
 } // namespace cleave::reference
 
 #endif // CLEAVE_REFERENCE_EVALUATOR_H
