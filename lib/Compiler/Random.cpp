@@ -1,14 +1,20 @@
 //===- Random.cpp - arguments drawn at random -----------------------------===//
 //
-// An integer argument often is a table index: token ids, positions. What it may be is found by following its uses
-// forward, through ops that keep a number's meaning (movement, casts, selects), to the first lookups; the smallest
-// extent looked up bounds it. Elements are drawn argument by argument from one generator, so that equal seeds give
-// equal tensors.
+// What a number may be is found by following the uses of an argument forward, through ops that keep a number's meaning
+// (movement, casts, selects):
+//
+//   it indexes a table                        token ids, positions     below the smallest extent looked up
+//   it is only cast, and is no mask           pixels, bytes            0 to 255
+//   an einsum or convolution sums over it     weights as operand 1     normal(0, 1 / fan-in), so that sums stay near 1
+//
+// All other integers are 0 or 1, which suits masks, all other floats normal(0, 1). Elements are drawn argument by
+// argument from one generator, so that equal seeds give equal tensors.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -21,23 +27,89 @@ using namespace cleave::driver;
 using reference::Tensor;
 
 //===----------------------------------------------------------------------===//
-// Bounds of indices
+// What numbers are for
 //===----------------------------------------------------------------------===//
 
-/// Exclusive upper bound of the elements of `argument`.
-static int64_t getIndexBound(Value argument) {
-  std::optional<int64_t> bound;
-  SmallVector<Value> todo{argument};
+/// True if `op` turns the numbers of `type` into floats, or bytes into wider integers.
+static bool isConversion(Operation *op, Type type) {
+  if (isa<nn::DequantizeOp>(op))
+    return true;
+  auto cast = dyn_cast<nn::CastOp>(op);
+  if (!cast || type.isInteger(1) || isa<FloatType>(type))
+    return false;
+  Type to = getElementTypeOrSelf(cast.getType());
+  return isa<FloatType>(to) || (type.isInteger(8) && to.getIntOrFloatBitWidth() > 8);
+}
+
+/// How many products an einsum or convolution adds up per element of its result, by the dims of its operand `use`.
+static int64_t getFanIn(OpOperand &use) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(use.get().getType()).getShape();
+  int64_t fanIn = 1;
+  if (auto einsum = dyn_cast<nn::EinsumOp>(use.getOwner())) {
+    nn::EinsumTerms terms = *nn::parseEinsum(einsum.getEquation());
+    for (auto [letter, extent] : llvm::zip_equal(terms.inputs[use.getOperandNumber()], shape))
+      fanIn *= terms.result.contains(letter) ? 1 : extent;
+    return fanIn;
+  }
+  auto transposed = dyn_cast<nn::ConvTransposeOp>(use.getOwner());
+  for (int64_t extent : transposed ? shape.drop_front(2) : shape.drop_front())
+    fanIn *= extent;
+  return transposed ? fanIn * shape[0] / transposed.getGroups() : fanIn;
+}
+
+namespace {
+/// What becomes of an argument's numbers.
+struct Uses {
+  std::optional<int64_t> places; ///< of the smallest table that they index
+  bool areConverted = false;     ///< to a type for arithmetic
+  bool areMask = false;          ///< then subtracted (`1 - mask`), compared, or the condition of a select
+  bool areElse = false;          ///< used as the integers that they are
+  bool areActivation = false;    ///< operand 0 of an einsum or convolution
+  int64_t fanIn = 1;             ///< where they are its operand 1, the weight
+};
+} // namespace
+
+static Uses findUses(Value argument) {
+  Type type = getElementTypeOrSelf(argument);
+  Uses uses;
+  SmallVector<std::pair<Value, bool>> todo{{argument, false}}; // and whether it is converted
   llvm::DenseSet<Value> seen{argument};
-  while (!todo.empty())
-    for (OpOperand &use : todo.pop_back_val().getUses()) {
-      auto lookup = dyn_cast<nn::LookupOpInterface>(use.getOwner());
-      if (lookup && lookup.getIndices() == use.get())
-        bound = std::min(lookup.getNumPlaces(), bound.value_or(lookup.getNumPlaces()));
-      else if (use.getOwner()->hasTrait<nn::KeepsNumbers>() && seen.insert(use.getOwner()->getResult(0)).second)
-        todo.push_back(use.getOwner()->getResult(0));
+  while (!todo.empty()) {
+    auto [value, isConverted] = todo.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      bool converts = !isConverted && isConversion(op, type);
+      uses.areConverted |= converts;
+      if (auto lookup = dyn_cast<nn::LookupOpInterface>(op); lookup && lookup.getIndices() == use.get()) {
+        uses.places = std::min(lookup.getNumPlaces(), uses.places.value_or(lookup.getNumPlaces()));
+      } else if (isa<nn::SubOp, nn::EqOp, nn::SelectOp>(op) && use.getOperandNumber() == (isa<nn::SubOp>(op) ? 1 : 0)) {
+        uses.areMask = true;
+      } else if (converts || op->hasTrait<nn::KeepsNumbers>()) {
+        if (seen.insert(op->getResult(0)).second)
+          todo.emplace_back(op->getResult(0), isConverted || converts);
+      } else if (isa<nn::EinsumOp, nn::ConvOp, nn::ConvTransposeOp>(op)) {
+        uses.areActivation |= use.getOperandNumber() == 0;
+        if (use.getOperandNumber() == 1)
+          uses.fanIn = std::max(uses.fanIn, getFanIn(use));
+        uses.areElse |= !isConverted;
+      } else {
+        uses.areElse |= !isConverted;
+      }
     }
-  return bound.value_or(2);
+  }
+  return uses;
+}
+
+/// Exclusive upper bound of the integers of an argument.
+static int64_t getBound(const Uses &uses, Type type) {
+  if (uses.places || !uses.areConverted || uses.areMask || uses.areElse)
+    return uses.places.value_or(2);
+  return type.isInteger(8) && !type.isUnsignedInteger() ? 128 : 256;
+}
+
+/// Standard deviation of the floats of an argument.
+static double getDeviation(const Uses &uses) {
+  return uses.areActivation ? 1 : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(uses.fanIn, 1)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,10 +147,12 @@ template <typename T, typename Draw> static void fill(Tensor &tensor, Draw draw)
     element = static_cast<T>(draw());
 }
 
-static Tensor drawTensor(RankedTensorType type, int64_t bound, Generator &generator) {
+static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &generator) {
   Tensor tensor = Tensor::zeros(type);
   Type element = type.getElementType();
-  auto normal = [&] { return generator.normal(); };
+  double deviation = getDeviation(uses);
+  int64_t bound = getBound(uses, element);
+  auto normal = [&] { return deviation * generator.normal(); };
   auto integer = [&] { return generator.below(bound); };
   if (element.isF32())
     fill<float>(tensor, normal);
@@ -101,7 +175,7 @@ SmallVector<Tensor> cleave::driver::drawInputs(func::FuncOp func, uint64_t seed)
   Generator generator(seed);
   SmallVector<Tensor> inputs;
   for (auto [argument, type] : llvm::zip_equal(func.getArguments(), getInputTypes(func))) {
-    inputs.push_back(drawTensor(type, getIndexBound(argument), generator));
+    inputs.push_back(drawTensor(type, findUses(argument), generator));
     if (std::optional<Tensor> fixed = getFixedValue(func, argument.getArgNumber()))
       inputs.back() = *fixed;
   }

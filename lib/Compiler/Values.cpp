@@ -209,9 +209,9 @@ llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func
   return inputs;
 }
 
-llvm::Error cleave::driver::writeOutputs(func::FuncOp func, ArrayRef<Tensor> outputs, StringRef path) {
+llvm::Error cleave::driver::writeTensors(ArrayRef<std::string> names, ArrayRef<Tensor> tensors, StringRef path) {
   NpzArrays arrays;
-  for (auto [name, tensor] : llvm::zip_equal(getOutputNames(func), outputs)) {
+  for (auto [name, tensor] : llvm::zip_equal(names, tensors)) {
     if (findArray(arrays, name))
       continue; // one value under one name, returned twice
     NpyArray array{getDtype(tensor.getElementType()), tensor.getShape().vec(), {}};

@@ -80,6 +80,7 @@ def o : Separate<["-"], "o", [Import, Shard]>, Fills<"output">, MetaVarName<"FIL
         HelpText<"where to write; standard output without it">;
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
+defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
 defm report : Value<"report", "FILE.json", "report", kSharding, "what was decided, sent and stored">;
 }
 

@@ -74,12 +74,15 @@ ExitCode cleave::driver::runCommand(Session &session) {
   llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
+  if (!options.saveInputs.empty())
+    if (llvm::Error error = writeTensors(getInputNames(unsharded), *inputs, options.saveInputs))
+      return session.fail(std::move(error));
 
   SmallVector<Tensor> outputs, expected;
   if (failed(reference::runGlobal(func, *inputs, outputs)))
     return session.getExitCode();
   if (!options.outputs.empty())
-    if (llvm::Error error = writeOutputs(func, outputs, options.outputs))
+    if (llvm::Error error = writeTensors(getOutputNames(func), outputs, options.outputs))
       return session.fail(std::move(error));
   if (hasMesh)
     if (ExitCode code = writeReport(session, !options.quiet))

@@ -34,11 +34,13 @@ std::optional<reference::Tensor> getFixedValue(mlir::func::FuncOp func, unsigned
 /// another value than the one that the model was imported for.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
 
-/// Writes results by their ONNX names; the file appears whole or not at all.
-llvm::Error writeOutputs(mlir::func::FuncOp func, llvm::ArrayRef<reference::Tensor> outputs, llvm::StringRef path);
+/// Writes tensors by their names, a name that occurs again once; the file appears whole or not at all.
+llvm::Error writeTensors(llvm::ArrayRef<std::string> names, llvm::ArrayRef<reference::Tensor> tensors,
+                         llvm::StringRef path);
 
-/// Random arguments: floats normal(0, 1), bool fair coins, integers below the extent of any dim that they index
-/// (found by following them to lookups), 0 or 1 where they index nothing. Deterministic in `seed`.
+/// Random arguments: floats normal(0, 1), those of weights normal(0, 1 / fan-in); bool fair coins; integers below the
+/// extent of any dim that they index (found by following them to lookups), 0 to 255 (127 for i8) where they are only
+/// cast to another type and are no mask, else 0 or 1. Deterministic in `seed`.
 /// An argument that the model was imported for a value of has that value.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
 

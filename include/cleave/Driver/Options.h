@@ -36,7 +36,7 @@ struct Options {
   std::string output; ///< -o
   Phase emit = Phase::Optimized;
   std::string against; ///< --against MODEL
-  std::string outputs;
+  std::string outputs, saveInputs;
   uint64_t seed = 0;
   bool check = false;
   std::optional<double> rtol, atol;
