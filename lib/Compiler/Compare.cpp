@@ -24,8 +24,7 @@ Tolerance cleave::driver::getDefaultTolerance(Type elementType) {
   return {rtol, rtol / 10};
 }
 
-/// An element; exact, for a long double has 64 bits of mantissa at least.
-static long double getElement(const Tensor &tensor, int64_t index) {
+long double cleave::driver::getElement(const Tensor &tensor, int64_t index) {
   Type type = tensor.getElementType();
   if (type.isF32())
     return tensor.as<float>()[index];
@@ -84,19 +83,46 @@ Difference cleave::driver::compare(const Tensor &got, const Tensor &want, Tolera
   return difference;
 }
 
-static std::string format(long double number, int digits) {
+std::string cleave::driver::formatNumber(long double number, int digits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*Lg", digits, number);
   return text;
 }
 
-std::string cleave::driver::formatShort(double number) { return format(number, 6); }
+/// All that a 64-bit integer may have.
+static constexpr int kMostDigits = 20;
+static int getDigits(Type type) { return isa<FloatType>(type) ? 6 : kMostDigits; }
 
 std::pair<std::string, std::string> cleave::driver::formatApart(const Tensor &got, const Tensor &want,
                                                                 int64_t position) {
   long double a = getElement(got, position), b = getElement(want, position);
-  int digits = isa<FloatType>(want.getElementType()) ? 6 : 20;
-  while (digits < 21 && a != b && format(a, digits) == format(b, digits))
+  int digits = getDigits(want.getElementType());
+  while (digits < kMostDigits && a != b && formatNumber(a, digits) == formatNumber(b, digits))
     ++digits;
-  return {format(a, digits), format(b, digits)};
+  return {formatNumber(a, digits), formatNumber(b, digits)};
+}
+
+std::string cleave::driver::summarize(const Tensor &tensor) {
+  int64_t nans = 0, infinities = 0, finites = 0;
+  long double least = INFINITY, largest = -INFINITY, sum = 0;
+  for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i) {
+    long double number = getElement(tensor, i);
+    nans += std::isnan(number);
+    infinities += std::isinf(number);
+    if (!std::isfinite(number))
+      continue;
+    ++finites;
+    least = std::min(least, number);
+    largest = std::max(largest, number);
+    sum += number;
+  }
+  int digits = getDigits(tensor.getElementType());
+  std::string text = finites ? llvm::formatv("least {0}, mean {1}, largest {2}", formatNumber(least, digits),
+                                             formatNumber(sum / finites), formatNumber(largest, digits))
+                             : std::string(tensor.getNumElements() ? "no finite element" : "no elements");
+  if (nans)
+    text += llvm::formatv(", {0} NaN", nans);
+  if (infinities)
+    text += llvm::formatv(", {0} infinite", infinities);
+  return text;
 }

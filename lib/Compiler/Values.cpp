@@ -50,6 +50,15 @@ SmallVector<RankedTensorType> cleave::driver::getOutputTypes(func::FuncOp func) 
   return types;
 }
 
+std::string cleave::driver::formatType(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << type.getElementType() << '[';
+  llvm::interleaveComma(type.getShape(), os);
+  os << ']';
+  return text;
+}
+
 //===----------------------------------------------------------------------===//
 // .npz
 //===----------------------------------------------------------------------===//

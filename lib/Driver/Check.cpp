@@ -141,7 +141,7 @@ bool Checker::run(unsigned index, StringRef name) {
   auto [onRanks, onDevice] = formatApart(got, want, difference.position);
   os << llvm::formatv("  at {0}: {1} on ranks, {2} on one device (rtol {3}, atol {4})\n{5}",
                       formatPosition(difference.position, want.getShape()), onRanks, onDevice,
-                      formatShort(tolerance.rtol), formatShort(tolerance.atol), rounding);
+                      formatNumber(tolerance.rtol), formatNumber(tolerance.atol), rounding);
   return isRight;
 }
 

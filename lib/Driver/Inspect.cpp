@@ -11,16 +11,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
 
-/// `f32[8, 128]`.
-static std::string formatType(RankedTensorType type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << type.getElementType() << '[';
-  llvm::interleaveComma(type.getShape(), os);
-  os << ']';
-  return text;
-}
-
 static int64_t getBytes(RankedTensorType type) {
   return type.getNumElements() * reference::getElementBytes(type.getElementType());
 }

@@ -15,6 +15,7 @@
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -30,6 +31,19 @@ static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, fun
   if (options.compile.inputs.empty())
     return drawInputs(func, options.seed);
   return readInputs(func, options.compile.inputs);
+}
+
+/// One line per output: name, type, least, mean, largest.
+static void printOutputs(func::FuncOp func, ArrayRef<Tensor> outputs) {
+  size_t nameWidth = 0, typeWidth = 0;
+  SmallVector<std::string> names = getOutputNames(func);
+  for (auto [name, tensor] : llvm::zip_equal(names, outputs)) {
+    nameWidth = std::max(nameWidth, name.size());
+    typeWidth = std::max(typeWidth, formatType(tensor.getType()).size());
+  }
+  for (auto [name, tensor] : llvm::zip_equal(names, outputs))
+    llvm::outs() << "output " << llvm::left_justify(name, nameWidth) << "  "
+                 << llvm::left_justify(formatType(tensor.getType()), typeWidth) << "  " << summarize(tensor) << '\n';
 }
 
 ExitCode cleave::driver::runCommand(Session &session) {
@@ -87,6 +101,8 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (hasMesh)
     if (ExitCode code = writeReport(session, !options.quiet))
       return code;
+  if (options.outputs.empty() && !options.quiet)
+    printOutputs(func, outputs);
   if (!original) {
     if (options.check && !options.quiet)
       llvm::outs() << "check: copies on all ranks agree; a partitioned file has no original to compare with\n";

@@ -19,6 +19,9 @@ llvm::SmallVector<std::string> getOutputNames(mlir::func::FuncOp func);
 llvm::SmallVector<mlir::RankedTensorType> getInputTypes(mlir::func::FuncOp func);
 llvm::SmallVector<mlir::RankedTensorType> getOutputTypes(mlir::func::FuncOp func);
 
+/// `f32[8, 128]`.
+std::string formatType(mlir::RankedTensorType type);
+
 /// Shapes of the arrays in an .npz file by name (an `in:` prefix is dropped, `out:` arrays are skipped).
 llvm::Expected<std::map<std::string, std::vector<int64_t>>> readInputShapes(llvm::StringRef path);
 
@@ -61,8 +64,12 @@ struct Difference {
 /// Precondition: equal shapes; both are floats, or of one type. NaN equals NaN, infinities equal themselves.
 Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);
 
-/// Six significant digits, `1e-05` where that is shorter.
-std::string formatShort(double number);
+/// An element; exact, for a long double has 64 bits of mantissa at least.
+long double getElement(const reference::Tensor &tensor, int64_t index);
+/// Significant digits as asked for, `1e-05` where that is shorter.
+std::string formatNumber(long double number, int digits = 6);
+/// `least -1, mean 0.5, largest 2, 3 NaN`: the figures are about finite elements, the others are counted.
+std::string summarize(const reference::Tensor &tensor);
 
 /// The two elements at a position, with as many digits as it takes to see that they differ.
 std::pair<std::string, std::string> formatApart(const reference::Tensor &got, const reference::Tensor &want,
