@@ -10,6 +10,8 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
+#include "cleave/Sharding/ReshardPlanner.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace cleave::spmd {
@@ -22,12 +24,22 @@ using namespace cleave;
 using namespace cleave::spmd;
 
 namespace {
+/// An op that does not follow a wish for some axes.
+struct Replication {
+  OpId op = kNone;
+  StringAttr reason;
+  bool isReplicated = false; ///< not just resharded
+  SmallVector<AxisAttr, 2> axes;
+  int64_t price = 0; ///< bytes sent around the op
+};
+
 /// Writes the decision about one function.
 class DecisionWriter {
 public:
   DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms)
       : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms),
-        builder(source.getFunction().getContext()), shardings(decision.states.size()) {}
+        builder(source.getFunction().getContext()), shardings(decision.states.size()), planner(atoms.getAtoms()),
+        costs(planner, decision.states) {}
 
   void writeTypes();
   void writeWishes();
@@ -38,6 +50,9 @@ private:
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
   void writePartialSources();
   std::string getReason(const ForcedReplication &forced) const;
+  int64_t getPrice(OpId id);
+  /// The dearest first.
+  std::vector<Replication> getReplications();
 
   const FunctionProblem &source;
   const Problem &problem;
@@ -46,6 +61,8 @@ private:
   Builder builder;
   /// By state.
   std::vector<ShardingAttr> shardings;
+  ReshardPlanner planner;
+  ReshardCosts costs;
 };
 
 struct Propagate : spmd::impl::PropagateBase<Propagate> {
@@ -150,40 +167,71 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   return "";
 }
 
-/// One remark per op and reason, and the same as an attribute for the report.
-void DecisionWriter::writeReplications() {
+/// One per op and reason.
+std::vector<Replication> DecisionWriter::getReplications() {
   // By op, reason, and whether the op is replicated (or just resharded).
-  llvm::MapVector<std::tuple<OpId, Attribute, unsigned>, AtomList> replications;
+  llvm::MapVector<std::tuple<OpId, Attribute, unsigned>, AtomList> atomsOf;
   for (const ForcedReplication &forced : decision.forced) {
     unsigned isReplicated = forced.reason != ForcedReplication::Reason::Moved;
-    AtomList &list = replications[{forced.op, builder.getStringAttr(getReason(forced)), isReplicated}];
+    AtomList &list = atomsOf[{forced.op, builder.getStringAttr(getReason(forced)), isReplicated}];
     if (!llvm::is_contained(list, forced.atom))
       list.push_back(forced.atom);
   }
-  SmallVector<Attribute> entries;
-  for (auto &[key, list] : replications) {
-    auto [id, reason, isReplicated] = key;
-    Operation *op = source.getOps()[id];
+  std::vector<Replication> replications;
+  for (auto &[key, list] : atomsOf) {
+    auto [op, reason, isReplicated] = key;
     llvm::sort(list);
-    SmallVector<Attribute> axes;
-    std::string axesText;
-    for (AxisAttr axis : atoms.toAxes(list)) {
-      std::string name = formatAxis(axis);
-      axes.push_back(builder.getStringAttr(name));
-      axesText += (axesText.empty() ? "" : ", ") + name;
-    }
-    op->emitRemark() << "'" << op->getName() << "' op is " << (isReplicated ? "replicated" : "resharded") << " over "
-                     << axesText << ": " << cast<StringAttr>(reason).getValue();
-    if (!isReplicated)
+    replications.push_back({op, cast<StringAttr>(reason), isReplicated != 0, atoms.toAxes(list), getPrice(op)});
+  }
+  llvm::sort(replications, [](const Replication &a, const Replication &b) {
+    return std::make_tuple(-a.price, a.op, a.reason.getValue()) < std::make_tuple(-b.price, b.op, b.reason.getValue());
+  });
+  return replications;
+}
+
+/// Bytes sent to bring the operands of `id` into the form that it wants, and its results into the one that is shared.
+int64_t DecisionWriter::getPrice(OpId id) {
+  int64_t cost = 0;
+  auto add = [&](ValueId value, StateId from, StateId to) {
+    Type type = source.getValues()[value].getType();
+    ShapeId shape = costs.internShape(problem.shape(value), getElementBytes(getElementTypeOrSelf(type)));
+    cost = std::min(cost + costs.cost(shape, from, to), kImpossibleCost);
+  };
+  for (auto [index, value] : llvm::enumerate(problem.operands(id)))
+    add(value, decision.valueStates[value], decision.operandStates[problem.firstOperand(id) + index]);
+  for (auto [index, value] : llvm::enumerate(problem.results(id)))
+    add(value, decision.resultStates[problem.firstResult(id) + index], decision.valueStates[value]);
+  return cost / kCostUnitsPerByte;
+}
+
+/// One remark per op and reason, the dearest first, and those below a hundredth of the bytes counted; all of them as an
+/// attribute for the report.
+void DecisionWriter::writeReplications() {
+  func::FuncOp func = source.getFunction();
+  SmallVector<Attribute> entries;
+  size_t small = 0;
+  for (const Replication &replication : getReplications()) {
+    Operation *op = source.getOps()[replication.op];
+    if (replication.price < decision.wireBytes / 100)
+      ++small;
+    else
+      op->emitRemark() << "'" << op->getName() << "' op is " << (replication.isReplicated ? "replicated" : "resharded")
+                       << " over " << formatAxes(replication.axes) << ": " << replication.reason.getValue();
+    if (!replication.isReplicated)
       continue;
-    SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getArrayAttr(axes)),
+    auto axes = llvm::map_to_vector(replication.axes, [](AxisAttr axis) { return formatAxis(axis); });
+    SmallVector<StringRef> axisTexts(axes.begin(), axes.end());
+    SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getStrArrayAttr(axisTexts)),
                                       builder.getNamedAttr("node", builder.getStringAttr(describeNode(op))),
                                       builder.getNamedAttr("op", builder.getStringAttr(op->getName().getStringRef())),
-                                      builder.getNamedAttr("reason", reason)};
+                                      builder.getNamedAttr("reason", replication.reason)};
     entries.push_back(builder.getDictionaryAttr(entry));
   }
+  if (small)
+    func.emitRemark() << "and " << small << (small == 1 ? " remark" : " remarks")
+                      << " about less than 1 % of the bytes";
   if (!entries.empty())
-    source.getFunction()->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
+    func->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
 }
 
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
