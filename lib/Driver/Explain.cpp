@@ -2,10 +2,11 @@
 //
 // What spmd-propagate decided is kept, and asked: each axis of each dim has a chain of causes, from the op
 // that took it over back to the wish that it started from (the plan's line). Without a value: one line per sharded
-// value, then what each collective of the partitioned program is for.
+// value, then what each collective of the partitioned program is for, by number; `#3` asks for one of them.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
+#include "cleave/Driver/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -15,6 +16,9 @@
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -32,10 +36,11 @@ public:
 
   /// One line: its name and sharding.
   void printLine(ValueId value) const;
-  /// The line, the chain of causes of each axis, and what the next best choice would cost.
+  /// The line (and before it that of the result, if the function returns it otherwise), the chain of causes of each
+  /// axis, and what the next best choice would cost.
   void printChains(ValueId value) const;
-  /// The value with that ONNX name, or the first result of the node with that name.
-  SmallVector<ValueId, 1> find(StringRef name) const;
+  /// The values with ONNX names that match, or else the first result of each node whose name does.
+  SmallVector<ValueId, 1> find(const NamePattern &pattern) const;
   /// `; did you mean ..?`, or nothing.
   std::string suggest(StringRef name) const;
   bool isSharded(ValueId value) const { return !atoms.toSharding(getState(value)).isReplicated(); }
@@ -43,11 +48,18 @@ public:
 private:
   const State &getState(ValueId value) const { return decision.states[decision.valueStates[value]]; }
   std::string getName(ValueId value) const;
+  std::string format(const State &state) const;
+  std::string formatAxes(ArrayRef<AtomId> list) const { return spmd::formatAxes(atoms.toAxes(list)); }
   std::string describe(const CauseLink &link) const;
   std::string describeFactor(OpId op, FactorId factor) const;
   std::string describePlace(Location loc) const;
-  void printChain(ArrayRef<CauseLink> chain) const;
+  /// One line per link; equal ones once.
+  std::vector<std::string> describe(ArrayRef<CauseLink> chain) const;
+  void printChain(ArrayRef<std::string> lines) const;
+  void printOutputs(ValueId value) const;
+  void printDim(ValueId value, unsigned dim) const;
   void printPartial(ValueId value, AtomId atom) const;
+  void printWhole(ValueId value) const;
   void printPrice(ValueId value, AtomId atom) const;
 
   const FunctionProblem &source;
@@ -72,10 +84,13 @@ std::string Explainer::getName(ValueId id) const {
   return "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
 }
 
+std::string Explainer::format(const State &state) const {
+  return formatSharding(atoms.toSharding(state));
+}
+
 void Explainer::printLine(ValueId id) const {
-  os << getName(id) << ": " << cast<RankedTensorType>(source.getValues()[id].getType()).getElementType() << '[';
-  llvm::interleaveComma(problem.shape(id), os);
-  os << "] " << formatSharding(atoms.toSharding(getState(id))) << '\n';
+  os << getName(id) << ": " << formatType(cast<RankedTensorType>(source.getValues()[id].getType())) << ' '
+     << format(getState(id)) << '\n';
 }
 
 /// `dim 1 of the result` or `dim 0 of operand 1`: where a factor stands first.
@@ -125,10 +140,18 @@ std::string Explainer::describe(const CauseLink &link) const {
   return "";
 }
 
-void Explainer::printChain(ArrayRef<CauseLink> chain) const {
-  for (auto [index, link] : llvm::enumerate(chain))
-    os << (index ? "    from " : "    ") << describe(link) << '\n';
-  if (chain.empty())
+std::vector<std::string> Explainer::describe(ArrayRef<CauseLink> chain) const {
+  std::vector<std::string> lines;
+  for (const CauseLink &link : chain)
+    if (std::string line = describe(link); lines.empty() || lines.back() != line)
+      lines.push_back(std::move(line));
+  return lines;
+}
+
+void Explainer::printChain(ArrayRef<std::string> lines) const {
+  for (auto [index, line] : llvm::enumerate(lines))
+    os << (index ? "    from " : "    ") << line << '\n';
+  if (lines.empty())
     os << "    chosen because it costs less, without a wish\n";
 }
 
@@ -152,7 +175,7 @@ void Explainer::printPartial(ValueId value, AtomId atom) const {
       if (llvm::is_contained(list, atom))
         for (FactorId factor : problem.rule(problem.ruleOf(op)).operands[index][dim])
           if (auto chain = source.getSolver().explain(op, factor, atom); !chain.empty())
-            return printChain(chain);
+            return printChain(describe(chain));
   }
 }
 
@@ -160,44 +183,98 @@ void Explainer::printPrice(ValueId value, AtomId atom) const {
   OpId producer = problem.producer(value);
   if (producer == kNone || problem.isConstraint(producer))
     return;
-  if (std::optional<int64_t> price = source.getSolver().priceOfNextBest(producer, atom))
-    os << "    the next best choice here costs " << *price << " bytes more, surcharges of the objective included\n";
+  if (std::optional<NextBest> next = source.getSolver().findNextBest(producer, problem.resultIndex(value), atom))
+    os << "    the next best choice here costs " << next->bytes
+       << " bytes more, surcharges of the objective included: " << format(next->result) << '\n';
+}
+
+/// One chain per axis: the atoms of an axis that came the same way, side by side, count as one.
+void Explainer::printDim(ValueId value, unsigned dim) const {
+  ArrayRef<AtomId> left = getState(value).dims[dim];
+  while (!left.empty()) {
+    auto chainOf = [&](AtomId atom) { return describe(source.getSolver().explainValue(value, dim, atom)); };
+    auto axisOf = [&](AtomId atom) { return atoms.getAtoms().axisOf(atom); };
+    std::vector<std::string> chain = chainOf(left.front());
+    size_t count = 1;
+    while (count < left.size() && axisOf(left[count]) == axisOf(left.front()) && chainOf(left[count]) == chain)
+      ++count;
+    os << "  dim " << dim << " over " << formatAxes(left.take_front(count)) << ":\n";
+    printChain(chain);
+    printPrice(value, left.front());
+    left = left.drop_front(count);
+  }
+}
+
+/// What the function returns, where that is sharded otherwise than the value is inside.
+void Explainer::printOutputs(ValueId value) const {
+  for (OutputId output = 0; output < problem.numOutputs(); ++output) {
+    const State &state = decision.states[decision.outputStates[output]];
+    if (problem.outputValue(output) != value || state == getState(value))
+      continue;
+    os << nn::getResultName(source.getFunction(), output) << ": "
+       << formatType(cast<RankedTensorType>(source.getValues()[value].getType())) << ' ' << format(state)
+       << ", as it is returned; inside:\n";
+  }
+}
+
+void Explainer::printWhole(ValueId value) const {
+  SmallVector<AtomId> reached; // one per axis
+  for (AtomId atom = 0; atom < static_cast<AtomId>(atoms.getAtoms().numAtoms()); ++atom) {
+    bool isReached = false;
+    for (unsigned dim = 0; dim < problem.shape(value).size(); ++dim)
+      isReached |= !source.getSolver().explainValue(value, dim, atom).empty();
+    auto isSameAxis = [&](AtomId other) { return atoms.getAtoms().axisOf(other) == atoms.getAtoms().axisOf(atom); };
+    if (isReached && llvm::none_of(reached, isSameAxis))
+      reached.push_back(atom);
+  }
+  os << "  whole on every rank: " << (reached.empty() ? "no wish reaches it" : "that costs least") << '\n';
+  for (AtomId atom : reached)
+    printPrice(value, atom);
 }
 
 void Explainer::printChains(ValueId value) const {
+  printOutputs(value);
   printLine(value);
-  for (auto [dim, list] : llvm::enumerate(getState(value).dims))
-    for (AtomId atom : list) {
-      os << "  dim " << dim << " over " << atoms.getAxisNames()[atoms.getAtoms().axisOf(atom)] << ":\n";
-      printChain(source.getSolver().explainValue(value, dim, atom));
-      printPrice(value, atom);
-    }
+  for (unsigned dim = 0; dim < problem.shape(value).size(); ++dim)
+    printDim(value, dim);
   for (AtomId atom : getState(value).partial)
     printPartial(value, atom);
   if (!isSharded(value))
-    os << "  whole on every rank: no wish reaches it, or keeping it whole costs least\n";
+    printWhole(value);
   for (const ForcedReplication &forced : decision.forced)
     if (forced.op == problem.producer(value))
       os << "  the wish for " << atoms.getAxisNames()[atoms.getAtoms().axisOf(forced.atom)]
          << " is not followed here (see --remarks)\n";
 }
 
-SmallVector<ValueId, 1> Explainer::find(StringRef name) const {
+SmallVector<ValueId, 1> Explainer::find(const NamePattern &pattern) const {
   // A wish for one of several equal values stands behind them, under the same name: the last one counts. A parameter
   // may be loaded in parts, which all count.
-  SmallVector<ValueId, 1> byTensor, byNode;
+  llvm::MapVector<StringRef, SmallVector<ValueId, 1>> byTensor;
+  std::map<std::string, ValueId> byNode;
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     Operation *op = Value(value).getDefiningOp();
     auto load = dyn_cast_if_present<nn::LoadOp>(op);
-    if (llvm::is_contained(nn::getTensorNames(value), name)) {
+    for (StringRef name : nn::getTensorNames(value)) {
+      if (!pattern.matches(name))
+        continue;
+      SmallVector<ValueId, 1> &values = byTensor[name];
       if (!load || !load.isPart())
-        byTensor.clear();
-      byTensor.push_back(id);
+        values.clear();
+      values.push_back(id);
     }
-    if (op && nn::describeNode(op) == name)
-      byNode.assign(1, id);
+    if (std::string node = op ? nn::describeNode(op) : ""; !node.empty() && pattern.matches(node))
+      byNode[node] = id;
   }
-  return byTensor.empty() ? byNode : byTensor;
+  llvm::SmallSetVector<ValueId, 1> found; // one value may have several names
+  for (auto &[name, values] : byTensor)
+    found.insert_range(values);
+  for (auto &[node, value] : byNode)
+    if (byTensor.empty())
+      found.insert(value);
+  SmallVector<ValueId, 1> values(found.takeVector());
+  llvm::sort(values);
+  return values;
 }
 
 std::string Explainer::suggest(StringRef name) const {
@@ -208,13 +285,65 @@ std::string Explainer::suggest(StringRef name) const {
 }
 } // namespace
 
+/// `#3 all_reduce over model, 8192 bytes a rank, at /enc/MatMul: what it is for`.
+static void printLine(size_t number, const CollectiveReport &collective) {
+  llvm::outs() << llvm::formatv("#{0} {1} over {2}, {3} bytes a rank, at {4}: {5}\n", number, collective.kind,
+                                llvm::join(collective.axes, ", "), collective.wireBytes,
+                                collective.node.empty() ? "-" : collective.node, collective.cause);
+}
+
+/// `f32[8, 4]`.
+static std::string formatShape(StringRef type, ArrayRef<int64_t> shape) {
+  return llvm::formatv("{0}[{1:$[, ]}]", type, llvm::make_range(shape.begin(), shape.end()));
+}
+
 /// What each collective of the partitioned module is for.
 static void printCollectives(const Report &report) {
-  for (const CollectiveReport &collective : report.collectives)
-    llvm::outs() << llvm::formatv("{0} over {1}, {2} bytes a rank, at {3}: {4}\n", collective.kind,
-                                  llvm::join(collective.axes, ", "), collective.wireBytes,
-                                  collective.node.empty() ? "-" : collective.node, collective.cause);
+  for (auto [index, collective] : llvm::enumerate(report.collectives))
+    printLine(index + 1, collective);
 }
+
+/// The report of a copy of the decided module: what was decided about its values is still to be asked.
+static std::optional<Report> makeReportOfCopy(Session &session) {
+  OwningOpRef<ModuleOp> copy = session.getModule().clone();
+  ShardOptions options = session.getOptions().compile.sharding;
+  for (const PipelinePhase &step : getShardPhases()) {
+    if (step.phase <= Phase::Propagated)
+      continue;
+    PassManager manager(&session.getContext());
+    manager.enableVerifier(false);
+    step.addPasses(manager, options);
+    if (failed(manager.run(*copy)))
+      return std::nullopt;
+  }
+  auto func = copy->lookupSymbol<func::FuncOp>(session.getEntry().getName());
+  return makeReport(func, session.getOptions().compile.model);
+}
+
+/// The collective asked for, with the chains of what it is sent for.
+static ExitCode explainCollective(Session &session, const Explainer &explainer) {
+  std::optional<Report> report = makeReportOfCopy(session);
+  if (!report)
+    return session.getExitCode();
+  const std::vector<CollectiveReport> &collectives = report->collectives;
+  StringRef asked = session.getOptions().value;
+  size_t number;
+  if (asked.drop_front().getAsInteger(10, number) || number == 0 || number > collectives.size())
+    return session.fail(makeError("there is no collective {0}: they are #1 to #{1}", quote(asked), collectives.size()));
+  const CollectiveReport &collective = collectives[number - 1];
+  printLine(number, collective);
+  llvm::outs() << llvm::formatv("  {0} to {1}, in groups of {2} ranks\n",
+                                formatShape(collective.type, collective.operandShape),
+                                formatShape(collective.type, collective.resultShape), collective.groupSize);
+  std::string error;
+  if (std::optional<NamePattern> node = NamePattern::create(collective.node, error); node && !collective.node.empty())
+    for (ValueId value : explainer.find(*node))
+      explainer.printChains(value);
+  return kDone;
+}
+
+/// `#3`.
+static bool isCollective(StringRef asked) { return asked.starts_with("#"); }
 
 ExitCode cleave::driver::explainCommand(Session &session) {
   const Options &options = session.getOptions();
@@ -232,8 +361,13 @@ ExitCode cleave::driver::explainCommand(Session &session) {
     return session.getExitCode();
   const FunctionProblem *source = decisions.find(func);
   Explainer explainer(*source, *decisions.atoms, llvm::outs());
-  if (!options.value.empty()) {
-    SmallVector<ValueId, 1> values = explainer.find(options.value);
+  bool asksValue = !options.value.empty() && !isCollective(options.value);
+  if (asksValue) {
+    std::string error;
+    std::optional<NamePattern> pattern = NamePattern::create(options.value, error);
+    if (!pattern)
+      return session.fail(makeError("{0} is no pattern: {1}", quote(options.value), error));
+    SmallVector<ValueId, 1> values = explainer.find(*pattern);
     if (values.empty())
       return session.fail(makeError("{0}: no tensor or node is called {1}{2}", options.compile.model,
                                     quote(options.value), explainer.suggest(options.value)));
@@ -245,6 +379,9 @@ ExitCode cleave::driver::explainCommand(Session &session) {
   for (ValueId value = 0; options.value.empty() && value < source->getProblem().numValues(); ++value)
     if (explainer.isSharded(value))
       explainer.printLine(value);
+  if (isCollective(options.value))
+    if (ExitCode code = explainCollective(session, explainer))
+      return code;
   std::optional<Report> report;
   if (session.advance(Phase::Optimized))
     report = session.makeReport();

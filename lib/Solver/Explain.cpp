@@ -40,13 +40,14 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
   }
 }
 
-std::optional<int64_t> Solver::Search::priceOfNextBest(OpId op, AtomId atom) {
+std::optional<NextBest> Solver::Search::findNextBest(OpId op, unsigned result, AtomId atom) {
   const AtomMesh &mesh = problem.getMesh();
   SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
-  std::optional<int64_t> units = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
-  if (!units)
+  std::optional<PricedForm> change = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
+  if (!change)
     return std::nullopt;
-  return options.costs.toBytes(std::max<int64_t>(0, *units));
+  return NextBest{options.costs.toBytes(std::max<int64_t>(0, change->cost)),
+                  decision.states[forms.resultState(change->form, result)]};
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,4 +74,6 @@ std::vector<CauseLink> Solver::explainValue(ValueId value, unsigned dim, AtomId 
   return {};
 }
 
-std::optional<int64_t> Solver::priceOfNextBest(OpId op, AtomId atom) const { return search->priceOfNextBest(op, atom); }
+std::optional<NextBest> Solver::findNextBest(OpId op, unsigned result, AtomId atom) const {
+  return search->findNextBest(op, result, atom);
+}

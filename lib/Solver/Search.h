@@ -19,7 +19,7 @@ public:
   bool run();
 
   std::vector<CauseLink> explain(NodeId node, FactorId factor, AtomId atom) const;
-  std::optional<int64_t> priceOfNextBest(OpId op, AtomId atom);
+  std::optional<NextBest> findNextBest(OpId op, unsigned result, AtomId atom);
 
   const Problem &problem;
   SolverOptions options;

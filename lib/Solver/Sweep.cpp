@@ -223,15 +223,17 @@ bool Sweeper::sweep(const SweepUnit &unit) {
   return true;
 }
 
-std::optional<int64_t> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
+std::optional<PricedForm> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
   prepare(unit);
   if (variables[node] == kNoVariable)
     return std::nullopt;
   std::vector<int64_t> notNow(domains[variables[node]], 0);
   notNow[0] = kForbidden;
   terms.push_back({variables[node], kNoVariable, notNow.data()});
-  int64_t total = minimise(domains, terms).total;
-  return total < kForbidden ? std::optional(total) : std::nullopt;
+  Minimum minimum = minimise(domains, terms);
+  if (minimum.total >= kForbidden)
+    return std::nullopt;
+  return PricedForm{minimum.total, menus[menuIds[node]].forms[minimum.options[variables[node]]]};
 }
 
 int64_t Sweeper::priceAlone(NodeId node, FormId form) const {

@@ -35,6 +35,12 @@ struct Menu {
   llvm::SmallVector<int64_t, 8> costs;
 };
 
+/// A form that a node could have, and what that costs more than the present.
+struct PricedForm {
+  int64_t cost = 0;
+  FormId form = 0;
+};
+
 class Sweeper {
 public:
   /// `profiles` and `present`, per node, and all else must outlive this. Menus are remembered, so a new sweeper is due
@@ -46,9 +52,9 @@ public:
 
   /// Sweeps once; true if the present changed, to something better.
   bool sweep(const SweepUnit &unit);
-  /// How much the objective rises if `node` takes another form of its menu and all others follow suit; nothing if it
-  /// has no other.
-  std::optional<int64_t> priceOfChange(const SweepUnit &unit, NodeId node);
+  /// The best other form of `node` if all others follow suit, and how much the objective then rises; nothing if it has
+  /// no other.
+  std::optional<PricedForm> priceOfChange(const SweepUnit &unit, NodeId node);
   /// The same if only `node` changes, to a valid form.
   int64_t priceAlone(NodeId node, FormId form) const;
   /// The objective at present, at most `kForbidden`.

@@ -96,6 +96,14 @@ struct Decision {
   int64_t wireBytes = 0;
 };
 
+/// Another choice of an op.
+struct NextBest {
+  /// What it costs more, all terms of the objective.
+  int64_t bytes = 0;
+  /// How the op then makes the result asked about.
+  State result;
+};
+
 class Solver {
 public:
   /// `problem` must outlive this.
@@ -114,9 +122,9 @@ public:
   std::vector<CauseLink> explain(OpId op, FactorId factor, AtomId atom) const;
   /// The same for a dim of a value.
   std::vector<CauseLink> explainValue(ValueId value, unsigned dim, AtomId atom) const;
-  /// What it costs in bytes (all terms of the objective) if `op` makes another choice for the axis of `atom`, and
-  /// everything else follows suit; nothing if it has no other. One elimination over the graph.
-  std::optional<int64_t> priceOfNextBest(OpId op, AtomId atom) const;
+  /// The best that is left if `op` makes another choice for the axis of `atom`, and everything else follows suit;
+  /// nothing if it has no other. One elimination over the graph.
+  std::optional<NextBest> findNextBest(OpId op, unsigned result, AtomId atom) const;
 
 private:
   class Search;

@@ -223,10 +223,11 @@ TEST(SolverTest, PricesTheNextBestChoice) {
   ValueId x = graph.input({8, 16}, {{0}, {}});
   graph.problem.addOutput(graph.pointwise({x}));
   Solved solved(graph);
-  std::optional<int64_t> price = solved.solver.priceOfNextBest(0, 0);
-  ASSERT_TRUE(price.has_value());
-  EXPECT_GE(*price, 256);
-  EXPECT_LE(*price, 258); // 256 bytes more written count one more.
+  std::optional<NextBest> next = solved.solver.findNextBest(0, 0, 0);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_GE(next->bytes, 256);
+  EXPECT_LE(next->bytes, 258); // 256 bytes more written count one more.
+  EXPECT_EQ(next->result, State::replicated(2));
 }
 
 //===----------------------------------------------------------------------===//
