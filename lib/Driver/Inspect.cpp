@@ -1,11 +1,12 @@
 //===- Inspect.cpp - what is in a model -----------------------------------===//
+#include "Outline.h"
+
 #include "cleave/Compiler/Values.h"
 #include "cleave/Driver/Session.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -15,15 +16,16 @@ static int64_t getBytes(RankedTensorType type) {
   return type.getNumElements() * reference::getElementBytes(type.getElementType());
 }
 
-static void printSignature(StringRef title, ArrayRef<std::string> names, ArrayRef<RankedTensorType> types) {
-  llvm::outs() << title << ":\n";
+static std::vector<TensorOutline> describe(ArrayRef<std::string> names, ArrayRef<RankedTensorType> types) {
+  std::vector<TensorOutline> tensors;
   for (auto [name, type] : llvm::zip_equal(names, types))
-    llvm::outs() << llvm::formatv("  {0,-40} {1}\n", name, formatType(type));
+    tensors.push_back({name, formatType(type), getBytes(type), {}});
+  return tensors;
 }
 
 /// Nodes that read a parameter, as a plan addresses them: `node:/enc/MatMul#1`.
-static SmallVector<std::string> getUses(nn::LoadOp load) {
-  SmallVector<std::string> uses;
+static SmallVector<std::string, 1> getUses(nn::LoadOp load) {
+  SmallVector<std::string, 1> uses;
   for (OpOperand &use : load.getResult().getUses())
     for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()->getLoc()))
       for (auto [index, name] : llvm::enumerate(info.operands))
@@ -32,59 +34,65 @@ static SmallVector<std::string> getUses(nn::LoadOp load) {
   return uses;
 }
 
-static void printParameters(ModuleOp module, func::FuncOp func) {
-  llvm::MapVector<StringRef, SmallVector<std::string>> uses;
+static std::vector<TensorOutline> describeParameters(ModuleOp module, func::FuncOp func) {
+  llvm::StringMap<SmallVector<std::string, 1>> uses;
   func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
-  int64_t count = 0, bytes = 0;
+  std::vector<TensorOutline> parameters;
   for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
-    ++count;
-    bytes += getBytes(cast<RankedTensorType>(param.getType()));
+    auto type = cast<RankedTensorType>(param.getType());
+    parameters.push_back({param.getSymName().str(), formatType(type), getBytes(type), uses.lookup(param.getSymName())});
   }
-  llvm::outs() << llvm::formatv("parameters: {0}, {1} bytes\n", count, bytes);
-  for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
-    SmallVector<std::string> &places = uses[param.getSymName()];
-    llvm::outs() << llvm::formatv("  {0,-40} {1,-16} {2}\n", param.getSymName(),
-                                  formatType(cast<RankedTensorType>(param.getType())), llvm::join(places, " "));
-  }
+  return parameters;
 }
 
 /// Tensors inside, by their names, with the node that computes each.
 static void printTensors(func::FuncOp func) {
   llvm::outs() << "tensors:\n";
+  Table table;
   func.walk([&](Operation *op) {
     for (Value result : op->getResults())
       for (StringRef name : nn::getTensorNames(result))
-        llvm::outs() << llvm::formatv("  {0,-40} {1,-16} {2}\n", name,
-                                      formatType(cast<RankedTensorType>(result.getType())), nn::describeNode(op));
+        table.add({name.str(), formatType(cast<RankedTensorType>(result.getType())), nn::describeNode(op)});
   });
+  table.print(llvm::outs());
 }
 
-static void printOps(func::FuncOp func) {
-  std::map<std::string, int64_t> counts;
+static void countOps(func::FuncOp func, Outline &outline) {
   double flops = 0;
+  int64_t total = 0;
   func.walk([&](Operation *op) {
     if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
-      ++counts[op->getName().getStringRef().str()];
+      ++total;
+      ++outline.ops[op->getName().getStringRef().str()];
       flops += ruled.getShardingRule().flops;
     }
   });
-  int64_t total = 0;
-  for (const auto &[name, count] : counts)
-    total += count;
-  llvm::outs() << llvm::formatv("ops: {0}, {1:e2} floating-point operations in contractions\n", total, flops);
-  for (const auto &[name, count] : counts)
-    llvm::outs() << llvm::formatv("  {0,-40} {1}\n", name, count);
+  outline.opsTitle = llvm::formatv("ops: {0}, {1:e2} floating-point operations in contractions", total, flops);
 }
 
 ExitCode cleave::driver::inspectCommand(Session &session) {
+  const Options &options = session.getOptions();
+  std::string open;
+  llvm::Expected<std::optional<Outline>> fromFile = outlineFile(options, open);
+  if (!fromFile)
+    return session.fail(fromFile.takeError());
+  if (*fromFile) {
+    (*fromFile)->print(llvm::outs(), options.verbose);
+    llvm::outs() << "not known without " << open
+                 << ": other shapes, ops after import, their floating-point operations, "
+                 << "and what cannot be imported\n";
+    return kDone;
+  }
   func::FuncOp func = session.load(/*collectAllErrors=*/true) ? session.getEntry() : nullptr;
   if (!func)
     return session.getExitCode();
-  printSignature("inputs", getInputNames(func), getInputTypes(func));
-  printSignature("outputs", getOutputNames(func), getOutputTypes(func));
-  printOps(func);
-  printParameters(session.getModule(), func);
-  if (session.getOptions().verbose)
+  Outline outline;
+  outline.inputs = describe(getInputNames(func), getInputTypes(func));
+  outline.outputs = describe(getOutputNames(func), getOutputTypes(func));
+  outline.parameters = describeParameters(session.getModule(), func);
+  countOps(func, outline);
+  outline.print(llvm::outs(), options.verbose);
+  if (options.verbose)
     printTensors(func);
   return kDone;
 }

@@ -272,7 +272,7 @@ static std::string formatScaled(double value, StringRef unit) {
                : llvm::formatv("{0:f0} {1}", value, unit).str();
 }
 
-static std::string formatBytes(int64_t bytes) { return formatScaled(bytes, "B"); }
+std::string cleave::formatBytes(int64_t bytes) { return formatScaled(bytes, "B"); }
 
 /// One line per kind, axes and shape, in order of first appearance.
 static void printCollectives(llvm::raw_ostream &os, const Report &report) {

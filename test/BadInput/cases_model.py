@@ -11,6 +11,11 @@ def inspect(name, content, *words, files=None):
     return Case(name, ["inspect", "m.onnx"], {"m.onnx": content, **(files or {})}, ["m.onnx", *words])
 
 
+def imports(name, content, *words):
+    """What inspect still has something to say on."""
+    return Case(name, ["import", "m.onnx"], {"m.onnx": content}, ["m.onnx", *words])
+
+
 def node(op_type, inputs=("x",), outputs=("y",), **attributes):
     return helper.make_node(op_type, list(inputs), list(outputs), name="/n", **attributes)
 
@@ -45,9 +50,9 @@ def graphs():
     yield inspect("cycle", model([node("Add", ("x", "b"), ("a",)), node("Relu", ("a",), ("b",))], [value("x", (4,))],
                                  [value("b", (4,))]), "b")
     yield inspect("undefined-output", model([node("Relu")], [value("x", (4,))], [value("z", (4,))]), "z")
-    yield inspect("symbolic-dim", relu(("batch", 8)), "batch", "--dim")
-    yield inspect("negative-dim", relu((-4, 8)), "'x'", "--shape x=..")
-    yield inspect("dims-without-a-name", relu(("?", "")), "'x'", "--shape x=..")
+    yield imports("symbolic-dim", relu(("batch", 8)), "batch", "--dim")
+    yield imports("negative-dim", relu((-4, 8)), "'x'", "--shape x=..")
+    yield imports("dims-without-a-name", relu(("?", "")), "'x'", "--shape x=..")
     yield inspect("overflowing-dims", relu((1 << 40, 1 << 40)))
     yield inspect("no-opset", model([node("Relu")], [value("x", (4,))], [value("y", (4,))], opset=0))
     yield inspect("future-opset", model([node("Relu")], [value("x", (4,))], [value("y", (4,))], opset=99), "99")

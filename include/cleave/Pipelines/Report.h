@@ -73,6 +73,9 @@ void writeJson(llvm::raw_ostream &os, const Report &report);
 /// A short table: collectives by kind and axes, bytes, memory, compute.
 void printReport(llvm::raw_ostream &os, const Report &report);
 
+/// `2.05 kB`; powers of 1000.
+std::string formatBytes(int64_t bytes);
+
 /// Largest number of bytes that are alive at one time: parameters always, an argument until its last use, a value from
 /// its op to its last use, results to the end.
 int64_t countPeakBytes(mlir::func::FuncOp func);

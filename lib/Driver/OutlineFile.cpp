@@ -1,0 +1,223 @@
+//===- OutlineFile.cpp - what is in an ONNX file, before import -----------===//
+//
+// Import needs every size; which names and weights a model has can be read off the file. Here a dim without a size keeps
+// its name, and ops are ONNX's.
+//
+//===----------------------------------------------------------------------===//
+#include "Outline.h"
+
+#include "cleave/Driver/Values.h"
+#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+using namespace cleave::onnx;
+using llvm::StringRef;
+
+namespace {
+
+class FileOutliner {
+public:
+  FileOutliner(const ModelProto &model, const Options &options) : model(model), sizes(options.dims) {}
+
+  /// Takes sizes from the shapes that are given for inputs.
+  void bindShapes(const std::map<std::string, std::vector<int64_t>> &given);
+  llvm::Error checkDims(const Options &options) const;
+  /// `--dim batch=..` and the like; empty if every size is known.
+  std::string getOpen() const;
+  Outline make() const;
+
+private:
+  bool isInput(const ValueInfoProto &value) const { return !parameters.contains(value.name); }
+  TensorOutline describe(const ValueInfoProto &value) const;
+  TensorOutline describe(const TensorProto &tensor) const;
+  static void countOps(const GraphProto &graph, std::map<std::string, int64_t> &ops);
+
+  const ModelProto &model;
+  std::map<std::string, int64_t> sizes;
+  std::map<std::string, std::vector<int64_t>> shapes;
+  llvm::StringSet<> parameters = [this] {
+    llvm::StringSet<> names;
+    for (const TensorProto &tensor : model.graph.initializer)
+      names.insert(tensor.name);
+    return names;
+  }();
+};
+
+} // namespace
+
+/// Text from the file, on one line.
+static std::string printable(StringRef text) {
+  bool isPlain = llvm::all_of(text, [](unsigned char byte) { return byte >= 0x20 && byte != 0x7f; });
+  return isPlain ? text.str() : quote(text);
+}
+
+/// `f32` for ONNX's `float`.
+static std::string getTypeWord(int32_t dataType) {
+  switch (dataType) {
+  case FLOAT:
+    return "f32";
+  case DOUBLE:
+    return "f64";
+  case FLOAT16:
+    return "f16";
+  case BFLOAT16:
+    return "bf16";
+  case BOOL:
+    return "i1";
+  default:
+    break;
+  }
+  std::string name = getDataTypeName(dataType);
+  StringRef rest = name;
+  if (rest.consume_front("uint"))
+    return ("ui" + rest).str();
+  return rest.consume_front("int") ? ("i" + rest).str() : name;
+}
+
+static std::string formatType(int32_t dataType, llvm::ArrayRef<std::string> dims) {
+  return getTypeWord(dataType) + "[" + llvm::join(dims, ", ") + "]";
+}
+
+void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> &given) {
+  for (const ValueInfoProto &input : model.graph.input) {
+    auto it = given.find(input.name.str());
+    if (it == given.end() || !input.type.shape || it->second.size() != input.type.shape->size())
+      continue;
+    shapes.insert(*it);
+    for (auto [dim, size] : llvm::zip_equal(*input.type.shape, it->second))
+      if (!dim.param.empty())
+        sizes.try_emplace(dim.param.str(), size);
+  }
+}
+
+llvm::Error FileOutliner::checkDims(const Options &options) const {
+  llvm::SetVector<StringRef> names;
+  for (const auto *values : {&model.graph.input, &model.graph.output})
+    for (const ValueInfoProto &value : *values)
+      for (const Dimension &dim : value.type.shape.value_or(std::vector<Dimension>()))
+        if (!dim.param.empty())
+          names.insert(dim.param);
+  for (const auto &[name, size] : options.dims)
+    if (!names.contains(name))
+      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.model, quote(name),
+                       llvm::join(names, ", "));
+  return llvm::Error::success();
+}
+
+std::string FileOutliner::getOpen() const {
+  llvm::SetVector<StringRef> names, inputs;
+  for (const ValueInfoProto &input : model.graph.input) {
+    if (!isInput(input) || shapes.count(input.name.str()))
+      continue;
+    if (!input.type.shape && input.type.kind == TypeProto::Tensor)
+      inputs.insert(input.name);
+    for (const Dimension &dim : input.type.shape.value_or(std::vector<Dimension>())) {
+      if (!dim.value && dim.param.empty())
+        inputs.insert(input.name);
+      else if (!dim.value && !sizes.count(dim.param.str()))
+        names.insert(dim.param);
+    }
+  }
+  auto list = [](const auto &words, StringRef prefix, StringRef separator) {
+    return llvm::join(llvm::map_range(words, [&](StringRef word) { return (prefix + printable(word) + "=..").str(); }),
+                      separator);
+  };
+  std::string dims = names.empty() ? "" : "--dim " + list(names, "", ",");
+  return dims + (names.empty() || inputs.empty() ? "" : " ") + list(inputs, "--shape ", " ");
+}
+
+TensorOutline FileOutliner::describe(const ValueInfoProto &value) const {
+  std::vector<std::string> dims;
+  auto given = shapes.find(value.name.str());
+  for (auto [index, dim] : llvm::enumerate(value.type.shape.value_or(std::vector<Dimension>()))) {
+    auto size = sizes.find(dim.param.str());
+    if (given != shapes.end() && index < given->second.size())
+      dims.push_back(std::to_string(given->second[index]));
+    else if (dim.value || size != sizes.end())
+      dims.push_back(std::to_string(dim.value ? *dim.value : size->second));
+    else
+      dims.push_back(dim.param.empty() ? "?" : printable(dim.param));
+  }
+  bool isTensor = value.type.kind == TypeProto::Tensor;
+  std::string type = !isTensor           ? "no tensor"
+                     : !value.type.shape ? getTypeWord(value.type.elemType) + " of unknown rank"
+                                         : formatType(value.type.elemType, dims);
+  return {printable(value.name), type, 0, {}};
+}
+
+TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
+  std::vector<std::string> dims;
+  uint64_t bytes = getElementBytes(tensor.dataType).value_or(0);
+  for (int64_t dim : tensor.dims) {
+    dims.push_back(std::to_string(dim));
+    bytes = llvm::SaturatingMultiply(bytes, static_cast<uint64_t>(std::max<int64_t>(dim, 0)));
+  }
+  int64_t most = std::numeric_limits<int64_t>::max() / 1024; // sums of many stay in range
+  return {printable(tensor.name),
+          formatType(tensor.dataType, dims),
+          static_cast<int64_t>(std::min<uint64_t>(bytes, most)),
+          {}};
+}
+
+void FileOutliner::countOps(const GraphProto &graph, std::map<std::string, int64_t> &ops) {
+  for (const NodeProto &node : graph.node) {
+    ++ops[printable(node.domain.empty() ? node.opType.str() : (node.domain + "." + node.opType).str())];
+    for (const AttributeProto &attribute : node.attribute)
+      if (attribute.g)
+        countOps(*attribute.g, ops);
+  }
+}
+
+Outline FileOutliner::make() const {
+  Outline outline;
+  for (const ValueInfoProto &input : model.graph.input)
+    if (isInput(input))
+      outline.inputs.push_back(describe(input));
+  for (const ValueInfoProto &output : model.graph.output)
+    outline.outputs.push_back(describe(output));
+  llvm::StringMap<llvm::SmallVector<std::string, 1>> uses;
+  for (const NodeProto &node : model.graph.node)
+    for (auto [index, name] : llvm::enumerate(node.input))
+      if (!node.name.empty() && parameters.contains(name))
+        uses[name].push_back("node:" + printable(node.name) + "#" + std::to_string(index));
+  for (const TensorProto &tensor : model.graph.initializer) {
+    outline.parameters.push_back(describe(tensor));
+    outline.parameters.back().uses = uses.lookup(tensor.name);
+  }
+  countOps(model.graph, outline.ops);
+  int64_t count = 0;
+  for (const auto &[name, number] : outline.ops)
+    count += number;
+  outline.opsTitle = "ONNX nodes: " + std::to_string(count);
+  return outline;
+}
+
+llvm::Expected<std::optional<Outline>> cleave::driver::outlineFile(const Options &options, std::string &open) {
+  if (options.model == "-" || StringRef(options.model).ends_with(".mlir"))
+    return std::nullopt;
+  llvm::Expected<std::unique_ptr<ModelFile>> file = readModel(options.model);
+  if (!file) { // import says so
+    llvm::consumeError(file.takeError());
+    return std::nullopt;
+  }
+  FileOutliner outliner((*file)->model, options);
+  outliner.bindShapes(options.shapes);
+  if (!options.inputs.empty()) {
+    auto given = readInputShapes(options.inputs);
+    if (!given)
+      return given.takeError();
+    outliner.bindShapes(*given);
+  }
+  open = outliner.getOpen();
+  if (open.empty())
+    return std::nullopt;
+  if (llvm::Error error = outliner.checkDims(options))
+    return std::move(error);
+  return outliner.make();
+}
