@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Outline.h"
 
-#include "cleave/Driver/Values.h"
+#include "cleave/Compiler/Values.h"
 #include "cleave/Import/Onnx/TensorData.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,7 +23,7 @@ namespace {
 
 class FileOutliner {
 public:
-  FileOutliner(const ModelProto &model, const Options &options) : model(model), sizes(options.dims) {}
+  FileOutliner(const ModelProto &model, const Options &options) : model(model), sizes(options.compile.dims) {}
 
   /// Takes sizes from the shapes that are given for inputs.
   void bindShapes(const std::map<std::string, std::vector<int64_t>> &given);
@@ -103,9 +103,9 @@ llvm::Error FileOutliner::checkDims(const Options &options) const {
       for (const Dimension &dim : value.type.shape.value_or(std::vector<Dimension>()))
         if (!dim.param.empty())
           names.insert(dim.param);
-  for (const auto &[name, size] : options.dims)
+  for (const auto &[name, size] : options.compile.dims)
     if (!names.contains(name))
-      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.model, quote(name),
+      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.compile.model, quote(name),
                        llvm::join(names, ", "));
   return llvm::Error::success();
 }
@@ -199,17 +199,17 @@ Outline FileOutliner::make() const {
 }
 
 llvm::Expected<std::optional<Outline>> cleave::driver::outlineFile(const Options &options, std::string &open) {
-  if (options.model == "-" || StringRef(options.model).ends_with(".mlir"))
+  if (options.compile.model == "-" || StringRef(options.compile.model).ends_with(".mlir"))
     return std::nullopt;
-  llvm::Expected<std::unique_ptr<ModelFile>> file = readModel(options.model);
+  llvm::Expected<std::unique_ptr<ModelFile>> file = readModel(options.compile.model);
   if (!file) { // import says so
     llvm::consumeError(file.takeError());
     return std::nullopt;
   }
   FileOutliner outliner((*file)->model, options);
-  outliner.bindShapes(options.shapes);
-  if (!options.inputs.empty()) {
-    auto given = readInputShapes(options.inputs);
+  outliner.bindShapes(options.compile.shapes);
+  if (!options.compile.inputs.empty()) {
+    auto given = readInputShapes(options.compile.inputs);
     if (!given)
       return given.takeError();
     outliner.bindShapes(*given);
