@@ -1,6 +1,7 @@
 //===- Advance.cpp - from phase to phase ----------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Support/Status.h"
 
