@@ -74,7 +74,7 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
   }];
   let options = [
     Option<"optimize", "optimize", "::cleave::spmd::Optimize", /*default=*/"::cleave::spmd::Optimize::Balanced",
-           "Objective", [{::cleave::spmd::getOptimizeValues()}]>,
+           "Objective: bytes on the wire alone, or balanced with compute and surprises", [{::cleave::spmd::getOptimizeValues()}]>,
   ];
 }
 

@@ -20,7 +20,7 @@ struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
   Option<std::string> plan{*this, "plan", llvm::cl::desc("Plan file (YAML)")};
   Option<std::string> mesh{*this, "mesh", llvm::cl::desc("Mesh, such as data=2,model=4; overrides the plan's")};
   ListOption<std::string> shard{*this, "shard", llvm::cl::desc("Rules such as 'x=[data, _]'")};
-  Option<spmd::Optimize> optimize{*this, "optimize", llvm::cl::desc("Objective"),
+  Option<spmd::Optimize> optimize{*this, "optimize", llvm::cl::desc("Objective: balanced or bytes"),
                                   llvm::cl::init(spmd::Optimize::Balanced), spmd::getOptimizeValues()};
   Option<bool> checkBytes{*this, "check-bytes", llvm::cl::desc("Fail where other bytes are sent than were decided"),
                           llvm::cl::init(false)};

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
-#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Reference/Evaluator.h"
 

@@ -29,9 +29,9 @@
 // GPT-NEXT: sent by a rank: 32.77 kB
 // GPT: check logits: ok
 
-// EXPLAIN: qkv at [0, 0]: f32[16, 16] [{}, {"m"}]
-// EXPLAIN: qkv at [0, 16]: f32[16, 16] [{}, {"m"}]
-// EXPLAIN: qkv at [0, 32]: f32[16, 16] [{}, {"m"}]
+// EXPLAIN: qkv at [0, 0]: f32[16, 16] [_, m]
+// EXPLAIN: qkv at [0, 16]: f32[16, 16] [_, m]
+// EXPLAIN: qkv at [0, 32]: f32[16, 16] [_, m]
 
 // REMARK: remark: the part of 'qkv' at [0, 16] is cut by itself, as the model reads it by itself
 

@@ -28,7 +28,7 @@
 // ALONE: check: copies on all ranks agree
 // TWO: --shard:1:1: error: 'x' already has another sharding in the program
 // TWO-NEXT: note: it is 'tensor<8x8xf32, #spmd.sharding<{{.*}}, [{"x"}, {}], partial = {"y": sum}>>
-// WHY: x: f32[8, 8] [{"x"}, {}] partial {"y"}:sum
+// WHY: x: f32[8, 8] [x, _] partial(y: sum)
 // WHY-NEXT: dim 0 over x:
 // WHY: partial over y:
 // WHY-NEXT: asked for in {{.*}}partial-arguments.mlir:

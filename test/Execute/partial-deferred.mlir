@@ -11,7 +11,7 @@
 // RAN-NEXT: sent by a rank: 192 B
 // RAN: check y: ok
 // RAN: check terms: ok
-// WHY: a: f32[8, 16] [{}, {"x"}]
+// WHY: a: f32[8, 16] [_, x]
 // WHY: dim 1 of a
 // WHY-NEXT: from nn.einsum, dim 1 of operand 0
 // WHY-NEXT: from asked for in {{.*}}partial-deferred.mlir:

@@ -139,4 +139,79 @@ TEST(CompilationTest, blamesWhoIsNamed) {
   EXPECT_EQ(compilation.getBlame(), Blame::Run) << "the worst counts";
 }
 
+TEST(CompilationTest, doesNotGoBack) {
+  TemporaryModel model(kProduct);
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  EXPECT_FALSE(compilation.advance(Phase::Canonical));
+  EXPECT_EQ(compilation.getBlame(), Blame::Input);
+}
+
+TEST(CompilationTest, readsTheBytecodeThatItWrites) {
+  TemporaryModel model(kProduct);
+  Compilation first(model.getOptions());
+  ASSERT_TRUE(first.load() && first.advance(Phase::Propagated));
+  std::string path = model.getOptions().model + ".mlirbc";
+  ASSERT_TRUE(first.write(path));
+  CompileOptions options;
+  options.model = path;
+  Compilation second(options);
+  ASSERT_TRUE(second.load());
+  llvm::sys::fs::remove(path);
+  EXPECT_FALSE(second.isOnnx());
+  EXPECT_EQ(second.getPhase(), Phase::Propagated);
+  ASSERT_TRUE(second.advance(Phase::Optimized));
+  EXPECT_EQ(second.makeReport()->ranks, 2);
+}
+
+TEST(CompilationTest, hasNoMeshWithoutOne) {
+  TemporaryModel model("func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }");
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  EXPECT_FALSE(compilation.hasMesh());
+  EXPECT_EQ(compilation.getPhase(), Phase::Imported);
+}
+
+TEST(CompilationTest, needsAFunctionToRun) {
+  TemporaryModel model("module {}");
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  EXPECT_FALSE(compilation.getEntry());
+  EXPECT_FALSE(compilation.makeReport());
+  ASSERT_EQ(compilation.getDiagnostics().size(), 2u);
+  EXPECT_EQ(compilation.getDiagnostics().front().format(),
+            "cleave: error: the module has 0 functions and none is called main\n");
+}
+
+TEST(DiagnosticTest, saysThePlaceAsFarAsItIsKnown) {
+  Diagnostic diagnostic;
+  diagnostic.file = "plan.yaml";
+  EXPECT_EQ(diagnostic.formatPlace(), "plan.yaml");
+  diagnostic.line = 4;
+  diagnostic.column = 60;
+  EXPECT_EQ(diagnostic.formatPlace(), "plan.yaml:4:60");
+}
+
+TEST(DiagnosticTest, namesTheNodeOnce) {
+  Diagnostic diagnostic;
+  diagnostic.node = "/enc/MatMul";
+  diagnostic.message = "has no rule";
+  EXPECT_EQ(diagnostic.formatText(), "node '/enc/MatMul': has no rule");
+  diagnostic.message = "node '/enc/MatMul' has no rule";
+  EXPECT_EQ(diagnostic.formatText(), "node '/enc/MatMul' has no rule");
+}
+
+TEST(DiagnosticTest, hasALineForEachNote) {
+  Diagnostic diagnostic, note;
+  diagnostic.severity = Diagnostic::Severity::Warning;
+  diagnostic.file = "m.onnx";
+  diagnostic.message = "two wishes";
+  note.severity = Diagnostic::Severity::Note;
+  note.file = "plan.yaml";
+  note.line = note.column = 2;
+  note.message = "the other one";
+  diagnostic.notes.push_back(note);
+  EXPECT_EQ(diagnostic.format(), "m.onnx: warning: two wishes\nplan.yaml:2:2: note: the other one\n");
+}
+
 } // namespace
