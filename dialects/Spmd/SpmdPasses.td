@@ -75,6 +75,8 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
   let options = [
     Option<"optimize", "optimize", "::cleave::spmd::Optimize", /*default=*/"::cleave::spmd::Optimize::Balanced",
            "Objective: bytes on the wire alone, or balanced with compute and surprises", [{::cleave::spmd::getOptimizeValues()}]>,
+    Option<"traceDecisions", "trace-decisions", "bool", /*default=*/"false",
+           "Print per sweep and op the candidates, their prices, and which was chosen, to stderr">,
   ];
 }
 

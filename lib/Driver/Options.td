@@ -91,6 +91,8 @@ def help : Flag<["--"], "help", kAll>, HelpText<"prints this">;
 def quiet : Switch<"quiet", "quiet", kAll, "prints results only">;
 def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
+def trace_decisions : Switch<"trace-decisions", "compile.sharding.traceDecisions", kSharding,
+                             "prints the candidates of each decision, with their prices, to standard error">;
 def verbose : Switch<"verbose", "verbose", kAll,
                      "prints more: remarks, the seconds of each phase, every tensor of a model">;
 }

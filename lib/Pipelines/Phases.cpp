@@ -53,6 +53,7 @@ static void addAnnotated(OpPassManager &manager, ShardOptions &options) {
 static void addPropagated(OpPassManager &manager, ShardOptions &options) {
   spmd::PropagateOptions propagate;
   propagate.optimize = options.optimize;
+  propagate.traceDecisions = options.traceDecisions;
   manager.addPass(spmd::createPropagate(propagate, options.decisions));
   addGate(manager, Phase::Propagated);
 }

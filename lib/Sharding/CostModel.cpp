@@ -28,11 +28,11 @@ bool CostModel::hasLatency() const {
          any_of(links, [](const LinkCost &link) { return link.latency > 0; });
 }
 
-int64_t CostModel::toBytes(int64_t units) const {
+int64_t CostModel::unitsPerToldByte() const {
   int64_t perByte = links.empty() ? anyLink.perByte : links.front().perByte;
   for (const LinkCost &link : links)
     perByte = std::min(perByte, link.perByte);
-  return units / std::max<int64_t>(perByte, 1);
+  return std::max<int64_t>(perByte, 1);
 }
 
 namespace {

@@ -101,7 +101,7 @@ RuleBuilder &RuleBuilder::addInner(InnerCost cost) {
 // Printing
 //===----------------------------------------------------------------------===//
 
-static std::string nameOf(FactorId factor) {
+std::string cleave::spmd::nameOfFactor(FactorId factor) {
   constexpr int kLetters = 'z' - 'i' + 1;
   std::string name(1, static_cast<char>('i' + factor % kLetters));
   return factor < kLetters ? name : name + std::to_string(factor / kLetters);
@@ -112,7 +112,7 @@ static std::string join(llvm::ArrayRef<FactorId> factors) {
     return "1";
   std::string text;
   for (FactorId factor : factors)
-    text += nameOf(factor);
+    text += nameOfFactor(factor);
   return text;
 }
 
@@ -133,7 +133,7 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
   if (factors.empty())
     return;
   os << ' ' << label << "={";
-  llvm::interleave(factors, os, [&](FactorId factor) { os << nameOf(factor); }, ",");
+  llvm::interleave(factors, os, [&](FactorId factor) { os << nameOfFactor(factor); }, ",");
   os << '}';
 }
 
@@ -143,7 +143,8 @@ llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const Shardin
   printTensors(os, rule.results);
   os << " {";
   llvm::SmallVector<FactorId> all = llvm::to_vector(llvm::seq<FactorId>(0, rule.factorSizes.size()));
-  llvm::interleave(all, os, [&](FactorId factor) { os << nameOf(factor) << '=' << rule.factorSizes[factor]; }, ",");
+  llvm::interleave(
+      all, os, [&](FactorId factor) { os << nameOfFactor(factor) << '=' << rule.factorSizes[factor]; }, ",");
   os << '}';
   llvm::SmallVector<FactorId> reduced, whole;
   for (FactorId factor : all) {

@@ -43,7 +43,7 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
 std::optional<NextBest> Solver::Search::findNextBest(OpId op, unsigned result, AtomId atom) {
   const AtomMesh &mesh = problem.getMesh();
   SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
-  std::optional<PricedForm> change = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
+  std::optional<Alternative> change = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
   if (!change)
     return std::nullopt;
   return NextBest{options.costs.toBytes(std::max<int64_t>(0, change->cost)),

@@ -39,6 +39,7 @@ private:
   Profile makeProfile(NodeId node);
   void allowChoices(NodeId node, Profile &profile) const;
   FormId adaptPresent(NodeId node, const Profile &profile);
+  bool sweep(const SweepUnit &unit);
   void runRounds(bool withEscapes);
   void sweepPairs();
   void keepWhatIsCut();

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
+#include "Trace.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -203,6 +204,14 @@ static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &
   return units;
 }
 
+/// True if the present changed, to something better.
+bool Solver::Search::sweep(const SweepUnit &unit) {
+  int64_t saved = sweeper->sweep(unit);
+  if (options.trace.os)
+    traceSweep(options, graph, decision.states, forms, *sweeper, unit, saved);
+  return saved > 0;
+}
+
 void Solver::Search::runRounds(bool withEscapes) {
   std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withEscapes);
   // A sweep that follows no change since the same one before would find nothing.
@@ -213,7 +222,7 @@ void Solver::Search::runRounds(bool withEscapes) {
     for (auto [unit, swept] : zip(units, sweptAt)) {
       if (swept == version)
         continue;
-      version += sweeper->sweep(unit);
+      version += sweep(unit);
       swept = version;
     }
     if (version == before)
@@ -226,7 +235,7 @@ void Solver::Search::sweepPairs() {
   for (unsigned first = 0; first < mesh.numAxes(); ++first)
     for (unsigned second = first + 1; second < mesh.numAxes(); ++second)
       if (mesh.numAtoms(first) > 0 && mesh.numAtoms(second) > 0)
-        sweeper->sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
+        sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
 }
 
 void Solver::Search::keepWhatIsCut() {

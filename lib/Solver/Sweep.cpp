@@ -211,19 +211,39 @@ void Sweeper::prepare(const SweepUnit &unit) {
   }
 }
 
-bool Sweeper::sweep(const SweepUnit &unit) {
+int64_t Sweeper::sweep(const SweepUnit &unit) {
   prepare(unit);
   if (domains.empty())
-    return false;
+    return 0;
   Minimum minimum = minimise(domains, terms);
   if (minimum.total >= 0)
-    return false;
+    return 0;
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
     present[node] = menus[menuIds[node]].forms[option];
-  return true;
+  return -minimum.total;
 }
 
-std::optional<PricedForm> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
+std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
+  const Menu &menu = menus[menuIds[node]];
+  std::vector<PricedForm> candidates;
+  for (auto [form, price] : zip(menu.forms, menu.prices)) {
+    int64_t reshards = 0, inside = forms[form].innerUnits;
+    auto add = [&](int64_t cost) { reshards = std::min(reshards + cost, kForbidden); };
+    for (auto [index, edge] : enumerate(graph.inEdges(node)))
+      add(priceEdge(graph.node(node).firstIn + index, present[edge.producer], form));
+    for (EdgeId id : graph.outEdges(node))
+      add(priceEdge(id, form, present[graph.edge(id).consumer]));
+    candidates.push_back({form, price.cost - inside, inside, reshards});
+  }
+  // Of equal ones the present form comes first.
+  auto key = [&](const PricedForm &candidate) {
+    return std::tuple(candidate.total(), candidate.form != present[node], candidate.form);
+  };
+  llvm::sort(candidates, [&](const PricedForm &lhs, const PricedForm &rhs) { return key(lhs) < key(rhs); });
+  return candidates;
+}
+
+std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
   prepare(unit);
   if (variables[node] == kNoVariable)
     return std::nullopt;
@@ -233,7 +253,7 @@ std::optional<PricedForm> Sweeper::priceOfChange(const SweepUnit &unit, NodeId n
   Minimum minimum = minimise(domains, terms);
   if (minimum.total >= kForbidden)
     return std::nullopt;
-  return PricedForm{minimum.total, menus[menuIds[node]].forms[minimum.options[variables[node]]]};
+  return Alternative{minimum.total, menus[menuIds[node]].forms[minimum.options[variables[node]]]};
 }
 
 int64_t Sweeper::priceAlone(NodeId node, FormId form) const {

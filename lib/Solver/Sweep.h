@@ -35,10 +35,17 @@ struct Menu {
   llvm::SmallVector<int64_t, 8> costs;
 };
 
-/// A form that a node could have, and what that costs more than the present.
-struct PricedForm {
+/// A form that a node could have instead, and what that costs more than the present.
+struct Alternative {
   int64_t cost = 0;
   FormId form = 0;
+};
+
+/// A form of a menu, and what it costs: computing and the like, what is sent inside, and the reshards around it.
+struct PricedForm {
+  FormId form;
+  int64_t op, inside, reshards;
+  int64_t total() const { return reshards >= kForbidden ? kForbidden : op + inside + reshards; }
 };
 
 class Sweeper {
@@ -50,13 +57,16 @@ public:
       : graph(graph), candidates(candidates), forms(forms), objective(objective), profiles(profiles), present(present) {
   }
 
-  /// Sweeps once; true if the present changed, to something better.
-  bool sweep(const SweepUnit &unit);
+  /// Sweeps once. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
+  int64_t sweep(const SweepUnit &unit);
   /// The best other form of `node` if all others follow suit, and how much the objective then rises; nothing if it has
   /// no other.
-  std::optional<PricedForm> priceOfChange(const SweepUnit &unit, NodeId node);
+  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node);
   /// The same if only `node` changes, to a valid form.
   int64_t priceAlone(NodeId node, FormId form) const;
+  /// The menu that the last sweep gave to `node`, priced beside what its neighbours have at present; the least first.
+  std::vector<PricedForm> listCandidates(NodeId node) const;
+  FormId getPresent(NodeId node) const { return present[node]; }
   /// The objective at present, at most `kForbidden`.
   int64_t total() const;
 

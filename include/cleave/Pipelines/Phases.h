@@ -31,6 +31,7 @@ struct ShardOptions {
   /// Where spmd-propagate leaves how it decided, for explaining; may be null.
   spmd::Decisions *decisions = nullptr;
   bool checkBytes = false; ///< an error where the program sends other bytes than were decided
+  bool traceDecisions = false; ///< candidates and prices of each decision, to stderr
 };
 
 /// One phase of a pipeline: adds its passes and its gate.

@@ -97,8 +97,10 @@ struct CostModel {
   const LinkCost &link(unsigned axis) const { return axis < links.size() ? links[axis] : anyLink; }
   /// True if a plan of fewer collectives may cost less although it sends more.
   bool hasLatency() const;
-  /// Units as bytes over the fastest link, rounded down: how the solver states its prices.
-  int64_t toBytes(int64_t units) const;
+  /// Prices are told as bytes over the fastest link: its units per byte.
+  int64_t unitsPerToldByte() const;
+  /// Units as such bytes, rounded down.
+  int64_t toBytes(int64_t units) const { return units / unitsPerToldByte(); }
 };
 
 /// What a collective over some atoms costs: `perPiece` for each byte of a piece, and `fixed` for taking place.

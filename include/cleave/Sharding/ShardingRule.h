@@ -96,6 +96,9 @@ struct ShardingRule {
   bool isReduction(FactorId factor) const;
 };
 
+/// How a rule is printed calls a factor: i, j, k, ...
+std::string nameOfFactor(FactorId factor);
+
 /// Prints `([b,i,k],[b,k,j])->([b,i,j]) {b=8,i=16,k=32,j=16} reduce={k}`; factors are named i, j, k, ... in order.
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const ShardingRule &rule);
 

@@ -20,9 +20,20 @@
 #include "cleave/Sharding/CostModel.h"
 #include "cleave/Sharding/State.h"
 #include "cleave/Solver/Problem.h"
+#include <functional>
 #include <memory>
 
 namespace cleave::spmd {
+
+/// Where to write how each decision came about, and how to call things there. What is asked for is up to the caller:
+/// nothing is written, and no name asked for, without `os`.
+struct SolverTrace {
+  llvm::raw_ostream *os = nullptr;
+  /// In mesh order.
+  std::vector<std::string> axisNames;
+  std::function<std::string(OpId)> opName;
+  std::function<std::string(ValueId)> valueName;
+};
 
 struct SolverOptions {
   CostModel costs;
@@ -30,6 +41,7 @@ struct SolverOptions {
   unsigned maxRounds = 4;
   /// Below this number of ops, pairs of axes are swept together in the end.
   unsigned maxOpsForPairs = 5000;
+  SolverTrace trace;
 };
 
 /// Why an atom that a wish brings to an op does nothing there, or not what the wish asks for.

@@ -157,6 +157,12 @@ void FunctionProblem::emit(const SolverError &error) {
 }
 
 LogicalResult FunctionProblem::solve(SolverOptions options) {
+  options.trace.axisNames.assign(atoms.getAxisNames().begin(), atoms.getAxisNames().end());
+  options.trace.opName = [this](OpId op) {
+    std::string node = nn::describeNode(ops[op]);
+    return ops[op]->getName().getStringRef().str() + (node.empty() ? "" : " " + node);
+  };
+  options.trace.valueName = [this](ValueId value) { return describe(values[value]); };
   solver = std::make_unique<Solver>(problem, options);
   if (solver->solve())
     return success();

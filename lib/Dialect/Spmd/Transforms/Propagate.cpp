@@ -248,6 +248,8 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 void Propagate::runOnOperation() {
   SolverOptions options;
   options.costs = CostModel::create(optimize);
+  if (traceDecisions)
+    options.trace.os = &llvm::errs();
   if (failed(enterPhase(getOperation(), Phase::Propagated)))
     return signalPassFailure();
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());

@@ -1,0 +1,162 @@
+//===- Trace.cpp - what was chosen among what, and why --------------------===//
+//
+//   sweep of "x", wishes only: saves 544.5 bytes
+//     nn.einsum /mlp/MatMul ([i,j],[j,k])->([i,k]) {i=8,j=16,k=32}
+//       > x: cut j    32.0 bytes: op 32.0, inside 0.0, reshards 0.0    [{}, {"x"}], [{"x"}, {}] -> [{}, {}] partial ..
+//         x: none    576.5 bytes: op 64.0, inside 0.0, reshards 512.5    [{}, {}], [{}, {}] -> [{}, {}]
+//
+// The candidate that was chosen is marked; the next is the runner-up. Prices are those of the node alone, with all its
+// neighbours as this sweep left them: with these, what was chosen costs least.
+//
+//===----------------------------------------------------------------------===//
+#include "Trace.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/Support/Format.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+class SweepTrace {
+public:
+  SweepTrace(const SolverOptions &options, const SearchGraph &graph, const StateTable &states, const Forms &forms)
+      : trace(options.trace), costs(options.costs), os(*trace.os), graph(graph), mesh(graph.getProblem().getMesh()),
+        states(states), forms(forms) {}
+
+  void printHead(const SweepUnit &unit, int64_t saved);
+  void printNode(NodeId node);
+  void printCandidate(const SweepUnit &unit, const PricedForm &candidate, bool isChosen);
+
+private:
+  void printBytes(int64_t units);
+  void printAtoms(ArrayRef<AtomId> atoms);
+  void printChoices(ArrayRef<AtomId> group, FormId form);
+  void printStates(FormId form);
+
+  const SolverTrace &trace;
+  const CostModel &costs;
+  raw_ostream &os;
+  const SearchGraph &graph;
+  const AtomMesh &mesh;
+  const StateTable &states;
+  const Forms &forms;
+};
+} // namespace
+
+void SweepTrace::printBytes(int64_t units) {
+  if (units >= kForbidden)
+    os << "impossible";
+  else
+    os << format("%.1f", static_cast<double>(units) / costs.unitsPerToldByte());
+}
+
+void SweepTrace::printAtoms(ArrayRef<AtomId> atoms) {
+  interleave(
+      mesh.subAxesOf(atoms), os,
+      [&](const SubAxis &subAxis) {
+        os << trace.axisNames[subAxis.axis];
+        if (subAxis.size != mesh.axisSize(subAxis.axis))
+          os << ":(" << subAxis.preSize << ')' << subAxis.size;
+      },
+      "+");
+}
+
+void SweepTrace::printHead(const SweepUnit &unit, int64_t saved) {
+  os << "sweep of ";
+  interleave(unit.groups, os, [&](const AtomList &group) { printAtoms(group); }, " and ");
+  os << (unit.withEscapes ? ", ways round conflicts too" : ", wishes only");
+  if (saved == 0) {
+    os << ": nothing is better\n";
+    return;
+  }
+  os << ": saves ";
+  printBytes(saved);
+  os << " bytes\n";
+}
+
+void SweepTrace::printNode(NodeId id) {
+  const SearchNode &node = graph.node(id);
+  switch (node.kind) {
+  case NodeKind::Op:
+    os << "  " << trace.opName(node.id);
+    break;
+  case NodeKind::Input:
+    os << "  how input " << trace.valueName(node.id) << " is stored";
+    break;
+  case NodeKind::Hub:
+    os << "  how the users of " << trace.valueName(node.id) << " share it";
+    break;
+  case NodeKind::Pinned:
+    os << "  wished value " << trace.valueName(node.id);
+    break;
+  case NodeKind::Output:
+    os << "  output " << trace.valueName(graph.valueOf(id));
+    break;
+  }
+  os << ' ' << *graph.ruleOf(id).rule << '\n';
+}
+
+static void printChoice(raw_ostream &os, const Choice &choice) {
+  if (choice.isNone())
+    os << "none";
+  else if (!choice.factors.empty())
+    interleave(choice.factors, os << "cut ", [&](FactorId factor) { os << nameOfFactor(factor); }, "+");
+  else
+    interleave(choice.partialOperands, os << "partial operand ", [&](int32_t operand) { os << operand; }, "+");
+}
+
+/// What the atoms of one axis do: all the same, or each by itself.
+void SweepTrace::printChoices(ArrayRef<AtomId> group, FormId form) {
+  const ShardingRule &rule = *forms.signatureOf(form).info->rule;
+  auto choiceOf = [&](AtomId atom) { return forms.choices(form)[atom]; };
+  if (all_equal(map_range(group, choiceOf))) {
+    printAtoms(group);
+    printChoice(os << ": ", rule.choices[choiceOf(group.front())]);
+    return;
+  }
+  interleaveComma(group, os, [&](AtomId atom) {
+    printAtoms(atom);
+    printChoice(os << ": ", rule.choices[choiceOf(atom)]);
+  });
+}
+
+void SweepTrace::printStates(FormId form) {
+  const ShardingRule &rule = *forms.signatureOf(form).info->rule;
+  auto print = [&](StateId state) { printState(os, mesh, trace.axisNames, states[state]); };
+  interleaveComma(seq<unsigned>(0, rule.operands.size()), os,
+                  [&](unsigned index) { print(forms.operandState(form, index)); });
+  os << " -> ";
+  interleaveComma(seq<unsigned>(0, rule.results.size()), os,
+                  [&](unsigned index) { print(forms.resultState(form, index)); });
+}
+
+void SweepTrace::printCandidate(const SweepUnit &unit, const PricedForm &candidate, bool isChosen) {
+  os << (isChosen ? "    > " : "      ");
+  interleaveComma(unit.groups, os, [&](const AtomList &group) { printChoices(group, candidate.form); });
+  os << "    ";
+  printBytes(candidate.total());
+  os << " bytes: op ";
+  printBytes(candidate.op);
+  os << ", inside ";
+  printBytes(candidate.inside);
+  os << ", reshards ";
+  printBytes(candidate.reshards);
+  os << "    ";
+  printStates(candidate.form);
+  os << '\n';
+}
+
+void cleave::spmd::traceSweep(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
+                              const Forms &forms, const Sweeper &sweeper, const SweepUnit &unit, int64_t saved) {
+  SweepTrace trace(options, graph, states, forms);
+  trace.printHead(unit, saved);
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    std::vector<PricedForm> candidates = sweeper.listCandidates(node);
+    if (candidates.size() < 2)
+      continue;
+    trace.printNode(node);
+    for (const PricedForm &candidate : candidates)
+      trace.printCandidate(unit, candidate, candidate.form == sweeper.getPresent(node));
+  }
+}

@@ -1,0 +1,16 @@
+//===- Trace.h - what was chosen among what, and why ------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_SOLVER_TRACE_H
+#define CLEAVE_LIB_SOLVER_TRACE_H
+
+#include "Sweep.h"
+
+namespace cleave::spmd {
+
+/// Writes one sweep, after it was done, to `options.trace.os`: what it saved, and per node that had a choice its
+/// candidates with their prices, the least first. `saved` in units.
+void traceSweep(const SolverOptions &options, const SearchGraph &graph, const StateTable &states, const Forms &forms,
+                const Sweeper &sweeper, const SweepUnit &unit, int64_t saved);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_TRACE_H
