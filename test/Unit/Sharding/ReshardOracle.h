@@ -8,8 +8,8 @@
 //                      must hold what the target says.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_TEST_UNIT_ANALYSIS_RESHARDORACLE_H
-#define CLEAVE_TEST_UNIT_ANALYSIS_RESHARDORACLE_H
+#ifndef CLEAVE_TEST_UNIT_SHARDING_RESHARDORACLE_H
+#define CLEAVE_TEST_UNIT_SHARDING_RESHARDORACLE_H
 
 #include "cleave/Sharding/ReshardPlanner.h"
 #include <map>
@@ -61,4 +61,4 @@ std::string simulate(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_
 
 } // namespace cleave::spmd::test
 
-#endif // CLEAVE_TEST_UNIT_ANALYSIS_RESHARDORACLE_H
+#endif // CLEAVE_TEST_UNIT_SHARDING_RESHARDORACLE_H

@@ -8,8 +8,8 @@
 //   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_TEST_UNIT_ANALYSIS_GRAPHBUILDER_H
-#define CLEAVE_TEST_UNIT_ANALYSIS_GRAPHBUILDER_H
+#ifndef CLEAVE_TEST_UNIT_SOLVER_GRAPHBUILDER_H
+#define CLEAVE_TEST_UNIT_SOLVER_GRAPHBUILDER_H
 
 #include "cleave/Sharding/State.h"
 #include "cleave/Solver/Problem.h"
@@ -69,4 +69,4 @@ void buildTransformer(GraphBuilder &graph, unsigned numLayers, int64_t batch, in
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_TEST_UNIT_ANALYSIS_GRAPHBUILDER_H
+#endif // CLEAVE_TEST_UNIT_SOLVER_GRAPHBUILDER_H

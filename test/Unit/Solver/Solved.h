@@ -1,6 +1,6 @@
 //===- Solved.h - a problem and its answer, for tests -----------*- C++ -*-===//
-#ifndef CLEAVE_TEST_UNIT_ANALYSIS_SOLVED_H
-#define CLEAVE_TEST_UNIT_ANALYSIS_SOLVED_H
+#ifndef CLEAVE_TEST_UNIT_SOLVER_SOLVED_H
+#define CLEAVE_TEST_UNIT_SOLVER_SOLVED_H
 
 #include "GraphBuilder.h"
 #include "cleave/Solver/Solver.h"
@@ -36,4 +36,4 @@ inline void addOutput(GraphBuilder &graph, ValueId value, const DimAxes &dims) {
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_TEST_UNIT_ANALYSIS_SOLVED_H
+#endif // CLEAVE_TEST_UNIT_SOLVER_SOLVED_H
