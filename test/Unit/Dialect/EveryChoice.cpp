@@ -8,13 +8,15 @@
 //     %y = the op on %a, %b, in the sharding that the choices give
 //     return spmd.reshard %y to whole
 //
-// It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared.
+// It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared. Without the
+// last reshard, what its collectives send must be what the op's rule says that it sends inside.
 //
 //===----------------------------------------------------------------------===//
 #include "EveryChoice.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/WireBytes.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -120,6 +122,8 @@ struct Assignment {
     return extent;
   }
   bool isValid(const ShardingRule &rule) const;
+  /// What the rule says that the op sends inside, in bytes, by the formulas of `InnerCost`.
+  int64_t getInnerBytes(const ShardingRule &rule) const;
 };
 } // namespace
 
@@ -152,6 +156,24 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   return llvm::all_of(rule.operands, dimsNest) && llvm::all_of(rule.results, dimsNest);
 }
 
+int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
+  int64_t total = 0;
+  for (const InnerCost &cost : rule.inner) {
+    int64_t bytes = cost.elementScale * cost.elementBytes;
+    SmallVector<unsigned> group;
+    for (FactorId factor : cost.factors)
+      for (unsigned axis : getCuts(rule, factor))
+        if (!llvm::is_contained(group, axis))
+          group.push_back(axis);
+    int64_t ranks = getExtent(group);
+    for (FactorId factor : cost.elementFactors)
+      bytes *= rule.factorSizes[factor] / getExtent(getCuts(rule, factor));
+    total += cost.times * (cost.kind == InnerCost::Kind::AllGather ? (ranks - 1) * bytes
+                                                                   : llvm::divideCeil(2 * (ranks - 1) * bytes, ranks));
+  }
+  return total;
+}
+
 //===----------------------------------------------------------------------===//
 // Modules
 //===----------------------------------------------------------------------===//
@@ -175,6 +197,8 @@ public:
 private:
   void rebuild();
   Value makeOperand(func::FuncOp func, unsigned index, Value original);
+  /// Bytes that the op sends when it is partitioned; nothing if it cannot be.
+  std::optional<int64_t> countInnerBytes();
   AxisAttr getAxis(unsigned axis) { return AxisAttr::get(context, mesh.getNames()[axis]); }
   ShardingAttr getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
   ShardingAttr getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial);
@@ -288,6 +312,27 @@ void ChoiceModule::rebuild() {
   func.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), terminator->getOperandTypes()));
 }
 
+static LogicalResult partition(ModuleOp module) {
+  PassManager passes(module.getContext());
+  passes.addPass(createPartition());
+  return passes.run(module);
+}
+
+std::optional<int64_t> ChoiceModule::countInnerBytes() {
+  OwningOpRef<ModuleOp> copy = module->clone();
+  func::FuncOp func = *copy->getOps<func::FuncOp>().begin();
+  Operation *terminator = func.getBody().front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    auto reshard = operand.get().getDefiningOp<ReshardOp>();
+    operand.set(reshard.getOperand());
+    reshard.erase();
+  }
+  func.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), terminator->getOperandTypes()));
+  if (failed(partition(*copy)))
+    return std::nullopt;
+  return countWireBytes(*copy->getOps<func::FuncOp>().begin());
+}
+
 std::string ChoiceModule::check(std::mt19937 &random) {
   func::FuncOp func = *module->getOps<func::FuncOp>().begin();
   SmallVector<Tensor> inputs, wanted, got;
@@ -295,9 +340,10 @@ std::string ChoiceModule::check(std::mt19937 &random) {
     inputs.push_back(draw(cast<RankedTensorType>(type), range, random));
   if (failed(reference::runGlobal(func, inputs, wanted)))
     return "the unsharded function does not run";
-  PassManager passes(context);
-  passes.addPass(createPartition());
-  if (failed(passes.run(*module)))
+  std::optional<int64_t> sent = countInnerBytes();
+  if (int64_t priced = assignment.getInnerBytes(rule); sent != priced)
+    return "sends " + (sent ? std::to_string(*sent) : "?") + " bytes inside, priced at " + std::to_string(priced);
+  if (failed(partition(*module)))
     return "the function cannot be partitioned";
   func = *module->getOps<func::FuncOp>().begin();
   if (failed(reference::runGlobal(func, inputs, got)))
