@@ -159,7 +159,7 @@ void FunctionProblem::emit(const SolverError &error) {
 LogicalResult FunctionProblem::solve(SolverOptions options) {
   options.trace.axisNames.assign(atoms.getAxisNames().begin(), atoms.getAxisNames().end());
   options.trace.opName = [this](OpId op) {
-    std::string node = nn::describeNode(ops[op]);
+    std::string node = describeNode(ops[op]);
     return ops[op]->getName().getStringRef().str() + (node.empty() ? "" : " " + node);
   };
   options.trace.valueName = [this](ValueId value) { return describe(values[value]); };
