@@ -48,9 +48,9 @@ OwningOpRef<ModuleOp> cleave::driver::loadOriginal(Session &session) {
   if (!func)
     return nullptr;
   bool isText = StringRef(options.against).ends_with(".mlir");
-  OwningOpRef<ModuleOp> original = isText
-                                       ? parseSourceFile<ModuleOp>(options.against, &session.getContext())
-                                       : onnx::importOnnx(&session.getContext(), options.against, getImportOptions(func));
+  OwningOpRef<ModuleOp> original =
+      isText ? parseSourceFile<ModuleOp>(options.against, &session.getContext())
+             : onnx::importOnnx(&session.getContext(), options.against, getImportOptions(func));
   if (!original || (isText && failed(reference::checkWeights(*original))))
     return nullptr;
   auto entry = original->lookupSymbol<func::FuncOp>(func.getName());

@@ -5,8 +5,8 @@
 // value, then what each collective of the partitioned program is for, by number; `#3` asks for one of them.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Driver/ReportFile.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Driver/ReportFile.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -16,9 +16,9 @@
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -84,9 +84,7 @@ std::string Explainer::getName(ValueId id) const {
   return "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
 }
 
-std::string Explainer::format(const State &state) const {
-  return formatSharding(atoms.toSharding(state));
-}
+std::string Explainer::format(const State &state) const { return formatSharding(atoms.toSharding(state)); }
 
 void Explainer::printLine(ValueId id) const {
   os << getName(id) << ": " << formatType(cast<RankedTensorType>(source.getValues()[id].getType())) << ' '

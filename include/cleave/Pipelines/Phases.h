@@ -30,7 +30,7 @@ struct ShardOptions {
   spmd::Optimize optimize = spmd::Optimize::Balanced;
   /// Where spmd-propagate leaves how it decided, for explaining; may be null.
   spmd::Decisions *decisions = nullptr;
-  bool checkBytes = false; ///< an error where the program sends other bytes than were decided
+  bool checkBytes = false;     ///< an error where the program sends other bytes than were decided
   bool traceDecisions = false; ///< candidates and prices of each decision, to stderr
 };
 

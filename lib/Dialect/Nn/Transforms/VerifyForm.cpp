@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Transforms/MergeEqual.h"
-#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

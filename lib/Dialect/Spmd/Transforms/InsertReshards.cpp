@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Transforms/MergeEqual.h"
 

@@ -13,8 +13,8 @@
 #include "EmitReshard.h"
 
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "RuleMatches.h"
 
-#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {
