@@ -55,7 +55,7 @@ def suites(build):
         names = sorted(re.findall(r"cleave_add_unit_test\((\w+)", file.read()))
     yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 10)
     for name in names:
-        yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, 13)
+        yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, 7)
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 115)
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
