@@ -27,15 +27,17 @@ static void askAbout(const Plan &plan) {
     require(axis.size >= 1 && plan.findAxis(axis.name) != nullptr);
   const int64_t shape[] = {8, 6, 1, 0};
   for (const PlanRule &rule : plan.rules) {
-    std::string reason;
-    if (std::optional<NamePattern> pattern = NamePattern::create(rule.pattern, reason))
-      for (StringRef name : {"", "input_ids", "/h.0/attn/c_attn/MatMul"})
-        (void)pattern->matches(name);
-    else
-      require(!reason.empty());
-    PlanError error;
-    ArrayRef<int64_t> extents = ArrayRef(shape).take_front(std::min<size_t>(rule.dims.size(), std::size(shape)));
-    isGood(checkRule(plan, rule, "tensor 'x'", extents, error), error);
+    NamePattern pattern = rule.getPattern();
+    for (StringRef name : {"", "input_ids", "/h.0/attn/c_attn/MatMul"})
+      (void)pattern.matches(name);
+    for (size_t rank = 0; rank <= std::size(shape); ++rank) {
+      PlanError error;
+      PlanRule fitted;
+      std::vector<PlanNote> left;
+      if (isGood(fitRule(plan, rule, "tensor 'x'", ArrayRef(shape).take_front(rank), fitted, left, error), error))
+        require(fitted.dims.size() == rank);
+    }
+    (void)findIdle(plan);
     (void)rule.formatDims();
   }
 }

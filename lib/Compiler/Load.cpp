@@ -21,8 +21,7 @@ using namespace cleave::driver;
 /// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
 static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
   for (const spmd::PlanRule &rule : plan.rules) {
-    std::string error;
-    spmd::NamePattern pattern = *spmd::NamePattern::create(rule.pattern, error);
+    spmd::NamePattern pattern = rule.getPattern();
     if (rule.target == spmd::PlanRule::Target::Tensor) {
       if (pattern.isLiteral())
         kept.insert(pattern.getText());
@@ -120,6 +119,15 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
   return llvm::Error::success();
 }
 
+/// A mesh that nothing is split over may be one that was forgotten in the rules. Shardings in a file use it too.
+static void warnOfIdle(ModuleOp module, const spmd::Plan &plan) {
+  if (getPhase(module) >= Phase::Annotated)
+    return;
+  for (const spmd::PlanNote &note : spmd::findIdle(plan))
+    emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))
+        << note.message;
+}
+
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
   FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), std::exchange(options.sharding.source, {}));
@@ -141,5 +149,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   }
   OwningOpRef<ModuleOp> loaded = file ? importOnnx(std::move(file), collectAllErrors) : parseMlir(std::move(buffer));
   addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (loaded && plan)
+    warnOfIdle(*loaded, *plan);
   return loaded;
 }

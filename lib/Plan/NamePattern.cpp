@@ -93,15 +93,19 @@ std::optional<NamePattern> NamePattern::create(StringRef text, std::string &erro
   return pattern;
 }
 
+void NamePattern::exclude(NamePattern other) { exclusions.push_back(std::move(other)); }
+
 // A name that is spelled out matches even if it holds characters that mean something in a pattern.
 bool NamePattern::matches(StringRef name) const {
+  if (llvm::any_of(exclusions, [&](const NamePattern &other) { return other.matches(name); }))
+    return false;
   if (name == matcher->text)
     return true;
   return matcher->glob ? matcher->glob->match(name) : matcher->regex->match(name);
 }
 
 bool NamePattern::isLiteral() const {
-  return matcher->glob && StringRef(matcher->text).find_first_of("*?[{\\") == StringRef::npos;
+  return matcher->glob && exclusions.empty() && StringRef(matcher->text).find_first_of("*?[{\\") == StringRef::npos;
 }
 
 StringRef NamePattern::getText() const { return matcher->text; }

@@ -62,6 +62,8 @@ private:
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
   LogicalResult readDim(yaml::Node *node, PlanDim &dim);
   LogicalResult readReplicated(yaml::Node *node, PlanRule &rule);
+  LogicalResult readExcept(yaml::Node *node, PlanRule &rule);
+  LogicalResult readWhere(yaml::Node *node, PlanRule &rule);
 
   StringRef original;
   std::string file, scanned;
@@ -329,13 +331,18 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
       return readInteger(value, rule.priority, 0, kMaxPriority);
     if (key == "replicated")
       return readReplicated(value, rule);
+    if (key == "except")
+      return readExcept(value, rule);
+    if (key == "where")
+      return readWhere(value, rule);
     if (key == "uneven")
       return readFlag(value, rule.uneven);
     hasDims = true;
     return readDims(value, rule);
   };
   if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
-                         {"tensor", "node", "operand", "result", "dims", "priority", "replicated", "uneven"},
+                         {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated",
+                          "uneven"},
                          readEntry)))
     return failure();
   if (!hasTensor && !hasNode)
@@ -351,8 +358,14 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
 
 LogicalResult PlanReader::readDims(yaml::Node *node, PlanRule &rule) {
   rule.dimsPlace = placeOf(node);
-  return readSequence(node, "a list with one entry per dim, such as [data, _]",
-                      [&](yaml::Node *entry) { return readDim(entry, rule.dims.emplace_back()); });
+  bool hasRest = false;
+  return readSequence(node, "a list with one entry per dim, such as [data, _]", [&](yaml::Node *entry) {
+    PlanDim &dim = rule.dims.emplace_back();
+    if (failed(readDim(entry, dim)) || (dim.isRest && hasRest))
+      return dim.isRest ? fail(entry, "'...' stands for the rest once") : failure();
+    hasRest |= dim.isRest;
+    return success();
+  });
 }
 
 LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
@@ -364,8 +377,8 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
       return failure();
     if (dim.isOpen)
       return fail(entry, "'?' must be the last entry of a dim");
-    if (text == "_" && entry != node)
-      return fail(entry, "'_' stands alone, not in a list of axes");
+    if ((text == "_" || text == "...") && entry != node)
+      return fail(entry, "'" + text + "' stands alone, not in a list of axes");
     return succeeded(parseDimEntry(text, place, dim, reason)) ? success() : failWord(entry, reason);
   };
   return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "axes", readEntry) : readEntry(node);
@@ -383,6 +396,26 @@ LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
     rule.replicated.push_back(std::move(axis));
     return success();
   });
+}
+
+LogicalResult PlanReader::readExcept(yaml::Node *node, PlanRule &rule) {
+  auto readPattern = [&](yaml::Node *entry) -> LogicalResult {
+    PlanPattern &pattern = rule.except.emplace_back();
+    pattern.place = placeOf(entry);
+    if (failed(readText(entry, pattern.text)))
+      return failure();
+    std::string reason;
+    return NamePattern::create(pattern.text, reason) ? success() : fail(entry, reason);
+  };
+  return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "patterns", readPattern) : readPattern(node);
+}
+
+LogicalResult PlanReader::readWhere(yaml::Node *node, PlanRule &rule) {
+  std::string text;
+  if (failed(readText(node, text)))
+    return failure();
+  rule.whereDivides = text == "divides";
+  return rule.whereDivides ? success() : fail(node, "expected divides, got '" + text + "'");
 }
 
 LogicalResult PlanReader::readDimsOnly(PlanRule &rule) {

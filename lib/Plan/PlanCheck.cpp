@@ -41,6 +41,8 @@ std::string PlanAxis::format() const {
 }
 
 static std::string formatDim(const PlanDim &dim) {
+  if (dim.isRest)
+    return "...";
   if (dim.axes.empty())
     return dim.isOpen ? "?" : "_";
   std::string text;
@@ -69,7 +71,7 @@ std::string PlanRule::formatWish() const {
     text += ", priority " + std::to_string(priority);
   for (const PlanAxis &axis : replicated)
     text += (&axis == replicated.data() ? ", replicated " : " ") + axis.format();
-  return text + (uneven ? ", uneven" : "");
+  return text + (uneven ? ", uneven" : "") + (whereDivides ? ", where divides" : "");
 }
 
 static bool sayTheSame(ArrayRef<PlanAxis> lhs, ArrayRef<PlanAxis> rhs) {
@@ -108,7 +110,8 @@ LogicalResult cleave::spmd::parseAxisText(StringRef text, PlanAxis &axis, std::s
 }
 
 LogicalResult cleave::spmd::parseDimEntry(StringRef text, const PlanPlace &place, PlanDim &dim, std::string &reason) {
-  if (text == "_")
+  dim.isRest = text == "...";
+  if (text == "_" || dim.isRest)
     return success();
   if (text.consume_back("?"))
     dim.isOpen = true;
@@ -197,6 +200,13 @@ int64_t Plan::getExtent(const PlanAxis &axis) const {
     return axis.size;
   const MeshAxis *whole = findAxis(axis.name);
   return whole ? whole->size : 1;
+}
+
+SmallVector<CutAxis> Plan::getCuts(const PlanDim &dim) const {
+  SmallVector<CutAxis> cuts;
+  for (const PlanAxis &axis : dim.axes)
+    cuts.push_back({axis.format(), getExtent(axis)});
+  return cuts;
 }
 
 static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twine &message,
@@ -350,14 +360,15 @@ std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayR
 LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,
                                       ArrayRef<int64_t> shape, PlanError &error) {
   assert(succeeded(checkAxesOfRule(plan, rule, error)) && "the plan has not been checked");
-  if (rule.dims.size() != shape.size())
+  std::optional<std::vector<PlanDim>> dims = rule.expand(shape.size());
+  if (!dims) {
+    bool hasRest = any_of(rule.dims, [](const PlanDim &dim) { return dim.isRest; });
     return failAt(error, rule.dimsPlace,
-                  what + " has " + Twine(shape.size()) + " dims but the rule lists " + Twine(rule.dims.size()));
-  for (auto [index, dim] : enumerate(rule.dims)) {
-    SmallVector<CutAxis> axes;
-    for (const PlanAxis &axis : dim.axes)
-      axes.push_back({axis.format(), plan.getExtent(axis)});
-    if (std::string reason = describeUndivided(index, shape[index], axes); !reason.empty())
+                  what + " has " + Twine(shape.size()) + " dims but the rule lists " + (hasRest ? "at least " : "") +
+                      Twine(rule.dims.size() - hasRest));
+  }
+  for (auto [index, dim] : enumerate(*dims)) {
+    if (std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim)); !reason.empty())
       return failAt(error, dim.place, what + reason + (rule.uneven ? "; uneven shards are not supported yet" : ""));
   }
   return success();

@@ -44,6 +44,13 @@ def plans():
     yield shard("plan-two-names", plan=rule("tensor: [hidden, w], dims: [data, _]"), words=["p.yaml:3:14", "{a,b}"])
     yield shard("plan-none", plan=rule("tensor: hidden, dims: [data, None]"), words=["p.yaml:3:35", "'_'"])
     yield shard("plan-tab", plan=mesh + "shard:\n\t- {tensor: hidden, dims: [data, _]}\n", words=["p.yaml:3:1", "tab"])
+    yield shard("plan-except-all", plan=rule('tensor: "h*", except: hidden, dims: [data, ...]'), words=["p.yaml:3:14", "excepted"])
+    yield shard("plan-except-nothing", plan=rule('tensor: "*", except: [hidden, hiden], dims: [...]'),
+                words=["p.yaml:3:36", "hiden"])
+    yield shard("plan-bad-except", plan=rule('tensor: "h*", except: "re:(", dims: [data, _]'), words=["p.yaml:3:28"])
+    yield shard("plan-unknown-where", plan=rule("tensor: hidden, where: fits, dims: [data, _]"), words=["p.yaml:3:29", "divides"])
+    yield shard("plan-rest-twice", plan=rule("tensor: hidden, dims: [..., data, ...]"), words=["p.yaml:3:40", "'...'"])
+    yield shard("plan-more-than-the-rest", plan=rule("tensor: hidden, dims: [data, _, ..., _]"), words=["p.yaml:3:28", "at least 3"])
     yield shard("plan-two-documents", plan=mesh + "---\n" + mesh, words=["p.yaml:3:1"])
     yield shard("plan-key-twice", plan=mesh + mesh, words=["p.yaml:2:1", "mesh"])
     yield shard("plan-bad-regex", plan=rule('tensor: "re:hid(", dims: [data, _]'), words=["p.yaml:3:14"])

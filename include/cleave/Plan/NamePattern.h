@@ -23,6 +23,8 @@ public:
   static std::optional<NamePattern> create(llvm::StringRef text, std::string &error);
 
   bool matches(llvm::StringRef name) const;
+  /// From now on this does not match what `other` matches.
+  void exclude(NamePattern other);
   /// True if only one name can match, the pattern's text: a table lookup will do.
   bool isLiteral() const;
   llvm::StringRef getText() const;
@@ -30,6 +32,7 @@ public:
 private:
   struct Matcher;
   std::shared_ptr<const Matcher> matcher;
+  std::vector<NamePattern> exclusions;
 };
 
 /// Up to `count` of `names` that come closest to the pattern `wanted`, nearest first: the fewest characters to insert,

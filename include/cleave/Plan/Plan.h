@@ -21,6 +21,7 @@
 #include "llvm/Support/LogicalResult.h"
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,27 @@ struct PlanAxis {
   std::string format() const;
 };
 
-/// One entry of `dims`: `_` (closed, no axes), `?` (open), `data`, `data?`, `[data, model]`.
+/// One entry of `dims`: `_` (closed, no axes), `?` (open), `data`, `data?`, `[data, model]`, or `...`, which stands for
+/// all dims that the others leave, each closed.
 struct PlanDim {
   llvm::SmallVector<PlanAxis, 2> axes;
-  bool isOpen = false;
+  bool isOpen = false, isRest = false;
   PlanPlace place;
 };
+
+/// A pattern of names, as written.
+struct PlanPattern {
+  std::string text;
+  PlanPlace place;
+};
+
+/// Something to say about a place of a plan.
+struct PlanNote {
+  PlanPlace place;
+  std::string message;
+};
+
+class NamePattern;
 
 /// One entry of `shard`.
 struct PlanRule {
@@ -72,9 +88,21 @@ struct PlanRule {
   int64_t priority = 0;
   std::vector<PlanAxis> replicated;
   bool uneven = false;
+  /// Names that it does not pick.
+  std::vector<PlanPattern> except;
+  /// `where: divides`: a dim that its axes do not divide is left to propagation.
+  bool whereDivides = false;
   /// Of the rule, of its pattern, and of its list of dims.
   PlanPlace place, patternPlace, dimsPlace;
 
+  /// The names that it picks: those of `pattern` without those of `except`. Precondition: they are patterns.
+  NamePattern getPattern() const;
+  /// True if what it asks of a tensor is more than its `dims`: see `fitRule`.
+  bool dependsOnShape() const;
+  /// True if it leaves everything to propagation.
+  bool asksNothing() const;
+  /// One entry per dim of a tensor of this rank; nothing where there are too few dims, or without `...` too many.
+  std::optional<std::vector<PlanDim>> expand(size_t rank) const;
   /// True if both ask for the same, whatever tensors they pick.
   bool asksSameAs(const PlanRule &other) const;
   /// What it addresses, as in --shard: `hidden`, `node:*/MatMul#1`.
@@ -91,6 +119,9 @@ struct MeshAxis {
   PlanPlace place;
 };
 
+/// An axis that cuts a dim: its text, and how many ranks are along it.
+using CutAxis = std::pair<std::string, int64_t>;
+
 struct Plan {
   /// Major to minor; empty if the plan names no mesh.
   std::vector<MeshAxis> mesh;
@@ -105,6 +136,8 @@ struct Plan {
   const MeshAxis *findAxis(llvm::StringRef name) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
   int64_t getExtent(const PlanAxis &axis) const;
+  /// The axes that cut a dim.
+  llvm::SmallVector<CutAxis> getCuts(const PlanDim &dim) const;
 };
 
 /// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. Axes are not
@@ -136,10 +169,17 @@ llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError
 /// axis twice in one tensor, devices that are a permutation.
 llvm::LogicalResult checkPlan(const Plan &plan, PlanError &error);
 
-/// An axis that cuts a dim: its text, and how many ranks are along it.
-using CutAxis = std::pair<std::string, int64_t>;
 /// ` has size 6 in dim 1, which axis "model"=4 does not divide`; empty if all of `axes` together divide `extent`.
 std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<CutAxis> axes);
+
+/// What `rule` asks of a tensor of this shape, as a rule that does not depend on it. What was taken back, because axes
+/// do not divide a dim, is in `left`. Fails like `checkRule`.
+llvm::LogicalResult fitRule(const Plan &plan, const PlanRule &rule, const llvm::Twine &what,
+                            llvm::ArrayRef<int64_t> shape, PlanRule &fitted, std::vector<PlanNote> &left,
+                            PlanError &error);
+
+/// Axes of the mesh that a user may have forgotten: those that no rule uses, or all where there is no rule.
+std::vector<PlanNote> findIdle(const Plan &plan);
 
 /// Checks a rule against a tensor that it picks: as many entries as dims, shards that divide. `what` names the tensor
 /// in the error. Precondition: the plan has been checked.

@@ -15,6 +15,8 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 
+#include <deque>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
@@ -101,6 +103,7 @@ private:
     WishAttr wish;
   };
 
+  const PlanRule *fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, PlanError &error);
   LogicalResult add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error);
   void pin(Value value, ArrayRef<const Placed *> wishes);
 
@@ -108,9 +111,24 @@ private:
   const Plan &plan;
   MeshAttr mesh;
   SmallVector<Placed> placed;
+  /// Of rules that ask something else of each shape.
+  std::deque<PlanRule> fittedRules;
   llvm::DenseMap<PlanTarget::Key, unsigned> placeOf;
 };
 } // namespace
+
+/// What `rule` asks of a tensor of this shape; `rule` itself where that is the same for all. Null after an error.
+const PlanRule *WishPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, PlanError &error) {
+  if (!rule.dependsOnShape())
+    return succeeded(checkRule(plan, rule, what, shape, error)) ? &rule : nullptr;
+  std::vector<PlanNote> left;
+  PlanRule &fitted = fittedRules.emplace_back();
+  if (failed(fitRule(plan, rule, what, shape, fitted, left, error)))
+    return nullptr;
+  for (const PlanNote &note : left)
+    emitRemark(toLoc(module.getContext(), note.place)) << note.message;
+  return &fitted;
+}
 
 LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error) {
   RankedTensorType type = target.getType();
@@ -120,18 +138,24 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   }
   ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();
   ArrayRef<int64_t> shape = part ? part.getParameterShape() : type.getShape();
-  if (failed(checkRule(plan, rule, describe(rule, target.name), shape, error)))
+  const PlanRule *fitted = fit(rule, describe(rule, target.name), shape, error);
+  if (!fitted)
     return failure();
+  if (fitted != &rule) {
+    if (fitted->asksNothing())
+      return success();
+    wish = toWish(mesh, *fitted);
+  }
   auto [it, isNew] = placeOf.try_emplace(target.getKey(), placed.size());
   if (isNew) {
-    placed.push_back({target, &rule, wish});
+    placed.push_back({target, fitted, wish});
     return success();
   }
   const PlanRule &other = *placed[it->second].rule;
-  if (rule.asksSameAs(other))
+  if (fitted->asksSameAs(other))
     return success();
   error = {rule.place,
-           "two rules disagree on '" + target.name.str() + "': " + rule.formatWish() + " here",
+           "two rules disagree on '" + target.name.str() + "': " + fitted->formatWish() + " here",
            {{other.place, other.formatWish() + " here"}}};
   return failure();
 }

@@ -134,10 +134,28 @@ template <typename Map> static std::string describeUnmatched(const PlanRule &rul
   SmallVector<StringRef> names;
   for (const auto &entry : table)
     names.push_back(entry.first);
+  std::string ignored;
+  if (!rule.except.empty() && llvm::any_of(names, [all = *NamePattern::create(rule.pattern, ignored)](StringRef name) {
+        return all.matches(name);
+      }))
+    return "every " + what.str() + " that '" + rule.pattern + "' matches is excepted";
   bool isPattern = StringRef(rule.pattern).find_first_of("*?[{") != StringRef::npos;
   std::string message = isPattern ? ("no " + what + " matches '" + rule.pattern + "'").str()
                                   : ("there is no " + what + " '" + rule.pattern + "'").str();
   return message + suggestNames(rule.pattern, names);
+}
+
+/// An exception of `rule` that takes nothing away from what it picks in `table`; null if each does.
+template <typename Map> static const PlanPattern *findIdleException(const PlanRule &rule, const Map &table) {
+  std::string ignored;
+  NamePattern picked = *NamePattern::create(rule.pattern, ignored);
+  for (const PlanPattern &other : rule.except) {
+    NamePattern excepted = *NamePattern::create(other.text, ignored);
+    auto takes = [&](const auto &entry) { return picked.matches(entry.first) && excepted.matches(entry.first); };
+    if (llvm::none_of(table, takes))
+      return &other;
+  }
+  return nullptr;
 }
 
 void PlanTargets::addName(StringRef name, Found &found) const {
@@ -148,8 +166,7 @@ void PlanTargets::addName(StringRef name, Found &found) const {
 }
 
 bool PlanTargets::findTensors(const PlanRule &rule, Found &found) const {
-  std::string error;
-  NamePattern pattern = *NamePattern::create(rule.pattern, error);
+  NamePattern pattern = rule.getPattern();
   bool any = forEachMatch(tensors, pattern,
                           [&](StringRef, const auto &targets) { llvm::append_range(found.targets, targets); });
   // What is gone is asked for by its whole name only: wildcards find what is there.
@@ -160,8 +177,7 @@ bool PlanTargets::findTensors(const PlanRule &rule, Found &found) const {
 
 /// True if a node matches; where it has no such tensor, the reason is in `reason`.
 bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &reason) const {
-  std::string error;
-  NamePattern pattern = *NamePattern::create(rule.pattern, error);
+  NamePattern pattern = rule.getPattern();
   bool isOperand = rule.target == PlanRule::Target::Operand;
   return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<NodeInfo> infos) {
     SmallVector<StringRef, 2> names = getTensors(infos, isOperand, rule.index);
@@ -194,6 +210,10 @@ LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &e
   }
   if (!reason.empty()) {
     error = {rule.patternPlace, reason, {}};
+    return failure();
+  }
+  if (const PlanPattern *idle = isTensor ? findIdleException(rule, tensors) : findIdleException(rule, nodes)) {
+    error = {idle->place, "'" + idle->text + "' excepts nothing that '" + rule.pattern + "' matches", {}};
     return failure();
   }
   found.unused = std::move(all.unused);
