@@ -340,10 +340,10 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     hasDims = true;
     return readDims(value, rule);
   };
-  if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
-                         {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated",
-                          "uneven"},
-                         readEntry)))
+  if (failed(readMapping(
+          node, "a rule, such as {tensor: x, dims: [data, _]}",
+          {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated", "uneven"},
+          readEntry)))
     return failure();
   if (!hasTensor && !hasNode)
     return fail(node, "a rule needs a tensor or a node");
