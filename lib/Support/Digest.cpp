@@ -8,7 +8,7 @@
 
 using namespace llvm;
 
-static constexpr size_t kBlock = 4096, kBlocks = 8;
+static constexpr size_t kBlock = 4096, kBlocks = 3;
 
 std::string cleave::digestSample(StringRef bytes) {
   SmallString<0> sample;

@@ -8,9 +8,8 @@
 namespace cleave {
 
 /// A digest of some of `bytes`: 16 hexadecimal digits. A model of terabytes must import in milliseconds, so no more
-/// than 32 KiB are looked at: all of up to 32 KiB; of more, eight blocks of 4 KiB, the first at the start, the last at
-/// the end, the others evenly between (block i starts at byte i * (size - 4096) / 7, rounded down). The digest is
-/// XXH3 (64 bits) of these, one behind the other, followed by the size as eight little-endian bytes.
+/// than 12 KiB are looked at: all of up to 12 KiB; of more, three blocks of 4 KiB, one at the start, one in the middle
+/// (at byte (size - 4096) / 2, rounded down) and one at the end: a page fault each. The digest is XXH3 (64 bits) of these, one behind the other, followed by the size as eight little-endian bytes.
 ///
 /// What it is good for: a matrix that was trained on, quantised, transposed or moved differs all over, and is found
 /// out. What it cannot do: a change of a few elements may lie between the blocks, and it is no defence against
