@@ -263,6 +263,6 @@ EDITS = [
     # ===--- More of report and driver ---------------------------------------===
     Edit("totals-stay-zero", "lib/Pipelines/Report.cpp", "total.wireBytes += report.collectives.back().wireBytes;", "",
          "the bytes of all collectives are zero", ["lit:Pipelines/report"]),
-    Edit("differences-pass", "lib/Driver/Compare.cpp", "difference.position < 0 && !isClose", "false",
+    Edit("differences-pass", "lib/Compiler/Compare.cpp", "difference.position < 0 && !isClose", "false",
          "--check never fails", ["lit:Driver/check"]),
 ]
