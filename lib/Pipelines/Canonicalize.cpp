@@ -1,4 +1,10 @@
 //===- Canonicalize.cpp - the form that deciding wants --------------------===//
+//
+// The order matters: each step makes the shapes that the next one looks for. What is recomposed first is not taken for
+// loose movement later; weights are split before dims are kept apart, as splitting leaves slices behind; what has
+// become equal shows only in the end.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Canonicalize.h"
 
 #include "cleave/Dialect/Nn/Transforms/Passes.h"

@@ -1,4 +1,9 @@
 //===- Registration.cpp - dialects and passes for the tools ---------------===//
+//
+// One place for what all tools need, so that a dialect or a pass that is new is known to each of them. LLVM's libraries
+// register options of their own in every program that links them; tools hide these.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"

@@ -1,4 +1,10 @@
 //===- Report.cpp - what a partitioned program sends and stores -----------===//
+//
+// Bytes, shapes and collectives are counted in one walk over the partitioned program: the report tells what the program
+// does, not what was meant. Only what partitioning leaves no trace of was noted on the way: why a collective is there
+// (its location), what forced a replication, and the flops of the whole (attributes of the function).
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Report.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
