@@ -104,8 +104,6 @@ private:
   Binding *find(llvm::StringRef name, Scope &scope);
   llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
-  llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
-  void locate(NodeContext &at, const CallFrame &frame);
   void poison(const NodeProto &node, Scope &scope);
   /// Names the node that defines a tensor.
   void noteDefinition(mlir::InFlightDiagnostic &error, llvm::StringRef name, const Scope &scope);
@@ -115,12 +113,14 @@ private:
   const FunctionProto *findOwnFunction(const NodeProto &node);
   void inlineFunction(NodeContext &node, const FunctionProto &function);
 
-  std::string makeSymbol(llvm::StringRef name);
-
-  // Clean-up.
-  void eraseUnused();
-  void noteUnused(Scope &scope);
+  // Names in the program (NodeNames.cpp).
+  llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
+  void locate(NodeContext &at, const CallFrame &frame);
   void addNames();
+  void noteUnused(Scope &scope);
+
+  void eraseUnused();
+  std::string makeSymbol(llvm::StringRef name);
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
 
   mlir::MLIRContext *context;

@@ -1,0 +1,96 @@
+//===- NodeNames.cpp - names of the model on the ops of the program -------===//
+//
+// One node may become several ops, and one op may compute what several nodes only pass on, so names are written in
+// three steps: each node names the ops made for it, when it is known which op computes which output; tensors that are
+// passed on are collected, and added to the op behind them in the end, when all are known; what a plan may ask for and
+// the program no longer has is noted on the module.
+//
+//===----------------------------------------------------------------------===//
+#include "GraphImporter.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+/// A tensor's name as the whole model knows it: with the path of the functions that it stands in.
+StringRef GraphImporter::qualify(StringRef name, const CallFrame &frame) {
+  return frame.prefix.empty() || name.empty() ? name : saver.save(frame.prefix + name);
+}
+
+/// Gives the ops made for a node their locations; those that compute its outputs also name these.
+void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
+  const NodeProto &node = at.getNode();
+  std::string name = (frame.prefix + node.name).str();
+  SmallVector<StringRef> operands, outputs;
+  for (StringRef input : node.input)
+    operands.push_back(qualify(input, frame));
+  for (StringRef output : node.output)
+    outputs.push_back(qualify(output, frame));
+  nn::NodeInfo info{StringRef(name).rtrim('/'), node.opType, operands, {}};
+  std::optional<Location> plain;
+  for (Operation *op : at.getCreated()) {
+    SmallVector<SmallVector<StringRef, 1>, 1> lists(op->getNumResults());
+    for (auto [output, value] : llvm::zip(outputs, at.getResults()))
+      if (!output.empty() && value && value.getDefiningOp() == op)
+        lists[cast<OpResult>(value).getResultNumber()].push_back(output);
+    if (llvm::all_of(lists, [](const auto &names) { return names.empty(); })) {
+      if (!plain)
+        plain = nn::makeNodeLoc(context, info);
+      op->setLoc(*plain);
+      continue;
+    }
+    SmallVector<ArrayRef<StringRef>, 1> results(lists.begin(), lists.end());
+    op->setLoc(nn::makeNodeLoc(context, {info.node, info.opType, operands, results}));
+  }
+}
+
+/// Adds the names that values got from nodes that pass them on. Only now: one value may have many.
+void GraphImporter::addNames() {
+  for (auto &[value, added] : names) {
+    Operation *op = value.getDefiningOp();
+    if (!op) {
+      func.setArgAttr(cast<BlockArgument>(value).getArgNumber(), spmd::kAliasesAttr, builder.getStrArrayAttr(added));
+      continue;
+    }
+    SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op->getLoc());
+    nn::NodeInfo info = infos.empty() ? nn::NodeInfo{"", "Initializer", {}, {}} : infos.front();
+    SmallVector<ArrayRef<StringRef>, 1> results(info.results);
+    results.resize(op->getNumResults());
+    ArrayRef<StringRef> &list = results[cast<OpResult>(value).getResultNumber()];
+    SmallVector<StringRef, 4> all(list);
+    llvm::append_range(all, added);
+    list = all;
+    info.results = results;
+    op->setLoc(nn::makeNodeLoc(context, info));
+  }
+}
+
+/// Nodes of the main graph that have a kept tensor which nothing in the program needs.
+void GraphImporter::noteUnused(Scope &scope) {
+  llvm::StringSet<> present;
+  for (const ValueInfoProto &output : file.model.graph.output)
+    present.insert(output.name);
+  auto note = [&](Value value) {
+    for (StringRef name : nn::getTensorNames(value))
+      present.insert(name);
+  };
+  llvm::for_each(func.getArguments(), note);
+  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
+  auto isUnused = [&](StringRef name) {
+    return options.kept.contains(name) && !present.contains(name) && find(name, scope);
+  };
+  SmallVector<Attribute> unused;
+  for (const NodeProto &node : file.model.graph.node)
+    if (llvm::any_of(node.input, isUnused) || llvm::any_of(node.output, isUnused)) {
+      auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
+      unused.push_back(nn::makeNodeLoc(context, {node.name, node.opType, node.input, results}));
+    }
+  for (const TensorProto &tensor : file.model.graph.initializer)
+    if (isUnused(tensor.name))
+      unused.push_back(nn::makeNodeLoc(context, {"", "Initializer", {}, {ArrayRef(tensor.name)}}));
+  if (!unused.empty())
+    module->getOperation()->setAttr(spmd::kUnusedAttr, builder.getArrayAttr(unused));
+}
