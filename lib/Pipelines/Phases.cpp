@@ -54,13 +54,13 @@ static void addPropagated(OpPassManager &manager, ShardOptions &options) {
   spmd::PropagateOptions propagate;
   propagate.optimize = options.optimize;
   propagate.traceDecisions = options.traceDecisions;
-  manager.addPass(spmd::createPropagate(propagate, options.decisions));
+  manager.addPass(spmd::createPropagate(propagate, options.getCosts(), options.decisions));
   addGate(manager, Phase::Propagated);
 }
 
 /// Where layouts meet that differ, the change stands in the program.
-static void addResharded(OpPassManager &manager, ShardOptions &) {
-  manager.addPass(spmd::createInsertReshards());
+static void addResharded(OpPassManager &manager, ShardOptions &options) {
+  manager.addPass(spmd::createInsertReshards(options.getCosts()));
   addGate(manager, Phase::Resharded);
 }
 
@@ -68,7 +68,7 @@ static void addResharded(OpPassManager &manager, ShardOptions &) {
 static void addPartitioned(OpPassManager &manager, ShardOptions &options) {
   spmd::PartitionOptions partition;
   partition.checkBytes = options.checkBytes;
-  manager.addPass(spmd::createPartition(partition));
+  manager.addPass(spmd::createPartition(partition, options.getCosts()));
   addGate(manager, Phase::Partitioned);
 }
 

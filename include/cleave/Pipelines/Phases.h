@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Solver/Solver.h"
+#include <optional>
 
 namespace mlir {
 class OpPassManager;
@@ -28,10 +29,15 @@ struct ShardOptions {
   /// A plan that is still to be read: by a Compilation when it loads, or by spmd-annotate.
   spmd::PlanSource source;
   spmd::Optimize optimize = spmd::Optimize::Balanced;
+  /// What everything costs, where it is not what `optimize` stands for: links of a known machine.
+  std::optional<spmd::CostModel> costs;
   /// Where spmd-propagate leaves how it decided, for explaining; may be null.
   spmd::Decisions *decisions = nullptr;
   bool checkBytes = false;     ///< an error where the program sends other bytes than were decided
   bool traceDecisions = false; ///< candidates and prices of each decision, to stderr
+
+  /// Deciding and planning must go by the same.
+  spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
 };
 
 /// One phase of a pipeline: adds its passes and its gate.

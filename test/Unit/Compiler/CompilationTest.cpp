@@ -139,6 +139,58 @@ TEST(CompilationTest, blamesWhoIsNamed) {
   EXPECT_EQ(compilation.getBlame(), Blame::Run) << "the worst counts";
 }
 
+/// Wire bytes of a program that was decided, and its reshards planned, by `costs`; the compiler compares both.
+int64_t countBytes(llvm::StringRef text, spmd::CostModel costs) {
+  TemporaryModel model(text);
+  CompileOptions options = model.getOptions();
+  options.sharding.costs = std::move(costs);
+  options.sharding.checkBytes = true;
+  Compilation compilation(options);
+  EXPECT_TRUE(compilation.load() && compilation.advance(Phase::Optimized));
+  for (const Diagnostic &diagnostic : compilation.getDiagnostics())
+    ADD_FAILURE() << diagnostic.format();
+  return compilation.makeReport()->getWireBytes();
+}
+
+// Sums over both axes, wanted cut over one: scattered first, half of it is reduced over the other. Where beginning a
+// collective is dear, one all_reduce of everything is better, though it sends half as much again.
+TEST(CompilationTest, plansByTheCostsThatItDecidedBy) {
+  constexpr llvm::StringLiteral kSums = R"(
+#mesh = #spmd.mesh<["x"=2, "y"=2]>
+#sums = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum, "y": sum}>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+func.func @main(%a: tensor<8x8xf32, #sums>) -> tensor<8x8xf32, #rows> {
+  %0 = spmd.constrain %a : tensor<8x8xf32, #sums> to tensor<8x8xf32, #rows>
+  return %0 : tensor<8x8xf32, #rows>
+}
+)";
+  spmd::CostModel costs;
+  costs.perCollective = 63 * spmd::kCostUnitsPerByte;
+  EXPECT_EQ(countBytes(kSums, costs), 128 + 128);
+  costs.perCollective = 129 * spmd::kCostUnitsPerByte;
+  EXPECT_EQ(countBytes(kSums, costs), 2 * 3 * 256 / 4);
+}
+
+// Rows over x, wanted as columns over y and whole: where all links are alike the whole is gathered and sliced. Where x is slow only
+// halves go over it, and the whole is gathered from these over y.
+TEST(CompilationTest, copiesByTheCostsThatItDecidedBy) {
+  constexpr llvm::StringLiteral kCopies = R"(
+#mesh = #spmd.mesh<["x"=2, "y"=2]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+#columns = #spmd.sharding<#mesh, [{}, {"y"}]>
+#whole = #spmd.sharding<#mesh, [{}, {}]>
+func.func @main(%a: tensor<8x8xf32, #rows>) -> (tensor<8x8xf32, #columns>, tensor<8x8xf32, #whole>) {
+  %0 = spmd.constrain %a : tensor<8x8xf32, #rows> to tensor<8x8xf32, #columns>
+  %1 = spmd.constrain %a : tensor<8x8xf32, #rows> to tensor<8x8xf32, #whole>
+  return %0, %1 : tensor<8x8xf32, #columns>, tensor<8x8xf32, #whole>
+}
+)";
+  spmd::CostModel costs;
+  EXPECT_EQ(countBytes(kCopies, costs), 128);
+  costs.links = {{100 * spmd::kCostUnitsPerByte, 0}, {spmd::kCostUnitsPerByte, 0}};
+  EXPECT_EQ(countBytes(kCopies, costs), 64 + 128);
+}
+
 TEST(CompilationTest, doesNotGoBack) {
   TemporaryModel model(kProduct);
   Compilation compilation(model.getOptions());

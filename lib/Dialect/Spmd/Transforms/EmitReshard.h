@@ -10,7 +10,8 @@ namespace cleave::spmd {
 /// Writes the plans of reshards as ops; a plan is made once per pair of types.
 class ReshardEmitter {
 public:
-  ReshardEmitter(MeshAtoms &atoms, RuleMatches &rules) : atoms(atoms), rules(rules), planner(atoms.getAtoms()) {}
+  ReshardEmitter(MeshAtoms &atoms, RuleMatches &rules, const CostModel &costs)
+      : atoms(atoms), rules(rules), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, costs}) {}
 
   /// The per-device form of `reshard` on `local`, the per-device form of its operand. Null after an error.
   mlir::Value emit(mlir::OpBuilder &builder, ReshardOp reshard, mlir::Value local);

@@ -29,8 +29,9 @@ namespace {
 /// Rewrites one function.
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp func, MeshAtoms &atoms)
-      : func(func), atoms(atoms), planner(atoms.getAtoms()), costs(planner, states), builder(func.getContext()) {}
+  ReshardInserter(func::FuncOp func, MeshAtoms &atoms, const CostModel &prices)
+      : func(func), atoms(atoms), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, states),
+        builder(func.getContext()) {}
 
   LogicalResult run();
 
@@ -60,6 +61,7 @@ private:
 
 struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
   using Base::Base;
+  explicit InsertReshards(CostModel costs) : costs(std::move(costs)) {}
 
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Resharded)))
@@ -69,9 +71,12 @@ struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
     if (!atoms)
       return signalPassFailure();
     for (func::FuncOp func : getFunctions(getOperation()))
-      if (failed(ReshardInserter(func, *atoms).run()))
+      if (failed(ReshardInserter(func, *atoms, costs).run()))
         return signalPassFailure();
   }
+
+private:
+  CostModel costs;
 };
 } // namespace
 
@@ -189,4 +194,8 @@ LogicalResult ReshardInserter::run() {
   func.setFunctionType(
       FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   return success();
+}
+
+std::unique_ptr<Pass> cleave::spmd::createInsertReshards(CostModel costs) {
+  return std::make_unique<InsertReshards>(std::move(costs));
 }

@@ -30,8 +30,8 @@ namespace {
 /// Builds the per-device body of one function.
 class FunctionPartitioner {
 public:
-  FunctionPartitioner(func::FuncOp func, MeshAtoms &atoms)
-      : func(func), atoms(atoms), rules(atoms), reshards(atoms, rules), builder(func.getContext()) {}
+  FunctionPartitioner(func::FuncOp func, MeshAtoms &atoms, const CostModel &costs)
+      : func(func), atoms(atoms), rules(atoms), reshards(atoms, rules, costs), builder(func.getContext()) {}
 
   LogicalResult run();
 
@@ -53,10 +53,14 @@ private:
 
 struct Partition : spmd::impl::PartitionBase<Partition> {
   using Base::Base;
+  Partition(PartitionOptions options, CostModel costs) : Base(std::move(options)), costs(std::move(costs)) {}
+
   void runOnOperation() override;
 
 private:
   LogicalResult compareBytes(func::FuncOp func);
+
+  CostModel costs;
 };
 } // namespace
 
@@ -209,8 +213,12 @@ void Partition::runOnOperation() {
   if (!atoms)
     return signalPassFailure();
   for (func::FuncOp func : getFunctions(getOperation())) {
-    FunctionPartitioner partitioner(func, *atoms);
+    FunctionPartitioner partitioner(func, *atoms, costs);
     if (failed(partitioner.run()) || failed(compareBytes(func)))
       return signalPassFailure();
   }
+}
+
+std::unique_ptr<Pass> cleave::spmd::createPartition(PartitionOptions options, CostModel costs) {
+  return std::make_unique<Partition>(std::move(options), std::move(costs));
 }

@@ -36,10 +36,10 @@ struct Replication {
 /// Writes the decision about one function.
 class DecisionWriter {
 public:
-  DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms)
-      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms),
-        builder(source.getFunction().getContext()), shardings(decision.states.size()), planner(atoms.getAtoms()),
-        costs(planner, decision.states) {}
+  DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms, const CostModel &prices)
+      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), prices(prices),
+        builder(source.getFunction().getContext()), shardings(decision.states.size()),
+        planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, decision.states) {}
 
   void writeTypes();
   void writeWishes();
@@ -58,6 +58,7 @@ private:
   const Problem &problem;
   const Decision &decision;
   MeshAtoms &atoms;
+  const CostModel &prices;
   Builder builder;
   /// By state.
   std::vector<ShardingAttr> shardings;
@@ -67,7 +68,8 @@ private:
 
 struct Propagate : spmd::impl::PropagateBase<Propagate> {
   using Base::Base;
-  Propagate(PropagateOptions options, Decisions *kept) : Base(std::move(options)), kept(kept) {}
+  Propagate(PropagateOptions options, CostModel costs, Decisions *kept)
+      : Base(std::move(options)), costs(std::move(costs)), kept(kept) {}
 
   void runOnOperation() override;
 
@@ -75,6 +77,8 @@ private:
   /// Null after an error.
   std::unique_ptr<FunctionProblem> decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options);
 
+  /// Without one, that of the option.
+  std::optional<CostModel> costs;
   Decisions *kept = nullptr;
 };
 } // namespace
@@ -201,7 +205,7 @@ int64_t DecisionWriter::getPrice(OpId id) {
     add(value, decision.valueStates[value], decision.operandStates[problem.firstOperand(id) + index]);
   for (auto [index, value] : llvm::enumerate(problem.results(id)))
     add(value, decision.resultStates[problem.firstResult(id) + index], decision.valueStates[value]);
-  return cost / kCostUnitsPerByte;
+  return prices.toBytes(cost);
 }
 
 /// One remark per op and reason, the dearest first, and those below a hundredth of the bytes counted; all of them as an
@@ -238,7 +242,7 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
   std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
   if (!problem || failed(problem->solve(options)))
     return nullptr;
-  DecisionWriter writer(*problem, atoms);
+  DecisionWriter writer(*problem, atoms, options.costs);
   writer.writeTypes();
   writer.writeWishes();
   writer.writeReplications();
@@ -247,7 +251,7 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 
 void Propagate::runOnOperation() {
   SolverOptions options;
-  options.costs = CostModel::create(optimize);
+  options.costs = costs.value_or(CostModel::create(optimize));
   if (traceDecisions)
     options.trace.os = &llvm::errs();
   if (failed(enterPhase(getOperation(), Phase::Propagated)))
@@ -274,6 +278,6 @@ const FunctionProblem *Decisions::find(func::FuncOp func) const {
   return it == functions.end() ? nullptr : it->get();
 }
 
-std::unique_ptr<Pass> cleave::spmd::createPropagate(PropagateOptions options, Decisions *kept) {
-  return std::make_unique<Propagate>(std::move(options), kept);
+std::unique_ptr<Pass> cleave::spmd::createPropagate(PropagateOptions options, CostModel costs, Decisions *kept) {
+  return std::make_unique<Propagate>(std::move(options), std::move(costs), kept);
 }

@@ -21,8 +21,8 @@ struct Decisions {
   const FunctionProblem *find(mlir::func::FuncOp func) const;
 };
 
-/// The pass; where `kept` is not null it must outlive the pass, which leaves there what it decided.
-std::unique_ptr<mlir::Pass> createPropagate(PropagateOptions options, Decisions *kept);
+/// The pass, deciding by `costs`; where `kept` is not null it must outlive the pass, which leaves there what it decided.
+std::unique_ptr<mlir::Pass> createPropagate(PropagateOptions options, CostModel costs, Decisions *kept);
 
 } // namespace cleave::spmd
 

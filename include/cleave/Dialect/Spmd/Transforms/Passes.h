@@ -21,6 +21,10 @@ inline llvm::cl::ValuesClass getOptimizeValues() {
 #define GEN_PASS_DECL
 #include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
 
+/// The passes that plan reshards, by the prices that were decided by.
+std::unique_ptr<mlir::Pass> createInsertReshards(CostModel costs);
+std::unique_ptr<mlir::Pass> createPartition(PartitionOptions options, CostModel costs);
+
 #define GEN_PASS_REGISTRATION
 #include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
 
