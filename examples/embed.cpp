@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
     return std::fprintf(stderr, "usage: embed MODEL MESH\n"), 2;
   cleave::CompileOptions options;
   options.model = argv[1];
-  options.sharding.source.mesh = argv[2];
+  options.sharding.mesh = argv[2];
   cleave::Compilation compilation(options);
   std::optional<cleave::Report> report;
   if (compilation.load() && compilation.advance(cleave::Phase::Optimized))

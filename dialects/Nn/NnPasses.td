@@ -129,7 +129,8 @@ def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
     The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
     it stands the same.
   }];
-  let options = [Option<"form", "form", "std::string", /*default=*/"\"imported\"", "The form: imported or canonical">];
+  let options = [Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Imported", "the phase just done: imported or canonical",
+                        "::cleave::PhaseWords{::cleave::Phase::Imported, ::cleave::Phase::Canonical}">];
 }
 
 #endif // CLEAVE_NN_PASSES

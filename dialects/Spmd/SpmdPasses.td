@@ -2,7 +2,15 @@
 #ifndef CLEAVE_SPMD_PASSES
 #define CLEAVE_SPMD_PASSES
 
+include "SpmdOptions.td"
 include "mlir/Pass/PassBase.td"
+
+class Spmd_Option<ShardOption given>
+    : Option<given.Member, given.Name, given.Type, given.Default, given.Help, given.Values>;
+class Spmd_ListOption<ShardOption given> : ListOption<given.Member, given.Name, given.Type, given.Help>;
+class Spmd_Options<list<ShardOption> given> {
+  list<Option> List = !foreach(one, given, !if(one.IsList, Spmd_ListOption<one>, Spmd_Option<one>));
+}
 
 class Spmd_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
@@ -10,11 +18,7 @@ class Spmd_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
 
 // The plan is read by whoever makes a pass, or, from these options, by the pass.
 class Spmd_PlanPass<string argument> : Spmd_Pass<argument> {
-  let options = [
-    Option<"plan", "plan", "std::string", /*default=*/"", "Plan file (YAML)">,
-    Option<"mesh", "mesh", "std::string", /*default=*/"", "Mesh, such as data=2,model=4; overrides the plan's">,
-    ListOption<"shard", "shard", "std::string", "Rules such as 'x=[data, _]', as if they stood in the plan">,
-  ];
+  let options = Spmd_Options<kPlanOptions>.List;
 }
 
 def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
@@ -72,12 +76,7 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
     %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32, #data_whole>    // after
     ```
   }];
-  let options = [
-    Option<"optimize", "optimize", "::cleave::spmd::Optimize", /*default=*/"::cleave::spmd::Optimize::Balanced",
-           "Objective: bytes on the wire alone, or balanced with compute and surprises", [{::cleave::spmd::getOptimizeValues()}]>,
-    Option<"traceDecisions", "trace-decisions", "bool", /*default=*/"false",
-           "Print per sweep and op the candidates, their prices, and which was chosen, to stderr">,
-  ];
+  let options = Spmd_Options<kPropagateOptions>.List;
 }
 
 def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
@@ -108,10 +107,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     %r = spmd.all_gather %x dims [{"data"}, {} ] : (tensor<4x4xf32>) -> tensor<8x4xf32>        // after
     ```
   }];
-  let options = [
-    Option<"checkBytes", "check-bytes", "bool", /*default=*/"false",
-           "Fail if the collectives send other bytes than were decided (spmd.wire_bytes)">,
-  ];
+  let options = Spmd_Options<kPartitionOptions>.List;
 }
 
 def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
@@ -141,8 +137,8 @@ def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {
     it stands the same.
   }];
   let options = [
-    Option<"phase", "phase", "std::string", /*default=*/"\"annotated\"",
-           "The phase just done: one from annotated to optimized">,
+    Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Annotated", "the phase just done, from annotated to optimized",
+           "::cleave::PhaseWords{::cleave::Phase::Annotated, ::cleave::Phase::Optimized}">,
   ];
 }
 
@@ -158,6 +154,16 @@ def PrintRules : Spmd_Pass<"spmd-print-rules"> {
     // remark: ([i,j],[j,k])->([i,k]) {i=8,j=16,k=4} reduce={j} linear(sum)={0} linear(sum)={1}
     ```
   }];
+}
+
+def ShardPipeline : Spmd_Pass<"spmd-shard"> {
+  let summary = "from wishes to the program of one device";
+  let description = [{
+    All phases from annotation on, each with its gate (`lib/Pipelines/Phases.cpp`), for files in the nn dialect. Before: wishes
+    in types, by hand or from a plan. After: local shapes and collectives.
+  }];
+  let options = Spmd_Options<!listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)>.List;
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
 }
 
 #endif // CLEAVE_SPMD_PASSES

@@ -3,6 +3,7 @@
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Phases.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 
 #include "mlir/IR/Verifier.h"
@@ -48,7 +49,7 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   // Each phase ends in its gate, which checks what that phase promises. The ops themselves are verified where their
   // shapes were rewritten and at the end: on a large model every further time costs as much as a phase.
   manager.enableVerifier(false);
-  step.addPasses(manager, options.sharding);
+  step.addPasses(manager, options.sharding, handed);
   auto start = std::chrono::steady_clock::now();
   bool isDone = succeeded(manager.run(*module));
   if (isDone && isVerified) {
@@ -69,7 +70,7 @@ bool Compilation::advance(Phase last) {
   Phase done = getPhase();
   if (last < done)
     return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
-  if (done > Phase::Annotated && state->options.sharding.plan)
+  if (done > Phase::Annotated && state->handed.plan)
     return fail(
         makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
   if (llvm::Error error = state->dump(done))

@@ -8,10 +8,10 @@
 #include <cstdio>
 
 using namespace mlir;
-using namespace cleave::driver;
+using namespace cleave;
 using cleave::reference::Tensor;
 
-Tolerance cleave::driver::getDefaultTolerance(Type elementType) {
+Tolerance cleave::getDefaultTolerance(Type elementType) {
   double rtol = 0;
   if (elementType.isF64())
     rtol = 1e-9;
@@ -24,7 +24,7 @@ Tolerance cleave::driver::getDefaultTolerance(Type elementType) {
   return {rtol, rtol / 10};
 }
 
-long double cleave::driver::getElement(const Tensor &tensor, int64_t index) {
+long double cleave::getElement(const Tensor &tensor, int64_t index) {
   Type type = tensor.getElementType();
   if (type.isF32())
     return tensor.as<float>()[index];
@@ -58,7 +58,7 @@ static double getScale(const Tensor &tensor) {
   return scale;
 }
 
-Difference cleave::driver::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
+Difference cleave::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
   assert(got.getType() == want.getType() && "compared tensors differ in type");
   Difference difference;
   bool isFloat = isa<FloatType>(want.getElementType());
@@ -83,7 +83,7 @@ Difference cleave::driver::compare(const Tensor &got, const Tensor &want, Tolera
   return difference;
 }
 
-std::string cleave::driver::formatNumber(long double number, int digits) {
+std::string cleave::formatNumber(long double number, int digits) {
   char text[64];
   std::snprintf(text, sizeof(text), "%.*Lg", digits, number);
   return text;
@@ -93,8 +93,7 @@ std::string cleave::driver::formatNumber(long double number, int digits) {
 static constexpr int kMostDigits = 20;
 static int getDigits(Type type) { return isa<FloatType>(type) ? 6 : kMostDigits; }
 
-std::pair<std::string, std::string> cleave::driver::formatApart(const Tensor &got, const Tensor &want,
-                                                                int64_t position) {
+std::pair<std::string, std::string> cleave::formatApart(const Tensor &got, const Tensor &want, int64_t position) {
   long double a = getElement(got, position), b = getElement(want, position);
   int digits = getDigits(want.getElementType());
   while (digits < kMostDigits && a != b && formatNumber(a, digits) == formatNumber(b, digits))
@@ -102,7 +101,7 @@ std::pair<std::string, std::string> cleave::driver::formatApart(const Tensor &go
   return {formatNumber(a, digits), formatNumber(b, digits)};
 }
 
-std::string cleave::driver::summarize(const Tensor &tensor) {
+std::string cleave::summarize(const Tensor &tensor) {
   int64_t nans = 0, infinities = 0, finites = 0;
   long double least = INFINITY, largest = -INFINITY, sum = 0;
   for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i) {

@@ -6,6 +6,7 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
@@ -16,7 +17,6 @@
 
 using namespace mlir;
 using namespace cleave;
-using namespace cleave::driver;
 
 /// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
 static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
@@ -130,10 +130,11 @@ static void warnOfIdle(ModuleOp module, const spmd::Plan &plan) {
 
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
-  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), std::exchange(options.sharding.source, {}));
+  auto [path, mesh, rules] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
+  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), {path, mesh, {rules.begin(), rules.end()}});
   if (failed(read))
     return nullptr;
-  plan = options.sharding.plan = *read;
+  plan = handed.plan = *read;
   if (options.model == "-")
     options.model = nameStandardInput();
   std::shared_ptr<const MappedFile> file;

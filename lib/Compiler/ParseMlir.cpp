@@ -16,7 +16,6 @@
 
 using namespace mlir;
 using namespace cleave;
-using namespace cleave::driver;
 
 /// The shapes of an .mlir file are given; what is typed may repeat them.
 llvm::Error Compilation::State::checkTypedShapes(ModuleOp module) {

@@ -23,7 +23,6 @@
 
 using namespace mlir;
 using namespace cleave;
-using namespace cleave::driver;
 using reference::Tensor;
 
 //===----------------------------------------------------------------------===//
@@ -171,7 +170,7 @@ static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &gen
   return tensor;
 }
 
-SmallVector<Tensor> cleave::driver::drawInputs(func::FuncOp func, uint64_t seed) {
+SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed) {
   Generator generator(seed);
   SmallVector<Tensor> inputs;
   for (auto [argument, type] : llvm::zip_equal(func.getArguments(), getInputTypes(func))) {

@@ -39,7 +39,8 @@ struct Compilation::State {
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool hasOnnx = false;
-  spmd::PlanRef plan; ///< null: nothing is asked for
+  std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
+  ShardState handed;
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
   std::vector<std::pair<std::string, double>> seconds;

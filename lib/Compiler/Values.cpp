@@ -9,21 +9,20 @@
 
 using namespace mlir;
 using namespace cleave;
-using namespace cleave::driver;
 using reference::Tensor;
 
 //===----------------------------------------------------------------------===//
 // Names and types of a function's arguments and results
 //===----------------------------------------------------------------------===//
 
-SmallVector<std::string> cleave::driver::getInputNames(func::FuncOp func) {
+SmallVector<std::string> cleave::getInputNames(func::FuncOp func) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
     names.push_back(nn::getArgumentName(func, i).str());
   return names;
 }
 
-SmallVector<std::string> cleave::driver::getOutputNames(func::FuncOp func) {
+SmallVector<std::string> cleave::getOutputNames(func::FuncOp func) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     names.push_back(nn::getResultName(func, i).str());
@@ -36,21 +35,21 @@ static RankedTensorType getGlobalType(Attribute global, Type type) {
   return cast<RankedTensorType>(attr ? attr.getValue() : type);
 }
 
-SmallVector<RankedTensorType> cleave::driver::getInputTypes(func::FuncOp func) {
+SmallVector<RankedTensorType> cleave::getInputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
     types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
   return types;
 }
 
-SmallVector<RankedTensorType> cleave::driver::getOutputTypes(func::FuncOp func) {
+SmallVector<RankedTensorType> cleave::getOutputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
   return types;
 }
 
-std::string cleave::driver::formatType(RankedTensorType type) {
+std::string cleave::formatType(RankedTensorType type) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << type.getElementType() << '[';
@@ -83,7 +82,7 @@ static std::optional<StringRef> getInputName(StringRef name) {
   return name;
 }
 
-llvm::Expected<std::map<std::string, std::vector<int64_t>>> cleave::driver::readInputShapes(StringRef path) {
+llvm::Expected<std::map<std::string, std::vector<int64_t>>> cleave::readInputShapes(StringRef path) {
   llvm::Expected<NpzArrays> arrays = readNpzHeaders(path);
   if (!arrays)
     return arrays.takeError();
@@ -106,7 +105,7 @@ static Type getElementType(StringRef dtype, MLIRContext &context) {
   return it == types.end() ? Type() : *it;
 }
 
-llvm::Expected<std::map<std::string, Tensor>> cleave::driver::readSmallInputs(MLIRContext &context, StringRef path) {
+llvm::Expected<std::map<std::string, Tensor>> cleave::readSmallInputs(MLIRContext &context, StringRef path) {
   constexpr int64_t most = 4096;
   llvm::Expected<NpzArrays> headers = readNpzHeaders(path);
   if (!headers)
@@ -134,7 +133,7 @@ llvm::Expected<std::map<std::string, Tensor>> cleave::driver::readSmallInputs(ML
   return tensors;
 }
 
-std::optional<Tensor> cleave::driver::getFixedValue(func::FuncOp func, unsigned index) {
+std::optional<Tensor> cleave::getFixedValue(func::FuncOp func, unsigned index) {
   RankedTensorType type = getInputTypes(func)[index];
   auto value = func.getArgAttrOfType<DenseElementsAttr>(index, nn::NnDialect::kValueAttr);
   if (!value || value.getType().getShape() != type.getShape() || value.getElementType() != type.getElementType())
@@ -187,7 +186,7 @@ static void warnOfUnused(func::FuncOp func, ArrayRef<std::string> inputs, const 
         << "no input takes " << llvm::join(unused, ", ") << "; the model's inputs are " << llvm::join(inputs, ", ");
 }
 
-llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func, StringRef path) {
+llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, StringRef path) {
   SmallVector<std::string> names = getInputNames(func);
   auto isWanted = [&](StringRef name) {
     std::optional<StringRef> input = getInputName(name);
@@ -218,7 +217,7 @@ llvm::Expected<SmallVector<Tensor>> cleave::driver::readInputs(func::FuncOp func
   return inputs;
 }
 
-llvm::Error cleave::driver::writeTensors(ArrayRef<std::string> names, ArrayRef<Tensor> tensors, StringRef path) {
+llvm::Error cleave::writeTensors(ArrayRef<std::string> names, ArrayRef<Tensor> tensors, StringRef path) {
   NpzArrays arrays;
   for (auto [name, tensor] : llvm::zip_equal(names, tensors)) {
     if (findArray(arrays, name))

@@ -35,7 +35,7 @@ static std::string read(std::string &field, StringRef text) {
   return "";
 }
 
-static std::string read(std::vector<std::string> &field, StringRef text) {
+static std::string read(llvm::SmallVector<std::string> &field, StringRef text) {
   field.push_back(text.str());
   return "";
 }
@@ -219,10 +219,10 @@ private:
   std::string checkPlanOptions() {
     spmd::Plan plan;
     spmd::PlanError error;
-    if (failed(spmd::parseMeshOption(options.compile.sharding.source.mesh, plan, error)) ||
+    if (failed(spmd::parseMeshOption(options.compile.sharding.mesh, plan, error)) ||
         failed(spmd::checkPlan(plan, error)))
-      return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.source.mesh, error.message);
-    for (const std::string &rule : options.compile.sharding.source.shard)
+      return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.mesh, error.message);
+    for (const std::string &rule : options.compile.sharding.shard)
       if (failed(spmd::parseShardOption(rule, plan, error)))
         return llvm::formatv("'--shard {0}': {1}", rule, error.message);
     return "";

@@ -304,13 +304,13 @@ static void printCollectives(const Report &report) {
 /// The report of a copy of the decided module: what was decided about its values is still to be asked.
 static std::optional<Report> makeReportOfCopy(Session &session) {
   OwningOpRef<ModuleOp> copy = session.getModule().clone();
-  ShardOptions options = session.getOptions().compile.sharding;
+  ShardState state;
   for (const PipelinePhase &step : getShardPhases()) {
     if (step.phase <= Phase::Propagated)
       continue;
     PassManager manager(&session.getContext());
     manager.enableVerifier(false);
-    step.addPasses(manager, options);
+    step.addPasses(manager, session.getOptions().compile.sharding, state);
     if (failed(manager.run(*copy)))
       return std::nullopt;
   }

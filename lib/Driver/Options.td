@@ -2,9 +2,10 @@
 //
 // Every command and every option, stated once: parsing, --help, completion and the man page come from here. A new option
 // is a record here and the member of `Options` (Options.h) that it fills, whose type says how its argument reads. The
-// words of an enum stand with the enum.
+// words of an enum stand with the enum. Options that passes take are those of SpmdOptions.td.
 //
 //===----------------------------------------------------------------------===//
+include "SpmdOptions.td"
 include "llvm/Option/OptParser.td"
 
 //===----------------------------------------------------------------------===//
@@ -56,11 +57,6 @@ defm weights : Value<"weights", "DIR", "compile.weights", kAll, "where the weigh
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
 defm emit : Value<"emit", "PHASE", "emit", [Shard], "how far to go">;
-defm mesh : Value<"mesh", "data=2,model=4", "compile.sharding.source.mesh", kSharding, "named axes, major to minor; overrides the plan's">;
-defm optimize : Value<"optimize", "WHAT", "compile.sharding.optimize", kSharding,
-                      "bytes on the wire alone, or balanced with compute and surprises">;
-defm plan : Value<"plan", "FILE", "compile.sharding.source.file", kSharding, "plan file: mesh, dims, sharding rules">;
-defm shard : Value<"shard", "'PATTERN=[data, _]'", "compile.sharding.source.shard", kSharding, "one rule of a plan; may repeat">;
 }
 
 def Running : OptionGroup<"3">, HelpText<"Running">;
@@ -91,9 +87,20 @@ def help : Flag<["--"], "help", kAll>, HelpText<"prints this">;
 def quiet : Switch<"quiet", "quiet", kAll, "prints results only">;
 def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
-def trace_decisions : Switch<"trace-decisions", "compile.sharding.traceDecisions", kSharding,
-                             "prints the candidates of each decision, with their prices, to standard error">;
 def verbose : Switch<"verbose", "verbose", kAll,
                      "prints more: remarks, the seconds of each phase, every tensor of a model">;
 }
+
+// What passes take.
+foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions) in {
+  defvar name = !subst("-", "_", option.Name);
+  defvar member = "compile.sharding." # option.Member;
+  if !not(!empty(option.FlagGroup)) then
+    let Group = !cast<OptionGroup>(option.FlagGroup) in
+      if !empty(option.Argument) then
+        def name : Switch<option.Name, member, kSharding, option.Help>;
+      else
+        defm name : Value<option.Name, option.Argument, member, kSharding, option.Help>;
+}
+
 def h : Flag<["-"], "h", kAll>, Alias<help>;

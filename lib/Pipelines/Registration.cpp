@@ -8,8 +8,8 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
-#include "cleave/Pipelines/Shard.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
@@ -38,5 +38,5 @@ void cleave::registerPasses() {
   // On any IR: canonicalize, cse, symbol-dce, strip-debuginfo, ...
   mlir::registerTransformsPasses();
   registerNnPipelines();
-  registerSpmdPipelines();
+  spmd::registerSpmdPasses();
 }

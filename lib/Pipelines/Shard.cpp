@@ -4,45 +4,36 @@
 // from a plan; a sharding for every value; reshards; local shapes and collectives; nothing sent twice.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Pipelines/Shard.h"
-
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Pipelines/Phases.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassOptions.h"
-#include "mlir/Pass/PassRegistry.h"
+
+namespace cleave::spmd {
+#define GEN_PASS_DEF_SHARDPIPELINE
+#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
+} // namespace cleave::spmd
 
 using namespace mlir;
 using namespace cleave;
 
 namespace {
-/// The options of `spmd-shard` as typed.
-struct ShardPipelineOptions : PassPipelineOptions<ShardPipelineOptions> {
-  Option<std::string> plan{*this, "plan", llvm::cl::desc("Plan file (YAML)")};
-  Option<std::string> mesh{*this, "mesh", llvm::cl::desc("Mesh, such as data=2,model=4; overrides the plan's")};
-  ListOption<std::string> shard{*this, "shard", llvm::cl::desc("Rules such as 'x=[data, _]'")};
-  Option<spmd::Optimize> optimize{*this, "optimize", llvm::cl::desc("Objective: balanced or bytes"),
-                                  llvm::cl::init(spmd::Optimize::Balanced), spmd::getOptimizeValues()};
-  Option<bool> checkBytes{*this, "check-bytes", llvm::cl::desc("Fail where other bytes are sent than were decided"),
-                          llvm::cl::init(false)};
+struct Shard : spmd::impl::ShardPipelineBase<Shard> {
+  using Base::Base;
+
+  ShardOptions getOptions() const {
+    return {{plan, mesh, llvm::to_vector(shard)}, {optimize, traceDecisions}, {checkBytes}, /*costs=*/{}};
+  }
+
+  void runOnOperation() override {
+    OpPassManager manager(ModuleOp::getOperationName());
+    ShardState state;
+    for (const PipelinePhase &phase : getShardPhases())
+      if (phase.phase >= Phase::Annotated)
+        phase.addPasses(manager, getOptions(), state);
+    if (failed(runPipeline(manager, getOperation())))
+      signalPassFailure();
+  }
 };
 } // namespace
-
-void cleave::buildShardPipeline(OpPassManager &manager, ShardOptions options) {
-  for (const PipelinePhase &phase : getShardPhases())
-    if (phase.phase >= Phase::Annotated)
-      phase.addPasses(manager, options);
-}
-
-static void buildFromText(OpPassManager &manager, const ShardPipelineOptions &typed) {
-  ShardOptions options;
-  options.source = {typed.plan, typed.mesh, {typed.shard.begin(), typed.shard.end()}};
-  options.optimize = typed.optimize;
-  options.checkBytes = typed.checkBytes;
-  buildShardPipeline(manager, std::move(options));
-}
-
-void cleave::registerSpmdPipelines() {
-  spmd::registerSpmdPasses();
-  PassPipelineRegistration<ShardPipelineOptions>("spmd-shard", "from wishes to the program of one device",
-                                                 buildFromText);
-}

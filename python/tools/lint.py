@@ -120,15 +120,15 @@ def passes():
 def check_passes():
     """Every pass has a summary, a description, a file of its name and a test of its name."""
     tests = [os.path.basename(path) for path in tracked("test/*")]
-    files = {os.path.basename(path) for path in tracked("lib/Dialect/*/Transforms/*.cpp")}
+    files = {os.path.basename(path) for path in tracked("lib/Dialect/*/Transforms/*.cpp", "lib/Pipelines/*.cpp")}
     for argument, summary, description, path in passes():
         stem = argument.split("-", 1)[1]
         file = "".join(word.capitalize() for word in stem.split("-")) + ".cpp"
         if not summary or not description or len(description) < 60:
             yield f"{path}: pass {argument} lacks a summary or a description"
         if file not in files:
-            yield f"{path}: pass {argument} has no {file} under Transforms"
-        if not any(test.startswith(stem) for test in tests):
+            yield f"{path}: pass {argument} has no {file} under Transforms or Pipelines"
+        if not any(test.startswith((stem, argument)) for test in tests):
             yield f"{path}: pass {argument} has no test named {stem}*.mlir"
 
 

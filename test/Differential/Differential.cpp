@@ -34,10 +34,10 @@ static bool areEqual(func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> w
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(got, want))) {
     auto &[a, b] = pair;
     // Chains of up to a dozen ops in f32; sums may be reassociated at each.
-    driver::Difference difference = driver::compare(a, b, {1e-3, 1e-4});
+    Difference difference = compare(a, b, {1e-3, 1e-4});
     if (difference.position < 0)
       continue;
-    auto [onRanks, onDevice] = driver::formatApart(a, b, difference.position);
+    auto [onRanks, onDevice] = formatApart(a, b, difference.position);
     llvm::errs() << llvm::formatv("result {0}, element {1}: {2} on ranks, {3} on one device\n", index,
                                   difference.position, onRanks, onDevice);
     return false;
@@ -58,7 +58,7 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
     llvm::errs() << "nothing was partitioned\n";
     return false;
   }
-  SmallVector<Tensor> inputs = driver::drawInputs(func, seed), want, got;
+  SmallVector<Tensor> inputs = drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;
   return areEqual(func, got, want);

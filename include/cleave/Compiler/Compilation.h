@@ -4,7 +4,7 @@
 //
 //   cleave::CompileOptions options;
 //   options.model = "model.onnx";
-//   options.sharding.source.mesh = "data=2,model=2";
+//   options.sharding.mesh = "data=2,model=2";
 //   cleave::Compilation compilation(options);
 //   if (!compilation.load() || !compilation.advance(cleave::Phase::Optimized))
 //     return complainAbout(compilation.getDiagnostics());

@@ -10,7 +10,7 @@
 #include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace cleave::driver {
+namespace cleave {
 
 /// The ONNX names of a function's arguments and results; `arg0`, `result0` where they have none.
 llvm::SmallVector<std::string> getInputNames(mlir::func::FuncOp func);
@@ -75,6 +75,6 @@ std::string summarize(const reference::Tensor &tensor);
 std::pair<std::string, std::string> formatApart(const reference::Tensor &got, const reference::Tensor &want,
                                                 int64_t position);
 
-} // namespace cleave::driver
+} // namespace cleave
 
 #endif // CLEAVE_COMPILER_VALUES_H

@@ -7,9 +7,7 @@
 #ifndef CLEAVE_PIPELINES_PHASES_H
 #define CLEAVE_PIPELINES_PHASES_H
 
-#include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
-#include "cleave/Solver/Solver.h"
+#include "cleave/Dialect/Spmd/Transforms/PassOptions.h"
 #include <optional>
 
 namespace mlir {
@@ -18,32 +16,32 @@ class OpPassManager;
 
 namespace cleave::spmd {
 struct Decisions;
+struct Plan;
 } // namespace cleave::spmd
 
 namespace cleave {
 
-/// What a user asked for.
-struct ShardOptions {
-  /// Placed, and taken away, by the first phase that can.
-  spmd::PlanRef plan;
-  /// A plan that is still to be read: by a Compilation when it loads, or by spmd-annotate.
-  spmd::PlanSource source;
-  spmd::Optimize optimize = spmd::Optimize::Balanced;
+/// What a user asked for: the options of all passes.
+struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::PartitionOptions {
   /// What everything costs, where it is not what `optimize` stands for: links of a known machine.
   std::optional<spmd::CostModel> costs;
-  /// Where spmd-propagate leaves how it decided, for explaining; may be null.
-  spmd::Decisions *decisions = nullptr;
-  bool checkBytes = false;     ///< an error where the program sends other bytes than were decided
-  bool traceDecisions = false; ///< candidates and prices of each decision, to stderr
 
   /// Deciding and planning must go by the same.
   spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
 };
 
+/// What goes from phase to phase besides the module.
+struct ShardState {
+  /// Placed, and taken away, by the first phase that can. Null: spmd-annotate reads what its options name.
+  std::shared_ptr<const spmd::Plan> plan;
+  /// Where spmd-propagate leaves how it decided, for explaining; may be null.
+  spmd::Decisions *decisions = nullptr;
+};
+
 /// One phase of a pipeline: adds its passes and its gate.
 struct PipelinePhase {
   Phase phase;
-  void (*addPasses)(mlir::OpPassManager &manager, ShardOptions &options);
+  void (*addPasses)(mlir::OpPassManager &manager, const ShardOptions &options, ShardState &state);
 };
 
 /// The phases behind import, in order. A longer way is a longer list.

@@ -7,7 +7,6 @@
 #include "Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Transforms/MergeEqual.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,17 +25,11 @@ struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
   using Base::Base;
 
   void runOnOperation() override {
-    std::optional<Phase> done = parsePhase(form);
-    if (!done || *done > Phase::Canonical) {
-      getOperation().emitError() << "unknown form '" << form << "'";
-      return signalPassFailure();
-    }
-    isCanonical = *done == Phase::Canonical;
     OwnFaults faults(&getContext());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(check(func)))
         return signalPassFailure();
-    setPhase(getOperation(), *done);
+    setPhase(getOperation(), form);
     markAllAnalysesPreserved();
   }
 
@@ -50,7 +43,7 @@ private:
         return op.emitOpError() << "is no nn op";
       if (failed(checkNotSharded(&op)))
         return failure();
-      if (isCanonical && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
+      if (form == Phase::Canonical && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
         return failure();
     }
     return success();
@@ -86,7 +79,5 @@ private:
     error.attachNote(first->getLoc()) << "the other one is here";
     return error;
   }
-
-  bool isCanonical = false;
 };
 } // namespace

@@ -14,8 +14,8 @@
 // AGAIN: func.func
 // EARLY: error: the module is annotated, and must be resharded before it can become partitioned
 // UNDECIDED: error: the module is annotated, and must be propagated before it can become resharded
-// UNKNOWN: error: unknown phase 'nowhere'
-// FORM: error: unknown form 'annotated'
+// UNKNOWN: for the --phase option: Cannot find option named 'nowhere'!
+// FORM: for the --form option: Cannot find option named 'annotated'!
 
 // A file written by hand says nothing; its signature gives it away.
 // CHECK: error: the module is partitioned already, and cannot become annotated

@@ -13,10 +13,14 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_PHASE_H
 #define CLEAVE_DIALECT_SPMD_IR_PHASE_H
 
-#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
 #include <optional>
+
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
 
 namespace cleave {
 
@@ -34,6 +38,17 @@ struct PhaseName {
 llvm::ArrayRef<PhaseName> getPhaseNames();
 llvm::StringRef toString(Phase phase);
 std::optional<Phase> parsePhase(llvm::StringRef word);
+
+/// The words of some phases that follow each other, for an option of a pass.
+struct PhaseWords {
+  Phase first, last;
+
+  template <typename Option> void apply(Option &option) const {
+    for (const PhaseName &name : getPhaseNames())
+      if (name.phase >= first && name.phase <= last)
+        option.getParser().addLiteralOption(name.word, name.phase, "");
+  }
+};
 
 /// The phase that `module` has been through: what its last gate wrote, or, without that, the furthest one that its ops
 /// and types show for certain.

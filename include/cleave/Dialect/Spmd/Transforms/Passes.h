@@ -6,20 +6,17 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_PASSES_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_PASSES_H
 
-#include "cleave/Solver/Solver.h"
+#include "cleave/Dialect/Spmd/Transforms/PassOptions.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace cleave::spmd {
 
-/// The words of `optimize`, for options of passes and pipelines.
+/// The words of `optimize`.
 inline llvm::cl::ValuesClass getOptimizeValues() {
   return llvm::cl::values(clEnumValN(Optimize::Balanced, kOptimizeWords[0], "bytes, compute and surprises"),
                           clEnumValN(Optimize::Bytes, kOptimizeWords[1], "bytes on the wire alone"));
 }
-
-#define GEN_PASS_DECL
-#include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
 
 /// The passes that plan reshards, by the prices that were decided by.
 std::unique_ptr<mlir::Pass> createInsertReshards(CostModel costs);
