@@ -123,7 +123,7 @@ bool Compilation::hasMesh() const { return state->hasMesh(); }
 bool Compilation::isOnnx() const { return state->hasOnnx; }
 Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
 
-void Compilation::keepDecisions(spmd::Decisions &decisions) { state->handed.decisions = &decisions; }
+void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 
 std::optional<Report> Compilation::makeReport() {
   func::FuncOp func = getEntry();

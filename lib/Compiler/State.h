@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_COMPILER_STATE_H
 #define CLEAVE_LIB_COMPILER_STATE_H
 
-#include "cleave/Compiler/Compilation.h"
+#include "cleave/Compiler/Outline.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -48,6 +48,10 @@ struct Compilation::State {
 
 /// MLIR's bytecode starts with letters of its own.
 constexpr llvm::StringLiteral kBytecodeMagic = "ML\xefR";
+
+/// What is in an ONNX file in which sizes that import needs are not known yet; nothing if all are known, or the file
+/// cannot be read. Errors: a size given for what the model lacks.
+llvm::Expected<std::optional<Outline>> outlineFile(const CompileOptions &options);
 
 /// The function that is run: `main`, or the only one.
 llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);

@@ -1,98 +1,108 @@
 //===- Inspect.cpp - what is in a model -----------------------------------===//
-#include "Outline.h"
+//
+// What the library says of a model (Outline.h), in columns.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Outline.h"
 
-#include "cleave/Compiler/Values.h"
 #include "cleave/Driver/Session.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "llvm/ADT/StringMap.h"
-
-using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
 
-static int64_t getBytes(RankedTensorType type) {
-  return type.getNumElements() * reference::getElementBytes(type.getElementType());
-}
+namespace {
+/// Cells of one line each, printed in columns: as wide as the widest cell, but no wider than a limit. A cell that is
+/// longer ends its line, and the next one starts below, in its column.
+class Table {
+public:
+  void add(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
+  void print(llvm::raw_ostream &os) const;
 
-static std::vector<TensorOutline> describe(ArrayRef<std::string> names, ArrayRef<RankedTensorType> types) {
-  std::vector<TensorOutline> tensors;
-  for (auto [name, type] : llvm::zip_equal(names, types))
-    tensors.push_back({name, formatType(type), getBytes(type), {}});
-  return tensors;
-}
+private:
+  std::vector<std::vector<std::string>> rows;
+};
+} // namespace
 
-/// Nodes that read a parameter, as a plan addresses them: `node:/enc/MatMul#1`.
-static SmallVector<std::string, 1> getUses(nn::LoadOp load) {
-  SmallVector<std::string, 1> uses;
-  for (OpOperand &use : load.getResult().getUses())
-    for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()->getLoc()))
-      for (auto [index, name] : llvm::enumerate(info.operands))
-        if (name == load.getParam() && !info.node.empty())
-          uses.push_back(("node:" + info.node + "#" + Twine(index)).str());
-  return uses;
-}
-
-static std::vector<TensorOutline> describeParameters(ModuleOp module, func::FuncOp func) {
-  llvm::StringMap<SmallVector<std::string, 1>> uses;
-  func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
-  std::vector<TensorOutline> parameters;
-  for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
-    auto type = cast<RankedTensorType>(param.getType());
-    parameters.push_back({param.getSymName().str(), formatType(type), getBytes(type), uses.lookup(param.getSymName())});
-  }
-  return parameters;
-}
-
-/// Tensors inside, by their names, with the node that computes each.
-static void printTensors(func::FuncOp func) {
-  llvm::outs() << "tensors:\n";
-  Table table;
-  func.walk([&](Operation *op) {
-    for (Value result : op->getResults())
-      for (StringRef name : nn::getTensorNames(result))
-        table.add({name.str(), formatType(cast<RankedTensorType>(result.getType())), nn::describeNode(op)});
-  });
-  table.print(llvm::outs());
-}
-
-static void countOps(func::FuncOp func, Outline &outline) {
-  double flops = 0;
-  int64_t total = 0;
-  func.walk([&](Operation *op) {
-    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
-      ++total;
-      ++outline.ops[op->getName().getStringRef().str()];
-      flops += ruled.getShardingRule().flops;
+void Table::print(llvm::raw_ostream &os) const {
+  constexpr size_t widest = 64;
+  std::vector<size_t> widths;
+  for (const auto &cells : rows)
+    for (auto [column, cell] : llvm::enumerate(cells)) {
+      widths.resize(std::max(widths.size(), column + 1));
+      widths[column] = std::max(widths[column], std::min(cell.size(), widest));
     }
-  });
-  outline.opsTitle = llvm::formatv("ops: {0}, {1:e2} floating-point operations in contractions", total, flops);
+  for (const auto &cells : rows) {
+    size_t position = 0, start = 2;
+    for (auto [cell, width] : llvm::zip(cells, widths)) {
+      if (position + 2 > start) {
+        os << '\n';
+        position = 0;
+      }
+      if (!cell.empty()) {
+        os.indent(start - position) << cell;
+        position = start + cell.size();
+      }
+      start += width + 2;
+    }
+    os << '\n';
+  }
+}
+
+/// Name, type and, where `nodes`, nodes of each.
+static void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<TensorOutline> tensors,
+                  bool nodes = false) {
+  os << title << ":\n";
+  Table table;
+  for (const TensorOutline &tensor : tensors) {
+    std::vector<std::string> cells{tensor.name, tensor.type};
+    if (nodes)
+      cells.push_back(llvm::join(tensor.nodes, " "));
+    table.add(std::move(cells));
+  }
+  table.print(os);
+}
+
+/// Each on a line of its own, or equal layers together.
+static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong) {
+  int64_t bytes = 0;
+  Table table;
+  for (const TensorOutline &parameter : parameters) {
+    bytes += parameter.bytes;
+    if (isLong)
+      table.add({parameter.name, parameter.type, formatBytes(parameter.bytes), llvm::join(parameter.nodes, " ")});
+  }
+  for (const ParameterGroup &group : isLong ? std::vector<ParameterGroup>() : groupParameters(parameters))
+    table.add({group.name, group.type,
+               (group.count > 1 ? std::to_string(group.count) + " x " : "") + formatBytes(group.bytesEach),
+               group.nodes});
+  os << llvm::formatv("parameters: {0}, {1} bytes ({2})\n", parameters.size(), bytes, formatBytes(bytes));
+  table.print(os);
 }
 
 ExitCode cleave::driver::inspectCommand(Session &session) {
-  const Options &options = session.getOptions();
-  std::string open;
-  llvm::Expected<std::optional<Outline>> fromFile = outlineFile(options, open);
-  if (!fromFile)
-    return session.fail(fromFile.takeError());
-  if (*fromFile) {
-    (*fromFile)->print(llvm::outs(), options.verbose);
-    llvm::outs() << "not known without " << open
-                 << ": other shapes, ops after import, their floating-point operations, "
-                 << "and what cannot be imported\n";
-    return kDone;
-  }
-  func::FuncOp func = session.load(/*collectAllErrors=*/true) ? session.getEntry() : nullptr;
-  if (!func)
+  std::optional<Outline> outline = makeOutline(session);
+  if (!outline)
     return session.getExitCode();
-  Outline outline;
-  outline.inputs = describe(getInputNames(func), getInputTypes(func));
-  outline.outputs = describe(getOutputNames(func), getOutputTypes(func));
-  outline.parameters = describeParameters(session.getModule(), func);
-  countOps(func, outline);
-  outline.print(llvm::outs(), options.verbose);
-  if (options.verbose)
-    printTensors(func);
+  llvm::raw_ostream &os = llvm::outs();
+  bool isLong = session.getOptions().verbose, isImported = outline->open.empty();
+  print(os, "inputs", outline->inputs);
+  print(os, "outputs", outline->outputs);
+  if (isImported)
+    os << llvm::formatv("ops: {0}, {1:e2} floating-point operations in contractions\n", outline->countOps(),
+                        outline->flops);
+  else
+    os << "ONNX nodes: " << outline->countOps() << '\n';
+  Table ops;
+  for (const auto &[name, count] : outline->ops)
+    ops.add({name, std::to_string(count)});
+  ops.print(os);
+  printParameters(os, outline->parameters, isLong);
+  if (!isImported)
+    os << "not known without " << outline->open
+       << ": other shapes, ops after import, their floating-point operations, and what cannot be imported\n";
+  else if (isLong)
+    print(os, "tensors", outline->tensors, /*nodes=*/true);
   return kDone;
 }

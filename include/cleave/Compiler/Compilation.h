@@ -65,8 +65,8 @@ public:
   bool isOnnx() const;
   Phase getPhase() const;
 
-  /// From now on the phase that decides leaves in `decisions` how, which must outlive this.
-  void keepDecisions(spmd::Decisions &decisions);
+  /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
+  void keepDecisions(spmd::Decisions *decisions);
 
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();

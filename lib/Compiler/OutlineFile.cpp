@@ -4,7 +4,7 @@
 // its name, and ops are ONNX's.
 //
 //===----------------------------------------------------------------------===//
-#include "Outline.h"
+#include "State.h"
 
 #include "cleave/Compiler/Values.h"
 #include "cleave/Import/Onnx/TensorData.h"
@@ -15,7 +15,6 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace cleave;
-using namespace cleave::driver;
 using namespace cleave::onnx;
 using llvm::StringRef;
 
@@ -23,11 +22,11 @@ namespace {
 
 class FileOutliner {
 public:
-  FileOutliner(const ModelProto &model, const Options &options) : model(model), sizes(options.compile.dims) {}
+  FileOutliner(const ModelProto &model, const CompileOptions &options) : model(model), sizes(options.dims) {}
 
   /// Takes sizes from the shapes that are given for inputs.
   void bindShapes(const std::map<std::string, std::vector<int64_t>> &given);
-  llvm::Error checkDims(const Options &options) const;
+  llvm::Error checkDims(const CompileOptions &options) const;
   /// `--dim batch=..` and the like; empty if every size is known.
   std::string getOpen() const;
   Outline make() const;
@@ -96,16 +95,16 @@ void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> 
   }
 }
 
-llvm::Error FileOutliner::checkDims(const Options &options) const {
+llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
   llvm::SetVector<StringRef> names;
   for (const auto *values : {&model.graph.input, &model.graph.output})
     for (const ValueInfoProto &value : *values)
       for (const Dimension &dim : value.type.shape.value_or(std::vector<Dimension>()))
         if (!dim.param.empty())
           names.insert(dim.param);
-  for (const auto &[name, size] : options.compile.dims)
+  for (const auto &[name, size] : options.dims)
     if (!names.contains(name))
-      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.compile.model, quote(name),
+      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.model, quote(name),
                        llvm::join(names, ", "));
   return llvm::Error::success();
 }
@@ -148,7 +147,7 @@ TensorOutline FileOutliner::describe(const ValueInfoProto &value) const {
   std::string type = !isTensor           ? "no tensor"
                      : !value.type.shape ? getTypeWord(value.type.elemType) + " of unknown rank"
                                          : formatType(value.type.elemType, dims);
-  return {printable(value.name), type, 0, {}};
+  return {printable(value.name), type};
 }
 
 TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
@@ -159,10 +158,8 @@ TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
     bytes = llvm::SaturatingMultiply(bytes, static_cast<uint64_t>(std::max<int64_t>(dim, 0)));
   }
   int64_t most = std::numeric_limits<int64_t>::max() / 1024; // sums of many stay in range
-  return {printable(tensor.name),
-          formatType(tensor.dataType, dims),
-          static_cast<int64_t>(std::min<uint64_t>(bytes, most)),
-          {}};
+  return {printable(tensor.name), formatType(tensor.dataType, dims),
+          static_cast<int64_t>(std::min<uint64_t>(bytes, most))};
 }
 
 void FileOutliner::countOps(const GraphProto &graph, std::map<std::string, int64_t> &ops) {
@@ -181,41 +178,37 @@ Outline FileOutliner::make() const {
       outline.inputs.push_back(describe(input));
   for (const ValueInfoProto &output : model.graph.output)
     outline.outputs.push_back(describe(output));
-  llvm::StringMap<llvm::SmallVector<std::string, 1>> uses;
+  llvm::StringMap<std::vector<std::string>> uses;
   for (const NodeProto &node : model.graph.node)
     for (auto [index, name] : llvm::enumerate(node.input))
       if (!node.name.empty() && parameters.contains(name))
         uses[name].push_back("node:" + printable(node.name) + "#" + std::to_string(index));
   for (const TensorProto &tensor : model.graph.initializer) {
     outline.parameters.push_back(describe(tensor));
-    outline.parameters.back().uses = uses.lookup(tensor.name);
+    outline.parameters.back().nodes = uses.lookup(tensor.name);
   }
   countOps(model.graph, outline.ops);
-  int64_t count = 0;
-  for (const auto &[name, number] : outline.ops)
-    count += number;
-  outline.opsTitle = "ONNX nodes: " + std::to_string(count);
+  outline.open = getOpen();
   return outline;
 }
 
-llvm::Expected<std::optional<Outline>> cleave::driver::outlineFile(const Options &options, std::string &open) {
-  if (options.compile.model == "-" || StringRef(options.compile.model).ends_with(".mlir"))
+llvm::Expected<std::optional<Outline>> cleave::outlineFile(const CompileOptions &options) {
+  if (options.model == "-" || StringRef(options.model).ends_with(".mlir"))
     return std::nullopt;
-  llvm::Expected<std::unique_ptr<ModelFile>> file = readModel(options.compile.model);
+  llvm::Expected<std::unique_ptr<ModelFile>> file = readModel(options.model);
   if (!file) { // import says so
     llvm::consumeError(file.takeError());
     return std::nullopt;
   }
   FileOutliner outliner((*file)->model, options);
-  outliner.bindShapes(options.compile.shapes);
-  if (!options.compile.inputs.empty()) {
-    auto given = readInputShapes(options.compile.inputs);
+  outliner.bindShapes(options.shapes);
+  if (!options.inputs.empty()) {
+    auto given = readInputShapes(options.inputs);
     if (!given)
       return given.takeError();
     outliner.bindShapes(*given);
   }
-  open = outliner.getOpen();
-  if (open.empty())
+  if (outliner.getOpen().empty())
     return std::nullopt;
   if (llvm::Error error = outliner.checkDims(options))
     return std::move(error);

@@ -1,0 +1,102 @@
+//===- Explanation.h - why values are sharded as they are -------*- C++ -*-===//
+//
+//   std::unique_ptr<cleave::Explainer> explainer = cleave::Explainer::create(compilation);
+//   for (const cleave::ValueExplanation &value : *explainer->explain("*/Softmax_output_0"))
+//     for (const cleave::AxisExplanation &axis : value.axes) ...
+//
+// What was decided is asked, not decided anew. Shardings are written as in plans.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_COMPILER_EXPLANATION_H
+#define CLEAVE_COMPILER_EXPLANATION_H
+
+#include "cleave/Compiler/Compilation.h"
+
+namespace cleave {
+
+/// One step on the way of an axis from a wish to a value.
+struct CauseStep {
+  enum class Kind {
+    Op,       ///< an op that takes it over
+    Value,    ///< a value that has it
+    Output,   ///< an output of the program that has it
+    PassedOn, ///< a value in terms, of which an op makes another one in terms
+    Wish,     ///< the end
+  };
+  Kind kind = Kind::Wish;
+  /// `nn.softmax`, the value's name, the output's number, the place of the wish: `plan.yaml:7:5`.
+  std::string name;
+  /// Of an op: `/enc/Softmax`; may be empty.
+  std::string node;
+  /// Where it is: `dim 1`, at an op `dim 1 of the result`.
+  std::string dim;
+  /// It came here only to avoid a conflict at this op.
+  bool avoidsConflict = false;
+
+  bool operator==(const CauseStep &other) const;
+};
+
+/// Another choice of the op that makes a value.
+struct Alternative {
+  /// How much more everything would cost, surcharges of the objective included.
+  int64_t bytes = 0;
+  /// How the value would then be made.
+  std::string sharding;
+};
+
+/// Why axes cut a dim, or why a value is in terms over one.
+struct AxisExplanation {
+  /// Nothing: the value is in terms.
+  std::optional<unsigned> dim;
+  /// `model`, or of a dim `data, model` where all came the same way.
+  std::string axes;
+  /// The last step first; no two equal ones follow each other. Empty: no wish, it costs less.
+  std::vector<CauseStep> chain;
+  std::optional<Alternative> nextBest;
+};
+
+/// A value and its sharding.
+struct ShardedValue {
+  /// Of the first of its names; `a value inside /enc/Softmax` without one.
+  std::string name;
+  /// `f32[8, 128]`, the global shape.
+  std::string type;
+  std::string sharding;
+};
+
+struct ValueExplanation : ShardedValue {
+  /// Outputs that are this value, and are sharded otherwise than it is inside.
+  std::vector<ShardedValue> returned;
+  /// One for each chain, dims in order.
+  std::vector<AxisExplanation> axes;
+  /// It is whole on every rank; and then, whether a wish reaches it, and what following that would cost, axis by axis.
+  bool isWhole = false, isReached = false;
+  std::vector<Alternative> alternatives;
+  /// Axes of wishes that the op that makes it does not follow.
+  std::vector<std::string> unfollowed;
+};
+
+class Explainer {
+public:
+  /// Takes a loaded model with a mesh to its decisions. Null after an error: it is past them, or has none to run.
+  /// `compilation` must outlive this, and may go on.
+  static std::unique_ptr<Explainer> create(Compilation &compilation);
+  ~Explainer();
+
+  /// All values that are not whole, in order.
+  std::vector<ShardedValue> getSharded() const;
+  /// The values that have a name which matches, or else the first result of each node whose name does. Nothing after an
+  /// error: it is no pattern, or matches nothing.
+  std::optional<std::vector<ValueExplanation>> explain(llvm::StringRef pattern) const;
+  /// The same of one name, such as the node of a collective; maybe none.
+  std::vector<ValueExplanation> explainName(llvm::StringRef name) const;
+
+private:
+  struct State;
+  explicit Explainer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace cleave
+
+#endif // CLEAVE_COMPILER_EXPLANATION_H

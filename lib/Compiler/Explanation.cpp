@@ -1,0 +1,337 @@
+//===- Explanation.cpp - why values are sharded as they are ---------------===//
+//
+// spmd-propagate leaves how it decided. Each axis of each dim has a chain of causes there, from the op that took it over
+// back to the wish that it started from (the plan's line); here it is put into the words of the model. Names and places
+// are taken right after the decision, so that the module may go on while it is asked.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Explanation.h"
+
+#include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/Decisions.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a value is called.
+struct ValueNames {
+  ValueNames(Value value);
+
+  std::string shown, type, node;
+  std::vector<std::string> names;
+  bool isPart = false; ///< one of the parts that a parameter is loaded in
+};
+
+struct OpNames {
+  std::string name, node;
+};
+} // namespace
+
+static std::string getShownName(Value value, ArrayRef<StringRef> names) {
+  if (auto load = value.getDefiningOp<nn::LoadOp>(); load && load.isPart())
+    return llvm::formatv("{0} at [{1:$[, ]}]", names.front(),
+                         llvm::make_range(load.getStarts()->begin(), load.getStarts()->end()));
+  if (!names.empty())
+    return names.front().str();
+  if (Operation *op = value.getDefiningOp()) {
+    std::string node = nn::describeNode(op);
+    return "a value inside " + (node.empty() ? op->getName().getStringRef().str() : node);
+  }
+  return "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
+}
+
+ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(value.getType()))) {
+  SmallVector<StringRef, 1> found = nn::getTensorNames(value);
+  shown = getShownName(value, found);
+  names.assign(found.begin(), found.end());
+  if (Operation *op = value.getDefiningOp())
+    node = nn::describeNode(op);
+  auto load = value.getDefiningOp<nn::LoadOp>();
+  isPart = load && load.isPart();
+}
+
+static std::string describePlace(Location loc) {
+  std::string text;
+  loc->walk([&](Location inner) {
+    auto file = dyn_cast<FileLineColLoc>(inner);
+    if (!file)
+      return WalkResult::advance();
+    text = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
+    return WalkResult::interrupt();
+  });
+  return text.empty() ? "the program" : text;
+}
+
+//===----------------------------------------------------------------------===//
+// Causes
+//===----------------------------------------------------------------------===//
+
+struct Explainer::State {
+  State(Compilation &compilation, Decisions decisions, const FunctionProblem &source);
+
+  ValueExplanation explain(ValueId value) const;
+  /// The values with names that match, or else the first result of each node whose name does.
+  std::vector<ValueExplanation> explain(llvm::function_ref<bool(StringRef)> matches) const;
+  bool isWhole(ValueId value) const { return atoms.toSharding(getState(value)).isReplicated(); }
+  ShardedValue describe(ValueId value) const;
+
+  Compilation &compilation;
+  std::vector<ValueNames> values;
+  const Problem &problem;
+
+private:
+  const spmd::State &getState(ValueId value) const { return decision.states[decision.valueStates[value]]; }
+  std::string format(const spmd::State &state) const { return formatSharding(atoms.toSharding(state)); }
+  unsigned axisOf(AtomId atom) const { return atoms.getAtoms().axisOf(atom); }
+  std::string getAxisName(AtomId atom) const { return atoms.getAxisNames()[axisOf(atom)]; }
+  std::string describeFactor(OpId op, FactorId factor) const;
+  CauseStep describe(const CauseLink &link) const;
+  std::vector<CauseStep> describe(ArrayRef<CauseLink> chain) const;
+  std::vector<CauseStep> explainPartial(ValueId value, AtomId atom) const;
+  void explainDim(ValueId value, unsigned dim, std::vector<AxisExplanation> &axes) const;
+  void explainWhole(ValueId value, ValueExplanation &explanation) const;
+  std::optional<Alternative> findNextBest(ValueId value, AtomId atom) const;
+
+  Decisions decisions;
+  const MeshAtoms &atoms;
+  const Solver &solver;
+  const Decision &decision;
+  std::vector<OpNames> ops;
+  std::vector<std::string> outputs;
+  std::map<CauseId, std::string> wishes; ///< their places
+};
+
+Explainer::State::State(Compilation &compilation, Decisions given, const FunctionProblem &source)
+    : compilation(compilation), problem(source.getProblem()), decisions(std::move(given)), atoms(*decisions.atoms),
+      solver(source.getSolver()), decision(source.getDecision()) {
+  for (auto [id, value] : llvm::enumerate(source.getValues())) {
+    values.emplace_back(value);
+    if (const spmd::Wish *wish = problem.wish(id))
+      wishes[wish->cause] = describePlace(source.getWishLoc(wish->cause));
+  }
+  for (Operation *op : source.getOps())
+    ops.push_back({op->getName().getStringRef().str(), nn::describeNode(op)});
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    outputs.push_back(nn::getResultName(source.getFunction(), output).str());
+}
+
+bool CauseStep::operator==(const CauseStep &other) const {
+  return std::tie(kind, name, node, dim, avoidsConflict) ==
+         std::tie(other.kind, other.name, other.node, other.dim, other.avoidsConflict);
+}
+
+/// `dim 1 of the result` or `dim 0 of operand 1`: where a factor stands first.
+std::string Explainer::State::describeFactor(OpId op, FactorId factor) const {
+  const ShardingRule &rule = problem.rule(problem.ruleOf(op));
+  auto find = [&](const TensorFactors &dims) {
+    return llvm::find_if(dims, [&](const DimFactors &factors) { return llvm::is_contained(factors, factor); }) -
+           dims.begin();
+  };
+  for (const TensorFactors &dims : rule.results)
+    if (size_t dim = find(dims); dim < dims.size())
+      return llvm::formatv("dim {0} of the result", dim);
+  for (auto [index, dims] : llvm::enumerate(rule.operands))
+    if (size_t dim = find(dims); dim < dims.size())
+      return llvm::formatv("dim {0} of operand {1}", dim, index);
+  return "a dim of size " + std::to_string(rule.factorSizes[factor]);
+}
+
+CauseStep Explainer::State::describe(const CauseLink &link) const {
+  std::string dim = "dim " + std::to_string(link.factor);
+  switch (link.kind) {
+  case CauseLink::Kind::Op:
+    return {CauseStep::Kind::Op, ops[link.id].name, ops[link.id].node, describeFactor(link.id, link.factor),
+            link.isEscape};
+  case CauseLink::Kind::Value:
+    return {CauseStep::Kind::Value, values[link.id].shown, "", dim};
+  case CauseLink::Kind::Output:
+    return {CauseStep::Kind::Output, std::to_string(link.id), "", dim};
+  case CauseLink::Kind::Wish:
+    return {CauseStep::Kind::Wish, wishes.at(link.id), "", ""};
+  }
+  return {};
+}
+
+std::vector<CauseStep> Explainer::State::describe(ArrayRef<CauseLink> chain) const {
+  std::vector<CauseStep> steps;
+  for (const CauseLink &link : chain)
+    if (CauseStep step = describe(link); steps.empty() || !(steps.back() == step))
+      steps.push_back(std::move(step));
+  return steps;
+}
+
+/// A partial value starts where an op sums over a dim that is cut, or where a wish says so; other ops pass it on.
+std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId atom) const {
+  if (const spmd::Wish *wish = problem.wish(value))
+    return {{CauseStep::Kind::Wish, wishes.at(wish->cause), "", ""}};
+  OpId op = problem.producer(value);
+  if (op == kNone || problem.isConstraint(op))
+    return {};
+  for (auto [index, operand] : llvm::enumerate(problem.operands(op))) {
+    const spmd::State &state = decision.states[decision.operandStates[problem.firstOperand(op) + index]];
+    if (state.isPartialOver(atom))
+      return {{CauseStep::Kind::PassedOn, values[operand].shown, "", ""}};
+    for (auto [dim, list] : llvm::enumerate(state.dims))
+      if (llvm::is_contained(list, atom))
+        for (FactorId factor : problem.rule(problem.ruleOf(op)).operands[index][dim])
+          if (auto chain = solver.explain(op, factor, atom); !chain.empty())
+            return describe(chain);
+  }
+  return {};
+}
+
+std::optional<Alternative> Explainer::State::findNextBest(ValueId value, AtomId atom) const {
+  OpId producer = problem.producer(value);
+  if (producer == kNone || problem.isConstraint(producer))
+    return std::nullopt;
+  std::optional<NextBest> next = solver.findNextBest(producer, problem.resultIndex(value), atom);
+  return next ? std::optional(Alternative{next->bytes, format(next->result)}) : std::nullopt;
+}
+
+/// One chain per axis: the atoms of an axis that came the same way, side by side, count as one.
+void Explainer::State::explainDim(ValueId value, unsigned dim, std::vector<AxisExplanation> &axes) const {
+  ArrayRef<AtomId> left = getState(value).dims[dim];
+  while (!left.empty()) {
+    auto chainOf = [&](AtomId atom) { return describe(solver.explainValue(value, dim, atom)); };
+    std::vector<CauseStep> chain = chainOf(left.front());
+    size_t count = 1;
+    while (count < left.size() && axisOf(left[count]) == axisOf(left.front()) && chainOf(left[count]) == chain)
+      ++count;
+    axes.push_back(
+        {dim, formatAxes(atoms.toAxes(left.take_front(count))), std::move(chain), findNextBest(value, left.front())});
+    left = left.drop_front(count);
+  }
+}
+
+void Explainer::State::explainWhole(ValueId value, ValueExplanation &explanation) const {
+  llvm::SmallSetVector<unsigned, 4> reached;
+  for (AtomId atom = 0; atom < static_cast<AtomId>(atoms.getAtoms().numAtoms()); ++atom) {
+    bool isReached = false;
+    for (unsigned dim = 0; dim < problem.shape(value).size(); ++dim)
+      isReached |= !solver.explainValue(value, dim, atom).empty();
+    if (!isReached || !reached.insert(axisOf(atom)))
+      continue;
+    explanation.isReached = true;
+    if (std::optional<Alternative> next = findNextBest(value, atom))
+      explanation.alternatives.push_back(std::move(*next));
+  }
+}
+
+ShardedValue Explainer::State::describe(ValueId value) const {
+  return {values[value].shown, values[value].type, format(getState(value))};
+}
+
+ValueExplanation Explainer::State::explain(ValueId value) const {
+  ValueExplanation explanation;
+  static_cast<ShardedValue &>(explanation) = describe(value);
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    if (const spmd::State &state = decision.states[decision.outputStates[output]];
+        problem.outputValue(output) == value && !(state == getState(value)))
+      explanation.returned.push_back({outputs[output], explanation.type, format(state)});
+  for (unsigned dim = 0; dim < problem.shape(value).size(); ++dim)
+    explainDim(value, dim, explanation.axes);
+  for (AtomId atom : getState(value).partial)
+    explanation.axes.push_back({std::nullopt, getAxisName(atom), explainPartial(value, atom), std::nullopt});
+  explanation.isWhole = isWhole(value);
+  if (explanation.isWhole)
+    explainWhole(value, explanation);
+  for (const ForcedReplication &forced : decision.forced)
+    if (forced.op == problem.producer(value))
+      explanation.unfollowed.push_back(getAxisName(forced.atom));
+  return explanation;
+}
+
+//===----------------------------------------------------------------------===//
+// Asking
+//===----------------------------------------------------------------------===//
+
+std::vector<ValueExplanation> Explainer::State::explain(llvm::function_ref<bool(StringRef)> matches) const {
+  // A wish for one of several equal values stands behind them, under the same name: the last one counts. A parameter
+  // may be loaded in parts, which all count.
+  llvm::MapVector<StringRef, SmallVector<ValueId, 1>> byTensor;
+  std::map<StringRef, ValueId> byNode;
+  for (auto [id, value] : llvm::enumerate(values)) {
+    for (StringRef name : value.names) {
+      if (!matches(name))
+        continue;
+      SmallVector<ValueId, 1> &same = byTensor[name];
+      if (!value.isPart)
+        same.clear();
+      same.push_back(id);
+    }
+    if (!value.node.empty() && matches(value.node))
+      byNode[value.node] = id;
+  }
+  std::set<ValueId> found; // one value may have several names
+  for (const auto &[name, same] : byTensor)
+    found.insert(same.begin(), same.end());
+  for (const auto &[node, value] : byNode)
+    if (byTensor.empty())
+      found.insert(value);
+  std::vector<ValueExplanation> explanations;
+  for (ValueId value : found)
+    explanations.push_back(explain(value));
+  return explanations;
+}
+
+std::unique_ptr<Explainer> Explainer::create(Compilation &compilation) {
+  if (Phase phase = compilation.getPhase(); phase > Phase::Annotated) {
+    compilation.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
+                               compilation.getOptions().model, toString(phase)));
+    return nullptr;
+  }
+  Decisions decisions;
+  compilation.keepDecisions(&decisions);
+  func::FuncOp func = compilation.advance(Phase::Propagated) ? compilation.getEntry() : nullptr;
+  compilation.keepDecisions(nullptr);
+  if (!func)
+    return nullptr;
+  const FunctionProblem *source = decisions.find(func);
+  return std::unique_ptr<Explainer>(new Explainer(std::make_unique<State>(compilation, std::move(decisions), *source)));
+}
+
+Explainer::Explainer(std::unique_ptr<State> state) : state(std::move(state)) {}
+Explainer::~Explainer() = default;
+
+std::vector<ShardedValue> Explainer::getSharded() const {
+  std::vector<ShardedValue> sharded;
+  for (ValueId value = 0; value < state->problem.numValues(); ++value)
+    if (!state->isWhole(value))
+      sharded.push_back(state->describe(value));
+  return sharded;
+}
+
+std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) const {
+  std::string error;
+  std::optional<NamePattern> pattern = NamePattern::create(text, error);
+  if (!pattern) {
+    state->compilation.fail(makeError("{0} is no pattern: {1}", quote(text), error));
+    return std::nullopt;
+  }
+  auto found = state->explain([&](StringRef name) { return pattern->matches(name); });
+  if (!found.empty())
+    return found;
+  SmallVector<StringRef> names;
+  for (const ValueNames &value : state->values)
+    llvm::append_range(names, value.names);
+  state->compilation.fail(makeError("{0}: no tensor or node is called {1}{2}", state->compilation.getOptions().model,
+                                    quote(text), suggestNames(text, names)));
+  return std::nullopt;
+}
+
+std::vector<ValueExplanation> Explainer::explainName(StringRef name) const {
+  return state->explain([&](StringRef other) { return other == name; });
+}

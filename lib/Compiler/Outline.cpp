@@ -1,0 +1,197 @@
+//===- Outline.cpp - what is in a model -----------------------------------===//
+//
+// Of an imported module; OutlineFile.cpp reads the file of a model that cannot be imported yet. Then equal layers become one
+// group: two names are alike if they are the same text with one number that differs, always at the same place.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Outline.h"
+
+#include "State.h"
+
+#include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace cleave;
+
+//===----------------------------------------------------------------------===//
+// Of a module
+//===----------------------------------------------------------------------===//
+
+static int64_t getBytes(RankedTensorType type) {
+  return type.getNumElements() * reference::getElementBytes(type.getElementType());
+}
+
+static std::vector<TensorOutline> describe(ArrayRef<std::string> names, ArrayRef<RankedTensorType> types) {
+  std::vector<TensorOutline> tensors;
+  for (auto [name, type] : llvm::zip_equal(names, types))
+    tensors.push_back({name, formatType(type), getBytes(type)});
+  return tensors;
+}
+
+/// Nodes that read a parameter, as a plan addresses them: `node:/enc/MatMul#1`.
+static std::vector<std::string> getUses(nn::LoadOp load) {
+  std::vector<std::string> uses;
+  for (OpOperand &use : load.getResult().getUses())
+    for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()->getLoc()))
+      for (auto [index, name] : llvm::enumerate(info.operands))
+        if (name == load.getParam() && !info.node.empty())
+          uses.push_back(("node:" + info.node + "#" + Twine(index)).str());
+  return uses;
+}
+
+static std::vector<TensorOutline> describeParameters(ModuleOp module, func::FuncOp func) {
+  llvm::StringMap<std::vector<std::string>> uses;
+  func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
+  std::vector<TensorOutline> parameters;
+  for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
+    auto type = cast<RankedTensorType>(param.getType());
+    parameters.push_back({param.getSymName().str(), formatType(type), getBytes(type), uses.lookup(param.getSymName())});
+  }
+  return parameters;
+}
+
+/// Tensors inside, by their names, with the node that computes each.
+static std::vector<TensorOutline> describeTensors(func::FuncOp func) {
+  std::vector<TensorOutline> tensors;
+  func.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      for (StringRef name : nn::getTensorNames(result))
+        if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+          tensors.push_back({name.str(), formatType(type), getBytes(type), {nn::describeNode(op)}});
+  });
+  return tensors;
+}
+
+static void countOps(func::FuncOp func, Outline &outline) {
+  func.walk([&](Operation *op) {
+    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
+      ++outline.ops[op->getName().getStringRef().str()];
+      outline.flops += ruled.getShardingRule().flops;
+    }
+  });
+}
+
+int64_t Outline::countOps() const {
+  int64_t total = 0;
+  for (const auto &[name, count] : ops)
+    total += count;
+  return total;
+}
+
+std::optional<Outline> cleave::makeOutline(Compilation &compilation) {
+  llvm::Expected<std::optional<Outline>> fromFile = outlineFile(compilation.getOptions());
+  if (!fromFile) {
+    compilation.fail(fromFile.takeError());
+    return std::nullopt;
+  }
+  if (*fromFile)
+    return *fromFile;
+  func::FuncOp func = compilation.load(/*collectAllErrors=*/true) ? compilation.getEntry() : nullptr;
+  if (!func)
+    return std::nullopt;
+  Outline outline;
+  outline.inputs = describe(getInputNames(func), getInputTypes(func));
+  outline.outputs = describe(getOutputNames(func), getOutputTypes(func));
+  outline.parameters = describeParameters(compilation.getModule(), func);
+  outline.tensors = describeTensors(func);
+  countOps(func, outline);
+  return outline;
+}
+
+//===----------------------------------------------------------------------===//
+// Equal layers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Text and the numbers in it, one text more than numbers. A number behind `#` is an operand's, and part of the text.
+struct Numbered {
+  explicit Numbered(StringRef name);
+  std::vector<std::string> texts, numbers;
+};
+
+/// Parameters that share a line.
+struct Group {
+  const TensorOutline *first;
+  Numbered name, nodes;
+  std::vector<Numbered> otherNames, otherNodes;
+  /// The number of the name that differs; nothing for one parameter.
+  std::optional<size_t> differing;
+};
+
+} // namespace
+
+Numbered::Numbered(StringRef name) : texts(1) {
+  for (size_t i = 0; i < name.size();) {
+    size_t digits = name.substr(i).find_if_not(llvm::isDigit);
+    digits = std::min(digits, name.size() - i);
+    if (digits && !(i && name[i - 1] == '#')) {
+      numbers.push_back(name.substr(i, digits).str());
+      texts.emplace_back();
+    } else {
+      digits = std::max<size_t>(digits, 1);
+      texts.back() += name.substr(i, digits);
+    }
+    i += digits;
+  }
+}
+
+/// The only place where two names of equal texts differ; nothing if there are more, or none.
+static std::optional<size_t> findDifference(const Numbered &a, const Numbered &b) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < a.numbers.size(); ++i)
+    if (a.numbers[i] != b.numbers[i]) {
+      if (found)
+        return std::nullopt;
+      found = i;
+    }
+  return found;
+}
+
+/// `layer.{0,1}.weight`.
+static std::string join(const Numbered &first, ArrayRef<Numbered> others) {
+  constexpr size_t longest = 16;
+  std::string text = first.texts.front();
+  for (size_t i = 0; i < first.numbers.size(); ++i) {
+    std::vector<std::string> numbers{first.numbers[i]};
+    for (const Numbered &other : others)
+      if (!llvm::is_contained(numbers, other.numbers[i]))
+        numbers.push_back(other.numbers[i]);
+    std::string list = llvm::join(numbers, ",");
+    text += numbers.size() == 1 ? list : list.size() <= longest ? "{" + list + "}" : "*";
+    text += first.texts[i + 1];
+  }
+  return text;
+}
+
+std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> parameters) {
+  std::vector<Group> groups;
+  llvm::StringMap<std::vector<size_t>> byText; // groups that are alike but for numbers
+  for (const TensorOutline &parameter : parameters) {
+    Numbered name(parameter.name), nodes(llvm::join(parameter.nodes, " "));
+    std::vector<size_t> &alike =
+        byText[llvm::join(name.texts, "\n") + "\n\n" + parameter.type + "\n\n" + llvm::join(nodes.texts, "\n")];
+    auto found = llvm::find_if(alike, [&](size_t index) {
+      std::optional<size_t> place = findDifference(groups[index].name, name);
+      return place && groups[index].differing.value_or(*place) == *place;
+    });
+    if (found == alike.end()) {
+      alike.push_back(groups.size());
+      groups.push_back({&parameter, std::move(name), std::move(nodes), {}, {}, std::nullopt});
+      continue;
+    }
+    Group &group = groups[*found];
+    group.differing = findDifference(group.name, name);
+    group.otherNames.push_back(std::move(name));
+    group.otherNodes.push_back(std::move(nodes));
+  }
+  std::vector<ParameterGroup> lines;
+  for (const Group &group : groups)
+    lines.push_back({join(group.name, group.otherNames), group.first->type, join(group.nodes, group.otherNodes),
+                     group.otherNames.size() + 1, group.first->bytes});
+  return lines;
+}
