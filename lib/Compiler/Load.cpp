@@ -120,18 +120,21 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
 }
 
 /// A mesh that nothing is split over may be one that was forgotten in the rules. Shardings in a file use it too.
-static void warnOfIdle(ModuleOp module, const spmd::Plan &plan) {
+static void warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) {
   if (getPhase(module) >= Phase::Annotated)
     return;
-  for (const spmd::PlanNote &note : spmd::findIdle(plan))
+  std::vector<spmd::PlanNote> notes = spmd::findIdle(plan);
+  if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty())
+    notes.push_back({{file.str(), 1, 1}, "the plan asks for nothing"});
+  for (const spmd::PlanNote &note : notes)
     emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))
         << note.message;
 }
 
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
-  auto [path, mesh, rules] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
-  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), {path, mesh, {rules.begin(), rules.end()}});
+  auto [planFile, mesh, rules] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
+  FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), {planFile, mesh, {rules.begin(), rules.end()}});
   if (failed(read))
     return nullptr;
   plan = handed.plan = *read;
@@ -151,6 +154,6 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   OwningOpRef<ModuleOp> loaded = file ? importOnnx(std::move(file), collectAllErrors) : parseMlir(std::move(buffer));
   addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (loaded && plan)
-    warnOfIdle(*loaded, *plan);
+    warnOfIdle(*loaded, *plan, planFile);
   return loaded;
 }

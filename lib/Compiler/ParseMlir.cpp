@@ -36,21 +36,26 @@ llvm::Error Compilation::State::checkTypedShapes(ModuleOp module) {
   return llvm::Error::success();
 }
 
-/// Arguments and results of all functions are tensors of static shape: what comes after import relies on it.
+/// Arguments and results of all functions are tensors of static shape, of numbers: what comes after import relies on it.
+static LogicalResult checkSignature(Location loc, StringRef what, unsigned index, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return emitError(loc) << what << " " << index << " is " << type << ", expected a tensor of static shape";
+  if (!spmd::isElementType(tensor.getElementType()))
+    return emitError(loc) << what << " " << index << " is " << type << ", whose elements are no numbers of nn (S8)";
+  return success();
+}
+
 static LogicalResult checkSignatures(ModuleOp module) {
-  auto check = [](func::FuncOp func, TypeRange types, StringRef what) {
-    for (auto [index, type] : llvm::enumerate(types))
-      if (auto tensor = dyn_cast<RankedTensorType>(type); !tensor || !tensor.hasStaticShape())
-        return LogicalResult(func.emitOpError()
-                             << what << " " << index << " is " << type << ", expected a tensor of static shape");
-    return success();
-  };
   for (auto func : module.getOps<func::FuncOp>()) {
     if (func.isExternal())
       return func.emitOpError() << "has no body";
-    if (failed(check(func, func.getArgumentTypes(), "argument")) ||
-        failed(check(func, func.getResultTypes(), "result")))
-      return failure();
+    for (BlockArgument argument : func.getArguments())
+      if (failed(checkSignature(argument.getLoc(), "argument", argument.getArgNumber(), argument.getType())))
+        return failure();
+    for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+      if (failed(checkSignature(func.getLoc(), "result", index, type)))
+        return failure();
   }
   return success();
 }

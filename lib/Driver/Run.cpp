@@ -79,10 +79,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   Compilation::BlameScope running(session, Blame::Run);
   for (auto [name, type] : llvm::zip_equal(getInputNames(unsharded), getInputTypes(unsharded)))
     if (!Tensor::fits(type)) {
-      bool isKnown = reference::getElementBytes(type.getElementType()) > 0;
-      unsharded.emitError() << "input '" << name << "' of " << type
-                            << (isKnown ? " does not fit into memory"
-                                        : " cannot be run: its elements are not supported");
+      unsharded.emitError() << "input '" << name << "' of " << type << " does not fit into memory";
       return session.getExitCode();
     }
   llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);

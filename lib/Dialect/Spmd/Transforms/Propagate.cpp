@@ -214,7 +214,8 @@ void DecisionWriter::writeReplications() {
   func::FuncOp func = source.getFunction();
   SmallVector<Attribute> entries;
   size_t small = 0;
-  for (const Replication &replication : getReplications()) {
+  std::vector<Replication> replications = getReplications();
+  for (const Replication &replication : replications) {
     Operation *op = source.getOps()[replication.op];
     if (replication.price < decision.wireBytes / 100)
       ++small;
@@ -232,7 +233,7 @@ void DecisionWriter::writeReplications() {
     entries.push_back(builder.getDictionaryAttr(entry));
   }
   if (small)
-    func.emitRemark() << "and " << small << (small == 1 ? " remark" : " remarks")
+    func.emitRemark() << (small < replications.size() ? "and " : "") << small << (small == 1 ? " remark" : " remarks")
                       << " about less than 1 % of the bytes";
   if (!entries.empty())
     func->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
