@@ -1,4 +1,14 @@
 //===- Compare.cpp - are two tensors the same? ----------------------------===//
+//
+// Element by element, as long doubles, which hold every element type exactly, 64-bit integers included. Two floats
+// agree if
+//
+//   |got - want| <= rtol * |want| + atol * scale          scale = the largest magnitude of the tensor, at least 1
+//
+// The second term is for what is small because large terms cancel: it is as wrong as they are. Integers agree only if
+// they are equal, an infinity with itself, a NaN with any NaN.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 
 #include "llvm/ADT/APFloat.h"
@@ -59,9 +69,10 @@ static double getScale(const Tensor &tensor) {
 }
 
 Difference cleave::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
-  assert(got.getType() == want.getType() && "compared tensors differ in type");
   Difference difference;
-  bool isFloat = isa<FloatType>(want.getElementType());
+  bool isFloat = isa<FloatType>(want.getElementType()) && isa<FloatType>(got.getElementType());
+  assert(got.getType().getShape() == want.getType().getShape() && (isFloat || got.getType() == want.getType()) &&
+         "compared tensors differ in shape, or one alone is of floats");
   if (!isFloat && got.getBytes() == want.getBytes())
     return difference;
   double scale = isFloat ? getScale(want) : 1;
