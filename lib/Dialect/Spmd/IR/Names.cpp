@@ -1,4 +1,10 @@
 //===- Names.cpp - nodes and tensors by the model's names -----------------===//
+//
+// A location is a tree: what rewrites fuse becomes an inner node of it, and its leaves are nodes of the model, or places
+// in a file. Names are the leaves that are nodes, in order; storing keeps only these, and restoring puts them in front of
+// whatever place the op has, so that a message has both.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Names.h"
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -30,31 +36,34 @@ SmallVector<NodeInfo, 1> cleave::spmd::getNodeInfos(Operation *op) {
   return getNodeInfos(node ? Location(node) : op->getLoc());
 }
 
-/// True for a location that names a node.
-static bool namesNode(Location loc) {
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    return llvm::any_of(fused.getLocations(), namesNode);
-  return isa<NodeLocInterface>(Attribute(loc));
+/// What of a location names nodes; null if nothing does.
+static LocationAttr keepNodes(Location loc) {
+  auto fused = dyn_cast<FusedLoc>(loc);
+  if (!fused)
+    return isa<NodeLocInterface>(Attribute(loc)) ? LocationAttr(loc) : LocationAttr();
+  SmallVector<Location> nodes;
+  for (Location inner : fused.getLocations())
+    if (LocationAttr node = keepNodes(inner))
+      nodes.push_back(node);
+  return nodes.empty() ? LocationAttr() : LocationAttr(FusedLoc::get(loc.getContext(), nodes));
 }
 
 void cleave::spmd::storeNodes(func::FuncOp func) {
   func.walk([](Operation *op) {
     if (op->getNumResults() == 0 || isa<PinOp, ConstrainOp>(op))
       return;
-    LocationAttr old = getNode(op), now = op->getLoc();
-    if (old == now)
-      return;
-    if (namesNode(op->getLoc()))
+    LocationAttr old = getNode(op), now = keepNodes(op->getLoc());
+    if (now && now != old)
       op->setDiscardableAttr(kNodeAttr, now);
-    else if (old)
+    else if (old && !now)
       op->removeDiscardableAttr(kNodeAttr);
   });
 }
 
 void cleave::spmd::restoreNodes(func::FuncOp func) {
   func.walk([](Operation *op) {
-    if (LocationAttr node = getNode(op); node && !namesNode(op->getLoc()))
-      op->setLoc(node);
+    if (LocationAttr node = getNode(op); node && !keepNodes(op->getLoc()))
+      op->setLoc(FusedLoc::get(op->getContext(), {node, op->getLoc()}));
   });
 }
 

@@ -1,6 +1,13 @@
 //===- Phase.cpp - where on its way a module is ---------------------------===//
+//
+// A gate writes the word of its phase, and the next pass takes it away when it begins: while a pass runs, and after one
+// that failed, a module is in no phase. Only where no word stands, in files written by hand, its phase is guessed, from
+// the latest sign that is found in types, attributes and ops.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 
+#include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -113,6 +120,9 @@ static std::pair<Phase, Phase> getPredecessors(Phase phase) {
 }
 
 LogicalResult cleave::enterPhase(ModuleOp module, Phase phase) {
+  // Messages name nodes by locations, which a file may have lost.
+  for (auto func : module.getOps<func::FuncOp>())
+    restoreNodes(func);
   auto [least, most] = getPredecessors(phase);
   std::optional<Phase> written = readPhase(module);
   module->removeAttr(SpmdDialect::kPhaseAttr);

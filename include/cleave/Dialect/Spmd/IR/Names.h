@@ -45,7 +45,7 @@ llvm::SmallVector<NodeInfo, 1> getNodeInfos(mlir::Operation *op);
 
 /// Gives every op the node in its location as an attribute, or none where that names none.
 void storeNodes(mlir::func::FuncOp func);
-/// The other way round, where locations have been lost.
+/// The other way round, where locations have been lost; what place there is stays beside the node.
 void restoreNodes(mlir::func::FuncOp func);
 
 /// Name of a function's argument or result: its `nn.name`, or `arg0`, `result0` by its number.
