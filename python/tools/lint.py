@@ -28,6 +28,8 @@ LAYERS = [
 ]
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Support", "Sharding", "Plan", "Solver"]
+# Share of lines that are comments, at least (docs/style.md).
+COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.11, ["lib/*.cpp", "tools/*.cpp"])}
 # Lines that a file of each kind may have; what is over a soft limit is told, and is time to split.
 LIMITS = {".cpp": 800, ".h": 250, ".td": 500, ".mlir": 400, ".test": 400, ".py": 500}
 SOFT_LIMITS = {".cpp": 500}
@@ -244,25 +246,34 @@ def check_docs():
             yield f"{path} is stale; mend it with: python3 python/tools/lint.py --fix-docs"
 
 
-def comment_share(*patterns):
-    """Lines that are comments, and the files whose first line is all there is of a head."""
-    lines = comments = 0
-    headless = []
-    for path in tracked(*patterns):
-        text = [line for line in read(path).split("\n") if line.strip()]
-        lines += len(text)
-        comments += sum(line.lstrip().startswith("//") for line in text)
-        if not text[1].startswith("//"):
-            headless.append(path)
-    return comments / lines, headless
+def comment_share(kind):
+    """Part of the lines of a kind of file that are comments; blank lines do not count."""
+    lines = [line.lstrip() for path in tracked(*COMMENTS[kind][1]) for line in read(path).split("\n") if line.strip()]
+    return sum(line.startswith("//") for line in lines) / len(lines)
 
 
-def print_comments():
-    """docs/style.md: headers 30 to 45 %, sources 12 to 20 %."""
-    for kind, patterns in [("headers", ["include/*.h", "lib/*.h"]), ("sources", ["lib/*.cpp", "tools/*.cpp"])]:
-        share, headless = comment_share(*patterns)
-        rest = f", without a head: {' '.join(headless)}" if kind == "sources" and headless else ""
-        print(f"comments in {kind}: {share:.1%} of lines{rest}")
+def check_comments():
+    """Sources open with what they are for, in words below their name, and comments have their share of the lines."""
+    for path in tracked("lib/*.cpp", "tools/*.cpp"):
+        if not re.match(r"//===.*\n//\n(// .*\n)", read(path)):
+            yield f"{path}: has no head that says its purpose"
+    for kind, (least, _) in COMMENTS.items():
+        if (share := comment_share(kind)) < least:
+            yield f"{share:.1%} of the lines in {kind} are comments, expected at least {least:.0%}"
+
+
+def check_edits():
+    """Every edit of the mutation run finds its text once, in the file that it names, and its suites are there."""
+    sys.path.insert(0, os.path.join(ROOT, "test", "Mutation"))
+    from check import EDITS, find, run_suites
+    suites = {suite.name for suite in run_suites.suites(BUILD)}
+    for edit in EDITS:
+        try:
+            find(edit, read(edit.file))
+        except (OSError, ValueError) as error:
+            yield f"test/Mutation/edits.py: {edit.name}: {error}"
+        for name in {suite.split(":")[0] for suite in edit.suites} - suites:
+            yield f"test/Mutation/edits.py: {edit.name}: no suite is called {name}"
 
 
 def main():
@@ -277,7 +288,8 @@ def main():
             print("     " + line)
     for path, lines, limit in oversized(SOFT_LIMITS):
         print(f"warning: {path}: {lines} lines, over the soft limit of {limit}")
-    print_comments()
+    for kind in COMMENTS:
+        print(f"comments in {kind}: {comment_share(kind):.1%} of lines")
     print(f"{len(rules) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -54,6 +54,12 @@ EDITS = [
     Edit("no-slice-between-exchanges", "lib/Sharding/ReshardRoute.cpp", "sliceInPlace();", "",
          "nothing is sliced between rounds of all_to_all", [SHARDING],
          after="round < problem.mesh.numAtoms()"),
+    Edit("reshards-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createInsertReshards(options.getCosts())",
+         "spmd::createInsertReshards(spmd::CostModel())", "copies are made in the order that other prices want",
+         ["CleaveCompilerTests"]),
+    Edit("plans-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createPartition(partition, options.getCosts())",
+         "spmd::createPartition(partition, spmd::CostModel())", "reshards are planned by other prices than were decided by",
+         ["CleaveCompilerTests"]),
     # ===--- Plans -----------------------------------------------------------===
     Edit("escaped-brace", "lib/Plan/NamePattern.cpp", '!before.ends_with("\\\\")', "true",
          "an escaped brace of a pattern is taken for a group", [PLAN]),
