@@ -1,4 +1,9 @@
 //===- cleave.cpp - the driver --------------------------------------------===//
+//
+// Parses the command line, runs one command, and turns what is left to do into an exit code. All work is in
+// lib/Compiler; what is printed is in lib/Driver.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Driver/Crash.h"
 #include "cleave/Driver/Options.h"
 #include "cleave/Driver/Session.h"

@@ -1,4 +1,9 @@
 //===- Advance.cpp - from phase to phase ----------------------------------===//
+//
+// Each phase that the module has not been through runs in a pass manager of its own, so that it can be timed, dumped
+// and blamed by itself: a phase begins with what an earlier gate let pass, and what it leaves illegal is our fault.
+//
+//===----------------------------------------------------------------------===//
 #include "State.h"
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"

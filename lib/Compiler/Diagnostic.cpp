@@ -1,4 +1,8 @@
 //===- Diagnostic.cpp - diagnostics as text -------------------------------===//
+//
+// A line for the diagnostic and one for each note, in the form that editors know from compilers: place, severity, text.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Diagnostic.h"
 
 using namespace cleave;

@@ -36,7 +36,7 @@ static std::vector<TensorOutline> describe(ArrayRef<std::string> names, ArrayRef
 static std::vector<std::string> getUses(nn::LoadOp load) {
   std::vector<std::string> uses;
   for (OpOperand &use : load.getResult().getUses())
-    for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()->getLoc()))
+    for (const nn::NodeInfo &info : nn::getNodeInfos(use.getOwner()))
       for (auto [index, name] : llvm::enumerate(info.operands))
         if (name == load.getParam() && !info.node.empty())
           uses.push_back(("node:" + info.node + "#" + Twine(index)).str());

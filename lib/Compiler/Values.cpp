@@ -1,4 +1,11 @@
 //===- Values.cpp - tensors between functions and .npz files --------------===//
+//
+// Tensors are named and typed as the *model* has them: a partitioned function, whose own types are those of one rank,
+// keeps the global ones in `spmd.global`. In an .npz file `x` and `in:x` are inputs and `out:x` is a recorded output,
+// which is passed over. Headers are read first, so that a large array that nobody asked for costs nothing, and an
+// array's bytes become the tensor's without a copy.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"

@@ -1,4 +1,9 @@
 //===- Commands.cpp - import and shard ------------------------------------===//
+//
+// Both load, take the module as far as was asked for, and write it. Nothing is written before all has gone well, so
+// that a file that is there is right.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Support/Status.h"

@@ -1,4 +1,9 @@
 //===- ReportFile.cpp - what was decided, sent and stored -----------------===//
+//
+// The numbers are those of Pipelines/Report.h. They go to people as a table and to programs as JSON; a table is kept
+// out of standard output where that carries the module.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Driver/ReportFile.h"
 
 #include "cleave/Pipelines/Report.h"

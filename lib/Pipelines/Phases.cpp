@@ -1,4 +1,9 @@
 //===- Phases.cpp - what each phase of a model's way does -----------------===//
+//
+// One function per phase: its passes in order, then its gate. This is the place to read what happens to a model; each
+// pass says how (dialects/*/*Passes.td).
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Phases.h"
 
 #include "cleave/Dialect/Nn/Transforms/Passes.h"

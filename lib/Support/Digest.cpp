@@ -1,4 +1,10 @@
 //===- Digest.cpp - is a file still the one that was meant? ---------------===//
+//
+// A digest of a weight must be cheap enough to take at every import, of files of hundreds of gigabytes: it reads the
+// size and three blocks, at the start, in the middle and at the end. That finds a model that was trained on or exported
+// anew, where all numbers differ; it is no protection against somebody who wants to deceive.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Support/Digest.h"
 
 #include "llvm/ADT/SmallString.h"

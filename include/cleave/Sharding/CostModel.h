@@ -80,7 +80,7 @@ struct CostModel {
 
   /// Units for each reshard: all_reduce rather than scatter and gather.
   int64_t perReshard = kCostUnitsPerByte / 2;
-  /// Units for a whole operand made partial: no select on every rank for nothing.
+  /// Units for a whole operand made partial: no spmd.keep_on_first on every rank for nothing.
   int64_t perMadePartial = kCostUnitsPerByte / 8;
   /// Units for an op that keeps a partial: reduce late.
   int64_t perKeptPartial = -kCostUnitsPerByte / 32;

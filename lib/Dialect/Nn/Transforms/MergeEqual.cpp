@@ -1,4 +1,10 @@
 //===- MergeEqual.cpp - equal ops merge, unused ones go -------------------===//
+//
+// The pass around `mergeEqual` (cleave/Transforms/MergeEqual.h), which says how. It runs twice in the canonical form:
+// early, so that later patterns see one value where a model repeats it, and last, when what was written in two ways has
+// become one.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Transforms/MergeEqual.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
