@@ -57,8 +57,8 @@ EDITS = [
     Edit("reshards-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createInsertReshards(options.getCosts())",
          "spmd::createInsertReshards(spmd::CostModel())", "copies are made in the order that other prices want",
          ["CleaveCompilerTests"]),
-    Edit("plans-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createPartition(partition, options.getCosts())",
-         "spmd::createPartition(partition, spmd::CostModel())", "reshards are planned by other prices than were decided by",
+    Edit("plans-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createPartition(options, options.getCosts())",
+         "spmd::createPartition(options, spmd::CostModel())", "reshards are planned by other prices than were decided by",
          ["CleaveCompilerTests"]),
     # ===--- Plans -----------------------------------------------------------===
     Edit("escaped-brace", "lib/Plan/NamePattern.cpp", '!before.ends_with("\\\\")', "true",
@@ -140,7 +140,7 @@ EDITS = [
          "an operand is gone as soon as it is made", ["lit:Pipelines/report"]),
     Edit("table-joins-shapes", "lib/Pipelines/Report.cpp", "a.operandShape == b.operandShape", "true",
          "the table joins collectives of different shapes", ["lit:Pipelines/report", "lit:Driver"]),
-    Edit("explain-hides-conflicts", "lib/Driver/Explain.cpp", 'link.isEscape ? ", to avoid a conflict" : ""', '""',
+    Edit("explain-hides-conflicts", "lib/Driver/Explain.cpp", 'step.avoidsConflict ? ", to avoid a conflict" : ""', '""',
          "explain does not say what gives way to a conflict", ["lit:Driver/explain"]),
     # ===--- More of the solver ----------------------------------------------===
     Edit("repeated-compute-is-free", "lib/Solver/Objective.cpp", "std::max(0.0, form.flops - fairShare)", "0.0",
