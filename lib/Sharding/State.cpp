@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/State.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <cassert>
 
@@ -73,14 +75,14 @@ int64_t localBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elemen
   return bytes;
 }
 
-static void printAtoms(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axisNames, ArrayRef<AtomId> atoms) {
-  os << '{';
-  interleaveComma(mesh.subAxesOf(atoms), os, [&](const SubAxis &subAxis) {
-    os << '"' << axisNames[subAxis.axis] << '"';
-    if (subAxis.size != mesh.axisSize(subAxis.axis))
-      os << ":(" << subAxis.preSize << ')' << subAxis.size;
-  });
-  os << '}';
+static std::string formatAtoms(const AtomMesh &mesh, ArrayRef<std::string> axisNames, ArrayRef<SubAxis> axes) {
+  return join(map_range(axes,
+                        [&](const SubAxis &axis) {
+                          bool isWhole = axis.size == mesh.axisSize(axis.axis);
+                          return axisNames[axis.axis] +
+                                 (isWhole ? "" : formatv(":({0}){1}", axis.preSize, axis.size).str());
+                        }),
+              ", ");
 }
 
 // The dialect's own spelling lives in a library that this one must not need.
@@ -100,13 +102,15 @@ static StringRef kindName(ReductionKind kind) {
 
 void printState(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axisNames, const State &state) {
   os << '[';
-  interleaveComma(state.dims, os, [&](const AtomList &dim) { printAtoms(os, mesh, axisNames, dim); });
+  interleaveComma(state.dims, os, [&](const AtomList &dim) {
+    auto axes = mesh.subAxesOf(dim);
+    std::string text = formatAtoms(mesh, axisNames, axes);
+    os << (axes.empty() ? "_" : axes.size() == 1 ? text : "[" + text + "]");
+  });
   os << ']';
-  if (!state.isPartial())
-    return;
-  os << " partial ";
-  printAtoms(os, mesh, axisNames, state.partial);
-  os << ':' << kindName(state.kind);
+  if (state.isPartial())
+    os << " partial(" << formatAtoms(mesh, axisNames, mesh.subAxesOf(state.partial)) << ": " << kindName(state.kind)
+       << ')';
 }
 
 std::string toString(const AtomMesh &mesh, ArrayRef<std::string> axisNames, const State &state) {

@@ -9,7 +9,7 @@
 // CHECK: "kind": "all_reduce"
 // CHECK: "cause": "contracting dim of nn.einsum is sharded over m"
 // CHECK: "kind": "all_gather"
-// CHECK: "cause": "the output is [{}, {}] but nn.tanh gives [{\"m\"}, {}]"
+// CHECK: "cause": "the output is [_, _] but nn.tanh gives [m, _]"
 #mesh = #spmd.mesh<["m"=2]>
 #rows = #spmd.sharding<#mesh, [{"m"}, {}]>
 #cols = #spmd.sharding<#mesh, [{}, {"m"}]>

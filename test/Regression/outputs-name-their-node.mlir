@@ -7,7 +7,7 @@
 // CHECK-LABEL: "collectives": [
 // CHECK: "kind": "all_gather"
 // CHECK: "node": "/fc"
-// CHECK-NEXT: "cause": "the output is [{}, {}] but nn.relu gives
+// CHECK-NEXT: "cause": "the output is [_, _] but nn.relu gives [_, m]
 
 #mesh = #spmd.mesh<["m"=2]>
 func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32, #spmd.sharding<#mesh, [{}, {"m"}]>>)

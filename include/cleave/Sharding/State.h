@@ -60,7 +60,7 @@ llvm::SmallVector<int64_t, 4> localShape(const AtomMesh &mesh, llvm::ArrayRef<in
 /// Bytes of one rank's shard, padding included.
 int64_t localBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &state);
 
-/// Prints `[{"x"}, {"y":(1)2}] partial {"z"}:sum`; `axisNames` in mesh order.
+/// As in plans: `[x, _, [y:(1)2, w]] partial(z: sum)`; `axisNames` in mesh order.
 void printState(llvm::raw_ostream &os, const AtomMesh &mesh, llvm::ArrayRef<std::string> axisNames, const State &state);
 std::string toString(const AtomMesh &mesh, llvm::ArrayRef<std::string> axisNames, const State &state);
 

@@ -71,7 +71,7 @@ TEST(ReshardPlannerTest, LargeTensorsOnLargeMeshesHavePrices) {
 // A dim that loses and gains at once is no all_to_all. N = 64, every rank holds 16 and two of four swap theirs.
 TEST(ReshardPlannerTest, SwappedAxesAreOnePermute) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {1}}), makeState({{1}, {0}}));
-  EXPECT_EQ(plan.steps, R"(exchange [{"y"}, {"x"}])");
+  EXPECT_EQ(plan.steps, R"(exchange [y, x])");
   EXPECT_EQ(plan.bytes, 16);
 }
 
@@ -80,114 +80,114 @@ TEST(ReshardPlannerTest, SwappedAxesAreOnePermute) {
 // collective.
 TEST(ReshardPlannerTest, SlicesAreTakenBehindAnAllToAll) {
   Planned plan = planOn({2, 2, 2}, {4, 4, 4}, makeState({{2}, {}, {1}}), makeState({{0}, {2}, {}}));
-  EXPECT_EQ(plan.steps, R"(all_to_all [{}, {"z"}, {"y"}], slice [{"x"}, {"z"}, {"y"}], all_gather [{"x"}, {"z"}, {}])");
+  EXPECT_EQ(plan.steps, R"(all_to_all [_, z, y], slice [x, z, y], all_gather [x, z, _])");
   EXPECT_EQ(plan.bytes, 16);
 }
 
 // The same on 2 x 4: some ranks need nothing of what they hold, so the busiest sends its 8 of 64 elements.
 TEST(ReshardPlannerTest, SwappedAxesOfDifferentSizeAreOneExchange) {
   Planned plan = planOn({2, 4}, {8, 8}, makeState({{0}, {1, 2}}), makeState({{1, 2}, {0}}));
-  EXPECT_EQ(plan.steps, R"(exchange [{"y"}, {"x"}])");
+  EXPECT_EQ(plan.steps, R"(exchange [y, x])");
   EXPECT_EQ(plan.bytes, 8);
 }
 
 TEST(ReshardPlannerTest, ReversedAxesOfOneDimAreOnePermute) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0, 1}, {}}), makeState({{1, 0}, {}}));
-  EXPECT_EQ(plan.steps, R"(exchange [{"y", "x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(exchange [[y, x], _])");
   EXPECT_EQ(plan.bytes, 16);
 }
 
 // [x|-] to [-|y]: cut before gathering. N/4 each, x of 2 gathers N/4 from the other.
 TEST(ReshardPlannerTest, SlicesComeBeforeGathers) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {}}), makeState({{}, {1}}));
-  EXPECT_EQ(plan.steps, R"(slice [{"x"}, {"y"}], all_gather [{}, {"y"}])");
+  EXPECT_EQ(plan.steps, R"(slice [x, y], all_gather [_, y])");
   EXPECT_EQ(plan.bytes, 16);
 }
 
 TEST(ReshardPlannerTest, SeveralAxesLeaveInOneGather) {
   Planned plan = planOn({2, 2, 2}, {8, 8}, makeState({{0, 1, 2}, {}}), makeState({{0}, {}}));
-  EXPECT_EQ(plan.steps, R"(all_gather [{"x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(all_gather [x, _])");
   EXPECT_EQ(plan.bytes, 3 * 8);
   plan = planOn({2, 2, 2}, {8, 8}, makeState({{0, 1}, {2}}), makeState({{0}, {}}));
-  EXPECT_EQ(plan.steps, R"(all_gather [{"x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(all_gather [x, _])");
   EXPECT_EQ(plan.bytes, 3 * 8);
 }
 
 // Gathers pop from the minor end: x cannot leave [x, y] without y, so every rank gets its half from point to point.
 TEST(ReshardPlannerTest, MajorAxisCannotBeGatheredAlone) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0, 1}, {}}), makeState({{1}, {}}));
-  EXPECT_EQ(plan.steps, R"(exchange [{"y"}, {}])");
+  EXPECT_EQ(plan.steps, R"(exchange [y, _])");
   EXPECT_EQ(plan.bytes, 32);
 }
 
 TEST(ReshardPlannerTest, MovedAxisIsOneAllToAll) {
   Planned plan = planOn({4}, {8, 8}, makeState({{0, 1}, {}}), makeState({{}, {0, 1}}));
-  EXPECT_EQ(plan.steps, R"(all_to_all [{}, {"x"}])");
+  EXPECT_EQ(plan.steps, R"(all_to_all [_, x])");
   EXPECT_EQ(plan.bytes, 12); // 3/4 of 16
 }
 
 // x can leave [y, x] before y is gathered, which would make the all_to_all twice as large.
 TEST(ReshardPlannerTest, AllToAllComesBeforeGather) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{1, 0}, {}}), makeState({{}, {0}}));
-  EXPECT_EQ(plan.steps, R"(all_to_all [{"y"}, {"x"}], all_gather [{}, {"x"}])");
+  EXPECT_EQ(plan.steps, R"(all_to_all [y, x], all_gather [_, x])");
   EXPECT_EQ(plan.bytes, 8 + 16);
 }
 
 // x cannot leave [x, y] before y. All in one exchange: a rank sends its 16 to two ranks, but for the 8 it keeps.
 TEST(ReshardPlannerTest, BlockedAxisIsExchangedRatherThanGathered) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0, 1}, {}}), makeState({{}, {0}}));
-  EXPECT_EQ(plan.steps, R"(exchange [{}, {"x"}])");
+  EXPECT_EQ(plan.steps, R"(exchange [_, x])");
   EXPECT_EQ(plan.bytes, 2 * 16 - 8);
 }
 
 // All of 4 x 4: gathering x would send 48; cut over y first, every rank has 4, sends it on and gathers 12.
 TEST(ReshardPlannerTest, ReplacedAxisIsCutFirst) {
   Planned plan = planOn({4, 4}, {64}, makeState({{0, 1}}), makeState({{2, 3}}));
-  EXPECT_EQ(plan.steps, R"(slice [{"x", "y"}], exchange [{"y"}])");
+  EXPECT_EQ(plan.steps, R"(slice [[x, y]], exchange [y])");
   EXPECT_EQ(plan.bytes, 16);
 }
 
 TEST(ReshardPlannerTest, PartialSumBecomesShardByOneReduceScatter) {
   Planned plan = planOn({4, 2}, {8, 8}, makeState({{0, 1}, {}}, {2}), makeState({{0, 1}, {2}}));
-  EXPECT_EQ(plan.steps, R"(reduce_scatter [{"x"}, {"y"}])");
+  EXPECT_EQ(plan.steps, R"(reduce_scatter [x, y])");
   EXPECT_EQ(plan.bytes, 8); // half of 16
 }
 
 TEST(ReshardPlannerTest, SeveralAxesReduceInOneAllReduce) {
   Planned plan = planOn({2, 2, 2}, {8, 8}, makeState({{0}, {}}, {1, 2}), makeState({{0}, {}}));
-  EXPECT_EQ(plan.steps, R"(all_reduce [{"x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(all_reduce [x, _])");
   EXPECT_EQ(plan.bytes, 2 * 24); // 2 * 3/4 of 32
 }
 
 TEST(ReshardPlannerTest, SeveralAxesScatterInOneReduceScatter) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{}, {}}, {0, 1}), makeState({{0}, {1}}));
-  EXPECT_EQ(plan.steps, R"(reduce_scatter [{"x"}, {"y"}])");
+  EXPECT_EQ(plan.steps, R"(reduce_scatter [x, y])");
   EXPECT_EQ(plan.bytes, 48); // 3/4 of 64
 }
 
 // What the target does not cut is reduced on the smaller shard that the other axis leaves.
 TEST(ReshardPlannerTest, ScatterComesBeforeAllReduce) {
   Planned plan = planOn({2, 4}, {8, 8}, makeState({{}, {}}, {0, 1, 2}), makeState({{0}, {}}));
-  EXPECT_EQ(plan.steps, R"(reduce_scatter [{"x"}, {}] partial {"y"}:sum, all_reduce [{"x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(reduce_scatter [x, _] partial(y: sum), all_reduce [x, _])");
   EXPECT_EQ(plan.bytes, 32 + 48); // half of 64, then 2 * 3/4 of 32
 }
 
 TEST(ReshardPlannerTest, WholeValueBecomesPartialForNothing) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {}}), makeState({{0}, {}}, {1}));
-  EXPECT_EQ(plan.steps, R"(make_partial [{"x"}, {}] partial {"y"}:sum)");
+  EXPECT_EQ(plan.steps, R"(make_partial [x, _] partial(y: sum))");
   EXPECT_EQ(plan.bytes, 0);
 }
 
 TEST(ReshardPlannerTest, ReplicatedValueIsCutForNothing) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{}, {}}), makeState({{1, 0}, {}}));
-  EXPECT_EQ(plan.steps, R"(slice [{"y", "x"}, {}])");
+  EXPECT_EQ(plan.steps, R"(slice [[y, x], _])");
   EXPECT_EQ(plan.bytes, 0);
 }
 
 // Terms are exchanged like whole values, and stay partial.
 TEST(ReshardPlannerTest, KeptPartialMovesWithTheValue) {
   Planned plan = planOn({2, 2, 2}, {8, 8}, makeState({{0}, {1}}, {2}), makeState({{1}, {0}}, {2}));
-  EXPECT_EQ(plan.steps, R"(exchange [{"y"}, {"x"}] partial {"z"}:sum)");
+  EXPECT_EQ(plan.steps, R"(exchange [y, x] partial(z: sum))");
   EXPECT_EQ(plan.bytes, 16);
 }
 
@@ -195,18 +195,17 @@ TEST(ReshardPlannerTest, KeptPartialMovesWithTheValue) {
 TEST(ReshardPlannerTest, IdleAxisSharesTheReductionWhenAllowed) {
   State from = makeState({{}, {}}, {0, 1, 2}), to = makeState({{0, 1, 2}, {}});
   Planned alone = planOn({8, 8}, {8, 8}, from, to);
-  EXPECT_EQ(alone.steps, R"(reduce_scatter [{"x"}, {}])");
+  EXPECT_EQ(alone.steps, R"(reduce_scatter [x, _])");
   EXPECT_EQ(alone.bytes, 56);
   Planned shared = planOn({8, 8}, {8, 8}, from, to, /*useIdleAtoms=*/true);
-  EXPECT_EQ(shared.steps,
-            R"(slice [{}, {"y"}] partial {"x"}:sum, reduce_scatter [{"x"}, {"y"}], all_gather [{"x"}, {}])");
+  EXPECT_EQ(shared.steps, R"(slice [_, y] partial(x: sum), reduce_scatter [x, y], all_gather [x, _])");
   EXPECT_EQ(shared.bytes, 7 + 7);
 }
 
 // Groups of two gain nothing from idle axes, so the plan stays one collective.
 TEST(ReshardPlannerTest, IdleAxisIsLeftAloneWhereItSavesNothing) {
   Planned plan = planOn({2, 8}, {8, 8}, makeState({{}, {}}, {0}), makeState({{}, {}}), /*useIdleAtoms=*/true);
-  EXPECT_EQ(plan.steps, "all_reduce [{}, {}]");
+  EXPECT_EQ(plan.steps, "all_reduce [_, _]");
   EXPECT_EQ(plan.bytes, 64);
 }
 
@@ -214,8 +213,7 @@ TEST(ReshardPlannerTest, IdleAxisIsLeftAloneWhereItSavesNothing) {
 TEST(ReshardPlannerTest, ADifferentReductionKindIsReducedFirst) {
   for (AtomId atom : {0, 1}) {
     Planned plan = planOn({2, 2}, {8}, makeState({{}}, {0}, ReductionKind::Max), makeState({{}}, {atom}));
-    EXPECT_EQ(plan.steps,
-              std::string("all_reduce [{}], make_partial [{}] partial ") + (atom ? "{\"y\"}" : "{\"x\"}") + ":sum");
+    EXPECT_EQ(plan.steps, std::string("all_reduce [_], make_partial [_] partial(") + (atom ? "y" : "x") + ": sum)");
     EXPECT_EQ(plan.bytes, 8);
   }
 }
@@ -223,14 +221,14 @@ TEST(ReshardPlannerTest, ADifferentReductionKindIsReducedFirst) {
 // 10 rows over 4 ranks are shards of 3, which do not nest in the halves of 5: no slice and no gather leads there.
 TEST(ReshardPlannerTest, ShardsThatDoNotNestAreExchanged) {
   Planned finer = planOn({2, 2}, {10}, makeState({{0}}), makeState({{0, 1}}));
-  EXPECT_EQ(finer.steps, R"(exchange [{"x", "y"}])");
+  EXPECT_EQ(finer.steps, R"(exchange [[x, y]])");
   EXPECT_EQ(finer.bytes, 1); // row 5, from the second half to the second quarter
 }
 
 // All four shards gathered are 12 rows, two of them padding; each rank sends its 3 three times.
 TEST(ReshardPlannerTest, PaddingIsPaidFor) {
   Planned plan = planOn({2, 2}, {10}, makeState({{0, 1}}), makeState({{}}));
-  EXPECT_EQ(plan.steps, "all_gather [{}]");
+  EXPECT_EQ(plan.steps, "all_gather [_]");
   EXPECT_EQ(plan.bytes, 9);
 }
 

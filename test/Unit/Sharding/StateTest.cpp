@@ -32,17 +32,17 @@ TEST(StateTest, UnevenShardsAreRoundedUp) {
   EXPECT_EQ(localBytes(mesh, {0, 5, 7}, 4, state), 0);
 }
 
-TEST(StateTest, PrintsLikeTheShardingAttribute) {
+TEST(StateTest, PrintsLikeAPlan) {
   AtomMesh mesh({2, 4});
   State state = State::replicated(3);
-  EXPECT_EQ(toString(mesh, names, state), "[{}, {}, {}]");
+  EXPECT_EQ(toString(mesh, names, state), "[_, _, _]");
   state.dims[1] = {2};
   state.dims[2] = {0};
   state.addPartial(1, ReductionKind::Max);
-  EXPECT_EQ(toString(mesh, names, state), R"([{}, {"y":(2)2}, {"x"}] partial {"y":(1)2}:max)");
+  EXPECT_EQ(toString(mesh, names, state), R"([_, y:(2)2, x] partial(y:(1)2: max))");
   state = State::replicated(1);
   state.dims[0] = {1, 2, 0};
-  EXPECT_EQ(toString(mesh, names, state), R"([{"y", "x"}])");
+  EXPECT_EQ(toString(mesh, names, state), R"([[y, x]])");
 }
 
 TEST(StateTest, OrderDistinguishesWhatEqualityDistinguishes) {
