@@ -23,7 +23,7 @@ static bool isWithoutAliases(ModuleOp module) {
       module.walk([&](Operation *) { return ++count > manyOps ? WalkResult::interrupt() : WalkResult::advance(); })
           .wasInterrupted();
   Phase phase = isLarge ? cleave::getPhase(module) : Phase::Annotated;
-  return phase == Phase::Imported || phase == Phase::Partitioned;
+  return phase == Phase::Imported || phase >= Phase::Partitioned;
 }
 
 static llvm::Error writeText(ModuleOp module, llvm::raw_ostream &os) {

@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Support/Liveness.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -87,6 +88,7 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
     return buffers[value] = liveness.define(step, spmd::getBytes(value.getType()));
   };
   int64_t step = 0, end = body.getOperations().size();
+  buffers.reserve(end + body.getNumArguments());
   for (BlockArgument argument : body.getArguments()) {
     Liveness::Buffer buffer = define(argument, 0);
     if (argument.use_empty()) // the caller's
@@ -135,9 +137,14 @@ static void readReplications(func::FuncOp func, Report &report) {
 }
 
 static void countOps(func::FuncOp func, Report &report) {
+  spmd::SameRuleMap<double> flops;
   for (Operation &op : func.getBody().front()) {
-    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
-      report.flopsPerRank += ruled.getShardingRule().flops;
+    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
+      auto [entry, isNew] = flops.try_emplace(&op);
+      if (isNew)
+        entry->second = ruled.getShardingRule().flops;
+      report.flopsPerRank += entry->second;
+    }
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
     if (!collective || !collective.communicates())
       continue;

@@ -46,7 +46,7 @@ FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAtt
   if (failed(checkRange(param, weight, file->getBytes())))
     return failure();
   StringRef bytes = file->getBytes().substr(weight.getOffset(), weight.getLength());
-  std::string digest = weight.getDigest().empty() ? "" : digestSample(bytes);
+  std::string digest = weight.getDigest().empty() ? "" : digestSample(*file, bytes);
   if (digest != weight.getDigest())
     return param.emitOpError() << "@" << param.getSymName() << " is in another file than '" << weight.getFile()
                                << "' is now: its bytes had the digest " << weight.getDigest() << ", these have "

@@ -44,9 +44,24 @@ static std::string describe(int code) {
 // Mapping
 //===----------------------------------------------------------------------===//
 
+/// Descriptors that mapped files hold.
+static std::atomic<int> heldDescriptors{0};
+static constexpr int kMaxHeldDescriptors = 32;
+
 MappedFile::~MappedFile() {
   if (onDisk && size)
     munmap(const_cast<char *>(data), size);
+  if (descriptor < 0)
+    return;
+  ::close(descriptor);
+  --heldDescriptors;
+}
+
+void MappedFile::copy(uint64_t offset, MutableArrayRef<char> buffer) const {
+  assert(offset <= size && buffer.size() <= size - offset && "the bytes are not in the file");
+  // What cannot be read, the mapping will say.
+  if (descriptor < 0 || pread(descriptor, buffer.data(), buffer.size(), offset) != ssize_t(buffer.size()))
+    std::memcpy(buffer.data(), data + offset, buffer.size());
 }
 
 /// Takes the descriptor.
@@ -68,10 +83,14 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std:
   void *address = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
   if (address == MAP_FAILED)
     return makeError("cannot map {0} ({1} bytes): {2}", quote(file->path), status.st_size, describe(errno));
-  // Of weights a few pages each are looked at, far apart: reading ahead would fetch, and keep, many times as much.
-  madvise(address, status.st_size, MADV_RANDOM);
   file->data = static_cast<const char *>(address);
   file->size = status.st_size;
+  if (heldDescriptors++ < kMaxHeldDescriptors) {
+    close.release();
+    file->descriptor = descriptor;
+  } else {
+    --heldDescriptors;
+  }
   return file;
 }
 

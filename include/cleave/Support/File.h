@@ -35,7 +35,9 @@ public:
   llvm::StringRef getBytes() const { return {data, size}; }
   bool isOnDisk() const { return onDisk; }
   /// Offset of `bytes`, a part of this file's bytes.
-  uint64_t getOffset(llvm::StringRef bytes) const { return bytes.data() - data; }
+  uint64_t getOffset(llvm::ArrayRef<char> bytes) const { return bytes.data() - data; }
+  /// Copies the bytes at `offset` into `buffer` without making pages of the file resident. Precondition: they are there.
+  void copy(uint64_t offset, llvm::MutableArrayRef<char> buffer) const;
 
 private:
   friend llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef, llvm::StringRef);
@@ -47,6 +49,8 @@ private:
   const char *data = nullptr;
   size_t size = 0;
   bool onDisk = false;
+  /// Open in the first few files only: a process has few descriptors, and a model may have a file for each weight.
+  int descriptor = -1;
 };
 
 /// Maps the regular file at `relative` in `folder` (empty: the working directory). The path is untrusted: an error,

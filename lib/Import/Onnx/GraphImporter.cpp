@@ -144,9 +144,9 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   }
   Location loc = NameLoc::get(builder.getStringAttr(name));
   Attribute value;
-  if (data->isReference())
-    value = nn::WeightAttr::get(context, data->path, int64_t(data->offset), int64_t(data->bytes.size()), data->fileSize,
-                                digestSample(StringRef(data->bytes.data(), data->bytes.size())));
+  if (const MappedFile *file = data->file.get(); data->isReference())
+    value = nn::WeightAttr::get(context, file->getPath(), int64_t(file->getOffset(data->bytes)),
+                                int64_t(data->bytes.size()), file->getBytes().size(), digestSample(*file, data->bytes));
   else
     value = toTensor(context, *data).toAttr();
   std::string symbol = makeSymbol(name);

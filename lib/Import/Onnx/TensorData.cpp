@@ -167,19 +167,14 @@ static Error checkBools(const TensorData &data) {
 /// Lets `data` refer to a part of a file.
 static void refer(TensorData &data, std::shared_ptr<const MappedFile> file, StringRef bytes) {
   data.bytes = ArrayRef<char>(bytes.data(), bytes.size());
-  if (file->isOnDisk()) {
-    data.path = file->getPath().str();
-    data.offset = file->getOffset(bytes);
-    data.fileSize = file->getBytes().size();
-  }
-  data.owner = std::move(file);
+  data.file = std::move(file);
 }
 
 /// Gives `data` a buffer of its own.
 static MutableArrayRef<char> allocate(TensorData &data, uint64_t bytes) {
   auto buffer = std::make_shared<std::vector<char>>(bytes);
   data.bytes = *buffer;
-  data.owner = buffer;
+  data.buffer = buffer;
   return *buffer;
 }
 

@@ -41,8 +41,9 @@ struct ExternalData : testing::Test {
 TEST_F(ExternalData, IsAReference) {
   auto data = read({{"location", "w.bin"}, {"offset", "4"}, {"length", "16"}});
   ASSERT_TRUE(bool(data));
-  EXPECT_EQ(data->path, folder / "w.bin");
-  EXPECT_EQ(data->offset, 4u);
+  ASSERT_TRUE(data->isReference());
+  EXPECT_EQ(data->file->getPath(), folder / "w.bin");
+  EXPECT_EQ(data->file->getOffset(data->bytes), 4u);
   EXPECT_EQ(llvm::StringRef(data->bytes.data(), data->bytes.size()), "456789abcdefghij");
 }
 

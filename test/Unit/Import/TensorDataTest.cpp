@@ -32,8 +32,10 @@ Result readFrom(llvm::Expected<std::unique_ptr<ModelFile>> file) {
     return result;
   }
   result.bytes.assign(data->bytes.begin(), data->bytes.end());
-  result.path = data->path;
-  result.offset = data->offset;
+  if (data->isReference()) {
+    result.path = data->file->getPath().str();
+    result.offset = data->file->getOffset(data->bytes);
+  }
   return result;
 }
 

@@ -318,12 +318,14 @@ TEST_F(ParamsTest, RangesOutsideTheFileAreErrors) {
 
 // A file of the same name may be another one by now.
 TEST_F(ParamsTest, OnlyTheFileThatWasMeantIsRead) {
-  std::string digest = digestSample(bytes.substr(1, 8));
+  auto file = MappedFile::fromMemory("bytes", bytes);
+  auto digestAt = [&](size_t offset) { return digestSample(*file, file->getBytes().substr(offset, 8)); };
+  std::string digest = digestAt(1);
   EXPECT_EQ(run(program("1, 8 of 13 digest \"" + digest + "\"")), (Doubles{1.5, -2}));
   std::string start = "'nn.param' op @w is in another file than '" + path.str().str() + "' is now: ";
   EXPECT_EQ(fail(program("1, 8 of 14 digest \"" + digest + "\"")), start + "that had 14 bytes, this one has 13\n");
   EXPECT_EQ(fail(program("5, 8 of 13 digest \"" + digest + "\"")),
-            start + "its bytes had the digest " + digest + ", these have " + digestSample(bytes.substr(5, 8)) + "\n");
+            start + "its bytes had the digest " + digest + ", these have " + digestAt(5) + "\n");
 }
 
 TEST_F(ParamsTest, ParametersLargerThanMemoryAreErrors) {

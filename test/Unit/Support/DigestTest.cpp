@@ -1,10 +1,17 @@
 //===- DigestTest.cpp - which bytes a digest looks at ---------------------===//
 #include "cleave/Support/Digest.h"
+#include "TempFolder.h"
 #include "gtest/gtest.h"
 
-using cleave::digestSample;
+using cleave::MappedFile;
 
 namespace {
+
+/// The digest of a whole file in memory.
+std::string digestSample(std::string bytes) {
+  auto file = MappedFile::fromMemory("bytes", std::move(bytes));
+  return cleave::digestSample(*file, file->getBytes());
+}
 
 // The reference implementation, by the Python package xxhash: xxh3_64_hexdigest(sample + size.to_bytes(8, "little")).
 TEST(Digest, IsXxh3OfTheSample) {
@@ -37,6 +44,22 @@ TEST(Digest, LooksAtThreeBlocksOfWhatIsLarge) {
     bytes[i] = 'y';
     EXPECT_EQ(digestSample(bytes) != before, i % 10000 < 4096) << i;
     bytes[i] = 'x';
+  }
+}
+
+// Read from disk or, where many files are open, out of the mapping: the same.
+TEST(Digest, IsTheSameOnDisk) {
+  cleave::test::TempFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 24096; ++i)
+    bytes += static_cast<char>(i % 251);
+  std::string path = folder.write("w.bin", "before" + bytes + "behind");
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  for (int i = 0; i < 40; ++i) {
+    auto file = MappedFile::open(path);
+    ASSERT_TRUE(bool(file));
+    EXPECT_EQ(cleave::digestSample(**file, (*file)->getBytes().substr(6, bytes.size())), "dd0549fe10b4b94c") << i;
+    files.push_back(std::move(*file));
   }
 }
 

@@ -28,14 +28,13 @@ struct TensorData {
   /// Little-endian, row-major; bool as one byte of 0 or 1. Not aligned where they are a part of a file: read elements
   /// with memcpy or llvm::support::endian.
   llvm::ArrayRef<char> bytes;
-  /// Keeps `bytes` alive: the mapped file or a buffer.
-  std::shared_ptr<const void> owner;
-  /// Where `bytes` stand in a file: its path (relative to the same folder as the model's path), offset, and how large
-  /// the file is. An empty path: they stand in no file and were decoded, or the model was read from memory.
-  std::string path;
-  uint64_t offset = 0, fileSize = 0;
+  /// Keeps `bytes` alive: the file that they are a part of (its path is relative to the same folder as the model's), or
+  /// a buffer into which they were decoded.
+  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const std::vector<char>> buffer;
 
-  bool isReference() const { return !path.empty(); }
+  /// True where `bytes` are a part of a file on disk, and can be read from there again.
+  bool isReference() const { return file && file->isOnDisk(); }
 };
 
 /// Reads tensors of one model. External files are mapped once, on first use.

@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/StringSaver.h"
 
 using namespace mlir;
@@ -17,27 +18,41 @@ using namespace cleave::nn;
 // #nn.node
 //===----------------------------------------------------------------------===//
 
-static void printNames(AsmPrinter &printer, ArrayRef<StringRef> names) {
-  printer << '[';
-  llvm::interleaveComma(names, printer, [&](StringRef name) { printer.printString(name); });
-  printer << ']';
+/// In quotes. Names rarely need escapes, which are written one character at a time.
+static void printName(raw_ostream &os, StringRef name) {
+  os << '"';
+  if (llvm::all_of(name, [](char c) { return llvm::isPrint(c) && c != '"' && c != '\\'; }))
+    os << name;
+  else
+    llvm::printEscapedString(name, os);
+  os << '"';
+}
+
+static void printNames(raw_ostream &os, ArrayRef<StringRef> names) {
+  os << '[';
+  llvm::interleaveComma(names, os, [&](StringRef name) { printName(os, name); });
+  os << ']';
 }
 
 void NodeAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printer.printString(getNode());
-  printer << ", ";
-  printer.printString(getOpType());
+  // As one piece: the printer's own stream is unbuffered, and a large model has a node on every line.
+  SmallString<256> text;
+  llvm::raw_svector_ostream os(text);
+  os << '<';
+  printName(os, getNode());
+  os << ", ";
+  printName(os, getOpType());
   if (!getOperands().empty() || !getResults().empty()) {
-    printer << ", ";
-    printNames(printer, getOperands());
+    os << ", ";
+    printNames(os, getOperands());
   }
   if (!getResults().empty()) {
-    printer << ", [";
-    llvm::interleaveComma(getResults(), printer, [&](ArrayRef<StringRef> names) { printNames(printer, names); });
-    printer << ']';
+    os << ", [";
+    llvm::interleaveComma(getResults(), os, [&](ArrayRef<StringRef> names) { printNames(os, names); });
+    os << ']';
   }
-  printer << '>';
+  os << '>';
+  printer << text;
 }
 
 static ParseResult parseNames(AsmParser &parser, llvm::StringSaver &saver, SmallVectorImpl<StringRef> &names) {

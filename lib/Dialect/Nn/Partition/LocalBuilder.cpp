@@ -11,14 +11,6 @@ using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
-Operation *cleave::nn::cloneLocal(Operation *op, PartitionContext &context) {
-  SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
-  OperationState state(context.loc, op->getName(), context.operands, types);
-  state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
-  state.propertiesAttr = op->getPropertiesAsAttribute();
-  return context.builder.create(state);
-}
-
 Shape LocalBuilder::getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 Type LocalBuilder::getElementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }

@@ -13,9 +13,6 @@ namespace cleave::nn {
 
 using Shape = llvm::ArrayRef<int64_t>;
 
-/// Clones `op` on the context's local operands and result types; attributes may be changed afterwards.
-mlir::Operation *cloneLocal(mlir::Operation *op, spmd::PartitionContext &context);
-
 class LocalBuilder {
 public:
   explicit LocalBuilder(spmd::PartitionContext &context)

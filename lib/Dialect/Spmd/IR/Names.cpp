@@ -49,14 +49,16 @@ static LocationAttr keepNodes(Location loc) {
 }
 
 void cleave::spmd::storeNodes(func::FuncOp func) {
-  func.walk([](Operation *op) {
+  auto name = StringAttr::get(func.getContext(), kNodeAttr);
+  func.walk([&](Operation *op) {
     if (op->getNumResults() == 0 || isa<PinOp, ConstrainOp>(op))
       return;
-    LocationAttr old = getNode(op), now = keepNodes(op->getLoc());
+    Attribute old = op->getDiscardableAttr(name);
+    LocationAttr now = keepNodes(op->getLoc());
     if (now && now != old)
-      op->setDiscardableAttr(kNodeAttr, now);
+      op->setDiscardableAttr(name, now);
     else if (old && !now)
-      op->removeDiscardableAttr(kNodeAttr);
+      op->removeDiscardableAttr(name);
   });
 }
 

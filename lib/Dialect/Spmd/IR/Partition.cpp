@@ -48,13 +48,17 @@ Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {
   return AxisIndexOp::create(builder, loc, type, toArray(builder, axes));
 }
 
-LogicalResult cleave::spmd::partitionByCloning(Operation *op, PartitionContext &context,
-                                               SmallVectorImpl<Value> &results) {
+Operation *cleave::spmd::cloneLocal(Operation *op, PartitionContext &context) {
   SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
   Operation *local = Operation::create(context.loc, op->getName(), types, context.operands,
                                        op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
                                        /*successors=*/{}, /*numRegions=*/0);
   context.builder.insert(local);
-  llvm::append_range(results, local->getResults());
+  return local;
+}
+
+LogicalResult cleave::spmd::partitionByCloning(Operation *op, PartitionContext &context,
+                                               SmallVectorImpl<Value> &results) {
+  llvm::append_range(results, cloneLocal(op, context)->getResults());
   return success();
 }

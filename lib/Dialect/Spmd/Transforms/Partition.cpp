@@ -103,9 +103,10 @@ void FunctionPartitioner::finishMade(Operation *op, Operation *before) {
                          : block->empty() ? nullptr
                                           : &block->front();
        made; made = made->getNextNode()) {
-    if (!made->getDiscardableAttrDictionary().empty()) {
-      made->removeDiscardableAttr(kNodeAttr);
-      made->removeDiscardableAttr(SpmdDialect::kWishAttr);
+    if (NamedAttrList attributes = made->getDiscardableAttrDictionary(); !attributes.empty()) {
+      attributes.erase(kNodeAttr);
+      attributes.erase(SpmdDialect::kWishAttr);
+      made->setDiscardableAttrs(attributes.getDictionary(op->getContext()));
     }
     if (auto collective = dyn_cast<CollectiveOpInterface>(made); collective && collective.communicates())
       collective.setCauseAttr(builder.getStringAttr("a dim that " + op->getName().getStringRef() +

@@ -11,25 +11,6 @@
 using namespace mlir;
 using namespace cleave::spmd;
 
-unsigned SameRuleInfo::getHashValue(const Operation *constOp) {
-  auto *op = const_cast<Operation *>(constOp);
-  return llvm::hash_combine(op->getName(), op->hashProperties(),
-                            llvm::hash_combine_range(op->operand_type_begin(), op->operand_type_end()),
-                            llvm::hash_combine_range(op->result_type_begin(), op->result_type_end()));
-}
-
-bool SameRuleInfo::isEqual(const Operation *constLhs, const Operation *constRhs) {
-  auto *lhs = const_cast<Operation *>(constLhs), *rhs = const_cast<Operation *>(constRhs);
-  if (lhs == rhs)
-    return true;
-  auto isMarker = [](Operation *op) { return op == getEmptyKey() || op == getTombstoneKey(); };
-  if (isMarker(lhs) || isMarker(rhs))
-    return false;
-  return lhs->getName() == rhs->getName() &&
-         lhs->getName().compareOpProperties(lhs->getPropertiesStorage(), rhs->getPropertiesStorage()) &&
-         lhs->getOperandTypes() == rhs->getOperandTypes() && lhs->getResultTypes() == rhs->getResultTypes();
-}
-
 /// The states of `types`; null, and the reason in `error`, if one is not sharded.
 static SmallVector<const State *> getStates(MeshAtoms &atoms, TypeRange types, StringRef what, std::string &error) {
   SmallVector<const State *> states;

@@ -8,18 +8,10 @@
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_RULEMATCHES_H
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Sharding/RuleMatch.h"
 
 namespace cleave::spmd {
-
-/// Ops compare equal that differ in operands and location only, not in the types of operands.
-struct SameRuleInfo : llvm::DenseMapInfo<mlir::Operation *> {
-  static unsigned getHashValue(const mlir::Operation *op);
-  static bool isEqual(const mlir::Operation *lhs, const mlir::Operation *rhs);
-};
-
-/// Set where an op that has been seen stands for all its equals. Ops must not change while they are in it.
-template <typename T> using SameRuleMap = llvm::DenseMap<mlir::Operation *, T, SameRuleInfo>;
 
 class RuleMatches {
 public:

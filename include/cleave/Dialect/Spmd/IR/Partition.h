@@ -37,6 +37,9 @@ struct PartitionContext {
   mlir::Value axisIndex(llvm::ArrayRef<AxisAttr> axes) const;
 };
 
+/// Clones `op` on the context's local operands and result types; attributes may be changed afterwards.
+mlir::Operation *cloneLocal(mlir::Operation *op, PartitionContext &context);
+
 /// The default of PartitionOpInterface: the op itself on local operands, with local result types.
 llvm::LogicalResult partitionByCloning(mlir::Operation *op, PartitionContext &context,
                                        llvm::SmallVectorImpl<mlir::Value> &results);

@@ -1,0 +1,29 @@
+//===- SameRule.cpp - ops that have one rule ------------------------------===//
+//
+// An op's rule is made of its name, its properties and the types of its operands and results, and of nothing else; so
+// these are compared, by the hashes and comparisons that the op's definition generates.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/SameRule.h"
+
+using namespace mlir;
+using namespace cleave::spmd;
+
+unsigned SameRuleInfo::getHashValue(const Operation *constOp) {
+  auto *op = const_cast<Operation *>(constOp);
+  return llvm::hash_combine(op->getName(), op->hashProperties(),
+                            llvm::hash_combine_range(op->operand_type_begin(), op->operand_type_end()),
+                            llvm::hash_combine_range(op->result_type_begin(), op->result_type_end()));
+}
+
+bool SameRuleInfo::isEqual(const Operation *constLhs, const Operation *constRhs) {
+  auto *lhs = const_cast<Operation *>(constLhs), *rhs = const_cast<Operation *>(constRhs);
+  if (lhs == rhs)
+    return true;
+  auto isMarker = [](Operation *op) { return op == getEmptyKey() || op == getTombstoneKey(); };
+  if (isMarker(lhs) || isMarker(rhs))
+    return false;
+  return lhs->getName() == rhs->getName() &&
+         lhs->getName().compareOpProperties(lhs->getPropertiesStorage(), rhs->getPropertiesStorage()) &&
+         lhs->getOperandTypes() == rhs->getOperandTypes() && lhs->getResultTypes() == rhs->getResultTypes();
+}
