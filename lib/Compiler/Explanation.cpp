@@ -194,10 +194,7 @@ std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId at
 }
 
 std::optional<Alternative> Explainer::State::findNextBest(ValueId value, AtomId atom) const {
-  OpId producer = problem.producer(value);
-  if (producer == kNone || problem.isConstraint(producer))
-    return std::nullopt;
-  std::optional<NextBest> next = solver.findNextBest(producer, problem.resultIndex(value), atom);
+  std::optional<NextBest> next = solver.findNextBest(value, atom);
   return next ? std::optional(Alternative{next->bytes, format(next->result)}) : std::nullopt;
 }
 

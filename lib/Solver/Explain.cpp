@@ -40,14 +40,33 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
   }
 }
 
-std::optional<NextBest> Solver::Search::findNextBest(OpId op, unsigned result, AtomId atom) {
+std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom) {
   const AtomMesh &mesh = problem.getMesh();
   SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
-  std::optional<Alternative> change = sweeper->priceOfChange(unit, graph.nodeOfOp(op));
-  if (!change)
-    return std::nullopt;
-  return NextBest{options.costs.toBytes(std::max<int64_t>(0, change->cost)),
-                  decision.states[forms.resultState(change->form, result)]};
+  std::optional<NextBest> best;
+  auto consider = [&](NodeId node, function_ref<bool(FormId)> isSame, function_ref<StateId(FormId)> stateOf) {
+    std::optional<Alternative> change = sweeper->priceOfChange(unit, node, isSame);
+    int64_t bytes = change ? options.costs.toBytes(std::max<int64_t>(0, change->cost)) : 0;
+    if (change && (!best || bytes < best->bytes))
+      best = NextBest{bytes, decision.states[stateOf(change->form)]};
+  };
+  OpId op = problem.producer(value);
+  if (op != kNone && !problem.isConstraint(op)) {
+    NodeId node = graph.nodeOfOp(op);
+    FormId now = sweeper->getPresent(node);
+    consider(
+        node, [&](FormId form) { return form == now; },
+        [&](FormId form) { return forms.resultState(form, problem.resultIndex(value)); });
+  }
+  // A free input is stored as its users take it.
+  if (op == kNone && !problem.wish(value))
+    for (EdgeId id : graph.outEdges(graph.inputNode(value))) {
+      const SearchEdge &edge = graph.edge(id);
+      auto taken = [&](FormId form) { return forms.operandState(form, edge.operand); };
+      StateId now = taken(sweeper->getPresent(edge.consumer));
+      consider(edge.consumer, [&](FormId form) { return taken(form) == now; }, taken);
+    }
+  return best;
 }
 
 //===----------------------------------------------------------------------===//
@@ -74,6 +93,6 @@ std::vector<CauseLink> Solver::explainValue(ValueId value, unsigned dim, AtomId 
   return {};
 }
 
-std::optional<NextBest> Solver::findNextBest(OpId op, unsigned result, AtomId atom) const {
-  return search->findNextBest(op, result, atom);
+std::optional<NextBest> Solver::findNextBest(ValueId value, AtomId atom) const {
+  return search->findNextBest(value, atom);
 }

@@ -19,7 +19,7 @@ public:
   bool run();
 
   std::vector<CauseLink> explain(NodeId node, FactorId factor, AtomId atom) const;
-  std::optional<NextBest> findNextBest(OpId op, unsigned result, AtomId atom);
+  std::optional<NextBest> findNextBest(ValueId value, AtomId atom);
 
   const Problem &problem;
   SolverOptions options;

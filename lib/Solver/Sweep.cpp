@@ -243,12 +243,14 @@ std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
   return candidates;
 }
 
-std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node) {
+std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node,
+                                                  llvm::function_ref<bool(FormId)> same) {
   prepare(unit);
   if (variables[node] == kNoVariable)
     return std::nullopt;
-  std::vector<int64_t> notNow(domains[variables[node]], 0);
-  notNow[0] = kForbidden;
+  std::vector<int64_t> notNow;
+  for (FormId form : menus[menuIds[node]].forms)
+    notNow.push_back(same(form) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
   Minimum minimum = minimise(domains, terms);
   if (minimum.total >= kForbidden)

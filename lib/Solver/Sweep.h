@@ -59,9 +59,9 @@ public:
 
   /// Sweeps once. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
   int64_t sweep(const SweepUnit &unit);
-  /// The best other form of `node` if all others follow suit, and how much the objective then rises; nothing if it has
-  /// no other.
-  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node);
+  /// The best form of `node` that is not the `same`, if all others follow suit, and how much the objective then rises;
+  /// nothing if it has none.
+  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node, llvm::function_ref<bool(FormId)> same);
   /// The same if only `node` changes, to a valid form.
   int64_t priceAlone(NodeId node, FormId form) const;
   /// The menu that the last sweep gave to `node`, priced beside what its neighbours have at present; the least first.

@@ -112,7 +112,7 @@ struct Decision {
 struct NextBest {
   /// What it costs more, all terms of the objective.
   int64_t bytes = 0;
-  /// How the op then makes the result asked about.
+  /// How the value asked about is then made, or taken.
   State result;
 };
 
@@ -134,9 +134,10 @@ public:
   std::vector<CauseLink> explain(OpId op, FactorId factor, AtomId atom) const;
   /// The same for a dim of a value.
   std::vector<CauseLink> explainValue(ValueId value, unsigned dim, AtomId atom) const;
-  /// The best that is left if `op` makes another choice for the axis of `atom`, and everything else follows suit;
-  /// nothing if it has no other. One elimination over the graph.
-  std::optional<NextBest> findNextBest(OpId op, unsigned result, AtomId atom) const;
+  /// The best that is left if the op that makes `value` makes another choice for the axis of `atom`, or if a user of an
+  /// input takes it otherwise, and everything else follows suit; nothing if there is no other, or a wish says how it is.
+  /// One elimination over the graph for an op, one per user for an input.
+  std::optional<NextBest> findNextBest(ValueId value, AtomId atom) const;
 
 private:
   class Search;

@@ -62,7 +62,7 @@ TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
     options.costs.perReshard *= 2;
     return options;
   }());
-  auto price = [](const Solved &solved) { return solved.solver.findNextBest(0, 0, 0); };
+  auto price = [&](const Solved &solved) { return solved.solver.findNextBest(y, 0); };
   ASSERT_TRUE(price(usual) && price(doubled));
   EXPECT_EQ(price(usual)->bytes, price(doubled)->bytes);
 }

@@ -217,17 +217,21 @@ TEST(SolverTest, ListsWhyAnOpStaysWhole) {
   EXPECT_EQ(forced.reason, ForcedReplication::Reason::NoChoice);
 }
 
-// Cutting the rows is free; the next best is to gather them: 256 bytes, and computing them twice.
+// Cutting the rows is free; the next best is to gather them: 256 bytes, and computing them twice. It is also what is left
+// where the other operand, which is free, is taken whole; how x is stored says its wish.
 TEST(SolverTest, PricesTheNextBestChoice) {
   GraphBuilder graph({2});
-  ValueId x = graph.input({8, 16}, {{0}, {}});
-  graph.problem.addOutput(graph.pointwise({x}));
+  ValueId x = graph.input({8, 16}, {{0}, {}}), free = graph.input({8, 16}), y = graph.pointwise({x, free});
+  graph.problem.addOutput(y);
   Solved solved(graph);
-  std::optional<NextBest> next = solved.solver.findNextBest(0, 0, 0);
-  ASSERT_TRUE(next.has_value());
-  EXPECT_GE(next->bytes, 256);
-  EXPECT_LE(next->bytes, 258); // 256 bytes more written count one more.
-  EXPECT_EQ(next->result, State::replicated(2));
+  for (ValueId value : {y, free}) {
+    std::optional<NextBest> next = solved.solver.findNextBest(value, 0);
+    ASSERT_TRUE(next.has_value());
+    EXPECT_GE(next->bytes, 256);
+    EXPECT_LE(next->bytes, 258); // 256 bytes more written count one more.
+    EXPECT_EQ(next->result, State::replicated(2));
+  }
+  EXPECT_FALSE(solved.solver.findNextBest(x, 0).has_value());
 }
 
 //===----------------------------------------------------------------------===//
