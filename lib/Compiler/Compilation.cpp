@@ -23,16 +23,10 @@ using namespace cleave;
 
 /// The place of the innermost file location, or else the model.
 static void setPlace(Location loc, StringRef model, cleave::Diagnostic &diagnostic) {
-  diagnostic.file = model.str();
-  loc->walk([&](Location inner) {
-    auto file = dyn_cast<FileLineColLoc>(inner);
-    if (!file)
-      return WalkResult::advance();
-    diagnostic.file = file.getFilename().str();
-    diagnostic.line = file.getLine();
-    diagnostic.column = file.getLine() ? file.getColumn() : 0;
-    return WalkResult::interrupt();
-  });
+  auto file = loc->findInstanceOf<FileLineColLoc>();
+  diagnostic.file = file ? file.getFilename().str() : model.str();
+  diagnostic.line = file ? file.getLine() : 0;
+  diagnostic.column = diagnostic.line ? file.getColumn() : 0;
 }
 
 static std::string getNode(Location loc) {

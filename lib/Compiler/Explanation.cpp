@@ -64,15 +64,9 @@ ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(val
 }
 
 static std::string describePlace(Location loc) {
-  std::string text;
-  loc->walk([&](Location inner) {
-    auto file = dyn_cast<FileLineColLoc>(inner);
-    if (!file)
-      return WalkResult::advance();
-    text = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
-    return WalkResult::interrupt();
-  });
-  return text.empty() ? "the program" : text;
+  auto file = loc->findInstanceOf<FileLineColLoc>();
+  return file ? llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn()).str()
+              : "the program";
 }
 
 //===----------------------------------------------------------------------===//
