@@ -96,6 +96,7 @@ static std::vector<StringRef> wordsOf(Phase) {
 
 /// One of an enum's words, which stand in the order of its values.
 template <typename Enum> static std::string read(Enum &field, StringRef text) {
+  static_assert(std::is_enum_v<Enum>, "a type of options without a reader");
   std::vector<StringRef> words = wordsOf(field);
   size_t index = llvm::find(words, text) - words.begin();
   if (index == words.size())
