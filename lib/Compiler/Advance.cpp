@@ -70,6 +70,7 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   return isDone;
 }
 
+/// A phase is never done twice, but for annotation, to which a plan may add.
 bool Compilation::advance(Phase last) {
   const CompileOptions &options = state->options;
   Phase done = getPhase();

@@ -40,6 +40,7 @@ struct OpNames {
 };
 } // namespace
 
+/// Parts of a fused weight have one name and are told apart by where they begin.
 static std::string getShownName(Value value, ArrayRef<StringRef> names) {
   if (auto load = value.getDefiningOp<nn::LoadOp>(); load && load.isPart())
     return llvm::formatv("{0} at [{1:$[, ]}]", names.front(),
@@ -53,6 +54,7 @@ static std::string getShownName(Value value, ArrayRef<StringRef> names) {
   return "argument " + std::to_string(cast<BlockArgument>(value).getArgNumber());
 }
 
+/// Strings of our own: the module goes on, and the ops that names belong to go.
 ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(value.getType()))) {
   SmallVector<StringRef, 1> found = nn::getTensorNames(value);
   shown = getShownName(value, found);
@@ -187,6 +189,7 @@ std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId at
   return {};
 }
 
+/// Of what an op makes: how an argument is stored is no choice among several.
 std::optional<Alternative> Explainer::State::findNextBest(ValueId value, AtomId atom) const {
   std::optional<NextBest> next = solver.findNextBest(value, atom);
   return next ? std::optional(Alternative{next->bytes, format(next->result)}) : std::nullopt;

@@ -49,6 +49,7 @@ void Compilation::State::addPlan(const onnx::GraphProto &graph, onnx::ImportOpti
     }
 }
 
+/// All that a user may know of an input goes in before import: nothing after it is symbolic.
 OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;

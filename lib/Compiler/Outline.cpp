@@ -43,6 +43,7 @@ static std::vector<std::string> getUses(nn::LoadOp load) {
   return uses;
 }
 
+/// A parameter may be loaded several times, by the ops or parts that use it: their nodes are its uses.
 static std::vector<TensorOutline> describeParameters(ModuleOp module, func::FuncOp func) {
   llvm::StringMap<std::vector<std::string>> uses;
   func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
@@ -125,6 +126,7 @@ struct Group {
 
 } // namespace
 
+/// Digits in a row are one number; all between two numbers is one text.
 Numbered::Numbered(StringRef name) : texts(1) {
   for (size_t i = 0; i < name.size();) {
     size_t digits = name.substr(i).find_if_not(llvm::isDigit);
@@ -168,6 +170,8 @@ static std::string join(const Numbered &first, ArrayRef<Numbered> others) {
   return text;
 }
 
+/// A group grows along one number. What differs elsewhere too begins a group of its own, so that a line never hides
+/// which parameters there are.
 std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> parameters) {
   std::vector<Group> groups;
   llvm::StringMap<std::vector<size_t>> byText; // groups that are alike but for numbers

@@ -83,6 +83,7 @@ static std::string formatType(int32_t dataType, llvm::ArrayRef<std::string> dims
   return getTypeWord(dataType) + "[" + llvm::join(dims, ", ") + "]";
 }
 
+/// A shape given for one input says what its symbols are in all others.
 void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> &given) {
   for (const ValueInfoProto &input : model.graph.input) {
     auto it = given.find(input.name.str());
@@ -109,6 +110,7 @@ llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
   return llvm::Error::success();
 }
 
+/// What import would refuse for want of a size, in the form in which the user can give it.
 std::string FileOutliner::getOpen() const {
   llvm::SetVector<StringRef> names, inputs;
   for (const ValueInfoProto &input : model.graph.input) {
@@ -131,6 +133,7 @@ std::string FileOutliner::getOpen() const {
   return dims + (names.empty() || inputs.empty() ? "" : " ") + list(inputs, "--shape ", " ");
 }
 
+/// A dim is what is given for it, or what the model says, or its name, in this order.
 TensorOutline FileOutliner::describe(const ValueInfoProto &value) const {
   std::vector<std::string> dims;
   auto given = shapes.find(value.name.str());
@@ -162,6 +165,7 @@ TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
           static_cast<int64_t>(std::min<uint64_t>(bytes, most))};
 }
 
+/// Branches of an If are counted too: which one is taken is not known yet.
 void FileOutliner::countOps(const GraphProto &graph, std::map<std::string, int64_t> &ops) {
   for (const NodeProto &node : graph.node) {
     ++ops[printable(node.domain.empty() ? node.opType.str() : (node.domain + "." + node.opType).str())];

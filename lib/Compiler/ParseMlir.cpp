@@ -67,6 +67,7 @@ static const char *findDeepNesting(StringRef text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     switch (text[i]) {
+    // Brackets in strings and comments are no brackets.
     case '"':
       for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
         i += text[i] == '\\';
@@ -88,6 +89,7 @@ static const char *findDeepNesting(StringRef text) {
       depth = std::max(depth - 1, 0);
       break;
     case '>':
+      // The end of an arrow closes nothing.
       if (i > 0 && text[i - 1] != '-')
         depth = std::max(depth - 1, 0);
       break;

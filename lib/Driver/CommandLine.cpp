@@ -119,6 +119,7 @@ template <typename Use> static auto withField(Options &options, unsigned option,
   }
 }
 
+/// Asked of the member that the option fills, so that no list repeats its words.
 std::vector<StringRef> cleave::driver::getWords(const Option &option) {
   Options options;
   return withField(options, option.getID(), [](const auto &field) { return wordsOf(field); });
@@ -229,6 +230,7 @@ private:
     return "";
   }
 
+  // What each option says may be right and all of them not.
   std::string checkTogether() {
     if (options.quiet && options.verbose)
       return "'--quiet' and '--verbose' contradict each other";

@@ -2,6 +2,9 @@
 //
 // The tables that TableGen makes of Options.td, handed to LLVM's option library, and its options by group.
 //
+// TableGen writes one file, read several times here under different macros: the strings, the prefixes, the commands,
+// and one row for each option with the commands that take it.
+//
 //===----------------------------------------------------------------------===//
 #include "OptionTable.h"
 

@@ -33,6 +33,7 @@ static std::string toString(Type type) {
   return text;
 }
 
+/// In the words of the report, which other programs read (docs/interface.md); people see those of plans.
 static std::string toString(spmd::ShardingAttr sharding) {
   std::string text = "[";
   for (auto [index, dim] : llvm::enumerate(sharding.getDims())) {
@@ -48,6 +49,7 @@ static std::string toString(spmd::ShardingAttr sharding) {
   return text;
 }
 
+/// An argument or result; of a function that was written by hand without its global type, the local one.
 static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {
   TensorReport report;
   auto name = attributes ? attributes.getAs<StringAttr>(spmd::kNameAttr) : StringAttr();
@@ -80,6 +82,8 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   return report;
 }
 
+/// Loaded weights live throughout, and arguments without a user to the end, for somebody else holds them; all other
+/// values from the op that makes them to their last user.
 int64_t cleave::countPeakBytes(func::FuncOp func) {
   Block &body = func.getBody().front();
   Liveness liveness;
@@ -107,6 +111,7 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
   return liveness.getPeakBytes();
 }
 
+/// A rank stores what it loads; the whole counts each parameter once, however many parts of it are loaded.
 static void countParameters(func::FuncOp func, Report &report) {
   SymbolTable symbols(func->getParentOfType<ModuleOp>());
   llvm::DenseSet<StringRef> seen;
@@ -117,6 +122,7 @@ static void countParameters(func::FuncOp func, Report &report) {
   }
 }
 
+/// What spmd-propagate left on the function. A file written by hand may lack a key, which is no reason to fail.
 static void readReplications(func::FuncOp func, Report &report) {
   auto list = func->getAttrOfType<ArrayAttr>(spmd::SpmdDialect::kReplicatedAttr);
   if (!list)
@@ -136,6 +142,7 @@ static void readReplications(func::FuncOp func, Report &report) {
   }
 }
 
+/// Local ops have rules of local shapes, so that their flops are those of a rank.
 static void countOps(func::FuncOp func, Report &report) {
   spmd::SameRuleMap<double> flops;
   for (Operation &op : func.getBody().front()) {
@@ -178,6 +185,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
   countParameters(func, report);
   readReplications(func, report);
   report.peakBytesPerRank = countPeakBytes(func);
+  // A program that was not partitioned here does not know what the whole would cost.
   auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr);
   report.flops = flops ? flops.getValueAsDouble() : report.flopsPerRank;
   return report;
@@ -306,6 +314,7 @@ static void printCollectives(llvm::raw_ostream &os, const Report &report) {
   }
   if (lines.empty())
     os << "no communication\n";
+  // The shape is that of the operand on one rank: what goes in, not what it stands for.
   for (const Line &line : lines) {
     std::string shape;
     for (int64_t extent : line.first->operandShape)

@@ -47,6 +47,7 @@ static std::string dropLoneBraces(StringRef pattern) {
   std::string text;
   while (!pattern.empty()) {
     auto [before, rest] = pattern.split('{');
+    // A group has a comma, and an escaped or nested brace is left to the glob.
     size_t close = rest.find_first_of("{}[\\");
     bool isLone = close != StringRef::npos && close > 0 && rest[close] == '}' &&
                   !rest.take_front(close).contains(',') && !before.ends_with("\\");
@@ -73,6 +74,7 @@ std::optional<NamePattern> NamePattern::create(StringRef text, std::string &erro
       error = "regular expression repeats more than " + std::to_string(kMaxRepeats) + " times";
       return std::nullopt;
     }
+    // The whole name must match, as with the other kind of pattern.
     matcher->regex.emplace("^(" + expression.str() + ")$");
     std::string reason;
     if (!matcher->regex->isValid(reason)) {

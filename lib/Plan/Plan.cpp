@@ -76,6 +76,7 @@ private:
 };
 } // namespace
 
+/// The parser prints its errors; the handler keeps the first of them instead, as the others usually follow from it.
 PlanReader::PlanReader(StringRef text, StringRef file, PlanError &error)
     : original(text), file(file.str()), scanned(text.str()), error(error) {
   problem = scanPlan(scanned);
@@ -97,6 +98,7 @@ PlanReader::PlanReader(StringRef text, StringRef file, PlanError &error)
   stream = std::make_unique<yaml::Stream>(MemoryBufferRef(scanned, this->file), sources, /*ShowColors=*/false);
 }
 
+/// The scan replaces characters one for one, so a place in what is parsed is one in the file.
 PlanPlace PlanReader::placeOf(SMLoc loc) const {
   const char *begin = scanned.data();
   if (!loc.isValid() || loc.getPointer() < begin || loc.getPointer() > begin + scanned.size())
@@ -123,6 +125,7 @@ PlanPlace PlanReader::placeOf(const yaml::Node *node) const {
   return placeOf(SMLoc::getFromPointer(start));
 }
 
+/// The first error stays: later ones usually follow from it.
 LogicalResult PlanReader::fail(const yaml::Node *node, const Twine &message) {
   if (!hasError)
     error = {placeOf(node), message.str(), {}};
@@ -130,6 +133,7 @@ LogicalResult PlanReader::fail(const yaml::Node *node, const Twine &message) {
   return failure();
 }
 
+/// Without quotes `*query*` is an alias to YAML, which is the likeliest reason for a node of another kind.
 LogicalResult PlanReader::failExpecting(const yaml::Node *node, const Twine &expected) {
   if (isa_and_nonnull<yaml::AliasNode>(node))
     return fail(node, "a pattern that starts with '*' must be quoted");
@@ -165,6 +169,7 @@ yaml::Node *PlanReader::open() {
   return root;
 }
 
+/// The parser finds some errors only when it is moved on, so what is behind the document is looked at too.
 LogicalResult PlanReader::close() {
   if (hasError || stream->failed())
     return fail(nullptr, "not valid YAML");
@@ -240,6 +245,7 @@ LogicalResult PlanReader::readSequence(yaml::Node *node, StringRef what,
   return failure(hasError || stream->failed());
 }
 
+/// Keys may come in any order, so what they say of each other is checked when all are read (PlanCheck.cpp).
 LogicalResult PlanReader::readPlan(Plan &plan) {
   yaml::Node *root = open();
   if (!root)
@@ -260,6 +266,7 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
   return close();
 }
 
+/// Axes stay in the order in which they stand: it is that of the ranks, major to minor.
 LogicalResult PlanReader::readMesh(yaml::Node *node, Plan &plan) {
   return readMapping(node, "axes and sizes, such as {data: 2, model: 4}", {},
                      [&](StringRef name, yaml::KeyValueNode &entry) {
@@ -290,6 +297,7 @@ LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
                      });
 }
 
+/// Keys may come in any order here too: what a rule must have, and have only one of, is counted on the way.
 LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
   PlanRule rule;
   rule.place = placeOf(node);
@@ -368,6 +376,7 @@ LogicalResult PlanReader::readDims(yaml::Node *node, PlanRule &rule) {
   });
 }
 
+/// One entry, or a list of axes that cut the dim together, major to minor.
 LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
   dim.place = placeOf(node);
   auto readEntry = [&](yaml::Node *entry) -> LogicalResult {
@@ -398,6 +407,7 @@ LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
   });
 }
 
+/// One pattern or a list of them, each of which must be one: names are compared much later.
 LogicalResult PlanReader::readExcept(yaml::Node *node, PlanRule &rule) {
   auto readPattern = [&](yaml::Node *entry) -> LogicalResult {
     PlanPattern &pattern = rule.except.emplace_back();
@@ -437,6 +447,7 @@ LogicalResult cleave::spmd::parsePlan(StringRef text, StringRef file, Plan &plan
   return PlanReader(text, file, error).readPlan(plan);
 }
 
+/// As bytes: the scan sees tabs and carriage returns as they are.
 LogicalResult cleave::spmd::readPlanFile(StringRef path, Plan &plan, PlanError &error) {
   auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
   if (!buffer) {

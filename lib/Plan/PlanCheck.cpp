@@ -40,6 +40,7 @@ std::string PlanAxis::format() const {
   return isSubAxis() ? name + ":(" + std::to_string(preSize) + ")" + std::to_string(size) : name;
 }
 
+/// As a plan writes it: `_`, `?`, `data`, `model?`, `[data, model]`, `...`.
 static std::string formatDim(const PlanDim &dim) {
   if (dim.isRest)
     return "...";
@@ -74,6 +75,7 @@ std::string PlanRule::formatWish() const {
   return text + (uneven ? ", uneven" : "") + (whereDivides ? ", where divides" : "");
 }
 
+/// Axes are compared by what they say; where they stand differs from rule to rule.
 static bool sayTheSame(ArrayRef<PlanAxis> lhs, ArrayRef<PlanAxis> rhs) {
   return lhs.size() == rhs.size() &&
          all_of_zip(lhs, rhs, [](const PlanAxis &a, const PlanAxis &b) { return a.format() == b.format(); });
@@ -151,6 +153,7 @@ LogicalResult cleave::spmd::parseMeshOption(StringRef text, Plan &plan, PlanErro
                     "expected a size of at least 1, got '" + number + "'");
     mesh.push_back(std::move(axis));
   }
+  // The option replaces the mesh of the file: axes of both in one mesh would be in no order.
   plan.mesh = std::move(mesh);
   return success();
 }
@@ -158,6 +161,7 @@ LogicalResult cleave::spmd::parseMeshOption(StringRef text, Plan &plan, PlanErro
 /// `node:PATTERN#1`, `node:PATTERN#r0` or a tensor's pattern.
 static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &error) {
   if (text.consume_front("node:")) {
+    // The last one: names of nodes may have others.
     auto [pattern, index] = text.rsplit('#');
     rule.target = index.consume_front("r") ? PlanRule::Target::Result : PlanRule::Target::Operand;
     if (!text.contains('#') || index.getAsInteger(10, rule.index))
@@ -171,6 +175,7 @@ static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &erro
 }
 
 LogicalResult cleave::spmd::parseShardOption(StringRef text, Plan &plan, PlanError &error) {
+  // The last one: a name may have the same characters.
   size_t equals = text.rfind("=[");
   if (equals == StringRef::npos)
     return failAt(error, "--shard", 0, "expected PATTERN=[data, _], got '" + text + "'");
@@ -215,6 +220,7 @@ static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twin
   return failure();
 }
 
+/// Axes have names that plans can spell and sizes whose product counts ranks; devices are a permutation of these.
 static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
   int64_t ranks = 1;
   for (auto [index, axis] : enumerate(plan.mesh)) {
@@ -250,6 +256,7 @@ static std::string formatMesh(const Plan &plan) {
   return text;
 }
 
+/// The axis is one of the mesh, and a sub-axis is a digit of it: what lies on either side divides.
 static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError &error) {
   const MeshAxis *whole = plan.findAxis(axis.name);
   if (!whole) {
@@ -272,11 +279,13 @@ static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError
   return success();
 }
 
+/// Sub-axes as intervals [preSize, preSize * size): those that only touch have no digit in common.
 static bool overlap(const Plan &plan, const PlanAxis &lhs, const PlanAxis &rhs) {
   return lhs.name == rhs.name && lhs.preSize < rhs.preSize * plan.getExtent(rhs) &&
          rhs.preSize < lhs.preSize * plan.getExtent(lhs);
 }
 
+/// No axis, and no digit of one, stands twice in a tensor.
 static LogicalResult checkAxesOfRule(const Plan &plan, const PlanRule &rule, PlanError &error) {
   SmallVector<const PlanAxis *> axes;
   for (const PlanDim &dim : rule.dims)
@@ -326,6 +335,7 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
   return success();
 }
 
+/// The mesh comes first, as all other checks ask it.
 LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   if (failed(checkMesh(plan, error)))
     return failure();
@@ -335,6 +345,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   return checkSubAxes(plan, error);
 }
 
+/// Options count as if they stood behind the file. Without a mesh axes mean nothing yet: the model may bring one.
 LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanError &error) {
   if (!source.file.empty() && failed(readPlanFile(source.file, plan, error)))
     return failure();

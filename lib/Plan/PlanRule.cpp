@@ -14,6 +14,7 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
+/// Both were compiled when the plan was read, so that neither can fail here.
 NamePattern PlanRule::getPattern() const {
   std::string reason;
   NamePattern result = *NamePattern::create(pattern, reason);
@@ -53,6 +54,7 @@ static PlanDim makeOpen(const PlanPlace &place) {
   return dim;
 }
 
+/// A dim that does not divide is left open, not whole: propagation may still cut it by another axis.
 LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
                                     PlanRule &fitted, std::vector<PlanNote> &left, PlanError &error) {
   fitted = rule;

@@ -9,6 +9,7 @@
 using namespace mlir;
 using namespace cleave::reference;
 
+/// IEEE 754 half: a sign, 5 bits of exponent (bias 15), 10 of fraction; its denormals are multiples of 2^-24.
 float cleave::reference::toFloat(Half value) {
   uint32_t sign = uint32_t(value.bits & 0x8000) << 16;
   uint32_t magnitude = value.bits & 0x7fff;
@@ -20,6 +21,7 @@ float cleave::reference::toFloat(Half value) {
   return llvm::bit_cast<float>(sign | llvm::bit_cast<uint32_t>(denormal));
 }
 
+/// To nearest, ties to even: adding half a unit less one, and the last bit that stays, carries where it must.
 Half cleave::reference::toHalf(float value) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value);
   uint16_t sign = (bits >> 16) & 0x8000;
@@ -37,6 +39,7 @@ Half cleave::reference::toHalf(float value) {
   return {uint16_t(sign | (llvm::bit_cast<uint32_t>(shifted) - 0x3f000000))};
 }
 
+/// The upper half of a float, rounded as above; a NaN must not become an infinity by that.
 BFloat cleave::reference::toBFloat(float value) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffff) > 0x7f800000)

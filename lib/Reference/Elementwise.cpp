@@ -61,11 +61,13 @@ template <typename C> static C signOf(C x) {
     return C(x > 0) - C(x < 0);
 }
 
+/// The exponential of what is never positive cannot overflow.
 template <typename C> static C sigmoid(C x) {
   C e = std::exp(-std::abs(x));
   return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
+/// With the error function, exactly; below its approximation (Hendrycks and Gimpel, arXiv:1606.08415).
 template <typename C> static C gelu(C x) { return x * (1 + std::erf(x * C(0.70710678118654752440))) / 2; }
 template <typename C> static C tanhGelu(C x) {
   C inner = C(0.79788456080286535588) * (x + C(0.044715) * x * x * x); // sqrt(2 / pi)
@@ -120,6 +122,7 @@ static void registerActivations(KernelTable &table) {
   });
 }
 
+/// Tests give bools, which are computed as integers.
 static void registerTests(KernelTable &table) {
   table.add<nn::IsNanOp>([](nn::IsNanOp op, Operands in) {
     return dispatchFloat(in[0].getElementType(), [&](auto tag) {

@@ -131,6 +131,8 @@ static FailureOr<Tensor> gatherNd(nn::GatherNdOp op, Operands in) {
 // Scatters
 //===----------------------------------------------------------------------===//
 
+/// What several updates of one element come to depends on their order for `set`, which ONNX leaves open: ours is that
+/// of the updates.
 template <typename C> static C update(C old, C with, nn::ScatterKind kind) {
   switch (kind) {
   case nn::ScatterKind::Set:
@@ -184,6 +186,7 @@ static FailureOr<Tensor> scatterNd(nn::ScatterNdOp op, Operands in) {
   return scatterAt(op.getKind(), in[0], *places, product(in[0].getShape().drop_front(in[1].getShape().back())), in[2]);
 }
 
+/// An index out of range has no hot element, and that is no error.
 static Tensor oneHot(nn::OneHotOp op, Operands in) {
   int64_t depth = op.getDepth(), inner = product(in[0].getShape().drop_front(op.getDim()));
   int64_t elementBytes = getElementBytes(in[1].getElementType());

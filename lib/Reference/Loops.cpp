@@ -35,6 +35,7 @@ Strides cleave::reference::getBroadcastStrides(ArrayRef<int64_t> shape, ArrayRef
 Odometer::Odometer(ArrayRef<int64_t> shape, ArrayRef<SmallVector<int64_t>> strides)
     : shape(shape), position(shape.size(), 0), offsets(strides.size(), 0), strides(strides) {}
 
+/// Amortised constant: the last position changes most, and carries are rare.
 void Odometer::next() {
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     bool wraps = ++position[dim] == shape[dim];
@@ -117,6 +118,7 @@ void cleave::reference::copyStrided(ArrayRef<int64_t> shape, int64_t elementByte
   }
 }
 
+/// Offsets are folded into the start, so that only strides are left to walk.
 void cleave::reference::copyBox(ArrayRef<int64_t> shape, const Tensor &from, ArrayRef<int64_t> fromOffset, Tensor &to,
                                 ArrayRef<int64_t> toOffset) {
   if (llvm::is_contained(shape, 0))

@@ -23,6 +23,7 @@ static Tensor gatherStrided(const Tensor &from, int64_t offset, ArrayRef<int64_t
   return result;
 }
 
+/// Reading in another order, nothing else: the strides of the operand, permuted.
 static Tensor transpose(nn::TransposeOp op, Operands in) {
   SmallVector<int64_t> own = getRowMajorStrides(in[0].getShape()), strides;
   for (int64_t dim : op.getPermutation())
@@ -43,6 +44,7 @@ static Tensor slice(nn::SliceOp op, Operands in) {
   return gatherStrided(in[0], offset, strides, getResultType(op));
 }
 
+/// Each operand is a box of the result, behind those before it.
 static Tensor concat(nn::ConcatOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
   SmallVector<int64_t> zeros(getRank(result), 0), offset = zeros;
@@ -53,6 +55,7 @@ static Tensor concat(nn::ConcatOp op, Operands in) {
   return result;
 }
 
+/// Two boxes change places.
 static Tensor rotate(nn::RotateOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
   SmallVector<int64_t> zeros(getRank(result), 0), at = zeros, head(in[0].getShape()), tail = head;
@@ -104,6 +107,7 @@ static void padRow(const char *row, ArrayRef<int64_t> sources, const char *fill,
   }
 }
 
+/// Where a position comes from is found dim by dim, once; a row is inside if all its other positions are.
 static Tensor pad(nn::PadOp op, Operands in) {
   ArrayRef<int64_t> shape = in[0].getShape();
   int64_t elementBytes = getElementBytes(in[0].getElementType());
@@ -135,6 +139,7 @@ static Tensor pad(nn::PadOp op, Operands in) {
 // Triangles
 //===----------------------------------------------------------------------===//
 
+/// Row by row: what is kept of one is an interval, up to or from the diagonal.
 static Tensor trilu(nn::TriluOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
   ArrayRef<int64_t> shape = result.getShape();

@@ -59,6 +59,7 @@ static Tensor normalizeRows(Operation *op, const Tensor &input, const Tensor *sc
   });
 }
 
+/// Scale and bias may each be absent, and operands then move up.
 static Tensor layerNorm(nn::LayerNormOp op, Operands in) {
   const Tensor *next = in.begin() + 1;
   const Tensor *scale = op.getScale() ? next++ : nullptr;

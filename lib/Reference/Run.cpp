@@ -52,6 +52,7 @@ static RankedTensorType getPlainType(Type type) {
   return tensor ? RankedTensorType::get(tensor.getShape(), tensor.getElementType()) : nullptr;
 }
 
+/// Kernels trust the types of their operands, and nothing but this stands between them and a caller.
 LogicalResult Interpreter::checkInputs(ArrayRef<SmallVector<Tensor>> inputs) {
   if (int64_t(inputs.size()) != numRanks)
     return func.emitError() << "runs on " << numRanks << " ranks, but has inputs for " << inputs.size();
@@ -68,6 +69,7 @@ LogicalResult Interpreter::checkInputs(ArrayRef<SmallVector<Tensor>> inputs) {
   return success();
 }
 
+/// In order, so that the last entry is that of the last user.
 void Interpreter::findLastUses() {
   for (Operation &op : func.getBody().front())
     for (Value operand : op.getOperands())
@@ -90,6 +92,7 @@ int64_t Interpreter::findTwin(ArrayRef<SmallVector<Tensor>> operands, int64_t ra
   return rank;
 }
 
+/// Looking for a twin is quadratic in the ranks, and still cheap next to computing one op a second time.
 LogicalResult Interpreter::compute(Operation &op) {
   SmallVector<SmallVector<Tensor>> operands;
   SmallVector<PerRank> results(op.getNumResults());
@@ -107,6 +110,7 @@ LogicalResult Interpreter::compute(Operation &op) {
   return success();
 }
 
+/// The weight, or the part that several ops share, is read once; each rank takes its shard of it.
 LogicalResult Interpreter::load(nn::LoadOp op) {
   FailureOr<Tensor> whole = params.get(op.getParam());
   if (failed(whole))
@@ -130,6 +134,7 @@ LogicalResult Interpreter::load(nn::LoadOp op) {
   return success();
 }
 
+/// What needs more than operands is dealt with here: weights, other ranks, and ops that leave a value as it is.
 LogicalResult Interpreter::step(Operation &op) {
   if (auto loadOp = dyn_cast<nn::LoadOp>(op))
     return load(loadOp);

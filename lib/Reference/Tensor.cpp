@@ -22,6 +22,7 @@ int64_t cleave::reference::getElementBytes(Type elementType) {
   return kind ? dispatchStorage(*kind, [](auto tag) { return int64_t(sizeof(typename decltype(tag)::type)); }) : 0;
 }
 
+/// What the machine has, or the process may take where that is less; not what is free now, which changes.
 double cleave::reference::getMemory() {
   double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
   for (auto resource : {RLIMIT_DATA, RLIMIT_AS}) {
@@ -34,6 +35,7 @@ double cleave::reference::getMemory() {
 
 bool Tensor::fits(RankedTensorType type) {
   static const double memory = getMemory();
+  // As a double: a product of extents may overflow any integer.
   double bytes = getElementBytes(type.getElementType());
   if (bytes == 0 || !type.hasStaticShape())
     return false;
@@ -72,10 +74,12 @@ static void fill(Tensor &result, ArrayRef<char> element) {
   if (bytes.empty())
     return;
   std::memcpy(bytes.data(), element.data(), element.size());
+  // What is there is doubled, so that most of the work is done by few large copies.
   for (size_t done = element.size(); done < bytes.size(); done *= 2)
     std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
 }
 
+/// Attributes hold elements in three ways: bool as bits, equal elements as one, all others as they are in memory.
 FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   auto type = dyn_cast<RankedTensorType>(attr.getType());
   if (!type || !fits(type))
@@ -106,6 +110,7 @@ FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   return result;
 }
 
+/// Shares the bytes with whoever owns them, unless they lie where no element may.
 Tensor Tensor::fromBytes(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
   int64_t elementBytes = std::max<int64_t>(getElementBytes(type.getElementType()), 1);
   assert(int64_t(bytes.size()) == type.getNumElements() * elementBytes && "bytes of another type");
@@ -132,6 +137,7 @@ DenseElementsAttr Tensor::toAttr() const {
   if (getNumElements() == 0)
     return DenseElementsAttr::get(type, ArrayRef<Attribute>());
   size_t elementBytes = getElementBytes(getElementType());
+  // All elements are equal if every byte equals the one an element before.
   bool isSplat = std::memcmp(data, data + elementBytes, size - elementBytes) == 0;
   if (getElementType().isInteger(1))
     return DenseElementsAttr::get(type, isSplat ? as<bool>().take_front() : as<bool>());

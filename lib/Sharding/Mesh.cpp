@@ -37,6 +37,7 @@ static std::string digitText(int64_t preSize, int64_t size) {
   return "(" + std::to_string(preSize) + ")" + std::to_string(size);
 }
 
+/// Collects the borders of each axis, and refuses those that no one way to cut it has.
 std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> wishes, std::string *error,
                                          ArrayRef<StringRef> names) {
   auto describe = [&](unsigned axis) {
@@ -82,6 +83,8 @@ static void cutIntoPrimes(int64_t piece, SmallVectorImpl<int64_t> &atoms) {
   }
 }
 
+/// Atoms are numbered through all axes; `first` says where each axis begins, and `preSizes` what lies before an atom in
+/// it.
 void AtomMesh::addAxis(int64_t size, ArrayRef<int64_t> borders) {
   unsigned axis = axisSizes.size();
   axisSizes.push_back(size);
@@ -96,6 +99,7 @@ void AtomMesh::addAxis(int64_t size, ArrayRef<int64_t> borders) {
   first.push_back(sizes.size());
 }
 
+/// The last atom is the minor one: neighbours along it are neighbours in rank.
 void AtomMesh::computeStrides() {
   if (first.empty())
     first.push_back(0);
@@ -124,6 +128,7 @@ std::optional<AtomList> AtomMesh::atomsOf(const SubAxis &subAxis) const {
   AtomList atoms;
   int64_t covered = 1;
   for (AtomId atom : seq<AtomId>(first[subAxis.axis], first[subAxis.axis + 1]))
+    // Atoms from its beginning until it is covered: it must begin and end where atoms do.
     if (preSizes[atom] >= subAxis.preSize && covered < subAxis.size) {
       if (atoms.empty() && preSizes[atom] != subAxis.preSize)
         return std::nullopt;
@@ -135,6 +140,7 @@ std::optional<AtomList> AtomMesh::atomsOf(const SubAxis &subAxis) const {
   return atoms;
 }
 
+/// Neighbours of one axis read as one digit, so that a whole axis in atoms is printed as that axis.
 SmallVector<SubAxis, 2> AtomMesh::subAxesOf(ArrayRef<AtomId> atoms) const {
   SmallVector<SubAxis, 2> result;
   for (auto [position, atom] : enumerate(atoms)) {

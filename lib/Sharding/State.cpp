@@ -2,6 +2,9 @@
 //
 // Value semantics of states, their local extents, their text, and the table that interns them.
 //
+// A state is compared and copied far less often than it is asked for, so the solver handles numbers of interned states;
+// two states are equal if and only if their numbers are.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/State.h"
 #include "llvm/ADT/STLExtras.h"
@@ -46,6 +49,7 @@ bool State::operator<(const State &other) const {
   return std::tie(dims, partial, kind) < std::tie(other.dims, other.partial, other.kind);
 }
 
+/// Lengths are part of it: [x][y] and [x, y][] have the same atoms in the same order.
 hash_code hash_value(const State &state) {
   hash_code hash = hash_combine(state.dims.size(), static_cast<uint32_t>(state.kind),
                                 hash_combine_range(state.partial.begin(), state.partial.end()));
@@ -121,6 +125,7 @@ std::string toString(const AtomMesh &mesh, ArrayRef<std::string> axisNames, cons
 }
 
 StateId StateTable::intern(const State &state) {
+  // Without the top bit: the two largest keys are the table's own.
   SmallVector<StateId, 1> &candidates = byHash[hash_value(state) & ~uint64_t(0) >> 1];
   for (StateId id : candidates)
     if (states[id] == state)

@@ -108,6 +108,7 @@ int64_t Solver::Search::reshardBytes(ShapeId shape, StateId from, StateId to) {
   return entry->second;
 }
 
+/// By the function that reshards are inserted by: the program must send what is counted here.
 int64_t Solver::Search::serveBytes(ValueId value, ArrayRef<StateId> wants) {
   StateId have = decision.valueStates[value];
   SmallVector<StateId, 4> distinct, copies{have};
@@ -212,6 +213,8 @@ void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   }
 }
 
+/// What users are told (remarks, report): an atom that comes to an op by a wish and cuts nothing there, or something
+/// else.
 void Solver::Search::listForced() {
   size_t numAtoms = problem.getMesh().numAtoms();
   auto isIdle = [&](OpId op, AtomId atom) {

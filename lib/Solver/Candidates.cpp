@@ -44,6 +44,7 @@ int64_t Candidates::product(AtomMask atoms) const {
 // Wishes
 //===----------------------------------------------------------------------===//
 
+/// Dims of later priorities are as if nobody had asked for them yet.
 State Candidates::wishedState(NodeId node) const {
   State state = State::replicated(graph.getProblem().shape(graph.valueOf(node)).size());
   if (const Wish *wish = graph.node(node).wish)
@@ -101,6 +102,7 @@ static bool saysNothing(const Wish *wish, int64_t level) {
 // Arriving
 //===----------------------------------------------------------------------===//
 
+/// Only ops offer escapes; a node is looked at once for each atom, whatever brings it how often.
 void Candidates::noteLate(NodeId node, AtomId atom) {
   if (isValueNode(graph.node(node)) || (isLate[node] & maskOf(atom)))
     return;
@@ -116,6 +118,7 @@ void Candidates::retryBlocked(NodeId node) {
   blocked.erase(waiting);
 }
 
+/// The first to arrive is the cause: the queue is first in, first out, so its chain is a shortest one.
 void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
   uint32_t number = graph.node(node).firstFactor + factor;
   if (allMasks[number] & maskOf(atom))
@@ -161,6 +164,7 @@ FactorId Candidates::placeInDim(const RuleInfo &info, const DimFactors &factors,
   return found;
 }
 
+/// A whole axis that comes along a dim of several factors fills them major first, as its atoms would in the end.
 void Candidates::putInDim(NodeId node, const DimFactors &factors, AtomId atom, uint32_t from) {
   if (factors.empty())
     return;
@@ -188,6 +192,8 @@ const DimFactors &Candidates::factorsAt(NodeId node, const FactorPlace &place) c
   return (place.isResult ? rule.results : ArrayRef<TensorFactors>(rule.operands))[place.tensor][place.dim];
 }
 
+/// A minor factor is cut only under majors that are full; else an axis of the batch would leak into the sequence
+/// through a reshape that merges them.
 bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId atom) const {
   const ShardingRule &rule = *graph.ruleOf(node).rule;
   for (FactorId major : ArrayRef<FactorId>(factorsAt(node, place)).take_front(place.position))
@@ -196,6 +202,7 @@ bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId a
   return true;
 }
 
+/// First within the op, to what is cut together with the factor, then through every dim that has it, both ways.
 void Candidates::flowFrom(const Arrival &arrival) {
   NodeId node = arrival.node;
   const RuleInfo &info = graph.ruleOf(node);
@@ -257,6 +264,8 @@ bool Candidates::meets(NodeId node, AtomId atom, bool withEscapes) const {
   return live.numFree > 1 || live.pays || (withEscapes && live.numFree < live.numLive);
 }
 
+/// Ways round a conflict: where an atom costs something, every parallel factor of the op may take it instead. What
+/// arrives by an escape may meet others, hence a list that grows while it is read.
 void Candidates::flowEscapes() {
   isEscaping = true;
   for (NodeId node = 0; node < graph.numNodes(); ++node)
@@ -287,6 +296,7 @@ void Candidates::restart() {
       forEachAtom(base(node, factor), [&](AtomId atom) { noteLate(node, atom); });
 }
 
+/// One priority after the other: wishes flow, then escapes from all there is, then what ops are measured by.
 void Candidates::activate(int64_t priority) {
   level = priority;
   if (priority != priorities.front())
@@ -331,6 +341,8 @@ bool Candidates::isBrought(NodeId node, FactorId factor, AtomId atom) const {
   return isAny;
 }
 
+/// By how much propagation cuts the op: the objective holds further cuts against that, so that what is cut for free is
+/// no reward.
 void Candidates::measure(NodeId node) {
   if (isValueNode(graph.node(node)))
     return;

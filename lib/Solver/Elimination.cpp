@@ -4,6 +4,12 @@
 // of used tables and eliminated variables are passed over. Tables are normalised (least cell 0), so sums stay small
 // however long the chain; what is taken off adds up in `total`.
 //
+// Eliminating a variable sums the tables that it is in, keeps the least over its options for each combination of its
+// neighbours' options, and joins the neighbours; at the end options are read backwards. That is exact, and takes time
+// and memory exponential in the number of neighbours at once (the width), so the variable with the fewest goes first
+// (min-degree, the usual heuristic for bucket elimination: Dechter 1999). Where a table would have more than `maxCells`
+// cells a neighbour is frozen at its present option first: only then is the answer no minimum.
+//
 //===----------------------------------------------------------------------===//
 #include "Elimination.h"
 #include "llvm/ADT/STLExtras.h"
@@ -130,6 +136,7 @@ SmallVector<uint32_t, 8> Eliminator::liveNeighbours(uint32_t variable) {
   return live;
 }
 
+/// The product grows table by table, and is given up as soon as it is too large: it could overflow.
 bool Eliminator::fits(uint32_t variable, ArrayRef<uint32_t> scope) const {
   size_t numCells = domains[variable];
   for (uint32_t neighbour : scope)
@@ -149,6 +156,7 @@ void Eliminator::settle(uint32_t variable, ArrayRef<uint32_t> neighbours) {
 // One variable
 //===----------------------------------------------------------------------===//
 
+/// A table knows nothing of the others: its cursor has a step for each variable of the sum, 0 for those that it lacks.
 SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32_t> scope) {
   SmallVector<Cursor, 4> cursors;
   for (uint32_t id : tablesOf[variable]) {
@@ -174,6 +182,7 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
 void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
                                 int64_t *cells, uint8_t *best, size_t numCells) {
   SmallVector<unsigned, 6> digits(scope.size(), 0);
+  // One cell per option of the variable; menus are far smaller than 256.
   int64_t row[256];
   for (size_t cell = 0; cell < numCells; ++cell) {
     std::fill_n(row, ownDomain, 0);
@@ -207,6 +216,7 @@ void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
   eliminations.push_back({variable, scope, best});
   result.width = std::max<unsigned>(result.width, scope.size());
 
+  // What all cells have in common cannot change what is chosen.
   int64_t least = *std::min_element(cells, cells + numCells);
   result.total = std::min(result.total + least, kForbidden);
   for (size_t cell = 0; cell < numCells; ++cell)
@@ -249,6 +259,7 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
   addTable(keep(rest), cells);
 }
 
+/// The neighbour with most neighbours is in the way of most tables to come, so freezing it saves most.
 void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
   uint32_t busiest = candidates.front();
   for (uint32_t candidate : candidates)
@@ -288,6 +299,7 @@ Minimum Eliminator::run() {
     uint64_t top = queue.top();
     queue.pop();
     uint32_t variable = static_cast<uint32_t>(top);
+    // An entry of an earlier degree: the variable has been queued anew since.
     if (isDone[variable] || degrees[variable] != top >> 32)
       continue;
     SmallVector<uint32_t, 8> neighbours = liveNeighbours(variable);

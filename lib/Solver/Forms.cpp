@@ -20,6 +20,7 @@ SignatureId Forms::internSignature(uint32_t rule, const Signature &signature) {
   return id;
 }
 
+/// Four choices of 16 bits to a word: keys are compared and hashed far more often than forms are made.
 FormId Forms::form(SignatureId signature, ArrayRef<ChoiceId> choices) {
   SmallVector<uint64_t, 8> key{signature};
   for (auto [place, choice] : enumerate(choices)) {
@@ -76,6 +77,7 @@ bool Forms::divide(const ShardingRule &rule, const Signature &signature, const C
   return true;
 }
 
+/// A factor may be cut only if all more major ones of its dim are cut to the end; else shards would not be intervals.
 bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft,
                      const AtomList &partial, StateId wished) {
   State state = wished == kNone ? State::replicated(factors.size()) : states[wished];
@@ -95,6 +97,7 @@ bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, con
   return true;
 }
 
+/// What fails on the way leaves a form that is not valid, and is offered to nobody.
 void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
   const Signature &signature = signatures[form.signature];
   const ShardingRule &rule = *signature.info->rule;

@@ -2,6 +2,9 @@
 //
 // The terms of the table in the header, one function each.
 //
+// Compute is counted in doubles and rounded at the end of each term; all prices are then integers of the model's unit,
+// so that sums do not depend on their order. What is beyond counting costs as much as what is impossible.
+//
 //===----------------------------------------------------------------------===//
 #include "Objective.h"
 #include "llvm/ADT/STLExtras.h"

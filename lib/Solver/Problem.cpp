@@ -26,6 +26,7 @@ static hash_code hashTensors(ArrayRef<TensorFactors> tensors) {
   return hash;
 }
 
+/// Not all that `areEqual` looks at: what differs without this rarely differs alone.
 static hash_code hashRule(const ShardingRule &rule) {
   hash_code hash = hash_combine(hash_combine_range(rule.factorSizes.begin(), rule.factorSizes.end()),
                                 hashTensors(rule.operands), hashTensors(rule.results), rule.choices.size(),
@@ -85,6 +86,7 @@ ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {
   return values.size() - 1;
 }
 
+/// The same wish twice is one; the first of two different ones counts, and the conflict is told by the solver.
 void Problem::setWish(ValueId value, Wish wish) {
   if (const Wish *earlier = this->wish(value)) {
     if (!earlier->asksSameAs(wish))
@@ -114,6 +116,7 @@ OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> r
   return id;
 }
 
+/// As an op that moves every dim to itself: wishes flow through it in both directions, and nothing is computed.
 OpId Problem::addConstraint(ValueId operand, ValueId result) {
   assert(shape(operand) == shape(result) && "a constraint keeps the shape");
   RuleBuilder rule(1, 1);

@@ -14,6 +14,7 @@ using namespace llvm;
 // Rules
 //===----------------------------------------------------------------------===//
 
+/// The other way round of what a rule says: for each factor the dims that it stands in.
 static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> tensors) {
   for (auto [tensor, dims] : enumerate(tensors))
     for (auto [dim, factors] : enumerate(dims))
@@ -71,6 +72,7 @@ NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Wish *wish)
   return addNode(kind, value, identityRule(problem.shape(value)), wish);
 }
 
+/// To the node that was made last: edges into a node lie side by side.
 void SearchGraph::addEdge(ValueId value, unsigned operand) {
   auto [producer, result] = ports[value];
   edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint16_t>(result),
@@ -136,6 +138,7 @@ void SearchGraph::addOp(OpId op) {
     publish(result, node, index);
 }
 
+/// By counting, in two passes: edges out of a node lie side by side in a list of numbers.
 void SearchGraph::indexOutgoing() {
   firstOut.assign(nodes.size() + 1, 0);
   for (const SearchEdge &edge : edges)
@@ -176,6 +179,7 @@ SearchGraph::SearchGraph(const Problem &problem)
 // Questions
 //===----------------------------------------------------------------------===//
 
+/// Factors are numbered node by node, so that the node is found by bisection.
 NodeId SearchGraph::nodeOfFactor(uint32_t factor) const {
   auto *it = upper_bound(nodes, factor, [](uint32_t number, const SearchNode &node) {
                return number < node.firstFactor;

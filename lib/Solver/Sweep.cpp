@@ -47,6 +47,7 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
   const RuleInfo &info = *forms.signature(profile.signature).info;
   const ShardingRule &rule = *info.rule;
   const AtomMesh &mesh = graph.getProblem().getMesh();
+  // What atoms outside the group leave of a factor.
   auto roomOf = [&](FactorId factor) {
     int64_t room = rule.factorSizes[factor];
     for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
@@ -101,6 +102,7 @@ SmallVector<ChoiceVector, 8> Sweeper::vectorsFor(const Profile &profile, ArrayRe
   return vectors;
 }
 
+/// The present form comes first: an option of 0 changes nothing, which elimination and freezing rely on.
 Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &unit) {
   const Profile &profile = objective.profile(profileId);
   size_t limit = unit.groups.size() > 1 ? kMaxPairMenu : kMaxMenu + 4;
@@ -123,6 +125,7 @@ Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &uni
   return menu;
 }
 
+/// Nodes of one profile and form have one menu: a deep model has few, so the cost is that of one layer.
 MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known) {
   auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], menus.size());
   if (isNew)
@@ -216,6 +219,7 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   if (domains.empty())
     return 0;
   Minimum minimum = minimise(domains, terms);
+  // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0)
     return 0;
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
@@ -223,6 +227,7 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   return -minimum.total;
 }
 
+/// For the trace: each form of the menu with all neighbours as they are.
 std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
   const Menu &menu = menus[menuIds[node]];
   std::vector<PricedForm> candidates;

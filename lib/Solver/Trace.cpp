@@ -44,6 +44,7 @@ private:
 };
 } // namespace
 
+/// As bytes over the fastest link, with a digit more than reports have: ties are broken by fractions of one.
 void SweepTrace::printBytes(int64_t units) {
   if (units >= kForbidden)
     os << "impossible";
@@ -97,6 +98,7 @@ void SweepTrace::printNode(NodeId id) {
   os << ' ' << *graph.ruleOf(id).rule << '\n';
 }
 
+/// In words for which the rule, printed in the line above, has the letters.
 static void printChoice(raw_ostream &os, const Choice &choice) {
   if (choice.isNone())
     os << "none";
@@ -151,6 +153,7 @@ void cleave::spmd::traceSweep(const SolverOptions &options, const SearchGraph &g
                               const Forms &forms, const Sweeper &sweeper, const SweepUnit &unit, int64_t saved) {
   SweepTrace trace(options, graph, states, forms);
   trace.printHead(unit, saved);
+  // A node with one candidate had nothing to decide, and is most of them.
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     std::vector<PricedForm> candidates = sweeper.listCandidates(node);
     if (candidates.size() < 2)

@@ -34,6 +34,7 @@ std::optional<int64_t> NpyArray::getElementBytes(StringRef dtype) {
   return is_contained(known, dtype) ? std::optional<int64_t>(dtype.back() - '0') : std::nullopt;
 }
 
+/// Empty arrays are looked for first: their other extents may be anything.
 std::optional<uint64_t> countNpyBytes(const NpyArray &array) {
   std::optional<int64_t> bytes = NpyArray::getElementBytes(array.dtype);
   if (!bytes || any_of(array.shape, [](int64_t dim) { return dim < 0; }))
@@ -59,6 +60,7 @@ public:
   explicit HeaderParser(StringRef text) : rest(text) {}
 
   bool parse(std::string &descr, bool &isFortranOrder, std::vector<int64_t> &shape) {
+    // Each key once, and all three of them.
     unsigned seen = 0;
     if (!take("{"))
       return false;
@@ -137,6 +139,7 @@ static Expected<std::string> parseDescr(StringRef descr) {
   return dtype.str();
 }
 
+/// What the header claims is held against the bytes that are there before it is read.
 Expected<NpyHeader> parseNpyHeader(StringRef bytes) {
   if (!bytes.starts_with(StringRef(kMagic, kMagicLength)) || bytes.size() < kMagicLength + 4)
     return makeError("it is not a numpy array");
@@ -197,6 +200,7 @@ static std::vector<char> toRowMajor(ArrayRef<char> data, ArrayRef<int64_t> shape
   return result;
 }
 
+/// Everything behind this relies on rows first and on bools that are 0 or 1.
 Error finishNpy(NpyHeader &header) {
   NpyArray &array = header.array;
   if (header.isFortranOrder && array.shape.size() > 1 && !array.data.empty())

@@ -133,6 +133,7 @@ Error NpzReader::readBytes(zip_file_t *entry, char *out, uint64_t bytes) {
   return Error::success();
 }
 
+/// The header is read and checked before any memory is taken for elements; the checksum is compared last.
 Expected<NpyArray> NpzReader::readEntry(uint64_t index, bool headersOnly) {
   zip_stat_t status;
   if (zip_stat_index(archive.get(), index, 0, &status) != 0)

@@ -29,7 +29,7 @@ LAYERS = [
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Support", "Sharding", "Plan", "Solver"]
 # Share of lines that are comments, at least (docs/style.md).
-COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.11, ["lib/*.cpp", "tools/*.cpp"])}
+COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.12, ["lib/*.cpp", "tools/*.cpp"])}
 # Lines that a file of each kind may have; what is over a soft limit is told, and is time to split.
 LIMITS = {".cpp": 800, ".h": 250, ".td": 500, ".mlir": 400, ".test": 400, ".py": 500}
 SOFT_LIMITS = {".cpp": 500}

@@ -16,6 +16,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size]; heads are major in the hidden dim.
 static Value splitHeads(NodeContext &node, Value value, int64_t heads) {
   if (!value || node.failed())
     return {};
@@ -26,6 +27,7 @@ static Value splitHeads(NodeContext &node, Value value, int64_t heads) {
   return node.transpose(node.reshape(value, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
 }
 
+/// The way back.
 static Value joinHeads(NodeContext &node, Value value) {
   if (!value)
     return {};
@@ -57,6 +59,7 @@ private:
 };
 } // namespace
 
+/// All forms become one: four dims, with the cache in front of the new keys and values, so that the op knows no cache.
 bool AttentionImporter::readOperands() {
   query = node.operand(0), key = node.operand(1), value = node.operand(2);
   int64_t rank = NodeContext::rank(query);
@@ -97,6 +100,7 @@ bool AttentionImporter::readMask() {
   double never = -std::numeric_limits<double>::infinity();
   if (mask && NodeContext::rank(mask) > 0) {
     int64_t rank = NodeContext::rank(mask), missing = keys - NodeContext::shape(mask).back();
+    // A mask that is shorter than the keys hides the rest, from opset 24 on.
     if (node.getOpset() >= 24 && missing > 0) {
       Ints low(rank, 0), high(rank, 0);
       high.back() = missing;
@@ -151,6 +155,7 @@ Value AttentionImporter::makeScores(int64_t mode) {
   return mode == 2 ? scores : node.create<nn::SoftmaxOp>(scores, 3);
 }
 
+/// The scores exist in no op: who asks for them gets them computed a second time.
 void AttentionImporter::import() {
   int64_t mode = node.intAttr("qk_matmul_output_mode", 0);
   if (!readOperands() || !readMask() ||

@@ -24,6 +24,7 @@ constexpr int64_t kMaxLaborious = 4096;
 
 static int64_t countElements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
+/// Folding takes time at import and puts its result into the program: both are bounded.
 static bool fits(Operation *op) {
   auto below = [](TypeRange types, int64_t most) {
     return llvm::all_of(types, [&](Type type) { return countElements(type) <= most; });
@@ -50,6 +51,7 @@ Value ConstantFolder::makeConstant(OpBuilder &builder, Location loc, Tensor tens
   return value;
 }
 
+/// Its value stays known, for shapes that depend on it; but ops that use it stay ops.
 void ConstantFolder::hold(Value value) {
   if (auto it = constants.find(value); it != constants.end()) {
     computed[value] = std::move(it->second);
@@ -62,6 +64,7 @@ std::optional<Tensor> ConstantFolder::getConstant(Value value) {
   return it == constants.end() ? std::nullopt : std::optional(it->second);
 }
 
+/// No result is no failure: the op stays.
 LogicalResult ConstantFolder::tryFold(Operation *op, SmallVectorImpl<Tensor> &results) {
   SmallVector<Tensor, 4> operands;
   for (Value operand : op->getOperands()) {
@@ -83,6 +86,8 @@ const Tensor *ConstantFolder::find(Value value) const {
   return it == computed.end() ? nullptr : &it->second;
 }
 
+/// Remembers the input that shapes depend on, whether its value is given (the program is then for this value) or
+/// missing.
 bool ConstantFolder::computeInput(BlockArgument input) {
   auto it = inputs.find(input);
   if (it == inputs.end()) {

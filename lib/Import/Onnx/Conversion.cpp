@@ -49,6 +49,8 @@ static Value repeatBlocks(NodeContext &node, Value value, int64_t axis, int64_t 
   return node.sliceDim(value, axis, 0, shape[axis]);
 }
 
+/// The shape of the scale says which of the three it is. One along an axis is dim 1 before opset 13, and a choice
+/// after.
 static std::optional<Scaling> readScaling(NodeContext &node) {
   Scaling scaling{node.operand(1), node.operand(2)};
   Shape shape = NodeContext::shape(node.operand(0)), scaleShape = NodeContext::shape(scaling.scale);
@@ -104,6 +106,7 @@ static Value quantizeBlocks(NodeContext &node, const Scaling &scaling, IntegerTy
 
 static void importQuantizeLinear(NodeContext &node) {
   std::optional<Scaling> scaling = readScaling(node);
+  // The zero point decides what is quantised to, then the attribute, then the default of ONNX.
   Type type = node.getBuilder().getIntegerType(8, /*isSigned=*/false);
   if (node.getOpset() >= 21 && node.hasAttr("output_dtype") && node.intAttr("output_dtype") != 0)
     type = node.typeAttr("output_dtype");

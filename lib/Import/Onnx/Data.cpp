@@ -36,6 +36,7 @@ static void importConstant(NodeContext &node) {
   node.check(node.failed(), "the value must be a tensor, an integer, a float, or a list of these");
 }
 
+/// A broadcast of one element: no memory is taken for what may be large.
 static void importConstantOfShape(NodeContext &node) {
   Ints shape = node.constantInts(0);
   Value fill = node.hasAttr("value") ? node.tensorAttr("value", /*isOutput=*/false)
@@ -47,6 +48,7 @@ static void importConstantOfShape(NodeContext &node) {
     node.result(0, node.broadcast(node.reshape(fill, {}), shape));
 }
 
+/// Shapes are static here, so that whatever is computed from one folds.
 static void importShape(NodeContext &node) {
   Shape shape = NodeContext::shape(node.operand(0));
   int64_t rank = shape.size(), start = 0, end = rank;
@@ -74,6 +76,7 @@ static void importIntRange(NodeContext &node, Type type) {
   int64_t start = node.constantInt(0), limit = node.constantInt(1), delta = node.constantInt(2);
   if (node.failed() || !node.check(delta != 0, "the step is 0"))
     return;
+  // Between the ends of int64 lie more numbers than int64 counts.
   __int128 span = delta > 0 ? __int128(limit) - start : __int128(start) - limit;
   __int128 step = delta > 0 ? __int128(delta) : -__int128(delta);
   __int128 count = span > 0 ? (span + step - 1) / step : 0;

@@ -46,6 +46,7 @@ static void importPow(NodeContext &node) {
   node.result(0, node.create<nn::PowOp>(base, node.cast(exponent, type)));
 }
 
+/// Of floats ONNX defines only the remainder with the sign of the dividend.
 static void importMod(NodeContext &node) {
   bool truncated = node.boolAttr("fmod", false);
   if (!truncated &&
@@ -90,6 +91,7 @@ static void importClipV6(NodeContext &node) {
   node.result(0, clip(node, low, high));
 }
 
+/// A bound is a scalar; exporters also write it as a tensor of one element.
 static void importClipV11(NodeContext &node) {
   auto bound = [&](unsigned index) -> Value {
     if (!node.hasOperand(index))
@@ -141,6 +143,7 @@ static void importHardSigmoid(NodeContext &node) {
   node.result(0, node.create<nn::HardSigmoidOp>(node.operand(0), real(alpha), real(beta)));
 }
 
+/// The approximation is another function, not a cheaper one: it stays what the model says.
 static void importGelu(NodeContext &node) {
   StringRef form = node.stringAttr("approximate", StringRef("none"));
   if (node.check(form == "none" || form == "tanh",

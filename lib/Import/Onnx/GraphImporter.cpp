@@ -84,6 +84,7 @@ InFlightDiagnostic GraphImporter::error(const NodeProto &node, const CallFrame &
   return diagnostic;
 }
 
+/// With all that users may find it by in other tools; a node need not have a name, but has outputs.
 std::string GraphImporter::describe(const NodeProto &node, const CallFrame &frame) const {
   std::string name = node.name.empty() ? "" : quote((frame.prefix + node.name).str()) + " ";
   std::string domain = node.domain.empty() ? "ai.onnx" : node.domain.str();
@@ -161,6 +162,7 @@ std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
   return it == params.end() ? std::nullopt : std::optional(toTensor(context, it->second));
 }
 
+/// Bound, not made: what nothing uses never becomes a value.
 LogicalResult GraphImporter::bindInitializers(const GraphProto &graph, Scope &scope) {
   for (StringRef name : graph.sparseInitializer)
     return error("initializer " + quote(name) + " is sparse, which is not supported"), failure();
@@ -238,6 +240,7 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
   return operands;
 }
 
+/// ONNX graphs are in single assignment: a second definition is an error, and the note says where the first one is.
 LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
   const NodeProto &node = at.getNode();
   locate(at, *scope.frame);
@@ -264,6 +267,7 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
   return success();
 }
 
+/// Nodes that use these outputs fail without a word, so that each cause is told once.
 void GraphImporter::poison(const NodeProto &node, Scope &scope) {
   for (StringRef name : node.output)
     scope.bindings.try_emplace(name, Binding{{}, nullptr, true});

@@ -30,6 +30,7 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
     known.insert(input->name);
   }
   llvm::for_each(file.model.graph.output, collect);
+  // First what is said of dims by name: it counts for every tensor that mentions the name.
   for (auto &entry : options.dims) {
     if (!symbols.contains(entry.getKey())) {
       auto place = options.dimPlaces.find(entry.getKey().str());
@@ -45,6 +46,7 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
   for (auto &entry : options.shapes)
     if (!known.contains(entry.getKey()))
       return error("a shape is given for input " + quote(entry.getKey()) + ", which the model lacks"), failure();
+  // Then whole shapes: those of an option come before those of arrays.
   givenShapes = options.shapes;
   for (auto &entry : options.arrayShapes)
     if (known.contains(entry.getKey()))
@@ -58,6 +60,7 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
       return error("input " + quote(input->name) + " has " + Twine(declared.size()) +
                    " dims, but the shape given for it has " + Twine(given->second.size())),
              failure();
+    // A shape that is given must agree with what the model declares, and names the values of its symbols.
     for (auto [i, dim] : llvm::enumerate(declared)) {
       int64_t size = given->second[i];
       auto [it, isNew] = dim.param.empty() ? std::pair(dims.end(), false) : dims.try_emplace(dim.param, size);
@@ -109,6 +112,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
   }
   if (failed(bindDims(inputs)))
     return failure();
+  // All that is still open is told at once, with the options that close it.
   llvm::SetVector<StringRef> open;
   SmallVector<std::string> unnamed;
   for (const ValueInfoProto *input : inputs)
@@ -144,6 +148,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
       return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
              failure();
+    // Shapes may depend on it. Whether any does is known later (noteUsedInputs).
     auto value = options.inputValues.find(input->name);
     if (value != options.inputValues.end() && value->second.getType() == type)
       folder.bind(argument, value->second);
@@ -161,6 +166,7 @@ void GraphImporter::noteUsedInputs() {
 // value_info
 //===----------------------------------------------------------------------===//
 
+/// A declaration that leaves something open agrees with everything there.
 static bool agrees(const TypeProto &said, RankedTensorType type, MLIRContext *context) {
   if (said.kind != TypeProto::Tensor)
     return true;
@@ -211,6 +217,7 @@ void GraphImporter::checkValueInfo(Scope &scope) {
     emitWarning(NameLoc::get(StringAttr::get(context, file.file->getPath())), printable(text));
 }
 
+/// What a model declares of its outputs is its interface: unlike in value_info, a contradiction is an error.
 LogicalResult GraphImporter::makeResults(Scope &scope) {
   SmallVector<Value> values;
   SmallVector<Type> types;

@@ -17,6 +17,7 @@ template <typename OpTy> static void importGatherLike(NodeContext &node) {
   node.result(0, node.create<OpTy>(node.operand(0), node.operand(1), axis));
 }
 
+/// Batch dims stand in front of both operands, and one dim of each at least must be left.
 static void importGatherNd(NodeContext &node) {
   int64_t batchDims = node.getOpset() >= 12 ? node.intAttr("batch_dims", 0) : 0;
   int64_t least = std::min(NodeContext::rank(node.operand(0)), NodeContext::rank(node.operand(1)));
@@ -45,6 +46,7 @@ static void importScatterNd(NodeContext &node) {
 
 static void importOneHot(NodeContext &node) {
   int64_t axis = node.axis(node.intAttr("axis", -1), NodeContext::rank(node.operand(0)) + 1);
+  // Its type is any number's, and exporters use floats.
   SmallVector<double> depth;
   if (isa_and_present<FloatType>(NodeContext::elementType(node.operand(1))))
     depth = node.constantFloats(1);

@@ -17,6 +17,7 @@ static constexpr int64_t kNewestIrVersion = 13;
 // Model, graph, function, node
 //===----------------------------------------------------------------------===//
 
+/// A second graph is damage: protobuf would merge it into the first.
 bool ModelReader::read(StringRef bytes, ModelProto &model) {
   return wire.fields(bytes, [&](const WireField &field) {
     switch (field.number) {
@@ -189,6 +190,7 @@ static Error checkParts(const ModelReader &reader, const ModelProto &model) {
   return Error::success();
 }
 
+/// What a newer model may say and we do not read; the model means the same without it, or import fails elsewhere.
 static void noteWhatWasSkipped(ModelReader &reader, ModelFile &result) {
   const ModelProto &model = result.model;
   auto note = [&](std::string text) { result.notes.push_back(std::move(text)); };

@@ -77,6 +77,7 @@ static void importReshape(NodeContext &node) {
   node.result(0, node.reshape(node.operand(0), target));
 }
 
+/// The axis may be the rank: then the second dim is an empty product.
 static void importFlatten(NodeContext &node) {
   Shape shape = NodeContext::shape(node.operand(0));
   int64_t rank = shape.size(), axis = node.intAttr("axis", 1);
@@ -88,6 +89,7 @@ static void importFlatten(NodeContext &node) {
                                                 ShapedType::getNumElements(shape.drop_front(axis))}));
 }
 
+/// Without axes every dim of size 1 goes.
 static void importSqueeze(NodeContext &node) {
   Shape shape = NodeContext::shape(node.operand(0));
   std::optional<Ints> given = operandOrAttr(node, 1, "axes", 13);
@@ -117,6 +119,7 @@ static void importTranspose(NodeContext &node) {
   std::optional<Ints> permutation = node.intsAttr("perm");
   if (!permutation)
     permutation = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank)));
+  // Sorted only to see that each dim is there once; the order that counts is the given one.
   Ints sorted = node.axes(*permutation, rank, "perm");
   if (!node.check(int64_t(sorted.size()) == rank, "perm " + print(*permutation) +
                                                       " does not have one entry per dim of " +
@@ -180,6 +183,7 @@ static void importConcat(NodeContext &node) {
 /// ONNX clamps starts and ends to the dim; with a negative step an end of -1 after clamping means "through 0".
 static void importSlice(NodeContext &node) {
   Shape shape = NodeContext::shape(node.operand(0));
+  // Before opset 10 attributes, and no steps.
   bool areOperands = node.getOpset() >= 10;
   auto read = [&](unsigned index, StringRef name) { return operandOrAttr(node, index, name, 10); };
   std::optional<Ints> starts = read(1, "starts"), ends = read(2, "ends"), axes = read(3, "axes");
@@ -211,6 +215,7 @@ static void importSlice(NodeContext &node) {
     int64_t start = step > 0 ? clamp((*starts)[i], 0, extent) : clamp((*starts)[i], 0, extent - 1);
     int64_t end = step > 0 ? clamp((*ends)[i], 0, extent) : clamp((*ends)[i], -1, extent - 1);
     int64_t span = step > 0 ? end - start : start - end, stride = std::abs(step);
+    // One form for each slice: an empty one begins at 0, one element has step 1.
     sizes[dim] = span > 0 ? (span - 1) / stride + 1 : 0;
     from[dim] = sizes[dim] ? start : 0;
     by[dim] = sizes[dim] > 1 ? step : 1;
@@ -275,6 +280,7 @@ static void pad(NodeContext &node, Value value, Shape low, Shape high) {
   if (node.failed())
     return;
   Ints starts, sizes, padLow, padHigh;
+  // So far apart that no sum of an extent and its pads overflows.
   constexpr int64_t limit = int64_t(1) << 40;
   for (auto [extent, before, after] : llvm::zip(shape, low, high)) {
     if (!node.check(std::min(before, after) > -limit && std::max(before, after) < limit, "pads are out of range"))
@@ -302,6 +308,7 @@ static void importPadV2(NodeContext &node) {
     pad(node, node.scalarLike(node.operand(0), fill), Shape(*pads).take_front(rank), Shape(*pads).drop_front(rank));
 }
 
+/// From opset 18 on amounts may be of some dims only; the others get none.
 static void importPadV11(NodeContext &node) {
   Ints pads = node.constantInts(1);
   int64_t rank = NodeContext::rank(node.operand(0));
@@ -365,6 +372,7 @@ static int64_t blockSize(NodeContext &node) {
   return isFine && !node.failed() ? block : 0;
 }
 
+/// Which part of a channel's number is the place in the block: the major one (DCR) or the minor one (CRD).
 static void importDepthToSpace(NodeContext &node) {
   int64_t b = blockSize(node);
   StringRef mode = node.getOpset() >= 11 ? node.stringAttr("mode", StringRef("DCR")) : StringRef("DCR");

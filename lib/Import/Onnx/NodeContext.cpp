@@ -23,6 +23,7 @@ using reference::Tensor;
 constexpr int64_t kMaxTensorElements = int64_t(1) << 40;
 constexpr int64_t kMaxMadeElements = int64_t(1) << 36;
 
+/// Absent operands at the end may be written as empty names or left out: both are left out here.
 NodeContext::NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
                          ArrayRef<Value> operands)
     : importer(importer), scope(scope), node(node), opset(opset), operands(operands), results(node.output.size()) {
@@ -59,6 +60,7 @@ std::optional<Tensor> NodeContext::tryConstantOf(Value value) {
 }
 std::optional<Tensor> NodeContext::tryConstant(unsigned index) { return tryConstantOf(operand(index)); }
 
+/// Most often a shape is computed from an input, whose value the user can give.
 std::string NodeContext::explainUnknown() {
   BlockArgument input = importer.getFolder().getMissingInput();
   if (!input)
@@ -82,6 +84,7 @@ static int64_t readInt(const Tensor &tensor, int64_t index) {
   uint64_t raw = 0;
   memcpy(&raw, tensor.getBytes().data() + index * bytes, bytes);
   bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
+  // The sign is brought to the top bit and back.
   unsigned shift = 64 - 8 * bytes;
   return isUnsigned ? int64_t(raw) : int64_t(raw << shift) >> shift;
 }
@@ -118,6 +121,7 @@ SmallVector<double> NodeContext::constantFloats(unsigned index) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
+/// In the body of a function an attribute may stand for one of the call; what the call leaves out is missing here.
 const AttributeProto *NodeContext::findAttr(StringRef name) {
   const AttributeProto *attr = node.findAttribute(name);
   if (!attr)
@@ -194,6 +198,7 @@ Type NodeContext::typeAttr(StringRef name, std::optional<int64_t> fallback) {
   int64_t number = intAttr(name, fallback);
   if (hasFailed)
     return {};
+  // A number of more than 32 bits must not become a data type by being cut off.
   int32_t dataType = number == int32_t(number) ? int32_t(number) : -1;
   Type type = convertElementType(getContext(), dataType);
   check(type != nullptr, "attribute '" + name + "': " + getDataTypeName(dataType) + " is not supported");
@@ -227,6 +232,7 @@ Ints NodeContext::axes(Shape given, int64_t rank, StringRef what) {
                                                                                                            : Ints();
 }
 
+/// A dim of 0 does not hide the others: types multiply extents in any order.
 bool cleave::onnx::isPossibleShape(Shape shape) {
   int64_t count = 1;
   for (int64_t extent : shape) {
@@ -281,6 +287,7 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
     if (!isInferred)
       return {};
   }
+  // An op on constants alone is folded at once, so that its result takes memory now.
   bool isMade = llvm::all_of(state.operands, [&](Value v) { return importer.getFolder().getConstant(v).has_value(); });
   for (Type type : state.types) {
     auto tensor = llvm::cast<RankedTensorType>(type);
@@ -290,6 +297,7 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
   }
   Operation *op = getOpBuilder().create(state);
   SmallVector<Tensor> folded;
+  // Verified before it is folded: kernels trust what the verifier checks.
   if (!guarded([&] { return success(succeeded(verify(op)) && succeeded(importer.getFolder().tryFold(op, folded))); })) {
     op->erase();
     return {};
@@ -405,6 +413,7 @@ void NodeContext::result(unsigned index, Value value) {
     results[index] = value;
 }
 
+/// An attribute that no import function asked for would be ignored without a word.
 void NodeContext::finish() {
   for (const AttributeProto &attr : node.attribute)
     if (!llvm::is_contained(asked, &attr)) {

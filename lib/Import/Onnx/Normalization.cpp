@@ -79,6 +79,7 @@ static void addMoments(NodeContext &node, const TrailingNorm &norm) {
   node.result(2, node.create<nn::ReciprocalOp>(node.create<nn::SqrtOp>(shifted)));
 }
 
+/// Scale and bias stand on the op both or not at all: a bias is added after a scale that is multiplied behind it.
 static void importLayerNormalization(NodeContext &node) {
   TrailingNorm norm(node);
   Value scale = node.operand(1), bias = node.operand(2);
@@ -176,6 +177,7 @@ static Value groupNorm(NodeContext &node, Value scale, Value bias, int64_t group
   return node.reshape(node.create<nn::GroupNormOp>(wide, scale, bias, groups, APFloat(epsilon)), shape);
 }
 
+/// A group of one channel each.
 static void importInstanceNormalization(NodeContext &node) {
   double epsilon = node.floatAttr("epsilon", 1e-5f);
   if (node.check(NodeContext::rank(node.operand(0)) >= 2, "the input has no channels"))

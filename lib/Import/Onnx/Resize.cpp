@@ -40,6 +40,7 @@ static Value resize(NodeContext &node, Value x, const Sampling &sampling, ArrayR
     if (!node.check(std::isfinite(scale) && scale > 0,
                     "the scale " + Twine(std::to_string(scale)) + " is not a positive number"))
       return {};
+  // A scale may be other than 1 and give the same extent, and then samples elsewhere.
   if (extents == NodeContext::shape(x) && llvm::all_of(scales, [](double scale) { return scale == 1; }))
     return x;
   auto type = RankedTensorType::get(extents, NodeContext::elementType(x));
@@ -93,6 +94,7 @@ static void importResizeV10(NodeContext &node) {
   node.result(0, resizeByScales(node, x, sampling, scales));
 }
 
+/// Modes are asked for whether or not they are used: an unknown one is an error all the same.
 static std::optional<Sampling> readSampling(NodeContext &node) {
   Sampling sampling;
   sampling.mode = readMode(node).value_or(sampling.mode);

@@ -63,6 +63,7 @@ bool ModelReader::takeValueField(const WireField &field, AttributeProto &attribu
   }
 }
 
+/// Models of IR version 1 leave the type out: it is then that of the only field that has a value.
 bool ModelReader::read(StringRef bytes, AttributeProto &attribute) {
   AttributeProto::Type present = AttributeProto::Undefined;
   bool isAmbiguous = false;
@@ -94,6 +95,8 @@ bool ModelReader::read(StringRef bytes, AttributeProto &attribute) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
+/// Elements may lie in any of seven fields, in a file beside the model, or in pieces; TensorData.cpp puts them
+/// together.
 bool ModelReader::read(StringRef bytes, TensorProto &tensor) {
   return wire.fields(bytes, [&](const WireField &field) {
     int32_t location = 0;
@@ -138,6 +141,7 @@ bool ModelReader::read(StringRef bytes, TensorProto &tensor) {
   });
 }
 
+/// Sparse initializers are refused by their names; nothing else of them is read.
 bool ModelReader::readSparseName(StringRef bytes, StringRef &name) {
   return wire.fields(bytes, [&](const WireField &field) {
     if (field.number != 1)
@@ -169,6 +173,7 @@ bool ModelReader::read(StringRef bytes, ValueInfoProto &value) {
   });
 }
 
+/// A choice of kinds, the last of which would count for protobuf: a model that makes two is damaged.
 bool ModelReader::read(StringRef bytes, TypeProto &type) {
   auto alternative = [&](const WireField &field, const char *name, TypeProto::Kind kind, auto readPart) {
     if (type.kind != TypeProto::None)

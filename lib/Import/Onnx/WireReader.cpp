@@ -13,6 +13,7 @@ using namespace llvm;
 
 namespace cleave::onnx {
 
+/// Seven bits a byte, least significant first. Ten bytes hold 64 bits, so the tenth may have one.
 std::optional<uint64_t> takeVarint(StringRef &bytes) {
   uint64_t value = 0;
   for (size_t index = 0; index < bytes.size() && index < 10; ++index) {
@@ -55,6 +56,7 @@ bool WireReader::takeTag(StringRef &message, WireField &field) {
   std::optional<uint64_t> tag = takeVarint(message);
   if (!tag)
     return fail(start, "truncated or oversized field tag");
+  // A tag is the field number, from 1 on, above three bits of wire type.
   if (*tag > UINT32_MAX || *tag < 8)
     return fail(start, "field number " + Twine(*tag >> 3) + " is out of range");
   uint32_t wireType = *tag & 7;
@@ -67,6 +69,7 @@ bool WireReader::takeTag(StringRef &message, WireField &field) {
   return true;
 }
 
+/// Every length is held against what is left before it is used; no message is larger than what it stands in.
 bool WireReader::takePayload(StringRef &message, WireField &field) {
   const char *start = message.data();
   uint64_t length = field.type == WireType::Fixed64 ? 8 : 4;
@@ -108,6 +111,7 @@ bool WireReader::expect(const WireField &field, const char *name, WireType type)
   return failIn(field, name, Twine("got ") + getName(field.type) + ", want " + getName(type));
 }
 
+/// Models come from newer writers too: unknown fields are counted, and the first is named.
 bool WireReader::skip(const WireField &field) {
   if (unknownFields++ == 0) {
     std::string where = formatPath();
@@ -159,6 +163,7 @@ bool WireReader::texts(const WireField &field, const char *name, std::vector<Str
   return true;
 }
 
+/// Packed or one by one: protobuf readers must take both.
 bool WireReader::integers(const WireField &field, const char *name, std::vector<int64_t> &values) {
   if (field.type == WireType::Varint) {
     values.push_back(static_cast<int64_t>(field.value));
@@ -191,6 +196,7 @@ bool WireReader::reals(const WireField &field, const char *name, std::vector<flo
   return true;
 }
 
+/// Elements stay where they are in the file; a chunk is a view of some of them.
 bool WireReader::elements(const WireField &field, const char *name, WireType type,
                           std::vector<TensorProto::Chunk> &chunks) {
   if (field.type != type && !expect(field, name, WireType::Bytes))
@@ -205,6 +211,7 @@ bool WireReader::elements(const WireField &field, const char *name, WireType typ
 // Budgets and errors
 //===----------------------------------------------------------------------===//
 
+/// What a byte of the file turns into may be many: the sum is bounded, not each part of it.
 bool WireReader::charge(uint64_t bytes, StringRef where) {
   memory += bytes;
   if (memory <= limits.maxMemory)

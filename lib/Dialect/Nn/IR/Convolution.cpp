@@ -2,6 +2,10 @@
 //
 //   extent = floor((n + low + high - (dilation * (kernel - 1) + 1)) / stride) + 1
 //
+// where `low` and `high` are what is padded before and behind. A transposed convolution gives the extent n that such a
+// convolution would make its operand from. All numbers come from a file: every product is checked for overflow before
+// an extent is made of it.
+//
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 

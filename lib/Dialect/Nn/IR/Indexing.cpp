@@ -9,6 +9,7 @@
 using namespace mlir;
 using namespace cleave::nn;
 
+/// The dims of the indices take the place of the dim that is looked up.
 LogicalResult GatherOp::inferTypes(Adaptor op, TypeInference &infer) {
   if (failed(infer.checkDim(op.getDim(), op.getInput())))
     return failure();
@@ -41,6 +42,7 @@ LogicalResult GatherElementsOp::inferTypes(Adaptor op, TypeInference &infer) {
   return infer.give(getShape(op.getIndices()), getElementType(op.getInput()));
 }
 
+/// The last dim of the indices is a tuple: it stands for as many dims of the input, behind those that both share.
 LogicalResult GatherNdOp::inferTypes(Adaptor op, TypeInference &infer) {
   auto input = getShape(op.getInput()), indices = getShape(op.getIndices());
   int64_t batch = op.getBatchDims(), least = std::min(input.size(), indices.size());

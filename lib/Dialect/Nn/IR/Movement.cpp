@@ -29,6 +29,7 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
+/// A chain of reshapes is one: what the shape was in between is forgotten.
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (OpFoldResult same = foldToSameType(*this))
     return same;
@@ -56,6 +57,7 @@ LogicalResult TransposeOp::inferTypes(Adaptor op, TypeInference &infer) {
   return infer.give(shape, getElementType(op.getInput()));
 }
 
+/// Transposes of transposes are left to the pass that fuses whole chains of movement (FuseMovement).
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   bool isIdentity = llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size()));
   return isIdentity ? foldToSameType(*this) : nullptr;
@@ -142,6 +144,7 @@ LogicalResult PadOp::inferTypes(Adaptor op, TypeInference &infer) {
   for (auto [dim, extent, before, after] : llvm::enumerate(input, low, high)) {
     if (before < 0 || after < 0)
       return infer.reject("amounts of dim ", dim, " are ", before, " and ", after, ", expected none below 0 (C1)");
+    // A constant comes from nowhere; all else is read from the operand, and a reflection does not repeat its edge.
     bool isReflect = op.getMode() == PadMode::Reflect, isConstant = op.getMode() == PadMode::Constant;
     if (!isConstant && (before || after) && (extent == 0 || (isReflect && std::max(before, after) >= extent)))
       return infer.reject("mode ", stringifyPadMode(op.getMode()), " cannot pad dim ", dim, " of size ", extent, " by ",

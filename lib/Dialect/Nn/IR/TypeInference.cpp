@@ -40,6 +40,7 @@ std::optional<int64_t> cleave::nn::countElements(ArrayRef<int64_t> shape) {
   return count;
 }
 
+/// Aligned at the last dim, as in numpy.
 bool cleave::nn::broadcastsTo(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   if (from.size() > to.size())
     return false;
@@ -49,6 +50,7 @@ bool cleave::nn::broadcastsTo(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   });
 }
 
+/// Shapes and element types only: a sharding in the result's type is no part of what follows from operands.
 LogicalResult cleave::nn::verifyInferredTypes(Operation *op) {
   SmallVector<Type> inferred;
   auto infer = cast<InferTypeOpInterface>(op);
@@ -77,6 +79,7 @@ static std::string describeTypes(ValueRange values) {
   return text;
 }
 
+/// C1 shapes broadcast, C2 element types agree: the numbers are those of all elementwise ops.
 LogicalResult TypeInference::giveElementwise(ValueRange operands, ValueRange typed) {
   if (failed(checkElementTypes(typed, "C2")))
     return failure();
@@ -86,6 +89,7 @@ LogicalResult TypeInference::giveElementwise(ValueRange operands, ValueRange typ
   return give(*shape, nn::getElementType(typed.front()));
 }
 
+/// As if it computed numbers, which are then bools.
 LogicalResult TypeInference::giveElementwiseTest(ValueRange operands) {
   if (failed(giveElementwise(operands, operands)))
     return failure();

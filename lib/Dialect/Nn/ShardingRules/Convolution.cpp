@@ -24,6 +24,7 @@ static void addLinearInInputs(OpRule &rule, bool hasBias) {
     hasBias ? rule.addLinear({operand, 2}) : rule.addLinear(operand);
 }
 
+/// A cut of the channels in leaves terms, of which one alone may have the bias.
 static MaybeFactor addChannelsIn(OpRule &rule, int64_t size, bool hasBias) {
   return rule.addReduction(size, ReductionKind::Sum, hasBias ? ArrayRef<int32_t>{2} : ArrayRef<int32_t>{});
 }
@@ -54,6 +55,7 @@ ShardingRule ConvOp::getShardingRule() {
   return rule.finish("windows over the spatial dims overlap");
 }
 
+/// The convolution seen from behind: operand and result change places in each spatial dim.
 ShardingRule ConvTransposeOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
@@ -79,6 +81,7 @@ ShardingRule ConvTransposeOp::getShardingRule() {
   return rule.finish("windows over the spatial dims overlap");
 }
 
+/// Channels do not meet in a pool, so that they are parallel like the batch.
 ShardingRule PoolOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());

@@ -44,6 +44,7 @@ OpRule &OpRule::resultDims(unsigned index, ArrayRef<MaybeFactor> factors) {
   return *this;
 }
 
+/// As operands broadcast: theirs are the last dims, and one of size 1 goes with no factor.
 OpRule &OpRule::alignOperand(unsigned index, ArrayRef<MaybeFactor> factors) {
   ArrayRef<int64_t> shape = shapeOf(op->getOperand(index));
   for (auto [extent, factor] : llvm::zip_equal(shape, factors.take_back(shape.size())))
@@ -68,6 +69,7 @@ OpRule &OpRule::addOrdered(InnerCost cost) {
   return *this;
 }
 
+/// What is sent is a number for each element of what stays, however long the dims that are cut.
 OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef<MaybeFactor> elements,
                               int64_t elementBytes) {
   SmallVector<FactorId, 4> group = present(cut);
@@ -82,6 +84,7 @@ OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef
   return addOrdered(std::move(cost));
 }
 
+/// Every rank that holds a part of `cut` gives all others `scale` numbers for each element.
 OpRule &OpRule::addGather(MaybeFactor cut, ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes) {
   if (!cut)
     return *this;
@@ -101,6 +104,7 @@ OpRule::Spatial OpRule::addSpatialDim(bool isLocal, int64_t coarse, int64_t fine
   return {present(position), present({position, inner})};
 }
 
+/// Moving terms and combining them commute, whatever they are combined by.
 OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   rule.isMovement = true;
   // Bool has neither sums nor products.
@@ -113,6 +117,7 @@ OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   return *this;
 }
 
+/// A rule whose one choice is "none" must say why: users see it where a wish ends.
 ShardingRule OpRule::finish(StringRef reason) {
   if (rule.choices.size() == 1 && !rule.factorSizes.empty())
     rule.mustReplicate = reason.empty() ? "no dim of the op can be split" : reason.str();
@@ -134,6 +139,7 @@ ReductionKind cleave::nn::getReductionKind(ReduceKind kind) {
   return ReductionKind::Sum;
 }
 
+/// Every dim of the result is parallel, and each operand goes along as it broadcasts.
 OpRule cleave::nn::alignedRule(Operation *op) {
   OpRule rule(op);
   FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));

@@ -104,6 +104,7 @@ LogicalResult Inliner::reportCycle(ArrayRef<Step> path, func::CallOp last, func:
   return error;
 }
 
+/// The results of the call are what the body returns; locations stay those of the body.
 static void inlineOne(func::CallOp call, func::FuncOp callee) {
   OpBuilder builder(call);
   IRMapping locals;

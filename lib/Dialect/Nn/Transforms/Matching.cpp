@@ -59,10 +59,12 @@ Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, Array
   return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
 }
 
+/// A scale broadcasts along the dims from `dim` on, and along no other.
 bool cleave::nn::isAlong(Value parameter, Value input, int64_t dim) {
   return !parameter || getShape(parameter).size() + dim <= getShape(input).size();
 }
 
+/// The driver would look at every op of the model once per pass; most models have few where a pattern can start.
 LogicalResult cleave::nn::applyPatterns(ModuleOp module, RewritePatternSet &&patterns,
                                         function_ref<bool(Operation *)> startsAt) {
   SmallVector<Operation *> ops;
@@ -78,6 +80,7 @@ LogicalResult cleave::nn::applyPatterns(ModuleOp module, RewritePatternSet &&pat
   return applyOpPatternsGreedily(ops, std::move(patterns), config);
 }
 
+/// Only means over the last dims, kept as ones, are those of a norm.
 std::optional<int64_t> cleave::nn::getTrailingDim(ReduceOp op) {
   ArrayRef<int64_t> dims = op.getDims();
   int64_t rank = getShape(op.getInput()).size();
@@ -143,6 +146,7 @@ static Value matchSquare(Value value) {
   return {};
 }
 
+/// `mean(x^2) + epsilon`, epsilon on either side.
 std::optional<MeanSquare> cleave::nn::matchMeanSquare(Value value) {
   auto sum = value.getDefiningOp<AddOp>();
   if (!sum)

@@ -48,6 +48,7 @@ RankGroups MeshAttr::getRankGroups(ArrayRef<AxisAttr> axes) const {
   return RankGroups(getSizes(), llvm::map_to_vector(axes, [&](AxisAttr axis) { return axis.toSubAxis(*this); }));
 }
 
+/// `<["data"=2, "model"=4], devices=[..]>`: checked as a whole once read, at the place where it begins.
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<std::string> storage;
   SmallVector<int64_t> sizes, devices;
@@ -84,6 +85,7 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
+/// M1 names, M2 sizes, M3 devices, in this order: later ones rely on earlier ones.
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringRef> names,
                                ArrayRef<int64_t> sizes, ArrayRef<int64_t> devices) {
   llvm::SmallSet<StringRef, 4> seen;
@@ -188,6 +190,7 @@ Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
   return *dim;
 }
 
+/// Alone in brackets of its own; within a sharding without (printDim).
 void DimShardingAttr::print(AsmPrinter &printer) const {
   printer << '<';
   printDim(printer, *this);
@@ -352,6 +355,7 @@ SmallVector<int64_t> ShardingAttr::getLocalShape(ArrayRef<int64_t> shape) const 
   return local;
 }
 
+/// Where the shard of a rank begins: its number among the shards of each dim, times their extent.
 SmallVector<int64_t> ShardingAttr::getOffset(ArrayRef<int64_t> shape, int64_t rank) const {
   SmallVector<int64_t> offset, local = getLocalShape(shape);
   for (auto [dim, extent] : llvm::zip_equal(getDims(), local))

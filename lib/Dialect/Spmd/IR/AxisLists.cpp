@@ -36,6 +36,7 @@ FailureOr<AxisAttr> parseAxis(AsmParser &parser) {
   return parseDigit(parser, name);
 }
 
+/// `"a":` or `"a":(1)2:`: behind the first colon only the parenthesis tells them apart.
 FailureOr<AxisAttr> parseAxisAndColon(AsmParser &parser) {
   std::string name;
   if (parser.parseString(&name) || parser.parseColon())
@@ -70,6 +71,7 @@ void printAxisSet(AsmPrinter &printer, ArrayRef<AxisAttr> axes) {
   printer << '}';
 }
 
+/// As intervals of what lies before and with a digit: those that only touch are apart.
 bool overlaps(AxisAttr lhs, AxisAttr rhs, MeshAttr mesh) {
   assert(mesh.findAxis(lhs.getName()) && mesh.findAxis(rhs.getName()) && "an axis of another mesh");
   if (lhs.getName() != rhs.getName())
@@ -103,6 +105,7 @@ LogicalResult verifyAxes(function_ref<InFlightDiagnostic()> emitError, MeshAttr 
   return success();
 }
 
+/// Bool has no sum or product; "or" and "and" are its maximum and minimum.
 bool isLegalReduction(ReductionKind kind, Type elementType) {
   bool isBool = elementType.isInteger(1);
   return elementType.isIntOrFloat() && (!isBool || kind == ReductionKind::Max || kind == ReductionKind::Min);

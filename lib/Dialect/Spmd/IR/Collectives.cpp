@@ -130,6 +130,7 @@ static LogicalResult verifyShape(Operation *op, ArrayAttr grow, ArrayAttr shrink
   return success();
 }
 
+/// Sharding is what these ops change, and all that they may.
 static LogicalResult verifySameShape(Operation *op) {
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
@@ -223,6 +224,7 @@ LogicalResult PermuteOp::verify() {
   return success(MeshAtoms::create(mesh, *this, {getFrom(), getTo()}) != nullptr); // C4
 }
 
+/// For every collective, through the interface: what one of them needs besides stands in its own `verify`.
 LogicalResult cleave::spmd::verifyCollective(Operation *op) {
   MeshAttr mesh = getMesh(op);
   if (!mesh)
@@ -284,6 +286,7 @@ int64_t AllGatherOp::getWireBytes() { return countBytes(*this, getResult()); }
 int64_t ReduceScatterOp::getWireBytes() { return countBytes(*this, getInput()); }
 int64_t AllToAllOp::getWireBytes() { return countBytes(*this, getInput()); }
 
+/// Not every rank sends the same: the busiest one counts, as for the planner.
 int64_t PermuteOp::getWireBytes() {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
   auto global = cast<RankedTensorType>(getGlobal());

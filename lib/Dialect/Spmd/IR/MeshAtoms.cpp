@@ -159,6 +159,7 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, Array
   return std::unique_ptr<MeshAtoms>(new MeshAtoms(mesh, std::move(*atoms)));
 }
 
+/// Axes are cut into atoms once for the whole module, along all sub-axes that any type of it has.
 std::unique_ptr<MeshAtoms> MeshAtoms::create(ModuleOp root) {
   llvm::SetVector<ShardingAttr> shardings = collectShardings(root);
   MeshAttr mesh = ::resolveMesh(root, shardings.getArrayRef());
@@ -170,6 +171,7 @@ AtomList MeshAtoms::toAtoms(AxisAttr axis) const {
   return atoms.atomsOf(axis.toSubAxis(mesh)).value_or(AtomList());
 }
 
+/// Cached by attribute, which is one pointer: a model of many values has few shardings.
 const State &MeshAtoms::toState(ShardingAttr sharding) {
   std::unique_ptr<State> &slot = states[sharding];
   if (slot)
@@ -186,6 +188,7 @@ const State &MeshAtoms::toState(ShardingAttr sharding) {
   return *slot;
 }
 
+/// A whole axis is written without its digits, so that equal lists are equal attributes.
 SmallVector<AxisAttr, 2> MeshAtoms::toAxes(ArrayRef<AtomId> list) const {
   SmallVector<AxisAttr, 2> axes;
   for (const SubAxis &axis : atoms.subAxesOf(list)) {

@@ -146,6 +146,7 @@ static std::string describe(Value value) {
   return names.empty() ? std::string("a value") : "'" + names.front().str() + "'";
 }
 
+/// At the wish, in the plan or the program: that is where the user can change something.
 void FunctionProblem::emit(const SolverError &error) {
   Location loc = error.first == kNone ? func.getLoc() : getWishLoc(error.first);
   InFlightDiagnostic diagnostic = emitError(loc);
@@ -156,6 +157,7 @@ void FunctionProblem::emit(const SolverError &error) {
     diagnostic.attachNote(getWishLoc(error.second)) << "the other wish is here";
 }
 
+/// Names are asked for by the trace alone; making them for every op would cost more than solving.
 LogicalResult FunctionProblem::solve(SolverOptions options) {
   options.trace.axisNames.assign(atoms.getAxisNames().begin(), atoms.getAxisNames().end());
   options.trace.opName = [this](OpId op) {

@@ -86,6 +86,7 @@ void FunctionPartitioner::partitionSignature(Block &from, Block &to) {
   func.setAllResultAttrs(resultAttrs);
 }
 
+/// The check of every partition function: what it made has the local type that the sharding asks for.
 LogicalResult FunctionPartitioner::define(Operation *op, ValueRange results) {
   for (auto [global, local] : llvm::zip_equal(op->getResults(), results)) {
     RankedTensorType expected = getLocalType(cast<RankedTensorType>(global.getType()));
@@ -174,6 +175,7 @@ LogicalResult FunctionPartitioner::run() {
     return func.emitOpError() << "has control flow: only functions of one block can be partitioned";
   if (failed(checkTypes(func)))
     return failure();
+  // The new body stands behind the old one until all went well; after an error the function is as it was.
   Block &oldBody = func.getBody().front();
   Block *body = new Block();
   func.getBody().push_back(body);

@@ -39,6 +39,8 @@ PlanTargets::PlanTargets(ModuleOp module) {
   addUnused(module);
 }
 
+/// A name that is pinned, or that the function returns, stands for that and not for the value inside: a wish must stay
+/// where it was asked for.
 void PlanTargets::add(func::FuncOp func) {
   llvm::DenseSet<std::pair<Value, StringRef>> outputs;
   SmallVector<PlanTarget> results;
@@ -197,6 +199,7 @@ bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &rea
   });
 }
 
+/// One value may be found by several names; it is one target.
 LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &error) const {
   bool isTensor = rule.target == PlanRule::Target::Tensor;
   Found all;

@@ -90,6 +90,7 @@ ShardingAttr DecisionWriter::getSharding(StateId state) {
   return sharding;
 }
 
+/// Types are uniqued in the context, which hashes them whole: each pair of a type and a state is made once.
 void DecisionWriter::writeTypes() {
   llvm::DenseMap<std::pair<Type, StateId>, Type> types;
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
@@ -152,6 +153,7 @@ void DecisionWriter::writeWishes() {
   func->setAttr(SpmdDialect::kWireBytesAttr, builder.getI64IntegerAttr(decision.wireBytes));
 }
 
+/// Users read these in remarks and in the report: they name what stands in the way, and its price where it has one.
 std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   const ShardingRule &rule = problem.rule(problem.ruleOf(forced.op));
   switch (forced.reason) {
@@ -239,6 +241,7 @@ void DecisionWriter::writeReplications() {
     func->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
 }
 
+/// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
   std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
   if (!problem || failed(problem->solve(options)))

@@ -99,6 +99,7 @@ LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
 LogicalResult VerifyPhase::check(Phase done) {
   if (done == Phase::Annotated)
     return checkAnnotated();
+  // Behind annotation all is made by passes of ours: what is wrong there is no fault of the user's.
   OwnFaults faults(&getContext());
   std::unique_ptr<MeshAtoms> atoms = done == Phase::Resharded ? MeshAtoms::create(getOperation()) : nullptr;
   if (done == Phase::Resharded && !atoms)
@@ -118,6 +119,7 @@ LogicalResult VerifyPhase::check(Phase done) {
 void VerifyPhase::runOnOperation() {
   if (failed(check(phase)))
     return signalPassFailure();
+  // Last: the word says that the gate was passed.
   setPhase(getOperation(), phase);
   markAllAnalysesPreserved();
 }
