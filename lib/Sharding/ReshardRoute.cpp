@@ -74,7 +74,7 @@ static void priceStep(const ReshardProblem &problem, ReshardStep &step, const St
     return;
   case ReshardStepKind::AllReduce:
     bytes = (2 * (group - 1) * sizes.before + group - 1) / group;
-    units = (2 * ring.perPiece * sizes.before + group - 1) / group + 2 * ring.fixed;
+    units = (2 * ring.perPiece * sizes.before + group - 1) / group + 2 * __int128(ring.fixed);
     break;
   case ReshardStepKind::ReduceScatter:
     bytes = (group - 1) * sizes.piece;

@@ -142,7 +142,7 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     bool isGather = cost.kind == InnerCost::Kind::AllGather;
     int64_t rings = isGather ? 1 : 2, share = isGather ? 1 : ranks;
     GroupCost ring = ringCost(mesh, costs, group);
-    __int128 units = rings * bytes * ring.perPiece / share + rings * ring.fixed + costs.perCollective;
+    __int128 units = rings * bytes * ring.perPiece / share + rings * __int128(ring.fixed) + costs.perCollective;
     form.innerUnits = clampCost(form.innerUnits + cost.times * units);
     form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }
