@@ -143,7 +143,7 @@ static void importHardSigmoid(NodeContext &node) {
   node.result(0, node.create<nn::HardSigmoidOp>(node.operand(0), real(alpha), real(beta)));
 }
 
-/// The approximation is another function, not a cheaper one: it stays what the model says.
+/// Both forms stay what the model says: they differ by more than rounding.
 static void importGelu(NodeContext &node) {
   StringRef form = node.stringAttr("approximate", StringRef("none"));
   if (node.check(form == "none" || form == "tanh",
