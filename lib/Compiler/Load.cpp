@@ -132,6 +132,15 @@ static void warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
         << note.message;
 }
 
+/// That there is no function to be run is told by whoever runs it.
+static llvm::Error warnOfArrays(ModuleOp module, StringRef inputs) {
+  llvm::Expected<func::FuncOp> func = findEntry(module);
+  if (func && !inputs.empty())
+    return warnOfUnusedArrays(*func, inputs);
+  llvm::consumeError(func.takeError());
+  return llvm::Error::success();
+}
+
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
   auto [planFile, mesh, rules] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
@@ -156,5 +165,9 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (loaded && plan)
     warnOfIdle(*loaded, *plan, planFile);
+  if (llvm::Error error = loaded ? warnOfArrays(*loaded, options.inputs) : llvm::Error::success()) {
+    fail(std::move(error));
+    return nullptr;
+  }
   return loaded;
 }

@@ -182,15 +182,18 @@ static llvm::Expected<Tensor> toTensor(NpyArray array, RankedTensorType type, St
   return Tensor::fromBytes(type, ArrayRef<char>(owner->data.data(), owner->data.size()), owner);
 }
 
-/// One warning for what is in the file and belongs to no input: a name may be misspelt.
-static void warnOfUnused(func::FuncOp func, ArrayRef<std::string> inputs, const NpzArrays &arrays, StringRef path) {
-  SmallVector<std::string> unused;
-  for (const auto &[name, array] : arrays)
+llvm::Error cleave::warnOfUnusedArrays(func::FuncOp func, StringRef path) {
+  llvm::Expected<NpzArrays> arrays = readNpzHeaders(path);
+  if (!arrays)
+    return arrays.takeError();
+  SmallVector<std::string> inputs = getInputNames(func), unused;
+  for (const auto &[name, array] : *arrays)
     if (std::optional<StringRef> input = getInputName(name); input && !llvm::is_contained(inputs, *input))
       unused.push_back(quote(*input));
   if (!unused.empty())
     emitWarning(FileLineColLoc::get(func.getContext(), path, 0, 0))
         << "no input takes " << llvm::join(unused, ", ") << "; the model's inputs are " << llvm::join(inputs, ", ");
+  return llvm::Error::success();
 }
 
 llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, StringRef path) {
@@ -199,10 +202,6 @@ llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, String
     std::optional<StringRef> input = getInputName(name);
     return input && llvm::is_contained(names, *input);
   };
-  llvm::Expected<NpzArrays> headers = readNpzHeaders(path);
-  if (!headers)
-    return headers.takeError();
-  warnOfUnused(func, names, *headers, path);
   llvm::Expected<NpzArrays> arrays = readNpz(path, isWanted);
   if (!arrays)
     return arrays.takeError();
