@@ -70,13 +70,14 @@ void GraphImporter::addNames() {
 
 /// Nodes of the main graph that have a kept tensor which nothing in the program needs.
 void GraphImporter::noteUnused(Scope &scope) {
-  llvm::StringSet<> present;
-  for (const ValueInfoProto &output : file.model.graph.output)
-    present.insert(output.name);
-  auto note = [&](Value value) {
-    for (StringRef name : nn::getTensorNames(value))
+  llvm::StringSet<> present; // of the kept ones, which are few
+  auto noteName = [&](StringRef name) {
+    if (options.kept.contains(name))
       present.insert(name);
   };
+  auto note = [&](Value value) { llvm::for_each(nn::getTensorNames(value), noteName); };
+  for (const ValueInfoProto &output : file.model.graph.output)
+    noteName(output.name);
   llvm::for_each(func.getArguments(), note);
   func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
   auto isUnused = [&](StringRef name) {
