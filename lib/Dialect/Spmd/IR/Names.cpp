@@ -64,8 +64,14 @@ void cleave::spmd::storeNodes(func::FuncOp func) {
 
 void cleave::spmd::restoreNodes(func::FuncOp func) {
   func.walk([](Operation *op) {
-    if (LocationAttr node = getNode(op); node && !keepNodes(op->getLoc()))
-      op->setLoc(FusedLoc::get(op->getContext(), {node, op->getLoc()}));
+    LocationAttr node = getNode(op);
+    if (!node)
+      return WalkResult::advance();
+    // A file loses all of its locations or none: every phase asks, so the first op that has its own must do.
+    if (keepNodes(op->getLoc()))
+      return WalkResult::interrupt();
+    op->setLoc(FusedLoc::get(op->getContext(), {node, op->getLoc()}));
+    return WalkResult::advance();
   });
 }
 
