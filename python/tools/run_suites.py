@@ -65,7 +65,7 @@ def suites(build):
     python = sys.executable
     tests = f"{build}/bin/unit"
     yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 13)
-    yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 180)
+    yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)
     for name, least in unit_tests():
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least)
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 150)
