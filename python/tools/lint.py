@@ -14,6 +14,7 @@ BUILD = os.path.join(ROOT, "build", "release")
 
 # What a layer may include, besides itself: everything in a layer before it.
 LAYERS = [
+    ["Program"],
     ["Support"],
     ["Sharding"],
     ["Plan", "Solver"],
@@ -27,7 +28,9 @@ LAYERS = [
     ["Driver"],
 ]
 # Libraries that are pure C++: no MLIR header may reach them.
-WITHOUT_MLIR = ["Support", "Sharding", "Plan", "Solver"]
+WITHOUT_MLIR = ["Program", "Support", "Sharding", "Plan", "Solver"]
+# And what the runtime links is the standard library alone: no LLVM header may reach it either.
+WITHOUT_LLVM = ["Program"]
 # Share of lines that are comments, at least (docs/style.md).
 COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.12, ["lib/*.cpp", "tools/*.cpp"])}
 # Lines that a file of each kind may have; what is over a soft limit is told, and is time to split.
@@ -72,26 +75,26 @@ def included(path):
         yield own if os.path.exists(os.path.join(ROOT, own)) else line
 
 
-def find_mlir(path, seen):
-    """The way from `path` to an MLIR header, through headers of the tree, or None. Generated headers bring MLIR."""
+def find_header(path, unwanted, seen):
+    """The way from `path` to an unwanted header, through headers of the tree, or None. Generated `.inc` bring MLIR."""
     seen.add(path)
     for header in included(path):
-        if header.startswith("mlir/") or header.endswith(".inc"):
+        if header.startswith(unwanted) or header.endswith(".inc"):
             return [path, header]
         if os.path.exists(os.path.join(ROOT, header)) and header not in seen:
-            if way := find_mlir(header, seen):
+            if way := find_header(header, unwanted, seen):
                 return [path, *way]
     return None
 
 
 def check_no_mlir():
-    """Pure libraries see no MLIR header, not even through headers of others."""
+    """Pure libraries see no MLIR header, and those of the runtime no LLVM header, not even through headers of others."""
     for path in tracked("lib/*.cpp", "lib/*.h", "include/*.h"):
-        inner = re.sub(r"^(lib|include/cleave)/", "", path)
-        if not any(inner.startswith(name + "/") for name in WITHOUT_MLIR) or path.endswith("PrecompiledMlir.h"):
+        library = re.sub(r"^(lib|include/cleave)/", "", path).split("/")[0]
+        if library not in WITHOUT_MLIR or path.endswith("PrecompiledMlir.h"):
             continue
-        if way := find_mlir(path, set()):
-            yield f"{inner.split('/')[0]} is pure C++: {' includes '.join(way)}"
+        if way := find_header(path, ("mlir/", "llvm/") if library in WITHOUT_LLVM else ("mlir/",), set()):
+            yield f"{library} is pure C++: {' includes '.join(way)}"
 
 
 def oversized(limits):

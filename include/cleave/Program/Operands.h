@@ -1,0 +1,37 @@
+//===- Operands.h - what a command reads and writes -------------*- C++ -*-===//
+#ifndef CLEAVE_PROGRAM_OPERANDS_H
+#define CLEAVE_PROGRAM_OPERANDS_H
+
+#include "cleave/Program/Program.h"
+
+namespace cleave::program {
+
+/// One tensor of a command.
+struct Operand {
+  View view;
+  Access access = Access::Read;
+  int32_t alias = -1; ///< the operand before it that it may lie in the bytes of
+};
+
+/// All tensors of a command: those of a kernel, and of a contraction, in the order of the (fallback) kernel's parameters;
+/// of a collective all operands, then all results. Precondition: a kernel has as many parameters as operands (P18).
+std::vector<Operand> getOperands(const Program &program, const Action &action);
+
+/// Bytes from the first to behind the last element of a type. Precondition: P6.
+uint64_t getSpanBytes(const Type &type);
+
+/// Bytes that the elements of a type take. Precondition: P6.
+uint64_t getBytes(const Type &type);
+
+/// Whether elements lie one behind the other, in row-major order.
+bool isDense(const Type &type);
+
+/// Equal element types and shapes, wherever elements lie.
+bool isAlike(const Type &a, const Type &b);
+
+/// The shape of a slice of `shape` in a layout, as Layout says; nothing if the layout does not suit it.
+std::optional<std::vector<int64_t>> getLaidOutShape(const std::vector<int64_t> &shape, const Layout &layout);
+
+} // namespace cleave::program
+
+#endif // CLEAVE_PROGRAM_OPERANDS_H

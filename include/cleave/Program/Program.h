@@ -1,0 +1,249 @@
+//===- Program.h - a compiled model as plain values -------------*- C++ -*-===//
+//
+// What a program file (File.h) holds. The compiler fills it in and writes it; the runtime reads it and runs it:
+//
+//   Program ── targets, modules, kernels: machine code
+//           ── weights: which bytes of which file
+//           ── roles: which ranks run one list; their buffers, and what is loaded into them once
+//           └─ variants, one per set of input shapes
+//                ── inputs, outputs, states: where callers' tensors lie
+//                └─ lists: one per role, its commands (Command.h)
+//
+// Tables refer to each other by number. Bytes are not owned: whoever made or mapped them keeps them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PROGRAM_PROGRAM_H
+#define CLEAVE_PROGRAM_PROGRAM_H
+
+#include "cleave/Program/Command.h"
+#include <string>
+#include <string_view>
+
+namespace cleave::program {
+
+/// The version that this code writes, and the newest that it reads.
+inline constexpr uint32_t kVersion = 1;
+
+/// Named as everywhere in Cleave; an i1 takes a byte.
+enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };
+
+/// A tensor's layout: the distance between neighbours of each dim in elements; row-major where there are no strides.
+struct Type {
+  Element element = Element::F32;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+};
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+enum class Device : uint8_t { Host, Cuda };
+enum class Format : uint8_t { SharedObject, Ptx, Cubin };
+enum class Access : uint8_t { Read, Write, ReadWrite };
+
+/// What the code may run on: `x86-64` with `avx512f`, `sm_90`. The loader takes the first target that suits.
+struct Target {
+  Device device = Device::Host;
+  std::string architecture;
+  std::vector<std::string> features;
+};
+
+struct Object {
+  uint32_t target = 0;
+  Format format = Format::SharedObject;
+  std::string_view code;
+};
+
+/// The same entries for each target; of several objects for one target the first that loads.
+struct Module {
+  std::string name;
+  std::vector<Object> objects;
+};
+
+/// What a kernel is given: the address of a tensor of just this type.
+struct Parameter {
+  uint32_t type = 0;
+  Access access = Access::Read;
+  int32_t alias = -1;     ///< an earlier parameter whose bytes it may be (in place); -1: none
+  uint32_t alignment = 1; ///< of the address, which the code relies on
+};
+
+struct Extent {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
+struct Kernel {
+  std::string name;
+  uint32_t module = 0;
+  std::string entry; ///< the symbol
+  std::vector<Parameter> parameters;
+  uint32_t scalars = 0; ///< 64-bit integers behind the parameters
+  Extent grid, block;   ///< of a device's launch; the host calls it once
+  uint32_t sharedBytes = 0;
+};
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+struct Axis {
+  std::string name;
+  uint32_t size = 1;
+};
+
+/// Groups of equal size, one behind the other, members in order. Ranks outside take no part.
+struct Groups {
+  std::string axes; ///< what they run along, for people
+  uint32_t size = 1;
+  std::vector<uint32_t> ranks;
+};
+
+struct Ends {
+  uint32_t source = 0, target = 0;
+};
+
+/// Boxes that ranks send each other. Per end `dims` extents, then as many starts in the operand of the source, then in
+/// the result of the target.
+struct Pieces {
+  uint32_t dims = 0;
+  std::vector<Ends> ends;
+  std::vector<int64_t> boxes;
+};
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// A file that weights lie in, by its path as the compiler had it, and its size.
+struct File {
+  std::string path;
+  uint64_t bytes = 0;
+};
+
+/// A tensor of constant elements, row-major and little-endian: bytes of a file, with their digest as in
+/// cleave/Support/Digest.h, or bytes of this program. A splat has the bytes of one element, which all have.
+struct Weight {
+  std::string name;
+  uint32_t type = 0;
+  int32_t file = -1; ///< -1: `embedded`
+  uint64_t offset = 0, length = 0;
+  std::string digest;
+  std::string_view embedded;
+  bool splat = false;
+};
+
+/// How a slice lies in memory: its dims in `order` (empty: as they are). With a width, the last dim is cut into panels:
+/// [batch.., n / width, k.., k last / interleave, width, interleave], both rounded up and filled with zeros; `batch`
+/// counts the dims that stay in front.
+struct Layout {
+  std::vector<uint32_t> order;
+  uint32_t batch = 0, width = 0, interleave = 1;
+};
+
+/// Done once, before the first run: a box of a weight into a buffer. Floats may be cast to other floats.
+struct Load {
+  uint32_t weight = 0;
+  std::vector<Number> starts;
+  std::vector<int64_t> shape;
+  Layout layout;
+  View target;
+};
+
+enum class BufferKind : uint8_t { Activations, Communication, Weights, Input, Output, State };
+enum class Memory : uint8_t { Device, Host };
+
+struct Buffer {
+  BufferKind kind = BufferKind::Activations;
+  Memory memory = Memory::Device;
+  uint64_t bytes = 0;
+  uint32_t alignment = 64;
+};
+
+/// Ranks that run the same lists, with memory alike: all of them, or a stage of a pipeline.
+struct Role {
+  std::string name;
+  std::vector<uint32_t> ranks;
+  std::vector<Buffer> buffers;
+  std::vector<Load> loads;
+};
+
+//===----------------------------------------------------------------------===//
+// Variants
+//===----------------------------------------------------------------------===//
+
+struct Dim {
+  std::string name;
+  int64_t size = 0;
+};
+
+/// What the ranks of a role hold of a tensor: a box that begins at `starts`, as large as the view's type.
+struct Place {
+  uint32_t role = 0;
+  View view;
+  std::vector<Number> starts;
+  Number term; ///< which term of a partial tensor
+};
+
+/// An input or output by its ONNX name. Ranks with equal boxes and terms hold copies. A tensor in terms is what its
+/// terms combine to by `reduction`.
+struct Tensor {
+  std::string name;
+  uint32_t type = 0;    ///< whole
+  std::string sharding; ///< as plans write it, for people
+  Reduction reduction = Reduction::None;
+  uint32_t terms = 1;
+  std::vector<Place> places;
+};
+
+/// An output that is the next call's input, in the same bytes.
+struct State {
+  uint32_t input = 0, output = 0;
+};
+
+struct List {
+  uint32_t streams = 1, events = 0;
+  std::vector<Command> commands;
+};
+
+struct Variant {
+  std::vector<Dim> dims; ///< what the shapes were compiled for, for people
+  std::vector<Tensor> inputs, outputs;
+  std::vector<State> states;
+  std::vector<List> lists; ///< by role
+};
+
+/// For people and for finding out what a file is.
+struct Metadata {
+  std::string producer, model, modelDigest, plan, report;
+};
+
+struct Program {
+  uint32_t version = kVersion;
+  std::vector<Target> targets;
+  std::vector<Axis> axes;        ///< the mesh, major to minor; rank = row-major index
+  std::vector<uint32_t> devices; ///< of each rank; empty: equal to the rank
+  uint32_t ranks = 1;
+  std::vector<std::string> columns; ///< what the rank table's columns hold, for people
+  std::vector<int64_t> rankTable;   ///< row-major, a row per rank
+  std::vector<Type> types;
+  std::vector<Module> modules;
+  std::vector<Kernel> kernels;
+  std::vector<Groups> groups;
+  std::vector<Pieces> pieces;
+  std::vector<File> files;
+  std::vector<Weight> weights;
+  std::vector<Role> roles;
+  std::vector<Variant> variants;
+  std::vector<std::string> nodes; ///< names of the model's nodes
+  Metadata metadata;
+
+  /// `number` on `rank`. Precondition: column and rank are there (P8), and the sum does not overflow (P9).
+  int64_t evaluate(const Number &number, uint32_t rank) const {
+    return number.base + (number.column < 0 ? 0 : rankTable[rank * columns.size() + number.column]);
+  }
+};
+
+} // namespace cleave::program
+
+#endif // CLEAVE_PROGRAM_PROGRAM_H

@@ -1,0 +1,35 @@
+//===- Words.h - programs as people read them -------------------*- C++ -*-===//
+//
+// One word for each case of an enum, the same in messages, in `cleave inspect` and in docs/program-file.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PROGRAM_WORDS_H
+#define CLEAVE_PROGRAM_WORDS_H
+
+#include "cleave/Program/Program.h"
+
+namespace cleave::program {
+
+/// `f32`, `ui8`, ...
+const char *getWord(Element element);
+/// `none`, `sum`, ...
+const char *getWord(Reduction reduction);
+const char *getWord(Device device);
+const char *getWord(Format format);
+const char *getWord(Access access);
+const char *getWord(BufferKind kind);
+const char *getWord(Memory memory);
+const char *getWord(Activation activation);
+const char *getWord(CollectiveKind kind);
+/// What a command does: `launch`, `matmul`, `all_reduce`, `wait`, ...
+const char *getWord(const Action &action);
+
+/// `f32[4, 128]`; strides, where there are some, behind: `f32[4, 128] strides [256, 1]`.
+std::string format(const Type &type);
+
+/// 1 to 8.
+uint32_t getElementBytes(Element element);
+
+} // namespace cleave::program
+
+#endif // CLEAVE_PROGRAM_WORDS_H

@@ -1,0 +1,199 @@
+//===- CheckTensors.cpp - inputs, outputs, states, variants ---------------===//
+//
+// What a caller sees of a program: tensors by name, cut into the boxes that ranks hold.
+//
+//===----------------------------------------------------------------------===//
+#include "Checks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace cleave::program;
+
+//===----------------------------------------------------------------------===//
+// Inputs and outputs (P25)
+//===----------------------------------------------------------------------===//
+
+/// Whether a tensor's box lies in it, on all ranks of a role.
+static bool liesIn(const Type &whole, const Type &local, size_t dim, const std::optional<Spread> &start) {
+  return start && start->least >= 0 && local.shape[dim] <= whole.shape[dim] &&
+         start->most <= whole.shape[dim] - local.shape[dim];
+}
+
+Status Checker::checkTensor(const Tensor &tensor, bool isOutput) const {
+  if (tensor.type >= program.types.size() || !isDense(program.types[tensor.type]))
+    return makeError("type ", tensor.type, " is not there or has strides (P25)");
+  if (tensor.terms == 0 || (tensor.terms == 1) != (tensor.reduction == Reduction::None))
+    return makeError(tensor.terms, " terms with the reduction ", getWord(tensor.reduction), " (P25)");
+  const Type &whole = program.types[tensor.type];
+  for (const Place &place : tensor.places) {
+    if (place.role >= program.roles.size())
+      return makeError("role ", place.role, " of ", program.roles.size(), " (P25)");
+    if (Status error = checkView(place.role, place.view))
+      return error;
+    const Type &local = getType(place.view), &first = getType(tensor.places.front().view);
+    if (local.element != whole.element || local.shape.size() != whole.shape.size() ||
+        place.starts.size() != whole.shape.size() || !isAlike(local, first))
+      return makeError(format(local), " is held of ", format(whole), " (P25)");
+    for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+      if (!liesIn(whole, local, dim, getSpread(place.role, place.starts[dim])))
+        return makeError("dim ", dim, " of ", format(local), " does not lie in ", format(whole), " (P25)");
+    std::optional<Spread> term = getSpread(place.role, place.term);
+    if (!term || term->least < 0 || term->most >= int64_t(tensor.terms))
+      return makeError("a term that is not among ", tensor.terms, " (P25)");
+    BufferKind kind = program.roles[place.role].buffers[place.view.buffer].kind;
+    if (kind != BufferKind::State && kind != (isOutput ? BufferKind::Output : BufferKind::Input))
+      return makeError("lies in a buffer of kind ", getWord(kind), " (P25)");
+  }
+  return kGood;
+}
+
+/// Of an output, ranks hold every element of every term. Boxes are all of one size, and start at its multiples.
+Status Checker::checkCovers(const Tensor &tensor) {
+  const Type &whole = program.types[tensor.type];
+  if (getBytes(whole) == 0)
+    return kGood;
+  std::set<std::vector<int64_t>> boxes;
+  uint64_t wanted = tensor.terms;
+  for (const Place &place : tensor.places) {
+    const Type &local = getType(place.view);
+    if (Status error = spend(program.roles[place.role].ranks.size() * (whole.shape.size() + 1)))
+      return error;
+    for (uint32_t rank : program.roles[place.role].ranks) {
+      std::vector<int64_t> box{program.evaluate(place.term, rank)};
+      for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
+        box.push_back(program.evaluate(place.starts[dim], rank));
+        if (local.shape[dim] == 0 || box.back() % local.shape[dim] || whole.shape[dim] % local.shape[dim])
+          return makeError("rank ", rank, " holds ", format(local), " from ", box.back(), " in dim ", dim,
+                           ", no multiple of its size (P25)");
+      }
+      boxes.insert(std::move(box));
+    }
+  }
+  if (!tensor.places.empty())
+    // At most 2^48 boxes, and 2^32 terms: compared as what is left of them.
+    for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+      if (__builtin_mul_overflow(wanted, whole.shape[dim] / getType(tensor.places.front().view).shape[dim], &wanted))
+        break;
+  if (boxes.size() != wanted)
+    return makeError("ranks hold ", boxes.size(), " of ", wanted, " pieces (P25)");
+  return kGood;
+}
+
+/// No two tensors lie in one buffer, but for those of a state.
+Status Checker::checkOwnBuffers(const Variant &variant) const {
+  std::set<std::pair<uint32_t, uint32_t>> taken;
+  std::vector<bool> isState(variant.outputs.size());
+  for (const State &state : variant.states)
+    if (state.output < isState.size())
+      isState[state.output] = true;
+  std::set<std::string_view> inputs, outputs;
+  for (const Tensor &input : variant.inputs) {
+    if (!inputs.insert(input.name).second)
+      return makeError("input ", quote(input.name), " is there twice (P25)");
+    for (const Place &place : input.places)
+      if (!taken.insert({place.role, place.view.buffer}).second)
+        return makeError("input ", quote(input.name), " shares its buffer ", place.view.buffer, " (P25)");
+  }
+  for (size_t i = 0; i < variant.outputs.size(); ++i) {
+    const Tensor &output = variant.outputs[i];
+    if (!outputs.insert(output.name).second)
+      return makeError("output ", quote(output.name), " is there twice (P25)");
+    for (const Place &place : output.places)
+      if (!isState[i] && !taken.insert({place.role, place.view.buffer}).second)
+        return makeError("output ", quote(output.name), " shares its buffer ", place.view.buffer, " (P25)");
+  }
+  return kGood;
+}
+
+Status Checker::checkTensors() {
+  for (const Variant &variant : program.variants) {
+    for (const Tensor &input : variant.inputs)
+      if (Status error = checkTensor(input, /*isOutput=*/false))
+        return addPlace(concat("input ", quote(input.name), ": "), error);
+    for (const Tensor &output : variant.outputs) {
+      Status error = checkTensor(output, /*isOutput=*/true);
+      if (!error)
+        error = checkCovers(output);
+      if (error)
+        return addPlace(concat("output ", quote(output.name), ": "), error);
+    }
+    if (Status error = checkOwnBuffers(variant))
+      return error;
+    if (Status error = checkStates(variant))
+      return error;
+  }
+  return checkVariants();
+}
+
+//===----------------------------------------------------------------------===//
+// States (P26)
+//===----------------------------------------------------------------------===//
+
+static bool isSame(const Number &a, const Number &b) { return a.base == b.base && a.column == b.column; }
+
+static bool isSame(const Place &a, const Place &b) {
+  return a.role == b.role && a.view.buffer == b.view.buffer && a.view.type == b.view.type &&
+         isSame(a.view.offset, b.view.offset) && isSame(a.term, b.term) &&
+         std::equal(a.starts.begin(), a.starts.end(), b.starts.begin(), b.starts.end(),
+                    [](const Number &a, const Number &b) { return isSame(a, b); });
+}
+
+/// The two tensors of a state are one, and nothing else lies in buffers of states.
+Status Checker::checkStates(const Variant &variant) const {
+  std::vector<bool> inputs(variant.inputs.size()), outputs(variant.outputs.size());
+  for (const State &state : variant.states) {
+    if (state.input >= inputs.size() || state.output >= outputs.size() || inputs[state.input] || outputs[state.output])
+      return makeError("a state of input ", state.input, " and output ", state.output,
+                       ", which are not there or have one (P26)");
+    const Tensor &input = variant.inputs[state.input], &output = variant.outputs[state.output];
+    bool isOne = isAlike(program.types[input.type], program.types[output.type]) && input.sharding == output.sharding &&
+                 input.reduction == output.reduction && input.terms == output.terms &&
+                 std::equal(input.places.begin(), input.places.end(), output.places.begin(), output.places.end(),
+                            [](const Place &a, const Place &b) { return isSame(a, b); });
+    if (!isOne)
+      return makeError("state ", quote(output.name), " is not the input ", quote(input.name),
+                       " in type, sharding and place (P26)");
+    inputs[state.input] = outputs[state.output] = true;
+  }
+  auto checkKinds = [&](const std::vector<Tensor> &tensors, const std::vector<bool> &areStates) -> Status {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      for (const Place &place : tensors[i].places)
+        if ((program.roles[place.role].buffers[place.view.buffer].kind == BufferKind::State) != areStates[i])
+          return makeError(quote(tensors[i].name),
+                           areStates[i] ? " is a state outside of its buffers"
+                                        : " is no state, but lies in a buffer of one",
+                           " (P26)");
+    return kGood;
+  };
+  Status error = checkKinds(variant.inputs, inputs);
+  return error ? error : checkKinds(variant.outputs, outputs);
+}
+
+//===----------------------------------------------------------------------===//
+// Variants (P27)
+//===----------------------------------------------------------------------===//
+
+/// Variants have the same tensors, and no two the same input shapes.
+Status Checker::checkVariants() const {
+  std::map<std::vector<std::vector<int64_t>>, size_t> seen;
+  const Variant &first = program.variants.front();
+  auto areNamed = [&](const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Tensor &a, const Tensor &b) {
+      return a.name == b.name && program.types[a.type].element == program.types[b.type].element;
+    });
+  };
+  for (size_t i = 0; i < program.variants.size(); ++i) {
+    const Variant &variant = program.variants[i];
+    if (!areNamed(variant.inputs, first.inputs) || !areNamed(variant.outputs, first.outputs))
+      return makeError("variant ", i, " has other inputs or outputs than variant 0 (P27)");
+    std::vector<std::vector<int64_t>> shapes;
+    for (const Tensor &input : variant.inputs)
+      shapes.push_back(program.types[input.type].shape);
+    auto [other, isNew] = seen.emplace(std::move(shapes), i);
+    if (!isNew)
+      return makeError("variants ", other->second, " and ", i, " have inputs of the same shapes (P27)");
+  }
+  return kGood;
+}

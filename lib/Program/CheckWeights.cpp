@@ -1,0 +1,134 @@
+//===- CheckWeights.cpp - weights, buffers, loads -------------------------===//
+//
+// What a rank has before its first command: where bytes come from, where they go, and that nothing goes there twice.
+//
+//===----------------------------------------------------------------------===//
+#include "Checks.h"
+
+#include <algorithm>
+
+using namespace cleave::program;
+
+static bool isDigest(const std::string &text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights (P13)
+//===----------------------------------------------------------------------===//
+
+static Status checkWeight(const Program &program, const Weight &weight) {
+  if (weight.type >= program.types.size() || !isDense(program.types[weight.type]))
+    return makeError("type ", weight.type, " is not there or has strides (P13)");
+  const Type &type = program.types[weight.type];
+  uint64_t bytes = weight.splat ? getElementBytes(type.element) : getBytes(type);
+  uint64_t length = weight.file < 0 ? weight.embedded.size() : weight.length;
+  if (length != bytes)
+    return makeError("has ", length, " bytes, but ", format(type), weight.splat ? " of one element takes " : " takes ",
+                     bytes, " (P13)");
+  if (weight.file < 0)
+    return kGood;
+  if (static_cast<size_t>(weight.file) >= program.files.size())
+    return makeError("file ", weight.file, " of ", program.files.size(), " (P13)");
+  const File &file = program.files[weight.file];
+  if (weight.offset > file.bytes || length > file.bytes - weight.offset)
+    return makeError("bytes ", weight.offset, " + ", length, " do not lie in ", quote(file.path), " of ", file.bytes,
+                     " (P13)");
+  if (!isDigest(weight.digest))
+    return makeError("digest ", quote(weight.digest), ", expected 16 hexadecimal digits (P13)");
+  return kGood;
+}
+
+Status Checker::checkWeights() {
+  for (const File &file : program.files)
+    if (file.path.empty() || file.path.find('\0') != std::string::npos)
+      return makeError("file ", quote(file.path), " is no path (P13)");
+  for (const Weight &weight : program.weights)
+    if (Status error = checkWeight(program, weight))
+      return addPlace(concat("weight ", quote(weight.name), ": "), error);
+  return kGood;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers (P14)
+//===----------------------------------------------------------------------===//
+
+Status Checker::checkBuffers() {
+  constexpr uint32_t mostAlignment = 1 << 20;
+  for (const Role &role : program.roles) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < role.buffers.size(); ++i) {
+      const Buffer &buffer = role.buffers[i];
+      std::string place = concat("role ", quote(role.name), ", buffer ", i, ": ");
+      if (!isPowerOfTwo(buffer.alignment) || buffer.alignment > mostAlignment)
+        return makeError(place, "alignment ", buffer.alignment, ", expected a power of two up to ", mostAlignment,
+                         " (P14)");
+      if (buffer.bytes > kMostBytes - bytes)
+        return makeError(place, "more than 2^48 bytes (P14)");
+      bytes += buffer.bytes;
+    }
+  }
+  return kGood;
+}
+
+//===----------------------------------------------------------------------===//
+// Loads (P16)
+//===----------------------------------------------------------------------===//
+
+static bool isFloat(Element element) { return element <= Element::F64; }
+
+Status Checker::checkLoad(size_t role, const Load &load) const {
+  if (load.weight >= program.weights.size())
+    return makeError("weight ", load.weight, " of ", program.weights.size(), " (P16)");
+  if (Status error = checkView(role, load.target))
+    return error;
+  const Type &whole = program.types[program.weights[load.weight].type], &type = getType(load.target);
+  if (load.starts.size() != whole.shape.size() || load.shape.size() != whole.shape.size())
+    return makeError("a slice of ", load.shape.size(), " dims of ", format(whole), " (P16)");
+  for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
+    std::optional<Spread> start = getSpread(role, load.starts[dim]);
+    int64_t size = load.shape[dim];
+    if (!start || start->least < 0 || size < 0 || size > whole.shape[dim] || start->most > whole.shape[dim] - size)
+      return makeError("dim ", dim, " of the slice does not lie in ", format(whole), " (P16)");
+  }
+  std::optional<std::vector<int64_t>> shape = getLaidOutShape(load.shape, load.layout);
+  if (!shape || *shape != type.shape || !isDense(type))
+    return makeError("the slice in its layout is not ", format(type), " (P16)");
+  if (type.element != whole.element && !(isFloat(type.element) && isFloat(whole.element)))
+    return makeError(getWord(whole.element), " is not cast to ", getWord(type.element), " (P16)");
+  if (program.roles[role].buffers[load.target.buffer].kind != BufferKind::Weights || load.target.offset.column != -1)
+    return makeError("goes to buffer ", load.target.buffer,
+                     ", expected one of weights, at the same place on all ranks (P16)");
+  return kGood;
+}
+
+/// No load writes what another has written.
+static Status checkApart(const Program &program, const Role &role) {
+  std::vector<const Load *> order;
+  for (const Load &load : role.loads)
+    if (getSpanBytes(program.types[load.target.type]))
+      order.push_back(&load);
+  auto key = [](const Load *load) { return std::make_pair(load->target.buffer, load->target.offset.base); };
+  std::sort(order.begin(), order.end(), [&](const Load *a, const Load *b) { return key(a) < key(b); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const View &before = order[i - 1]->target, &view = order[i]->target;
+    if (before.buffer == view.buffer &&
+        before.offset.base + int64_t(getSpanBytes(program.types[before.type])) > view.offset.base)
+      return makeError("role ", quote(role.name), ": weights ", quote(program.weights[order[i - 1]->weight].name),
+                       " and ", quote(program.weights[order[i]->weight].name), " are loaded to the same bytes (P16)");
+  }
+  return kGood;
+}
+
+Status Checker::checkLoads() {
+  for (size_t role = 0; role < program.roles.size(); ++role) {
+    for (const Load &load : program.roles[role].loads)
+      if (Status error = checkLoad(role, load)) {
+        std::string name = load.weight < program.weights.size() ? program.weights[load.weight].name : "";
+        return addPlace(concat("role ", quote(program.roles[role].name), ", load of ", quote(name), ": "), error);
+      }
+    if (Status error = checkApart(program, program.roles[role]))
+      return error;
+  }
+  return kGood;
+}

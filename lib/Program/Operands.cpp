@@ -1,0 +1,132 @@
+//===- Operands.cpp - what a command reads and writes ---------------------===//
+//
+// The one place that knows which fields of a command are tensors, and how a tensor's elements lie.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Program/Operands.h"
+
+#include "cleave/Program/Words.h"
+#include <algorithm>
+
+using namespace cleave::program;
+
+namespace {
+
+/// Gathers operands of one command.
+struct Collector {
+  const Program &program;
+  std::vector<Operand> operands;
+
+  void read(const View &view) { operands.push_back({view, Access::Read}); }
+  void read(const std::optional<View> &view) {
+    if (view)
+      read(*view);
+  }
+  void write(const View &view, int32_t alias = -1) { operands.push_back({view, Access::Write, alias}); }
+
+  void operator()(const Launch &launch) {
+    const std::vector<Parameter> &parameters = program.kernels[launch.kernel].parameters;
+    for (size_t i = 0; i < launch.operands.size(); ++i)
+      operands.push_back({launch.operands[i], parameters[i].access, parameters[i].alias});
+  }
+  void operator()(const Matmul &matmul) {
+    read(matmul.a), read(matmul.b), read(matmul.bias), read(matmul.residual);
+    write(matmul.result);
+  }
+  void operator()(const Convolution &conv) {
+    read(conv.input), read(conv.filter), read(conv.bias), read(conv.residual);
+    write(conv.result);
+  }
+  void operator()(const Attention &attention) {
+    read(attention.query), read(attention.key), read(attention.value), read(attention.mask);
+    write(attention.result);
+  }
+  void operator()(const Copy &copy) {
+    read(copy.source);
+    write(copy.target);
+  }
+  void operator()(const Collective &collective) {
+    for (const View &view : collective.operands)
+      read(view);
+    // In place as far as members do not meet; the checks of collectives (P21) say how far.
+    for (size_t i = 0; i < collective.results.size(); ++i)
+      write(collective.results[i], static_cast<int32_t>(i));
+  }
+  void operator()(const Exchange &exchange) {
+    read(exchange.operand);
+    if (exchange.result)
+      write(*exchange.result);
+  }
+  void operator()(const Record &) {}
+  void operator()(const Wait &) {}
+};
+
+} // namespace
+
+std::vector<Operand> cleave::program::getOperands(const Program &program, const Action &action) {
+  Collector collector{program, {}};
+  std::visit([&](const auto &which) { collector(which); }, action);
+  return std::move(collector.operands);
+}
+
+uint64_t cleave::program::getSpanBytes(const Type &type) {
+  uint64_t last = 0;
+  if (type.strides.empty())
+    return getBytes(type);
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    if (type.shape[i] == 0)
+      return 0;
+    last += static_cast<uint64_t>(type.shape[i] - 1) * type.strides[i];
+  }
+  return (last + 1) * getElementBytes(type.element);
+}
+
+uint64_t cleave::program::getBytes(const Type &type) {
+  uint64_t elements = 1;
+  for (int64_t size : type.shape)
+    elements *= static_cast<uint64_t>(size);
+  return elements * getElementBytes(type.element);
+}
+
+bool cleave::program::isDense(const Type &type) {
+  int64_t stride = 1;
+  for (size_t i = type.strides.size(); i-- > 0; stride *= type.shape[i])
+    if (type.shape[i] != 1 && type.strides[i] != stride)
+      return false;
+  return true;
+}
+
+bool cleave::program::isAlike(const Type &a, const Type &b) { return a.element == b.element && a.shape == b.shape; }
+
+/// The sizes of `shape` in another order; nothing if `order` is no permutation.
+static std::optional<std::vector<int64_t>> permute(const std::vector<int64_t> &shape,
+                                                   const std::vector<uint32_t> &order) {
+  if (order.empty())
+    return shape;
+  std::vector<uint32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> permuted;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (sorted[i] != i || order.size() != shape.size())
+      return std::nullopt;
+    permuted.push_back(shape[order[i]]);
+  }
+  return permuted;
+}
+
+std::optional<std::vector<int64_t>> cleave::program::getLaidOutShape(const std::vector<int64_t> &shape,
+                                                                     const Layout &layout) {
+  std::optional<std::vector<int64_t>> dims = permute(shape, layout.order);
+  if (!dims || layout.width == 0)
+    return dims;
+  // batch.., k.., n: at least one k.
+  if (layout.interleave == 0 || dims->size() < 2 || layout.batch > dims->size() - 2)
+    return std::nullopt;
+  auto divide = [](int64_t size, uint32_t by) { return size / by + (size % by != 0); };
+  std::vector<int64_t> packed(dims->begin(), dims->begin() + layout.batch);
+  packed.push_back(divide(dims->back(), layout.width));
+  packed.insert(packed.end(), dims->begin() + layout.batch, dims->end() - 1);
+  packed.back() = divide(packed.back(), layout.interleave);
+  packed.insert(packed.end(), {static_cast<int64_t>(layout.width), static_cast<int64_t>(layout.interleave)});
+  return packed;
+}

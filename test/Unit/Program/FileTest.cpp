@@ -1,0 +1,151 @@
+//===- FileTest.cpp - programs written and read ---------------------------===//
+#include "Samples.h"
+
+#include "cleave/Program/File.h"
+#include "gtest/gtest.h"
+#include <cstring>
+
+using namespace cleave::program;
+
+/// What is wrong with some bytes; empty if nothing is.
+static std::string refuse(std::string_view bytes) {
+  Result<Program> program = readProgram(bytes);
+  return program ? "" : program.getError().message;
+}
+
+/// What is wrong with a program once it has been through a file.
+static std::string refuse(const Program &program) { return refuse(writeProgram(program)); }
+
+TEST(FileTest, SamplesAreAccepted) {
+  for (const auto &[name, program] : makeSamples())
+    EXPECT_EQ(refuse(program), "") << name;
+}
+
+TEST(FileTest, EqualProgramsAreEqualBytes) {
+  for (const auto &[name, program] : makeSamples()) {
+    std::string bytes = writeProgram(program);
+    EXPECT_EQ(bytes, writeProgram(program)) << name;
+    Result<Program> again = readProgram(bytes);
+    ASSERT_TRUE(again) << name;
+    EXPECT_EQ(writeProgram(*again), bytes) << name;
+  }
+}
+
+// Fields that no check looks at; those that one does are seen in CheckTest, which goes through files.
+TEST(FileTest, KeepsWhatIsForPeopleAndDevices) {
+  std::string bytes = writeProgram(makeCuda());
+  Program program = *readProgram(bytes);
+  EXPECT_EQ(program.kernels[0].name, "conv");
+  EXPECT_EQ(program.kernels[0].entry, "cleave_conv");
+  EXPECT_EQ(program.kernels[0].grid.x, 4u);
+  EXPECT_EQ(program.kernels[0].block.y, 16u);
+  EXPECT_EQ(program.kernels[0].sharedBytes, 4096u);
+  EXPECT_EQ(program.modules[0].objects[1].code, "ptx 90");
+  EXPECT_EQ(program.modules[0].objects[2].target, 1u);
+  EXPECT_EQ(program.weights[1].embedded, "0123456789abcdef");
+  EXPECT_TRUE(program.weights[0].splat);
+  EXPECT_EQ(program.variants[1].dims[0].name, "batch");
+  EXPECT_EQ(program.variants[1].dims[0].size, 2);
+  const Command &attention = program.variants[0].lists[0].commands[1];
+  EXPECT_EQ(attention.stream, 1u);
+  EXPECT_EQ(program.nodes[attention.node], "/attention");
+  EXPECT_EQ(std::get_if<Attention>(&attention.action)->scale, 0.25);
+  EXPECT_TRUE(std::get_if<Attention>(&attention.action)->causal);
+
+  bytes = writeProgram(makeTensorParallel());
+  program = *readProgram(bytes);
+  EXPECT_EQ(program.targets[0].features, (std::vector<std::string>{"avx2", "fma"}));
+  EXPECT_EQ(program.axes[1].name, "model");
+  EXPECT_EQ(program.devices, (std::vector<uint32_t>{3, 2, 1, 0}));
+  EXPECT_EQ(program.columns[1], "8 * model");
+  EXPECT_EQ(program.files[0].path, "model.onnx");
+  EXPECT_EQ(program.weights[0].offset, 1024u);
+  EXPECT_EQ(program.weights[0].digest, "0011223344556677");
+  EXPECT_EQ(program.roles[0].loads[0].layout.width, 16u);
+  EXPECT_EQ(program.variants[0].inputs[0].sharding, "[data, model]");
+  const auto *matmul = std::get_if<Matmul>(&program.variants[0].lists[0].commands.back().action);
+  EXPECT_EQ(matmul->scale, 0.5);
+  EXPECT_EQ(matmul->activation, Activation::Relu);
+  EXPECT_EQ(matmul->fallback, -1);
+  ASSERT_TRUE(matmul->bias && matmul->residual);
+
+  bytes = writeProgram(makeSingle());
+  program = *readProgram(bytes);
+  EXPECT_EQ(program.metadata.producer, "cleave 0.1.0");
+  EXPECT_EQ(program.metadata.model, "gelu.onnx");
+  EXPECT_EQ(program.metadata.modelDigest, "0123456789abcdef");
+  EXPECT_EQ(program.metadata.plan, "");
+  EXPECT_EQ(program.metadata.report, "{}");
+  EXPECT_EQ(std::get_if<Launch>(&program.variants[0].lists[0].commands[1].action)->scalars[0].base, 8);
+}
+
+// Code and embedded weights lie behind the tables, at multiples of 64, and are referred to, not copied.
+TEST(FileTest, DataIsAlignedAndNotCopied) {
+  std::string bytes = writeProgram(makeCuda());
+  Program program = *readProgram(bytes);
+  for (std::string_view data : {program.modules[0].objects[0].code, program.weights[1].embedded}) {
+    EXPECT_GE(data.data(), bytes.data());
+    EXPECT_LE(data.data() + data.size(), bytes.data() + bytes.size());
+    EXPECT_EQ((data.data() - bytes.data()) % 64, 0);
+  }
+}
+
+// Bytes at any address: FlatBuffers need theirs aligned.
+TEST(FileTest, ReadsFromAnyAddress) {
+  std::string bytes = " " + writeProgram(makePipeline());
+  EXPECT_EQ(refuse(std::string_view(bytes).substr(1)), "");
+}
+
+TEST(FileTest, TellsProgramsFromOtherFiles) {
+  EXPECT_TRUE(isProgram(writeProgram(makeSingle())));
+  EXPECT_FALSE(isProgram(""));
+  EXPECT_FALSE(isProgram("CLVPCLVP"));
+  EXPECT_EQ(refuse("module {}"), "is no program file: there is no \"CLVP\" at byte 8 (P1)");
+}
+
+// P1
+TEST(FileTest, RefusesDamagedFiles) {
+  std::string bytes = writeProgram(makeSingle());
+  uint32_t length;
+  std::memcpy(&length, bytes.data(), 4);
+  EXPECT_EQ(refuse(std::string_view(bytes).substr(0, 100)),
+            "is cut off: tables of " + std::to_string(length) + " bytes in a file of 100 (P1)");
+  std::string broken = bytes;
+  broken[4] = '\x7f'; // where the root lies
+  EXPECT_EQ(refuse(broken), "its tables are damaged (P1)");
+}
+
+// P2
+TEST(FileTest, RefusesOtherVersions) {
+  Program program = makeSingle();
+  program.version = 2;
+  EXPECT_EQ(refuse(program), "is of version 2, expected 1 to 1 (P2)");
+  program.version = 0;
+  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 1 (P2)");
+}
+
+// P3
+TEST(FileTest, RefusesUnknownCases) {
+  Program program = makeSingle();
+  program.types[0].element = static_cast<Element>(13);
+  EXPECT_EQ(refuse(program), "element type 13 is not known (P3)");
+  program = makeSingle();
+  program.kernels[0].parameters[0].access = static_cast<Access>(3);
+  EXPECT_EQ(refuse(program), "access 3 is not known (P3)");
+  program = makeSingle();
+  program.roles[0].buffers[0].kind = static_cast<BufferKind>(6);
+  EXPECT_EQ(refuse(program), "kind of buffer 6 is not known (P3)");
+  program = makeCuda();
+  program.modules[0].objects[0].format = static_cast<Format>(3);
+  EXPECT_EQ(refuse(program), "format 3 is not known (P3)");
+  program = makeCollectives();
+  std::get_if<Collective>(&program.variants[0].lists[0].commands[1].action)->kind = static_cast<CollectiveKind>(5);
+  EXPECT_EQ(refuse(program), "kind of collective 5 is not known (P3)");
+}
+
+// P4
+TEST(FileTest, RefusesBytesOutsideOfTheData) {
+  std::string bytes = writeProgram(makeSingle());
+  EXPECT_EQ(refuse(std::string_view(bytes).substr(0, bytes.size() - 1)),
+            "bytes 0 + 18 do not lie in the 17 bytes of data at a multiple of 64 (P4)");
+}
