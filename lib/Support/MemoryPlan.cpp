@@ -1,0 +1,115 @@
+//===- MemoryPlan.cpp - places for buffers in one arena -------------------===//
+//
+// Greedy by decreasing size: a buffer goes into the smallest gap that holds it between those that are placed already and
+// needed at one of its steps, behind all of them where none does (Pisarchyk and Lee, "Efficient Memory Management for
+// Deep Neural Net Inference", 2020, the variant that they found best). What is large is hard to place, and small buffers
+// fill the gaps that it leaves.
+//
+// What that order gets wrong is mended by trying again: the buffer that ends highest was placed too late, so it moves to
+// the front. Some order gives a smallest arena if each buffer is put as low as it can (that of the offsets in a smallest
+// arena does), so moving buffers towards the front can find one. The attempts are few, and end where the bound is reached.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Support/MemoryPlan.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cassert>
+#include <numeric>
+#include <tuple>
+
+using namespace cleave;
+
+using Buffer = Liveness::Buffer;
+
+namespace {
+/// Places one set of buffers in several orders.
+class Planner {
+public:
+  explicit Planner(llvm::ArrayRef<LiveInterval> padded)
+      : buffers(padded), overlaps(padded), offsets(padded.size(), kUnplaced) {}
+
+  /// Places all in this order; returns the size of the arena.
+  int64_t place(llvm::ArrayRef<Buffer> order);
+  llvm::ArrayRef<int64_t> getOffsets() const { return offsets; }
+  /// The first buffer that ends where the arena does. Precondition: there is one.
+  Buffer findHighest(int64_t bytes) const;
+
+private:
+  static constexpr int64_t kUnplaced = -1;
+
+  int64_t findPlace(Buffer buffer);
+
+  llvm::ArrayRef<LiveInterval> buffers;
+  OverlapIndex overlaps;
+  std::vector<int64_t> offsets;
+  /// What is in the way of the buffer at hand: start and end.
+  std::vector<std::pair<int64_t, int64_t>> taken;
+};
+} // namespace
+
+/// Start of the smallest gap that holds `buffer`, the lowest one of several.
+int64_t Planner::findPlace(Buffer buffer) {
+  taken.clear();
+  overlaps.forEachOverlap(buffer, [&](Buffer other) {
+    if (offsets[other] != kUnplaced && buffers[other].bytes > 0)
+      taken.push_back({offsets[other], offsets[other] + buffers[other].bytes});
+  });
+  llvm::sort(taken);
+  int64_t end = 0, best = kUnplaced, bestGap = 0;
+  for (auto [from, to] : taken) {
+    int64_t gap = from - end;
+    if (gap >= buffers[buffer].bytes && (best == kUnplaced || gap < bestGap)) {
+      best = end;
+      bestGap = gap;
+    }
+    end = std::max(end, to);
+  }
+  return best == kUnplaced ? end : best;
+}
+
+int64_t Planner::place(llvm::ArrayRef<Buffer> order) {
+  llvm::fill(offsets, kUnplaced);
+  int64_t bytes = 0;
+  for (Buffer buffer : order) {
+    offsets[buffer] = findPlace(buffer);
+    bytes = std::max(bytes, offsets[buffer] + buffers[buffer].bytes);
+  }
+  return bytes;
+}
+
+Buffer Planner::findHighest(int64_t bytes) const {
+  Buffer buffer = 0;
+  while (offsets[buffer] + buffers[buffer].bytes != bytes)
+    ++buffer;
+  return buffer;
+}
+
+MemoryPlan cleave::planMemory(llvm::ArrayRef<LiveInterval> buffers, int64_t alignment) {
+  assert(llvm::isPowerOf2_64(alignment) && "not an alignment");
+  constexpr int kAttempts = 16;
+  Liveness liveness;
+  for (const LiveInterval &buffer : buffers)
+    liveness.use(liveness.define(buffer.first, llvm::alignTo(buffer.bytes, alignment)), buffer.last);
+  llvm::ArrayRef<LiveInterval> padded = liveness.getIntervals();
+
+  std::vector<Buffer> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order,
+             [&](Buffer a, Buffer b) { return std::tuple(-padded[a].bytes, a) < std::tuple(-padded[b].bytes, b); });
+
+  MemoryPlan plan;
+  plan.bound = liveness.getPeakBytes();
+  Planner planner(padded);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    int64_t bytes = planner.place(order);
+    if (attempt == 0 || bytes < plan.bytes) {
+      plan.bytes = bytes;
+      plan.offsets = planner.getOffsets();
+    }
+    if (plan.bytes == plan.bound)
+      break;
+    auto highest = llvm::find(order, planner.findHighest(bytes));
+    std::rotate(order.begin(), highest, std::next(highest));
+  }
+  return plan;
+}
