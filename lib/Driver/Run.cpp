@@ -6,7 +6,6 @@
 // Where the original is still there, --against names it.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Driver/Check.h"
 #include "cleave/Driver/ReportFile.h"
@@ -64,7 +63,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
     if (!isPartitioned)
       return session.fail(
           makeError("--against is about partitioned files, and {0} is not: use --check", options.compile.model));
-    original = loadOriginal(session);
+    original = loadOriginal(session, options.against);
     if (!original)
       return session.getExitCode();
   } else if (options.check && hasMesh && !isPartitioned) {
@@ -108,5 +107,5 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
   Check check{func, unsharded, *inputs, outputs, expected, options.rtol, options.atol};
-  return checkOutputs(llvm::outs(), check, options.quiet) ? kDone : kDifference;
+  return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

@@ -29,10 +29,6 @@ private:
   llvm::StringSet<> remarks;
 };
 
-/// Loads --against: the model that the session's was made from, for the shapes and values of its inputs. Null after an
-/// error, which has been told, also where inputs or outputs are others.
-mlir::OwningOpRef<mlir::ModuleOp> loadOriginal(Session &session);
-
 /// The commands.
 ExitCode inspectCommand(Session &session);
 ExitCode importCommand(Session &session);

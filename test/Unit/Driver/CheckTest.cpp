@@ -49,7 +49,7 @@ protected:
     EXPECT_TRUE(succeeded(reference::runGlobal(onDevice, inputs, want)));
     text.clear();
     llvm::raw_string_ostream os(text);
-    return checkOutputs(os, {onRanks, onDevice, inputs, got, want, tolerance, tolerance}, /*quiet=*/false);
+    return printChecks(os, {onRanks, onDevice, inputs, got, want, tolerance, tolerance}, /*quiet=*/false);
   }
   /// The same for bodies that give back constants.
   bool checkConstants(StringRef ranks, StringRef original, StringRef type,

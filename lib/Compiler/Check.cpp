@@ -1,0 +1,114 @@
+//===- Check.cpp - is a partitioned program right? ------------------------===//
+//
+// Ranks add in another order than one device does, so results differ by rounding. Mostly that is far below the
+// tolerance; where a model cancels what it computed (1e8 + x - 1e8) it is not, and the original is as far from the truth
+// as the ranks are. So where an output is out of tolerance, both programs are run once more with every float an f64.
+// The difference is put down to rounding if
+//
+//   * in double ranks and one device agree within the same tolerance (a wrong partition is as wrong in double), and
+//   * from the original in double, the ranks are not much farther than the original is (sums in too narrow a type are).
+//
+// Where a tolerance of 0 is asked for, rounding is no excuse.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Check.h"
+
+#include "cleave/Reference/Evaluator.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace cleave;
+using reference::Tensor;
+
+namespace {
+
+/// How much farther than the original the ranks may be from the result in double. Both are samples of the same noise; a
+/// normal sample is more than 16 times as large as another one in 4 of 100 cases.
+constexpr double kMostFarther = 16;
+
+/// The results of both programs in double.
+struct InDouble {
+  SmallVector<Tensor> ranks, original;
+  std::string problem; ///< why there are none; empty otherwise
+};
+
+class Checker {
+public:
+  explicit Checker(const Check &check) : check(check) {}
+  OutputCheck run(unsigned index, std::string name);
+
+private:
+  const InDouble &getInDouble();
+  /// Fills in what rounding does to output `index`.
+  void measureRounding(unsigned index, OutputCheck &found);
+
+  const Check &check;
+  std::optional<InDouble> inDouble;
+};
+
+} // namespace
+
+/// True if the program computes with floats that double is wider than.
+static bool canRound(func::FuncOp func) {
+  auto isNarrow = [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return isa<FloatType>(element) && !element.isF64();
+  };
+  return func
+      .walk([&](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(), isNarrow) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+const InDouble &Checker::getInDouble() {
+  if (inDouble)
+    return *inDouble;
+  inDouble.emplace();
+  // What goes wrong here is no fault of the model's.
+  ScopedDiagnosticHandler handler(func::FuncOp(check.ranks).getContext(), [&](mlir::Diagnostic &diagnostic) {
+    if (inDouble->problem.empty())
+      inDouble->problem = diagnostic.str();
+    return success();
+  });
+  if (failed(reference::runInDouble(check.original, check.inputs, inDouble->original)) ||
+      failed(reference::runInDouble(check.ranks, check.inputs, inDouble->ranks)))
+    return *inDouble;
+  inDouble->problem.clear();
+  return *inDouble;
+}
+
+void Checker::measureRounding(unsigned index, OutputCheck &found) {
+  const InDouble &wide = getInDouble();
+  found.problem = wide.problem;
+  if (!wide.problem.empty())
+    return;
+  const Tensor &truth = wide.original[index];
+  Difference apart = compare(wide.ranks[index], truth, found.tolerance);
+  Difference ofRanks = compare(check.got[index], truth, found.tolerance);
+  Difference ofDevice = compare(check.want[index], truth, found.tolerance);
+  found.rounding = Rounding{apart.largest, ofRanks.largest, ofDevice.largest};
+  bool isExact = (check.rtol || check.atol) && found.tolerance.rtol == 0 && found.tolerance.atol == 0;
+  found.isIllConditioned =
+      !isExact && apart.position < 0 && ofRanks.inTolerances <= kMostFarther * ofDevice.inTolerances;
+}
+
+OutputCheck Checker::run(unsigned index, std::string name) {
+  OutputCheck found;
+  found.name = std::move(name);
+  Tolerance byType = getDefaultTolerance(check.want[index].getElementType());
+  found.tolerance = {check.rtol.value_or(byType.rtol), check.atol.value_or(byType.atol)};
+  found.difference = compare(check.got[index], check.want[index], found.tolerance);
+  if (!found.isClose() && canRound(check.original))
+    measureRounding(index, found);
+  return found;
+}
+
+std::vector<OutputCheck> cleave::checkOutputs(const Check &check) {
+  Checker checker(check);
+  std::vector<OutputCheck> found;
+  for (auto [index, name] : llvm::enumerate(getOutputNames(check.ranks)))
+    found.push_back(checker.run(index, name));
+  return found;
+}
