@@ -11,7 +11,9 @@
 extern "C" {
 const char *__asan_default_options();
 const char *__ubsan_default_options();
+const char *__tsan_default_options();
 }
 
 const char *__asan_default_options() { return "allow_user_poisoning=0:exitcode=77"; }
 const char *__ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1:exitcode=77"; }
+const char *__tsan_default_options() { return "halt_on_error=1:exitcode=77"; }

@@ -1,0 +1,133 @@
+//===- Communicator.h - one rank among others -------------------*- C++ -*-===//
+//
+// Each rank has a communicator. It starts operations, each in a group of ranks, does something else, and waits for them:
+//
+//   rank 0   start(all_reduce) ── kernels ── wait ▶ output
+//   rank 1   start(all_reduce) ── kernels ── wait ▶ output
+//
+// What holds for all kinds:
+// * Members of a group start the same operations in the same order, and wait in the order in which they started. Up to
+//   `kMaxPending` operations of a group may be under way. Two ranks that share several groups wait in one order over all
+//   of them; the compiler proves that.
+// * From `start` until `wait` returns the operands belong to the operation: others read the input and write the output.
+// * Results are the same bits on every run: terms combine in the order of the group; f16 and bf16 in f32, rounded once.
+// * Every wait ends: by a deadline, by the silence of a rank, or by the failure of another. The first failure is that of
+//   all ranks, and of every later call. After one, operands must stay where they are until all ranks have left, because a
+//   rank that was late may still look at them.
+//
+// A new kind of communicator implements `join`, `post` and `complete`; numbers, checks and the flight recorder are here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_RUNTIME_COMMUNICATOR_H
+#define CLEAVE_RUNTIME_COMMUNICATOR_H
+
+#include "cleave/Runtime/Failure.h"
+#include "cleave/Runtime/FlightRecorder.h"
+#include "cleave/Runtime/Operation.h"
+#include <deque>
+#include <functional>
+
+namespace cleave::runtime {
+
+struct Options {
+  /// Seconds that an operation may take from the moment of waiting for it.
+  double deadline = 60;
+  /// Seconds that a rank may give no sign of life while others wait for it. Thread ranks give one with every operation
+  /// and `beat`, so it must exceed the longest kernel; processes give them from a thread of their own.
+  double silence = 60;
+  /// The folder that gets `flight-recorder.txt` when a rank fails. Empty: none.
+  std::string recordFolder;
+  /// Tests only: called with the rank before and inside operations.
+  std::function<void(int rank)> delay;
+};
+
+/// An operation under way.
+struct Ticket {
+  GroupId group = kWorld;
+  uint64_t number = 0;
+};
+
+/// How many operations of a group may be started and not waited for.
+constexpr uint64_t kMaxPending = 4;
+
+class Communicator {
+public:
+  Communicator(const Communicator &) = delete;
+  Communicator &operator=(const Communicator &) = delete;
+  /// Leaves: a rank that then waits for this one fails.
+  virtual ~Communicator();
+
+  int getRank() const { return rank; }
+  int getSize() const { return size; }
+
+  /// Makes groups. All ranks call it equally often and in one order, each with the members of its own group by index;
+  /// with no members a rank is in none (`group` is then not to be used). Groups of one call share no rank.
+  Status split(const std::vector<int> &members, GroupId &group);
+  /// Starts an operation and returns at once.
+  Status start(const Operation &operation, Ticket &ticket);
+  /// Returns when the output is there and the operands belong to the caller again.
+  Status wait(Ticket ticket);
+  Status run(const Operation &operation);
+  /// A sign of life between operations: before every kernel.
+  virtual void beat() {}
+  /// Fails on behalf of something outside of communication, for all ranks. Returns the first failure, which may be another.
+  Status fail(Cause cause, std::string detail);
+
+protected:
+  struct Group;
+  struct Pending {
+    Operation operation;
+    const Group *group = nullptr;
+    /// From 1, per group.
+    uint64_t number = 0;
+    uint64_t digest = 0;
+    uint64_t logEntry = 0;
+  };
+  struct Group {
+    GroupId id = kWorld;
+    /// Ranks by index; this rank's own index.
+    std::vector<int> members;
+    uint32_t index = 0;
+    uint64_t started = 0, finished = 0;
+    /// By number.
+    std::array<Pending, kMaxPending> pending;
+  };
+
+  Communicator(int rank, int size, Options options);
+  /// Enters the group of all ranks: the last thing that the constructor of a class that can `join` does.
+  void enterWorld();
+
+  /// Called once for each group before its first operation.
+  virtual void join(const Group &group) = 0;
+  /// Publishes the operand. Does not wait.
+  virtual Status post(const Pending &pending) = 0;
+  virtual Status complete(const Pending &pending) = 0;
+  /// Makes `failure` that of all ranks, unless there was one. Returns the first.
+  virtual Status raise(const Failure &failure) = 0;
+  /// Success, or the first failure of any rank.
+  virtual Status getFirstFailure() const = 0;
+  /// What this rank has done lately.
+  virtual FlightLog &getLog() = 0;
+
+  /// A failure in `pending`, raised.
+  Status fail(const Pending &pending, Cause cause, int peer, std::string detail);
+  /// The operation as failures name it, with number and group.
+  static std::string name(const Pending &pending);
+  void delay() const {
+    if (options.delay)
+      options.delay(rank);
+  }
+
+  const int rank, size;
+  const Options options;
+
+private:
+  void addGroup(std::vector<int> members);
+
+  /// By id; those that this rank is in none of have no members. They stay where they are.
+  std::deque<Group> groups;
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_RUNTIME_COMMUNICATOR_H

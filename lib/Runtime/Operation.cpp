@@ -1,0 +1,229 @@
+//===- Operation.cpp - what a group of ranks does together ----------------===//
+//
+// Making, naming and checking operations. All arithmetic on sizes is checked: they may come from a file.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runtime/Operation.h"
+
+#include <algorithm>
+
+using namespace cleave::runtime;
+
+//===----------------------------------------------------------------------===//
+// Making
+//===----------------------------------------------------------------------===//
+
+static Operation make(OperationKind kind, GroupId group, ElementType type, const void *input, void *output) {
+  Operation operation;
+  operation.kind = kind;
+  operation.group = group;
+  operation.type = type;
+  operation.input = input;
+  operation.output = output;
+  return operation;
+}
+
+Operation cleave::runtime::allReduce(GroupId group, Reduction reduction, ElementType type, const void *input,
+                                     void *output, uint64_t count) {
+  Operation operation = make(OperationKind::AllReduce, group, type, input, output);
+  operation.reduction = reduction;
+  operation.count = count;
+  return operation;
+}
+
+Operation cleave::runtime::allGather(GroupId group, ElementType type, const void *input, void *output, Tiling to) {
+  Operation operation = make(OperationKind::AllGather, group, type, input, output);
+  operation.count = to.numElements();
+  operation.to = to;
+  return operation;
+}
+
+Operation cleave::runtime::reduceScatter(GroupId group, Reduction reduction, ElementType type, const void *input,
+                                         void *output, Tiling from) {
+  Operation operation = make(OperationKind::ReduceScatter, group, type, input, output);
+  operation.reduction = reduction;
+  operation.count = from.numElements();
+  operation.from = from;
+  return operation;
+}
+
+Operation cleave::runtime::allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from,
+                                    Tiling to) {
+  Operation operation = make(OperationKind::AllToAll, group, type, input, output);
+  operation.count = from.numElements();
+  operation.from = from;
+  operation.to = to;
+  return operation;
+}
+
+Operation cleave::runtime::exchange(GroupId group, ElementType type, const void *input, void *output,
+                                    const std::vector<Piece> &pieces) {
+  Operation operation = make(OperationKind::Exchange, group, type, input, output);
+  operation.pieces = pieces.data();
+  operation.numPieces = pieces.size();
+  return operation;
+}
+
+Operation cleave::runtime::barrier(GroupId group) {
+  return make(OperationKind::Barrier, group, ElementType::U8, nullptr, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Naming
+//===----------------------------------------------------------------------===//
+
+const char *cleave::runtime::getName(OperationKind kind) {
+  static constexpr const char *kNames[] = {"barrier",        "all_reduce", "all_gather",
+                                           "reduce_scatter", "all_to_all", "exchange"};
+  return kNames[static_cast<unsigned>(kind)];
+}
+
+static bool reduces(OperationKind kind) {
+  return kind == OperationKind::AllReduce || kind == OperationKind::ReduceScatter;
+}
+
+std::string cleave::runtime::describe(const Operation &operation) {
+  std::string text = getName(operation.kind);
+  if (operation.kind == OperationKind::Barrier)
+    return text;
+  if (reduces(operation.kind))
+    text += std::string(" ") + getName(operation.reduction);
+  text += std::string(" ") + getName(operation.type);
+  return operation.kind == OperationKind::Exchange ? text : text + "[" + std::to_string(operation.count) + "]";
+}
+
+std::string cleave::runtime::describeOther(const Operation &other, const Operation &own) {
+  std::string text = describe(other);
+  return text == describe(own) ? text + " with parts that lie otherwise" : text + " instead";
+}
+
+static void mix(uint64_t &hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  hash ^= hash >> 29;
+}
+
+static void mix(uint64_t &hash, const Tiling &tiling) {
+  for (uint64_t value : {tiling.rows, tiling.row, tiling.rowStride, tiling.partStride})
+    mix(hash, value);
+}
+
+uint64_t cleave::runtime::digest(const Operation &operation) {
+  uint64_t hash = 1;
+  mix(hash, uint64_t(operation.kind) << 16 | uint64_t(operation.type) << 8 | uint64_t(operation.reduction));
+  mix(hash, operation.count);
+  if (operation.kind == OperationKind::ReduceScatter || operation.kind == OperationKind::AllToAll)
+    mix(hash, operation.from);
+  if (operation.kind == OperationKind::AllGather || operation.kind == OperationKind::AllToAll)
+    mix(hash, operation.to);
+  return hash;
+}
+
+//===----------------------------------------------------------------------===//
+// Checking
+//===----------------------------------------------------------------------===//
+
+/// More than any memory has, so that sums of a few such numbers do not overflow.
+static constexpr uint64_t kLargest = uint64_t(1) << 56;
+
+/// The product, or `kLargest` where it is not below that.
+static uint64_t multiply(uint64_t x, uint64_t y) {
+  uint64_t result;
+  return __builtin_mul_overflow(x, y, &result) || result > kLargest ? kLargest : result;
+}
+
+/// Elements up to the end of the last row; 0 where there is none.
+static uint64_t getExtent(uint64_t first, uint64_t rows, uint64_t row, uint64_t stride) {
+  if (rows == 0 || row == 0)
+    return 0;
+  return first + multiply(rows - 1, stride) + row;
+}
+
+static uint64_t getExtent(const Tiling &tiling, uint64_t members) {
+  return getExtent(multiply(members - 1, tiling.partStride), tiling.rows, tiling.row, tiling.rowStride);
+}
+
+uint64_t cleave::runtime::getInputExtent(const Operation &operation, uint64_t members) {
+  switch (operation.kind) {
+  case OperationKind::AllReduce:
+  case OperationKind::AllGather:
+    return operation.count;
+  case OperationKind::ReduceScatter:
+  case OperationKind::AllToAll:
+    return getExtent(operation.from, members);
+  case OperationKind::Barrier:
+  case OperationKind::Exchange:
+    break;
+  }
+  return 0;
+}
+
+Traffic cleave::runtime::getTraffic(const Operation &operation, uint32_t source, uint32_t target) {
+  Traffic traffic;
+  for (uint64_t i = 0; i < operation.numPieces; ++i)
+    if (const Piece &piece = operation.pieces[i]; piece.source == source && piece.target == target) {
+      ++traffic.pieces;
+      traffic.elements += piece.rows * piece.row;
+    }
+  return traffic;
+}
+
+static bool isTooLarge(uint64_t elements, ElementType type) { return multiply(elements, getSize(type)) >= kLargest; }
+
+/// Whether a part of a tiling is too large, or its rows or parts overlap.
+static bool isWrong(const Tiling &tiling, const Operation &operation, uint64_t members) {
+  if (multiply(tiling.rows, tiling.row) != operation.count || isTooLarge(getExtent(tiling, members), operation.type))
+    return true;
+  if (operation.count == 0)
+    return false;
+  return (tiling.rows > 1 && tiling.rowStride < tiling.row) || (members > 1 && tiling.partStride < tiling.row);
+}
+
+static bool isMisaligned(const void *address, ElementType type) {
+  return reinterpret_cast<uintptr_t>(address) % getSize(type) != 0;
+}
+
+static std::optional<std::string> findMistakeInPieces(const Operation &operation, uint64_t members, uint64_t index) {
+  for (uint64_t i = 0; i < operation.numPieces; ++i) {
+    const Piece &piece = operation.pieces[i];
+    std::string name = "piece " + std::to_string(i);
+    if (piece.source >= members || piece.target >= members)
+      return name + " goes from member " + std::to_string(piece.source) + " to " + std::to_string(piece.target) +
+             " of a group of " + std::to_string(members);
+    if (piece.source != index && piece.target != index)
+      return name + " concerns other members";
+    if (isTooLarge(getExtent(std::min(piece.sourceOffset, kLargest), piece.rows, piece.row, piece.sourceStride),
+                   operation.type) ||
+        isTooLarge(getExtent(std::min(piece.targetOffset, kLargest), piece.rows, piece.row, piece.targetStride),
+                   operation.type))
+      return name + " is too large";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> cleave::runtime::findMistake(const Operation &operation, uint64_t members, uint64_t index) {
+  if (unsigned(operation.type) >= kNumElementTypes || unsigned(operation.reduction) >= kNumReductions ||
+      operation.kind > OperationKind::Exchange)
+    return "unknown kind, element type or reduction";
+  if (operation.kind == OperationKind::Barrier)
+    return std::nullopt;
+  if (reduces(operation.kind) && !isLegal(operation.reduction, operation.type))
+    return std::string("cannot combine ") + getName(operation.type) + " by " + getName(operation.reduction);
+  if (isMisaligned(operation.input, operation.type) || isMisaligned(operation.output, operation.type))
+    return "an operand is not aligned to its elements";
+  bool moves = operation.kind == OperationKind::Exchange ? operation.numPieces > 0 : operation.count > 0;
+  bool inOrder = operation.kind != OperationKind::AllToAll && operation.kind != OperationKind::Exchange;
+  if (moves && !inOrder && operation.input == operation.output && operation.input)
+    return std::string(getName(operation.kind)) + " cannot be done in place";
+  if (operation.kind == OperationKind::Exchange)
+    return findMistakeInPieces(operation, members, index);
+  if (moves && (!operation.input || !operation.output))
+    return "an operand is missing";
+  if (isTooLarge(operation.count, operation.type))
+    return "an operand is too large";
+  bool tilesInput = operation.kind == OperationKind::ReduceScatter || operation.kind == OperationKind::AllToAll;
+  bool tilesOutput = operation.kind == OperationKind::AllGather || operation.kind == OperationKind::AllToAll;
+  if ((tilesInput && isWrong(operation.from, operation, members)) ||
+      (tilesOutput && isWrong(operation.to, operation, members)))
+    return "parts of " + std::to_string(operation.count) + " elements do not lie as said";
+  return std::nullopt;
+}

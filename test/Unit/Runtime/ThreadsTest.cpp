@@ -1,0 +1,67 @@
+//===- ThreadsTest.cpp - ranks that are threads ---------------------------===//
+//
+// The conformance suite on threads: every mesh, with and without delays, and the same bits whatever the timing.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runtime/Threads.h"
+#include "Conformance.h"
+
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace cleave::runtime;
+using namespace cleave::runtime::test;
+
+/// Runs the suite on every rank of `mesh`, and adds up what they saw. `outputs` becomes that of all ranks.
+static Tally runOnThreads(const Mesh &mesh, Scope scope, std::function<void(int)> delay) {
+  Options options;
+  options.delay = std::move(delay);
+  int size = getNumRanks(mesh);
+  std::vector<std::unique_ptr<Communicator>> ranks = makeThreads(size, options);
+  std::vector<Tally> tallies(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      checkConformance(*ranks[rank], mesh, scope, tallies[rank]);
+      ranks[rank].reset();
+    });
+  Tally sum;
+  for (int rank = 0; rank < size; ++rank) {
+    threads[rank].join();
+    sum.operations += tallies[rank].operations;
+    sum.elements += tallies[rank].elements;
+    sum.wrong += tallies[rank].wrong;
+    sum.outputs = sum.outputs * 31 + tallies[rank].outputs;
+    if (sum.error.empty())
+      sum.error = tallies[rank].error;
+  }
+  std::printf("%s: %llu operations, %llu elements compared, %llu wrong\n", getName(mesh).c_str(),
+              (unsigned long long)sum.operations, (unsigned long long)sum.elements, (unsigned long long)sum.wrong);
+  return sum;
+}
+
+/// `operations` and `elements` hold how much is compared, so that nothing is left out unseen.
+static void expectRight(const Mesh &mesh, Scope scope, uint64_t operations, uint64_t elements) {
+  Tally tally = runOnThreads(mesh, scope, {});
+  EXPECT_EQ(tally.error, "");
+  EXPECT_EQ(tally.wrong, 0u);
+  EXPECT_EQ(tally.operations, operations);
+  EXPECT_EQ(tally.elements, elements);
+}
+
+TEST(Threads, OneRank) { expectRight({1}, Scope::Full, 1523, 639201); }
+TEST(Threads, TwoRanks) { expectRight({2}, Scope::Large, 3052, 7099120); }
+TEST(Threads, FourRanks) { expectRight({4}, Scope::Large, 6104, 15435888); }
+TEST(Threads, TwoByTwo) { expectRight({2, 2}, Scope::Full, 8772, 10272848); }
+TEST(Threads, TwoByThree) { expectRight({2, 3}, Scope::Full, 13158, 20040786); }
+TEST(Threads, EightRanks) { expectRight({8}, Scope::Brief, 2680, 11683704); }
+
+TEST(Threads, SameBitsWhateverTheTiming) {
+  Tally first = runOnThreads({2, 2}, Scope::Brief, {});
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    Tally again = runOnThreads({2, 2}, Scope::Brief, makeDelays(seed));
+    EXPECT_EQ(again.error, "");
+    EXPECT_EQ(again.operations, first.operations);
+    EXPECT_EQ(again.outputs, first.outputs);
+  }
+}
