@@ -64,7 +64,7 @@ private:
   }
   template <typename T, typename Table> void get(std::vector<T> &to, const Vector<flatbuffers::Offset<Table>> *from) {
     // A table takes 8 bytes at least, with its place in the vector.
-    if (!from || !spend(from->size() * 8))
+    if (!from || !spend(uint64_t(from->size()) * 8))
       return;
     to.resize(from->size());
     for (size_t i = 0; i < to.size() && !failed; ++i)
@@ -127,7 +127,7 @@ void Decoder::get(std::string &to, const String *from) {
 }
 
 void Decoder::get(std::vector<std::string> &to, const Vector<flatbuffers::Offset<String>> *from) {
-  if (!from || !spend(from->size() * 8))
+  if (!from || !spend(uint64_t(from->size()) * 8))
     return;
   to.resize(from->size());
   for (size_t i = 0; i < to.size() && !failed; ++i)
