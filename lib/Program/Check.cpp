@@ -36,8 +36,8 @@ std::string Checker::locate(const Spot &spot, std::optional<uint32_t> rank) cons
   std::string node;
   if (command.node >= 0 && static_cast<size_t>(command.node) < program.nodes.size())
     node = ", node " + quote(program.nodes[command.node]);
-  return concat(variant, "rank ", program.roles[spot.role].ranks.front(), ", stream ", command.stream, ", command ",
-                spot.command, " (", getWord(command.action), node, "): ");
+  return concat(variant, "rank ", rank.value_or(program.roles[spot.role].ranks.front()), ", stream ", command.stream,
+                ", command ", spot.command, " (", getWord(command.action), node, "): ");
 }
 
 /// P5: ranks times commands times streams, which the checks of order walk.

@@ -265,10 +265,10 @@ std::string MeetingCheck::tellWhy(uint32_t rank, size_t index) {
     if (isHere || &meetings[set][group] != &meeting)
       continue;
     size_t next = issued[member], end = getList(roleOf[member]).commands.size();
-    return concat("waits for rank ", member, ", which ",
-                  next == end ? std::string("comes to its end") : concat("has come to its command ", next - 1));
+    return concat("waits for ever for rank ", member, ", which is at its ",
+                  next == end ? std::string("end") : concat("command ", next - 1));
   }
-  return "waits";
+  return "waits for ever";
 }
 
 /// P32: nobody waits.
@@ -281,7 +281,7 @@ Status MeetingCheck::checkEnd() {
         const Action &action = getList(roleOf[rank]).commands[index].action;
         if (std::holds_alternative<Wait>(action))
           continue; // what it waits for stands behind a meeting
-        return addPlace(checker.locate(getSpot(rank, index), rank), makeError(tellWhy(rank, index), " for ever (P32)"));
+        return addPlace(checker.locate(getSpot(rank, index), rank), makeError(tellWhy(rank, index), " (P32)"));
       }
   }
   return kGood;

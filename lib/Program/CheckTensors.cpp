@@ -86,8 +86,7 @@ Status Checker::checkOwnBuffers(const Variant &variant) const {
   std::set<std::pair<uint32_t, uint32_t>> taken;
   std::vector<bool> isState(variant.outputs.size());
   for (const State &state : variant.states)
-    if (state.output < isState.size())
-      isState[state.output] = true;
+    isState[state.output] = true;
   std::set<std::string_view> inputs, outputs;
   for (const Tensor &input : variant.inputs) {
     if (!inputs.insert(input.name).second)
@@ -119,9 +118,9 @@ Status Checker::checkTensors() {
       if (error)
         return addPlace(concat("output ", quote(output.name), ": "), error);
     }
-    if (Status error = checkOwnBuffers(variant))
-      return error;
     if (Status error = checkStates(variant))
+      return error;
+    if (Status error = checkOwnBuffers(variant))
       return error;
   }
   return checkVariants();

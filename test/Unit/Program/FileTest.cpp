@@ -1,8 +1,6 @@
 //===- FileTest.cpp - programs written and read ---------------------------===//
-#include "Samples.h"
+#include "Refuse.h"
 
-#include "cleave/Program/File.h"
-#include "gtest/gtest.h"
 #include <cstring>
 
 using namespace cleave::program;
@@ -12,9 +10,6 @@ static std::string refuse(std::string_view bytes) {
   Result<Program> program = readProgram(bytes);
   return program ? "" : program.getError().message;
 }
-
-/// What is wrong with a program once it has been through a file.
-static std::string refuse(const Program &program) { return refuse(writeProgram(program)); }
 
 TEST(FileTest, SamplesAreAccepted) {
   for (const auto &[name, program] : makeSamples())
@@ -31,7 +26,7 @@ TEST(FileTest, EqualProgramsAreEqualBytes) {
   }
 }
 
-// Fields that no check looks at; those that one does are seen in CheckTest, which goes through files.
+// Fields that no check looks at; those that one does are seen in the other tests, which go through files.
 TEST(FileTest, KeepsWhatIsForPeopleAndDevices) {
   std::string bytes = writeProgram(makeCuda());
   Program program = *readProgram(bytes);
