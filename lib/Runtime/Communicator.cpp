@@ -84,6 +84,7 @@ Status Communicator::fail(Cause cause, std::string detail) {
   return raise(failure);
 }
 
+/// What is kept of the operation stays where it is until it is waited for: kinds hold references to it.
 Status Communicator::start(const Operation &operation, Ticket &ticket) {
   if (Status first = getFirstFailure(); !first.isOk())
     return first;

@@ -143,15 +143,14 @@ static Status failToWrite(const std::string &path) {
   return failure;
 }
 
-Status cleave::runtime::writeRecord(const std::string &folder, const std::string &text) {
-  std::string path = folder + "/flight-recorder.txt", temporary = path + "." + std::to_string(getpid());
+Status cleave::runtime::writeRecord(const std::string &folder, const std::string &text, const std::string &name) {
+  std::string path = folder + "/" + name, temporary = path + "." + std::to_string(getpid());
   if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return failToWrite(folder);
   FILE *file = std::fopen(temporary.c_str(), "w");
   if (!file)
     return failToWrite(temporary);
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  written &= std::fflush(file) == 0 && fsync(fileno(file)) == 0;
   if (std::fclose(file) != 0 || !written || std::rename(temporary.c_str(), path.c_str()) != 0) {
     Status status = failToWrite(path);
     unlink(temporary.c_str());

@@ -167,6 +167,10 @@ Traffic cleave::runtime::getTraffic(const Operation &operation, uint32_t source,
   return traffic;
 }
 
+std::string cleave::runtime::format(Traffic traffic) {
+  return std::to_string(traffic.elements) + " elements in " + std::to_string(traffic.pieces) + " pieces";
+}
+
 static bool isTooLarge(uint64_t elements, ElementType type) { return multiply(elements, getSize(type)) >= kLargest; }
 
 /// Whether a part of a tiling is too large, or its rows or parts overlap.

@@ -51,10 +51,6 @@ void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const O
     std::memcpy(members[index].slots[number % Gate::kDepth], operation.input, bytes);
 }
 
-static std::string format(Traffic traffic) {
-  return std::to_string(traffic.elements) + " elements in " + std::to_string(traffic.pieces) + " pieces";
-}
-
 std::optional<std::pair<uint32_t, std::string>> ThreadGroup::findMismatch(uint32_t index, uint64_t number) {
   const Post &own = getPost(index, number);
   for (uint32_t member = 0; member < ranks.size(); ++member) {
@@ -131,6 +127,7 @@ void ThreadGroup::reduceOwnPart(const View &view) {
     reduceRow(view, view.index * from.partStride + row * from.rowStride, row * from.row, from.row);
 }
 
+/// Everybody fetches everything: in place, the own part is where it should be already.
 void ThreadGroup::gather(const View &view) {
   const Tiling &to = view.operation.to;
   uint64_t bytes = view.operation.count * view.size;
@@ -139,6 +136,7 @@ void ThreadGroup::gather(const View &view) {
              getRows(to, view.operation.type), bytes);
 }
 
+/// From each member the part that is meant for this one.
 void ThreadGroup::takeParts(const View &view) {
   const Tiling &from = view.operation.from, &to = view.operation.to;
   for (uint32_t member = 0; member < ranks.size(); ++member)
@@ -146,6 +144,7 @@ void ThreadGroup::takeParts(const View &view) {
              view.output(member * to.partStride), getRows(to, view.operation.type), view.operation.count * view.size);
 }
 
+/// Every piece is fetched by its target, at the place that its own list says.
 void ThreadGroup::takePieces(const View &view) {
   for (uint64_t i = 0; i < view.operation.numPieces; ++i) {
     const Piece &piece = view.operation.pieces[i];

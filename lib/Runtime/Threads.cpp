@@ -24,11 +24,13 @@ static constexpr unsigned kSpins = 4000, kSpinsIfCrowded = 200;
 
 namespace {
 
+/// What others may read of a rank at any time.
 struct RankState {
   FlightLog log;
   std::atomic<bool> hasLeft{false};
 };
 
+/// Lives as long as any of its ranks: one that was late may come back after a failure.
 struct World {
   World(int size, const Options &options) : options(options), ranks(size) {}
 
@@ -108,6 +110,7 @@ private:
 
 ThreadCommunicator::ThreadCommunicator(int rank, int size, std::shared_ptr<World> itsWorld)
     : Communicator(rank, size, itsWorld->options), world(std::move(itsWorld)) {
+  // The cores that this process may use, which a container or `taskset` makes fewer than there are.
   cpu_set_t set;
   int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   spins = size <= cores ? kSpins : kSpinsIfCrowded;
@@ -153,6 +156,7 @@ Status ThreadCommunicator::complete(const Pending &pending) {
   return pass(pending, group, group.done);
 }
 
+/// Returns when the gate is open for the operation, or why it never will be.
 Status ThreadCommunicator::pass(const Pending &pending, ThreadGroup &group, ThreadGroup::Stage &stage) {
   if (stage.gate.spin(pending.number, spins))
     return {};
@@ -202,7 +206,10 @@ Status ThreadCommunicator::findMissing(const Pending &pending, ThreadGroup &grou
 }
 
 std::vector<std::unique_ptr<Communicator>> cleave::runtime::makeThreads(int size, const Options &options) {
-  auto world = std::make_shared<World>(size, options);
+  Options complete = options;
+  if (complete.silence <= 0)
+    complete.silence = complete.deadline;
+  auto world = std::make_shared<World>(size, complete);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int rank = 0; rank < size; ++rank)
     ranks.push_back(std::make_unique<ThreadCommunicator>(rank, size, world));

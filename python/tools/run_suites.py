@@ -7,6 +7,7 @@ run, so that an empty or half-skipped suite cannot pass.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -75,6 +76,8 @@ def suites(build):
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 152)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
+    # Where MPI is installed, the runtime must have been built with it.
+    yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 11)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 171)
 

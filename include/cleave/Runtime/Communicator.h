@@ -32,9 +32,9 @@ namespace cleave::runtime {
 struct Options {
   /// Seconds that an operation may take from the moment of waiting for it.
   double deadline = 60;
-  /// Seconds that a rank may give no sign of life while others wait for it. Thread ranks give one with every operation
-  /// and `beat`, so it must exceed the longest kernel; processes give them from a thread of their own.
-  double silence = 60;
+  /// Seconds that a rank may give no sign of life. Thread ranks give one with every operation and `beat`, so it must
+  /// exceed the longest kernel; processes give them from a thread of their own, always. 0: the deadline for threads, 5 for processes.
+  double silence = 0;
   /// The folder that gets `flight-recorder.txt` when a rank fails. Empty: none.
   std::string recordFolder;
   /// Tests only: called with the rank before and inside operations.

@@ -58,8 +58,8 @@ private:
   std::vector<std::string> groupNames;
 };
 
-/// Writes `flight-recorder.txt` into `folder` (which is made), whole or not at all. Returns why it could not.
-Status writeRecord(const std::string &folder, const std::string &text);
+/// Writes the file `name` into `folder` (which is made), whole or not at all. Returns why it could not.
+Status writeRecord(const std::string &folder, const std::string &text, const std::string &name = "flight-recorder.txt");
 
 } // namespace cleave::runtime
 

@@ -95,6 +95,8 @@ struct Traffic {
   bool operator==(const Traffic &other) const { return pieces == other.pieces && elements == other.elements; }
 };
 Traffic getTraffic(const Operation &operation, uint32_t source, uint32_t target);
+/// `12 elements in 1 pieces`
+std::string format(Traffic traffic);
 /// Elements from the start of the input up to the last one that the operation reads (exchange: 0).
 uint64_t getInputExtent(const Operation &operation, uint64_t members);
 

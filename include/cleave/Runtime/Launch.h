@@ -1,0 +1,32 @@
+//===- Launch.h - which rank a launcher made this process -------*- C++ -*-===//
+#ifndef CLEAVE_RUNTIME_LAUNCH_H
+#define CLEAVE_RUNTIME_LAUNCH_H
+
+#include "cleave/Runtime/Failure.h"
+#include <functional>
+#include <optional>
+
+namespace cleave::runtime {
+
+/// What a launcher says in the environment of each process that it starts.
+struct Launch {
+  /// `mpirun`, `srun`, `torchrun`, or `mpiexec` of another MPI.
+  const char *launcher = nullptr;
+  int rank = 0, size = 1;
+  /// Among the processes on this machine; 0 where the launcher does not say.
+  int localRank = 0;
+  /// Where rank 0 can be reached, if the launcher says so (torchrun).
+  std::string host;
+  int port = 0;
+};
+
+/// Reads a variable of the environment; null where it is not set.
+using GetEnv = std::function<const char *(const char *name)>;
+
+/// Finds out which rank this process is: nothing where no launcher started it. Fails where what is set makes no sense.
+/// Open MPI's variables go before Slurm's, inside of whose jobs mpirun works, too.
+Status readLaunch(const GetEnv &getEnv, std::optional<Launch> &launch);
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_RUNTIME_LAUNCH_H

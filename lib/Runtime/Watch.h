@@ -1,0 +1,95 @@
+//===- Watch.h - signs of life between processes ----------------*- C++ -*-===//
+//
+// Ranks that are processes cannot look at each other's memory. Each has a thread that keeps one TCP connection, in a star
+// with rank 0 as the hub, and works whatever the rank itself is doing:
+//
+//   beats     every 100 ms, with what the rank came to last; who is silent for too long has stopped
+//   the end   of a connection without a goodbye: the process is gone
+//   a fault   goes to the hub, which makes the first one that of all
+//   the logs  of all ranks then go to the hub, which writes one file, and only then lets everybody go
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_RUNTIME_WATCH_H
+#define CLEAVE_LIB_RUNTIME_WATCH_H
+
+#include "WatchFrame.h"
+#include "cleave/Runtime/Communicator.h"
+#include <condition_variable>
+#include <thread>
+
+namespace cleave::runtime {
+
+class Watch {
+public:
+  /// `silence` of the options must be set.
+  Watch(int rank, int size, const Options &options);
+  ~Watch();
+
+  /// Rank 0: opens a port, and says where it is. The address is what others must be told.
+  Status listen(std::string &address);
+  /// Begins to watch: rank 0 waits for all others, the others connect to rank 0.
+  Status begin(const std::string &address);
+
+  /// Says goodbye. The hub returns when all others have said it, or there is a failure.
+  void leave();
+
+  /// Makes `failure` that of all ranks, unless there was one; returns when there is one.
+  void raise(const Failure &failure);
+  FirstFailure &getFailure() { return failure; }
+  FlightLog &getLog() { return log; }
+  /// Seconds since a rank said goodbye; negative if it has not.
+  double getSecondsSinceLeft(int rank) const;
+
+private:
+  using Kind = Frame::Kind;
+
+  /// Another process: of the hub all others, of the others the hub.
+  struct Peer {
+    int rank = -1;
+    int socket = -1;
+    std::string received;
+    int64_t lastHeard = 0;
+    std::string lastOperation;
+    bool hasRecord = false;
+  };
+
+  Status connectTo(const std::string &address, int64_t deadline);
+  Status acceptAll(int64_t deadline);
+  void loop();
+  void receive(Peer &peer);
+  void handle(Peer &peer, Kind kind, int about, const std::string &text);
+  void lose(Peer &peer);
+  void checkSilence(int64_t now);
+  void beat(int64_t now);
+  void send(Peer &peer, Kind kind, int about, const std::string &text);
+  void sendAll(Kind kind, int about, const std::string &text);
+  void noteFault(Failure fault);
+  void endWithFault();
+  void record(const std::string &name);
+  void markLeft(int rank);
+  bool isHub() const { return rank == 0; }
+
+  const int rank, size;
+  const Options options;
+  FlightLog log;
+  FirstFailure failure;
+  int listener = -1, wakeup = -1;
+  uint64_t token = 0;
+  std::vector<Peer> peers;
+  std::vector<std::atomic<int64_t>> leftAt;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  /// What the rank asks of the thread. Behind `mutex`.
+  std::optional<Failure> wanted;
+  bool leaving = false;
+
+  /// The thread's own: the fault that all will have, once it is known, and since when.
+  std::optional<Failure> fault;
+  int64_t faultAt = 0, lastBeat = 0;
+  std::thread thread;
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_LIB_RUNTIME_WATCH_H
