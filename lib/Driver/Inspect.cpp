@@ -82,6 +82,8 @@ static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline>
 }
 
 ExitCode cleave::driver::inspectCommand(Session &session) {
+  if (std::optional<ExitCode> done = inspectProgram(session))
+    return *done;
   std::optional<Outline> outline = makeOutline(session);
   if (!outline)
     return session.getExitCode();

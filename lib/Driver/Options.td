@@ -84,6 +84,7 @@ def Printing : OptionGroup<"5">, HelpText<"Printing">;
 let Group = Printing in {
 defm color : Value<"color", "WHEN", "color", kAll, "colors of messages">;
 def help : Flag<["--"], "help", kAll>, HelpText<"prints this">;
+def json : Switch<"json", "json", [Inspect], "prints what is in a program file as JSON">;
 def quiet : Switch<"quiet", "quiet", kAll, "prints results only">;
 def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;

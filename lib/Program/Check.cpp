@@ -67,12 +67,12 @@ static Status checkType(const Type &type) {
     int64_t stride = type.strides.empty() ? 0 : type.strides[i];
     if (type.shape[i] < 0 || stride < 0)
       return makeError("has a negative size or stride in dim ", i, " (P6)");
-    // Each factor stays below 2^48 before it is multiplied by the next.
-    if (type.shape[i] > int64_t(kMostBytes) || stride > int64_t(kMostBytes))
-      return makeError("is larger than 2^48 bytes (P6)");
+    // What is below 2^48 times a number of 63 bits fits.
+    unsigned bytes = getElementBytes(type.element);
     elements *= std::max<int64_t>(type.shape[i], 1);
-    last += static_cast<unsigned __int128>(std::max<int64_t>(type.shape[i] - 1, 0)) * stride;
-    if (std::max(elements, last + 1) * getElementBytes(type.element) > kMostBytes)
+    if (elements * bytes <= kMostBytes)
+      last += static_cast<unsigned __int128>(std::max<int64_t>(type.shape[i] - 1, 0)) * stride;
+    if (std::max(elements, last + 1) * bytes > kMostBytes)
       return makeError("is larger than 2^48 bytes (P6)");
   }
   return kGood;

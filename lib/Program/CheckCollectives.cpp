@@ -95,6 +95,7 @@ Status Checker::checkInPlace(const Spot &spot, const Collective &collective) {
   return kGood;
 }
 
+/// A barrier has no tensors, all others have pairs of them.
 Status Checker::checkAction(const Spot &spot, const Collective &collective) {
   if (Status error = checkMembers(spot, collective))
     return error;

@@ -52,6 +52,7 @@ Status Checker::checkList(size_t variant, size_t role) {
   return kGood;
 }
 
+/// In this order: what is referred to is there, views lie in their buffers, the kind's own constraints, overlaps.
 Status Checker::checkCommand(const Spot &spot) {
   const Command &command = getCommand(spot);
   uint32_t streams = program.variants[spot.variant].lists[spot.role].streams;
@@ -96,6 +97,7 @@ Status Checker::checkSignature(size_t role, int32_t number, const std::vector<Op
   return kGood;
 }
 
+/// As many numbers as the code takes, each one a number on all ranks (P9).
 Status Checker::checkAction(const Spot &spot, const Launch &launch) const {
   const Kernel &kernel = program.kernels[launch.kernel];
   if (launch.scalars.size() != kernel.scalars)
@@ -129,6 +131,7 @@ Status Checker::checkFallback(const Spot &spot, int32_t number) const {
 // Copies (P20), exchanges (P22), events (P23)
 //===----------------------------------------------------------------------===//
 
+/// Strides may differ: that is what copies are for.
 Status Checker::checkAction(const Spot &spot, const Copy &copy) const {
   const Type &source = getType(copy.source), &target = getType(copy.target);
   if (!isAlike(source, target))
@@ -145,6 +148,7 @@ static bool liesIn(const Pieces &pieces, size_t piece, size_t end, const Type &t
   return true;
 }
 
+/// Of each piece that a rank of the role sends or receives, its own end. The other end is another role's, or the same.
 Status Checker::checkAction(const Spot &spot, const Exchange &exchange) {
   if (exchange.pieces >= program.pieces.size())
     return makeError("pieces ", exchange.pieces, " of ", program.pieces.size(), " (P22)");

@@ -37,6 +37,7 @@ static const Type *typeOf(const Program &program, const std::optional<View> &vie
   return view ? &program.types[view->type] : nullptr;
 }
 
+/// [batch.., m, k] x [batch.., k, n] = [batch.., m, n]; b may be without the batch, the same for all of it.
 Status Checker::checkAction(const Spot &spot, const Matmul &matmul) const {
   const Type &a = getType(matmul.a), &b = getType(matmul.b), &result = getType(matmul.result);
   if (Status error = checkElements({&a, &b}, result))
@@ -77,6 +78,7 @@ static int64_t countWindows(int64_t input, int64_t filter, int64_t stride, int64
   return room < reach ? 0 : (room - reach) / stride + 1;
 }
 
+/// As many results along a dim as the window has places; each group of channels has its share of the filter.
 Status Checker::checkAction(const Spot &spot, const Convolution &conv) const {
   const Type &input = getType(conv.input), &filter = getType(conv.filter), &result = getType(conv.result);
   if (Status error = checkElements({&input, &filter}, result))
@@ -107,6 +109,7 @@ static bool masks(const Shape &mask, const Shape &scores) {
                                         [](int64_t size, int64_t whole) { return size == 1 || size == whole; });
 }
 
+/// query [B, H, Q, S], key [B, G, K, S], value [B, G, K, V], result [B, H, Q, V], where G divides H.
 Status Checker::checkAction(const Spot &spot, const Attention &attention) const {
   const Type &query = getType(attention.query), &key = getType(attention.key), &value = getType(attention.value);
   const Type &result = getType(attention.result), *mask = typeOf(program, attention.mask);

@@ -83,6 +83,7 @@ void LifetimeCheck::fill(uint32_t buffer, Range range) {
     buffers[buffer][range.begin] = {range.end, -1, 0, 0, {}};
 }
 
+/// Callers fill inputs, sessions keep states (zeros at first), and loads fill buffers of weights, each its own bytes.
 void LifetimeCheck::fillBefore() {
   const Role &own = program.roles[role];
   for (uint32_t i = 0; i < buffers.size(); ++i)
@@ -119,6 +120,7 @@ Status LifetimeCheck::checkKnown(const Segment &segment, uint32_t buffer, size_t
   return kGood;
 }
 
+/// Every byte of it lies in a segment, without a gap; each remembers the reader.
 Status LifetimeCheck::read(const View &view, size_t index) {
   auto [begin, end] = getRange(view);
   Segments &segments = buffers[view.buffer];
@@ -140,6 +142,7 @@ Status LifetimeCheck::read(const View &view, size_t index) {
   return kGood;
 }
 
+/// One segment takes the place of what lay there, so that the number of segments grows by three a command at most.
 Status LifetimeCheck::write(const View &view, size_t index) {
   auto [begin, end] = getRange(view);
   if (begin == end)
@@ -179,6 +182,7 @@ Status LifetimeCheck::checkOutputs() {
   return kGood;
 }
 
+/// A command reads before it writes, so that one in place finds what others have left.
 Status LifetimeCheck::check() {
   fillBefore();
   events.resize(program.variants[variant].lists[role].events);
@@ -219,6 +223,7 @@ static std::set<int32_t> findColumns(const Program &program, const Variant &vari
   return columns;
 }
 
+/// Data-parallel ranks differ in what they compute, not in where: of thousands of ranks a few classes are walked.
 Status Checker::checkLifetimes() {
   for (size_t variant = 0; variant < program.variants.size(); ++variant)
     for (size_t role = 0; role < program.roles.size(); ++role) {

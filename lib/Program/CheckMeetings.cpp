@@ -89,6 +89,7 @@ private:
   std::string tellWhy(uint32_t rank, size_t index);
 };
 
+/// Groups are numbered as in the program, pieces behind them.
 std::optional<size_t> MeetingCheck::getSet(const Action &action) const {
   if (const auto *collective = std::get_if<Collective>(&action))
     return collective->groups;
@@ -97,6 +98,8 @@ std::optional<size_t> MeetingCheck::getSet(const Action &action) const {
   return std::nullopt;
 }
 
+/// Sorts each list by stream, and sees that what meets the same ranks stands on one of them: streams run beside each other,
+/// so that of meetings on two nobody could say which is the first (P31).
 Status MeetingCheck::sortCommands() {
   for (uint32_t role = 0; role < program.roles.size(); ++role) {
     const List &list = getList(role);
@@ -119,6 +122,7 @@ Status MeetingCheck::sortCommands() {
   return kGood;
 }
 
+/// Who takes part in what. Only ranks that are named are kept: a file of many small groups stays small.
 void MeetingCheck::prepareMeetings() {
   for (uint32_t role = 0; role < program.roles.size(); ++role)
     for (uint32_t rank : program.roles[role].ranks)
@@ -208,6 +212,7 @@ Status MeetingCheck::meet(size_t set, uint32_t rank, uint32_t stream, size_t ind
   return kGood;
 }
 
+/// An event has no state of its own: it is recorded once its stream has got past the one command that does it (P23).
 bool MeetingCheck::isRecorded(uint32_t rank, uint32_t event) {
   const Streams &sorted = streams[roleOf[rank]];
   uint32_t record = sorted.records[event];
@@ -287,6 +292,8 @@ Status MeetingCheck::checkEnd() {
   return kGood;
 }
 
+/// Everybody goes as far as they can; whoever a meeting sets free goes on later. Each command is done once, and a rank is
+/// looked at again only after it has come on: linear.
 Status MeetingCheck::check() {
   if (Status error = sortCommands())
     return error;

@@ -35,6 +35,7 @@ static Status checkModule(const Program &program, const Module &module) {
 
 static uint64_t countAll(const Extent &extent) { return uint64_t(extent.x) * extent.y * extent.z; }
 
+/// Host code is called once; what a device starts must not be empty, and no block larger than any device takes.
 Status Checker::checkKernel(const Kernel &kernel) const {
   if (kernel.module >= program.modules.size())
     return makeError("module ", kernel.module, " of ", program.modules.size(), " (P7)");
@@ -59,6 +60,7 @@ Status Checker::checkKernel(const Kernel &kernel) const {
   return kGood;
 }
 
+/// Targets are alternatives, so they are for one kind of device: commands and buffers are made for that.
 Status Checker::checkCode() {
   if (program.targets.empty())
     return makeError("has no target (P7)");
@@ -130,6 +132,7 @@ Status Checker::checkBoxes(const Pieces &pieces, size_t index) {
   return kGood;
 }
 
+/// Starts and extents stay below 2^48: their sums need no care.
 Status Checker::checkPieces() {
   for (size_t i = 0; i < program.pieces.size(); ++i) {
     const Pieces &pieces = program.pieces[i];

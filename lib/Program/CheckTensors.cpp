@@ -21,6 +21,7 @@ static bool liesIn(const Type &whole, const Type &local, size_t dim, const std::
          start->most <= whole.shape[dim] - local.shape[dim];
 }
 
+/// Each place is a box of the whole, of one size on all ranks, in a buffer that callers may touch.
 Status Checker::checkTensor(const Tensor &tensor, bool isOutput) const {
   if (tensor.type >= program.types.size() || !isDense(program.types[tensor.type]))
     return makeError("type ", tensor.type, " is not there or has strides (P25)");
@@ -106,6 +107,7 @@ Status Checker::checkOwnBuffers(const Variant &variant) const {
   return kGood;
 }
 
+/// States first: that the two tensors of one share a buffer is right.
 Status Checker::checkTensors() {
   for (const Variant &variant : program.variants) {
     for (const Tensor &input : variant.inputs)
@@ -132,6 +134,7 @@ Status Checker::checkTensors() {
 
 static bool isSame(const Number &a, const Number &b) { return a.base == b.base && a.column == b.column; }
 
+/// Whether two tensors lie at the same bytes on all ranks, and mean the same part of the whole there.
 static bool isSame(const Place &a, const Place &b) {
   return a.role == b.role && a.view.buffer == b.view.buffer && a.view.type == b.view.type &&
          isSame(a.view.offset, b.view.offset) && isSame(a.term, b.term) &&

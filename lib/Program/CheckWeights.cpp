@@ -17,6 +17,8 @@ static bool isDigest(const std::string &text) {
 // Weights (P13)
 //===----------------------------------------------------------------------===//
 
+/// All of a weight's bytes are there, by what the file itself says; whether the other file still has them is asked when it
+/// is opened.
 static Status checkWeight(const Program &program, const Weight &weight) {
   if (weight.type >= program.types.size() || !isDense(program.types[weight.type]))
     return makeError("type ", weight.type, " is not there or has strides (P13)");
@@ -53,6 +55,7 @@ Status Checker::checkWeights() {
 // Buffers (P14)
 //===----------------------------------------------------------------------===//
 
+/// Sums stay small enough for everything that is computed from them.
 Status Checker::checkBuffers() {
   constexpr uint32_t mostAlignment = 1 << 20;
   for (const Role &role : program.roles) {
@@ -77,6 +80,7 @@ Status Checker::checkBuffers() {
 
 static bool isFloat(Element element) { return element <= Element::F64; }
 
+/// The slice on every rank, then its layout, then where it goes.
 Status Checker::checkLoad(size_t role, const Load &load) const {
   if (load.weight >= program.weights.size())
     return makeError("weight ", load.weight, " of ", program.weights.size(), " (P16)");

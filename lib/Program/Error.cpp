@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Program/Error.h"
 
+#include <algorithm>
+
 std::string cleave::program::quote(std::string_view text) {
   constexpr size_t most = 100;
   constexpr char digits[] = "0123456789ABCDEF";
@@ -19,4 +21,9 @@ std::string cleave::program::quote(std::string_view text) {
     }
   }
   return quoted + (text.size() > most ? "...\"" : "\"");
+}
+
+std::string cleave::program::printable(std::string_view text) {
+  bool isPlain = std::all_of(text.begin(), text.end(), [](unsigned char byte) { return byte >= 0x20 && byte != 0x7f; });
+  return isPlain ? std::string(text) : quote(text);
 }

@@ -69,6 +69,7 @@ std::vector<Operand> cleave::program::getOperands(const Program &program, const 
   return std::move(collector.operands);
 }
 
+// Strides are not negative (P6), so that the last element lies last.
 uint64_t cleave::program::getSpanBytes(const Type &type) {
   uint64_t last = 0;
   if (type.strides.empty())
@@ -88,6 +89,7 @@ uint64_t cleave::program::getBytes(const Type &type) {
   return elements * getElementBytes(type.element);
 }
 
+// The stride of a dim of size 1 is never used.
 bool cleave::program::isDense(const Type &type) {
   int64_t stride = 1;
   for (size_t i = type.strides.size(); i-- > 0; stride *= type.shape[i])

@@ -43,6 +43,7 @@ struct Options {
   std::string report;
   Color color = Color::Auto;
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
+  bool json = false; ///< --json of inspect
 };
 
 /// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints

@@ -69,6 +69,9 @@ template <typename... Parts> Error makeError(const Parts &...parts) { return Err
 /// \xNN, at most 100 bytes of it.
 std::string quote(std::string_view text);
 
+/// The same where it would disturb a terminal or a line, and otherwise the text as it is.
+std::string printable(std::string_view text);
+
 } // namespace cleave::program
 
 #endif // CLEAVE_PROGRAM_ERROR_H

@@ -1,4 +1,5 @@
 //===- FileTest.cpp - programs written and read ---------------------------===//
+#include "Program_generated.h"
 #include "Refuse.h"
 
 #include <cstring>
@@ -136,6 +137,44 @@ TEST(FileTest, RefusesUnknownCases) {
   program = makeCollectives();
   std::get_if<Collective>(&program.variants[0].lists[0].commands[1].action)->kind = static_cast<CollectiveKind>(5);
   EXPECT_EQ(refuse(program), "kind of collective 5 is not known (P3)");
+}
+
+/// A file with tables alone, as somebody may have made them who does not use our writer.
+static std::string finish(flatbuffers::FlatBufferBuilder &builder, flatbuffers::Offset<file::Command> command,
+                          const std::vector<flatbuffers::Offset<flatbuffers::String>> &nodes) {
+  auto commands = builder.CreateVector(&command, 1);
+  auto list = file::CreateList(builder, 1, 0, commands);
+  auto lists = builder.CreateVector(&list, 1);
+  auto variant = file::CreateVariant(builder, 0, 0, 0, 0, lists);
+  auto variants = builder.CreateVector(&variant, 1);
+  auto targets = builder.CreateVector(std::vector<flatbuffers::Offset<file::Target>>());
+  auto roles = builder.CreateVector(std::vector<flatbuffers::Offset<file::Role>>());
+  auto names = builder.CreateVector(nodes);
+  file::ProgramBuilder program(builder);
+  program.add_version(1);
+  program.add_targets(targets);
+  program.add_roles(roles);
+  program.add_variants(variants);
+  program.add_nodes(names);
+  file::FinishSizePrefixedProgramBuffer(builder, program.Finish());
+  return {reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+// P3: FlatBuffers lets a case of a union pass that it does not know.
+TEST(FileTest, RefusesUnknownCommands) {
+  flatbuffers::FlatBufferBuilder builder;
+  auto wait = file::CreateWait(builder, 0);
+  auto command = file::CreateCommand(builder, 0, -1, static_cast<file::Action>(200), wait.Union());
+  EXPECT_EQ(refuse(finish(builder, command, {})), "kind of command 200 is not known (P3)");
+}
+
+// P1: a thousand names that are one and the same; such files ask for more memory than they have bytes.
+TEST(FileTest, RefusesTablesThatMultiply) {
+  flatbuffers::FlatBufferBuilder builder;
+  auto command = file::CreateCommand(builder, 0, -1, file::Action::Wait, file::CreateWait(builder, 0).Union());
+  auto name = builder.CreateString(std::string(10000, 'x'));
+  EXPECT_EQ(refuse(finish(builder, command, std::vector(1000, name))),
+            "its tables refer to more bytes than it has (P1)");
 }
 
 // P4

@@ -27,6 +27,8 @@ TEST(TablesTest, P6Types) {
   EXPECT_EQ(with({int64_t(1) << 24, int64_t(1) << 23}, {}), "type 0: is larger than 2^48 bytes (P6)");
   EXPECT_EQ(with({INT64_MAX, INT64_MAX, 4}, {}), "type 0: is larger than 2^48 bytes (P6)");
   EXPECT_EQ(with({3, 8}, {int64_t(1) << 46, 1}), "type 0: is larger than 2^48 bytes (P6)");
+  // Products that 64, and 128, bits do not hold.
+  EXPECT_EQ(with({0, int64_t(1) << 62, int64_t(1) << 62}, {}), "type 0: is larger than 2^48 bytes (P6)");
 }
 
 TEST(TablesTest, P7Code) {

@@ -1,0 +1,253 @@
+//===- InspectProgram.cpp - what is in a program file ---------------------===//
+//
+// What the library says of a program (cleave/Program/Summary.h), as text and as JSON. A program is known by its first
+// bytes, whatever its name.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/Session.h"
+#include "cleave/Pipelines/Report.h"
+#include "cleave/Program/File.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Summary.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+using namespace cleave::program;
+using llvm::formatv;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string formatSize(uint64_t bytes) { return formatv("{0} bytes ({1})", bytes, formatBytes(bytes)); }
+
+/// What it was made of and for, a line each.
+static void printHeader(llvm::raw_ostream &os, const Program &program) {
+  const Metadata &about = program.metadata;
+  os << "program version " << program.version;
+  if (!about.model.empty())
+    os << ", of " << cleave::quote(about.model) << (about.modelDigest.empty() ? "" : " digest " + about.modelDigest);
+  os << (about.producer.empty() ? "" : ", by " + cleave::quote(about.producer)) << '\n';
+  for (const Target &target : program.targets)
+    os << "target " << getWord(target.device) << ' ' << printable(target.architecture) << ' '
+       << printable(llvm::join(target.features, " ")) << '\n';
+  os << "mesh";
+  for (const Axis &axis : program.axes)
+    os << (&axis == &program.axes.front() ? " " : ", ") << printable(axis.name) << '=' << axis.size;
+  os << " (" << program.ranks << (program.ranks == 1 ? " rank" : " ranks") << ")\n";
+  for (const Groups &groups : program.groups)
+    os << formatv("groups over {0}: {1} of {2} ranks, the first {3}\n", printable(groups.axes),
+                  groups.ranks.size() / groups.size, groups.size,
+                  formatRanks({groups.ranks.begin(), groups.ranks.begin() + groups.size}));
+  size_t code = 0;
+  for (const Module &module : program.modules)
+    for (const Object &object : module.objects)
+      code += object.code.size();
+  os << formatv("kernels: {0}, {1} of code\n", program.kernels.size(), formatSize(code));
+}
+
+/// Where the bytes of each weight lie.
+static void printWeights(llvm::raw_ostream &os, const Program &program) {
+  uint64_t bytes = 0;
+  for (const Weight &weight : program.weights)
+    bytes += getBytes(program.types[weight.type]);
+  os << formatv("weights: {0}, {1}\n", program.weights.size(), formatSize(bytes));
+  for (const Weight &weight : program.weights) {
+    os << "  " << printable(weight.name) << "  " << format(program.types[weight.type]) << "  ";
+    if (weight.file < 0)
+      os << (weight.splat ? "splat\n" : "embedded\n");
+    else
+      os << formatv("{0} bytes {1} + {2}, digest {3}\n", printable(program.files[weight.file].path), weight.offset,
+                    weight.length, weight.digest);
+  }
+}
+
+/// A line each: name, whole type, sharding, and what a rank of each role holds where.
+static void printTensors(llvm::raw_ostream &os, const Program &program, llvm::StringRef title,
+                         const std::vector<Tensor> &tensors) {
+  os << title << ":\n";
+  for (const Tensor &tensor : tensors) {
+    os << "  " << printable(tensor.name) << "  " << format(program.types[tensor.type]) << "  "
+       << printable(tensor.sharding);
+    for (const Place &place : tensor.places)
+      os << formatv("  {0}: {1} in buffer {2}", printable(program.roles[place.role].name),
+                    format(program.types[place.view.type]), place.view.buffer);
+    os << '\n';
+  }
+}
+
+/// Live bytes in at most ten rows, each the most of its commands.
+static void printMemory(llvm::raw_ostream &os, const ListSummary &list) {
+  double ratio = list.liveBytes ? double(list.arenaBytes) / double(list.liveBytes) : 1;
+  os << formatv("memory: peak {0}, at least {1} live at once, ratio {2:f2}; weights {3}\n", formatSize(list.arenaBytes),
+                formatSize(list.liveBytes), ratio, formatSize(list.weightBytes));
+  constexpr size_t most = 10, width = 40;
+  size_t count = list.commands.size(), rows = std::min(most, count);
+  for (size_t row = 0; row < rows; ++row) {
+    size_t first = row * count / rows, last = (row + 1) * count / rows - 1;
+    uint64_t live = 0;
+    for (size_t i = first; i <= last; ++i)
+      live = std::max(live, list.commands[i].liveBytes);
+    std::string bar(list.liveBytes ? size_t(double(live) / double(list.liveBytes) * width) : 0, '#');
+    os << formatv("  commands {0,6} - {1,6}  {2,12}  {3}", first, last, live, bar);
+    os << '\n';
+  }
+}
+
+static void printList(llvm::raw_ostream &os, const Role &role, const ListSummary &list) {
+  os << "role " << list.role << ": ranks " << formatRanks(list.ranks) << '\n';
+  for (auto [i, buffer] : llvm::enumerate(role.buffers))
+    os << formatv("  buffer {0}: {1}, {2} aligned to {3}{4}\n", i, getWord(buffer.kind), formatSize(buffer.bytes),
+                  buffer.alignment, buffer.memory == Memory::Host ? ", on the host" : "");
+  printMemory(os, list);
+  os << "commands:\n";
+  for (auto [i, command] : llvm::enumerate(list.commands)) {
+    os << formatv("  {0,5}  stream {1}  {2,-14}  {3}", i, command.stream, command.kind, command.text);
+    os << (command.node.empty() ? "" : "  " + command.node) << '\n';
+  }
+}
+
+/// What a caller sees, then what ranks do, then what that sends.
+static void printVariant(llvm::raw_ostream &os, const Program &program, const Variant &variant,
+                         const VariantSummary &summary) {
+  os << "variant";
+  for (const Dim &dim : variant.dims)
+    os << ' ' << printable(dim.name) << '=' << dim.size;
+  os << '\n';
+  printTensors(os, program, "inputs", variant.inputs);
+  printTensors(os, program, "outputs", variant.outputs);
+  for (const State &state : variant.states)
+    os << "state: output " << printable(variant.outputs[state.output].name) << " is the next input "
+       << printable(variant.inputs[state.input].name) << '\n';
+  for (auto [role, list] : llvm::zip(program.roles, summary.lists))
+    printList(os, role, list);
+  os << "sent in a call:\n";
+  for (const SentSummary &sent : summary.sent) {
+    os << "  ranks " << formatRanks(sent.ranks) << ":";
+    for (const auto &[kind, amount] : sent.kinds)
+      os << formatv("  {0} {1} x, {2}", kind, amount.count, formatSize(amount.bytes));
+    os << (sent.kinds.empty() ? " nothing\n" : "\n");
+  }
+}
+
+static void print(llvm::raw_ostream &os, const Program &program) {
+  printHeader(os, program);
+  printWeights(os, program);
+  std::vector<VariantSummary> summaries = summarize(program);
+  for (auto [variant, summary] : llvm::zip(program.variants, summaries))
+    printVariant(os, program, variant, summary);
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static llvm::json::Array toJson(llvm::ArrayRef<uint32_t> numbers) {
+  return llvm::json::Array(llvm::map_range(numbers, [](uint32_t number) { return int64_t(number); }));
+}
+
+static llvm::json::Value toJson(const Program &program, const Tensor &tensor) {
+  llvm::json::Array shape(program.types[tensor.type].shape);
+  llvm::json::Object object{{"name", llvm::json::fixUTF8(tensor.name)},
+                            {"type", getWord(program.types[tensor.type].element)},
+                            {"shape", std::move(shape)},
+                            {"sharding", llvm::json::fixUTF8(tensor.sharding)}};
+  if (!tensor.places.empty())
+    object["local_shape"] = llvm::json::Array(program.types[tensor.places.front().view.type].shape);
+  return llvm::json::Value(std::move(object));
+}
+
+static llvm::json::Object toJson(const ListSummary &list) {
+  llvm::json::Array commands;
+  for (const CommandSummary &command : list.commands)
+    commands.push_back(llvm::json::Object{{"stream", command.stream},
+                                          {"kind", command.kind},
+                                          {"text", llvm::json::fixUTF8(command.text)},
+                                          {"node", llvm::json::fixUTF8(command.node)},
+                                          {"sent_bytes", command.sentBytes},
+                                          {"live_bytes", command.liveBytes}});
+  return llvm::json::Object{{"role", llvm::json::fixUTF8(list.role)}, {"ranks", toJson(list.ranks)},
+                            {"arena_bytes", list.arenaBytes},         {"liveness_bound_bytes", list.liveBytes},
+                            {"weight_bytes", list.weightBytes},       {"commands", std::move(commands)}};
+}
+
+static llvm::json::Object toJson(const Program &program, const Variant &variant, const VariantSummary &summary) {
+  llvm::json::Object dims;
+  for (const Dim &dim : variant.dims)
+    dims[llvm::json::fixUTF8(dim.name)] = dim.size;
+  auto tensors = [&](const std::vector<Tensor> &list) {
+    return llvm::json::Array(llvm::map_range(list, [&](const Tensor &tensor) { return toJson(program, tensor); }));
+  };
+  llvm::json::Array lists, sent;
+  for (const ListSummary &list : summary.lists)
+    lists.push_back(toJson(list));
+  for (const SentSummary &ranks : summary.sent) {
+    llvm::json::Object kinds;
+    for (const auto &[kind, amount] : ranks.kinds)
+      kinds[kind] = llvm::json::Object{{"count", amount.count}, {"bytes", amount.bytes}};
+    sent.push_back(llvm::json::Object{{"ranks", toJson(ranks.ranks)}, {"kinds", std::move(kinds)}});
+  }
+  return llvm::json::Object{{"dims", std::move(dims)},
+                            {"inputs", tensors(variant.inputs)},
+                            {"outputs", tensors(variant.outputs)},
+                            {"lists", std::move(lists)},
+                            {"sent", std::move(sent)}};
+}
+
+/// The form that docs/interface.md fixes. Names are text of strangers: JSON wants UTF-8.
+static void printJson(llvm::raw_ostream &os, const Program &program) {
+  llvm::json::Object mesh;
+  for (const Axis &axis : program.axes)
+    mesh[llvm::json::fixUTF8(axis.name)] = axis.size;
+  llvm::json::Array targets, kernels, weights, groups, variants;
+  for (const Target &target : program.targets)
+    targets.push_back(llvm::json::fixUTF8(getWord(target.device) + (":" + target.architecture)));
+  for (const Kernel &kernel : program.kernels)
+    kernels.push_back(llvm::json::fixUTF8(kernel.name));
+  for (const Weight &weight : program.weights)
+    weights.push_back(
+        llvm::json::Object{{"name", llvm::json::fixUTF8(weight.name)},
+                           {"type", getWord(program.types[weight.type].element)},
+                           {"shape", llvm::json::Array(program.types[weight.type].shape)},
+                           {"file", weight.file < 0 ? "" : llvm::json::fixUTF8(program.files[weight.file].path)}});
+  for (const Groups &set : program.groups)
+    groups.push_back(
+        llvm::json::Object{{"axes", llvm::json::fixUTF8(set.axes)}, {"size", set.size}, {"ranks", toJson(set.ranks)}});
+  std::vector<VariantSummary> summaries = summarize(program);
+  for (auto [variant, summary] : llvm::zip(program.variants, summaries))
+    variants.push_back(toJson(program, variant, summary));
+  llvm::json::Object object{{"version", program.version},
+                            {"kind", "program"},
+                            {"model", llvm::json::fixUTF8(program.metadata.model)},
+                            {"targets", std::move(targets)},
+                            {"mesh", std::move(mesh)},
+                            {"ranks", program.ranks},
+                            {"kernels", std::move(kernels)},
+                            {"weights", std::move(weights)},
+                            {"groups", std::move(groups)},
+                            {"variants", std::move(variants)}};
+  os << formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+}
+
+std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
+  const std::string &path = session.getOptions().compile.model;
+  bool isJson = session.getOptions().json;
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file || !isProgram((*file)->getBytes())) {
+    llvm::consumeError(file.takeError()); // whoever reads it as a model says so
+    if (isJson)
+      return session.fail(makeError("{0}: is no program file; --json is for these", path));
+    return std::nullopt;
+  }
+  Result<Program> program = readProgram((*file)->getBytes());
+  if (!program)
+    return session.fail(cleave::makeError("{0}: {1}", path, program.getError().message));
+  (isJson ? printJson : print)(llvm::outs(), *program);
+  return kDone;
+}
