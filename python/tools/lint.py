@@ -22,7 +22,7 @@ LAYERS = [
     ["Transforms"],
     ["Dialect/Spmd/IR"],
     ["Dialect/Nn/IR", "Dialect/Nn/ShardingRules", "Dialect/Nn/Partition"],
-    ["Reference"],
+    ["Reference", "Codegen"],
     ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms"],
     ["Pipelines"],
     ["Compiler"],
@@ -164,6 +164,7 @@ HOMES = {
     "lib/Dialect/Nn/ShardingRules": r"\b(\w+Op)::getShardingRule\(",
     "lib/Dialect/Nn/Partition": r"\b(\w+Op)::partition\(",
     "lib/Reference": r"\badd\w*<nn::(\w+Op)>\(",
+    "lib/Codegen": r"\badd\w*<nn::(\w+Op)\b",
 }
 
 # Importers of ONNX ops that are nothing but others of ours.

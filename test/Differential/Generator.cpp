@@ -18,7 +18,7 @@ SmallVector<int64_t> Generator::pickShape(int64_t minRank, int64_t maxRank) {
   while (true) {
     SmallVector<int64_t> shape;
     for (int64_t i = 0, rank = minRank + below(maxRank - minRank + 1); i < rank; ++i)
-      shape.push_back(pick(kSizes));
+      shape.push_back(pickSize());
     if (countElements(shape) <= kMaxElements)
       return shape;
   }
@@ -120,7 +120,7 @@ std::string Generator::typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef ele
 
 Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef elementType) {
   Value value{formatv("%arg{0}", arguments.size()), shape, true, "", elementType.str()};
-  if (chance(60))
+  if (wish(60))
     value.encoding = pickSharding(shape, elementType);
   arguments.push_back(value);
   values.push_back(value);
@@ -135,10 +135,10 @@ bool Generator::add(const std::string &text, llvm::ArrayRef<const Value *> opera
   for (auto [index, operand] : llvm::enumerate(operands))
     types += (index ? ", " : "") + typeOf(*operand);
   Value result{formatv("%v{0}", nextName++), shape};
-  if (chance(5))
+  if (wish(5))
     result.encoding = pickSharding(shape, result.elementType);
   body += formatv("  {0} = {1} : ({2}) -> {3}\n", result.name, text, types, typeOf(result));
-  if (chance(15)) {
+  if (wish(15)) {
     Value wished{formatv("%v{0}", nextName++), shape, false, pickSharding(shape, "f32")};
     body +=
         formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result), typeOf(wished));
@@ -167,7 +167,8 @@ std::string Generator::callBody(llvm::ArrayRef<std::string> resultTypes) const {
 }
 
 std::string Generator::generate() {
-  pickMesh();
+  if (hasWishes)
+    pickMesh();
   for (int64_t i = 0, count = 1 + below(2); i < count; ++i)
     addArgument(pickShape(1, 4), "f32");
   for (int64_t made = 0, tries = 0, count = 2 + below(9); made < count && tries < 40; ++tries)
@@ -181,7 +182,7 @@ std::string Generator::generate() {
     results.push_back(*pickValue());
   SmallVector<std::string> names, types, parameters;
   for (Value &result : results) {
-    if (chance(50) || result.isArgument) {
+    if (hasWishes && (chance(50) || result.isArgument)) {
       Value wished{formatv("%v{0}", nextName++), result.shape, false, pickSharding(result.shape, result.elementType),
                    result.elementType};
       body += formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result),
@@ -196,6 +197,8 @@ std::string Generator::generate() {
   std::string resultTypes = llvm::join(types, ", ");
   std::string function = formatv("({0}) -> ({1}) {{\n{2}  return {3} : {1}\n}\n", llvm::join(parameters, ", "),
                                  resultTypes, body, llvm::join(names, ", "));
+  if (!hasWishes)
+    return "func.func @main" + function;
   std::string text = formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh} {{\n", meshText);
   if (chance(10))
     text += formatv("func.func @main({0}) -> ({1}) {{\n{2}}\nfunc.func private @body", llvm::join(parameters, ", "),
@@ -206,3 +209,10 @@ std::string Generator::generate() {
 }
 
 std::string cleave::test::generateModule(uint64_t seed) { return Generator(seed).generate(); }
+
+std::string cleave::test::generateRegion(uint64_t seed, const std::string &elementType) {
+  std::string text = Generator(seed, /*hasWishes=*/false).generate();
+  for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += elementType.size())
+    text.replace(at, 3, elementType);
+  return text;
+}

@@ -17,6 +17,9 @@ namespace cleave::test {
 /// The module of `seed`, as MLIR text. Equal seeds give equal text on every machine.
 std::string generateModule(uint64_t seed);
 
+/// Likewise a module with one function and without wishes, in floats of `elementType` and with extents that are odd.
+std::string generateRegion(uint64_t seed, const std::string &elementType);
+
 } // namespace cleave::test
 
 #endif // CLEAVE_TEST_DIFFERENTIAL_GENERATOR_H

@@ -86,7 +86,7 @@ bool Generator::addEinsum() {
     ++letter;
   }
   for (int64_t i = 0, count = below(3); i < count; ++i, ++letter) {
-    int64_t extent = pick(kSizes);
+    int64_t extent = pickSize();
     right += letter;
     rightShape.push_back(extent);
     size_t at = below(result.size() + 1);
@@ -179,9 +179,9 @@ bool Generator::addBroadcast() {
   SmallVector<int64_t> shape(x->shape);
   for (int64_t &extent : shape)
     if (extent == 1 && chance(60))
-      extent = pick(kSizes);
+      extent = pickSize();
   if (chance(60))
-    shape.insert(shape.begin(), pick(kSizes));
+    shape.insert(shape.begin(), pickSize());
   return shape.size() <= 5 && add(formatv("nn.broadcast {0}", x->name), {x}, shape);
 }
 
@@ -192,7 +192,7 @@ bool Generator::addConcat() {
   Value x = *found;
   int64_t dim = below(x.shape.size());
   SmallVector<int64_t> otherShape(x.shape), shape(x.shape);
-  otherShape[dim] = pick(kSizes);
+  otherShape[dim] = pickSize();
   shape[dim] += otherShape[dim];
   Value y = chance(30) ? x : addArgument(otherShape, "f32");
   shape[dim] = x.shape[dim] + y.shape[dim];

@@ -1,0 +1,67 @@
+//===- Codegen.h - nn ops as native code ------------------------*- C++ -*-===//
+//
+// A *region* is a block of nn ops over static tensors: block arguments in, the terminator's operands out. It becomes one
+// function over flat buffers, and a module of such functions one object. Elements are in memory as in the evaluator's
+// tensors: row-major, bools as bytes of 0 or 1.
+//
+// What data alone can show is no error in a kernel: an index out of range is clamped, a division of integers by 0 gives
+// the dividend.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_CODEGEN_CODEGEN_H
+#define CLEAVE_CODEGEN_CODEGEN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace cleave::codegen {
+
+/// The processor that host kernels are for.
+class HostTarget {
+public:
+  ~HostTarget();
+  /// \param isa `native`, this machine; else a processor as LLVM names it (`x86-64`, `x86-64-v3`, `sapphirerapids`).
+  /// Null, with a reason, where there is no such.
+  static std::unique_ptr<HostTarget> create(llvm::StringRef isa, std::string &error);
+
+  /// Bytes of the widest vector register worth using.
+  int64_t getVectorBytes() const { return vectorBytes; }
+  /// Has fused multiply-add.
+  bool hasFma() const { return fma; }
+  llvm::TargetMachine &getMachine() const { return *machine; }
+
+private:
+  HostTarget() = default;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  int64_t vectorBytes = 16;
+  bool fma = false;
+};
+
+/// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.
+enum class OpKind { Elementwise, Movement, Reduction, Fill };
+
+/// Nothing if no kernel can hold the op; `reason` then says why.
+std::optional<OpKind> getOpKind(mlir::Operation *op, std::string &reason);
+
+/// True if `region` can be one kernel; else `reason` says why not.
+bool canEmit(mlir::Block &region, std::string &reason);
+
+/// Registers and loads the dialects that kernels are made of.
+void loadDialects(mlir::MLIRContext &context);
+
+/// Appends to `kernels` a function `name` that computes `region`: one flat memref per argument, then one per result.
+/// No result may overlap an argument. Precondition: `canEmit(region)`, and the dialects are loaded.
+void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels, const HostTarget &target);
+
+/// An object file with `void <name>(void **buffers)` for every function of `kernels`, which is used up. Equal modules
+/// give equal bytes.
+mlir::FailureOr<std::string> compileObject(mlir::ModuleOp kernels, const HostTarget &target);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_CODEGEN_CODEGEN_H

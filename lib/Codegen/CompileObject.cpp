@@ -1,0 +1,139 @@
+//===- CompileObject.cpp - from kernels to an object file -----------------===//
+//
+// MLIR's own conversions, in an order in which each finds what it knows: math to LLVM's intrinsics before math to calls
+// of the C library, which take one element at a time. Then a wrapper per kernel, a short pipeline of LLVM (the emitter
+// has made the vectors already), and the code generator.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Codegen/Codegen.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace cleave::codegen;
+
+void cleave::codegen::loadDialects(MLIRContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                      math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+}
+
+/// Hoisting and merging of equal ops come first, on MLIR: addresses are computed anew for every load, and LLVM would have to
+/// look at each.
+static LogicalResult lowerToLLVMDialect(ModuleOp kernels) {
+  PassManager passes(kernels.getContext());
+  passes.enableVerifier(false);
+  passes.addPass(createCSEPass());
+  passes.addPass(createLoopInvariantCodeMotionPass());
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true; // the processor's own conversion flushes denormals
+  passes.addPass(arith::createArithExpandOpsPass(expand));
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createConvertMathToLibmPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  ConvertFuncToLLVMPassOptions func;
+  func.useBarePtrCallConv = true;
+  passes.addPass(createConvertFuncToLLVMPass(func));
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  return passes.run(kernels);
+}
+
+/// `void name(void **buffers)`, which calls the kernel; that is known as `name.kernel` from here on.
+static void wrap(llvm::Function &kernel) {
+  llvm::LLVMContext &context = kernel.getContext();
+  std::string name = kernel.getName().str();
+  kernel.setName(name + ".kernel");
+  kernel.setLinkage(llvm::GlobalValue::InternalLinkage);
+  auto *pointer = llvm::PointerType::get(context, 0);
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer}, false);
+  auto *wrapper = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, *kernel.getParent());
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", wrapper));
+  SmallVector<llvm::Value *> buffers;
+  for (unsigned i = 0; i < kernel.arg_size(); ++i)
+    buffers.push_back(b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, wrapper->getArg(0), i)));
+  b.CreateCall(&kernel, buffers);
+  b.CreateRetVoid();
+}
+
+/// Layout, triple and features, and a wrapper around each function that was there before.
+static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  SmallVector<llvm::Function *> kernels;
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      kernels.push_back(&function);
+  llvm::for_each(kernels, [](llvm::Function *kernel) { wrap(*kernel); });
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+/// instcombine by default ends the process where one round is not enough.
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::ModulePassManager passes;
+  constexpr const char *pipeline =
+      "function(sroa,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,gvn,dse,simplifycfg)";
+  llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
+  passes.run(module, modules);
+}
+
+FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const HostTarget &target) {
+  if (failed(verify(kernels)) || failed(lowerToLLVMDialect(kernels)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
+  if (!module)
+    return failure();
+  prepare(*module, target.getMachine());
+  optimise(*module, target.getMachine());
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if (target.getMachine().addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return failure();
+  passes.run(*module);
+  return std::string(object.begin(), object.end());
+}

@@ -1,0 +1,131 @@
+//===- Emitter.h - kernels by pulling ---------------------------*- C++ -*-===//
+//
+// Every value of a region is a function from a point to the elements there:
+//
+//   eval(value, point) -> `lanes` neighbouring elements, a scalar (one lane) or a vector
+//
+// Movement rewrites points, elementwise ops compute on vectors, arguments load. What was evaluated is remembered per
+// (value, point, lanes), in a stack of scopes, one per loop or branch that the builder stands in: in a row kernel that
+// memory is the row's registers. Which points are pulled is the template's choice (HostKernel.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_CODEGEN_EMITTER_H
+#define CLEAVE_LIB_CODEGEN_EMITTER_H
+
+#include "Elements.h"
+#include "Forms.h"
+#include <map>
+
+namespace cleave::codegen {
+
+class Emitter {
+public:
+  Emitter(mlir::MLIRContext *context, mlir::Location location, bool hasFma)
+      : b(context), loc(location), elements(b, loc, hasFma), places(b, loc) {}
+
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  ElementBuilder elements;
+  PlaceBuilder places;
+
+  /// Builds the kernel's body in `block`, which ends with a terminator.
+  void start(mlir::Block *block);
+  /// Says that `value` lies in `buffer`, row-major.
+  void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+
+  // Lanes: how many neighbouring elements `eval` gives, of which the first `active` exist.
+  int64_t getLanes() const { return lanes; }
+  int64_t getActive() const { return active; }
+  template <typename Fn> auto withLanes(int64_t count, int64_t used, Fn fn) {
+    std::swap(count, lanes);
+    std::swap(used, active);
+    auto result = fn();
+    std::swap(count, lanes);
+    std::swap(used, active);
+    return result;
+  }
+  template <typename Fn> auto asScalar(Fn fn) { return withLanes(1, 1, fn); }
+  /// `element`, or a vector of as many as there are lanes.
+  mlir::Type withLanes(mlir::Type element) const;
+  mlir::Value splat(mlir::Value scalar);
+  /// `count` lanes of a vector from lane `from` on; one is a scalar.
+  mlir::Value takeLanes(mlir::Value vector, int64_t from, int64_t count);
+  /// Which lanes exist. Precondition: not all.
+  mlir::Value getActiveMask();
+  /// 0, 1, 2 .. times `step`, as i64.
+  mlir::Value getLaneNumbers(int64_t step);
+
+  // Values.
+  mlir::Value eval(mlir::Value value, const Point &point);
+  /// As eval, of a single element.
+  mlir::Value evalScalar(mlir::Value value, const Point &point);
+  /// An index operand's element as a position in [0, extent): negative ones count from the end, others are clamped.
+  mlir::Value evalPlace(mlir::Value value, const Point &point, int64_t extent);
+  void remember(mlir::Value value, const Point &point, mlir::Value known) {
+    memory.back()[keyOf(value, point)] = known;
+  }
+  /// The fallback that makes every movement right: each lane by itself.
+  mlir::Value perLane(mlir::Value value, const Point &point);
+  mlir::Value perLane(mlir::Type element, const Point &point, llvm::function_ref<mlir::Value(const Point &)> fn);
+  mlir::Value load(mlir::Value buffer, mlir::Type element, Index at);
+  void store(mlir::Value buffer, mlir::Value value, Index at);
+
+  // Control.
+  /// From 0 to `count` by `step`; `body` gets the position and carried values, and returns the next ones.
+  Values loop(mlir::Value from, mlir::Value to, int64_t step, Values init,
+              llvm::function_ref<Values(mlir::Value, Values)> body);
+  Values loop(int64_t count, Values init, llvm::function_ref<Values(mlir::Value, Values)> body);
+  void loop(int64_t count, llvm::function_ref<void(mlir::Value)> body);
+  /// All positions below `extents`, the last one fastest.
+  Values walk(llvm::ArrayRef<int64_t> extents, Values init,
+              llvm::function_ref<Values(llvm::ArrayRef<mlir::Value>, Values)> body);
+  /// All points of `shape`, one by one.
+  void overAll(llvm::ArrayRef<int64_t> shape, llvm::function_ref<void(const Point &)> body);
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
+  mlir::Value choose(mlir::Value condition, mlir::Type type, llvm::function_ref<mlir::Value()> yes,
+                     llvm::function_ref<mlir::Value()> no);
+
+  /// Memory of the kernel's own, for as long as it runs.
+  mlir::Value allocate(mlir::Type element, int64_t count);
+  /// A buffer of numbers that the kernel's object holds.
+  mlir::Value makeTable(mlir::DenseElementsAttr numbers);
+  /// The point of an operand that broadcasts to the result, at a point of the result.
+  Point broadcast(const Point &point, llvm::ArrayRef<int64_t> from);
+  /// A reduction, walked by itself.
+  mlir::Value reduceAlone(mlir::Operation *op, const FoldForm &fold, const Point &point);
+
+  /// A row of a value that the template has stored: what lies at `row`, with any index along `dim`.
+  struct Row {
+    mlir::Value buffer;
+    Point row;
+    int64_t dim, lanes, active; ///< `lanes` elements a position, side by side
+    bool isFilled;              ///< to be read rather than computed
+  };
+  void storeInRow(mlir::Value value, const Point &point, mlir::Value element);
+  llvm::DenseMap<mlir::Value, Row> rows;
+
+private:
+  using Key = std::vector<intptr_t>;
+
+  mlir::Value compute(mlir::Value value, const Point &point);
+  mlir::Value computeElements(mlir::Operation *op, const ElementForm &form, const Point &point);
+  mlir::Value loadStrided(mlir::Value buffer, Index at);
+  std::optional<Index> findInRow(mlir::Value value, const Point &point);
+  Key keyOf(mlir::Value value, const Point &point) const;
+  template <typename Fn> auto scoped(Fn fn) {
+    memory.emplace_back();
+    auto result = fn();
+    memory.pop_back();
+    return result;
+  }
+
+  int64_t lanes = 1, active = 1;
+  mlir::Block *entry = nullptr;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> tables;
+  std::vector<std::map<Key, mlir::Value>> memory;
+};
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_EMITTER_H

@@ -1,0 +1,101 @@
+//===- Forms.h - how the ops of nn are computed in kernels ------*- C++ -*-===//
+//
+// The emitter knows no op by name. Each op has one *form* in a table, added by its family's `register...` function:
+//
+//   element   what it does with one element of each operand, or a vector of them (add, exp, select)
+//   pull      its result at a point, by evaluating operands at points (transpose, gather, einsum)
+//   fold      a reduction, as a monoid: extents, identity, lift, combine, finish (reduce, arg_reduce)
+//   fill      all of its results, by loops of its own (top_k, scatter)
+//   expand    other ops of nn that come to the same (softmax, layer_norm), put in its place beforehand
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_CODEGEN_FORMS_H
+#define CLEAVE_LIB_CODEGEN_FORMS_H
+
+#include "Places.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include <functional>
+
+namespace cleave::codegen {
+
+class ElementBuilder;
+class Emitter;
+
+using Values = llvm::SmallVector<mlir::Value, 2>;
+
+/// Operands and result have compute types (`ElementBuilder::getComputeType`).
+using ElementForm = std::function<mlir::Value(ElementBuilder &, mlir::Operation *, mlir::ValueRange operands)>;
+/// The value has the held type of the result's elements, and the emitter's number of lanes.
+using PullForm = std::function<mlir::Value(Emitter &, mlir::Operation *, const Point &)>;
+/// Writes the results, one buffer each.
+using FillForm = std::function<void(Emitter &, mlir::Operation *, mlir::ValueRange buffers)>;
+/// Builds at the place of the op; returns what replaces its result.
+using ExpandForm = std::function<mlir::Value(mlir::OpBuilder &, mlir::Operation *)>;
+
+/// A reduction over `getDims(op)` of the first operand.
+struct FoldForm {
+  std::function<llvm::SmallVector<int64_t>(mlir::Operation *)> getDims;
+  std::function<void(mlir::Operation *, llvm::ArrayRef<int64_t>)> setDims;
+  /// Values that change nothing when combined, for the emitter's lanes.
+  std::function<Values(Emitter &, mlir::Operation *)> identity;
+  /// What the operand's element contributes. `place` is its index along the (only) dim, where there is one dim.
+  std::function<Values(Emitter &, mlir::Operation *, mlir::Value element, Index place)> lift;
+  std::function<Values(Emitter &, mlir::Operation *, mlir::ValueRange x, mlir::ValueRange y)> combine;
+  /// The result's element, in its held type.
+  std::function<mlir::Value(Emitter &, mlir::Operation *, mlir::ValueRange)> finish;
+};
+
+struct Form {
+  ElementForm element;
+  PullForm pull;
+  FillForm fill;
+  ExpandForm expand;
+  std::optional<FoldForm> fold;
+};
+
+class FormTable {
+public:
+  template <typename OpT> void addElement(ElementForm form) { forms[mlir::TypeID::get<OpT>()].element = form; }
+  template <typename OpT, typename Fn> void addPull(Fn fn) {
+    forms[mlir::TypeID::get<OpT>()].pull = [fn](Emitter &emitter, mlir::Operation *op, const Point &point) {
+      return fn(emitter, llvm::cast<OpT>(op), point);
+    };
+  }
+  template <typename OpT, typename Fn> void addFill(Fn fn) {
+    forms[mlir::TypeID::get<OpT>()].fill = [fn](Emitter &emitter, mlir::Operation *op, mlir::ValueRange buffers) {
+      fn(emitter, llvm::cast<OpT>(op), buffers);
+    };
+  }
+  template <typename OpT, typename Fn> void addExpand(Fn fn) {
+    forms[mlir::TypeID::get<OpT>()].expand = [fn](mlir::OpBuilder &builder, mlir::Operation *op) {
+      return fn(builder, llvm::cast<OpT>(op));
+    };
+  }
+  template <typename OpT> void addFold(FoldForm form) { forms[mlir::TypeID::get<OpT>()].fold = form; }
+  const Form *find(mlir::Operation *op) const {
+    auto found = forms.find(op->getName().getTypeID());
+    return found == forms.end() ? nullptr : &found->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::TypeID, Form> forms;
+};
+
+/// The forms of all families.
+const FormTable &getForms();
+
+// One per family: `registerMovement(table)` is in Movement.cpp.
+#define CLEAVE_NN_FAMILY(Family) void register##Family(FormTable &table);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+
+inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+inline mlir::Type getElement(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+}
+inline int64_t countElements(llvm::ArrayRef<int64_t> shape) { return mlir::ShapedType::getNumElements(shape); }
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_FORMS_H

@@ -1,0 +1,436 @@
+//===- HostKernel.cpp - templates of kernels for the host -----------------===//
+//
+// One thread, vectors of the processor's width, the last of a row with the lanes that exist. Two templates:
+//
+//   map   every result element by itself, in loops over the result's dims
+//   row   rows along a dim that is reduced: a sweep over the row for each reduction, then one that stores
+//
+//          S = [outer.., row]      lanes run along the row, and meet at the end of a reduction
+//          S = [outer.., row, n]   lanes run along n: a row per lane, nothing meets
+//
+// Short rows are swept without a loop, so that what one sweep has evaluated the next one finds in registers. Of long ones
+// what was computed, and is needed again, is kept in a buffer of one row.
+//
+//===----------------------------------------------------------------------===//
+#include "Emitter.h"
+#include "Expand.h"
+#include "cleave/Codegen/Codegen.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+
+namespace {
+
+/// A result of the kernel: a value (reshapes behind it are left out, they change no byte) and where it goes.
+struct Result {
+  Value value, buffer;
+};
+
+class HostKernel {
+public:
+  HostKernel(func::FuncOp region, const HostTarget &target)
+      : region(region), target(target), e(region.getContext(), region.getLoc(), target.hasFma()) {}
+  void emit(StringRef name, ModuleOp kernels);
+
+private:
+  void makeFunction(StringRef name, ModuleOp kernels);
+  int64_t getWidth();
+  /// Calls `body` in a loop over vectors of a row of `extent` elements, with lanes set.
+  void overVectors(int64_t extent, function_ref<void(Index)> body);
+  void overDims(ArrayRef<int64_t> shape, size_t dim, int64_t skip, Point &point, function_ref<void()> body);
+
+  void fill();
+  void map(ArrayRef<Result> results);
+
+  // Rows.
+  void findRows();
+  bool fits(ArrayRef<int64_t> shape, int64_t dim, const Result &result);
+  bool isSwept(Operation *op) const { return llvm::is_contained(swept, op); }
+  void overRows(ArrayRef<Result> wanted);
+  void sweep(ArrayRef<Result> wanted);
+  void materialise(Operation *op, const FoldForm &fold, Value buffer);
+  void reduceTogether(Operation *op, const FoldForm &fold);
+  void keepRow(Value value);
+  Values acrossLanes(Operation *op, const FoldForm &fold, Values vectors);
+  using Body = function_ref<Values(Point, Values)>;
+  Values overRow(int64_t ways, function_ref<Values()> init, function_ref<Values(Values, Values)> join, Body body);
+  Point pointAt(Value position, int64_t lane);
+
+  func::FuncOp region;
+  const HostTarget &target;
+  Emitter e;
+  SmallVector<Result> results;
+  int64_t width = 1;
+
+  // The rows: what is reduced along them, their shape, the dim they run along, where the kernel stands in the others.
+  SmallVector<Operation *> swept;
+  SmallVector<int64_t> shape;
+  int64_t dim = 0;
+  Point stand;
+  bool isAlongLanes() const { return dim + 1 == int64_t(shape.size()); }
+};
+
+} // namespace
+
+/// Straight code for so many vectors a row.
+static constexpr int64_t kMaxUnrolled = 8;
+/// Independent sums, so that one addition need not wait for the one before.
+static constexpr int64_t kWays = 4;
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+/// All elements in one row; bools are bytes.
+static MemRefType flatten(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  Type element = ElementBuilder::getHeldType(tensor.getElementType());
+  if (element.isInteger(1))
+    element = IntegerType::get(type.getContext(), 8);
+  return MemRefType::get({tensor.getNumElements()}, element);
+}
+
+/// The function around it all, with a buffer for each argument and result.
+void HostKernel::makeFunction(StringRef name, ModuleOp kernels) {
+  Operation *end = region.front().getTerminator();
+  SmallVector<Type> types;
+  for (Type type : region.getArgumentTypes())
+    types.push_back(flatten(type));
+  for (Type type : end->getOperandTypes())
+    types.push_back(flatten(type));
+  e.b.setInsertionPointToEnd(kernels.getBody());
+  auto func = func::FuncOp::create(e.b, e.loc, name, e.b.getFunctionType(types, {}));
+  Block *body = func.addEntryBlock();
+  e.b.setInsertionPointToEnd(body);
+  func::ReturnOp::create(e.b, e.loc);
+  e.start(body);
+  unsigned count = region.getNumArguments();
+  for (auto [argument, buffer] : llvm::zip(region.getArguments(), body->getArguments()))
+    e.bind(argument, buffer);
+  for (auto [value, buffer] : llvm::zip_equal(end->getOperands(), body->getArguments().drop_front(count))) {
+    Value origin = value;
+    while (auto reshape = origin.getDefiningOp<nn::ReshapeOp>())
+      origin = reshape.getInput();
+    results.push_back({origin, buffer});
+  }
+}
+
+/// As many lanes as the smallest elements fill a register with, counting four bytes at least.
+int64_t HostKernel::getWidth() {
+  int64_t least = 8;
+  auto note = [&](Type type) {
+    unsigned bits = cast<RankedTensorType>(type).getElementTypeBitWidth();
+    least = std::min<int64_t>(least, std::max<int64_t>(bits / 8, 4));
+  };
+  llvm::for_each(region.getArgumentTypes(), note);
+  for (Operation &op : region.front())
+    llvm::for_each(op.getResultTypes(), note);
+  return target.getVectorBytes() / least;
+}
+
+void HostKernel::emit(StringRef name, ModuleOp kernels) {
+  makeFunction(name, kernels);
+  width = getWidth();
+  findRows();
+  fill();
+  if (!swept.empty() && !results.empty())
+    return overRows(results);
+  // Results of one shape share their loops.
+  while (!results.empty()) {
+    ArrayRef<int64_t> first = getShape(results.front().value);
+    auto hasShape = [&](const Result &result) { return getShape(result.value) == first; };
+    map(llvm::to_vector(llvm::make_filter_range(results, hasShape)));
+    llvm::erase_if(results, hasShape);
+  }
+}
+
+/// Whole vectors in a loop, then one with the lanes that are left.
+void HostKernel::overVectors(int64_t extent, function_ref<void(Index)> body) {
+  auto call = [&](Index index, int64_t lanes, int64_t active) {
+    e.withLanes(lanes, active, [&] {
+      body(index);
+      return 0;
+    });
+  };
+  if (extent == 1 || width == 1)
+    return e.loop(extent, [&](Value position) { call({position}, 1, 1); });
+  int64_t whole = extent / width * width;
+  if (whole == width)
+    call({e.places.number(0), 1}, width, width);
+  else if (whole > 0)
+    e.loop(e.places.number(0), e.places.number(whole), width, {}, [&](Value position, Values) {
+      call({position, 1}, width, width);
+      return Values();
+    });
+  if (extent > whole)
+    call({e.places.number(whole), 1}, width, extent - whole);
+}
+
+/// Loops over the dims from `dim` on but `skip`, the last one by vectors, filling in `point`.
+void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, Point &point,
+                          function_ref<void()> body) {
+  if (dim == extents.size())
+    return body();
+  auto next = [&](Index index) {
+    point.push_back(index);
+    overDims(extents, dim + 1, skip, point, body);
+    point.pop_back();
+  };
+  if (int64_t(dim) == skip)
+    return next({e.places.number(0)});
+  if (dim + 1 == extents.size())
+    return overVectors(extents[dim], next);
+  e.loop(extents[dim], [&](Value position) { next({position}); });
+}
+
+//===----------------------------------------------------------------------===//
+// Fill, map
+//===----------------------------------------------------------------------===//
+
+/// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result.
+static bool isPulledOnce(Value value) {
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      return true;
+    if (!getForms().find(user)->element || getShape(user->getResult(0)) != getShape(value))
+      return false;
+    value = user->getResult(0);
+  }
+  return false;
+}
+
+/// A reduction alone, row by row.
+void HostKernel::materialise(Operation *op, const FoldForm &fold, Value buffer) {
+  auto aside = std::make_tuple(swept, shape, dim);
+  swept.assign(1, op);
+  shape.assign(getShape(op->getOperand(0)).begin(), getShape(op->getOperand(0)).end());
+  dim = fold.getDims(op).front();
+  overRows(Result{op->getResult(0), buffer});
+  std::tie(swept, shape, dim) = aside;
+}
+
+/// Puts what is not pulled element by element into memory, in the order of the program: results of `fill` ops, and
+/// others that take work and would be computed again and again.
+void HostKernel::fill() {
+  for (Operation &op : region.front().without_terminator()) {
+    const Form *form = getForms().find(&op);
+    bool isHeavy = form->fold ? !isSwept(&op) : op.hasTrait<nn::Laborious>();
+    if (!form->fill && (!isHeavy || isPulledOnce(op.getResult(0))))
+      continue;
+    SmallVector<Value> buffers;
+    for (Value value : op.getResults()) {
+      auto found = llvm::find_if(results, [&](const Result &result) { return result.value == value; });
+      buffers.push_back(found == results.end()
+                            ? e.allocate(flatten(value.getType()).getElementType(), countElements(getShape(value)))
+                            : found->buffer);
+    }
+    if (form->fill)
+      form->fill(e, &op, buffers);
+    else if (form->fold && form->fold->getDims(&op).size() == 1)
+      materialise(&op, *form->fold, buffers.front());
+    else
+      map({Result{op.getResult(0), buffers.front()}});
+    for (auto [value, buffer] : llvm::zip_equal(op.getResults(), buffers))
+      e.bind(value, buffer);
+    llvm::erase_if(results, [&](const Result &result) { return llvm::is_contained(buffers, result.buffer); });
+  }
+}
+
+/// All results of a group at a point, then all stores: a result may stand where an argument is read at the same point.
+void HostKernel::map(ArrayRef<Result> group) {
+  ArrayRef<int64_t> extents = getShape(group.front().value);
+  Point point;
+  overDims(extents, 0, -1, point, [&] {
+    SmallVector<Value> values;
+    for (const Result &result : group)
+      values.push_back(e.eval(result.value, point));
+    Index at = e.places.linearise(point, extents);
+    for (auto [result, value] : llvm::zip_equal(group, values))
+      e.store(result.buffer, value, at);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Row
+//===----------------------------------------------------------------------===//
+
+/// True if a result has the rows' shape, or one element a row.
+bool HostKernel::fits(ArrayRef<int64_t> rows, int64_t along, const Result &result) {
+  SmallVector<int64_t> kept(rows), dropped(rows);
+  kept[along] = 1;
+  dropped.erase(dropped.begin() + along);
+  ArrayRef<int64_t> has = getShape(result.value);
+  return has == rows || has == ArrayRef(kept) || has == ArrayRef(dropped);
+}
+
+/// Looks for a reduction of one dim whose rows all results have, and takes all reductions of such rows. Without one the
+/// kernel is a map.
+void HostKernel::findRows() {
+  for (Operation &op : region.front().without_terminator()) {
+    const Form *form = getForms().find(&op);
+    if (!form->fold || form->fold->getDims(&op).size() != 1)
+      continue;
+    ArrayRef<int64_t> rows = getShape(op.getOperand(0));
+    int64_t along = form->fold->getDims(&op).front();
+    if (swept.empty()) {
+      if (!llvm::all_of(results, [&](const Result &result) { return fits(rows, along, result); }))
+        continue;
+      shape.assign(rows.begin(), rows.end());
+      dim = along;
+    }
+    if (rows == ArrayRef(shape) && along == dim)
+      swept.push_back(&op);
+  }
+}
+
+void HostKernel::overRows(ArrayRef<Result> wanted) {
+  overDims(shape, 0, dim, stand, [&] { sweep(wanted); });
+}
+
+/// One row (or as many as there are lanes): its reductions in the order of the program, for one may need another; results of
+/// one element; the results that are rows.
+void HostKernel::sweep(ArrayRef<Result> wanted) {
+  for (Operation *op : swept)
+    reduceTogether(op, *getForms().find(op)->fold);
+  SmallVector<Result> whole;
+  for (const Result &result : wanted) {
+    ArrayRef<int64_t> has = getShape(result.value);
+    if (has == ArrayRef(shape) && shape[dim] != 1) {
+      whole.push_back(result);
+      continue;
+    }
+    Point point = stand;
+    if (has.size() < shape.size())
+      point.erase(point.begin() + dim);
+    e.store(result.buffer, e.eval(result.value, point), e.places.linearise(point, has));
+  }
+  if (!whole.empty())
+    overRow(
+        1, [] { return Values(); }, [](Values, Values) { return Values(); },
+        [&](Point point, Values) {
+          SmallVector<Value> values;
+          for (const Result &result : whole)
+            values.push_back(e.eval(result.value, point));
+          Index at = e.places.linearise(point, shape);
+          for (auto [result, value] : llvm::zip_equal(whole, values))
+            e.store(result.buffer, value, at);
+          return Values();
+        });
+  e.rows.clear();
+}
+
+Point HostKernel::pointAt(Value position, int64_t lane) {
+  Point point = stand;
+  point[dim] = {position, lane};
+  return point;
+}
+
+/// Calls `body` for all of the row, with carried values in up to `ways` independent sets, which `join` brings together.
+Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_ref<Values(Values, Values)> join,
+                           Body body) {
+  int64_t lanes = isAlongLanes() ? width : 1, extent = shape[dim], whole = extent / lanes;
+  auto at = [&](Value position, Values carried) {
+    auto call = [&] { return body(pointAt(position, lanes > 1), carried); };
+    return isAlongLanes() ? e.withLanes(lanes, lanes, call) : call();
+  };
+  SmallVector<Values> sums;
+  for (int64_t way = 0; way < ways; ++way)
+    sums.push_back(init());
+  size_t each = sums.front().size();
+  int64_t done = 0;
+  if (whole > kMaxUnrolled) {
+    done = whole / ways * ways;
+    Values flat;
+    for (const Values &sum : sums)
+      llvm::append_range(flat, sum);
+    flat = e.loop(e.places.number(0), e.places.number(done * lanes), ways * lanes, flat,
+                  [&](Value position, Values carried) {
+                    Values next;
+                    for (int64_t way = 0; way < ways; ++way)
+                      llvm::append_range(next, at(e.places.add(position, way * lanes),
+                                                  Values(ArrayRef(carried).slice(way * each, each))));
+                    return next;
+                  });
+    for (int64_t way = 0; way < ways; ++way)
+      sums[way] = Values(ArrayRef(flat).slice(way * each, each));
+  }
+  for (; done < whole; ++done)
+    sums[done % ways] = at(e.places.number(done * lanes), sums[done % ways]);
+  if (int64_t rest = extent - whole * lanes)
+    sums[0] = e.withLanes(lanes, rest, [&] { return body(pointAt(e.places.number(whole * lanes), 1), sums[0]); });
+  Values sum = sums.front();
+  for (int64_t way = 1; way < ways; ++way)
+    sum = isAlongLanes() ? e.withLanes(lanes, lanes, [&] { return join(sum, sums[way]); }) : join(sum, sums[way]);
+  return sum;
+}
+
+/// Lanes as a tree, in a fixed order.
+Values HostKernel::acrossLanes(Operation *op, const FoldForm &fold, Values vectors) {
+  for (int64_t half = width / 2; half > 0; half /= 2) {
+    auto part = [&](int64_t from) {
+      Values values;
+      for (Value vector : vectors)
+        values.push_back(e.takeLanes(vector, from, half));
+      return values;
+    };
+    Values low = part(0), high = part(half);
+    vectors = e.withLanes(half, half, [&] { return fold.combine(e, op, low, high); });
+  }
+  return vectors;
+}
+
+/// Keeps the row of a computed value that other ops need too, where the row is too long for registers.
+void HostKernel::keepRow(Value value) {
+  int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = shape[dim] / (isAlongLanes() ? width : 1);
+  constexpr int64_t maxKept = 256 * 1024;
+  if (vectors <= kMaxUnrolled || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
+      getElement(value).isInteger(1) || shape[dim] * lanes > maxKept)
+    return;
+  Type element = flatten(value.getType()).getElementType();
+  e.rows[value] = {e.allocate(element, shape[dim] * lanes), stand, dim, lanes, e.getActive(), false};
+}
+
+/// Reduces a row, and remembers the result at the point where the row stands. Lanes that do not exist count as the identity.
+void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
+  Value operand = op->getOperand(0);
+  keepRow(operand);
+  auto kept = e.rows.find(operand);
+  bool isNew = kept != e.rows.end() && !kept->second.isFilled;
+  int64_t lanes = isAlongLanes() ? width : e.getLanes(), active = isAlongLanes() ? width : e.getActive();
+  auto init = [&] { return e.withLanes(lanes, active, [&] { return fold.identity(e, op); }); };
+  auto join = [&](Values x, Values y) { return fold.combine(e, op, x, y); };
+  bool isMany = shape[dim] / (isAlongLanes() ? width : 1) >= kWays;
+  Values sum = overRow(isMany ? kWays : 1, init, join, [&](Point point, Values carried) {
+    Value element = e.eval(operand, point);
+    if (isNew)
+      e.storeInRow(operand, point, element);
+    Values lifted = fold.lift(e, op, element, point[dim]);
+    if (isAlongLanes() && e.getActive() < e.getLanes())
+      for (auto [value, none] : llvm::zip_equal(lifted, fold.identity(e, op)))
+        value = e.elements.select(e.getActiveMask(), value, none);
+    return fold.combine(e, op, carried, lifted);
+  });
+  if (isNew)
+    e.rows[operand].isFilled = true;
+  if (isAlongLanes() && width > 1)
+    sum = acrossLanes(op, fold, sum);
+  Point at = stand;
+  if (getShape(op->getResult(0)).size() < shape.size())
+    at.erase(at.begin() + dim);
+  auto finish = [&] {
+    e.remember(op->getResult(0), at, fold.finish(e, op, sum));
+    return 0;
+  };
+  isAlongLanes() ? e.asScalar(finish) : finish();
+}
+
+void cleave::codegen::emitHostKernel(Block &block, StringRef name, ModuleOp kernels, const HostTarget &target) {
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  mergeDims(*region);
+  HostKernel(*region, target).emit(name, kernels);
+}

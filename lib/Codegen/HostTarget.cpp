@@ -1,0 +1,57 @@
+//===- HostTarget.cpp - the processor that kernels are for ----------------===//
+//
+// Of this machine all features are asked for one by one: a virtual one may lack some of its processor's.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Codegen/Codegen.h"
+
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+
+using namespace cleave::codegen;
+
+HostTarget::~HostTarget() = default;
+
+/// `+avx2,-amx-tile,..`, in one order everywhere.
+static std::string getFeatures() {
+  llvm::SubtargetFeatures features;
+  for (const auto &[name, isThere] : llvm::sys::getHostCPUFeatures())
+    features.AddFeature(name, isThere);
+  std::vector<std::string> sorted = features.getFeatures();
+  llvm::sort(sorted); // the map's order is not the same everywhere
+  return llvm::SubtargetFeatures(llvm::join(sorted, ",")).getString();
+}
+
+/// Vectors of 64 bytes want AVX-512 with bytes and with masks on shorter vectors, for tails and narrow types.
+std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string &error) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  bool isNative = isa == "native";
+  std::string cpu = isNative ? llvm::sys::getHostCPUName().str() : isa.str();
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
+  if (!known->isCPUStringValid(cpu)) {
+    error = "no processor is called '" + cpu + "'";
+    return nullptr;
+  }
+  std::unique_ptr<HostTarget> made(new HostTarget);
+  made->machine.reset(target->createTargetMachine(triple, cpu, isNative ? getFeatures() : "", options,
+                                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  const llvm::MCSubtargetInfo &has = *made->machine->getMCSubtargetInfo();
+  if (!triple.isX86()) {
+    made->fma = true;
+    return made;
+  }
+  made->fma = has.checkFeatures("+fma");
+  made->vectorBytes = has.checkFeatures("+avx512f,+avx512bw,+avx512vl") ? 64 : has.checkFeatures("+avx2") ? 32 : 16;
+  return made;
+}

@@ -1,0 +1,145 @@
+//===- Indexing.cpp - forms of gathers and scatters -----------------------===//
+//
+// A gather is a point with an index that is evaluated. Scatters copy the input and apply the updates in order, in the
+// compute type, and round once.
+//
+//===----------------------------------------------------------------------===//
+#include "Emitter.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+using Relation = ElementBuilder::Relation;
+
+/// Lanes stay together along the dims behind the index.
+static Value pullGather(Emitter &e, nn::GatherOp op, const Point &point) {
+  int64_t dim = op.getDim(), rank = getShape(op.getIndices()).size();
+  Point where(point.begin() + dim, point.begin() + dim + rank);
+  if (!isUniform(where))
+    return e.perLane(op.getResult(), point);
+  Point source(point.begin(), point.begin() + dim);
+  source.push_back({e.evalPlace(op.getIndices(), where, getShape(op.getInput())[dim])});
+  source.append(point.begin() + dim + rank, point.end());
+  return e.eval(op.getInput(), source);
+}
+
+static Value pullGatherElements(Emitter &e, nn::GatherElementsOp op, const Point &point) {
+  if (!isUniform(point))
+    return e.perLane(op.getResult(), point);
+  Point source = point;
+  source[op.getDim()] = {e.evalPlace(op.getIndices(), point, getShape(op.getInput())[op.getDim()])};
+  return e.eval(op.getInput(), source);
+}
+
+/// The places that a tuple of indices names, behind the batch dims: `tuple` is its point without the last dim.
+static Point pullTuple(Emitter &e, Value indices, const Point &tuple, ArrayRef<int64_t> shape, int64_t batchDims) {
+  Point source(tuple.begin(), tuple.begin() + batchDims);
+  for (int64_t i = 0; i < getShape(indices).back(); ++i) {
+    Point at = tuple;
+    at.push_back({e.places.number(i)});
+    source.push_back({e.evalPlace(indices, at, shape[batchDims + i])});
+  }
+  return source;
+}
+
+static Value pullGatherNd(Emitter &e, nn::GatherNdOp op, const Point &point) {
+  size_t tupleRank = getShape(op.getIndices()).size() - 1;
+  Point tuple(point.begin(), point.begin() + tupleRank);
+  if (!isUniform(tuple))
+    return e.perLane(op.getResult(), point);
+  Point source = pullTuple(e, op.getIndices(), tuple, getShape(op.getInput()), op.getBatchDims());
+  source.append(point.begin() + tupleRank, point.end());
+  return e.eval(op.getInput(), source);
+}
+
+/// Negative indices count from the end, those out of range meet no place.
+static Value pullOneHot(Emitter &e, nn::OneHotOp op, const Point &point) {
+  const Index &along = point[op.getDim()];
+  if (!isUniform(point))
+    return e.perLane(op.getResult(), point);
+  Point at = point;
+  at.erase(at.begin() + op.getDim());
+  Type i64 = e.b.getI64Type();
+  Value index = e.elements.convert(e.eval(op.getIndices(), at), getElement(op.getIndices()), i64);
+  Value depth = e.elements.integer(i64, op.getDepth());
+  index = e.elements.select(e.elements.compare(Relation::Lt, index, 0.0), e.elements.add(index, depth), index);
+  Value place = arith::IndexCastOp::create(e.b, e.loc, i64, along.base);
+  Value isHot = e.elements.compare(Relation::Eq, index, place);
+  return e.elements.select(isHot, e.eval(op.getValues(), {{e.places.number(1)}}),
+                           e.eval(op.getValues(), {{e.places.number(0)}}));
+}
+
+//===----------------------------------------------------------------------===//
+// Scatters
+//===----------------------------------------------------------------------===//
+
+static Value update(ElementBuilder &e, nn::ScatterKind kind, Value old, Value with, bool isUnsigned) {
+  switch (kind) {
+  case nn::ScatterKind::Set:
+    return with;
+  case nn::ScatterKind::Add:
+    return e.add(old, with);
+  case nn::ScatterKind::Mul:
+    return e.mul(old, with);
+  case nn::ScatterKind::Max:
+    return e.extremum(true, old, with, isUnsigned);
+  case nn::ScatterKind::Min:
+    break;
+  }
+  return e.extremum(false, old, with, isUnsigned);
+}
+
+/// A copy of `input` in which the update at each point of `updates` meets what is at `getPlace(point)`.
+static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, Value result,
+                    function_ref<Point(const Point &)> getPlace) {
+  ArrayRef<int64_t> shape = getShape(input);
+  Type element = getElement(input), compute = ElementBuilder::getComputeType(element);
+  bool isWide = compute != ElementBuilder::getHeldType(element) && kind != nn::ScatterKind::Set;
+  Value sums = isWide ? e.allocate(compute, countElements(shape)) : result;
+  Type kept = isWide ? compute : element;
+  auto evalWide = [&](Value value, const Point &point) {
+    Value number = e.evalScalar(value, point);
+    return isWide ? e.elements.widen(number) : number;
+  };
+  e.overAll(shape,
+            [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearise(point, shape)); });
+  e.overAll(getShape(updates), [&](const Point &point) {
+    Index at = e.places.linearise(getPlace(point), shape);
+    Value with = evalWide(updates, point);
+    if (kind != nn::ScatterKind::Set)
+      with = update(e.elements, kind, e.load(sums, kept, at), with, element.isUnsignedInteger());
+    e.store(sums, with, at);
+  });
+  if (isWide)
+    e.overAll(shape, [&](const Point &point) {
+      Index at = e.places.linearise(point, shape);
+      e.store(result, e.elements.narrow(e.load(sums, kept, at), element), at);
+    });
+}
+
+static void fillScatterElements(Emitter &e, nn::ScatterElementsOp op, ValueRange buffers) {
+  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], [&](const Point &point) {
+    Point at = point;
+    at[op.getDim()] = {e.evalPlace(op.getIndices(), point, getShape(op.getInput())[op.getDim()])};
+    return at;
+  });
+}
+
+static void fillScatterNd(Emitter &e, nn::ScatterNdOp op, ValueRange buffers) {
+  size_t tupleRank = getShape(op.getIndices()).size() - 1;
+  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], [&](const Point &point) {
+    Point at =
+        pullTuple(e, op.getIndices(), Point(point.begin(), point.begin() + tupleRank), getShape(op.getInput()), 0);
+    at.append(point.begin() + tupleRank, point.end());
+    return at;
+  });
+}
+
+void cleave::codegen::registerIndexing(FormTable &table) {
+  table.addPull<nn::GatherOp>(pullGather);
+  table.addPull<nn::GatherElementsOp>(pullGatherElements);
+  table.addPull<nn::GatherNdOp>(pullGatherNd);
+  table.addPull<nn::OneHotOp>(pullOneHot);
+  table.addFill<nn::ScatterElementsOp>(fillScatterElements);
+  table.addFill<nn::ScatterNdOp>(fillScatterNd);
+}

@@ -1,0 +1,37 @@
+//===- Harness.h - kernels against the evaluator in tests -------*- C++ -*-===//
+#ifndef CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
+#define CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
+
+#include "cleave/Codegen/Codegen.h"
+#include "cleave/Compiler/Values.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "gtest/gtest.h"
+
+namespace cleave::codegen {
+
+/// Runs functions as kernels of one op or several.
+class KernelTest : public ::testing::Test {
+protected:
+  KernelTest();
+
+  /// Compiles @main of `text` as one kernel, and runs it on random inputs; an empty string if all results are the
+  /// evaluator's, else what is wrong.
+  std::string check(llvm::StringRef text, uint64_t seed = 1);
+  /// Likewise for the ops of a function of one result %y: `types` are those of %0, %1, .. .
+  std::string checkBody(llvm::StringRef body, llvm::ArrayRef<std::string> types, llvm::StringRef result,
+                        uint64_t seed = 1);
+  std::string checkOn(llvm::StringRef text, llvm::ArrayRef<reference::Tensor> inputs);
+  mlir::FailureOr<std::string> compile(llvm::StringRef text);
+
+  mlir::MLIRContext context;
+  std::string errors;
+  std::unique_ptr<HostTarget> target;
+};
+
+/// Calls `void name(void **)` of an object on buffers that end where memory ends being ours.
+llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
+                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
