@@ -24,7 +24,7 @@ def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 // `Nn_OwnPartition`; the others are cloned on local types.
 class Nn_OpBase<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;
 class Nn_Op<string mnemonic, list<Trait> traits = []>
-    : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>])>;
+    : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface])>;
 def Nn_ClonePartition : DeclareOpInterfaceMethods<PartitionOpInterface>;
 def Nn_OwnPartition : DeclareOpInterfaceMethods<PartitionOpInterface, ["partition"]>;
 
@@ -75,9 +75,20 @@ def Nn_InferSelect : Nn_InferTypesBy<[{
     }
   }]>;
 
+// How an op reads its operands (`Form` in Nn.h); an op without one does not compile. `dims`: those of a row.
+class Nn_FormBy<string form, code declaration = [{}]> : NativeOpTrait<"Formed", [], [{
+    static ::cleave::nn::Form getForm() { return ::cleave::nn::Form::}] # form # "; }\n" # declaration> {
+  let cppNamespace = "::cleave::nn";
+}
+class Nn_Form<string form> : Nn_FormBy<form>;
+class Nn_RowForm<code dims, string form = "Row">
+    : Nn_FormBy<form, "::llvm::SmallVector<int64_t> getRowDims() { return " # dims # "; }">;
+
 // Elementwise ops, linear in no operand: their rule says that every dim is parallel. Those with a rule of their own take
 // `Nn_Elementwise`.
-class Nn_ElementwiseBy<code definition> : NativeOpTrait<"Elementwise", [], [{}], definition> {
+class Nn_ElementwiseBy<code definition> : NativeOpTrait<"Elementwise", [], [{
+    static ::cleave::nn::Form getForm() { return ::cleave::nn::Form::Map; }
+  }], definition> {
   let cppNamespace = "::cleave::nn";
 }
 def Nn_Elementwise : Nn_ElementwiseBy<[{}]>;

@@ -81,7 +81,7 @@ bool Compilation::advance(Phase last) {
         makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
-  for (const PipelinePhase &step : getShardPhases()) {
+  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
     // Shardings that stand in the file already are wishes; a plan may add to them.
     bool isAhead = step.phase > done || (step.phase == done && done == Phase::Annotated);
     if (!isAhead || step.phase > last)

@@ -89,8 +89,8 @@ static std::vector<StringRef> wordsOf(spmd::Optimize) {
 }
 static std::vector<StringRef> wordsOf(Phase) {
   std::vector<StringRef> words;
-  for (int phase = 0; phase <= static_cast<int>(Phase::Optimized); ++phase)
-    words.push_back(toString(static_cast<Phase>(phase)));
+  for (const PhaseName &name : getPhaseNames())
+    words.push_back(name.word);
   return words;
 }
 
@@ -239,6 +239,8 @@ private:
     if (!options.report.empty() && options.emit < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.emit));
+    if (options.command == "run" && options.emit < Phase::Partitioned)
+      return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.emit));
     return checkPlanOptions();
   }
 

@@ -56,7 +56,7 @@ defm weights : Value<"weights", "DIR", "compile.weights", kAll, "where the weigh
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
-defm emit : Value<"emit", "PHASE", "emit", [Shard], "how far to go">;
+defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 
 def Running : OptionGroup<"3">, HelpText<"Running">;

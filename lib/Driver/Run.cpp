@@ -69,7 +69,8 @@ ExitCode cleave::driver::runCommand(Session &session) {
   } else if (options.check && hasMesh && !isPartitioned) {
     original = session.getModule().clone();
   }
-  if (hasMesh && !session.advance(Phase::Optimized))
+  // A file may be further already.
+  if (hasMesh && !session.advance(std::max(options.emit, session.getPhase())))
     return session.getExitCode();
   func::FuncOp func = session.getEntry();
   if (!func)

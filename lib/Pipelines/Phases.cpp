@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Phases.h"
 
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
@@ -67,6 +68,29 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
 static void addOptimized(OpPassManager &manager, const ShardOptions &, ShardState &) {
   manager.addPass(spmd::createOptimizeCollectives());
   addGate(manager, Phase::Optimized);
+}
+
+static void addLoweringGate(OpPassManager &manager, Phase phase) {
+  exec::VerifyFormOptions options;
+  options.form = phase;
+  manager.addPass(exec::createVerifyForm(options));
+}
+
+/// Ops in groups that run as one kernel each; what a library computes is its command.
+static void addClustered(OpPassManager &manager, const ShardOptions &, ShardState &) {
+  manager.addPass(exec::createFormKernels());
+  addLoweringGate(manager, Phase::Clustered);
+}
+
+/// Each distinct kernel once, however many layers there are.
+static void addOutlined(OpPassManager &manager, const ShardOptions &, ShardState &) {
+  manager.addPass(exec::createOutline());
+  addLoweringGate(manager, Phase::Outlined);
+}
+
+ArrayRef<PipelinePhase> cleave::getLowerPhases() {
+  static constexpr PipelinePhase phases[] = {{Phase::Clustered, addClustered}, {Phase::Outlined, addOutlined}};
+  return phases;
 }
 
 ArrayRef<PipelinePhase> cleave::getShardPhases() {

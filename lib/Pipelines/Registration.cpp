@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
@@ -16,7 +18,7 @@
 #include "llvm/Support/PrettyStackTrace.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
+  registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
 }
 
 void cleave::setUpTool() {
@@ -39,4 +41,5 @@ void cleave::registerPasses() {
   mlir::registerTransformsPasses();
   registerNnPipelines();
   spmd::registerSpmdPasses();
+  exec::registerExecPasses();
 }

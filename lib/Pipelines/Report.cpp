@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -142,16 +143,46 @@ static void readReplications(func::FuncOp func, Report &report) {
   }
 }
 
-/// Local ops have rules of local shapes, so that their flops are those of a rank.
+namespace {
+/// Local ops have rules of local shapes, so that their flops are those of a rank. A kernel has those of its ops, each time
+/// that it is launched.
+class FlopCounter {
+public:
+  explicit FlopCounter(ModuleOp module) : symbols(module) {}
+
+  double count(Operation *op) {
+    if (op->getNumRegions() != 0)
+      return countBody(op->getRegion(0).front());
+    auto [entry, isNew] = known.try_emplace(op);
+    if (!isNew)
+      return entry->second;
+    double flops = 0;
+    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
+      flops = ruled.getShardingRule().flops;
+    else if (isa<exec::LibraryOpInterface>(op))
+      flops = cast<spmd::ShardingRuleOpInterface>(*exec::createMeaning(op)).getShardingRule().flops;
+    else if (auto launch = dyn_cast<exec::LaunchOp>(op))
+      flops = countBody(symbols.lookup<exec::KernelOp>(launch.getKernel()).getBody().front());
+    return known[op] = flops; // what is inside may have been added meanwhile
+  }
+
+private:
+  double countBody(Block &body) {
+    double flops = 0;
+    for (Operation &op : body)
+      flops += count(&op);
+    return flops;
+  }
+
+  SymbolTable symbols;
+  spmd::SameRuleMap<double> known;
+};
+} // namespace
+
 static void countOps(func::FuncOp func, Report &report) {
-  spmd::SameRuleMap<double> flops;
+  FlopCounter flops(func->getParentOfType<ModuleOp>());
   for (Operation &op : func.getBody().front()) {
-    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
-      auto [entry, isNew] = flops.try_emplace(&op);
-      if (isNew)
-        entry->second = ruled.getShardingRule().flops;
-      report.flopsPerRank += entry->second;
-    }
+    report.flopsPerRank += flops.count(&op);
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
     if (!collective || !collective.communicates())
       continue;

@@ -16,6 +16,7 @@ static const KernelTable &getTable() {
     KernelTable result;
 #define CLEAVE_NN_FAMILY(Family) register##Family(result);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+    registerExec(result);
     return result;
   }();
   return table;

@@ -58,6 +58,8 @@ inline int64_t getRank(const Tensor &tensor) { return tensor.getShape().size(); 
 // One per family: `registerConvolution(table)` is in Convolution.cpp.
 #define CLEAVE_NN_FAMILY(Family) void register##Family(KernelTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+/// Kernels and library commands of the exec dialect.
+void registerExec(KernelTable &table);
 
 } // namespace cleave::reference
 

@@ -39,7 +39,10 @@ static void widenSignature(func::FuncOp func) {
   auto widenAll = [](TypeRange types) { return llvm::map_to_vector(types, widen); };
   func.setFunctionType(
       FunctionType::get(func.getContext(), widenAll(func.getArgumentTypes()), widenAll(func.getResultTypes())));
-  for (BlockArgument argument : func.getArguments())
+}
+
+static void widenArguments(Block &block) {
+  for (BlockArgument argument : block.getArguments())
     argument.setType(widen(argument.getType()));
 }
 
@@ -72,7 +75,12 @@ LogicalResult cleave::reference::runInDouble(func::FuncOp func, ArrayRef<Tensor>
   OwningOpRef<ModuleOp> module = func->getParentOfType<ModuleOp>().clone();
   auto wide = module->lookupSymbol<func::FuncOp>(func.getSymName());
   widenSignature(wide);
-  for (Operation &op : llvm::make_early_inc_range(wide.getOps()))
-    widenOp(&op);
+  // Kernels too, within the function and beside it.
+  module->walk([](Block *block) {
+    widenArguments(*block);
+    for (Operation &op : llvm::make_early_inc_range(*block))
+      if (!isa<func::FuncOp>(op))
+        widenOp(&op);
+  });
   return runGlobal(wide, llvm::map_to_vector(inputs, [](const Tensor &input) { return widen(input); }), outputs);
 }

@@ -10,10 +10,12 @@ HEADER = "<!-- Generated from dialects/ by python/tools/generate_docs.py; do not
 PAGES = [
     ("docs/generated/nn.md", "dialects/Nn/NnOps.td", ["-gen-dialect-doc", "-dialect=nn"]),
     ("docs/generated/spmd.md", "dialects/Spmd/SpmdOps.td", ["-gen-dialect-doc", "-dialect=spmd"]),
+    ("docs/generated/exec.md", "dialects/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"]),
     ("docs/generated/nn-passes.md", "dialects/Nn/NnPasses.td", ["-gen-pass-doc"]),
     ("docs/generated/spmd-passes.md", "dialects/Spmd/SpmdPasses.td", ["-gen-pass-doc"]),
+    ("docs/generated/exec-passes.md", "dialects/Exec/ExecPasses.td", ["-gen-pass-doc"]),
 ]
-INCLUDES = ["/usr/lib/llvm-22/include", "dialects", "dialects/Nn", "dialects/Spmd"]
+INCLUDES = ["/usr/lib/llvm-22/include", "dialects", "dialects/Nn", "dialects/Spmd", "dialects/Exec"]
 
 
 def generate(build):

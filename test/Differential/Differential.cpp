@@ -1,8 +1,8 @@
 //===- Differential.cpp - partitioned against unpartitioned, at random ----===//
 //
 // For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
-// compare every result. What differs, fails to partition or loses a collective's legality is printed with its module
-// and the command that repeats it.
+// compare every result; with --lower, the partitioned one runs once more as kernels, for the same bits. What differs, fails
+// to partition or loses a collective's legality is printed with its module and the command that repeats it.
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
@@ -22,9 +22,9 @@ using namespace mlir;
 using namespace cleave;
 using reference::Tensor;
 
-static LogicalResult partition(ModuleOp module) {
+static LogicalResult runPasses(ModuleOp module, StringRef pipeline) {
   PassManager manager(module.getContext(), ModuleOp::getOperationName());
-  if (failed(parsePassPipeline("spmd-shard{check-bytes=true}", manager)))
+  if (failed(parsePassPipeline(pipeline, manager)))
     return failure();
   return manager.run(module);
 }
@@ -45,12 +45,27 @@ static bool areEqual(func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> w
   return true;
 }
 
-static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text) {
+/// Lowers `partitioned` to kernels, and runs them on the same inputs: they must give `want`, bit for bit, as they do the
+/// same ops.
+static bool isSameLowered(ModuleOp partitioned, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want) {
+  SmallVector<Tensor> got;
+  if (failed(runPasses(partitioned, "exec-lower")) ||
+      failed(reference::runGlobal(*partitioned.getOps<func::FuncOp>().begin(), inputs, got)))
+    return false;
+  for (auto [index, a, b] : llvm::enumerate(got, want))
+    if (a.getBytes() != b.getBytes()) {
+      llvm::errs() << "result " << index << " has other bits after lowering\n";
+      return false;
+    }
+  return true;
+}
+
+static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, bool lowers) {
   OwningOpRef<ModuleOp> original = parseSourceString<ModuleOp>(text, &context);
   if (!original)
     return false;
   OwningOpRef<ModuleOp> partitioned = original->clone();
-  if (failed(partition(*partitioned)) || failed(nn::inlineCalls(*original)))
+  if (failed(runPasses(*partitioned, "spmd-shard{check-bytes=true}")) || failed(nn::inlineCalls(*original)))
     return false;
   auto func = *original->getOps<func::FuncOp>().begin();
   auto localFunc = *partitioned->getOps<func::FuncOp>().begin();
@@ -61,21 +76,23 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
   SmallVector<Tensor> inputs = drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;
-  return areEqual(func, got, want);
+  return areEqual(func, got, want) && (!lowers || isSameLowered(*partitioned, inputs, got));
 }
 
 int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   uint64_t seed = 1, count = 1;
-  bool prints = false;
+  bool prints = false, lowers = false;
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--print")
       prints = true;
+    else if (word == "--lower")
+      lowers = true;
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
-      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--print]\n";
+      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--print]\n";
       return 2;
     }
   }
@@ -90,7 +107,7 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (runCase(context, current, text))
+    if (runCase(context, current, text, lowers))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1\n" << text << '\n';

@@ -1,10 +1,10 @@
 """The fixtures, partitioned: each on several meshes, with generic plans, against its recorded outputs.
 
-Usage: sharded.py BUILD_DIR [NAME...]
+Usage: sharded.py BUILD_DIR [--outlined] [NAME...]
 
 A plan splits over `data` the batch, or the first dim of an input that divides, and over `model` the weights of dots and
 convolutions, columns and rows in turn. The wishes are not tuned: what must hold is that every output is right on every
-mesh, and that no rank does all of the work, so that no case passes because nothing was split.
+mesh, and that no rank does all of the work, so that no case passes because nothing was split. With --outlined, what runs on the ranks has been lowered to kernels.
 """
 import json
 import os
@@ -57,7 +57,7 @@ def rules(name, mesh, arrays):
     return result
 
 
-def problem(build, name, mesh, folder):
+def problem(build, name, mesh, emit, folder):
     """What is wrong, or an empty string."""
     arrays = dict(np.load(os.path.join(HERE, name + ".npz")))
     batch = next(array.shape[0] for key, array in arrays.items() if key.startswith("in:") and array.ndim)
@@ -65,7 +65,7 @@ def problem(build, name, mesh, folder):
     outputs, report = (os.path.join(folder, f"{name}.{mesh}.{suffix}") for suffix in ("npz", "json"))
     done = harness.cleave(build, "run", os.path.join(HERE, name + ".onnx"), "--inputs", os.path.join(HERE, name + ".npz"),
                           "--outputs", outputs, "--report", report, "--mesh", mesh, "--check", "--quiet",
-                          *rules(name, mesh, arrays))
+                          "--emit", emit, *rules(name, mesh, arrays))
     if name in REFUSED:
         is_refused = done.returncode == 1 and REFUSED[name] in done.stderr
         return "" if is_refused else f"exit {done.returncode}, expected a refusal: {done.stderr[-500:]}"
@@ -80,12 +80,13 @@ def problem(build, name, mesh, folder):
 
 
 def main():
-    build, wanted, _ = harness.arguments()
+    build, wanted, flags = harness.arguments("--outlined")
+    emit = "outlined" if flags else "optimized"
     with open(os.path.join(HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
     cases = {f"{name} on {mesh}": (name, mesh) for name in names for mesh in MESHES}
     with tempfile.TemporaryDirectory() as folder:
-        return harness.run(cases, lambda case: problem(build, *case, folder))
+        return harness.run(cases, lambda case: problem(build, *case, emit, folder))
 
 
 if __name__ == "__main__":

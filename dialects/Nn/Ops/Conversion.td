@@ -20,7 +20,7 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartitio
   let hasFolder = 1;
 }
 
-def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_ClonePartition]> {
+def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`saturate(round(x / scale) + zero_point)`";
   let description = [{
     `scale` and `zero_point` are scalars, or vectors along `dim`. Halves round to even.
@@ -35,7 +35,7 @@ def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_ClonePartition]> {
   let hasVerifier = 1;
 }
 
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_ClonePartition]> {
+def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`(x - zero_point) * scale`";
   let description = [{
     `scale` and `zero_point` are scalars, or vectors along `dim`.

@@ -12,7 +12,7 @@ def Nn_ReduceKind : I32EnumAttr<"ReduceKind", "what a reduction computes", [
 }
 def Nn_ReduceKindAttr : EnumAttr<Nn_Dialect, Nn_ReduceKind, "reduce_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_ReduceOp : Nn_Op<"reduce", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "sum, mean, product, maximum or minimum over dims";
   let description = [{
     The reduced dims stay with size 1 where `keep_dims`, else they go. Over no elements: 0, NaN, 1, -inf, inf.
@@ -25,7 +25,7 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Nn_InferTypes, Nn_OwnPartition]> {
   let assemblyFormat = "`` $kind $input `dims` $dims (`keep_dims` $keepDims^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "index of the maximum or minimum along a dim";
   let description = [{
     The first such index, or the last where `last`.
@@ -38,7 +38,7 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_InferTypes, Nn_OwnPartition]> {
   let assemblyFormat = "`` $kind $input `dim` $dim (`keep_dims` $keepDims^)? (`last` $last^)? attr-dict `:` functional-type(operands, results)";
 }
 
-class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_InferTypes, Nn_OwnPartition]> {
+class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = formula;
   let description = formula # [{ along one dim, computed with the maximum subtracted.
 
@@ -52,7 +52,7 @@ class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_Infe
 def Nn_SoftmaxOp : Nn_SoftmaxLike<"softmax", "`e^x / sum(e^x)`">;
 def Nn_LogSoftmaxOp : Nn_SoftmaxLike<"log_softmax", "`x - log(sum(e^x))`">;
 
-def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "running sum along a dim";
   let description = [{
     Element i is the sum of elements 0 to i, or of those before i where `exclusive`; from the end where `reverse`.
@@ -65,7 +65,7 @@ def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_InferTypes, Nn_OwnPartition]> {
   let assemblyFormat = "$input `dim` $dim (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_TopKOp : Nn_Op<"top_k", [Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_TopKOp : Nn_Op<"top_k", [Nn_Form<"Sort">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "the k largest (or smallest) elements along a dim, and where they stand";
   let description = [{
     In order; of equal elements the one with the lower index comes first.

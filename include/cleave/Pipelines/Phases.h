@@ -44,8 +44,10 @@ struct PipelinePhase {
   void (*addPasses)(mlir::OpPassManager &manager, const ShardOptions &options, ShardState &state);
 };
 
-/// The phases behind import, in order. A longer way is a longer list.
+/// The phases behind import, in order: to the program of one device, and from there to kernels and commands. A longer way
+/// is a longer list.
 llvm::ArrayRef<PipelinePhase> getShardPhases();
+llvm::ArrayRef<PipelinePhase> getLowerPhases();
 
 } // namespace cleave
 

@@ -52,6 +52,17 @@ Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return elements ? ConstantOp::create(builder, loc, type, elements) : nullptr;
 }
 
+int64_t cleave::nn::countRows(Operation *op, ArrayRef<int64_t> dims) {
+  int64_t rows = 1;
+  for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))
+    rows *= llvm::is_contained(dims, int64_t(dim)) ? 1 : extent;
+  return rows;
+}
+
+SmallVector<int64_t> cleave::nn::getDimsFrom(Value value, int64_t dim) {
+  return llvm::to_vector(llvm::seq(dim, cast<RankedTensorType>(value.getType()).getRank()));
+}
+
 bool cleave::nn::haveSameShapes(TypeRange lhs, TypeRange rhs) {
   return llvm::all_of_zip(lhs, rhs,
                           [](Type a, Type b) {

@@ -21,7 +21,9 @@ static constexpr PhaseName kPhases[] = {{Phase::Imported, "imported", "import"},
                                         {Phase::Propagated, "propagated", "propagate"},
                                         {Phase::Resharded, "resharded", "insert_reshards"},
                                         {Phase::Partitioned, "partitioned", "partition"},
-                                        {Phase::Optimized, "optimized", "optimize_collectives"}};
+                                        {Phase::Optimized, "optimized", "optimize_collectives"},
+                                        {Phase::Clustered, "clustered", "form_kernels"},
+                                        {Phase::Outlined, "outlined", "outline"}};
 
 ArrayRef<PhaseName> cleave::getPhaseNames() { return kPhases; }
 
@@ -44,6 +46,8 @@ struct Signs {
   bool isSharded = false, isOpen = false, hasReshard = false, isDecided = false;
   /// Global types in signatures, or collectives, which name axes of the module's mesh.
   bool isPartitioned = false;
+  /// Ops of the dialect that the lowering makes, which this library does not know.
+  bool isClustered = false, isOutlined = false;
 };
 } // namespace
 
@@ -65,6 +69,8 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
       llvm::for_each(op.getResultTypes(), [&](Type type) { lookAt(type, signs); });
       signs.hasReshard |= isa<ReshardOp>(op);
       signs.isPartitioned |= hasMesh && isa<CollectiveOpInterface>(op);
+      signs.isClustered |= op.getName().getDialectNamespace() == "exec";
+      signs.isOutlined |= op.getName().getStringRef() == "exec.launch";
     }
   }
 }
@@ -74,6 +80,8 @@ static Phase guessPhase(ModuleOp module) {
   Signs signs;
   for (auto func : module.getOps<func::FuncOp>())
     lookAt(func, hasMesh, signs);
+  if (signs.isClustered)
+    return signs.isOutlined ? Phase::Outlined : Phase::Clustered;
   if (signs.isPartitioned)
     return Phase::Partitioned;
   if (!signs.isSharded)
@@ -104,8 +112,9 @@ void cleave::setPhase(ModuleOp module, Phase phase) {
   module->setAttr(SpmdDialect::kPhaseAttr, StringAttr::get(module.getContext(), toString(phase)));
 }
 
-/// The phases that `phase` may come after. Two may be done again; annotation does not need the canonical form.
-static std::pair<Phase, Phase> getPredecessors(Phase phase) {
+/// The phases that `phase` may come after. Two may be done again; annotation does not need the canonical form; one
+/// device alone, without a mesh, needs none of what splits a program.
+static std::pair<Phase, Phase> getPredecessors(Phase phase, bool hasMesh) {
   switch (phase) {
   case Phase::Imported:
   case Phase::Canonical:
@@ -114,6 +123,8 @@ static std::pair<Phase, Phase> getPredecessors(Phase phase) {
     return {Phase::Imported, Phase::Annotated};
   case Phase::Optimized:
     return {Phase::Partitioned, Phase::Optimized};
+  case Phase::Clustered:
+    return hasMesh ? std::pair(Phase::Partitioned, Phase::Optimized) : std::pair(Phase::Imported, Phase::Canonical);
   default:
     return {static_cast<Phase>(static_cast<int>(phase) - 1), static_cast<Phase>(static_cast<int>(phase) - 1)};
   }
@@ -123,7 +134,7 @@ LogicalResult cleave::enterPhase(ModuleOp module, Phase phase) {
   // Messages name nodes by locations, which a file may have lost.
   for (auto func : module.getOps<func::FuncOp>())
     restoreNodes(func);
-  auto [least, most] = getPredecessors(phase);
+  auto [least, most] = getPredecessors(phase, module->hasAttr(SpmdDialect::kMeshAttr));
   std::optional<Phase> written = readPhase(module);
   module->removeAttr(SpmdDialect::kPhaseAttr);
   // What a module shows of earlier phases is no proof: wishes may be written for every value.

@@ -25,7 +25,7 @@ class ModuleOp;
 namespace cleave {
 
 /// In the order of a model's way.
-enum class Phase { Imported, Canonical, Annotated, Propagated, Resharded, Partitioned, Optimized };
+enum class Phase { Imported, Canonical, Annotated, Propagated, Resharded, Partitioned, Optimized, Clustered, Outlined };
 
 /// What a phase is called.
 struct PhaseName {

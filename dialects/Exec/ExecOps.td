@@ -1,0 +1,132 @@
+//===- ExecOps.td - kernels and library commands ----------------*- tablegen -*-===//
+#ifndef CLEAVE_EXEC_OPS
+#define CLEAVE_EXEC_OPS
+
+include "ExecDialect.td"
+include "ExecInterfaces.td"
+include "Nn/NnOps.td"
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "KernelOp"]>]> {
+  let summary = "the results of a kernel";
+  let description = [{
+    Constraints: (C1) it ends the body of an exec.fused or exec.kernel.
+    Example: `exec.yield %y : tensor<8xf32>`
+  }];
+  let arguments = (ins Variadic<Nn_Tensor>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
+def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "ops that run as one kernel";
+  let description = [{
+    The body reads its arguments, which are the operands, and nothing else. What may stand together in a body that is
+    made by `exec-form-kernels` is said there; the op itself takes any.
+
+    Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load, and
+    `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
+    none is yielded twice.
+    Example:
+    ```mlir
+    %y = exec.fused (%a = %x, %b = %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+      %s = nn.add %a, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      %r = nn.relu %s : (tensor<8xf32>) -> tensor<8xf32>
+      exec.yield %r : tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "the body of an exec.fused, by name";
+  let description = [{
+    Constraints: (C1) the body is as that of an exec.fused (C2, C4).
+    Example:
+    ```mlir
+    exec.kernel @add_relu_0(%a: tensor<8xf32>, %b: tensor<8xf32>) {
+      %s = nn.add %a, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      %r = nn.relu %s : (tensor<8xf32>) -> tensor<8xf32>
+      exec.yield %r : tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::TypeRange getResultTypes() { return getBody().front().getTerminator()->getOperandTypes(); }
+  }];
+}
+
+def Exec_LaunchOp : Exec_Op<"launch", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs a kernel";
+  let description = [{
+    Constraints: (C1) the symbol is an exec.kernel; (C2) operands have the types of its arguments; (C3) results have the
+    types that it yields.
+    Example: `%y = exec.launch @add_relu_0(%x, %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Nn_Tensor>:$inputs);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+  let assemblyFormat = "$kernel `(` $inputs `)` attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Library commands
+//===----------------------------------------------------------------------===//
+
+// Operands, attributes and text of the op of nn that it stands for.
+class Exec_LibraryOp<string mnemonic, Op meaning, list<Trait> traits = []>
+    : Exec_Op<mnemonic, [Pure, Exec_LibraryOpInterface] # traits> {
+  let arguments = meaning.arguments;
+  let results = meaning.results;
+  let assemblyFormat = meaning.assemblyFormat;
+  code meaningDeclaration = "static ::llvm::StringRef getMeaning() { return \"nn." # meaning.opName # "\"; }\n";
+  let extraClassDeclaration = meaningDeclaration;
+}
+
+def Exec_MatmulOp : Exec_LibraryOp<"matmul", Nn_EinsumOp> {
+  let summary = "a batch of matrix products";
+  let description = [{
+    Two operands, whose dims are of four kinds: *batch* (in both operands and the result), *rows* (in the first and the
+    result), *columns* (in the second and the result) and *depth* (in both operands, summed). There may be none of a
+    kind, or several. The order of the letters is the layout: `k` before `m` in the first term is a transposed operand.
+    `getDims` tells each kind's place in each tensor.
+
+    Constraints: (C1) as nn.einsum; (C2) two operands, of floats; (C3) each letter is in two of the three terms, or in all
+    of them; (C4) dims of one letter have one size.
+    Example: `%s = exec.matmul %q, %k "bihd,bjhd->bhij" : (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>) -> tensor<2x4x8x8xf32>`
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = meaningDeclaration # [{
+    MatmulDims getDims() { return *MatmulDims::get(getEquation(), getInputs().getTypes()); }
+  }];
+}
+
+def Exec_ConvOp : Exec_LibraryOp<"conv", Nn_ConvOp> {
+  let summary = "a convolution";
+  let description = [{
+    Constraints: (C1) as nn.conv.
+    Example: `%y = exec.conv %x, %w strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (...) -> tensor<2x8x16x16xf32>`
+  }];
+}
+
+def Exec_AttentionOp : Exec_LibraryOp<"attention", Nn_AttentionOp> {
+  let summary = "attention, scores never stored";
+  let description = [{
+    Constraints: (C1) as nn.attention.
+    Example: `%y = exec.attention %q, %k, %v scale 0.125 causal : (...) -> tensor<2x8x16x64xf32>`
+  }];
+}
+
+#endif // CLEAVE_EXEC_OPS

@@ -1,0 +1,92 @@
+//===- ExecPasses.td - from ops to kernels ----------------------*- tablegen -*-===//
+//
+// In the order in which the pipeline runs them (`exec-lower`).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_EXEC_PASSES
+#define CLEAVE_EXEC_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::cleave::exec::ExecDialect"];
+}
+
+def FormKernels : Exec_Pass<"exec-form-kernels"> {
+  let summary = "puts ops into kernels and library commands";
+  let description = [{
+    Contractions of two operands, convolutions and attention become library commands; a transpose of a contraction becomes
+    its order of letters. All other ops of nn that compute
+    or move elements go into `exec.fused`: greedily, in program order, each op joins the kernels that made its operands
+    where that is right and pays (`lib/Dialect/Exec/Transforms/Clusters.h` says when), or starts one. What kind of op it
+    is says its form (`nn::Form`).
+
+    An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are
+    constants of one number. No reduction is ever computed twice. A remark names each kind of op that no template is
+    fast for, once.
+
+    ```mlir
+    %s = nn.add %x, %r : ...                        // before
+    %n = nn.layer_norm %s, %scale dim 1 ...
+    %y = nn.einsum %n, %w "ik,kj->ij" : ...
+
+    %s, %n = exec.fused (%a = %x, %b = %r, %c = %scale) ... {      // after; %s is read later, too
+      %0 = nn.add %a, %b ...
+      %1 = nn.layer_norm %0, %c dim 1 ...
+      exec.yield %0, %1
+    }
+    %y = exec.matmul %n, %w "ik,kj->ij" : ...
+    ```
+  }];
+}
+
+def Outline : Exec_Pass<"exec-outline"> {
+  let summary = "each distinct kernel once, by name";
+  let description = [{
+    Every `exec.fused` becomes an `exec.launch` of an `exec.kernel`; those whose bodies compute the same share it, so that
+    equal layers are compiled once. Locations do not count: the first one's stay. A kernel is called after its ops.
+
+    ```mlir
+    %y = exec.fused (%a = %x) : ... { %0 = nn.exp %a ... exec.yield %0 }     // before, twice
+
+    %y = exec.launch @exp_0(%x) : ...                                        // after, twice
+    exec.kernel @exp_0(%a: ...) { %0 = nn.exp %a ... exec.yield %0 }         // once
+    ```
+  }];
+}
+
+def VerifyForm : Exec_Pass<"exec-verify-form"> {
+  let summary = "checks what must hold after a phase of the lowering";
+  let description = [{
+    `clustered`:
+    * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, ops of spmd that ranks do
+      together or knowing their place, and the return;
+    * (K2) an op that no kernel shares (a window, sort, scatter, contraction, convolution, attention) is alone in its body,
+      but for constants;
+    * (K3) rows and scans of one body are the same rows: one shape, the same dims; and there is at most one scan;
+    * (K4) the results of a body have one iteration space: each has as many elements as the largest one, or, in a body
+      with rows, one element a row.
+
+    `outlined`: (O1) as (K1), with `exec.launch` instead of `exec.fused`; (O2) no two kernels have equal bodies; (O3) each
+    is launched; (K2) to (K4) of kernels.
+
+    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
+    it stands the same.
+  }];
+  let options = [
+    Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Clustered", "the phase just done: clustered or outlined",
+           "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Outlined}">,
+  ];
+}
+
+def LowerPipeline : Exec_Pass<"exec-lower"> {
+  let summary = "from the program of one device to kernels and commands";
+  let description = [{
+    All phases of the lowering that there are, each with its gate (`lib/Pipelines/Phases.cpp`). Before: local shapes and
+    collectives, or, for one device, the nn dialect alone. After: library commands, kernels, each distinct one once, and
+    launches.
+  }];
+  let dependentDialects = ["::cleave::exec::ExecDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif // CLEAVE_EXEC_PASSES

@@ -1,0 +1,50 @@
+//===- Exec.h - the exec dialect --------------------------------*- C++ -*-===//
+//
+// What a device does; see dialects/Exec for what each op means.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_EXEC_IR_EXEC_H
+#define CLEAVE_DIALECT_EXEC_IR_EXEC_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace cleave::exec {
+
+/// The dims of a batch of matrix products, by kind: where each lies in the first operand, the second, and the result.
+/// The dims of one kind stand in one order in all three lists. `rows` are none of the second operand's, `columns` none of
+/// the first's, `depth` none of the result's.
+struct MatmulDims {
+  struct Places {
+    llvm::SmallVector<int64_t, 2> lhs, rhs, result;
+  };
+  Places batch, rows, columns, depth;
+
+  /// Those of an einsum; nothing if it is no contraction of two operands of floats, dim by dim of one size.
+  static std::optional<MatmulDims> get(llvm::StringRef equation, mlir::TypeRange operands);
+};
+
+/// Where the result of `op` begins in the bytes of its operand, in elements, if it is nothing but these bytes seen in
+/// another shape: a reshape, a movement that keeps the order of elements, a slice that is one range. The result is
+/// no smaller than a range: elements follow each other without gaps.
+std::optional<int64_t> getAliasOffset(mlir::Operation *op);
+
+/// The op of nn that a library command stands for (LibraryOpInterface), on the same operands, in no block.
+mlir::OwningOpRef<mlir::Operation *> createMeaning(mlir::Operation *op);
+/// What LibraryOpInterface demands of every op.
+llvm::LogicalResult verifyMeaning(mlir::Operation *op);
+
+/// True if both bodies compute the same from their arguments; locations and notes (discardable attributes) do not count.
+bool haveEqualBodies(mlir::Region &a, mlir::Region &b);
+/// Equal for equal bodies.
+llvm::hash_code hashBody(mlir::Region &body);
+
+} // namespace cleave::exec
+
+#include "cleave/Dialect/Exec/IR/ExecDialect.h.inc"
+#include "cleave/Dialect/Exec/IR/ExecInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Exec/IR/ExecOps.h.inc"
+
+#endif // CLEAVE_DIALECT_EXEC_IR_EXEC_H

@@ -1,0 +1,46 @@
+//===- Aliases.cpp - other views of the same bytes ------------------------===//
+//
+// What such an op gives is known without running anything: an offset in its operand.
+//
+//   reshape, and whatever else keeps the order of elements     0
+//   a slice of one range: of one dim, whole behind it          start, in elements
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Exec/IR/Exec.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+/// True if the dims that have more than one element stay in order.
+static bool keepsOrder(nn::TransposeOp op) {
+  ArrayRef<int64_t> shape = op.getInput().getType().getShape();
+  return llvm::is_sorted(llvm::filter_to_vector(op.getPermutation(), [&](int64_t dim) { return shape[dim] != 1; }));
+}
+
+/// Before the first dim that is cut, from the major side, there may be single elements only, and behind it whole dims.
+static std::optional<int64_t> getRange(nn::SliceOp op) {
+  ArrayRef<int64_t> shape = op.getInput().getType().getShape();
+  int64_t offset = 0, stride = 1;
+  bool isCut = false;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    int64_t size = op.getSizes()[dim];
+    if (size == 0 || (isCut && size != 1) || (size != 1 && op.getSteps()[dim] != 1))
+      return std::nullopt;
+    isCut |= size != shape[dim];
+    offset += op.getStarts()[dim] * stride;
+    stride *= shape[dim];
+  }
+  return offset;
+}
+
+std::optional<int64_t> cleave::exec::getAliasOffset(Operation *op) {
+  if (auto slice = dyn_cast<nn::SliceOp>(op))
+    return getRange(slice);
+  auto transpose = dyn_cast<nn::TransposeOp>(op);
+  auto broadcast = dyn_cast<nn::BroadcastOp>(op);
+  bool isSame = isa<nn::ReshapeOp>(op) || (transpose && keepsOrder(transpose)) ||
+                (broadcast &&
+                 broadcast.getInput().getType().getNumElements() == broadcast.getResult().getType().getNumElements());
+  return isSame ? std::optional<int64_t>(0) : std::nullopt;
+}

@@ -1,0 +1,138 @@
+//===- Exec.cpp - the exec dialect ----------------------------------------===//
+//
+// Kernels as text, and what is wrong with one, by number. A body binds its arguments to the operands where they are
+// written: `exec.fused (%a = %x, %b = %y) : (types) -> type { .. }`.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Exec/IR/Exec.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+#include "cleave/Dialect/Exec/IR/ExecDialect.cpp.inc"
+#include "cleave/Dialect/Exec/IR/ExecInterfaces.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Exec/IR/ExecOps.cpp.inc"
+
+void ExecDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "cleave/Dialect/Exec/IR/ExecOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+/// C2 of exec.fused: what a kernel can compute from its arguments alone.
+static LogicalResult checkOps(Block &body, Operation *kernel) {
+  for (Operation &op : body.without_terminator())
+    if (!isa_and_present<nn::NnDialect>(op.getDialect()) || isa<nn::LoadOp, nn::ParamOp>(op)) {
+      InFlightDiagnostic error = kernel->emitOpError() << "holds " << op.getName() << " (C2)";
+      error.attachNote(op.getLoc()) << "here";
+      return error;
+    }
+  return success();
+}
+
+/// C4 of exec.fused: an argument that is handed on would be a copy, and so would a value yielded twice.
+static LogicalResult checkYield(Operation *yield, Operation *kernel) {
+  llvm::SmallDenseSet<Value> seen;
+  for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
+    if (isa<BlockArgument>(value))
+      return kernel->emitOpError() << "yields an argument as result " << index << " (C4)";
+    if (!seen.insert(value).second)
+      return kernel->emitOpError() << "yields result " << index << " a second time (C4)";
+  }
+  return success();
+}
+
+static LogicalResult checkBody(Operation *kernel) {
+  Block &body = kernel->getRegion(0).front();
+  return failed(checkOps(body, kernel)) ? failure() : checkYield(body.getTerminator(), kernel);
+}
+
+LogicalResult FusedOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != getOperandTypes())
+    return emitOpError("arguments of the body have other types than the operands (C1)");
+  if (body.getTerminator()->getOperandTypes() != getResultTypes())
+    return emitOpError("yields other types than it has results (C3)");
+  return checkBody(*this);
+}
+
+LogicalResult KernelOp::verifyRegions() { return checkBody(*this); }
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+ParseResult FusedOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  FunctionType type;
+  if (parser.parseAssignmentList(arguments, operands) || parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColon())
+    return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseType(type) || parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+    return failure();
+  for (auto [argument, input] : llvm::zip(arguments, type.getInputs()))
+    argument.type = input;
+  result.addTypes(type.getResults());
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void FusedOp::print(OpAsmPrinter &printer) {
+  printer << " (";
+  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getOperands()), printer,
+                        [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
+  printer << ')';
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : ";
+  printer.printFunctionalType(*this);
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  return failure(parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes) ||
+                 parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(getBody().getArguments(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ')';
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {SymbolTable::getSymbolAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// Launch
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError() << "launches " << getKernelAttr() << ", which is no exec.kernel (C1)";
+  if (kernel.getBody().getArgumentTypes() != getOperandTypes())
+    return emitOpError() << "has operands of other types than the arguments of " << getKernelAttr() << " (C2)";
+  if (kernel.getResultTypes() != getResultTypes())
+    return emitOpError() << "has results of other types than " << getKernelAttr() << " yields (C3)";
+  return success();
+}

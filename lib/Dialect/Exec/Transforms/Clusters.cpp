@@ -1,0 +1,216 @@
+//===- Clusters.cpp - which ops run as one kernel -------------------------===//
+//
+// Greedy, in one walk; each op looks at its operands and at no other op, so the time is linear. Clusters that become one
+// are merged the smaller into the larger. The rules are in the header.
+//
+//===----------------------------------------------------------------------===//
+#include "Clusters.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+/// A kernel takes time to compile that grows with its ops, and values in registers are few.
+static constexpr size_t kMostOps = 48;
+
+static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+static std::optional<nn::Form> getForm(Operation *op) {
+  auto form = dyn_cast<nn::FormOpInterface>(op);
+  return form ? std::optional<nn::Form>(form.getForm()) : std::nullopt;
+}
+
+bool cleave::exec::isFusable(Operation *op) {
+  std::optional<nn::Form> form = getForm(op);
+  return form && op->getNumResults() == 1 &&
+         (form == nn::Form::Map || form == nn::Form::Movement || form == nn::Form::Row || form == nn::Form::Scan);
+}
+
+bool cleave::exec::isNumber(Operation *op) {
+  auto constant = dyn_cast_if_present<nn::ConstantOp>(op);
+  auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  return value && value.isSplat();
+}
+
+Clusters::Clusters(Block &block) {
+  for (Operation &op : block) {
+    positions[&op] = positions.size();
+    place(&op);
+  }
+  for (Cluster &cluster : clusters)
+    llvm::sort(cluster.ops, [&](Operation *a, Operation *b) { return positions[a] < positions[b]; });
+}
+
+SmallVector<const Cluster *> Clusters::getAll() const {
+  SmallVector<const Cluster *> all;
+  for (const Cluster &cluster : clusters)
+    if (!cluster.ops.empty())
+      all.push_back(&cluster);
+  auto lastOf = [&](const Cluster *cluster) {
+    auto computing = llvm::find_if(llvm::reverse(cluster->ops), [](Operation *op) { return !getAliasOffset(op); });
+    return positions.lookup(*computing);
+  };
+  llvm::sort(all, [&](const Cluster *a, const Cluster *b) { return lastOf(a) < lastOf(b); });
+  return all;
+}
+
+const Cluster *Clusters::getCluster(Operation *op) const {
+  auto found = clusterOf.find(op);
+  return found == clusterOf.end() ? nullptr : &clusters[found->second];
+}
+
+std::optional<unsigned> Clusters::find(Value value) const {
+  auto found = clusterOf.find(value.getDefiningOp());
+  if (!value.getDefiningOp() || found == clusterOf.end() || !clusters[found->second].isOpen)
+    return std::nullopt;
+  return found->second;
+}
+
+void Clusters::closeReadClusters(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (std::optional<unsigned> cluster = find(operand); cluster && clusterOf.lookup_or(op, -1u) != *cluster)
+      clusters[*cluster].isOpen = false;
+}
+
+void Clusters::countUses(Operation *op, unsigned cluster) {
+  for (Value operand : op->getOperands())
+    if (find(operand) == cluster)
+      --clusters[cluster].openUses;
+  for (Value result : op->getResults())
+    clusters[cluster].openUses += std::distance(result.use_begin(), result.use_end());
+}
+
+//===----------------------------------------------------------------------===//
+// One op
+//===----------------------------------------------------------------------===//
+
+void Clusters::place(Operation *op) {
+  std::optional<nn::Form> form = getForm(op);
+  if (!form || form == nn::Form::Data)
+    return closeReadClusters(op);
+  if (getAliasOffset(op))
+    return joinAlias(op);
+  if (inlineIntoReaders(op))
+    return;
+  unsigned own = clusters.size();
+  Cluster &created = clusters.emplace_back();
+  created.ops.push_back(op);
+  created.rows = Rows::get(op);
+  created.isOpen = isFusable(op);
+  int64_t elements = countReadElements(op);
+  created.elements = elements;
+  if (created.isOpen)
+    for (Value operand : op->getOperands())
+      if (std::optional<unsigned> other = find(operand); other && *other != own && mayJoin(op, clusters[own], *other)) {
+        // The larger one keeps its number.
+        unsigned into = clusters[own].ops.size() > clusters[*other].ops.size() ? own : *other;
+        merge(into == own ? *other : own, into);
+        own = into;
+        clusters[own].elements = elements;
+      }
+  Cluster &joined = clusters[own];
+  if (joined.rows)
+    joined.elements = ShapedType::getNumElements(joined.rows->shape);
+  clusterOf[op] = own;
+  countUses(op, own);
+  closeReadClusters(op);
+}
+
+void Clusters::joinAlias(Operation *op) {
+  std::optional<unsigned> cluster = find(op->getOperand(0));
+  if (!cluster)
+    return;
+  clusters[*cluster].ops.push_back(op);
+  clusterOf[op] = *cluster;
+  countUses(op, *cluster);
+}
+
+/// `op`, which is being placed, is in one of them, and is counted afterwards.
+void Clusters::merge(unsigned from, unsigned into) {
+  Cluster &source = clusters[from], &target = clusters[into];
+  for (Operation *op : source.ops)
+    clusterOf[op] = into;
+  target.ops.append(source.ops);
+  target.rows = target.rows ? target.rows : source.rows;
+  target.openUses += source.openUses;
+  source = Cluster();
+  source.isOpen = false;
+}
+
+//===----------------------------------------------------------------------===//
+// Values that every reader computes
+//===----------------------------------------------------------------------===//
+
+/// Nothing where an operand is made by a kernel, which then would have to store it.
+std::optional<Chain> Clusters::getChain(Operation *op) const {
+  // To move is to compute an address, which neighbours share.
+  Chain chain{0, getForm(op) == nn::Form::Movement ? 0 : 1};
+  for (Value operand : op->getOperands()) {
+    Operation *maker = operand.getDefiningOp();
+    if (auto found = inlined.find(maker); maker && found != inlined.end()) {
+      chain.bytes += found->second.bytes;
+      chain.ops += found->second.ops;
+    } else if (maker && clusterOf.contains(maker)) {
+      return std::nullopt;
+    } else if (!isNumber(maker)) {
+      // Of a table, what is looked up.
+      chain.bytes += std::min(countBytes(operand), countBytes(op->getResult(0)));
+    }
+  }
+  return chain;
+}
+
+bool Clusters::inlineIntoReaders(Operation *op) {
+  bool isPoint = isFusable(op) && !Rows::get(op);
+  if (!isPoint || op->use_empty() || op->getResult(0).hasOneUse())
+    return false;
+  for (Operation *reader : op->getUsers())
+    if (!isFusable(reader) || getAliasOffset(reader))
+      return false;
+  std::optional<Chain> chain = getChain(op);
+  if (!chain || !isCheaperInReaders(*chain, op->getResult(0)))
+    return false;
+  inlined[op] = *chain;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Joining
+//===----------------------------------------------------------------------===//
+
+/// True if `op` pairs each element of `value`, which a cluster with `rows` made, with a row of its result.
+static bool keepsRows(Operation *op, OpOperand &operand, const Rows &rows) {
+  // A part of the rows may look like one element a row.
+  if (Operation *maker = operand.get().getDefiningOp();
+      getAliasOffset(maker) && countElements(maker->getOperand(0)) != countElements(operand.get()))
+    return false;
+  if (std::optional<Rows> own = Rows::get(op))
+    return operand.getOperandNumber() == 0 && *own == rows && !own->isScan && !rows.isScan;
+  ArrayRef<int64_t> result = getShape(op->getResult(0)), read = getShape(operand.get());
+  bool isRows = result == ArrayRef<int64_t>(rows.shape);
+  return getForm(op) == nn::Form::Map && (isRows || rows.hasOneARow(result)) &&
+         (read == result || (isRows && read == ArrayRef<int64_t>(rows.getKeptShape())));
+}
+
+bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
+  if (from.rows)
+    return keepsRows(op, operand, *from.rows);
+  Value value = operand.get();
+  bool isRow = Rows::get(op).has_value();
+  bool isInPlace = isRow ? operand.getOperandNumber() == 0
+                         : getForm(op) == nn::Form::Map && getShape(value) == getShape(op->getResult(0));
+  if (isInPlace && countElements(value) == from.elements)
+    return true;
+  return isOnlyReader && isCheaperInReader(from.ops.size(), value, countReadElements(op));
+}
+
+bool Clusters::mayJoin(Operation *op, const Cluster &own, unsigned other) const {
+  const Cluster &from = clusters[other];
+  auto reads =
+      llvm::make_filter_range(op->getOpOperands(), [&](OpOperand &operand) { return find(operand.get()) == other; });
+  bool isOnlyReader = std::distance(reads.begin(), reads.end()) == from.openUses;
+  if (own.rows && from.rows && (!(*own.rows == *from.rows) || own.rows->isScan || from.rows->isScan))
+    return false;
+  return own.ops.size() + from.ops.size() <= kMostOps &&
+         llvm::all_of(reads, [&](OpOperand &operand) { return mayRead(op, operand, from, isOnlyReader); });
+}

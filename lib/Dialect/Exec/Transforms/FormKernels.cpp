@@ -1,0 +1,190 @@
+//===- FormKernels.cpp - puts ops into kernels and library commands -------===//
+//
+// Which ops go together is decided in Clusters.h; here the kernels are made, each where its last op stands:
+//
+//   1. what has a library becomes its command                         Libraries.h
+//   2. clusters
+//   3. per cluster: its ops move into a body. What they read from outside becomes an argument, but for numbers and
+//      values that every reader computes, which are cloned. Aliases that ops of the body read through are cloned; those
+//      that others read stand behind the kernel
+//   4. what nothing reads any more goes
+//
+//===----------------------------------------------------------------------===//
+#include "Clusters.h"
+#include "Libraries.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+namespace {
+
+/// Makes the kernel of one cluster.
+class KernelBuilder {
+public:
+  KernelBuilder(const Clusters &clusters, const Cluster &cluster)
+      : clusters(clusters), cluster(cluster), body(new Block()), builder(cluster.ops.front()->getContext()) {
+    builder.setInsertionPointToEnd(body);
+  }
+
+  void build();
+
+private:
+  bool isMember(Operation *op) const { return clusters.getCluster(op) == &cluster; }
+  bool isReadOutside(Operation *op) const;
+  void findResults();
+  /// The value of the body that stands for `value`.
+  Value resolve(Value value);
+  void clone(Operation *op);
+  void moveIntoBody(Operation *op);
+  FusedOp createFused(OpBuilder &outside);
+  void placeAliases(Operation *behind);
+
+  const Clusters &clusters;
+  const Cluster &cluster;
+  Block *body; ///< owned by the kernel once there is one
+  OpBuilder builder;
+  IRMapping values;
+  SmallVector<Value> operands, results;
+  SmallVector<Location> locations;
+  /// Aliases of the cluster that ops outside of it read.
+  llvm::SmallPtrSet<Operation *, 4> aliasesOutside;
+};
+
+} // namespace
+
+bool KernelBuilder::isReadOutside(Operation *op) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return !isMember(user) || (getAliasOffset(user) && aliasesOutside.contains(user));
+  });
+}
+
+/// Back to front: whether an alias is read outside is known before what it is an alias of.
+void KernelBuilder::findResults() {
+  for (Operation *op : llvm::reverse(cluster.ops)) {
+    if (!isReadOutside(op))
+      continue;
+    if (getAliasOffset(op))
+      aliasesOutside.insert(op);
+    else
+      for (Value result : llvm::reverse(op->getResults()))
+        if (!result.use_empty())
+          results.push_back(result);
+  }
+  std::reverse(results.begin(), results.end());
+}
+
+void KernelBuilder::clone(Operation *op) {
+  for (Value operand : op->getOperands())
+    resolve(operand);
+  builder.clone(*op, values);
+}
+
+Value KernelBuilder::resolve(Value value) {
+  if (Value known = values.lookupOrNull(value))
+    return known;
+  Operation *maker = value.getDefiningOp();
+  if (maker && (isNumber(maker) || clusters.isInlined(maker) || isMember(maker))) {
+    clone(maker);
+  } else {
+    operands.push_back(value);
+    values.map(value, body->addArgument(value.getType(), value.getLoc()));
+  }
+  return values.lookup(value);
+}
+
+void KernelBuilder::moveIntoBody(Operation *op) {
+  locations.push_back(op->getLoc());
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(resolve(operand.get()));
+  op->moveBefore(body, body->end());
+  for (Value result : op->getResults())
+    values.map(result, result);
+}
+
+FusedOp KernelBuilder::createFused(OpBuilder &outside) {
+  OperationState state(outside.getFusedLoc(locations), FusedOp::getOperationName());
+  state.addOperands(operands);
+  state.addTypes(ValueRange(results).getTypes());
+  state.addRegion()->push_back(body);
+  return cast<FusedOp>(outside.create(state));
+}
+
+/// Those that nothing outside reads have clones in the body, if anything does.
+void KernelBuilder::placeAliases(Operation *behind) {
+  for (Operation *op : cluster.ops)
+    if (aliasesOutside.contains(op)) {
+      op->moveAfter(behind);
+      behind = op;
+    }
+  for (Operation *op : llvm::reverse(cluster.ops))
+    if (getAliasOffset(op) && !aliasesOutside.contains(op))
+      op->erase();
+}
+
+void KernelBuilder::build() {
+  findResults();
+  auto computing = llvm::make_filter_range(cluster.ops, [](Operation *op) { return !getAliasOffset(op); });
+  SmallVector<Operation *> ops(computing.begin(), computing.end());
+  OpBuilder outside(ops.back()->getContext());
+  outside.setInsertionPointAfter(ops.back());
+  for (Operation *op : ops)
+    moveIntoBody(op);
+  YieldOp::create(builder, ops.back()->getLoc(), results);
+  FusedOp fused = createFused(outside);
+  for (auto [inside, result] : llvm::zip_equal(results, fused.getResults()))
+    inside.replaceUsesWithIf(result, [&](OpOperand &use) { return use.getOwner()->getBlock() != body; });
+  placeAliases(fused);
+}
+
+/// Back to front, so that whole chains go in one pass.
+static void eraseUnused(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+namespace {
+struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(enterPhase(getOperation(), Phase::Clustered)))
+      return signalPassFailure();
+    OwnFaults faults(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal())
+        continue;
+      if (!func.getBody().hasOneBlock()) {
+        func.emitOpError("has control flow");
+        return signalPassFailure();
+      }
+      formKernels(func.getBody().front());
+      spmd::storeNodes(func);
+    }
+  }
+
+private:
+  void formKernels(Block &block) {
+    eraseUnused(block);
+    useLibraries(block);
+    remarkSlow(block, slow);
+    Clusters clusters(block);
+    for (const Cluster *cluster : clusters.getAll())
+      KernelBuilder(clusters, *cluster).build();
+    eraseUnused(block);
+  }
+
+  /// Kinds of ops that a remark has been made on.
+  llvm::DenseSet<OperationName> slow;
+};
+} // namespace

@@ -1,0 +1,101 @@
+//===- Libraries.cpp - what is not written as loops -----------------------===//
+//
+// A library command has the operands and attributes of the op that it stands for, so becoming one is a change of name. What
+// only puts a product into another order is left to the product.
+//
+//===----------------------------------------------------------------------===//
+#include "Libraries.h"
+
+#include "cleave/Dialect/Exec/IR/Exec.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+static bool isOfFloats(Operation *op) {
+  return isa<FloatType>(cast<RankedTensorType>(op->getOperand(0).getType()).getElementType());
+}
+
+/// The command for `op`; empty if there is none.
+static StringRef getCommand(Operation *op) {
+  if (auto einsum = dyn_cast<nn::EinsumOp>(op))
+    return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()) ? MatmulOp::getOperationName()
+                                                                                : StringRef();
+  if (isa<nn::ConvOp>(op) && isOfFloats(op))
+    return ConvOp::getOperationName();
+  return isa<nn::AttentionOp>(op) ? AttentionOp::getOperationName() : StringRef();
+}
+
+/// Lets an einsum write its result in the order of the transpose that alone reads it: another order of letters.
+static void foldTranspose(nn::EinsumOp einsum) {
+  Value result = einsum.getResult();
+  auto transpose = result.hasOneUse() ? dyn_cast<nn::TransposeOp>(*result.user_begin()) : nn::TransposeOp();
+  if (!transpose)
+    return;
+  auto [operands, letters] = einsum.getEquation().split("->");
+  std::string equation = (operands + "->").str();
+  for (int64_t dim : transpose.getPermutation())
+    equation += letters[dim];
+  einsum.setEquation(equation);
+  result.setType(transpose.getType());
+  einsum->setLoc(FusedLoc::get(einsum.getContext(), {transpose.getLoc(), einsum.getLoc()}));
+  transpose.replaceAllUsesWith(result);
+  transpose.erase();
+}
+
+void cleave::exec::useLibraries(Block &block) {
+  for (auto einsum : llvm::to_vector(block.getOps<nn::EinsumOp>()))
+    foldTranspose(einsum);
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    StringRef command = getCommand(&op);
+    if (command.empty())
+      continue;
+    OpBuilder builder(&op);
+    OperationState state(op.getLoc(), command, op.getOperands(), op.getResultTypes(), op.getAttrs());
+    op.replaceAllUsesWith(builder.create(state));
+    op.erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Slow ones
+//===----------------------------------------------------------------------===//
+
+/// True if rows lie in one piece, or one element of each beside those of the others: two dims apart are neither.
+static bool areAdjacent(ArrayRef<int64_t> dims) {
+  return dims.empty() || dims.back() - dims.front() + 1 == int64_t(dims.size());
+}
+
+/// Why `op` is slow; empty if it is not.
+static StringRef getReason(Operation *op) {
+  auto form = dyn_cast<nn::FormOpInterface>(op);
+  if (!form)
+    return {};
+  switch (form.getForm()) {
+  case nn::Form::Data:
+  case nn::Form::Map:
+  case nn::Form::Movement:
+  case nn::Form::Scan:
+    return {};
+  case nn::Form::Row:
+    return areAdjacent(form.getRowDims()) ? "" : "the dims that it walks do not lie together";
+  case nn::Form::Window:
+    return "each element walks its window";
+  case nn::Form::Sort:
+    return "each row is sorted by one thread";
+  case nn::Form::Scatter:
+    return "updates are applied one after the other";
+  case nn::Form::Contraction:
+    return "it is no product of two matrices of floats, so each element walks its sum";
+  case nn::Form::Convolution:
+    return "no template computes this convolution, so each element walks its window";
+  case nn::Form::Attention:
+    return "no template computes this attention";
+  }
+}
+
+void cleave::exec::remarkSlow(Block &block, llvm::DenseSet<OperationName> &told) {
+  for (Operation &op : block)
+    if (StringRef reason = getReason(&op); !reason.empty() && told.insert(op.getName()).second)
+      op.emitRemark() << op.getName() << " runs in a slow kernel: " << reason;
+}

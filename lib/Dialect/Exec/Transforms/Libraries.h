@@ -1,0 +1,19 @@
+//===- Libraries.h - what is not written as loops ---------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
+#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
+
+#include "mlir/IR/Block.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace cleave::exec {
+
+/// Every contraction, convolution and attention of `block` that has a library command becomes that command.
+void useLibraries(mlir::Block &block);
+
+/// A remark on each kind of op that is left to a kernel which is right, and slow; `told` are those that had theirs.
+void remarkSlow(mlir::Block &block, llvm::DenseSet<mlir::OperationName> &told);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H

@@ -1,0 +1,192 @@
+// What kernels and library commands refuse.
+//
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics
+
+// exec.fused C1
+func.func @arguments_are_the_operands(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fused' op arguments of the body have other types than the operands (C1)}}
+  %0 = "exec.fused"(%x) ({
+  ^bb0(%a: tensor<4xf32>):
+    %r = nn.relu %a : (tensor<4xf32>) -> tensor<4xf32>
+    exec.yield %r : tensor<4xf32>
+  }) : (tensor<8xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// exec.fused C2: what a kernel reads are its arguments.
+nn.param @w : tensor<8xf32> = dense<1.0> : tensor<8xf32>
+func.func @parameters_are_loaded_outside() {
+  // expected-error @below {{'exec.fused' op holds nn.load (C2)}}
+  %0 = exec.fused () : () -> tensor<8xf32> {
+    // expected-note @below {{here}}
+    %w = nn.load @w : tensor<8xf32>
+    exec.yield %w : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// exec.fused C2
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+func.func @no_collective_is_in_a_kernel(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fused' op holds spmd.all_reduce (C2)}}
+  %0 = exec.fused (%a = %x) : (tensor<8xf32>) -> tensor<8xf32> {
+    // expected-note @below {{here}}
+    %s = spmd.all_reduce sum %a over {"x"} : tensor<8xf32>
+    exec.yield %s : tensor<8xf32>
+  }
+  return
+}
+}
+
+// -----
+
+// exec.fused C3
+func.func @results_are_what_is_yielded(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fused' op yields other types than it has results (C3)}}
+  %0 = exec.fused (%a = %x) : (tensor<8xf32>) -> tensor<4xf32> {
+    %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %r : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// exec.fused C4
+func.func @an_argument_is_no_result(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fused' op yields an argument as result 0 (C4)}}
+  %0 = exec.fused (%a = %x) : (tensor<8xf32>) -> tensor<8xf32> {
+    exec.yield %a : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// exec.fused C4
+func.func @no_result_is_there_twice(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fused' op yields result 1 a second time (C4)}}
+  %0:2 = exec.fused (%a = %x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %r, %r : tensor<8xf32>, tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+// exec.kernel C1: bodies are as those of exec.fused.
+// expected-error @below {{'exec.kernel' op yields an argument as result 0 (C4)}}
+exec.kernel @nothing(%a: tensor<8xf32>) {
+  exec.yield %a : tensor<8xf32>
+}
+
+// -----
+
+// exec.yield C1
+func.func @a_yield_ends_a_kernel(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.yield' op expects parent op to be one of 'exec.fused, exec.kernel'}}
+  exec.yield %x : tensor<8xf32>
+}
+
+// -----
+
+// exec.launch C1
+func.func @only_kernels_are_launched(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.launch' op launches @only_kernels_are_launched, which is no exec.kernel (C1)}}
+  %0 = exec.launch @only_kernels_are_launched(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+// exec.launch C2
+func.func @operands_are_the_arguments(%x: tensor<4xf32>) {
+  // expected-error @below {{'exec.launch' op has operands of other types than the arguments of @relu_0 (C2)}}
+  %0 = exec.launch @relu_0(%x) : (tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+// exec.launch C3
+func.func @results_are_what_the_kernel_yields(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.launch' op has results of other types than @relu_0 yields (C3)}}
+  %0 = exec.launch @relu_0(%x) : (tensor<8xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// exec.matmul C1: the op that it stands for says what is wrong.
+func.func @an_equation_has_a_term_for_each_operand(%x: tensor<4x8xf32>, %y: tensor<8x16xf32>) {
+  // expected-error @below {{'nn.einsum' op}}
+  %0 = exec.matmul %x, %y "ik,kj" : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// exec.matmul C2
+func.func @a_product_has_two_operands(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'exec.matmul' op has 1 operands, expected 2 (C2)}}
+  %0 = exec.matmul %x "ik->i" : (tensor<4x8xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// exec.matmul C2
+func.func @a_product_is_of_floats(%x: tensor<4x8xi32>, %y: tensor<8x16xi32>) {
+  // expected-error @below {{'exec.matmul' op multiplies 'tensor<4x8xi32>', which is not of floats (C2)}}
+  %0 = exec.matmul %x, %y "ik,kj->ij" : (tensor<4x8xi32>, tensor<8x16xi32>) -> tensor<4x16xi32>
+  return
+}
+
+// -----
+
+// exec.matmul C3
+func.func @a_dim_of_one_operand_is_not_summed(%x: tensor<4x8xf32>, %y: tensor<8x16xf32>) {
+  // expected-error @below {{'exec.matmul' op equation 'ik,kj->i' is no matrix product: a letter is in one term only (C3), or has two sizes (C4)}}
+  %0 = exec.matmul %x, %y "ik,kj->i" : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// exec.matmul C4
+func.func @no_dim_repeats(%x: tensor<4x1xf32>, %y: tensor<8x16xf32>) {
+  // expected-error @below {{'exec.matmul' op equation 'ik,kj->ij' is no matrix product: a letter is in one term only (C3), or has two sizes (C4)}}
+  %0 = exec.matmul %x, %y "ik,kj->ij" : (tensor<4x1xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  return
+}
+
+// -----
+
+// exec.conv C1
+func.func @a_convolution_is_as_that_of_nn(%x: tensor<1x3x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error @below {{'nn.conv' op}}
+  %0 = exec.conv %x, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x3x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+// exec.attention C1
+func.func @attention_is_as_that_of_nn(%q: tensor<2x4x8xf32>) {
+  // expected-error @below {{'nn.attention' op}}
+  %0 = exec.attention %q, %q, %q scale 0.5 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return
+}

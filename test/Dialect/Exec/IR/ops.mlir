@@ -1,0 +1,52 @@
+// Every op of the dialect, as it is printed.
+//
+// RUN: cleave-opt %s | cleave-opt | FileCheck %s
+// RUN: cleave-opt %s --mlir-print-op-generic | cleave-opt | FileCheck %s
+
+// CHECK-LABEL: @fused
+func.func @fused(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: %[[R:.*]] = exec.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK-NEXT: %[[S:.*]] = nn.add %[[A]], %[[B]]
+  // CHECK-NEXT: exec.yield %[[S]] : tensor<8xf32>
+  %0 = exec.fused (%a = %x, %b = %y) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    %s = nn.add %a, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %s : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: @fused_of_nothing_with_two_results
+func.func @fused_of_nothing_with_two_results() -> (tensor<8xi64>, tensor<8xi64>) {
+  // CHECK: exec.fused () : () -> (tensor<8xi64>, tensor<8xi64>) {
+  %0:2 = exec.fused () : () -> (tensor<8xi64>, tensor<8xi64>) {
+    %i = nn.iota dim 0 start 0 step 1 : tensor<8xi64>
+    %n = nn.neg %i : (tensor<8xi64>) -> tensor<8xi64>
+    exec.yield %i, %n : tensor<8xi64>, tensor<8xi64>
+  }
+  return %0#0, %0#1 : tensor<8xi64>, tensor<8xi64>
+}
+
+// CHECK-LABEL: @launch
+func.func @launch(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK: exec.launch @relu_0(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+  %0 = exec.launch @relu_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// CHECK: exec.kernel @relu_0(%[[A:.*]]: tensor<8xf32>) {
+// CHECK-NEXT: nn.relu %[[A]]
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+
+// CHECK-LABEL: @library_commands
+func.func @library_commands(%x: tensor<2x4x8xf32>, %y: tensor<2x16x8xf32>, %i: tensor<1x3x8xf32>, %w: tensor<4x3x3xf32>,
+                            %q: tensor<1x2x4x8xf32>) {
+  // CHECK: exec.matmul %arg0, %arg1 "bik,bjk->bij" : (tensor<2x4x8xf32>, tensor<2x16x8xf32>) -> tensor<2x4x16xf32>
+  %0 = exec.matmul %x, %y "bik,bjk->bij" : (tensor<2x4x8xf32>, tensor<2x16x8xf32>) -> tensor<2x4x16xf32>
+  // CHECK: exec.conv %arg2, %arg3 strides [1] pads_low [1] pads_high [1] dilations [1] groups 1
+  %1 = exec.conv %i, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x3x8xf32>, tensor<4x3x3xf32>) -> tensor<1x4x8xf32>
+  // CHECK: exec.attention %arg4, %arg4, %arg4 scale 5.000000e-01 causal
+  %2 = exec.attention %q, %q, %q scale 0.5 causal : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  return
+}

@@ -1,0 +1,113 @@
+// What the gates of the lowering find, by number.
+//
+// RUN: split-file %s %t
+// RUN: cleave-opt %t/clustered.mlir --split-input-file --exec-verify-form=form=clustered --verify-diagnostics
+// RUN: cleave-opt %t/outlined.mlir --split-input-file --exec-verify-form=form=outlined --verify-diagnostics
+
+//--- clustered.mlir
+func.func @K1_every_op_has_a_place(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'nn.exp' op is left to no kernel and no command (K1)}}
+  %0 = nn.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @K2_some_ops_stand_alone(%x: tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {
+  // expected-error @below {{'exec.fused' op holds an op that no kernel shares, and others (K2)}}
+  %0 = exec.fused (%a = %x) : (tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {
+    // expected-note @below {{here is nn.pool}}
+    %p = nn.pool max %a kernel [2] strides [2] pads_low [0] pads_high [0] dilations [1] : (tensor<2x8x8xf32>) -> tensor<2x8x4xf32>
+    %r = nn.relu %p : (tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+    exec.yield %r : tensor<2x8x4xf32>
+  }
+  return %0 : tensor<2x8x4xf32>
+}
+
+// -----
+
+func.func @K3_rows_are_of_one_kind(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{'exec.fused' op walks two kinds of rows (K3)}}
+  %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %p = nn.softmax %a dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-note @below {{here is nn.softmax}}
+    %r = nn.softmax %p dim 0 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    exec.yield %r : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @K3_a_scan_is_alone_with_its_rows(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{'exec.fused' op holds a scan, and other ops that walk rows (K3)}}
+  %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %p = nn.softmax %a dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-note @below {{here is nn.cumsum}}
+    %r = nn.cumsum %p dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    exec.yield %r : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @K4_results_have_one_space(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x2xf32>) {
+  // expected-error @below {{'exec.fused' op has results of two iteration spaces: result 1 is 'tensor<8x2xf32>' (K4)}}
+  %0:2 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x2xf32>) {
+    %p = nn.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %r = nn.slice %p starts [0, 0] sizes [8, 2] steps [1, 1] : (tensor<8x8xf32>) -> tensor<8x2xf32>
+    exec.yield %p, %r : tensor<8x8xf32>, tensor<8x2xf32>
+  }
+  return %0#0, %0#1 : tensor<8x8xf32>, tensor<8x2xf32>
+}
+
+//--- outlined.mlir
+func.func @O1_kernels_have_names(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'exec.fused' op is left to no kernel and no command (O1)}}
+  %0 = exec.fused (%a = %x) : (tensor<8xf32>) -> tensor<8xf32> {
+    %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %r : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @O2_each_kernel_is_there_once(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = exec.launch @relu_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = exec.launch @relu_1(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+// expected-error @below {{'exec.kernel' op computes what @relu_0 computes (O2)}}
+exec.kernel @relu_1(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+
+// -----
+
+// O3
+// expected-error @below {{'exec.kernel' op is not launched (O3)}}
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}
+
+// -----
+
+// Kernels are held to the same as what stands in place.
+func.func @K4_of_kernels(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x2xf32>) {
+  %0:2 = exec.launch @exp_0(%x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x2xf32>)
+  return %0#0, %0#1 : tensor<8x8xf32>, tensor<8x2xf32>
+}
+// expected-error @below {{'exec.kernel' op has results of two iteration spaces: result 1 is 'tensor<8x2xf32>' (K4)}}
+exec.kernel @exp_0(%a: tensor<8x8xf32>) {
+  %p = nn.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %r = nn.slice %p starts [0, 0] sizes [8, 2] steps [1, 1] : (tensor<8x8xf32>) -> tensor<8x2xf32>
+  exec.yield %p, %r : tensor<8x8xf32>, tensor<8x2xf32>
+}

@@ -1,0 +1,10 @@
+// A gate writes the phase, and changes nothing else.
+//
+// RUN: cleave-opt %s --exec-lower | cleave-opt --exec-verify-form=form=outlined | FileCheck %s
+
+// CHECK: module attributes {spmd.phase = "outlined"}
+// CHECK: exec.launch @relu_0
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = nn.relu %x : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

@@ -1,0 +1,48 @@
+// From the program of one device to commands.
+//
+// RUN: cleave-opt %s --spmd-shard --exec-lower | FileCheck %s
+// RUN: cleave shard %s --emit=clustered | FileCheck %s --check-prefix=CLUSTERED
+// RUN: cleave shard %s --emit=outlined -o %t.mlir --report %t.json
+// RUN: cleave run %t.mlir --against %s | FileCheck %s --check-prefix=RAN
+// RUN: cleave run %s --emit=outlined --check | FileCheck %s --check-prefix=RAN
+// RUN: not cleave run %s --emit=propagated 2>&1 | FileCheck %s --check-prefix=EARLY
+
+#mesh = #spmd.mesh<["model"=2]>
+#columns = #spmd.sharding<#mesh, [{}, {"model"}]>
+#rows = #spmd.sharding<#mesh, [{"model"}, {}]>
+
+// Two equal layers, cut as columns and rows: their kernels are there once, and every rank runs the same.
+// CHECK: module attributes {{.*}}spmd.phase = "outlined"
+// CHECK-LABEL: @main
+// CHECK: exec.matmul
+// CHECK-NEXT: exec.launch @add_relu_0
+// CHECK-NEXT: exec.matmul
+// CHECK-NEXT: spmd.all_reduce
+// CHECK-NEXT: exec.launch @add_0
+// CHECK-NEXT: exec.matmul
+// CHECK-NEXT: exec.launch @add_relu_0
+// CHECK-NEXT: exec.matmul
+// CHECK-NEXT: spmd.all_reduce
+// CHECK-NEXT: exec.launch @add_0
+// CHECK-NEXT: return
+// CHECK-COUNT-2: exec.kernel
+// CHECK-NOT: exec.kernel
+
+// CLUSTERED: spmd.phase = "clustered"
+// CLUSTERED-COUNT-4: exec.fused
+
+// RAN: check result0: ok
+// EARLY: 'run' runs a partitioned program, '--emit propagated' stops before
+func.func @main(%x: tensor<4x8xf32>, %a: tensor<8x16xf32, #columns>, %b: tensor<16x8xf32, #rows>, %c: tensor<16xf32>) -> tensor<4x8xf32> {
+  %0 = nn.einsum %x, %a "ik,kj->ij" : (tensor<4x8xf32>, tensor<8x16xf32, #columns>) -> tensor<4x16xf32>
+  %1 = nn.add %0, %c : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %2 = nn.relu %1 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %3 = nn.einsum %2, %b "ik,kj->ij" : (tensor<4x16xf32>, tensor<16x8xf32, #rows>) -> tensor<4x8xf32>
+  %4 = nn.add %3, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %5 = nn.einsum %4, %a "ik,kj->ij" : (tensor<4x8xf32>, tensor<8x16xf32, #columns>) -> tensor<4x16xf32>
+  %6 = nn.add %5, %c : (tensor<4x16xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %7 = nn.relu %6 : (tensor<4x16xf32>) -> tensor<4x16xf32>
+  %8 = nn.einsum %7, %b "ik,kj->ij" : (tensor<4x16xf32>, tensor<16x8xf32, #rows>) -> tensor<4x8xf32>
+  %9 = nn.add %8, %4 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %9 : tensor<4x8xf32>
+}
