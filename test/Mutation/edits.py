@@ -4,22 +4,8 @@ Not here, because they change nothing that can be seen: that an aligned slice st
 says so: it would leave its operand), and that elimination keeps what is forbidden apart when it normalises a table (what
 is taken off is added to the total, and sums end at forbidden).
 """
-from dataclasses import dataclass
-
-
-@dataclass
-class Edit:
-    name: str
-    file: str
-    old: str
-    new: str
-    # What is wrong with it, as a user would see it.
-    breaks: str
-    # `suite` or `suite:filter`, tried in this order.
-    suites: list
-    # Where `old` stands more than once: the first one behind this text is meant.
-    after: str = ""
-
+from edit import Edit
+from edits_runtime import EDITS as RUNTIME_EDITS
 
 SOLVER = "CleaveSolverTests"
 SHARDING = "CleaveShardingTests"
@@ -271,4 +257,5 @@ EDITS = [
          "the bytes of all collectives are zero", ["lit:Pipelines/report"]),
     Edit("differences-pass", "lib/Compiler/Compare.cpp", "difference.position < 0 && !isClose", "false",
          "--check never fails", ["lit:Driver/check"]),
+    *RUNTIME_EDITS,
 ]

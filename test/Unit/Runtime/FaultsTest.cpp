@@ -338,12 +338,20 @@ TEST(FlightRecorder, SaysWhyItCannotBeWritten) {
   EXPECT_EQ(folder.read("file"), "in the way");
 }
 
-// Nothing but the record is in its folder: it was written under another name first.
+// An older record stays what it was until the new one takes its name; what could not take it is not left behind.
 TEST(FlightRecorder, IsWholeOrNotThere) {
   Folder folder;
   Options options = withDeadline(60);
   options.recordFolder = folder.path;
   std::string path = folder.path + "/flight-recorder.txt";
+  std::ofstream(path) << "older";
+  std::ifstream older(path);
+  Ranks(1, options, [&](Communicator &communicator) { return communicator.run(barrier(9)); });
+  EXPECT_THAT(folder.read("flight-recorder.txt"), testing::StartsWith("rank 0: no group 9"));
+  std::stringstream kept;
+  kept << older.rdbuf();
+  EXPECT_EQ(kept.str(), "older");
+  ASSERT_EQ(unlink(path.c_str()), 0);
   ASSERT_EQ(mkdir(path.c_str(), 0777), 0);
   Ranks ranks(1, options, [&](Communicator &communicator) { return communicator.run(barrier(9)); });
   ranks.expectAll(Cause::Invalid, HasSubstr("cannot write " + path));
