@@ -2,7 +2,8 @@
 //
 // FlatBuffers' own verifier sees to it that offsets and lengths stay inside of the tables. It lets pass what its format
 // allows: vectors that are not there (read as empty), cases of enums that nobody knows, and many tables that share one
-// vector, by which a small file could ask for any amount of memory. These are looked after here.
+// vector, by which a small file could ask for any amount of memory. And it does not ask whether a vector's elements are
+// aligned. These are looked after here.
 //
 //===----------------------------------------------------------------------===//
 #include "Decode.h"
@@ -12,105 +13,6 @@ using flatbuffers::String;
 using flatbuffers::Vector;
 
 static constexpr size_t kAlignment = 64;
-
-namespace {
-
-/// Becomes an error at the first thing that is wrong; what is decoded from there on does not matter.
-class Decoder {
-public:
-  Decoder(std::string_view data, size_t budget) : data(data), budget(budget) {}
-
-  Result<Program> decode(const file::Program &table);
-
-private:
-  std::string_view data;
-  size_t budget;
-  Status failed;
-
-  void fail(Error error) {
-    if (!failed)
-      failed = std::move(error);
-  }
-  bool spend(size_t bytes);
-
-  // One overload per kind of field; the fields of a table are read into those of a value in one line each.
-  void get(std::string &to, const String *from);
-  void get(std::vector<std::string> &to, const Vector<flatbuffers::Offset<String>> *from);
-  void get(std::string_view &to, const file::Bytes &from);
-  void get(Number &to, const file::Number &from) { to = {from.base(), from.column()}; }
-  void get(View &to, const file::View &from) {
-    to.buffer = from.buffer();
-    to.type = from.type();
-    get(to.offset, from.offset());
-  }
-  void get(View &to, const file::View *from) { get(to, *from); }
-  void get(std::optional<View> &to, const file::View *from) {
-    if (from)
-      get(to.emplace(), *from);
-  }
-  void get(Extent &to, const file::Extent *from) { to = {from->x(), from->y(), from->z()}; }
-  void get(Ends &to, const file::Ends &from) { to = {from.source(), from.target()}; }
-  void get(State &to, const file::State &from) { to = {from.input(), from.output()}; }
-  template <typename T> void get(std::vector<T> &to, const Vector<T> *from) {
-    if (from && spend(from->size() * sizeof(T)))
-      to.assign(from->begin(), from->end());
-  }
-  template <typename T, typename Struct> void get(std::vector<T> &to, const Vector<const Struct *> *from) {
-    if (!from || !spend(from->size() * sizeof(Struct)))
-      return;
-    to.resize(from->size());
-    for (size_t i = 0; i < to.size() && !failed; ++i)
-      get(to[i], *from->Get(i));
-  }
-  template <typename T, typename Table> void get(std::vector<T> &to, const Vector<flatbuffers::Offset<Table>> *from) {
-    // A table takes 8 bytes at least, with its place in the vector.
-    if (!from || !spend(uint64_t(from->size()) * 8))
-      return;
-    to.resize(from->size());
-    for (size_t i = 0; i < to.size() && !failed; ++i)
-      get(to[i], *from->Get(i));
-  }
-  /// Enums have the same cases in the same order; `last` is the file's last one.
-  template <typename To, typename From> void getWord(To &to, From from, From last, const char *what) {
-    if (from > last)
-      return fail(makeError(what, " ", static_cast<unsigned>(from), " is not known (P3)"));
-    to = static_cast<To>(from);
-  }
-
-  void get(Type &to, const file::Type &from);
-  void get(Target &to, const file::Target &from);
-  void get(Object &to, const file::Object &from);
-  void get(Module &to, const file::Module &from);
-  void get(Parameter &to, const file::Parameter &from);
-  void get(Kernel &to, const file::Kernel &from);
-  void get(Axis &to, const file::Axis &from);
-  void get(Groups &to, const file::Groups &from);
-  void get(Pieces &to, const file::Pieces &from);
-  void get(File &to, const file::File &from);
-  void get(Weight &to, const file::Weight &from);
-  void get(Load &to, const file::Load &from);
-  void get(Buffer &to, const file::Buffer &from);
-  void get(Role &to, const file::Role &from);
-  void get(Dim &to, const file::Dim &from);
-  void get(Place &to, const file::Place &from);
-  void get(Tensor &to, const file::Tensor &from);
-  void get(List &to, const file::List &from);
-  void get(Variant &to, const file::Variant &from);
-  void get(Metadata &to, const file::Metadata &from);
-  void get(Command &to, const file::Command &from);
-
-  void get(Launch &to, const file::Launch &from);
-  void get(Matmul &to, const file::Matmul &from);
-  void get(Convolution &to, const file::Convolution &from);
-  void get(Attention &to, const file::Attention &from);
-  void get(Copy &to, const file::Copy &from);
-  void get(Collective &to, const file::Collective &from);
-  void get(Exchange &to, const file::Exchange &from);
-  void get(Record &to, const file::Record &from) { to.event = from.event(); }
-  void get(Wait &to, const file::Wait &from) { to.event = from.event(); }
-};
-
-} // namespace
 
 /// What a file holds once it can be read once; who reads it many times asks for more than there is.
 bool Decoder::spend(size_t bytes) {
@@ -248,105 +150,6 @@ void Decoder::get(Role &to, const file::Role &from) {
   get(to.ranks, from.ranks());
   get(to.buffers, from.buffers());
   get(to.loads, from.loads());
-}
-
-//===----------------------------------------------------------------------===//
-// Commands
-//===----------------------------------------------------------------------===//
-
-void Decoder::get(Launch &to, const file::Launch &from) {
-  to.kernel = from.kernel();
-  get(to.operands, from.operands());
-  get(to.scalars, from.scalars());
-}
-
-void Decoder::get(Matmul &to, const file::Matmul &from) {
-  get(to.a, from.a());
-  get(to.b, from.b());
-  get(to.result, from.result());
-  get(to.bias, from.bias());
-  get(to.residual, from.residual());
-  to.transposeA = from.transpose_a();
-  to.transposeB = from.transpose_b();
-  to.scale = from.scale();
-  getWord(to.activation, from.activation(), file::Activation::MAX, "activation");
-  to.fallback = from.fallback();
-}
-
-void Decoder::get(Convolution &to, const file::Convolution &from) {
-  get(to.input, from.input());
-  get(to.filter, from.filter());
-  get(to.result, from.result());
-  get(to.bias, from.bias());
-  get(to.residual, from.residual());
-  get(to.strides, from.strides());
-  get(to.dilations, from.dilations());
-  get(to.padsLow, from.pads_low());
-  get(to.padsHigh, from.pads_high());
-  to.groups = from.groups();
-  getWord(to.activation, from.activation(), file::Activation::MAX, "activation");
-  to.fallback = from.fallback();
-}
-
-void Decoder::get(Attention &to, const file::Attention &from) {
-  get(to.query, from.query());
-  get(to.key, from.key());
-  get(to.value, from.value());
-  get(to.result, from.result());
-  get(to.mask, from.mask());
-  to.scale = from.scale();
-  to.causal = from.causal();
-  to.fallback = from.fallback();
-}
-
-void Decoder::get(Copy &to, const file::Copy &from) {
-  get(to.source, from.source());
-  get(to.target, from.target());
-}
-
-void Decoder::get(Collective &to, const file::Collective &from) {
-  getWord(to.kind, from.kind(), file::CollectiveKind::MAX, "kind of collective");
-  getWord(to.reduction, from.reduction(), file::Reduction::MAX, "reduction");
-  to.groups = from.groups();
-  get(to.operands, from.operands());
-  get(to.results, from.results());
-  get(to.gather, from.gather());
-  get(to.slice, from.slice());
-}
-
-void Decoder::get(Exchange &to, const file::Exchange &from) {
-  to.pieces = from.pieces();
-  get(to.operand, from.operand());
-  get(to.result, from.result());
-}
-
-/// The verifier has seen that a known action is there and whole; unknown ones it lets pass.
-void Decoder::get(Command &to, const file::Command &from) {
-  to.stream = from.stream();
-  to.node = from.node();
-  switch (from.action_type()) {
-  case file::Action::Launch:
-    return get(to.action.emplace<Launch>(), *from.action_as_Launch());
-  case file::Action::Matmul:
-    return get(to.action.emplace<Matmul>(), *from.action_as_Matmul());
-  case file::Action::Convolution:
-    return get(to.action.emplace<Convolution>(), *from.action_as_Convolution());
-  case file::Action::Attention:
-    return get(to.action.emplace<Attention>(), *from.action_as_Attention());
-  case file::Action::Copy:
-    return get(to.action.emplace<Copy>(), *from.action_as_Copy());
-  case file::Action::Collective:
-    return get(to.action.emplace<Collective>(), *from.action_as_Collective());
-  case file::Action::Exchange:
-    return get(to.action.emplace<Exchange>(), *from.action_as_Exchange());
-  case file::Action::Record:
-    return get(to.action.emplace<Record>(), *from.action_as_Record());
-  case file::Action::Wait:
-    return get(to.action.emplace<Wait>(), *from.action_as_Wait());
-  case file::Action::NONE:
-    break;
-  }
-  fail(makeError("kind of command ", static_cast<unsigned>(from.action_type()), " is not known (P3)"));
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,6 +2,7 @@
 #include "Program_generated.h"
 #include "Refuse.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace cleave::program;
@@ -175,6 +176,33 @@ TEST(FileTest, RefusesTablesThatMultiply) {
   auto name = builder.CreateString(std::string(10000, 'x'));
   EXPECT_EQ(refuse(finish(builder, command, std::vector(1000, name))),
             "its tables refer to more bytes than it has (P1)");
+}
+
+// P1: a vector of 8-byte numbers at a multiple of 4 passes FlatBuffers' verifier.
+TEST(FileTest, RefusesMisalignedVectors) {
+  std::vector<std::string> errors;
+  for (size_t padding : {0, 4}) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.StartVector(16, 1);
+    for (int i = 0; i < 16; ++i)
+      builder.PushElement<uint8_t>(0);
+    flatbuffers::Offset<flatbuffers::Vector<int64_t>> table(builder.EndVector(2));
+    builder.CreateString(std::string(padding, 'x')); // buffers are built from behind
+    auto none = builder.CreateVector(std::vector<flatbuffers::Offset<file::Target>>());
+    file::ProgramBuilder program(builder);
+    program.add_version(1);
+    program.add_targets(none);
+    program.add_roles(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<file::Role>>>(none.o));
+    program.add_variants(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<file::Variant>>>(none.o));
+    program.add_rank_table(table);
+    file::FinishSizePrefixedProgramBuffer(builder, program.Finish());
+    errors.push_back(
+        refuse(std::string_view(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize())));
+  }
+  // One of the two lies well, and fails for being empty.
+  std::sort(errors.begin(), errors.end());
+  EXPECT_EQ(errors[0], "has 0 ranks, expected 1 to 1048576 (P5)");
+  EXPECT_EQ(errors[1], "its tables are damaged (P1)");
 }
 
 // P4
