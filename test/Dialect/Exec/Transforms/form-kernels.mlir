@@ -86,6 +86,31 @@ func.func @no_reduction_is_repeated(%x: tensor<8x64xf32>, %y: tensor<64x8xf32>) 
   return %1 : tensor<64x8xf32>
 }
 
+// Nor where the rows are as many as they are long: a sum a row, read along the row, is every sum for each element.
+// CHECK-LABEL: @rows_are_not_columns
+func.func @rows_are_not_columns(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK: %[[K:.*]] = exec.fused
+  // CHECK-NEXT: nn.reduce
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[K]], %{{.*}} = %arg1)
+  %0 = nn.reduce sum %x dims [1] : (tensor<8x8xf32>) -> tensor<8xf32>
+  %1 = nn.add %0, %y : (tensor<8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+
+// What has other readers keeps its space: the columns are another kernel's.
+// CHECK-LABEL: @one_space
+func.func @one_space(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x2xf32>) {
+  // CHECK: %[[K:.*]] = exec.fused
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[K]])
+  // CHECK-NEXT: nn.slice
+  %0 = nn.mul %x, %y : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %1 = nn.slice %0 starts [0, 4] sizes [8, 2] steps [1, 1] : (tensor<8x64xf32>) -> tensor<8x2xf32>
+  return %0, %1 : tensor<8x64xf32>, tensor<8x2xf32>
+}
+
 // A kernel runs where its last op stands: once somebody else has read from it, nothing joins any more.
 // CHECK-LABEL: @a_reader_closes
 func.func @a_reader_closes(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
