@@ -7,6 +7,33 @@
 
 #include <algorithm>
 
+using namespace cleave::program;
+
+void Part::appendTo(std::string &message) const {
+  switch (kind) {
+  case Kind::Text:
+    message += text;
+    break;
+  case Kind::Signed:
+    message += std::to_string(static_cast<int64_t>(bits));
+    break;
+  case Kind::Unsigned:
+    message += std::to_string(bits);
+    break;
+  case Kind::Real:
+    message += std::to_string(real);
+  }
+}
+
+std::string cleave::program::concat(std::initializer_list<Part> parts) {
+  std::string message;
+  for (const Part &part : parts)
+    part.appendTo(message);
+  return message;
+}
+
+Error cleave::program::makeError(std::initializer_list<Part> parts) { return {concat(parts)}; }
+
 std::string cleave::program::quote(std::string_view text) {
   constexpr size_t most = 100;
   constexpr char digits[] = "0123456789ABCDEF";

@@ -13,6 +13,8 @@
 #ifndef CLEAVE_PROGRAM_ERROR_H
 #define CLEAVE_PROGRAM_ERROR_H
 
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,21 +51,41 @@ private:
   Error error;
 };
 
-/// Texts and numbers, one behind the other.
-template <typename... Parts> std::string concat(const Parts &...parts) {
-  std::string text;
-  auto append = [&](const auto &part) {
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>)
-      text += std::to_string(part);
+/// A text or a number of a message. Messages are put together out of line: there are many of them, and the runtime is small.
+class Part {
+public:
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Part(T number)
+      : kind(std::is_floating_point_v<T> ? Kind::Real
+             : std::is_signed_v<T>       ? Kind::Signed
+                                         : Kind::Unsigned) {
+    if constexpr (std::is_floating_point_v<T>)
+      real = number;
     else
-      text += part;
+      bits = static_cast<uint64_t>(number);
+  }
+  Part(std::string_view text) : kind(Kind::Text), text(text) {}
+  Part(const std::string &text) : Part(std::string_view(text)) {}
+  Part(const char *text) : Part(std::string_view(text)) {}
+
+  void appendTo(std::string &message) const;
+
+private:
+  enum class Kind : uint8_t { Text, Signed, Unsigned, Real } kind;
+  std::string_view text;
+  union {
+    uint64_t bits;
+    double real;
   };
-  (append(parts), ...);
-  return text;
-}
+};
+
+/// All parts, one behind the other.
+std::string concat(std::initializer_list<Part> parts);
+template <typename... Parts> std::string concat(const Parts &...parts) { return concat({Part(parts)...}); }
 
 /// An error whose text is all of its parts. Text from a file goes through `quote`.
-template <typename... Parts> Error makeError(const Parts &...parts) { return Error{concat(parts...)}; }
+Error makeError(std::initializer_list<Part> parts);
+template <typename... Parts> Error makeError(const Parts &...parts) { return makeError({Part(parts)...}); }
 
 /// Text from an untrusted file as it may stand in a message: in quotes, control characters and all beyond ASCII as
 /// \xNN, at most 100 bytes of it.
