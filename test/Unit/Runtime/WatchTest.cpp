@@ -78,6 +78,19 @@ TEST(Watch, StrangersAreSentAway) {
   EXPECT_GE(hub.getSecondsSinceLeft(1), 0);
 }
 
+// A process that ends closes its connections, and has not said goodbye.
+TEST(Watch, DeathIsNoticedAtOnce) {
+  Watch hub(0, 2, makeOptions());
+  std::string address;
+  ASSERT_TRUE(hub.listen(address).isOk());
+  int rank = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, address.substr(0, address.find(' '))}));
+  ASSERT_TRUE(hub.begin(address).isOk());
+  close(rank);
+  for (int64_t end = getNow() + 2000000000; getNow() < end && !hub.getFailure().isRaised();)
+    std::this_thread::yield();
+  EXPECT_EQ(hub.getFailure().get().getMessage(), "rank 0: the process of rank 1 is gone (died)");
+}
+
 TEST(Watch, MissingRanksAreNamed) {
   Options options = makeOptions();
   options.deadline = 0.1;
