@@ -89,6 +89,12 @@ public:
   template <typename MathOp> mlir::Value call(mlir::Value x) { return MathOp::create(b, loc, x); }
 
 private:
+  struct Reduced {
+    mlir::Value polynomial, power;
+  };
+  Reduced reduceExp(mlir::Value x);
+  mlir::Value scaleBy(mlir::Value value, mlir::Value power);
+  mlir::Value expOfNegative(mlir::Value x);
   mlir::Value horner(mlir::Value x, llvm::ArrayRef<double> coefficients);
   mlir::Value toInteger(mlir::Value value, mlir::Type to, bool isUnsigned);
   mlir::Value roundToOdd(mlir::Value value);

@@ -32,26 +32,39 @@ Value ElementBuilder::horner(Value x, ArrayRef<double> coefficients) {
   return sum;
 }
 
-// The sum with 1.5 * 2^23 leaves the nearest integer in the low bits. NaN fails both comparisons and goes through.
-Value ElementBuilder::exp(Value x) {
-  if (!getElementTypeOrSelf(x).isF32())
-    return math::ExpOp::create(b, loc, x);
-  x = select(compare(Relation::Gt, x, 89.0), like(x, 89), x);
-  x = select(compare(Relation::Lt, x, -104.0), like(x, -104), x);
+/// The exponential is `polynomial * 2^power`. The sum with 1.5 * 2^23 leaves the nearest integer in the low bits.
+ElementBuilder::Reduced ElementBuilder::reduceExp(Value x) {
   Value magic = like(x, 0x1.8p23), shifted = fma(x, like(x, 1.44269504088896341), magic);
   Value n = sub(shifted, magic);
   Value r = fma(n, like(x, -0x1.62e4p-1), x); // ln 2 in two parts: n times the first is exact
   r = fma(n, like(x, -0x1.7f7d1cp-20), r);
   Value p = horner(r, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1.0, 1.0});
   Type i32 = b.getI32Type();
-  Value power = arith::SubIOp::create(b, loc, bitcast(shifted, i32), bitcast(magic, i32));
+  return {p, sub(bitcast(shifted, i32), bitcast(magic, i32))};
+}
+
+/// `value * 2^power`, for powers of normal numbers.
+Value ElementBuilder::scaleBy(Value value, Value power) {
   Type type = power.getType();
-  Value half = arith::ShRSIOp::create(b, loc, power, integer(type, 1));
-  auto scaled = [&](Value value, Value by) {
-    Value bits = arith::ShLIOp::create(b, loc, add(by, integer(type, 127)), integer(type, 23));
-    return mul(value, bitcast(bits, b.getF32Type()));
-  };
-  return scaled(scaled(p, half), sub(power, half));
+  Value bits = arith::ShLIOp::create(b, loc, add(power, integer(type, 127)), integer(type, 23));
+  return mul(value, bitcast(bits, b.getF32Type()));
+}
+
+// NaN fails both comparisons and goes through.
+Value ElementBuilder::exp(Value x) {
+  if (!getElementTypeOrSelf(x).isF32())
+    return math::ExpOp::create(b, loc, x);
+  x = select(compare(Relation::Gt, x, 89.0), like(x, 89), x);
+  x = select(compare(Relation::Lt, x, -104.0), like(x, -104), x);
+  auto [p, power] = reduceExp(x);
+  Value half = arith::ShRSIOp::create(b, loc, power, integer(power.getType(), 1));
+  return scaleBy(scaleBy(p, half), sub(power, half));
+}
+
+/// For x of at most 0, where what is below 10^-37 does not count.
+Value ElementBuilder::expOfNegative(Value x) {
+  auto [p, power] = reduceExp(select(compare(Relation::Lt, x, -87.0), like(x, -87), x));
+  return scaleBy(p, power);
 }
 
 // Denormals are brought up by 2^23 first. What is below 0 is NaN; 0 and infinity are chosen at the end, since the
@@ -86,7 +99,7 @@ Value ElementBuilder::erf(Value x) {
   Value t = abs(x), s = mul(x, x);
   Value u = horner(t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1,
                        -1.28717512e-1});
-  Value large = sub(like(x, 1), exp(fma(u, t, negate(t))));
+  Value large = sub(like(x, 1), expOfNegative(fma(u, t, negate(t))));
   large = math::CopySignOp::create(b, loc, large, x);
   Value p = horner(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   return select(compare(Relation::Gt, t, 0.927734375), large, fma(p, x, x));

@@ -1,0 +1,77 @@
+// RUN: cleave-kernels %s --isa x86-64-v4 | FileCheck %s
+
+// A chain of elementwise ops is one loop over whole vectors, then a masked one; dims that no operand lacks are merged.
+// CHECK-LABEL: func.func @a_chain_is_one_loop
+// CHECK: %[[END:.*]] = arith.constant 64 : index
+// CHECK: scf.for
+// CHECK: vector.load {{.*}}vector<16xf32>
+// CHECK: arith.addf
+// CHECK: arith.select
+// CHECK: vector.store
+// CHECK: }
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @a_chain_is_one_loop(%x: tensor<2x5x7xf32>, %y: tensor<2x5x7xf32>) -> tensor<2x5x7xf32> {
+  %0 = nn.add %x, %y : (tensor<2x5x7xf32>, tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %1 = nn.relu %0 : (tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  return %1 : tensor<2x5x7xf32>
+}
+
+// A short row is read once: eight loads for three sweeps over 128 elements, and no loop but that over rows.
+// CHECK-LABEL: func.func @softmax_reads_its_row_once
+// CHECK: scf.for
+// CHECK-COUNT-8: vector.load
+// CHECK-NOT: vector.load
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @softmax_reads_its_row_once(%x: tensor<96x128xf32>) -> tensor<96x128xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<96x128xf32>) -> tensor<96x128xf32>
+  return %y : tensor<96x128xf32>
+}
+
+// Of a long row what was added is kept, so that both operands are read in one sweep only.
+// CHECK-LABEL: func.func @layer_norm_keeps_a_long_row
+// CHECK-SAME: %[[X:[^:]*]]: memref<3072xf32>, %[[R:[^:]*]]: memref<3072xf32>
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<1024xf32>
+// CHECK-COUNT-4: vector.load %[[X]]
+// CHECK-NOT: vector.load %[[X]]
+// CHECK: return
+func.func @layer_norm_keeps_a_long_row(%x: tensor<3x1024xf32>, %r: tensor<3x1024xf32>) -> tensor<3x1024xf32> {
+  %h = nn.add %x, %r : (tensor<3x1024xf32>, tensor<3x1024xf32>) -> tensor<3x1024xf32>
+  %y = nn.layer_norm %h dim 1 epsilon 1.0e-5 : (tensor<3x1024xf32>) -> tensor<3x1024xf32>
+  return %y : tensor<3x1024xf32>
+}
+
+// A reduction over a major dim runs in all lanes at once, and nothing goes across them.
+// CHECK-LABEL: func.func @major_dims_are_reduced_lane_by_lane
+// CHECK: vector.load {{.*}}vector<16xf32>
+// CHECK-NOT: vector.extract
+// CHECK: return
+func.func @major_dims_are_reduced_lane_by_lane(%x: tensor<64x32xf32>) -> tensor<32xf32> {
+  %y = nn.reduce sum %x dims [0] : (tensor<64x32xf32>) -> tensor<32xf32>
+  return %y : tensor<32xf32>
+}
+
+// A transpose that leaves the last dim alone moves whole vectors.
+// CHECK-LABEL: func.func @heads_move_as_vectors
+// CHECK: vector.load {{.*}}vector<16xf32>
+// CHECK-NOT: memref.load
+// CHECK: vector.store
+// CHECK: return
+func.func @heads_move_as_vectors(%x: tensor<2x8x4x32xf32>) -> tensor<2x4x8x32xf32> {
+  %y = nn.transpose %x [0, 2, 1, 3] : (tensor<2x8x4x32xf32>) -> tensor<2x4x8x32xf32>
+  return %y : tensor<2x4x8x32xf32>
+}
+
+// An index is clamped before it is used.
+// CHECK-LABEL: func.func @gather_stays_inside
+// CHECK: arith.maxsi
+// CHECK: arith.minsi
+// CHECK: vector.load
+// CHECK: return
+func.func @gather_stays_inside(%x: tensor<10x32xf32>, %i: tensor<4xi64>) -> tensor<4x32xf32> {
+  %y = nn.gather %x, %i dim 0 : (tensor<10x32xf32>, tensor<4xi64>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
