@@ -26,11 +26,14 @@ static Value pullConstant(Emitter &e, nn::ConstantOp op, const Point &point) {
   }
   if (numbers.isSplat())
     return e.splat(e.elements.constant(hold(numbers.getSplatValue<Attribute>(), held)));
-  Type stored = element.isInteger(1) ? IntegerType::get(op.getContext(), 8) : held;
+  Type stored = ElementBuilder::getStoredType(element);
   SmallVector<Attribute> elements;
   for (Attribute number : numbers.getValues<Attribute>())
-    elements.push_back(element.isInteger(1) ? IntegerAttr::get(stored, cast<IntegerAttr>(number).getValue().zext(8))
-                                            : hold(number, stored));
+    if (element.isBF16())
+      elements.push_back(IntegerAttr::get(stored, cast<FloatAttr>(number).getValue().bitcastToAPInt()));
+    else
+      elements.push_back(element.isInteger(1) ? IntegerAttr::get(stored, cast<IntegerAttr>(number).getValue().zext(8))
+                                              : hold(number, stored));
   auto type = RankedTensorType::get({numbers.getNumElements()}, stored);
   Value table = e.makeTable(DenseElementsAttr::get(type, elements));
   return e.load(table, element, e.places.linearise(point, getShape(op.getResult())));

@@ -170,6 +170,11 @@ Value ElementBuilder::shift(Value x, Value y, bool right, bool isUnsigned) {
 Type ElementBuilder::getHeldType(Type type) {
   return type.isInteger() ? IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth()) : type;
 }
+Type ElementBuilder::getStoredType(Type type) {
+  if (type.isInteger(1))
+    return IntegerType::get(type.getContext(), 8);
+  return type.isBF16() ? Type(IntegerType::get(type.getContext(), 16)) : getHeldType(type);
+}
 Type ElementBuilder::getComputeType(Type type) {
   return type.isF16() || type.isBF16() ? Float32Type::get(type.getContext()) : getHeldType(type);
 }

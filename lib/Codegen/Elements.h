@@ -64,6 +64,9 @@ public:
   static mlir::Type getComputeType(mlir::Type type);
   /// The type in which elements of `type` are held: without a sign.
   static mlir::Type getHeldType(mlir::Type type);
+  /// The type in which elements of `type` lie in memory: bools as bytes, and bf16 as 16 bits, for processors that know no
+  /// bf16 are given calls of the C library for everything that is done with one.
+  static mlir::Type getStoredType(mlir::Type type);
   /// f16 and bf16 as f32; others as they are.
   mlir::Value widen(mlir::Value value);
   /// A value of a compute type as `type`, rounded once.

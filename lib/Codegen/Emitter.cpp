@@ -63,8 +63,14 @@ Value Emitter::perLane(Type element, const Point &point, function_ref<Value(cons
   }
   if (lanes == 1)
     return each.front();
+  // Vectors of bf16 are put together from their bits.
+  bool isBits = element.isBF16();
+  for (Value &lane : each)
+    lane = isBits ? elements.bitcast(lane, b.getI16Type()) : lane;
   each.resize(lanes, each.front());
-  return vector::FromElementsOp::create(b, loc, cast<VectorType>(withLanes(element)), each);
+  auto type = cast<VectorType>(withLanes(each.front().getType()));
+  Value vector = vector::FromElementsOp::create(b, loc, type, each);
+  return isBits ? elements.bitcast(vector, element) : vector;
 }
 
 Value Emitter::perLane(Value value, const Point &point) {
@@ -184,12 +190,16 @@ Value Emitter::load(Value buffer, Type element, Index at) {
     auto type = cast<VectorType>(withLanes(stored));
     value = vector::MaskedLoadOp::create(b, loc, type, buffer, at.base, getActiveMask(), elements.number(type, 0));
   }
-  return element.isInteger(1) ? elements.compare(ElementBuilder::Relation::Ne, value, 0.0) : value;
+  if (element.isInteger(1))
+    return elements.compare(ElementBuilder::Relation::Ne, value, 0.0);
+  return element.isBF16() ? elements.bitcast(value, element) : value;
 }
 
 /// As load, the other way; of lanes apart only the active ones.
 void Emitter::store(Value buffer, Value value, Index at) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  if (getElementTypeOrSelf(value).isBF16())
+    value = elements.bitcast(value, stored);
   if (getElementTypeOrSelf(value) != stored)
     value = arith::ExtUIOp::create(b, loc, withLanes(stored), value);
   if (lanes == 1)

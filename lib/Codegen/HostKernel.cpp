@@ -85,13 +85,10 @@ static constexpr int64_t kWays = 4;
 // The function
 //===----------------------------------------------------------------------===//
 
-/// All elements in one row; bools are bytes.
+/// All elements in one row.
 static MemRefType flatten(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  Type element = ElementBuilder::getHeldType(tensor.getElementType());
-  if (element.isInteger(1))
-    element = IntegerType::get(type.getContext(), 8);
-  return MemRefType::get({tensor.getNumElements()}, element);
+  return MemRefType::get({tensor.getNumElements()}, ElementBuilder::getStoredType(tensor.getElementType()));
 }
 
 /// The function around it all, with a buffer for each argument and result.

@@ -39,9 +39,6 @@ protected:
     std::string body = llvm::formatv("%y = {0} : ({1}) -> {2}", text, llvm::join(types, ", "), result).str();
     expectEqual(body, types, result);
   }
-  /// Numbers in place of random ones, on one vector and a bit.
-  void expectOn(llvm::StringRef text, llvm::StringRef element, llvm::ArrayRef<double> numbers,
-                llvm::StringRef resultElement);
 };
 
 TEST_F(OpsTest, UnaryOnFloats) {
@@ -326,6 +323,80 @@ TEST_F(OpsTest, Resizing) {
   for (const std::string &element : kNumbers)
     expectElementwise("nn.resize linear %a0 coordinates half_pixel rounding floor scales [1.0, 2.0]", {"2x3x"}, element,
                       "2x6x");
+}
+
+TEST_F(OpsTest, EndsOfRanges) {
+  expectEqual("%x = nn.constant dense<[-128, -128, 127, -7]> : tensor<4xi8> -> tensor<4xi8>\n"
+              "%d = nn.constant dense<[-1, 1, -128, 2]> : tensor<4xi8> -> tensor<4xi8>\n"
+              "%q = nn.div %x, %d : (tensor<4xi8>, tensor<4xi8>) -> tensor<4xi8>\n"
+              "%r = nn.mod %x, %d : (tensor<4xi8>, tensor<4xi8>) -> tensor<4xi8>\n"
+              "%y = nn.concat %q, %r dim 0 : (tensor<4xi8>, tensor<4xi8>) -> tensor<8xi8>",
+              {}, "tensor<8xi8>");
+  expectEqual("%i = nn.constant dense<[-1, -5, -6, 7, 2, 0]> : tensor<6xi64> -> tensor<6xi64>\n"
+              "%y = nn.one_hot %i, %a0 depth 5 dim 1 : (tensor<6xi64>, tensor<2xf32>) -> tensor<6x5xf32>",
+              {"tensor<2xf32>"}, "tensor<6x5xf32>");
+  for (const char *op : {"exp", "log", "erf", "tanh", "sigmoid", "gelu", "sqrt", "round", "sign", "relu"})
+    expectEqual(llvm::formatv("%x = nn.constant dense<[0x7FC00000, 0x7F800000, 0xFF800000, -0.0, 0.5, 88.8, 1.0e-40, "
+                              "-103.5]> : tensor<8xf32> -> tensor<8xf32>\n"
+                              "%y = nn.{0} %x : (tensor<8xf32>) -> tensor<8xf32>",
+                              op)
+                    .str(),
+                {}, "tensor<8xf32>");
+}
+
+// Lanes that begin in one operand and end in the next, or in the next row, are taken one by one.
+TEST_F(OpsTest, LanesThatPart) {
+  expectEqual("%c = nn.concat %a0, %a1 dim 1 : (tensor<3x16xf32>, tensor<3x32xf32>) -> tensor<3x48xf32>\n"
+              "%y = nn.slice %c starts [0, 8] sizes [3, 32] steps [1, 1] : (tensor<3x48xf32>) -> tensor<3x32xf32>",
+              {"tensor<3x16xf32>", "tensor<3x32xf32>"}, "tensor<3x32xf32>");
+  expectEqual("%c = nn.reshape %a0 : (tensor<3x16xf32>) -> tensor<48xf32>\n"
+              "%y = nn.slice %c starts [8] sizes [32] steps [1] : (tensor<48xf32>) -> tensor<32xf32>",
+              {"tensor<3x16xf32>"}, "tensor<32xf32>");
+}
+
+// The evaluator refuses such indices; a kernel reads the first or the last row.
+TEST_F(OpsTest, IndicesOutOfRangeReadInside) {
+  FailureOr<std::string> object =
+      compile("func.func @main(%x: tensor<3x17xf32>) -> tensor<2x17xf32> {\n"
+              "%i = nn.constant dense<[-1000000000, 1000000000]> : tensor<2xi64> -> tensor<2xi64>\n"
+              "%y = nn.gather %x, %i dim 0 : (tensor<3x17xf32>, tensor<2xi64>) -> tensor<2x17xf32>\n"
+              "return %y : tensor<2x17xf32>\n}");
+  ASSERT_TRUE(succeeded(object)) << errors;
+  Type f32 = Float32Type::get(&context);
+  Tensor table = Tensor::zeros(RankedTensorType::get({3, 17}, f32));
+  for (auto [i, element] : llvm::enumerate(table.write<float>()))
+    element = float(i);
+  SmallVector<Tensor> got = runObject(*object, "kernel", table, Type(RankedTensorType::get({2, 17}, f32)));
+  EXPECT_EQ(got[0].as<float>()[0], 0);
+  EXPECT_EQ(got[0].as<float>()[33], 50);
+}
+
+TEST_F(OpsTest, EqualModulesGiveEqualBytes) {
+  const char *text = "func.func @main(%x: tensor<3x100xf32>) -> tensor<3x100xf32> {\n"
+                     "%y = nn.softmax %x dim 1 : (tensor<3x100xf32>) -> tensor<3x100xf32>\n"
+                     "return %y : tensor<3x100xf32>\n}";
+  EXPECT_EQ(*compile(text), *compile(text));
+}
+
+// Without vectors of 64 bytes, without fused multiply-add, without anything.
+TEST_F(OpsTest, OtherProcessors) {
+  for (const char *isa : {"x86-64", "x86-64-v3"}) {
+    target = HostTarget::create(isa, errors);
+    for (const std::string &element : kFloats) {
+      expectElementwise("nn.softmax %a0 dim 1", {"3x37x"}, element, "3x37x");
+      expectElementwise("nn.gelu %a0", {"3x37x"}, element, "3x37x");
+      expectElementwise("nn.layer_norm %a0 dim 1 epsilon 1.0e-5", {"3x200x"}, element, "3x200x");
+    }
+  }
+  EXPECT_EQ(HostTarget::create("z80", errors), nullptr);
+}
+
+TEST_F(OpsTest, WhatHasNoKernelIsRefusedWithAReason) {
+  errors.clear();
+  EXPECT_TRUE(failed(compile("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {\n"
+                             "%y = func.call @main(%x) : (tensor<3xf32>) -> tensor<3xf32>\n"
+                             "return %y : tensor<3xf32>\n}")));
+  EXPECT_EQ(errors, "func.call has no form for kernels");
 }
 
 } // namespace
