@@ -78,7 +78,7 @@ template <Reduction kReduction, typename T> static T combine(T x, T y) {
   } else {
     bool first = kReduction == Reduction::Max ? x > y : x < y;
     if constexpr (!std::is_integral_v<T>)
-      first |= x != x;
+      first |= std::isnan(x);
     return first ? x : y;
   }
 }
