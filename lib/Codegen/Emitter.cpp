@@ -223,7 +223,7 @@ void Emitter::storeInRow(Value value, const Point &point, Value element) {
 
 /// On the stack where small, else from the C library.
 Value Emitter::allocate(Type element, int64_t count) {
-  constexpr int64_t maxOnStack = 16 * 1024;
+  constexpr int64_t maxOnStack = int64_t{16} << 10;
   OpBuilder::InsertionGuard guard(b);
   auto type = MemRefType::get({count}, element);
   auto alignment = b.getI64IntegerAttr(64);

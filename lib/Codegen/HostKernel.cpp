@@ -384,7 +384,7 @@ Values HostKernel::acrossLanes(Operation *op, const FoldForm &fold, Values vecto
 /// Keeps the row of a computed value that other ops need too, where the row is too long for registers.
 void HostKernel::keepRow(Value value) {
   int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = shape[dim] / (isAlongLanes() ? width : 1);
-  constexpr int64_t maxKept = 256 * 1024;
+  constexpr int64_t maxKept = int64_t{256} << 10;
   if (vectors <= kMaxUnrolled || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
       getElement(value).isInteger(1) || shape[dim] * lanes > maxKept)
     return;
