@@ -23,7 +23,7 @@ EDITS = [
          "sums of f16 and bf16 are rounded with every term", [RUNTIME]),
     Edit("ties-of-bf16-up", "lib/Runtime/Reduce.cpp", "0x7fffu + (bits >> 16 & 1)", "0x8000u",
          "bf16 rounds ties away from even", [RUNTIME]),
-    Edit("nan-loses", "lib/Runtime/Reduce.cpp", "first |= x != x;", "", "a NaN of an earlier rank loses a maximum", [RUNTIME]),
+    Edit("nan-loses", "lib/Runtime/Reduce.cpp", "first |= std::isnan(x);", "", "a NaN of an earlier rank loses a maximum", [RUNTIME]),
     Edit("share-without-end", "lib/Runtime/ThreadGroup.cpp", "std::min(begin + share, count)", "begin + share",
          "the last share of an all_reduce runs over the end", [RUNTIME]),
     Edit("not-pushed-to-the-last", "lib/Runtime/ThreadGroup.cpp", "member != view.index",
