@@ -23,9 +23,12 @@ using namespace mlir;
 using namespace cleave;
 
 bool Compilation::State::hasMesh() {
-  // Rules without a mesh are told where the plan is placed. A program that has wishes or shardings names its mesh.
+  // Rules without a mesh are told where the plan is placed. A program that has wishes or shardings names its mesh; kernels
+  // may be those of one device.
   bool isAsked = plan && (!plan->mesh.empty() || !plan->rules.empty());
-  return isAsked || (*module)->hasAttr(spmd::SpmdDialect::kMeshAttr) || cleave::getPhase(*module) >= Phase::Annotated;
+  Phase phase = cleave::getPhase(*module);
+  return isAsked || (*module)->hasAttr(spmd::SpmdDialect::kMeshAttr) ||
+         (phase >= Phase::Annotated && phase < Phase::Clustered);
 }
 
 /// `DIR/3-propagated.mlir`.
