@@ -107,12 +107,12 @@ static std::optional<std::vector<int64_t>> permute(const std::vector<int64_t> &s
     return shape;
   std::vector<uint32_t> sorted = order;
   std::sort(sorted.begin(), sorted.end());
-  std::vector<int64_t> permuted;
-  for (size_t i = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i)
     if (sorted[i] != i || order.size() != shape.size())
       return std::nullopt;
-    permuted.push_back(shape[order[i]]);
-  }
+  std::vector<int64_t> permuted;
+  for (uint32_t dim : order)
+    permuted.push_back(shape[dim]);
   return permuted;
 }
 

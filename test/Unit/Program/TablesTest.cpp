@@ -175,6 +175,8 @@ TEST(TablesTest, P16Loads) {
   EXPECT_EQ(with([](Load &l) { l.layout.width = 8; }), place + "the slice in its layout is not f32[1, 8, 16, 1] (P16)");
   EXPECT_EQ(with([](Load &l) { l.layout.order = {0, 0}; }),
             place + "the slice in its layout is not f32[1, 8, 16, 1] (P16)");
+  EXPECT_EQ(with([](Load &l) { l.layout.order = {1u << 20, 0}; }),
+            place + "the slice in its layout is not f32[1, 8, 16, 1] (P16)");
   EXPECT_EQ(with([](Load &l) { l.layout.batch = 1; }), place + "the slice in its layout is not f32[1, 8, 16, 1] (P16)");
   EXPECT_EQ(with([](Load &l) { l.target.buffer = 3, l.target.offset.base = 0; }),
             place + "f32[1, 8, 16, 1] at byte 0 does not lie in the 384 bytes of buffer 3 (P15)");
