@@ -113,10 +113,17 @@ void Watch::loop() {
       saidBye = true;
       sendAll(Kind::Bye, rank, "");
     }
-    bool isAlone = std::all_of(peers.begin(), peers.end(), [](const Peer &peer) { return peer.socket < 0; });
-    if (leave && (isAlone || !isHub()))
+    if (leave && isOver())
       return;
   }
+}
+
+/// Whether all others have said goodbye. The hub has passed on what it has heard, so all will know.
+bool Watch::isOver() const {
+  for (int other = 0; other < size; ++other)
+    if (other != rank && !hasLeft(other))
+      return false;
+  return true;
 }
 
 /// Says that this process lives, and what its rank is doing, so that the hub can tell the others when it stops.
@@ -151,19 +158,18 @@ void Watch::checkSilence(int64_t now) {
 
 void Watch::receive(Peer &peer) {
   char buffer[4096];
-  for (;;) {
-    ssize_t size = recv(peer.socket, buffer, sizeof(buffer), MSG_DONTWAIT);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR))
-      break;
-    if (size <= 0)
-      return lose(peer);
+  ssize_t size;
+  while ((size = recv(peer.socket, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)
     peer.received.append(buffer, size);
-  }
+  bool hasEnded = size == 0 || (errno != EAGAIN && errno != EINTR);
+  // What came before the end counts: a goodbye, above all.
   Frame frame;
   while (peer.socket >= 0 && takeFrame(peer.received, frame)) {
     peer.lastHeard = getNow();
     handle(peer, frame.kind, frame.about, frame.text);
   }
+  if (hasEnded)
+    lose(peer);
 }
 
 void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
@@ -190,11 +196,8 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
     if (about < 0 || about >= size)
       return;
     markLeft(about);
-    if (isHub()) {
+    if (isHub())
       sendAll(Kind::Bye, about, "");
-      close(peer.socket);
-      peer.socket = -1;
-    }
     return;
   case Kind::Release:
     peer.hasRecord = true;
@@ -204,11 +207,11 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   }
 }
 
-/// A connection has ended without a goodbye.
+/// A connection has ended: without a goodbye, so has its process.
 void Watch::lose(Peer &peer) {
   close(peer.socket);
   peer.socket = -1;
-  if (fault)
+  if (fault || hasLeft(peer.rank))
     return;
   Failure died;
   died.cause = Cause::Died;

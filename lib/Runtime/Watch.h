@@ -30,7 +30,7 @@ public:
   /// Begins to watch: rank 0 waits for all others, the others connect to rank 0.
   Status begin(const std::string &address);
 
-  /// Says goodbye. The hub returns when all others have said it, or there is a failure.
+  /// Says goodbye, and returns when all have said it, or there is a failure.
   void leave();
 
   /// Makes `failure` that of all ranks, unless there was one; returns when there is one.
@@ -67,6 +67,8 @@ private:
   void endWithFault();
   void record(const std::string &name);
   void markLeft(int rank);
+  bool hasLeft(int rank) const { return leftAt[rank].load(std::memory_order_acquire) != 0; }
+  bool isOver() const;
   bool isHub() const { return rank == 0; }
 
   const int rank, size;

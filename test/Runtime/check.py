@@ -54,7 +54,7 @@ def start(build, ranks, *arguments, limit=120):
         output = process.communicate(timeout=limit)[0]
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        process.terminate()
+        process.kill()
         return None, process.communicate()[0]
 
 

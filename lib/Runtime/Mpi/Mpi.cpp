@@ -117,6 +117,7 @@ Status MpiCommunicator::begin() {
 }
 
 MpiCommunicator::~MpiCommunicator() {
+  // Ending MPI waits for all ranks, and mpirun itself may hang if one of them then fails: so only when none can fail any more.
   watch.leave();
   if (endsMpi && !watch.getFailure().isRaised())
     MPI_Finalize();

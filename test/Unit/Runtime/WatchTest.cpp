@@ -72,8 +72,9 @@ TEST(Watch, StrangersAreSentAway) {
   for (int stranger : strangers)
     close(stranger);
   EXPECT_FALSE(hub.getFailure().isRaised());
-  second.leave();
+  std::thread leaving([&] { second.leave(); });
   hub.leave();
+  leaving.join();
   EXPECT_FALSE(hub.getFailure().isRaised());
   EXPECT_GE(hub.getSecondsSinceLeft(1), 0);
 }
