@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,9 @@ std::string FlightLog::getText(int rank, int64_t now) const {
 // The file
 //===----------------------------------------------------------------------===//
 
+// Launchers kill what is left of a failed run, and do not wait for a file. So a record has no name while it is being
+// written: whoever looks into the folder sees a whole one or none.
+
 static Status failToWrite(const std::string &path) {
   Failure failure;
   failure.cause = Cause::System;
@@ -143,18 +147,50 @@ static Status failToWrite(const std::string &path) {
   return failure;
 }
 
+static bool writeAll(int file, const std::string &text) {
+  for (size_t done = 0; done < text.size();) {
+    ssize_t count = write(file, text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR)
+      return false;
+    done += count < 0 ? 0 : size_t(count);
+  }
+  return true;
+}
+
+/// Gives the nameless `file` its name, in place of an older record.
+static bool publish(int file, const std::string &path) {
+  std::string source = "/proc/self/fd/" + std::to_string(file), other = path + "." + std::to_string(getpid());
+  if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return true;
+  return errno == EEXIST && linkat(AT_FDCWD, source.c_str(), AT_FDCWD, other.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
+         std::rename(other.c_str(), path.c_str()) == 0;
+}
+
+/// For file systems where no file is nameless.
+static bool writeNamed(const std::string &path, const std::string &text) {
+  std::string other = path + "." + std::to_string(getpid());
+  int file = open(other.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
+    return false;
+  bool isWritten = writeAll(file, text);
+  if (close(file) == 0 && isWritten && std::rename(other.c_str(), path.c_str()) == 0)
+    return true;
+  int error = errno;
+  unlink(other.c_str());
+  errno = error;
+  return false;
+}
+
 Status cleave::runtime::writeRecord(const std::string &folder, const std::string &text, const std::string &name) {
-  std::string path = folder + "/" + name, temporary = path + "." + std::to_string(getpid());
+  std::string path = folder + "/" + name;
   if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
     return failToWrite(folder);
-  FILE *file = std::fopen(temporary.c_str(), "w");
-  if (!file)
-    return failToWrite(temporary);
-  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    Status status = failToWrite(path);
-    unlink(temporary.c_str());
-    return status;
-  }
-  return {};
+  int file = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (file < 0)
+    return writeNamed(path, text) ? Status() : failToWrite(path);
+  bool isPublished = writeAll(file, text) && publish(file, path);
+  int error = errno;
+  close(file);
+  errno = error;
+  return isPublished || writeNamed(path, text) ? Status() : failToWrite(path);
 }
