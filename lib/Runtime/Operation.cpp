@@ -65,7 +65,7 @@ Operation cleave::runtime::exchange(GroupId group, ElementType type, const void 
 }
 
 Operation cleave::runtime::barrier(GroupId group) {
-  return make(OperationKind::Barrier, group, ElementType::U8, nullptr, nullptr);
+  return make(OperationKind::Barrier, group, ElementType::UI8, nullptr, nullptr);
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,8 +87,8 @@ std::string cleave::runtime::describe(const Operation &operation) {
   if (operation.kind == OperationKind::Barrier)
     return text;
   if (reduces(operation.kind))
-    text += std::string(" ") + getName(operation.reduction);
-  text += std::string(" ") + getName(operation.type);
+    text += std::string(" ") + getWord(operation.reduction);
+  text += std::string(" ") + getWord(operation.type);
   return operation.kind == OperationKind::Exchange ? text : text + "[" + std::to_string(operation.count) + "]";
 }
 
@@ -171,7 +171,9 @@ std::string cleave::runtime::format(Traffic traffic) {
   return std::to_string(traffic.elements) + " elements in " + std::to_string(traffic.pieces) + " pieces";
 }
 
-static bool isTooLarge(uint64_t elements, ElementType type) { return multiply(elements, getSize(type)) >= kLargest; }
+static bool isTooLarge(uint64_t elements, ElementType type) {
+  return multiply(elements, getElementBytes(type)) >= kLargest;
+}
 
 /// Whether a part of a tiling is too large, or its rows or parts overlap.
 static bool isWrong(const Tiling &tiling, const Operation &operation, uint64_t members) {
@@ -183,7 +185,7 @@ static bool isWrong(const Tiling &tiling, const Operation &operation, uint64_t m
 }
 
 static bool isMisaligned(const void *address, ElementType type) {
-  return reinterpret_cast<uintptr_t>(address) % getSize(type) != 0;
+  return reinterpret_cast<uintptr_t>(address) % getElementBytes(type) != 0;
 }
 
 static std::optional<std::string> findMistakeInPieces(const Operation &operation, uint64_t members, uint64_t index) {
@@ -205,13 +207,13 @@ static std::optional<std::string> findMistakeInPieces(const Operation &operation
 }
 
 std::optional<std::string> cleave::runtime::findMistake(const Operation &operation, uint64_t members, uint64_t index) {
-  if (unsigned(operation.type) >= kNumElementTypes || unsigned(operation.reduction) >= kNumReductions ||
+  if (operation.type > ElementType::UI64 || operation.reduction > Reduction::Min ||
       operation.kind > OperationKind::Exchange)
     return "unknown kind, element type or reduction";
   if (operation.kind == OperationKind::Barrier)
     return std::nullopt;
   if (reduces(operation.kind) && !isLegal(operation.reduction, operation.type))
-    return std::string("cannot combine ") + getName(operation.type) + " by " + getName(operation.reduction);
+    return std::string("cannot combine ") + getWord(operation.type) + " by " + getWord(operation.reduction);
   if (isMisaligned(operation.input, operation.type) || isMisaligned(operation.output, operation.type))
     return "an operand is not aligned to its elements";
   bool moves = operation.kind == OperationKind::Exchange ? operation.numPieces > 0 : operation.count > 0;

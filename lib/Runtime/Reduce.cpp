@@ -110,6 +110,8 @@ static void reduceAs(const std::vector<const char *> &sources, char *to, uint64_
 template <typename T>
 static void reduceBy(Reduction reduction, const std::vector<const char *> &sources, char *target, uint64_t count) {
   switch (reduction) {
+  case Reduction::None:
+    return;
   case Reduction::Sum:
     return reduceAs<Reduction::Sum, T>(sources, target, count);
   case Reduction::Prod:
@@ -140,14 +142,14 @@ void cleave::runtime::reduce(Reduction reduction, ElementType type, const std::v
     return reduceBy<int16_t>(reduction, sources, target, count);
   case ElementType::I8:
     return reduceBy<int8_t>(reduction, sources, target, count);
-  case ElementType::U64:
+  case ElementType::UI64:
     return reduceBy<uint64_t>(reduction, sources, target, count);
-  case ElementType::U32:
+  case ElementType::UI32:
     return reduceBy<uint32_t>(reduction, sources, target, count);
-  case ElementType::U16:
+  case ElementType::UI16:
     return reduceBy<uint16_t>(reduction, sources, target, count);
-  case ElementType::U8:
-  case ElementType::Bool:
+  case ElementType::UI8:
+  case ElementType::I1:
     return reduceBy<uint8_t>(reduction, sources, target, count);
   }
 }
@@ -157,7 +159,7 @@ void cleave::runtime::reduce(Reduction reduction, ElementType type, const std::v
 //===----------------------------------------------------------------------===//
 
 ByteRows cleave::runtime::getRows(const Tiling &tiling, ElementType type) {
-  return {tiling.row * getSize(type), tiling.rowStride * getSize(type)};
+  return {tiling.row * getElementBytes(type), tiling.rowStride * getElementBytes(type)};
 }
 
 void cleave::runtime::copyRows(const char *source, ByteRows from, char *target, ByteRows to, uint64_t total) {

@@ -37,7 +37,7 @@ bool ThreadGroup::Stage::hasArrived(uint32_t index, uint64_t number) const {
 
 bool ThreadGroup::isSmall(const Operation &operation) const {
   return operation.kind != OperationKind::Exchange &&
-         getInputExtent(operation, ranks.size()) * getSize(operation.type) <= kSmall;
+         getInputExtent(operation, ranks.size()) * getElementBytes(operation.type) <= kSmall;
 }
 
 void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const Operation &operation) {
@@ -46,7 +46,7 @@ void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const O
   post.input = static_cast<const char *>(operation.input);
   post.output = static_cast<char *>(operation.output);
   post.operation = operation;
-  uint64_t bytes = getInputExtent(operation, ranks.size()) * getSize(operation.type);
+  uint64_t bytes = getInputExtent(operation, ranks.size()) * getElementBytes(operation.type);
   if (bytes > 0 && isSmall(operation))
     std::memcpy(members[index].slots[number % Gate::kDepth], operation.input, bytes);
 }
@@ -72,7 +72,7 @@ std::optional<std::pair<uint32_t, std::string>> ThreadGroup::findMismatch(uint32
 
 void ThreadGroup::carryOut(uint32_t index, uint64_t number) {
   const Operation &operation = getPost(index, number).operation;
-  View view = {operation, index, number, getSize(operation.type)};
+  View view = {operation, index, number, getElementBytes(operation.type)};
   if (operation.kind == OperationKind::Exchange)
     return takePieces(view);
   if (operation.count == 0)

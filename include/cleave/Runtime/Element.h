@@ -1,31 +1,20 @@
 //===- Element.h - what ranks exchange and how it combines ------*- C++ -*-===//
 //
-// The element types that a program's buffers have, and the ways in which terms combine. The numbers are part of the
-// program file and of the headers that ranks compare: new ones are added at the end.
+// The element types that a program's buffers have, and the ways in which terms combine, are those of the program file.
+// Their numbers are part of the headers that ranks compare.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_RUNTIME_ELEMENT_H
 #define CLEAVE_RUNTIME_ELEMENT_H
 
-#include <cstddef>
-#include <cstdint>
+#include "cleave/Program/Words.h"
 
 namespace cleave::runtime {
 
-enum class ElementType : uint8_t { F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool };
-constexpr unsigned kNumElementTypes = 13;
+using ElementType = program::Element;
+using Reduction = program::Reduction;
 
-/// As `spmd` has them (`ReductionKind`), in the same order.
-enum class Reduction : uint8_t { Sum, Prod, Max, Min };
-constexpr unsigned kNumReductions = 4;
-
-/// Bytes of one element; also its alignment.
-size_t getSize(ElementType type);
-/// `f32`, `bf16`, `u8`, `bool`.
-const char *getName(ElementType type);
-/// `sum`, `prod`, `max`, `min`.
-const char *getName(Reduction reduction);
-/// Truth values have a maximum (or) and a minimum (and), but no sum and no product.
+/// Truth values have a maximum (or) and a minimum (and), but no sum and no product; `None` combines nothing.
 bool isLegal(Reduction reduction, ElementType type);
 
 } // namespace cleave::runtime

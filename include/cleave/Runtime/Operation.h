@@ -48,7 +48,7 @@ constexpr GroupId kWorld = 0;
 struct Operation {
   OperationKind kind = OperationKind::Barrier;
   ElementType type = ElementType::F32;
-  Reduction reduction = Reduction::Sum;
+  Reduction reduction = Reduction::None;
   GroupId group = kWorld;
   /// Aligned to the element type.
   const void *input = nullptr;

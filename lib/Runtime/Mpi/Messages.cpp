@@ -20,8 +20,8 @@ struct alignas(64) Header {
   uint64_t digest = 0, count = 0;
   Traffic traffic;
   OperationKind kind = OperationKind::Barrier;
-  ElementType type = ElementType::U8;
-  Reduction reduction = Reduction::Sum;
+  ElementType type = ElementType::UI8;
+  Reduction reduction = Reduction::None;
 };
 
 /// Elements from `begin` to `end`.
@@ -39,11 +39,11 @@ static Share getShare(const Operation &operation, uint64_t members, uint64_t ind
 }
 
 static const char *getInput(const Operation &operation, uint64_t element) {
-  return static_cast<const char *>(operation.input) + element * getSize(operation.type);
+  return static_cast<const char *>(operation.input) + element * getElementBytes(operation.type);
 }
 
 static char *getOutput(const Operation &operation, uint64_t element) {
-  return static_cast<char *>(operation.output) + element * getSize(operation.type);
+  return static_cast<char *>(operation.output) + element * getElementBytes(operation.type);
 }
 
 static const char *getPayload(const Message &message) { return message.data() + sizeof(Header); }
@@ -57,7 +57,7 @@ static Message makeMessage(const Operation &operation, uint64_t digest, Traffic 
   header.kind = operation.kind;
   header.type = operation.type;
   header.reduction = operation.reduction;
-  Message message(sizeof(header) + traffic.elements * getSize(operation.type));
+  Message message(sizeof(header) + traffic.elements * getElementBytes(operation.type));
   std::memcpy(message.data(), &header, sizeof(header));
   return message;
 }
@@ -65,7 +65,7 @@ static Message makeMessage(const Operation &operation, uint64_t digest, Traffic 
 static Message packElements(const Operation &operation, uint64_t digest, const char *from, uint64_t elements) {
   Message message = makeMessage(operation, digest, {1, elements});
   if (elements > 0)
-    std::memcpy(message.data() + sizeof(Header), from, elements * getSize(operation.type));
+    std::memcpy(message.data() + sizeof(Header), from, elements * getElementBytes(operation.type));
   return message;
 }
 
@@ -75,7 +75,7 @@ static Message packElements(const Operation &operation, uint64_t digest, const c
 
 static Message packPart(const Operation &operation, uint64_t digest, uint64_t part) {
   Message message = makeMessage(operation, digest, {1, operation.count});
-  uint64_t bytes = operation.count * getSize(operation.type);
+  uint64_t bytes = operation.count * getElementBytes(operation.type);
   copyRows(getInput(operation, part * operation.from.partStride), getRows(operation.from, operation.type),
            message.data() + sizeof(Header), {bytes, bytes}, bytes);
   return message;
@@ -83,7 +83,7 @@ static Message packPart(const Operation &operation, uint64_t digest, uint64_t pa
 
 static Message packPieces(const Operation &operation, uint64_t digest, uint32_t source, uint32_t target) {
   Message message = makeMessage(operation, digest, getTraffic(operation, source, target));
-  uint64_t size = getSize(operation.type);
+  uint64_t size = getElementBytes(operation.type);
   char *at = message.data() + sizeof(Header);
   for (uint64_t i = 0; i < operation.numPieces; ++i) {
     const Piece &piece = operation.pieces[i];
@@ -127,7 +127,7 @@ std::vector<Message> cleave::runtime::packFirst(const Operation &operation, uint
 }
 
 bool cleave::runtime::hasSecondRound(const Operation &operation) {
-  return operation.kind == OperationKind::AllReduce && operation.count * getSize(operation.type) > kSmall;
+  return operation.kind == OperationKind::AllReduce && operation.count * getElementBytes(operation.type) > kSmall;
 }
 
 std::vector<Message> cleave::runtime::packSecond(const Operation &operation, uint64_t digest, uint64_t members,
@@ -149,7 +149,7 @@ static void combine(const Operation &operation, const std::vector<Message> &mess
 }
 
 static void unpackPieces(const Operation &operation, const Message &message, uint32_t source, uint32_t target) {
-  uint64_t size = getSize(operation.type);
+  uint64_t size = getElementBytes(operation.type);
   const char *at = getPayload(message);
   for (uint64_t i = 0; i < operation.numPieces; ++i) {
     const Piece &piece = operation.pieces[i];
@@ -163,7 +163,7 @@ static void unpackPieces(const Operation &operation, const Message &message, uin
 }
 
 void cleave::runtime::unpackFirst(const Operation &operation, const std::vector<Message> &messages, uint32_t index) {
-  uint64_t bytes = operation.count * getSize(operation.type);
+  uint64_t bytes = operation.count * getElementBytes(operation.type);
   Share share = {0, operation.count};
   switch (operation.kind) {
   case OperationKind::Barrier:
@@ -192,7 +192,7 @@ void cleave::runtime::unpackSecond(const Operation &operation, const std::vector
     Share share = getShare(operation, messages.size(), member);
     if (member != index && share.end > share.begin)
       std::memcpy(getOutput(operation, share.begin), getPayload(messages[member]),
-                  (share.end - share.begin) * getSize(operation.type));
+                  (share.end - share.begin) * getElementBytes(operation.type));
   }
 }
 
@@ -217,7 +217,7 @@ std::optional<std::string> cleave::runtime::findMismatch(const Operation &operat
   Traffic expected = getTraffic(operation, member, index);
   if (operation.kind == OperationKind::Exchange && !(header.traffic == expected))
     return "sends " + format(header.traffic) + ", expected " + format(expected);
-  if (message.size() != sizeof(header) + header.traffic.elements * getSize(operation.type))
+  if (message.size() != sizeof(header) + header.traffic.elements * getElementBytes(operation.type))
     return "sent a message of " + std::to_string(message.size()) + " bytes";
   return std::nullopt;
 }

@@ -22,11 +22,11 @@ public:
   static constexpr uint64_t kMargin = 64;
 
   Buffer(ElementType type, uint64_t extent, uint64_t seed)
-      : type(type), extent(extent), bytes((extent + 2 * kMargin) * getSize(type) + 64, char(0xA5)) {
+      : type(type), extent(extent), bytes((extent + 2 * kMargin) * getElementBytes(type) + 64, char(0xA5)) {
     uint64_t misaligned = reinterpret_cast<uintptr_t>(bytes.data()) % 64;
-    first = bytes.data() + (64 - misaligned) % 64 + (kMargin / 2 + seed % 16) * getSize(type);
+    first = bytes.data() + (64 - misaligned) % 64 + (kMargin / 2 + seed % 16) * getElementBytes(type);
   }
-  char *at(uint64_t index) { return first + index * getSize(type); }
+  char *at(uint64_t index) { return first + index * getElementBytes(type); }
   void set(uint64_t index, uint64_t bits) { writeElement(at(index), type, bits); }
 
   ElementType type;
@@ -155,7 +155,7 @@ Case Suite::makeAllGather(const Members &group, ElementType type, Tiling to, boo
   test.input = inPlace ? test.output : std::make_shared<Buffer>(type, count, seed + group.index);
   char *input = inPlace ? test.output->at(group.index * count) : test.input->first;
   for (uint64_t i = 0; i < count; ++i)
-    writeElement(input + i * getSize(type), type, given(group, group.index, type, Reduction::Max, i));
+    writeElement(input + i * getElementBytes(type), type, given(group, group.index, type, Reduction::Max, i));
   expect(test, group.size() * count, [&](uint64_t i) {
     return std::pair(placeOf(to, i / count, i % count), given(group, i / count, type, Reduction::Max, i % count));
   });
@@ -256,16 +256,18 @@ void Suite::check(Case &test) {
     return;
   ++tally.wrong;
   size_t at = std::mismatch(bytes.begin(), bytes.end(), test.expected.begin()).first - bytes.begin();
-  int64_t place = (int64_t(at) - (test.output->first - bytes.data())) / int64_t(getSize(test.output->type));
+  int64_t place = (int64_t(at) - (test.output->first - bytes.data())) / int64_t(getElementBytes(test.output->type));
   fail(describe(test.operation) + " in group " + std::to_string(test.operation.group) + ": element " +
        std::to_string(place) + " of " + std::to_string(test.output->extent) + " is wrong");
 }
 
 void Suite::checkReductions(const Members &group, ElementType type, uint64_t count, bool all) {
   Tiling contiguous = Tiling::contiguous(count), inner = Tiling::inner(3, count / 3, group.size());
-  for (unsigned kind = 0; kind < (all ? kNumReductions : 1); ++kind) {
+  for (Reduction kind : {Reduction::Sum, Reduction::Prod, Reduction::Max, Reduction::Min}) {
+    if (kind != Reduction::Sum && !all)
+      break;
     // Truth values have no sum.
-    Reduction reduction = isLegal(Reduction(kind), type) ? Reduction(kind) : Reduction::Max;
+    Reduction reduction = isLegal(kind, type) ? kind : Reduction::Max;
     runAll({makeAllReduce(group, reduction, type, count, false), makeAllReduce(group, reduction, type, count, true)});
     runAll({makeReduceScatter(group, reduction, type, contiguous, false),
             makeReduceScatter(group, reduction, type, inner, false),
@@ -287,14 +289,19 @@ void Suite::checkMoves(const Members &group, ElementType type, uint64_t count) {
 static std::vector<uint64_t> getCounts(ElementType type, uint64_t members) {
   if (type != ElementType::F32)
     return {0, 1, 7, 1025};
-  uint64_t slot = 8192 / getSize(type);
+  uint64_t slot = 8192 / getElementBytes(type);
   return {0, 1, 7, 64, 1025, slot - 1, slot, slot + 1, slot / members, slot / members + 1, 2 * slot + 5};
 }
 
+static constexpr ElementType kTypes[] = {ElementType::F64,  ElementType::F32,  ElementType::F16,  ElementType::BF16,
+                                         ElementType::I64,  ElementType::I32,  ElementType::I16,  ElementType::I8,
+                                         ElementType::UI64, ElementType::UI32, ElementType::UI16, ElementType::UI8,
+                                         ElementType::I1};
+static_assert(std::size(kTypes) == size_t(ElementType::UI64) + 1, "all types");
+
 /// All types in the group of all ranks, two in the others.
 void Suite::checkGroup(const Members &group) {
-  for (unsigned kind = 0; kind < kNumElementTypes; ++kind) {
-    ElementType type = ElementType(kind);
+  for (ElementType type : kTypes) {
     if (type != ElementType::F32 && type != ElementType::BF16 && (group.id != kWorld || scope == Scope::Brief))
       continue;
     for (uint64_t count : getCounts(type, group.size())) {

@@ -238,7 +238,7 @@ TEST(Faults, ImpossibleOperationsAreRefused) {
   std::vector<Piece> outside = {{0, 5, 1, 1, 0, 0, 0, 0}},
                      huge = {{0, 0, uint64_t(1) << 40, 1, 0, uint64_t(1) << 40, 0, 1}};
   std::pair<Operation, const char *> cases[] = {
-      {allReduce(kWorld, Reduction::Sum, ElementType::Bool, in, out, 4), "cannot combine bool by sum"},
+      {allReduce(kWorld, Reduction::Sum, ElementType::I1, in, out, 4), "cannot combine i1 by sum"},
       {allReduce(kWorld, Reduction::Sum, ElementType::F32, odd, out, 4), "an operand is not aligned to its elements"},
       {allReduce(kWorld, Reduction::Sum, ElementType::F32, nullptr, out, 4), "an operand is missing"},
       {allReduce(kWorld, Reduction::Sum, ElementType::F32, in, out, uint64_t(1) << 60), "an operand is too large"},

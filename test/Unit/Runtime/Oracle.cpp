@@ -58,7 +58,7 @@ uint64_t test::encodeNarrow(ElementType type, long double value) {
 //===----------------------------------------------------------------------===//
 
 static bool isNarrow(ElementType type) { return type == ElementType::F16 || type == ElementType::BF16; }
-static bool isSigned(ElementType type) { return type >= ElementType::I64 && type <= ElementType::I8; }
+static bool isSigned(ElementType type) { return type >= ElementType::I8 && type <= ElementType::I64; }
 
 template <typename T> static T as(uint64_t bits) {
   T value;
@@ -72,13 +72,13 @@ template <typename T> static uint64_t bitsOf(T value) {
 }
 
 static uint64_t truncate(ElementType type, uint64_t bits) {
-  return getSize(type) == 8 ? bits : bits & ((uint64_t(1) << 8 * getSize(type)) - 1);
+  return getElementBytes(type) == 8 ? bits : bits & ((uint64_t(1) << 8 * getElementBytes(type)) - 1);
 }
 
 uint64_t test::makeElement(ElementType type, Reduction reduction, uint64_t seed) {
   static constexpr double kFactors[] = {1, -1, 2, 0.5, 1.5};
   if (!isNarrow(type) && type != ElementType::F32 && type != ElementType::F64)
-    return type == ElementType::Bool ? seed >> 7 & 1 : truncate(type, seed);
+    return type == ElementType::I1 ? seed >> 7 & 1 : truncate(type, seed);
   double value = reduction == Reduction::Prod ? kFactors[seed % 5]
                  : type == ElementType::F16   ? double(seed % 2048) / 64 - 16
                  : type == ElementType::BF16  ? double(seed % 256) / 8 - 16
@@ -91,6 +91,8 @@ uint64_t test::makeElement(ElementType type, Reduction reduction, uint64_t seed)
 /// Where all operations are exact, or rounded as `T` rounds.
 template <typename T> static T combineNumbers(Reduction reduction, T x, T y) {
   switch (reduction) {
+  case Reduction::None:
+    break;
   case Reduction::Sum:
     return x + y;
   case Reduction::Prod:
@@ -107,7 +109,7 @@ static uint64_t combineIntegers(ElementType type, Reduction reduction, uint64_t 
   if (reduction == Reduction::Sum || reduction == Reduction::Prod)
     return truncate(type, reduction == Reduction::Sum ? x + y : x * y);
   // The sign bit turned over makes signed order that of unsigned numbers.
-  uint64_t flip = isSigned(type) ? uint64_t(1) << (8 * getSize(type) - 1) : 0;
+  uint64_t flip = isSigned(type) ? uint64_t(1) << (8 * getElementBytes(type) - 1) : 0;
   bool first = reduction == Reduction::Max ? (x ^ flip) >= (y ^ flip) : (x ^ flip) <= (y ^ flip);
   return first ? x : y;
 }
@@ -130,8 +132,8 @@ uint64_t test::combineElements(ElementType type, Reduction reduction, const std:
 
 uint64_t test::readElement(const char *at, ElementType type) {
   uint64_t bits = 0;
-  std::memcpy(&bits, at, getSize(type));
+  std::memcpy(&bits, at, getElementBytes(type));
   return bits;
 }
 
-void test::writeElement(char *at, ElementType type, uint64_t bits) { std::memcpy(at, &bits, getSize(type)); }
+void test::writeElement(char *at, ElementType type, uint64_t bits) { std::memcpy(at, &bits, getElementBytes(type)); }

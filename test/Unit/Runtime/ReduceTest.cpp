@@ -45,7 +45,7 @@ TEST_P(NarrowFloats, AreReadAndRounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reduce, NarrowFloats, testing::Values(ElementType::F16, ElementType::BF16),
-                         [](const auto &info) { return std::string(getName(info.param)); });
+                         [](const auto &info) { return std::string(getWord(info.param)); });
 
 TEST(Reduce, NanWinsOnEitherSide) {
   const float nan = NAN, one = 1;

@@ -167,7 +167,6 @@ TEST(MemoryPlan, IsMostlySmallest) {
     smallest += found == least;
     worst = std::max(worst, least ? double(found) / least : 1.0);
   }
-  RecordProperty("smallest", smallest);
   EXPECT_GE(smallest * 100 / cases, 96);
   EXPECT_LE(worst, 1.12);
 }
