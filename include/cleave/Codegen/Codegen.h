@@ -12,6 +12,7 @@
 #define CLEAVE_CODEGEN_CODEGEN_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
 
@@ -61,6 +62,10 @@ void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp ke
 /// An object file with `void <name>(void **buffers)` for every function of `kernels`, which is used up. Equal modules
 /// give equal bytes.
 mlir::FailureOr<std::string> compileObject(mlir::ModuleOp kernels, const HostTarget &target);
+
+/// A shared library of one object file, without names but those of its kernels. What it asks of the C library it says.
+/// Equal objects give equal bytes. Not to be called from two threads at once.
+llvm::Expected<std::string> linkObject(llvm::StringRef object);
 
 } // namespace cleave::codegen
 
