@@ -28,8 +28,8 @@ def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplici
     The body reads its arguments, which are the operands, and nothing else. What may stand together in a body that is
     made by `exec-form-kernels` is said there; the op itself takes any.
 
-    Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load, and
-    `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
+    Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load,
+    exec.unpack of arguments, and `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
     none is yielded twice.
     Example:
     ```mlir
@@ -79,6 +79,50 @@ def Exec_LaunchOp : Exec_Op<"launch", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Nn_Tensor>:$inputs);
   let results = (outs Variadic<Nn_Tensor>:$results);
   let assemblyFormat = "$kernel `(` $inputs `)` attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts of weights
+//===----------------------------------------------------------------------===//
+
+// As `Layout` of a program file says it (docs/program-file.md).
+class Exec_LayoutOp<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic, [Pure] # traits> {
+  let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$order, I64Attr:$batch, I64Attr:$width, I64Attr:$interleave);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = [{
+    $input `order` $order `batch` $batch `width` $width `interleave` $interleave attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    Layout getLayout() {
+      return {::llvm::SmallVector<int64_t>(getOrder()), int64_t(getBatch()), int64_t(getWidth()), int64_t(getInterleave())};
+    }
+  }];
+}
+
+def Exec_PackOp : Exec_LayoutOp<"pack"> {
+  let summary = "a weight as a kernel wants it in memory";
+  let description = [{
+    The dims in `order`; then, with a `width`, panels of the last one, n, each k in pairs (or as many as `interleave` says):
+    `[batch.., n / width, k.., k last / interleave, width, interleave]`. Both divisions round up, and zeros fill what is
+    not there; `batch` counts the dims that stay in front. Without a width `batch` is 0 and `interleave` 1.
+
+    Constraints: (C1) `order` is one of the operand's dims; (C2) batch, width and interleave are not negative, interleave
+    not 0, and with a width there are a k and an n behind the batch; (C3) one element type, and the result has the shape
+    above.
+    Example: `%p = exec.pack %w order [0, 1] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<3x64x16x1xf32>`
+  }];
+}
+
+def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Movement">]> {
+  let summary = "what exec.pack was given";
+  let description = [{
+    First in the body of a kernel, on an argument that is packed. Code that has a template for panels reads them; all
+    other code sees the tensor as it was.
+
+    Constraints: (C1) to (C3) as exec.pack, with operand and result exchanged.
+    Example: `%w = exec.unpack %p order [0, 1] batch 0 width 16 interleave 1 : (tensor<3x64x16x1xf32>) -> tensor<64x40xf32>`
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,32 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
   }];
 }
 
+def PackWeights : Exec_Pass<"exec-pack-weights"> {
+  let summary = "weights in the order in which contractions read them";
+  let description = [{
+    The second operand of a contraction (nn.einsum with `MatmulDims`) and the filter of a convolution, where they come
+    from a parameter or constant, are packed once, outside of the kernel, which unpacks them first thing: a template for
+    panels reads them as they are, and whoever knows none sees no difference. Kernels that want one parameter alike share
+    the packed one; a reader of another kind has the parameter as it is.
+
+        contraction    [batch.., columns but the last.., depth.., last column], panels of the last one
+        convolution    [kernel.., channels in, channels out], panels of channels out if there is one group
+
+    A contraction whose result does not end in a column is left as it is.
+
+    ```mlir
+    %y = exec.fused (%a = %x, %b = %w) : (tensor<8x64xf32>, tensor<64x40xf32>) -> tensor<8x40xf32> {        // before
+      %0 = nn.einsum %a, %b "ik,kj->ij" ...
+
+    %p = exec.pack %w order [0, 1] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<3x64x16x1xf32>   // after
+    %y = exec.fused (%a = %x, %b = %p) : (tensor<8x64xf32>, tensor<3x64x16x1xf32>) -> tensor<8x40xf32> {
+      %u = exec.unpack %b order [0, 1] batch 0 width 16 interleave 1 ...
+      %0 = nn.einsum %a, %u "ik,kj->ij" ...
+    ```
+  }];
+  let options = [Option<"width", "width", "int64_t", "16", "elements of a panel's row: a vector, or a few">];
+}
+
 def Outline : Exec_Pass<"exec-outline"> {
   let summary = "each distinct kernel once, by name";
   let description = [{
@@ -59,10 +85,10 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
   let summary = "checks what must hold after a phase of the lowering";
   let description = [{
     `clustered`:
-    * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, ops of spmd that ranks do
-      together or knowing their place, and the return;
+    * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, as they are or packed, ops of
+      spmd that ranks do together or knowing their place, and the return;
     * (K2) an op that no kernel shares (a window, sort, scatter, contraction, convolution, attention) is alone in its body,
-      but for constants;
+      but for constants and `exec.unpack`;
     * (K3) rows and scans of one body are the same rows: one shape, the same dims; and there is at most one scan;
     * (K4) the results of a body have one iteration space: each has as many elements as the largest one, or, in a body
       with rows, one element a row.

@@ -5,9 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
+#include "Loops.h"
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Evaluator.h"
+
+#include <cstring>
 
 using namespace mlir;
 using namespace cleave;
@@ -34,6 +37,51 @@ static LogicalResult runMeaning(Operation *op, Operands operands, SmallVectorImp
   return evaluate(*meaning, operands, results);
 }
 
+/// Calls `fn` with the places of each element in both forms.
+static void forEachPlace(ArrayRef<int64_t> plain, ArrayRef<int64_t> packed, const exec::Layout &layout,
+                         function_ref<void(int64_t inPlain, int64_t inPacked)> fn) {
+  SmallVector<int64_t> extents, strides, own = getRowMajorStrides(plain), steps = getRowMajorStrides(packed);
+  for (int64_t dim : layout.order) {
+    extents.push_back(plain[dim]);
+    strides.push_back(own[dim]);
+  }
+  // Of a tensor in panels: the dims in front, n's panel, the k's, and then what is left of n and of the last k.
+  size_t rank = extents.size(), batch = layout.width ? layout.batch : rank;
+  Odometer odometer(extents, {strides});
+  for (int64_t left = ShapedType::getNumElements(extents); left > 0; --left, odometer.next()) {
+    ArrayRef<int64_t> at = odometer.getPosition();
+    int64_t place = 0;
+    for (size_t dim = 0; dim < batch; ++dim)
+      place += at[dim] * steps[dim];
+    if (layout.width) {
+      int64_t n = at.back(), k = at[rank - 2];
+      for (size_t dim = batch; dim + 2 < rank; ++dim)
+        place += at[dim] * steps[dim + 1];
+      place += n / layout.width * steps[batch] + k / layout.interleave * steps[rank - 1] +
+               n % layout.width * layout.interleave + k % layout.interleave;
+    }
+    fn(odometer.getOffsets()[0], place);
+  }
+}
+
+static Tensor pack(exec::PackOp op, Operands in) {
+  Tensor result = Tensor::zeros(getResultType(op));
+  int64_t bytes = getElementBytes(result.getElementType());
+  forEachPlace(in[0].getShape(), result.getShape(), op.getLayout(), [&](int64_t inPlain, int64_t inPacked) {
+    std::memcpy(result.write<char>().data() + inPacked * bytes, in[0].getBytes().data() + inPlain * bytes, bytes);
+  });
+  return result;
+}
+
+static Tensor unpack(exec::UnpackOp op, Operands in) {
+  Tensor result = Tensor::zeros(getResultType(op));
+  int64_t bytes = getElementBytes(result.getElementType());
+  forEachPlace(result.getShape(), in[0].getShape(), op.getLayout(), [&](int64_t inPlain, int64_t inPacked) {
+    std::memcpy(result.write<char>().data() + inPlain * bytes, in[0].getBytes().data() + inPacked * bytes, bytes);
+  });
+  return result;
+}
+
 void cleave::reference::registerExec(KernelTable &table) {
   using Results = SmallVectorImpl<Tensor>;
   table.addMany<exec::FusedOp>([](exec::FusedOp op, Operands operands, Results &results) {
@@ -45,6 +93,8 @@ void cleave::reference::registerExec(KernelTable &table) {
       return op.emitOpError() << "cannot be evaluated: there is no " << op.getKernelAttr();
     return runBody(kernel.getBody().front(), operands, results);
   });
+  table.add<exec::PackOp>(pack);
+  table.add<exec::UnpackOp>(unpack);
   table.addMany<exec::MatmulOp>(runMeaning);
   table.addMany<exec::ConvOp>(runMeaning);
   table.addMany<exec::AttentionOp>(runMeaning);

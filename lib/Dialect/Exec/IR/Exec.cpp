@@ -30,10 +30,16 @@ void ExecDialect::initialize() {
 // Bodies
 //===----------------------------------------------------------------------===//
 
+static bool mayStandInBody(Operation &op) {
+  if (auto unpack = dyn_cast<UnpackOp>(op))
+    return isa<BlockArgument>(unpack.getInput());
+  return isa_and_present<nn::NnDialect>(op.getDialect()) && !isa<nn::LoadOp, nn::ParamOp>(op);
+}
+
 /// C2 of exec.fused: what a kernel can compute from its arguments alone.
 static LogicalResult checkOps(Block &body, Operation *kernel) {
   for (Operation &op : body.without_terminator())
-    if (!isa_and_present<nn::NnDialect>(op.getDialect()) || isa<nn::LoadOp, nn::ParamOp>(op)) {
+    if (!mayStandInBody(op)) {
       InFlightDiagnostic error = kernel->emitOpError() << "holds " << op.getName() << " (C2)";
       error.attachNote(op.getLoc()) << "here";
       return error;

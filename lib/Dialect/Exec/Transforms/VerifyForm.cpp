@@ -28,10 +28,8 @@ static LogicalResult fail(Operation *kernel, Operation *op, const Twine &what) {
 static LogicalResult checkAlone(Operation *kernel, Block &body) {
   Operation *alone = nullptr, *other = nullptr;
   for (Operation &op : body.without_terminator())
-    if (!isFusable(&op) && !isNumber(&op))
-      (alone ? other : alone) = &op;
-    else if (!isNumber(&op))
-      other = &op;
+    if (!isNumber(&op) && !isa<UnpackOp>(op))
+      (isFusable(&op) || alone ? other : alone) = &op;
   return alone && other ? fail(kernel, alone, "holds an op that no kernel shares, and others (K2)") : success();
 }
 
@@ -109,14 +107,20 @@ private:
     return success();
   }
 
+  static bool isData(Operation *op) {
+    auto formed = dyn_cast_if_present<nn::FormOpInterface>(op);
+    return formed && formed.getForm() == nn::Form::Data;
+  }
+
   /// K1, O1
   bool mayStand(Operation &op) const {
     if (isa<func::ReturnOp, LibraryOpInterface, spmd::CollectiveOpInterface>(op))
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;
-    auto formed = dyn_cast<nn::FormOpInterface>(op);
-    return formed && (formed.getForm() == nn::Form::Data || getAliasOffset(&op));
+    if (auto pack = dyn_cast<PackOp>(op))
+      return isData(pack.getInput().getDefiningOp());
+    return isData(&op) || (isa<nn::FormOpInterface>(op) && getAliasOffset(&op));
   }
 
   LogicalResult checkKernels() {

@@ -190,3 +190,71 @@ func.func @attention_is_as_that_of_nn(%q: tensor<2x4x8xf32>) {
   %0 = exec.attention %q, %q, %q scale 0.5 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
   return
 }
+
+// -----
+
+// exec.pack C1
+func.func @an_order_has_every_dim(%w: tensor<64x40xf32>) {
+  // expected-error @below {{'exec.pack' op order is not one of the 2 dims of 'tensor<64x40xf32>' (C1)}}
+  %0 = exec.pack %w order [0, 0] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<3x64x16x1xf32>
+  return
+}
+
+// -----
+
+// exec.pack C2
+func.func @panels_have_a_k_and_an_n(%w: tensor<64x40xf32>) {
+  // expected-error @below {{'exec.pack' op batch 1, width 16 and interleave 1 are no layout of 'tensor<64x40xf32>' (C2)}}
+  %0 = exec.pack %w order [0, 1] batch 1 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<64x3x16x1xf32>
+  return
+}
+
+// -----
+
+// exec.pack C2
+func.func @pairs_are_of_panels(%w: tensor<64x40xf32>) {
+  // expected-error @below {{'exec.pack' op batch 0, width 0 and interleave 2 are no layout of 'tensor<64x40xf32>' (C2)}}
+  %0 = exec.pack %w order [0, 1] batch 0 width 0 interleave 2 : (tensor<64x40xf32>) -> tensor<64x40xf32>
+  return
+}
+
+// -----
+
+// exec.pack C2
+func.func @no_part_is_empty(%w: tensor<64x40xf32>) {
+  // expected-error @below {{'exec.pack' op batch 0, width 16 and interleave 0 are no layout of 'tensor<64x40xf32>' (C2)}}
+  %0 = exec.pack %w order [0, 1] batch 0 width 16 interleave 0 : (tensor<64x40xf32>) -> tensor<3x64x16x0xf32>
+  return
+}
+
+// -----
+
+// exec.pack C3
+func.func @a_last_panel_is_whole(%w: tensor<64x40xf32>) {
+  // expected-error @below {{'exec.pack' op 'tensor<64x40xf32>' is packed as 'tensor<3x64x16x1xf32>', not as 'tensor<2x64x16x1xf32>' (C3)}}
+  %0 = exec.pack %w order [0, 1] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<2x64x16x1xf32>
+  return
+}
+
+// -----
+
+// exec.unpack C3: the plain one is the result.
+func.func @what_is_unpacked_was_packed(%p: tensor<3x64x16x1xf32>) {
+  // expected-error @below {{'exec.unpack' op 'tensor<64x50xf32>' is packed as 'tensor<4x64x16x1xf32>', not as 'tensor<3x64x16x1xf32>' (C3)}}
+  %0 = exec.unpack %p order [0, 1] batch 0 width 16 interleave 1 : (tensor<3x64x16x1xf32>) -> tensor<64x50xf32>
+  return
+}
+
+// -----
+
+// exec.fused C2: what is packed comes from outside.
+func.func @arguments_are_unpacked(%x: tensor<3x64x16x1xf32>) {
+  // expected-error @below {{'exec.fused' op holds exec.unpack (C2)}}
+  %0 = exec.fused (%a = %x) : (tensor<3x64x16x1xf32>) -> tensor<64x40xf32> {
+    %r = nn.relu %a : (tensor<3x64x16x1xf32>) -> tensor<3x64x16x1xf32>
+    // expected-note @below {{here}}
+    %u = exec.unpack %r order [0, 1] batch 0 width 16 interleave 1 : (tensor<3x64x16x1xf32>) -> tensor<64x40xf32>
+    exec.yield %u : tensor<64x40xf32>
+  }
+  return
+}

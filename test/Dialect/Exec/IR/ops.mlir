@@ -50,3 +50,17 @@ func.func @library_commands(%x: tensor<2x4x8xf32>, %y: tensor<2x16x8xf32>, %i: t
   %2 = exec.attention %q, %q, %q scale 0.5 causal : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
   return
 }
+
+// CHECK-LABEL: @layouts
+func.func @layouts(%w: tensor<64x40xf32>, %f: tensor<8x4x3x3xf32>) -> tensor<64x40xf32> {
+  // CHECK: exec.pack %arg0 order [0, 1] batch 0 width 16 interleave 2 : (tensor<64x40xf32>) -> tensor<3x32x16x2xf32>
+  %0 = exec.pack %w order [0, 1] batch 0 width 16 interleave 2 : (tensor<64x40xf32>) -> tensor<3x32x16x2xf32>
+  // CHECK: exec.pack %arg1 order [2, 3, 1, 0] batch 0 width 0 interleave 1 : (tensor<8x4x3x3xf32>) -> tensor<3x3x4x8xf32>
+  %1 = exec.pack %f order [2, 3, 1, 0] batch 0 width 0 interleave 1 : (tensor<8x4x3x3xf32>) -> tensor<3x3x4x8xf32>
+  %2 = exec.fused (%a = %0) : (tensor<3x32x16x2xf32>) -> tensor<64x40xf32> {
+    // CHECK: exec.unpack %{{.*}} order [0, 1] batch 0 width 16 interleave 2 : (tensor<3x32x16x2xf32>) -> tensor<64x40xf32>
+    %u = exec.unpack %a order [0, 1] batch 0 width 16 interleave 2 : (tensor<3x32x16x2xf32>) -> tensor<64x40xf32>
+    exec.yield %u : tensor<64x40xf32>
+  }
+  return %2 : tensor<64x40xf32>
+}

@@ -13,6 +13,14 @@ func.func @K1_every_op_has_a_place(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+func.func @K1_weights_are_packed(%x: tensor<8x8xf32>) -> tensor<1x8x8x1xf32> {
+  // expected-error @below {{'exec.pack' op is left to no kernel and no command (K1)}}
+  %0 = exec.pack %x order [0, 1] batch 0 width 8 interleave 1 : (tensor<8x8xf32>) -> tensor<1x8x8x1xf32>
+  return %0 : tensor<1x8x8x1xf32>
+}
+
+// -----
+
 func.func @K2_some_ops_stand_alone(%x: tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {
   // expected-error @below {{'exec.fused' op holds an op that no kernel shares, and others (K2)}}
   %0 = exec.fused (%a = %x) : (tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {

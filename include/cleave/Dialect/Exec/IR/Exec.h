@@ -24,6 +24,19 @@ struct MatmulDims {
   static std::optional<MatmulDims> get(llvm::StringRef equation, mlir::TypeRange operands);
 };
 
+/// How a weight lies in memory; see exec.pack.
+struct Layout {
+  llvm::SmallVector<int64_t> order;
+  int64_t batch = 0, width = 0, interleave = 1;
+
+  bool operator==(const Layout &other) const {
+    return order == other.order && batch == other.batch && width == other.width && interleave == other.interleave;
+  }
+};
+
+/// The shape of a tensor of `shape` in that layout; nothing if it has none (C1, C2 of exec.pack).
+std::optional<llvm::SmallVector<int64_t>> getPackedShape(llvm::ArrayRef<int64_t> shape, const Layout &layout);
+
 /// Where the result of `op` begins in the bytes of its operand, in elements, if it is nothing but these bytes seen in
 /// another shape: a reshape, a movement that keeps the order of elements, a slice that is one range. The result is
 /// no smaller than a range: elements follow each other without gaps.
