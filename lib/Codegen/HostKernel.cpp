@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
 #include "Expand.h"
+#include "Schedule.h"
 #include "cleave/Codegen/Codegen.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,7 +34,8 @@ struct Result {
 class HostKernel {
 public:
   HostKernel(func::FuncOp region, const HostTarget &target)
-      : region(region), target(target), e(region.getContext(), region.getLoc(), target.hasFma()) {}
+      : region(region), target(target), schedule(region), rows(schedule.rows),
+        e(region.getContext(), region.getLoc(), target.hasFma()) {}
   void emit(StringRef name, ModuleOp kernels);
 
 private:
@@ -44,12 +46,10 @@ private:
   void overDims(ArrayRef<int64_t> shape, size_t dim, int64_t skip, Point &point, function_ref<void()> body);
 
   void fill();
+  void storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint);
   void map(ArrayRef<Result> results);
 
   // Rows.
-  void findRows();
-  bool fits(ArrayRef<int64_t> shape, int64_t dim, const Result &result);
-  bool isSwept(Operation *op) const { return llvm::is_contained(swept, op); }
   void overRows(ArrayRef<Result> wanted);
   void sweep(ArrayRef<Result> wanted);
   void materialise(Operation *op, const FoldForm &fold, Value buffer);
@@ -62,16 +62,13 @@ private:
 
   func::FuncOp region;
   const HostTarget &target;
+  Schedule schedule;
+  Rows rows;   ///< those that the kernel walks
+  Point stand; ///< where it stands in their other dims
   Emitter e;
   SmallVector<Result> results;
   int64_t width = 1;
-
-  // The rows: what is reduced along them, their shape, the dim they run along, where the kernel stands in the others.
-  SmallVector<Operation *> swept;
-  SmallVector<int64_t> shape;
-  int64_t dim = 0;
-  Point stand;
-  bool isAlongLanes() const { return dim + 1 == int64_t(shape.size()); }
+  bool isAlongLanes() const { return rows.dim + 1 == int64_t(rows.shape.size()); }
 };
 
 } // namespace
@@ -108,12 +105,8 @@ void HostKernel::makeFunction(StringRef name, ModuleOp kernels) {
   unsigned count = region.getNumArguments();
   for (auto [argument, buffer] : llvm::zip(region.getArguments(), body->getArguments()))
     e.bind(argument, buffer);
-  for (auto [value, buffer] : llvm::zip_equal(end->getOperands(), body->getArguments().drop_front(count))) {
-    Value origin = value;
-    while (auto reshape = origin.getDefiningOp<nn::ReshapeOp>())
-      origin = reshape.getInput();
-    results.push_back({origin, buffer});
-  }
+  for (auto [value, buffer] : llvm::zip_equal(schedule.results, body->getArguments().drop_front(count)))
+    results.push_back({value, buffer});
 }
 
 /// As many lanes as the smallest elements fill a register with, counting four bytes at least.
@@ -132,9 +125,8 @@ int64_t HostKernel::getWidth() {
 void HostKernel::emit(StringRef name, ModuleOp kernels) {
   makeFunction(name, kernels);
   width = getWidth();
-  findRows();
   fill();
-  if (!swept.empty() && !results.empty())
+  if (!rows.swept.empty() && !results.empty())
     return overRows(results);
   // Results of one shape share their loops.
   while (!results.empty()) {
@@ -188,149 +180,95 @@ void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, P
 // Fill, map
 //===----------------------------------------------------------------------===//
 
-/// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result.
-static bool isPulledOnce(Value value) {
-  while (value.hasOneUse()) {
-    Operation *user = *value.user_begin();
-    if (user->hasTrait<OpTrait::IsTerminator>())
-      return true;
-    if (!getForms().find(user)->element || getShape(user->getResult(0)) != getShape(value))
-      return false;
-    value = user->getResult(0);
-  }
-  return false;
-}
-
 /// A reduction alone, row by row.
 void HostKernel::materialise(Operation *op, const FoldForm &fold, Value buffer) {
-  auto aside = std::make_tuple(swept, shape, dim);
-  swept.assign(1, op);
-  shape.assign(getShape(op->getOperand(0)).begin(), getShape(op->getOperand(0)).end());
-  dim = fold.getDims(op).front();
+  rows = {{op}, SmallVector<int64_t>(getShape(op->getOperand(0))), fold.getDims(op).front()};
   overRows(Result{op->getResult(0), buffer});
-  std::tie(swept, shape, dim) = aside;
+  rows = schedule.rows;
 }
 
-/// Puts what is not pulled element by element into memory, in the order of the program: results of `fill` ops, and
-/// others that take work and would be computed again and again.
+/// In the order of the program.
 void HostKernel::fill() {
-  for (Operation &op : region.front().without_terminator()) {
-    const Form *form = getForms().find(&op);
-    bool isHeavy = form->fold ? !isSwept(&op) : op.hasTrait<nn::Laborious>();
-    if (!form->fill && (!isHeavy || isPulledOnce(op.getResult(0))))
-      continue;
+  for (Operation *op : schedule.filled) {
+    const Form *form = getForms().find(op);
     SmallVector<Value> buffers;
-    for (Value value : op.getResults()) {
+    for (Value value : op->getResults()) {
       auto found = llvm::find_if(results, [&](const Result &result) { return result.value == value; });
       buffers.push_back(found == results.end()
                             ? e.allocate(flatten(value.getType()).getElementType(), countElements(getShape(value)))
                             : found->buffer);
     }
     if (form->fill)
-      form->fill(e, &op, buffers);
-    else if (form->fold && form->fold->getDims(&op).size() == 1)
-      materialise(&op, *form->fold, buffers.front());
+      form->fill(e, op, buffers);
+    else if (form->fold && form->fold->getDims(op).size() == 1)
+      materialise(op, *form->fold, buffers.front());
     else
-      map({Result{op.getResult(0), buffers.front()}});
-    for (auto [value, buffer] : llvm::zip_equal(op.getResults(), buffers))
+      map({Result{op->getResult(0), buffers.front()}});
+    for (auto [value, buffer] : llvm::zip_equal(op->getResults(), buffers))
       e.bind(value, buffer);
     llvm::erase_if(results, [&](const Result &result) { return llvm::is_contained(buffers, result.buffer); });
   }
 }
 
-/// All results of a group at a point, then all stores: a result may stand where an argument is read at the same point.
+/// All results at their points, then all stores: a result may stand where an argument is read at the same point.
+void HostKernel::storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint) {
+  SmallVector<Value> values;
+  for (const Result &result : group)
+    values.push_back(e.eval(result.value, getPoint(result)));
+  for (auto [result, value] : llvm::zip_equal(group, values))
+    e.store(result.buffer, value, e.places.linearise(getPoint(result), getShape(result.value)));
+}
+
 void HostKernel::map(ArrayRef<Result> group) {
-  ArrayRef<int64_t> extents = getShape(group.front().value);
   Point point;
-  overDims(extents, 0, -1, point, [&] {
-    SmallVector<Value> values;
-    for (const Result &result : group)
-      values.push_back(e.eval(result.value, point));
-    Index at = e.places.linearise(point, extents);
-    for (auto [result, value] : llvm::zip_equal(group, values))
-      e.store(result.buffer, value, at);
-  });
+  overDims(getShape(group.front().value), 0, -1, point,
+           [&] { storeAll(group, [&](const Result &) { return point; }); });
 }
 
 //===----------------------------------------------------------------------===//
 // Row
 //===----------------------------------------------------------------------===//
 
-/// True if a result has the rows' shape, or one element a row.
-bool HostKernel::fits(ArrayRef<int64_t> rows, int64_t along, const Result &result) {
-  SmallVector<int64_t> kept(rows), dropped(rows);
-  kept[along] = 1;
-  dropped.erase(dropped.begin() + along);
-  ArrayRef<int64_t> has = getShape(result.value);
-  return has == rows || has == ArrayRef(kept) || has == ArrayRef(dropped);
-}
-
-/// Looks for a reduction of one dim whose rows all results have, and takes all reductions of such rows. Without one the
-/// kernel is a map.
-void HostKernel::findRows() {
-  for (Operation &op : region.front().without_terminator()) {
-    const Form *form = getForms().find(&op);
-    if (!form->fold || form->fold->getDims(&op).size() != 1)
-      continue;
-    ArrayRef<int64_t> rows = getShape(op.getOperand(0));
-    int64_t along = form->fold->getDims(&op).front();
-    if (swept.empty()) {
-      if (!llvm::all_of(results, [&](const Result &result) { return fits(rows, along, result); }))
-        continue;
-      shape.assign(rows.begin(), rows.end());
-      dim = along;
-    }
-    if (rows == ArrayRef(shape) && along == dim)
-      swept.push_back(&op);
-  }
-}
-
 void HostKernel::overRows(ArrayRef<Result> wanted) {
-  overDims(shape, 0, dim, stand, [&] { sweep(wanted); });
+  overDims(rows.shape, 0, rows.dim, stand, [&] { sweep(wanted); });
 }
 
-/// One row (or as many as there are lanes): its reductions in the order of the program, for one may need another; results of
-/// one element; the results that are rows.
+/// One row (or as many as there are lanes): its reductions in the order of the program, for one may need another; the results
+/// that are rows; results of one element. All are evaluated before any is stored.
 void HostKernel::sweep(ArrayRef<Result> wanted) {
-  for (Operation *op : swept)
+  for (Operation *op : rows.swept)
     reduceTogether(op, *getForms().find(op)->fold);
-  SmallVector<Result> whole;
+  SmallVector<Result> whole, single;
   for (const Result &result : wanted) {
-    ArrayRef<int64_t> has = getShape(result.value);
-    if (has == ArrayRef(shape) && shape[dim] != 1) {
-      whole.push_back(result);
-      continue;
-    }
-    Point point = stand;
-    if (has.size() < shape.size())
-      point.erase(point.begin() + dim);
-    e.store(result.buffer, e.eval(result.value, point), e.places.linearise(point, has));
+    bool isWhole = getShape(result.value) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1;
+    (isWhole ? whole : single).push_back(result);
   }
   if (!whole.empty())
     overRow(
         1, [] { return Values(); }, [](Values, Values) { return Values(); },
         [&](Point point, Values) {
-          SmallVector<Value> values;
-          for (const Result &result : whole)
-            values.push_back(e.eval(result.value, point));
-          Index at = e.places.linearise(point, shape);
-          for (auto [result, value] : llvm::zip_equal(whole, values))
-            e.store(result.buffer, value, at);
+          storeAll(whole, [&](const Result &) { return point; });
           return Values();
         });
+  storeAll(single, [&](const Result &result) {
+    Point point = stand;
+    if (getShape(result.value).size() < rows.shape.size())
+      point.erase(point.begin() + rows.dim);
+    return point;
+  });
   e.rows.clear();
 }
 
 Point HostKernel::pointAt(Value position, int64_t lane) {
   Point point = stand;
-  point[dim] = {position, lane};
+  point[rows.dim] = {position, lane};
   return point;
 }
 
 /// Calls `body` for all of the row, with carried values in up to `ways` independent sets, which `join` brings together.
 Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_ref<Values(Values, Values)> join,
                            Body body) {
-  int64_t lanes = isAlongLanes() ? width : 1, extent = shape[dim], whole = extent / lanes;
+  int64_t lanes = isAlongLanes() ? width : 1, extent = rows.shape[rows.dim], whole = extent / lanes;
   auto at = [&](Value position, Values carried) {
     auto call = [&] { return body(pointAt(position, lanes > 1), carried); };
     return isAlongLanes() ? e.withLanes(lanes, lanes, call) : call();
@@ -383,13 +321,13 @@ Values HostKernel::acrossLanes(Operation *op, const FoldForm &fold, Values vecto
 
 /// Keeps the row of a computed value that other ops need too, where the row is too long for registers.
 void HostKernel::keepRow(Value value) {
-  int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = shape[dim] / (isAlongLanes() ? width : 1);
+  int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = rows.shape[rows.dim] / (isAlongLanes() ? width : 1);
   constexpr int64_t maxKept = int64_t{256} << 10;
   if (vectors <= kMaxUnrolled || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
-      getElement(value).isInteger(1) || shape[dim] * lanes > maxKept)
+      getElement(value).isInteger(1) || rows.shape[rows.dim] * lanes > maxKept)
     return;
   Type element = flatten(value.getType()).getElementType();
-  e.rows[value] = {e.allocate(element, shape[dim] * lanes), stand, dim, lanes, e.getActive(), false};
+  e.rows[value] = {e.allocate(element, rows.shape[rows.dim] * lanes), stand, rows.dim, lanes, e.getActive(), false};
 }
 
 /// Reduces a row, and remembers the result at the point where the row stands. Lanes that do not exist count as the identity.
@@ -401,12 +339,12 @@ void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
   int64_t lanes = isAlongLanes() ? width : e.getLanes(), active = isAlongLanes() ? width : e.getActive();
   auto init = [&] { return e.withLanes(lanes, active, [&] { return fold.identity(e, op); }); };
   auto join = [&](Values x, Values y) { return fold.combine(e, op, x, y); };
-  bool isMany = shape[dim] / (isAlongLanes() ? width : 1) >= kWays;
+  bool isMany = rows.shape[rows.dim] / (isAlongLanes() ? width : 1) >= kWays;
   Values sum = overRow(isMany ? kWays : 1, init, join, [&](Point point, Values carried) {
     Value element = e.eval(operand, point);
     if (isNew)
       e.storeInRow(operand, point, element);
-    Values lifted = fold.lift(e, op, element, point[dim]);
+    Values lifted = fold.lift(e, op, element, point[rows.dim]);
     if (isAlongLanes() && e.getActive() < e.getLanes())
       for (auto [value, none] : llvm::zip_equal(lifted, fold.identity(e, op)))
         value = e.elements.select(e.getActiveMask(), value, none);
@@ -417,8 +355,8 @@ void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
   if (isAlongLanes() && width > 1)
     sum = acrossLanes(op, fold, sum);
   Point at = stand;
-  if (getShape(op->getResult(0)).size() < shape.size())
-    at.erase(at.begin() + dim);
+  if (getShape(op->getResult(0)).size() < rows.shape.size())
+    at.erase(at.begin() + rows.dim);
   auto finish = [&] {
     e.remember(op->getResult(0), at, fold.finish(e, op, sum));
     return 0;

@@ -52,11 +52,16 @@ std::optional<OpKind> getOpKind(mlir::Operation *op, std::string &reason);
 /// True if `region` can be one kernel; else `reason` says why not.
 bool canEmit(mlir::Block &region, std::string &reason);
 
+/// True if the kernel of `region` may write result number `result` where argument number `argument` lies: they have as many
+/// bytes, and of what is written nothing is read afterwards. Holds for several pairs at once. Where one tensor is passed as
+/// several arguments, it must hold for each. Precondition: `canEmit(region)`.
+bool canBeInPlace(mlir::Block &region, unsigned argument, unsigned result);
+
 /// Registers and loads the dialects that kernels are made of.
 void loadDialects(mlir::MLIRContext &context);
 
 /// Appends to `kernels` a function `name` that computes `region`: one flat memref per argument, then one per result.
-/// No result may overlap an argument. Precondition: `canEmit(region)`, and the dialects are loaded.
+/// No result may overlap an argument, but for one that `canBeInPlace`. Precondition: `canEmit(region)`, and the dialects are loaded.
 void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels, const HostTarget &target);
 
 /// An object file with `void <name>(void **buffers)` for every function of `kernels`, which is used up. Equal modules

@@ -43,7 +43,7 @@ private:
 } // namespace
 
 SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name, ArrayRef<Tensor> inputs,
-                                               TypeRange results) {
+                                               TypeRange results, ArrayRef<InPlace> places) {
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
   llvm::cantFail(jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object)));
   auto kernel = llvm::cantFail(jit->lookup(name)).toPtr<void (*)(void **)>();
@@ -55,8 +55,13 @@ SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name,
     buffers.push_back(memory.back()->data);
   }
   SmallVector<Tensor> outputs;
-  for (Type type : results) {
+  for (auto [i, type] : llvm::enumerate(results)) {
     outputs.push_back(Tensor::zeros(cast<RankedTensorType>(type)));
+    const InPlace *found = llvm::find_if(places, [result = i](InPlace place) { return place.result == result; });
+    if (found != places.end()) {
+      buffers.push_back(buffers[found->argument]);
+      continue;
+    }
     memory.push_back(std::make_unique<Guarded>(outputs.back().getBytes().size()));
     buffers.push_back(memory.back()->data);
   }
@@ -97,7 +102,7 @@ std::string KernelTest::check(StringRef text, uint64_t seed) {
   return checkOn(text, drawInputs(*module->getOps<func::FuncOp>().begin(), seed));
 }
 
-std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs) {
+std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs, ArrayRef<InPlace> places) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   auto func = *module->getOps<func::FuncOp>().begin();
   SmallVector<Tensor> want;
@@ -106,7 +111,7 @@ std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs) {
   FailureOr<std::string> object = compile(text);
   if (failed(object))
     return "cannot compile: " + errors;
-  SmallVector<Tensor> got = runObject(*object, "kernel", inputs, func.getResultTypes());
+  SmallVector<Tensor> got = runObject(*object, "kernel", inputs, func.getResultTypes(), places);
   for (auto [i, pair] : llvm::enumerate(llvm::zip_equal(got, want))) {
     auto &[a, b] = pair;
     Tolerance tolerance = getDefaultTolerance(a.getElementType());
@@ -117,6 +122,27 @@ std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs) {
                            double(getElement(a, difference.position)), double(getElement(b, difference.position)));
   }
   return "";
+}
+
+std::string KernelTest::checkInPlace(StringRef text, uint64_t seed, int64_t &pairs) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return "cannot parse: " + errors;
+  auto func = *module->getOps<func::FuncOp>().begin();
+  SmallVector<Tensor> inputs = drawInputs(func, seed);
+  SmallVector<InPlace> together;
+  for (unsigned argument = 0; argument < func.getNumArguments(); ++argument)
+    for (unsigned result = 0; result < func.getNumResults(); ++result) {
+      InPlace pair{argument, result};
+      if (!canBeInPlace(func.front(), argument, result))
+        continue;
+      ++pairs;
+      if (std::string fault = checkOn(text, inputs, pair); !fault.empty())
+        return llvm::formatv("result {0} in place of argument {1}: {2}", result, argument, fault);
+      if (llvm::none_of(together, [&](InPlace other) { return other.argument == argument || other.result == result; }))
+        together.push_back(pair);
+    }
+  return together.size() < 2 ? "" : checkOn(text, inputs, together);
 }
 
 std::string KernelTest::checkBody(StringRef body, ArrayRef<std::string> types, StringRef result, uint64_t seed) {

@@ -9,6 +9,11 @@
 
 namespace cleave::codegen {
 
+/// A result of a kernel that lies where an argument lies.
+struct InPlace {
+  unsigned argument, result;
+};
+
 /// Runs functions as kernels of one op or several.
 class KernelTest : public ::testing::Test {
 protected:
@@ -20,7 +25,11 @@ protected:
   /// Likewise for the ops of a function of one result %y: `types` are those of %0, %1, .. .
   std::string checkBody(llvm::StringRef body, llvm::ArrayRef<std::string> types, llvm::StringRef result,
                         uint64_t seed = 1);
-  std::string checkOn(llvm::StringRef text, llvm::ArrayRef<reference::Tensor> inputs);
+  std::string checkOn(llvm::StringRef text, llvm::ArrayRef<reference::Tensor> inputs,
+                      llvm::ArrayRef<InPlace> places = {});
+  /// As `check`, with results where arguments lie, wherever `canBeInPlace` allows it: each such pair by itself, then as many
+  /// as go together. Adds up the pairs in `pairs`.
+  std::string checkInPlace(llvm::StringRef text, uint64_t seed, int64_t &pairs);
   mlir::FailureOr<std::string> compile(llvm::StringRef text);
 
   mlir::MLIRContext context;
@@ -30,7 +39,8 @@ protected:
 
 /// Calls `void name(void **)` of an object on buffers that end where memory ends being ours.
 llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
-                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results);
+                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,
+                                               llvm::ArrayRef<InPlace> places = {});
 
 } // namespace cleave::codegen
 

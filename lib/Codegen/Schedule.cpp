@@ -1,0 +1,152 @@
+//===- Schedule.cpp - what a kernel computes when -------------------------===//
+//
+// A result may lie where an argument lies if nothing reads an element of the argument after it is written. Templates
+// store an element as the last thing they do at its point (map) or in its row (row), so it suffices that what is still to be
+// computed when results are stored reads the argument at the point, or in the row, that is stored:
+//
+//   map   x + f(x)               x only ever at the point that is stored
+//   row   softmax x              x in its own row; the sweeps before the last store nothing
+//   no    x + transpose x        elsewhere
+//
+//===----------------------------------------------------------------------===//
+#include "Schedule.h"
+#include "Elements.h"
+#include "Expand.h"
+#include "cleave/Codegen/Codegen.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+
+SmallVector<int64_t> Rows::getKeptShape() const {
+  SmallVector<int64_t> kept(shape);
+  kept[dim] = 1;
+  return kept;
+}
+
+bool Rows::fits(Value value) const {
+  SmallVector<int64_t> dropped(shape);
+  dropped.erase(dropped.begin() + dim);
+  ArrayRef<int64_t> has = getShape(value);
+  return has == ArrayRef(shape) || has == ArrayRef(getKeptShape()) || has == ArrayRef(dropped);
+}
+
+Schedule::Schedule(func::FuncOp region) {
+  Block &block = region.front();
+  for (Value value : block.getTerminator()->getOperands()) {
+    while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+      value = reshape.getInput();
+    results.push_back(value);
+  }
+  findRows(block);
+  findFilled(block);
+}
+
+/// Looks for a reduction of one dim whose rows all results have, and takes all reductions of such rows. Without one the
+/// kernel is a map.
+void Schedule::findRows(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    const Form *form = getForms().find(&op);
+    if (!form->fold || form->fold->getDims(&op).size() != 1)
+      continue;
+    Rows own{{&op}, SmallVector<int64_t>(getShape(op.getOperand(0))), form->fold->getDims(&op).front()};
+    if (rows.swept.empty() && llvm::all_of(results, [&](Value result) { return own.fits(result); }))
+      rows = own;
+    else if (!rows.swept.empty() && own.shape == rows.shape && own.dim == rows.dim)
+      rows.swept.push_back(&op);
+  }
+}
+
+/// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result.
+static bool isPulledOnce(Value value) {
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      return true;
+    if (!getForms().find(user)->element || getShape(user->getResult(0)) != getShape(value))
+      return false;
+    value = user->getResult(0);
+  }
+  return false;
+}
+
+/// What is not pulled element by element: results of `fill` ops, and others that take work and would be computed again and
+/// again.
+void Schedule::findFilled(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    const Form *form = getForms().find(&op);
+    bool isHeavy = form->fold ? !rows.isSwept(&op) : op.hasTrait<nn::Laborious>();
+    if (form->fill || (isHeavy && !isPulledOnce(op.getResult(0))))
+      filled.push_back(&op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// In place
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Looks, from the results down, for reads of an argument that may come too late.
+class LateReads {
+public:
+  LateReads(const Schedule &schedule, Value argument) : schedule(schedule), argument(argument) {}
+
+  /// \param isHere `value` is wanted at the point, or in the row, that is being stored.
+  bool isFree(Value value, bool isHere);
+
+private:
+  bool staysHere(Operation *op, Value operand) const;
+
+  const Schedule &schedule;
+  Value argument;
+  llvm::DenseSet<Value> seen[2];
+};
+} // namespace
+
+/// True if `op` at a point, or in a row, reads `operand` there. Elementwise ops of as many elements do, and reshapes; in rows a
+/// reduction, and what reads one element a row.
+bool LateReads::staysHere(Operation *op, Value operand) const {
+  const Rows &rows = schedule.rows;
+  if (rows.isSwept(op))
+    return true;
+  if (!getForms().find(op)->element)
+    return isa<nn::ReshapeOp>(op);
+  Value result = op->getResult(0);
+  if (countElements(getShape(operand)) == countElements(getShape(result)))
+    return true;
+  return !rows.swept.empty() && getShape(operand) == ArrayRef(rows.getKeptShape()) &&
+         getShape(result) == ArrayRef(rows.shape);
+}
+
+bool LateReads::isFree(Value value, bool isHere) {
+  if (value == argument)
+    return isHere;
+  if (isa<BlockArgument>(value) || schedule.isFilled(value) || !seen[isHere].insert(value).second)
+    return true;
+  Operation *op = value.getDefiningOp();
+  return llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return isFree(operand, isHere && staysHere(op, operand)); });
+}
+
+static int64_t countBytes(Value value) {
+  return countElements(getShape(value)) * ElementBuilder::getStoredType(getElement(value)).getIntOrFloatBitWidth() / 8;
+}
+
+bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned result) {
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  mergeDims(*region);
+  Schedule schedule(*region);
+  Value from = region->getArgument(argument), to = schedule.getResult(result);
+  bool isSameSize = countElements(getShape(from)) == countElements(getShape(to)) && countBytes(from) == countBytes(to);
+  if (!isSameSize || schedule.isFilled(to))
+    return false;
+  LateReads reads(schedule, from);
+  bool isLater = false; // maps go shape by shape, in the order of the results
+  for (Value other : schedule.results) {
+    bool isTogether = !schedule.rows.swept.empty() || getShape(other) == getShape(to);
+    isLater |= isTogether;
+    if (isLater && !reads.isFree(other, isTogether))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,49 @@
+//===- Schedule.h - what a kernel computes when -----------------*- C++ -*-===//
+//
+// A kernel of the host goes through three steps: what must lie in memory is put there (*filled*); rows are swept, where
+// there are rows; results are stored. Emission follows this, and so do questions about a kernel that is not there yet.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_CODEGEN_SCHEDULE_H
+#define CLEAVE_LIB_CODEGEN_SCHEDULE_H
+
+#include "Forms.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace cleave::codegen {
+
+/// Rows of `shape` along `dim`, and the reductions that are swept along them.
+struct Rows {
+  llvm::SmallVector<mlir::Operation *> swept;
+  llvm::SmallVector<int64_t> shape;
+  int64_t dim = 0;
+
+  bool isSwept(mlir::Operation *op) const { return llvm::is_contained(swept, op); }
+  /// The rows' shape, with one element a row.
+  llvm::SmallVector<int64_t> getKeptShape() const;
+  /// True if `value` has the rows' shape, or one element a row.
+  bool fits(mlir::Value value) const;
+};
+
+/// Of a region in simple ops (Expand.h).
+struct Schedule {
+  explicit Schedule(mlir::func::FuncOp region);
+
+  bool isFilled(mlir::Value value) const { return llvm::is_contained(filled, value.getDefiningOp()); }
+  /// What result `index` is a reshape of; reshapes change no byte.
+  mlir::Value getResult(unsigned index) const { return results[index]; }
+
+  llvm::SmallVector<mlir::Value> results;
+  /// Ops whose results go to memory first, in the order of the program.
+  llvm::SmallVector<mlir::Operation *> filled;
+  /// No reductions: every result is a map.
+  Rows rows;
+
+private:
+  void findRows(mlir::Block &block);
+  void findFilled(mlir::Block &block);
+};
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_SCHEDULE_H
