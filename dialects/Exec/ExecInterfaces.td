@@ -1,4 +1,4 @@
-//===- ExecInterfaces.td - what library commands have in common -*- tablegen -*-===//
+//===- ExecInterfaces.td - what commands have in common ---------*- tablegen -*-===//
 #ifndef CLEAVE_EXEC_INTERFACES
 #define CLEAVE_EXEC_INTERFACES
 
@@ -12,6 +12,22 @@ def Exec_LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
   let cppNamespace = "::cleave::exec";
   let methods = [StaticInterfaceMethod<"The name of the op of nn.", "::llvm::StringRef", "getMeaning">];
   let verify = "return ::cleave::exec::verifyMeaning($_op);";
+}
+
+def Exec_CommandOpInterface : OpInterface<"CommandOpInterface"> {
+  let description = [{
+    What a rank does at one step, on memory: it reads some views and writes others, on its stream. A step reads all that it
+    reads before it writes, where both are one tensor in place.
+  }];
+  let cppNamespace = "::cleave::exec";
+  let methods = [
+    InterfaceMethod<"The views that are read.", "::mlir::OperandRange", "getReads", (ins), "",
+                    "return $_op.getODSOperands(0);">,
+    InterfaceMethod<"The views that are written, wholly.", "::mlir::OperandRange", "getWrites", (ins), "",
+                    "return $_op.getODSOperands(1);">,
+    InterfaceMethod<"The stream that it is on.", "uint64_t", "getStream">,
+    InterfaceMethod<"Puts it on a stream.", "void", "setStream", (ins "uint64_t":$stream)>,
+  ];
 }
 
 #endif // CLEAVE_EXEC_INTERFACES

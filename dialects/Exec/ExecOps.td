@@ -2,11 +2,10 @@
 #ifndef CLEAVE_EXEC_OPS
 #define CLEAVE_EXEC_OPS
 
-include "ExecDialect.td"
+include "ExecCommands.td"
 include "ExecInterfaces.td"
+include "ExecMemory.td"
 include "Nn/NnOps.td"
-
-class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -50,6 +49,8 @@ def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplici
 def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the body of an exec.fused, by name";
   let description = [{
+    `in_place`, where memory is planned, says per result which argument it may lie in the bytes of; -1 is none.
+
     Constraints: (C1) the body is as that of an exec.fused (C2, C4).
     Example:
     ```mlir
@@ -60,7 +61,8 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlockImp
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
+                       OptionalAttr<DenseI64ArrayAttr>:$in_place);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;

@@ -6,20 +6,31 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
+#include "Text.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
 #include "cleave/Dialect/Exec/IR/ExecDialect.cpp.inc"
+#include "cleave/Dialect/Exec/IR/ExecEnums.cpp.inc"
 #include "cleave/Dialect/Exec/IR/ExecInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Exec/IR/ExecAttrs.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Exec/IR/ExecOps.cpp.inc"
 
 void ExecDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "cleave/Dialect/Exec/IR/ExecAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "cleave/Dialect/Exec/IR/ExecOps.cpp.inc"

@@ -73,7 +73,8 @@ private:
     while (!taken.insert(name).second)
       name = base + "_" + std::to_string(number++);
     auto builder = OpBuilder::atBlockEnd(getOperation().getBody());
-    auto kernel = KernelOp::create(builder, fused.getLoc(), name, /*sym_visibility=*/StringAttr());
+    auto kernel = KernelOp::create(builder, fused.getLoc(), name, /*sym_visibility=*/StringAttr(),
+                                   /*in_place=*/DenseI64ArrayAttr());
     kernel.getBody().takeBody(fused.getBody());
     for (Operation &op : kernel.getBody().front())
       op.removeDiscardableAttr(spmd::kNodeAttr);

@@ -4,7 +4,7 @@
 // a property of a phase, checked by the verifier gate after propagation.
 //
 //===----------------------------------------------------------------------===//
-#include "AxisLists.h"
+#include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include "llvm/ADT/SmallSet.h"
 

@@ -4,7 +4,7 @@
 // it covers the range [p, p*s) of divisors. Two sub-axes of one axis overlap if these ranges do.
 //
 //===----------------------------------------------------------------------===//
-#include "AxisLists.h"
+#include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include <cassert>
 

@@ -4,7 +4,7 @@
 // form axes stand in braces: `{"data", "model"}`, and per dim `[{"data"}, {}]`.
 //
 //===----------------------------------------------------------------------===//
-#include "AxisLists.h"
+#include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/ReshardPlanner.h"
@@ -234,8 +234,10 @@ LogicalResult cleave::spmd::verifyCollective(Operation *op) {
   if (failed(verifyAxes([&] { return op->emitOpError(); }, mesh, collective.getGroupAxes())))
     return failure();
   std::optional<ReductionKind> kind = collective.getReductionKind();
-  Type type = getElementTypeOrSelf(op->getResult(0));
-  if (!kind || isLegalReduction(*kind, type))
+  if (!kind || op->getNumOperands() == 0)
+    return success();
+  Type type = getElementTypeOrSelf(op->getOperand(0));
+  if (isLegalReduction(*kind, type))
     return success();
   return op->emitOpError() << "cannot combine " << type << " by " << stringifyReductionKind(*kind) << " (S6)";
 }

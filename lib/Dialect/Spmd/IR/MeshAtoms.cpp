@@ -66,9 +66,9 @@ int64_t cleave::spmd::getElementBytes(Type elementType) {
   return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
 }
 
-int64_t cleave::spmd::getBytes(Type tensorType) {
-  auto tensor = cast<RankedTensorType>(tensorType);
-  return tensor.getNumElements() * getElementBytes(tensor.getElementType());
+int64_t cleave::spmd::getBytes(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return shaped.getNumElements() * getElementBytes(shaped.getElementType());
 }
 
 /// The distinct shardings of all types in the functions of `module`, in order of appearance.

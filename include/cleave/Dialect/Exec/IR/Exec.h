@@ -52,10 +52,19 @@ bool haveEqualBodies(mlir::Region &a, mlir::Region &b);
 /// Equal for equal bodies.
 llvm::hash_code hashBody(mlir::Region &body);
 
+/// The strides of a view in elements; nothing if one is unknown or negative, or the layout adds an offset.
+std::optional<llvm::SmallVector<int64_t>> getStrides(mlir::MemRefType type);
+/// Bytes from the first to behind the last element. Precondition: it has strides.
+int64_t getSpanBytes(mlir::MemRefType type);
+
 } // namespace cleave::exec
 
 #include "cleave/Dialect/Exec/IR/ExecDialect.h.inc"
+#include "cleave/Dialect/Exec/IR/ExecEnums.h.inc"
 #include "cleave/Dialect/Exec/IR/ExecInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Exec/IR/ExecAttrs.h.inc"
 
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Exec/IR/ExecOps.h.inc"

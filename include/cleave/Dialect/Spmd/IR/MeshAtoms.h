@@ -63,8 +63,8 @@ std::string formatSharding(ShardingAttr sharding);
 
 /// Bytes of one element as stored and sent: bool takes one.
 int64_t getElementBytes(mlir::Type elementType);
-/// Bytes of a tensor.
-int64_t getBytes(mlir::Type tensorType);
+/// Bytes of the elements of a tensor, or of a view of memory.
+int64_t getBytes(mlir::Type type);
 
 /// The functions of a module that have a body.
 llvm::SmallVector<mlir::func::FuncOp> getFunctions(mlir::ModuleOp module);

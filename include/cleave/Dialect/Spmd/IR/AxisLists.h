@@ -3,8 +3,8 @@
 // `"model"`, `"model":(1)2`, `{"data", "model"}` and `[{"data"}, {}]`, shared by attributes and ops.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_SPMD_IR_AXISLISTS_H
-#define CLEAVE_LIB_DIALECT_SPMD_IR_AXISLISTS_H
+#ifndef CLEAVE_DIALECT_SPMD_IR_AXISLISTS_H
+#define CLEAVE_DIALECT_SPMD_IR_AXISLISTS_H
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
@@ -32,4 +32,4 @@ bool isLegalReduction(ReductionKind kind, mlir::Type elementType);
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_LIB_DIALECT_SPMD_IR_AXISLISTS_H
+#endif // CLEAVE_DIALECT_SPMD_IR_AXISLISTS_H

@@ -1,0 +1,139 @@
+//===- ExecMemory.td - numbers of ranks, buffers, views ---------*- tablegen -*-===//
+#ifndef CLEAVE_EXEC_MEMORY
+#define CLEAVE_EXEC_MEMORY
+
+include "ExecDialect.td"
+include "ExecEnums.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// Numbers that depend on the rank
+//===----------------------------------------------------------------------===//
+
+def Exec_NumberAttr : AttrDef<Exec_Dialect, "Number"> {
+  let mnemonic = "number";
+  let summary = "a number, the same on all ranks or not";
+  let description = [{
+    `128`, or `128 + "model * 4"`: plus the rank's entry in that column of the rank table, the attribute `exec.rank_table` of
+    the module (`{"model * 4" = array<i64: 0, 4, 0, 4>}`, one entry per rank). A 0 in front of a column is left out. By
+    itself `#exec.number<128 + "model * 4">`.
+  }];
+  let parameters = (ins "int64_t":$base, StringRefParameter<"column of the rank table; empty = none">:$column);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    bool hasColumn() const { return !getColumn().empty(); }
+    /// The number on each rank, by the table of the module around `op`. Precondition: it has a column, which is there.
+    ::llvm::ArrayRef<int64_t> getPerRank(::mlir::Operation *op) const;
+  }];
+}
+def Exec_Numbers : TypedArrayAttrBase<Exec_NumberAttr, "list of numbers that may depend on the rank">;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
+  let summary = "memory of a rank";
+  let description = [{
+    Bytes that every rank has, at an address that is a multiple of `align`. *Activations* and *communication* are arenas:
+    what lies there changes over time. *Weights* are filled by `exec.load` once. An *input* or *output* holds one tensor that
+    the caller writes or reads, a *state* one that is both: the output of a call is the input of the next.
+
+    Constraints: (C1) there are not fewer than 0 bytes; (C2) `align` is a power of two up to 2^20.
+    Example: `exec.buffer @activations activations 40960 align 64`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_BufferKindAttr:$kind, I64Attr:$bytes, I64Attr:$align,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = "(`visibility` $sym_visibility^)? $sym_name `` $kind $bytes `align` $align attr-dict";
+  let hasVerifier = 1;
+}
+
+defvar Exec_View = AnyStaticShapeMemRef;
+
+def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a tensor in a buffer";
+  let description = [{
+    Elements of the result's type, the first of them `offset` bytes behind the beginning of the buffer. The same bytes may be
+    seen by many views. Without a layout elements lie row-major, else with the strides that it gives.
+
+    Constraints: (C1) the symbol is an exec.buffer; (C2) strides are known and not negative, and the layout adds no offset;
+    (C3) a column stands in the rank table; (C4) without one, all elements lie in the buffer, aligned to their size. (With
+    one, `exec-verify-plan` checks that of every rank.)
+    Example: `%x = exec.view @activations[4096] : memref<8x64xf32>`
+    Example: `%x = exec.view @weights["model * 256"] : memref<4x8xf32, strided<[64, 1]>>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$buffer, Exec_NumberAttr:$offset);
+  let results = (outs Exec_View:$result);
+  let assemblyFormat = "$buffer `[` custom<Number>($offset) `]` attr-dict `:` type($result)";
+}
+
+def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a box of a parameter, in memory before the first run";
+  let description = [{
+    Done once. The box of `sizes` elements that begins at `starts`, with a layout as exec.pack describes it. Floats are cast
+    to the view's element type.
+
+    Constraints: (C1) the symbol is an nn.param; (C2) starts and sizes have one entry per dim, and the box lies in the
+    parameter, on every rank; (C3) the view has the shape of the box in the layout, no strides, and the parameter's element
+    type, or another float; (C4) columns stand in the rank table.
+    Example: `exec.load @w starts [0, "model * 64"] sizes [384, 64] into %v : memref<384x64xf32>`
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$param, Exec_Numbers:$starts, DenseI64ArrayAttr:$sizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$order, DefaultValuedAttr<I64Attr, "0">:$batch,
+                       DefaultValuedAttr<I64Attr, "0">:$width, DefaultValuedAttr<I64Attr, "1">:$interleave, Exec_View:$target);
+  let assemblyFormat = [{
+    $param `starts` custom<Numbers>($starts) `sizes` $sizes
+    (`order` $order^ `batch` $batch `width` $width `interleave` $interleave)? `into` $target attr-dict `:` type($target)
+  }];
+  let extraClassDeclaration = [{
+    /// Precondition: it has an order.
+    Layout getLayout() {
+      return {::llvm::SmallVector<int64_t>(*getOrder()), int64_t(getBatch()), int64_t(getWidth()), int64_t(getInterleave())};
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// What callers see
+//===----------------------------------------------------------------------===//
+
+class Exec_BoundaryOp<string mnemonic> : Exec_Op<mnemonic> {
+  let arguments = (ins StrAttr:$name, Exec_View:$view, TypeAttrOf<AnyStaticShapeTensor>:$global, Exec_Numbers:$starts,
+                       OptionalAttr<Exec_NumberAttr>:$term);
+  let assemblyFormat = [{
+    $name `in` $view `:` type($view) `of` $global `starts` custom<Numbers>($starts) (`term` custom<Number>($term)^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_InputOp : Exec_BoundaryOp<"input"> {
+  let summary = "an argument of the program";
+  let description = [{
+    The tensor called `name` by the model, of the type `global` as a whole. A rank has the box as large as the view that
+    begins at `starts`, and, where the sharding is partial, the given `term` of as many as there are ranks along the partial
+    axes; ranks with equal boxes and terms have copies.
+
+    Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim; (C3) a term
+    stands there just where the sharding is partial; (C4) columns stand in the rank table.
+    Example: `exec.input "ids" in %x : memref<4x128xi64> of tensor<8x128xi64, #rows> starts ["data * 4", 0]`
+  }];
+}
+
+def Exec_OutputOp : Exec_BoundaryOp<"output"> {
+  let summary = "a result of the program";
+  let description = [{
+    As `exec.input`. Where it lies in a buffer of the kind *state*, it is the next call's input there.
+
+    Constraints: (C1) to (C4) as exec.input.
+    Example: `exec.output "y" in %y : memref<4x128xf32> of tensor<4x128xf32, #terms> starts [0, 0] term "model"`
+  }];
+}
+
+#endif // CLEAVE_EXEC_MEMORY
