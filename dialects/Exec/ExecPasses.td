@@ -15,11 +15,14 @@ class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
   let summary = "puts ops into kernels and library commands";
   let description = [{
-    Contractions of two operands, convolutions and attention become library commands; a transpose of a contraction becomes
-    its order of letters. All other ops of nn that compute
-    or move elements go into `exec.fused`: greedily, in program order, each op joins the kernels that made its operands
-    where that is right and pays (`lib/Dialect/Exec/Transforms/Clusters.h` says when), or starts one. What kind of op it
-    is says its form (`nn::Form`).
+    All ops of nn that compute or move elements go into `exec.fused`: greedily, in program order, each op joins the kernels
+    that made its operands where that is right and pays (`lib/Dialect/Exec/Transforms/Clusters.h` says when), or starts
+    one. What kind of op it is says its form (`nn::Form`).
+
+    A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: what works element by
+    element on its result, its epilogue, stands behind it, and what only moves its operands in front; a transpose of a
+    contraction becomes its order of letters. With `libraries=contractions`, for devices that have some, contractions,
+    convolutions and attention become library commands instead.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are
     constants of one number. No reduction is ever computed twice. A remark names each kind of op that no template is
@@ -35,9 +38,15 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
       %1 = nn.layer_norm %0, %c dim 1 ...
       exec.yield %0, %1
     }
-    %y = exec.matmul %n, %w "ik,kj->ij" : ...
+    %y = exec.fused (%a = %n, %b = %w) ... { nn.einsum %a, %b "ik,kj->ij" ... }
     ```
   }];
+  let options = [
+    Option<"libraries", "libraries", "::cleave::exec::Libraries", "::cleave::exec::Libraries::None",
+           "what becomes a library command: none or contractions", [{::llvm::cl::values(
+             clEnumValN(::cleave::exec::Libraries::None, "none", "nothing: kernels hold all"),
+             clEnumValN(::cleave::exec::Libraries::Contractions, "contractions", "contractions, convolutions, attention"))}]>,
+  ];
 }
 
 def PackWeights : Exec_Pass<"exec-pack-weights"> {
@@ -87,9 +96,12 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
     `clustered`:
     * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, as they are or packed, ops of
       spmd that ranks do together or knowing their place, and the return;
-    * (K2) an op that no kernel shares (a window, sort, scatter, contraction, convolution, attention) is alone in its body,
-      but for constants and `exec.unpack`;
-    * (K3) rows and scans of one body are the same rows: one shape, the same dims; and there is at most one scan;
+    * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). What it depends on is
+      constant, `exec.unpack`, or moves elements; what depends on it works element by element on as many elements, or
+      moves them into another order. An op that no kernel shares (a sort, scatter, or one of the former that is no anchor)
+      is alone in its body, but for constants;
+    * (K3) rows and scans of one body are the same rows: one shape, the same dims; there is at most one scan, and none of
+      them beside an anchor;
     * (K4) the results of a body have one iteration space: each has as many elements as the largest one, or, in a body
       with rows, one element a row.
 

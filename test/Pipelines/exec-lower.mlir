@@ -17,25 +17,23 @@
 // Two equal layers, cut as columns and rows: their kernels are there once, and every rank runs the same.
 // CHECK: module attributes {{.*}}spmd.phase = "outlined"
 // CHECK-LABEL: @main
-// CHECK: exec.matmul
-// CHECK-NEXT: exec.launch @add_relu_0
-// CHECK-NEXT: exec.matmul
+// CHECK: exec.launch @matmul_add_relu_0
+// CHECK-NEXT: exec.launch @matmul_0
 // CHECK-NEXT: spmd.all_reduce
 // CHECK-NEXT: exec.launch @add_0
-// CHECK-NEXT: exec.matmul
-// CHECK-NEXT: exec.launch @add_relu_0
-// CHECK-NEXT: exec.matmul
+// CHECK-NEXT: exec.launch @matmul_add_relu_0
+// CHECK-NEXT: exec.launch @matmul_0
 // CHECK-NEXT: spmd.all_reduce
 // CHECK-NEXT: exec.launch @add_0
 // CHECK-NEXT: return
-// CHECK-COUNT-2: exec.kernel
+// CHECK-COUNT-3: exec.kernel
 // CHECK-NOT: exec.kernel
 
 // CLUSTERED: spmd.phase = "clustered"
-// CLUSTERED-COUNT-4: exec.fused
+// CLUSTERED-COUNT-6: exec.fused
 
 // RAN: check result0: ok
-// Four products of 2 * 4 * 8 * 16, half of each on a rank, whether or not they are commands.
+// Four products of 2 * 4 * 8 * 16, half of each on a rank, wherever they stand.
 // FLOPS: "total": 4096
 // FLOPS: "per_rank": 2048
 // EARLY: 'run' runs a partitioned program, '--emit propagated' stops before

@@ -199,9 +199,10 @@ static void noteWhatWasSkipped(ModelReader &reader, ModelFile &result) {
   if (model.hasTrainingInfo)
     note("training_info was skipped");
   if (model.hasDeviceConfigurations || reader.getDeviceConfigurations())
-    result.warnings.push_back(formatv("device annotations of the model and of {0} nodes are not read; a plan says how "
-                                      "to split tensors",
-                                      reader.getDeviceConfigurations()));
+    result.warnings.push_back(
+        formatv("device annotations of the model and of {0} node{1} are not read; a plan says how "
+                "to split tensors",
+                reader.getDeviceConfigurations(), reader.getDeviceConfigurations() == 1 ? "" : "s"));
   if (uint64_t count = reader.getWire().getUnknownFields())
     note(formatv("{0} unknown fields were skipped, the first is {1}", count, reader.getWire().getFirstUnknownField()));
 }

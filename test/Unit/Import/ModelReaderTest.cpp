@@ -203,6 +203,9 @@ TEST(ModelReader, NotesWhatItSkips) {
   EXPECT_EQ(file->warnings,
             (std::vector<std::string>{"device annotations of the model and of 2 nodes are not read; a plan says how to "
                                       "split tensors"}));
+  EXPECT_EQ(read(integer(1, 7) + message(7, annotated) + message(8, integer(2, 21)))->warnings,
+            (std::vector<std::string>{"device annotations of the model and of 1 node are not read; a plan says how to "
+                                      "split tensors"}));
 }
 
 TEST(ModelReader, SparseInitializersAreNamed) {

@@ -6,12 +6,16 @@
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
 /// A kernel takes time to compile that grows with its ops, and values in registers are few.
 static constexpr size_t kMostOps = 48;
+/// Each op behind an anchor stands in its code once for each vector of a tile.
+static constexpr size_t kMostOpsWithAnchor = 16;
 
 static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
@@ -26,13 +30,34 @@ bool cleave::exec::isFusable(Operation *op) {
          (form == nn::Form::Map || form == nn::Form::Movement || form == nn::Form::Row || form == nn::Form::Scan);
 }
 
+bool cleave::exec::isAnchor(Operation *op) {
+  if (auto einsum = dyn_cast<nn::EinsumOp>(op))
+    return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()).has_value();
+  std::optional<nn::Form> form = getForm(op);
+  return (form == nn::Form::Convolution || form == nn::Form::Attention || form == nn::Form::Window) &&
+         op->getNumResults() == 1 && isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
+}
+
+bool cleave::exec::isView(Operation *op) {
+  return isa<nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) && !getAliasOffset(op);
+}
+
 bool cleave::exec::isNumber(Operation *op) {
   auto constant = dyn_cast_if_present<nn::ConstantOp>(op);
   auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
   return value && value.isSplat();
 }
 
+/// Back to front, so that the readers of what is read through are known.
+void Clusters::findViews(Block &block) {
+  for (Operation &op : llvm::reverse(block))
+    if (isView(&op) && !op.use_empty() &&
+        llvm::all_of(op.getUsers(), [&](Operation *user) { return isAnchor(user) || views.contains(user); }))
+      views.insert(&op);
+}
+
 Clusters::Clusters(Block &block) {
+  findViews(block);
   for (Operation &op : block) {
     positions[&op] = positions.size();
     place(&op);
@@ -90,16 +115,21 @@ void Clusters::place(Operation *op) {
     return closeReadClusters(op);
   if (getAliasOffset(op))
     return joinAlias(op);
+  if (views.contains(op)) {
+    inlined[op] = {};
+    return closeReadClusters(op);
+  }
   if (inlineIntoReaders(op))
     return;
   unsigned own = clusters.size();
   Cluster &created = clusters.emplace_back();
   created.ops.push_back(op);
   created.rows = Rows::get(op);
-  created.isOpen = isFusable(op);
+  created.hasAnchor = isAnchor(op);
+  created.isOpen = isFusable(op) || created.hasAnchor;
   int64_t elements = countReadElements(op);
   created.elements = elements;
-  if (created.isOpen)
+  if (isFusable(op))
     for (Value operand : op->getOperands())
       if (std::optional<unsigned> other = find(operand); other && *other != own && mayJoin(op, clusters[own], *other)) {
         // The larger one keeps its number.
@@ -114,6 +144,8 @@ void Clusters::place(Operation *op) {
   clusterOf[op] = own;
   countUses(op, own);
   closeReadClusters(op);
+  if (joined.hasAnchor && isa<nn::TransposeOp>(op))
+    joined.isOpen = false;
 }
 
 void Clusters::joinAlias(Operation *op) {
@@ -132,6 +164,7 @@ void Clusters::merge(unsigned from, unsigned into) {
     clusterOf[op] = into;
   target.ops.append(source.ops);
   target.rows = target.rows ? target.rows : source.rows;
+  target.hasAnchor |= source.hasAnchor;
   target.openUses += source.openUses;
   source = Cluster();
   source.isOpen = false;
@@ -165,7 +198,7 @@ bool Clusters::inlineIntoReaders(Operation *op) {
   if (!isPoint || op->use_empty() || op->getResult(0).hasOneUse())
     return false;
   for (Operation *reader : op->getUsers())
-    if (!isFusable(reader) || getAliasOffset(reader))
+    if (!isFusable(reader) || getAliasOffset(reader) || views.contains(reader))
       return false;
   std::optional<Chain> chain = getChain(op);
   if (!chain || !isCheaperInReaders(*chain, op->getResult(0)))
@@ -192,7 +225,18 @@ static bool keepsRows(Operation *op, OpOperand &operand, const Rows &rows) {
          (read == result || (isRows && read == ArrayRef<int64_t>(rows.getKeptShape())));
 }
 
+/// In the space of the anchor's result; a transpose ends it, so that nothing is in two orders.
+bool Clusters::mayFollowAnchor(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
+  if (countElements(operand.get()) != from.elements)
+    return false;
+  if (isa<nn::TransposeOp>(op))
+    return isOnlyReader;
+  return getForm(op) == nn::Form::Map && getShape(operand.get()) == getShape(op->getResult(0));
+}
+
 bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
+  if (from.hasAnchor)
+    return mayFollowAnchor(op, operand, from, isOnlyReader);
   if (from.rows)
     return keepsRows(op, operand, *from.rows);
   Value value = operand.get();
@@ -211,6 +255,9 @@ bool Clusters::mayJoin(Operation *op, const Cluster &own, unsigned other) const 
   bool isOnlyReader = std::distance(reads.begin(), reads.end()) == from.openUses;
   if (own.rows && from.rows && (!(*own.rows == *from.rows) || own.rows->isScan || from.rows->isScan))
     return false;
-  return own.ops.size() + from.ops.size() <= kMostOps &&
+  bool hasAnchor = own.hasAnchor || from.hasAnchor;
+  if ((own.hasAnchor && from.hasAnchor) || (hasAnchor && (own.rows || from.rows)))
+    return false;
+  return own.ops.size() + from.ops.size() <= (hasAnchor ? kMostOpsWithAnchor : kMostOps) &&
          llvm::all_of(reads, [&](OpOperand &operand) { return mayRead(op, operand, from, isOnlyReader); });
 }

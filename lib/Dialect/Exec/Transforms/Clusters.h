@@ -12,14 +12,17 @@
 //            pairs rows with rows, or with one element a row; never anything that would compute a row a second time
 //   cost     where elements are read more often than once, computing them as often is cheaper than storing them
 //
-// An alias goes along with the cluster of its operand: it is free inside and outside. Values with several readers that
+//   anchor   at most one contraction, convolution, attention or window (`isAnchor`). It comes first: nothing joins it but what
+//            works element by element in the space of its result, its epilogue, and a transpose at the end. No rows
+//
+// What only moves elements on their way to anchors is in no cluster: these read through it (`isInlined`). An alias goes along with the cluster of its operand: it is free inside and outside. Values with several readers that
 // are cheap are not put into a cluster at all; each reader computes them (`isInlined`).
 //
 //       %s = add %x, %r            cluster 0: add, layer_norm, cast; results %s (read again below) and %c,
 //       %n = layer_norm %s         both with the rows of %s
 //       %c = cast %n
-//       %y = exec.matmul %c, %w    closes it
-//       %t = add %s, %y            cluster 1
+//       %y = einsum %c, %w         closes it; cluster 1: einsum, add
+//       %t = add %s, %y
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CLUSTERS_H
@@ -27,6 +30,7 @@
 
 #include "Cost.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace cleave::exec {
 
@@ -50,6 +54,14 @@ struct Rows {
 /// along a row.
 bool isFusable(mlir::Operation *op);
 
+/// True for what a kernel is built around: a template of its own computes it, tile by tile, and what follows on the tile. A
+/// contraction of floats, dim by dim of one size; a convolution, attention or window of floats.
+bool isAnchor(mlir::Operation *op);
+
+/// True for movement that is a choice of start and step per dim: a transpose, slice or repetition. Whoever reads through
+/// it computes nothing twice.
+bool isView(mlir::Operation *op);
+
 /// A constant of one number: each kernel that reads it has its own.
 bool isNumber(mlir::Operation *op);
 
@@ -57,6 +69,7 @@ struct Cluster {
   /// In program order once all is done; aliases among them.
   llvm::SmallVector<mlir::Operation *, 4> ops;
   std::optional<Rows> rows;
+  bool hasAnchor = false;
   /// Of its iteration space.
   int64_t elements = 0;
   /// Uses of its values by ops that are not in it.
@@ -76,12 +89,14 @@ public:
   bool isInlined(mlir::Operation *op) const { return inlined.contains(op); }
 
 private:
+  void findViews(mlir::Block &block);
   void place(mlir::Operation *op);
   bool inlineIntoReaders(mlir::Operation *op);
   std::optional<Chain> getChain(mlir::Operation *op) const;
   void joinAlias(mlir::Operation *op);
   /// True if `op`, in the cluster `own`, may become one with the cluster `other` that it reads from.
   bool mayJoin(mlir::Operation *op, const Cluster &own, unsigned other) const;
+  bool mayFollowAnchor(mlir::Operation *op, mlir::OpOperand &operand, const Cluster &from, bool isOnlyReader) const;
   bool mayRead(mlir::Operation *op, mlir::OpOperand &operand, const Cluster &from, bool isOnlyReader) const;
   void merge(unsigned from, unsigned into);
   /// The open cluster that `value` is made in; nothing otherwise.
@@ -93,6 +108,8 @@ private:
   llvm::SmallVector<Cluster> clusters;
   llvm::DenseMap<mlir::Operation *, unsigned> clusterOf;
   llvm::DenseMap<mlir::Operation *, Chain> inlined;
+  /// Movement that nothing but anchors reads.
+  llvm::DenseSet<mlir::Operation *> views;
   /// Position of each op in the block.
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 };

@@ -2,7 +2,7 @@
 //
 // Which ops go together is decided in Clusters.h; here the kernels are made, each where its last op stands:
 //
-//   1. what has a library becomes its command                         Libraries.h
+//   1. contractions take in the transposes around them; what has a library becomes its command, if one is wanted
 //   2. clusters
 //   3. per cluster: its ops move into a body. What they read from outside becomes an argument, but for numbers and
 //      values that every reader computes, which are cloned. Aliases that ops of the body read through are cloned; those
@@ -176,7 +176,9 @@ struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
 private:
   void formKernels(Block &block) {
     eraseUnused(block);
-    useLibraries(block);
+    foldTransposes(block);
+    if (libraries == Libraries::Contractions)
+      useLibraries(block);
     remarkSlow(block, slow);
     Clusters clusters(block);
     for (const Cluster *cluster : clusters.getAll())

@@ -1,12 +1,15 @@
 //===- Libraries.cpp - what is not written as loops -----------------------===//
 //
 // A library command has the operands and attributes of the op that it stands for, so becoming one is a change of name. What
-// only puts a product into another order is left to the product.
+// only puts the operands or the result of a product into another order is left to the product:
+//
+//   einsum(transpose %a [1, 0], %b) "ik,kj->ij"     ->     einsum(%a, %b) "ki,kj->ij"
+//
 //
 //===----------------------------------------------------------------------===//
 #include "Libraries.h"
 
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "Clusters.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -27,7 +30,7 @@ static StringRef getCommand(Operation *op) {
 }
 
 /// Lets an einsum write its result in the order of the transpose that alone reads it: another order of letters.
-static void foldTranspose(nn::EinsumOp einsum) {
+static void foldResultTranspose(nn::EinsumOp einsum) {
   Value result = einsum.getResult();
   auto transpose = result.hasOneUse() ? dyn_cast<nn::TransposeOp>(*result.user_begin()) : nn::TransposeOp();
   if (!transpose)
@@ -43,9 +46,43 @@ static void foldTranspose(nn::EinsumOp einsum) {
   transpose.erase();
 }
 
+/// The letters of `term` that are not in `result`, in order.
+static std::string getSummed(StringRef term, StringRef result) {
+  std::string summed;
+  llvm::copy_if(term, std::back_inserter(summed), [&](char letter) { return !result.contains(letter); });
+  return summed;
+}
+
+/// Lets it read what its operands are transposes of, where that sums in the order as before: bits stay. Attention and
+/// convolutions store in the order that is wanted.
+static void foldOperandTransposes(nn::EinsumOp einsum) {
+  nn::EinsumTerms terms = *nn::parseEinsum(einsum.getEquation());
+  std::string equation;
+  for (auto [term, operand] : llvm::zip_equal(terms.inputs, einsum->getOpOperands())) {
+    std::string letters = term.str();
+    auto transpose = operand.get().getDefiningOp<nn::TransposeOp>();
+    Operation *maker = transpose ? transpose.getInput().getDefiningOp() : nullptr;
+    if (transpose && !(maker && isAnchor(maker) && transpose->hasOneUse() && maker->hasOneUse())) {
+      for (auto [letter, dim] : llvm::zip_equal(term, transpose.getPermutation()))
+        letters[dim] = letter;
+      if (getSummed(letters, terms.result) == getSummed(term, terms.result))
+        operand.set(transpose.getInput());
+      else
+        letters = term.str();
+    }
+    equation += (equation.empty() ? "" : ",") + letters;
+  }
+  einsum.setEquation(equation + "->" + terms.result.str());
+}
+
+void cleave::exec::foldTransposes(Block &block) {
+  for (auto einsum : llvm::to_vector(block.getOps<nn::EinsumOp>())) {
+    foldResultTranspose(einsum);
+    foldOperandTransposes(einsum);
+  }
+}
+
 void cleave::exec::useLibraries(Block &block) {
-  for (auto einsum : llvm::to_vector(block.getOps<nn::EinsumOp>()))
-    foldTranspose(einsum);
   for (Operation &op : llvm::make_early_inc_range(block)) {
     StringRef command = getCommand(&op);
     if (command.empty())
@@ -66,10 +103,12 @@ static bool areAdjacent(ArrayRef<int64_t> dims) {
   return dims.empty() || dims.back() - dims.front() + 1 == int64_t(dims.size());
 }
 
+static bool hasTemplate(Operation *op) { return isAnchor(op) && isa<nn::EinsumOp, nn::ConvOp, nn::AttentionOp>(op); }
+
 /// Why `op` is slow; empty if it is not.
 static StringRef getReason(Operation *op) {
   auto form = dyn_cast<nn::FormOpInterface>(op);
-  if (!form)
+  if (!form || hasTemplate(op))
     return {};
   switch (form.getForm()) {
   case nn::Form::Data:

@@ -8,6 +8,9 @@
 
 namespace cleave::exec {
 
+/// Lets contractions read and write in the order of the transposes around them.
+void foldTransposes(mlir::Block &block);
+
 /// Every contraction, convolution and attention of `block` that has a library command becomes that command.
 void useLibraries(mlir::Block &block);
 

@@ -30,7 +30,7 @@ static constexpr size_t kMostWords = 4;
 static std::string makeName(Region &body) {
   SmallVector<StringRef> computing, all;
   for (Operation &op : body.front().without_terminator()) {
-    StringRef word = op.getName().stripDialect();
+    StringRef word = isa<nn::EinsumOp>(op) ? "matmul" : op.getName().stripDialect();
     nn::Form form = cast<nn::FormOpInterface>(op).getForm();
     if (form != nn::Form::Data && !llvm::is_contained(all, word))
       all.push_back(word);

@@ -24,23 +24,73 @@ static LogicalResult fail(Operation *kernel, Operation *op, const Twine &what) {
   return error;
 }
 
-/// K2
-static LogicalResult checkAlone(Operation *kernel, Block &body) {
-  Operation *alone = nullptr, *other = nullptr;
-  for (Operation &op : body.without_terminator())
-    if (!isNumber(&op) && !isa<UnpackOp>(op))
-      (isFusable(&op) || alone ? other : alone) = &op;
-  return alone && other ? fail(kernel, alone, "holds an op that no kernel shares, and others (K2)") : success();
+static bool isData(Operation *op) {
+  auto formed = dyn_cast_if_present<nn::FormOpInterface>(op);
+  return formed && formed.getForm() == nn::Form::Data;
+}
+
+/// True for what stands between anchors and the arguments: only places change.
+static bool isMovement(Operation *op) {
+  return isa<UnpackOp, nn::BroadcastOp>(op) || isData(op) ||
+         cast<nn::FormOpInterface>(op).getForm() == nn::Form::Movement;
+}
+
+/// True for what may follow an anchor with a result of so many elements.
+static bool isEpilogue(Operation *op, int64_t elements) {
+  bool isMap = cast<nn::FormOpInterface>(op).getForm() == nn::Form::Map;
+  return (isMap || isa<nn::TransposeOp>(op) || getAliasOffset(op)) && countElements(op->getResult(0)) == elements;
+}
+
+/// K2, of what stands around an anchor.
+static LogicalResult checkAround(Operation *kernel, Block &body, Operation *anchor) {
+  llvm::SmallPtrSet<Operation *, 8> before, behind{anchor};
+  SmallVector<Operation *> open{anchor};
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && before.insert(maker).second)
+        open.push_back(maker);
+  for (Operation &op : body.without_terminator()) {
+    if (before.contains(&op) && !isMovement(&op))
+      return fail(kernel, &op, "computes what its anchor reads (K2)");
+    bool isBehind = llvm::any_of(op.getOperands(), [&](Value value) { return behind.contains(value.getDefiningOp()); });
+    if (isBehind && !isEpilogue(&op, countElements(anchor->getResult(0))))
+      return fail(kernel, &op, "leaves the space of its anchor (K2)");
+    if (isBehind)
+      behind.insert(&op);
+  }
+  return success();
+}
+
+/// K2; gives the anchor or the op that stands alone, if there is one.
+static FailureOr<Operation *> checkCenter(Operation *kernel, Block &body) {
+  Operation *center = nullptr, *other = nullptr;
+  for (Operation &op : body.without_terminator()) {
+    if (isNumber(&op) || isa<UnpackOp>(op))
+      continue;
+    bool isCenter = !isFusable(&op);
+    if (isCenter && center)
+      return fail(kernel, &op, "holds two ops that are anchors or that no kernel shares (K2)");
+    (isCenter ? center : other) = &op;
+  }
+  if (!center)
+    return nullptr;
+  if (other && !isAnchor(center))
+    return fail(kernel, center, "holds an op that no kernel shares, and others (K2)");
+  if (isAnchor(center) && failed(checkAround(kernel, body, center)))
+    return failure();
+  return center;
 }
 
 /// K3; gives the rows, if there are any.
-static FailureOr<std::optional<Rows>> checkRows(Operation *kernel, Block &body) {
+static FailureOr<std::optional<Rows>> checkRows(Operation *kernel, Block &body, bool hasAnchor) {
   std::optional<Rows> rows;
   bool hasScan = false;
   for (Operation &op : body.without_terminator()) {
     std::optional<Rows> own = isFusable(&op) ? Rows::get(&op) : std::nullopt;
     if (!own)
       continue;
+    if (hasAnchor)
+      return fail(kernel, &op, "walks rows beside an anchor (K3)");
     if (rows && !(*rows == *own))
       return fail(kernel, &op, "walks two kinds of rows (K3)");
     if (rows && (own->isScan || hasScan))
@@ -68,12 +118,13 @@ static LogicalResult checkResults(Operation *kernel, Operation *yield, const std
 
 static LogicalResult checkKernel(Operation *kernel) {
   Block &body = kernel->getRegion(0).front();
-  if (failed(checkAlone(kernel, body)))
+  FailureOr<Operation *> center = checkCenter(kernel, body);
+  if (failed(center))
     return failure();
-  FailureOr<std::optional<Rows>> rows = checkRows(kernel, body);
+  bool hasAnchor = *center && isAnchor(*center);
+  FailureOr<std::optional<Rows>> rows = checkRows(kernel, body, hasAnchor);
   // An op that stands alone gives what it gives.
-  bool isAlone =
-      llvm::any_of(body.without_terminator(), [](Operation &op) { return !isFusable(&op) && !isNumber(&op); });
+  bool isAlone = *center && !hasAnchor;
   return failed(rows) || isAlone ? LogicalResult(rows) : checkResults(kernel, body.getTerminator(), *rows);
 }
 
@@ -105,11 +156,6 @@ private:
         launched.insert(launch.getKernel());
     }
     return success();
-  }
-
-  static bool isData(Operation *op) {
-    auto formed = dyn_cast_if_present<nn::FormOpInterface>(op);
-    return formed && formed.getForm() == nn::Form::Data;
   }
 
   /// K1, O1

@@ -21,15 +21,69 @@ func.func @K1_weights_are_packed(%x: tensor<8x8xf32>) -> tensor<1x8x8x1xf32> {
 
 // -----
 
-func.func @K2_some_ops_stand_alone(%x: tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {
+func.func @K2_some_ops_stand_alone(%x: tensor<8x8xi32>) -> tensor<8x8xi32> {
   // expected-error @below {{'exec.fused' op holds an op that no kernel shares, and others (K2)}}
-  %0 = exec.fused (%a = %x) : (tensor<2x8x8xf32>) -> tensor<2x8x4xf32> {
-    // expected-note @below {{here is nn.pool}}
-    %p = nn.pool max %a kernel [2] strides [2] pads_low [0] pads_high [0] dilations [1] : (tensor<2x8x8xf32>) -> tensor<2x8x4xf32>
-    %r = nn.relu %p : (tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
-    exec.yield %r : tensor<2x8x4xf32>
+  %0 = exec.fused (%a = %x) : (tensor<8x8xi32>) -> tensor<8x8xi32> {
+    // expected-note @below {{here is nn.einsum}}
+    %p = nn.einsum %a, %a "ik,kj->ij" : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+    %r = nn.add %p, %a : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+    exec.yield %r : tensor<8x8xi32>
   }
-  return %0 : tensor<2x8x4xf32>
+  return %0 : tensor<8x8xi32>
+}
+
+// -----
+
+func.func @K2_one_anchor_a_body(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{'exec.fused' op holds two ops that are anchors or that no kernel shares (K2)}}
+  %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %p = nn.einsum %a, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-note @below {{here is nn.einsum}}
+    %r = nn.einsum %p, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    exec.yield %r : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @K2_anchors_read_what_is_stored(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @below {{'exec.fused' op computes what its anchor reads (K2)}}
+  %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    // expected-note @below {{here is nn.exp}}
+    %p = nn.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %t = nn.transpose %p [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %r = nn.einsum %t, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    exec.yield %r : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @K2_an_epilogue_keeps_its_space(%x: tensor<8x8xf32>) -> tensor<8x2xf32> {
+  // expected-error @below {{'exec.fused' op leaves the space of its anchor (K2)}}
+  %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x2xf32> {
+    %p = nn.einsum %a, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %e = nn.exp %p : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-note @below {{here is nn.slice}}
+    %r = nn.slice %e starts [0, 0] sizes [8, 2] steps [1, 1] : (tensor<8x8xf32>) -> tensor<8x2xf32>
+    exec.yield %r : tensor<8x2xf32>
+  }
+  return %0 : tensor<8x2xf32>
+}
+
+// -----
+
+func.func @K3_no_rows_beside_an_anchor(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  // expected-error @below {{'exec.fused' op walks rows beside an anchor (K3)}}
+  %0:2 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+    %p = nn.einsum %a, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-note @below {{here is nn.softmax}}
+    %r = nn.softmax %a dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    exec.yield %p, %r : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  return %0#0, %0#1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
 // -----

@@ -1,0 +1,159 @@
+// What kernels around a contraction, convolution, attention or window hold.
+//
+// RUN: cleave-opt %s --exec-form-kernels --exec-verify-form | FileCheck %s
+
+// Bias, activation, residual and cast are done on the tile; the scale is no operand's alone, and a reshape changes nothing.
+// CHECK-LABEL: @an_epilogue
+func.func @an_epilogue(%x: tensor<2x8x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>, %r: tensor<16x32xf32>) -> tensor<16x32xf16> {
+  // CHECK-NEXT: %[[K:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: nn.gelu
+  // CHECK-NEXT: nn.reshape
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: nn.cast
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[K]]
+  %0 = nn.einsum %x, %w "bik,kj->bij" : (tensor<2x8x64xf32>, tensor<64x32xf32>) -> tensor<2x8x32xf32>
+  %1 = nn.add %b, %0 : (tensor<32xf32>, tensor<2x8x32xf32>) -> tensor<2x8x32xf32>
+  %2 = nn.gelu %1 : (tensor<2x8x32xf32>) -> tensor<2x8x32xf32>
+  %3 = nn.reshape %2 : (tensor<2x8x32xf32>) -> tensor<16x32xf32>
+  %4 = nn.add %3, %r : (tensor<16x32xf32>, tensor<16x32xf32>) -> tensor<16x32xf32>
+  %5 = nn.cast %4 : (tensor<16x32xf32>) -> tensor<16x32xf16>
+  return %5 : tensor<16x32xf16>
+}
+
+// What is read in between as well is stored, too. Rows walk over whole tiles: they read it from memory.
+// CHECK-LABEL: @a_norm_is_another_kernel
+func.func @a_norm_is_another_kernel(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>, %s: tensor<64xf32>) -> (tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xf32>) {
+  // CHECK-NEXT: %[[K:.*]]:2 = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: exec.yield
+  // CHECK: %[[N:.*]] = exec.fused (%{{.*}} = %[[K]]#1, %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.rms_norm
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[K]]#0, %[[K]]#1, %[[N]]
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+  %1 = nn.add %0, %x : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %2 = nn.rms_norm %1, %s dim 1 epsilon 1.0e-5 : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+  return %0, %1, %2 : tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xf32>
+}
+
+// The product of two contractions is behind one of them.
+// CHECK-LABEL: @one_anchor_a_kernel
+func.func @one_anchor_a_kernel(%x: tensor<8x64xf32>, %g: tensor<64x32xf32>, %u: tensor<64x32xf32>) -> tensor<8x32xf32> {
+  // CHECK-NEXT: %[[U:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %[[U]])
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.sigmoid
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: exec.yield
+  %0 = nn.einsum %x, %g "ik,kj->ij" : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+  %1 = nn.sigmoid %0 : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %2 = nn.mul %0, %1 : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+  %3 = nn.einsum %x, %u "ik,kj->ij" : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+  %4 = nn.mul %2, %3 : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %4 : tensor<8x32xf32>
+}
+
+// Nothing is computed per tile that has another space: not a sum over the result, not a part of it, not a repetition.
+// CHECK-LABEL: @one_space
+func.func @one_space(%x: tensor<8x64xf32>, %w: tensor<64x1xf32>, %v: tensor<64x32xf32>, %y: tensor<8x64xf32>) -> (tensor<8x64xf32>, tensor<8x16xf32>) {
+  // CHECK: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: exec.yield
+  // CHECK: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.slice
+  // CHECK-NEXT: exec.yield
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<8x64xf32>, tensor<64x1xf32>) -> tensor<8x1xf32>
+  %1 = nn.add %0, %y : (tensor<8x1xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %2 = nn.einsum %x, %v "ik,kj->ij" : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
+  %3 = nn.slice %2 starts [0, 0] sizes [8, 16] steps [1, 1] : (tensor<8x32xf32>) -> tensor<8x16xf32>
+  return %1, %3 : tensor<8x64xf32>, tensor<8x16xf32>
+}
+
+// What only moves operands is read through, by attention too: nobody stores heads apart. Their transposes are letters of a
+// contraction.
+// CHECK-LABEL: @movement_in_front
+func.func @movement_in_front(%p: tensor<2x8x192xf32>, %x: tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8x8xf32>) {
+  // CHECK-NEXT: %[[H:.*]] = nn.reshape %arg0
+  // CHECK-NEXT: %[[K:.*]] = exec.fused (%[[A:.*]] = %[[H]])
+  // CHECK-COUNT-3: nn.slice %[[A]]
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.transpose
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[K]], %{{.*}} = %arg1)
+  // CHECK-NEXT: nn.einsum %{{.*}}, %{{.*}} "bihd,bjhd->bhij"
+  // CHECK-NEXT: exec.yield
+  %0 = nn.reshape %p : (tensor<2x8x192xf32>) -> tensor<2x8x12x16xf32>
+  %1 = nn.slice %0 starts [0, 0, 0, 0] sizes [2, 8, 4, 16] steps [1, 1, 1, 1] : (tensor<2x8x12x16xf32>) -> tensor<2x8x4x16xf32>
+  %2 = nn.slice %0 starts [0, 0, 4, 0] sizes [2, 8, 4, 16] steps [1, 1, 1, 1] : (tensor<2x8x12x16xf32>) -> tensor<2x8x4x16xf32>
+  %3 = nn.slice %0 starts [0, 0, 8, 0] sizes [2, 8, 4, 16] steps [1, 1, 1, 1] : (tensor<2x8x12x16xf32>) -> tensor<2x8x4x16xf32>
+  %q = nn.transpose %1 [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %k = nn.transpose %2 [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %v = nn.transpose %3 [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %4 = nn.attention %q, %k, %v scale 0.25 : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %5 = nn.transpose %4 [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  %6 = nn.transpose %5 [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %7 = nn.transpose %x [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %8 = nn.einsum %6, %7 "bhid,bhdj->bhij" : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  return %5, %8 : tensor<2x8x4x16xf32>, tensor<2x4x8x8xf32>
+}
+
+// Heads go back to their places while they are written.
+// CHECK-LABEL: @a_product_writes_in_the_order_wanted
+func.func @a_product_writes_in_the_order_wanted(%p: tensor<2x4x8x8xf32>, %v: tensor<2x4x8x16xf32>) -> tensor<2x8x64xf32> {
+  // CHECK-NEXT: exec.fused
+  // CHECK-NEXT: nn.einsum %{{.*}}, %{{.*}} "bhij,bhjd->bihd" : {{.*}} -> tensor<2x8x4x16xf32>
+  // CHECK-NEXT: exec.yield
+  // CHECK-NEXT: }
+  // CHECK-NEXT: nn.reshape
+  // CHECK-NEXT: return
+  %0 = nn.einsum %p, %v "bhij,bhjd->bhid" : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %1 = nn.transpose %0 [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  %2 = nn.reshape %1 : (tensor<2x8x4x16xf32>) -> tensor<2x8x64xf32>
+  return %2 : tensor<2x8x64xf32>
+}
+
+// A transpose ends an epilogue; convolutions and windows have one, too.
+// CHECK-LABEL: @windows
+func.func @windows(%x: tensor<1x2x8xf32>, %w: tensor<2x2x3xf32>, %b: tensor<8x1x2xf32>) -> (tensor<8x1x2xf32>, tensor<1x2x4xf32>) {
+  // CHECK-NEXT: %[[C:.*]] = exec.fused
+  // CHECK-NEXT: nn.conv
+  // CHECK-NEXT: nn.relu
+  // CHECK-NEXT: nn.transpose
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[C]],
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.pool
+  // CHECK-NEXT: nn.relu
+  // CHECK-NEXT: exec.yield
+  %0 = nn.conv %x, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x2x8xf32>, tensor<2x2x3xf32>) -> tensor<1x2x8xf32>
+  %1 = nn.relu %0 : (tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
+  %2 = nn.transpose %1 [2, 0, 1] : (tensor<1x2x8xf32>) -> tensor<8x1x2xf32>
+  %3 = nn.add %2, %b : (tensor<8x1x2xf32>, tensor<8x1x2xf32>) -> tensor<8x1x2xf32>
+  %4 = nn.pool max %x kernel [2] strides [2] pads_low [0] pads_high [0] dilations [1] : (tensor<1x2x8xf32>) -> tensor<1x2x4xf32>
+  %5 = nn.relu %4 : (tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  return %3, %5 : tensor<8x1x2xf32>, tensor<1x2x4xf32>
+}
+
+// A sum of integers is no tile of vectors.
+// CHECK-LABEL: @of_floats_alone
+func.func @of_floats_alone(%x: tensor<8x8xi32>) -> tensor<8x8xi32> {
+  // CHECK: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: nn.add
+  %0 = nn.einsum %x, %x "ik,kj->ij" : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+  %1 = nn.add %0, %x : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
+  return %1 : tensor<8x8xi32>
+}
