@@ -1,13 +1,16 @@
-//===- cleave-translate.cpp - between ONNX and MLIR -----------------------===//
+//===- cleave-translate.cpp - between ONNX, MLIR and programs -------------===//
 //
-// Imports and nothing else: no folder of options, no canonical form. Tests of the importer see with it what was
-// imported.
+// One step at each end of the way and nothing else: what was imported, before any canonical form; what an ordered module
+// becomes, whoever wrote it. Tests of both see with it what happens there.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Assembly/Assembly.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Program/File.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -38,17 +41,48 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   return success();
 }
 
+enum class Translation { ImportOnnx, ExecToProgram };
+
+/// The program of the function `main` of an MLIR file.
+/// By value: linking sets all options back.
+static int translateToProgram(std::string input, std::string output) {
+  DialectRegistry registry;
+  cleave::registerDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
+  auto func = module ? module->lookupSymbol<func::FuncOp>("main") : func::FuncOp();
+  if (!func)
+    return llvm::errs() << (module ? "error: there is no function @main\n" : ""), 1;
+  FailureOr<std::unique_ptr<cleave::Assembly>> assembly = cleave::assemble(func, cleave::AssemblyOptions());
+  if (failed(assembly))
+    return 1;
+  std::string message;
+  auto file = openOutputFile(output, &message);
+  if (!file)
+    return llvm::errs() << "error: " << message << "\n", 1;
+  file->os() << cleave::program::writeProgram((*assembly)->program);
+  file->keep();
+  return 0;
+}
+
 int main(int argc, char **argv) {
   cleave::setUpTool();
-  cl::opt<bool> importOnnx("import-onnx", cl::desc("import an ONNX model into the nn dialect"), cl::Required);
+  cl::opt<Translation> translation(
+      cl::desc("translation"), cl::Required,
+      cl::values(
+          clEnumValN(Translation::ImportOnnx, "import-onnx", "import an ONNX model into the nn dialect"),
+          clEnumValN(Translation::ExecToProgram, "exec-to-program", "make a program file of an ordered module")));
   cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"), cl::Required);
   cl::opt<std::string> output("o", cl::desc("output file"), cl::init("-"));
   cl::list<std::string> dims("dim", cl::CommaSeparated, cl::desc("value of a symbolic dim: batch=8"));
   cl::list<std::string> shapes("shape", cl::desc("shape of an input: x=8x128"));
   cl::opt<bool> all("all-errors", cl::desc("report all errors, not only the first"));
   registerAsmPrinterCLOptions();
-  cl::ParseCommandLineOptions(argc, argv, "translates between ONNX and MLIR\n");
+  cl::ParseCommandLineOptions(argc, argv, "translates between ONNX, MLIR and program files\n");
 
+  if (translation == Translation::ExecToProgram)
+    return translateToProgram(input, output);
   cleave::onnx::ImportOptions options;
   options.collectAllErrors = all;
   StringRef name;

@@ -55,3 +55,27 @@ std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string 
   made->vectorBytes = has.checkFeatures("+avx512f,+avx512bw,+avx512vl") ? 64 : has.checkFeatures("+avx2") ? 32 : 16;
   return made;
 }
+
+std::string HostTarget::getArchitecture() const {
+  llvm::StringRef name = machine->getTargetTriple().getArchName();
+  return name == "x86_64" ? "x86-64" : name.str();
+}
+
+/// Those that code for vectors and numbers can make use of; what else a processor has, kernels do not ask for.
+std::vector<std::string> HostTarget::getRequirements() const {
+  constexpr const char *candidates[] = {
+      "sse4.2",     "popcnt",     "avx",        "avx2",        "f16c",       "fma",          "bmi",
+      "bmi2",       "lzcnt",      "avxvnni",    "avx512f",     "avx512bw",   "avx512cd",     "avx512dq",
+      "avx512vl",   "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq",
+      "avx512bf16", "avx512fp16", "neon",       "dotprod",     "fullfp16",   "bf16",         "i8mm",
+      "sve"};
+  const llvm::MCSubtargetInfo &has = *machine->getMCSubtargetInfo();
+  llvm::StringMap<bool> known;
+  for (const llvm::SubtargetFeatureKV &feature : has.getAllProcessorFeatures())
+    known[feature.Key] = has.hasFeature(feature.Value);
+  std::vector<std::string> needed;
+  for (const char *name : candidates)
+    if (known.lookup(name))
+      needed.push_back(name);
+  return needed;
+}

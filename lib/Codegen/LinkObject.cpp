@@ -61,7 +61,8 @@ llvm::Expected<std::string> cleave::codegen::linkObject(llvm::StringRef object) 
   if (llvm::Error error = writeWhole(input, object))
     return std::move(error);
   std::vector<std::string> words{
-      "ld.lld", "-shared", "-s", "--build-id=none", "--hash-style=gnu", "-znow", "--as-needed", "-o", output, input};
+      "ld.lld", "-shared", "-s", "--build-id=none", "--hash-style=gnu", "-znow", "--threads=1", "--as-needed",
+      "-o",     output,    input};
   llvm::append_range(words, getLibraries());
   if (llvm::Error error = runLinker(words))
     return std::move(error);

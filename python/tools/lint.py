@@ -25,7 +25,7 @@ LAYERS = [
     ["Dialect/Exec/IR"],
     ["Reference", "Codegen"],
     ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms", "Dialect/Exec/Transforms"],
-    ["Pipelines"],
+    ["Pipelines", "Assembly"],
     ["Compiler"],
     ["Driver"],
 ]

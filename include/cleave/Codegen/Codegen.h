@@ -35,6 +35,10 @@ public:
   /// Has fused multiply-add.
   bool hasFma() const { return fma; }
   llvm::TargetMachine &getMachine() const { return *machine; }
+  /// `x86-64`, `aarch64`: what program files call it.
+  std::string getArchitecture() const;
+  /// What a processor must be able to do for code that is made for this one, as LLVM names it.
+  std::vector<std::string> getRequirements() const;
 
 private:
   HostTarget() = default;

@@ -1,0 +1,136 @@
+//===- Commands.cpp - what callers see, and what ranks do -----------------===//
+//
+// Each command op of exec is one command of the program, in the order of the function.
+//
+//===----------------------------------------------------------------------===//
+#include "Assembler.h"
+
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace cleave;
+
+static program::Reduction convert(spmd::ReductionKind kind) {
+  switch (kind) {
+  case spmd::ReductionKind::Sum:
+    return program::Reduction::Sum;
+  case spmd::ReductionKind::Prod:
+    return program::Reduction::Prod;
+  case spmd::ReductionKind::Max:
+    return program::Reduction::Max;
+  case spmd::ReductionKind::Min:
+    return program::Reduction::Min;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs and outputs
+//===----------------------------------------------------------------------===//
+
+template <typename Boundary> program::Tensor Assembler::makeTensor(Boundary boundary) {
+  program::Tensor tensor;
+  auto global = cast<RankedTensorType>(boundary.getGlobal());
+  tensor.name = boundary.getName().str();
+  tensor.type = addType(global);
+  if (spmd::ShardingAttr sharding = spmd::getSharding(global)) {
+    tensor.sharding = spmd::formatSharding(sharding);
+    if (sharding.isPartial())
+      tensor.reduction = convert(sharding.getPartialKind());
+    for (spmd::AxisAttr axis : sharding.getPartial())
+      tensor.terms *= axis.getExtent(mesh);
+  }
+  program::Place &place = tensor.places.emplace_back();
+  place.view = getView(boundary.getView());
+  place.starts = getNumbers(boundary.getStarts());
+  if (exec::NumberAttr term = boundary.getTermAttr())
+    place.term = getNumber(term);
+  return tensor;
+}
+
+/// An output that lies where an input does is its next value.
+void Assembler::addStates(program::Variant &variant) {
+  for (auto [i, input] : llvm::enumerate(variant.inputs))
+    for (auto [o, output] : llvm::enumerate(variant.outputs)) {
+      uint32_t buffer = input.places.front().view.buffer;
+      if (buffer == output.places.front().view.buffer && role.buffers[buffer].kind == program::BufferKind::State)
+        variant.states.push_back({uint32_t(i), uint32_t(o)});
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+program::Action Assembler::makeAction(exec::RunOp op) {
+  program::Launch launch;
+  launch.kernel = kernels.lookup(op.getKernel());
+  for (Value operand : op->getOperands())
+    launch.operands.push_back(getView(operand));
+  return launch;
+}
+
+program::Action Assembler::makeAction(exec::CopyOp op) {
+  return program::Copy{getView(op.getSource()), getView(op.getTarget())};
+}
+
+program::Action Assembler::makeAction(exec::CollectiveOp op) {
+  program::Collective collective;
+  collective.kind = static_cast<program::CollectiveKind>(op.getKind());
+  if (std::optional<spmd::ReductionKind> kind = op.getReduction())
+    collective.reduction = convert(*kind);
+  collective.groups = addGroups(op.getAxes());
+  for (auto [source, target] : llvm::zip_equal(op.getSources(), op.getTargets())) {
+    collective.operands.push_back(getView(source));
+    collective.results.push_back(getView(target));
+  }
+  for (int64_t count : op.getGather().value_or(ArrayRef<int64_t>()))
+    collective.gather.push_back(count);
+  for (int64_t count : op.getSlice().value_or(ArrayRef<int64_t>()))
+    collective.slice.push_back(count);
+  return collective;
+}
+
+program::Action Assembler::makeAction(exec::ExchangeOp op) {
+  auto list = SymbolTable::lookupNearestSymbolFrom<exec::PiecesOp>(op, op.getPiecesAttr());
+  return program::Exchange{addPieces(list), getView(op.getSource()), getView(op.getTarget())};
+}
+
+program::Action Assembler::makeAction(exec::RecordOp op) { return program::Record{uint32_t(op.getEvent())}; }
+program::Action Assembler::makeAction(exec::WaitOp op) { return program::Wait{uint32_t(op.getEvent())}; }
+
+template <typename... Ops> bool Assembler::addCommand(Operation *op, program::List &list) {
+  auto add = [&](auto command) {
+    if (!command)
+      return false;
+    uint32_t stream = command.getStream();
+    list.streams = std::max(list.streams, stream + 1);
+    list.commands.push_back({stream, addNode(op), makeAction(command)});
+    return true;
+  };
+  return (add(dyn_cast<Ops>(op)) || ...);
+}
+
+LogicalResult Assembler::addList(func::FuncOp func) {
+  program::Variant &variant = program.variants.emplace_back();
+  program::List &list = variant.lists.emplace_back();
+  for (Operation &op : func.getBody().front()) {
+    if (auto load = dyn_cast<exec::LoadOp>(op)) {
+      if (failed(addLoad(load)))
+        return failure();
+    } else if (auto input = dyn_cast<exec::InputOp>(op)) {
+      variant.inputs.push_back(makeTensor(input));
+    } else if (auto output = dyn_cast<exec::OutputOp>(op)) {
+      variant.outputs.push_back(makeTensor(output));
+    } else if (auto record = dyn_cast<exec::RecordOp>(op)) {
+      list.events = std::max<uint32_t>(list.events, record.getEvent() + 1);
+    }
+    bool isKnown = isa<exec::LoadOp, exec::InputOp, exec::OutputOp, exec::ViewOp, func::ReturnOp>(op);
+    if (!addCommand<exec::RunOp, exec::CopyOp, exec::CollectiveOp, exec::ExchangeOp, exec::RecordOp, exec::WaitOp>(
+            &op, list) &&
+        !isKnown)
+      return op.emitOpError("is no command of a program");
+  }
+  addStates(variant);
+  return success();
+}
