@@ -63,7 +63,7 @@ Status Communicator::split(const std::vector<int> &members, GroupId &group) {
 
 std::string Communicator::name(const Pending &pending) {
   return describe(pending.operation) + ", number " + std::to_string(pending.number) + " in group " +
-         std::to_string(pending.group->id) + " " + formatMembers(pending.group->members);
+         std::to_string(pending.group->id) + " " + formatMembers(pending.group->members) + getLog().getPlace();
 }
 
 Status Communicator::fail(const Pending &pending, Cause cause, int peer, std::string detail) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/FlightRecorder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +59,13 @@ void FlightLog::mark(uint64_t sequence, State state) {
   lastBeat.store(now, kRelaxed);
 }
 
+Work::~Work() = default;
+
+void FlightLog::setWork(std::shared_ptr<const Work> itsWork) {
+  std::lock_guard<std::mutex> lock(mutex);
+  work = std::move(itsWork);
+}
+
 void FlightLog::nameGroup(GroupId group, std::string name) {
   std::lock_guard<std::mutex> lock(mutex);
   if (groupNames.size() <= group)
@@ -94,6 +102,18 @@ bool FlightLog::read(uint64_t sequence, Seen &seen) const {
   return entry.sequence.load(std::memory_order_acquire) == sequence;
 }
 
+int64_t FlightLog::getLastBeat() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  int64_t beat = lastBeat.load(kRelaxed);
+  return work ? std::max(beat, work->getLastBeat()) : beat;
+}
+
+std::string FlightLog::getPlace() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string place = work ? work->getPlace() : "";
+  return place.empty() ? "" : ", at " + place;
+}
+
 std::string FlightLog::nameOf(const Seen &seen) const {
   GroupId group = seen.operation.group;
   std::lock_guard<std::mutex> lock(mutex);
@@ -105,7 +125,7 @@ std::string FlightLog::getLast() const {
   uint64_t sequence = last.load(std::memory_order_acquire);
   if (sequence == 0 || !read(sequence, seen))
     return "";
-  return describe(seen.operation) + ", number " + std::to_string(seen.number) + " in " + nameOf(seen);
+  return describe(seen.operation) + ", number " + std::to_string(seen.number) + " in " + nameOf(seen) + getPlace();
 }
 
 static std::string formatSeconds(int64_t nanoseconds) {
@@ -130,7 +150,8 @@ std::string FlightLog::getText(int rank, int64_t now) const {
       text += (seen.state == State::Done ? ", done " : ", failed ") + formatSeconds(seen.ended - now);
     text += "\n";
   }
-  return text;
+  std::lock_guard<std::mutex> lock(mutex);
+  return work ? text + work->getText(now) : text;
 }
 
 //===----------------------------------------------------------------------===//

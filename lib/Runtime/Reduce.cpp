@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Reduce.h"
+#include "Numbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,52 +13,6 @@
 #include <type_traits>
 
 using namespace cleave::runtime;
-
-//===----------------------------------------------------------------------===//
-// Elements: storage, and the type to compute in
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Half {
-  uint16_t bits;
-};
-struct BFloat {
-  uint16_t bits;
-};
-} // namespace
-
-template <typename To, typename From> static To bitCast(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof(to));
-  return to;
-}
-
-template <typename T> static T load(T value) { return value; }
-static float load(BFloat value) { return bitCast<float>(uint32_t(value.bits) << 16); }
-static float load(Half value) {
-  // The exponent is rebiased by a product, which makes subnormals normal; infinity and NaN keep theirs.
-  uint32_t magnitude = value.bits & 0x7fffu, sign = uint32_t(value.bits & 0x8000u) << 16;
-  uint32_t finite = bitCast<uint32_t>(bitCast<float>(magnitude << 13) * 0x1p112f);
-  return bitCast<float>(sign | (magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : finite));
-}
-
-template <typename T, typename C> static void store(T &to, C value) { to = T(value); }
-/// To nearest, ties to even.
-static void store(BFloat &to, float value) {
-  uint32_t bits = bitCast<uint32_t>(value);
-  uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-  to.bits = uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
-}
-static void store(Half &to, float value) {
-  uint32_t bits = bitCast<uint32_t>(value), magnitude = bits & 0x7fffffffu;
-  // Below 2^-14 the sum with 0.5 rounds to the places that a subnormal has; above, rounding carries into the exponent.
-  uint32_t subnormal = bitCast<uint32_t>(bitCast<float>(magnitude) + 0.5f) - 0x3f000000u;
-  uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
-  uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
-  to.bits = uint16_t(bits >> 16 & 0x8000u) | uint16_t(magnitude >= 0x47800000u ? special : result);
-}
 
 /// Integers wrap: unsigned, and wide enough that nothing is promoted to a signed type.
 template <typename T, bool = std::is_integral_v<T>> struct ComputeOf {

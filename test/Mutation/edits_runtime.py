@@ -21,7 +21,7 @@ EDITS = [
     Edit("rounded-at-each-step", "lib/Runtime/Reduce.cpp", "block[i] = combine<kReduction>(block[i], load(next[i]));",
          "T rounded; store(rounded, combine<kReduction>(block[i], load(next[i]))); block[i] = load(rounded);",
          "sums of f16 and bf16 are rounded with every term", [RUNTIME]),
-    Edit("ties-of-bf16-up", "lib/Runtime/Reduce.cpp", "0x7fffu + (bits >> 16 & 1)", "0x8000u",
+    Edit("ties-of-bf16-up", "lib/Runtime/Numbers.h", "0x7fffu + (bits >> 16 & 1)", "0x8000u",
          "bf16 rounds ties away from even", [RUNTIME]),
     Edit("nan-loses", "lib/Runtime/Reduce.cpp", "first |= std::isnan(x);", "", "a NaN of an earlier rank loses a maximum", [RUNTIME]),
     Edit("share-without-end", "lib/Runtime/ThreadGroup.cpp", "std::min(begin + share, count)", "begin + share",

@@ -122,7 +122,7 @@ struct File {
 };
 
 /// A tensor of constant elements, row-major and little-endian: bytes of a file, with their digest as in
-/// cleave/Support/Digest.h, or bytes of this program. A splat has the bytes of one element, which all have.
+/// cleave/Program/Digest.h, or bytes of this program. A splat has the bytes of one element, which all have.
 struct Weight {
   std::string name;
   uint32_t type = 0;

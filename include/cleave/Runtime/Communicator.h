@@ -70,6 +70,8 @@ public:
   Status run(const Operation &operation);
   /// A sign of life between operations: before every kernel.
   virtual void beat() {}
+  /// What the rank does between operations: failures and the flight recorder say where it is.
+  void setWork(std::shared_ptr<const Work> work) { getLog().setWork(std::move(work)); }
   /// Fails on behalf of something outside of communication, for all ranks. Returns the first failure, which may be another.
   Status fail(Cause cause, std::string detail);
 
@@ -111,8 +113,8 @@ protected:
 
   /// A failure in `pending`, raised.
   Status fail(const Pending &pending, Cause cause, int peer, std::string detail);
-  /// The operation as failures name it, with number and group.
-  static std::string name(const Pending &pending);
+  /// The operation as failures name it, with number and group, and where the rank is in its work.
+  std::string name(const Pending &pending);
   void delay() const {
     if (options.delay)
       options.delay(rank);

@@ -21,6 +21,18 @@ namespace cleave::runtime {
 /// Nanoseconds of a clock that never goes back.
 int64_t getNow();
 
+/// What a rank does between operations, as its log and failures tell it. Any thread may ask, at any time.
+class Work {
+public:
+  virtual ~Work();
+  /// `command 12, launch gelu, of node '/act/Gelu'`; empty where there is nothing to say.
+  virtual std::string getPlace() const = 0;
+  /// Lines of the flight recorder, times relative to `now`.
+  virtual std::string getText(int64_t now) const = 0;
+  /// When it last gave a sign of life.
+  virtual int64_t getLastBeat() const = 0;
+};
+
 /// What one rank has done lately.
 class FlightLog {
 public:
@@ -31,11 +43,15 @@ public:
   uint64_t begin(const Operation &operation, uint64_t number);
   void mark(uint64_t entry, State state);
   void beat() { lastBeat.store(getNow(), std::memory_order_relaxed); }
+  /// What the rank does besides, from now on. Owner only.
+  void setWork(std::shared_ptr<const Work> work);
   /// How groups are called in the text. Owner only.
   void nameGroup(GroupId group, std::string name);
 
   /// When the rank last gave a sign of life.
-  int64_t getLastBeat() const { return lastBeat.load(std::memory_order_relaxed); }
+  int64_t getLastBeat() const;
+  /// Where the rank is in its work, in front of it a comma; empty if it has none.
+  std::string getPlace() const;
   /// The operation that the rank has come to last: `all_reduce sum f32[256], number 12 in group 0 {0, 1}`; empty if none.
   std::string getLast() const;
   /// The log of `rank`, times relative to `now`.
@@ -56,6 +72,7 @@ private:
   std::atomic<int64_t> lastBeat{getNow()};
   mutable std::mutex mutex;
   std::vector<std::string> groupNames;
+  std::shared_ptr<const Work> work;
 };
 
 /// Writes the file `name` into `folder` (which is made), whole or not at all. Returns why it could not.

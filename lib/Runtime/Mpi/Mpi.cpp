@@ -155,6 +155,12 @@ std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Sta
   return status.isOk() ? std::move(communicator) : nullptr;
 }
 
+// For who opens this library by name.
+extern "C" {
+const char *cleave_mpi_version() { return CLEAVE_VERSION; }
+Communicator *cleave_mpi_open(const Options &options, Status &status) { return openMpi(options, status).release(); }
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,128 @@
+//===- Executor.h - runs a program file -------------------------*- C++ -*-===//
+//
+//   std::unique_ptr<Executor> executor;
+//   if (ExecutorStatus error = Executor::open("m.cleave", options, executor))
+//     return report(error->message);
+//   std::vector<Value> outputs;
+//   if (ExecutorStatus error = executor->run({{"x", ElementType::F32, {4, 8}, data}}, outputs))
+//     return report(error->message);
+//
+// Opening reads and checks the file, loads its code, and gives each rank its memory and its weights; running hands inputs
+// to the ranks, lets each go through its list of commands, and puts the outputs together. Ranks are threads of this
+// process, or, with `usesMpi`, processes: each calls the same functions with the same inputs, and rank 0 gets the outputs.
+//
+// After a failure of a rank (`ErrorKind::Ranks`) an executor stays failed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_RUNTIME_EXECUTOR_H
+#define CLEAVE_RUNTIME_EXECUTOR_H
+
+#include "cleave/Program/Program.h"
+#include "cleave/Runtime/Communicator.h"
+
+namespace cleave::runtime {
+
+/// What an error is about. The numbers are those of cleave/runtime.h.
+enum class ErrorKind : uint8_t {
+  Program = 1, ///< the file cannot be read, or is no sound program
+  Machine,     ///< made for another machine, or for a device that is not there
+  Weights,     ///< missing, or not those that the program was compiled with
+  Memory,      ///< too little of it
+  Arguments,   ///< names, element types or shapes of inputs and outputs
+  Ranks,       ///< a rank failed while it ran: the message is that of Failure.h
+};
+
+struct ExecutorError {
+  ErrorKind kind;
+  std::string message;
+};
+/// Nothing, or an error.
+using ExecutorStatus = std::optional<ExecutorError>;
+
+struct ExecutorOptions {
+  /// Where files of weights are looked for; empty: beside the program.
+  std::string weightsFolder;
+  /// Deadlines, the folder for the flight recorder.
+  Options communication;
+  /// This process is one rank, of those that a launcher started.
+  bool usesMpi = false;
+  /// Binds the thread of each rank to a core, where there are as many cores as ranks.
+  bool pinsThreads = true;
+  /// Turns SIGSEGV, SIGBUS, SIGFPE and SIGILL of a kernel into a failure, while it runs. Not for processes that use these
+  /// signals themselves.
+  bool catchesCrashes = false;
+  /// Looks for NaN in what each command writes, and fails at the first. Slow.
+  bool findsNan = false;
+  /// Keeps the time of each command, for `getEvents`.
+  bool keepsTimes = false;
+  /// Bytes that all ranks of this process may have together; 0: what the system says is free.
+  uint64_t memoryLimit = 0;
+};
+
+/// A tensor of the caller's, row-major.
+struct Argument {
+  std::string_view name;
+  ElementType type;
+  std::vector<int64_t> shape;
+  const void *data;
+};
+
+/// An output: row-major elements.
+struct Value {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+  std::vector<char> data;
+};
+
+/// A command that a rank has done, or waited for. Seconds since the run began.
+struct Event {
+  uint32_t rank, stream, command;
+  double begin, end;
+};
+
+class Executor {
+public:
+  /// Opens a program file.
+  static ExecutorStatus open(const std::string &path, const ExecutorOptions &options,
+                             std::unique_ptr<Executor> &executor);
+  /// Opens a program in memory, which must stay where it is; relative paths of weights are looked up in `folder`.
+  static ExecutorStatus open(std::string_view bytes, const std::string &folder, const ExecutorOptions &options,
+                             std::unique_ptr<Executor> &executor);
+  ~Executor();
+
+  /// One call. `wanted` names outputs; empty: all but those that are states. A state may be given as an input, in place of
+  /// what the last call left. Memory of `outputs` is used again where it fits.
+  ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
+                     const std::vector<std::string> &wanted = {});
+  /// Sets all states to zeros, as before the first call.
+  void resetStates();
+  /// Fails all ranks, from any thread; whoever runs returns.
+  void fail(Cause cause, const std::string &detail);
+
+  const program::Program &getProgram() const;
+  /// Of this process: 0 where ranks are threads.
+  uint32_t getRank() const;
+  double getLoadSeconds() const;
+  /// Of the last run.
+  double getRunSeconds() const;
+  /// Bytes in the buffers of the rank that has most.
+  uint64_t getPeakBytes() const;
+  /// The variant that the last run picked.
+  uint32_t getVariant() const;
+  /// What the ranks of this process did in the last run, with `keepsTimes`.
+  std::vector<Event> getEvents() const;
+
+  /// The list that `rank` runs in a variant.
+  const program::List &getList(uint32_t variant, uint32_t rank) const;
+
+  struct State;
+
+private:
+  explicit Executor(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_RUNTIME_EXECUTOR_H

@@ -1,0 +1,105 @@
+//===- ExecutorState.h - what an executor holds -----------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_RUNTIME_EXECUTORSTATE_H
+#define CLEAVE_LIB_RUNTIME_EXECUTORSTATE_H
+
+#include "CommandLog.h"
+#include "Crash.h"
+#include "Memory.h"
+#include "RankThreads.h"
+#include "Tensors.h"
+#include "Weights.h"
+#include "cleave/Runtime/Executor.h"
+
+namespace cleave::runtime {
+
+/// A command that was done, or waited for, in ticks.
+struct TimedStep {
+  uint32_t stream, command;
+  uint64_t begin, end;
+};
+
+/// One rank of this process.
+struct LocalRank {
+  uint32_t rank = 0, role = 0;
+  RankMemory *memory = nullptr;
+  std::shared_ptr<CommandLog> log;
+  std::unique_ptr<Communicator> communicator;
+  /// By groups and by pieces of the program.
+  std::vector<GroupId> groups, pieceGroups;
+  /// By variant.
+  std::vector<BoundList> lists;
+  std::vector<std::vector<TensorBox>> inputs, outputs;
+  std::vector<TimedStep> times;
+  CrashGuard guard;
+};
+
+struct Executor::State {
+  ~State();
+
+  ExecutorOptions options;
+  program::Program program;
+  Clock clock;
+  std::unique_ptr<Device> device;
+  std::vector<KernelEntry> kernels;
+  std::optional<Memory> memory;
+  std::vector<LocalRank> ranks;
+  std::unique_ptr<RankThreads> threads;
+  std::optional<CrashHandlers> handlers;
+  /// Set at the first failure: ranks look at it before every command.
+  std::atomic<bool> isStopped{false};
+  /// A rank did not come back: nothing may be taken from under it.
+  bool isAbandoned = false;
+
+  /// What a run is about. Here, so that a rank that does not come back finds it.
+  struct Call {
+    uint32_t variant = 0;
+    /// By tensor of the variant: null for states that are not given, and outputs that are not wanted (or go to rank 0).
+    std::vector<const char *> inputs;
+    std::vector<char *> outputs;
+    std::vector<bool> isWanted;
+    /// By local rank.
+    std::vector<Status> statuses;
+  };
+  std::unique_ptr<Call> call;
+  std::function<void(size_t)> job;
+
+  double loadSeconds = 0, runSeconds = 0;
+  uint32_t variant = 0;
+  uint64_t runBegan = 0;
+  /// Of outputs in terms: by output of the variant, the terms.
+  std::vector<std::vector<std::vector<char>>> terms;
+
+  // Open.cpp
+  ExecutorStatus open(std::string_view bytes, const std::string &folder);
+  // Run.cpp
+  ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
+                     const std::vector<std::string> &wanted);
+  void fail(Cause cause, const std::string &detail);
+  bool isHub() const { return ranks.front().rank == 0; }
+
+private:
+  ExecutorStatus pickTarget(uint32_t &target) const;
+  ExecutorStatus loadCode();
+  ExecutorStatus openRanks(std::string_view bytes);
+  ExecutorStatus comparePrograms(std::string_view bytes);
+  ExecutorStatus loadWeights(const std::string &folder);
+  ExecutorStatus agree(ExecutorStatus status);
+  ExecutorStatus bindRanks();
+  void splitGroups(LocalRank &rank);
+
+  ExecutorStatus pickVariant(const std::vector<Argument> &inputs, Call &call) const;
+  ExecutorStatus checkInput(const Argument &input, Call &call) const;
+  std::string describeShapes(const Argument &input) const;
+  ExecutorStatus prepareOutputs(std::vector<Value> &outputs, const std::vector<std::string> &wanted, Call &call);
+  Status runRank(LocalRank &rank, Call &call);
+  template <bool kKeepsTimes> Status runSteps(LocalRank &rank, const BoundList &list);
+  Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
+  Status look(LocalRank &rank, const BoundList &list, const Step &step);
+  Status gather(LocalRank &rank, Call &call);
+  char *getWhole(Call &call, uint32_t output, uint32_t term);
+  void combineTerms(Call &call);
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_LIB_RUNTIME_EXECUTORSTATE_H

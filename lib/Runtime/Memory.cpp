@@ -1,0 +1,165 @@
+//===- Memory.cpp - buffers of ranks --------------------------------------===//
+//
+// Which loads are alike, who does each, and where views lie then.
+//
+//===----------------------------------------------------------------------===//
+#include "Memory.h"
+#include "cleave/Program/Operands.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+using namespace cleave::runtime;
+namespace program = cleave::program;
+using program::BufferKind;
+using program::makeError;
+
+Memory::Memory(const program::Program &program, Device &device, const std::vector<uint32_t> &local)
+    : program(program), device(device), ranges(program.roles.size()), owners(local.size()) {
+  std::vector<uint32_t> roleOf(program.ranks);
+  for (uint32_t role = 0; role < program.roles.size(); ++role) {
+    for (uint32_t rank : program.roles[role].ranks)
+      roleOf[rank] = role;
+    const std::vector<program::Load> &loads = program.roles[role].loads;
+    for (uint32_t i = 0; i < loads.size(); ++i) {
+      uint64_t begin = uint64_t(loads[i].target.offset.base);
+      uint64_t bytes = program::getSpanBytes(program.types[loads[i].target.type]);
+      if (bytes)
+        ranges[role].push_back({loads[i].target.buffer, begin, begin + bytes, i});
+    }
+    std::sort(ranges[role].begin(), ranges[role].end(),
+              [](const Range &a, const Range &b) { return std::tie(a.buffer, a.begin) < std::tie(b.buffer, b.begin); });
+  }
+  for (uint32_t rank : local)
+    ranks.emplace_back(*this, rank, roleOf[rank]);
+  shareLoads();
+}
+
+//===----------------------------------------------------------------------===//
+// Sharing
+//===----------------------------------------------------------------------===//
+
+/// Loads that are one on several ranks are done by these in turn.
+void Memory::shareLoads() {
+  for (uint32_t role = 0; role < program.roles.size(); ++role) {
+    const std::vector<program::Load> &loads = program.roles[role].loads;
+    for (uint32_t load = 0; load < loads.size(); ++load) {
+      std::map<std::vector<int64_t>, std::vector<uint32_t>> sharers;
+      for (uint32_t local = 0; local < ranks.size(); ++local) {
+        if (ranks[local].role != role)
+          continue;
+        std::vector<int64_t> starts;
+        for (const program::Number &start : loads[load].starts)
+          starts.push_back(program.evaluate(start, ranks[local].rank));
+        sharers[starts].push_back(local);
+      }
+      for (const auto &[starts, those] : sharers)
+        for (uint32_t local : those)
+          owners[local].push_back(those[load % those.size()]);
+    }
+    keepSpanned(role);
+  }
+}
+
+const Memory::Range *Memory::findRange(uint32_t role, uint32_t buffer, uint64_t offset) const {
+  const std::vector<Range> &all = ranges[role];
+  auto behind = std::upper_bound(all.begin(), all.end(), std::pair(buffer, offset),
+                                 [](const auto &key, const Range &b) { return key < std::pair(b.buffer, b.begin); });
+  if (behind == all.begin() || (behind - 1)->buffer != buffer || (behind - 1)->end <= offset)
+    return nullptr;
+  return &*(behind - 1);
+}
+
+/// A view that lies in more than one load needs all of them in one buffer: then each rank keeps its own.
+void Memory::keepSpanned(uint32_t role) {
+  std::set<uint32_t> spanned;
+  for (const program::Variant &variant : program.variants)
+    for (const program::Command &command : variant.lists[role].commands)
+      for (const program::Operand &operand : program::getOperands(program, command.action)) {
+        const program::View &view = operand.view;
+        if (program.roles[role].buffers[view.buffer].kind != BufferKind::Weights)
+          continue;
+        for (const RankMemory &rank : ranks) {
+          uint64_t begin = uint64_t(program.evaluate(view.offset, rank.rank));
+          const Range *range = rank.role == role ? findRange(role, view.buffer, begin) : nullptr;
+          if (range && begin + program::getSpanBytes(program.types[view.type]) > range->end)
+            spanned.insert(view.buffer);
+        }
+      }
+  for (uint32_t local = 0; local < ranks.size(); ++local)
+    if (ranks[local].role == role)
+      for (uint32_t load = 0; load < owners[local].size(); ++load)
+        if (spanned.count(program.roles[role].loads[load].target.buffer))
+          owners[local][load] = local;
+}
+
+std::vector<uint32_t> Memory::getLoads(size_t local) const {
+  std::vector<uint32_t> loads;
+  for (uint32_t load = 0; load < owners[local].size(); ++load)
+    if (owners[local][load] == local)
+      loads.push_back(load);
+  return loads;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// All that the ranks will touch.
+uint64_t Memory::countBytes() const {
+  uint64_t bytes = 0;
+  for (size_t local = 0; local < ranks.size(); ++local) {
+    const program::Role &role = program.roles[ranks[local].role];
+    for (const program::Buffer &buffer : role.buffers)
+      bytes += buffer.kind == BufferKind::Weights ? 0 : buffer.bytes;
+    for (uint32_t load : getLoads(local))
+      bytes += program::getBytes(program.types[role.loads[load].target.type]);
+  }
+  return bytes;
+}
+
+program::Status Memory::allocate(uint64_t limit) {
+  uint64_t needed = countBytes(), most = limit ? limit : device.getFreeBytes();
+  if (needed > most)
+    return makeError("the program needs ", needed, " bytes of memory on this machine, ", most, " are free");
+  for (RankMemory &rank : ranks)
+    for (const program::Buffer &buffer : program.roles[rank.role].buffers) {
+      program::Result<char *> address = device.allocate(buffer.bytes, buffer.alignment, buffer.memory);
+      if (!address)
+        return address.getError();
+      rank.buffers.push_back(*address);
+    }
+  return program::kGood;
+}
+
+char *RankMemory::get(const program::View &view) const {
+  uint64_t offset = uint64_t(memory.program.evaluate(view.offset, rank));
+  const RankMemory *holder = this;
+  if (memory.program.roles[role].buffers[view.buffer].kind == BufferKind::Weights)
+    if (const Memory::Range *range = memory.findRange(role, view.buffer, offset))
+      holder = &memory.ranks[memory.owners[size_t(this - memory.ranks.data())][range->load]];
+  return holder->buffers[view.buffer] + offset;
+}
+
+program::Result<char *> RankMemory::getScratch(uint64_t bytes) {
+  scratchBytes += bytes;
+  return memory.device.allocate(bytes, 64, program::Memory::Device);
+}
+
+void RankMemory::clearStates() {
+  const std::vector<program::Buffer> &all = memory.program.roles[role].buffers;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].kind == BufferKind::State && all[i].bytes) {
+      std::vector<char> zeros(all[i].bytes);
+      memory.device.write(buffers[i], zeros.data(), zeros.size());
+    }
+}
+
+uint64_t RankMemory::getBytes() const {
+  uint64_t bytes = scratchBytes;
+  for (const program::Buffer &buffer : memory.program.roles[role].buffers)
+    bytes += buffer.bytes;
+  return bytes;
+}

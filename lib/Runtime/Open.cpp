@@ -1,0 +1,239 @@
+//===- Open.cpp - from the bytes of a program to ranks that can run -------===//
+//
+//   read and check ─▶ communicators ─▶ target, code ─▶ memory ─▶ weights, all ranks at once ─▶ commands bound
+//
+// Where ranks are processes, they first see that they have the same program, and that all have come this far.
+//
+//===----------------------------------------------------------------------===//
+#include "ExecutorState.h"
+#include "OpenMpi.h"
+#include "cleave/Program/Digest.h"
+#include "cleave/Program/File.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Runtime/Threads.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+using namespace cleave::runtime;
+namespace program = cleave::program;
+using program::concat;
+using program::quote;
+using program::Result;
+
+static ExecutorStatus fail(ErrorKind kind, std::string message) { return ExecutorError{kind, std::move(message)}; }
+
+ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &folder) {
+  Result<program::Program> read = program::readProgram(bytes);
+  if (!read)
+    return ::fail(ErrorKind::Program, read.getError().message);
+  program = std::move(*read);
+  if (ExecutorStatus error = openRanks(bytes))
+    return error;
+  ExecutorStatus status = loadCode();
+  if (!status)
+    status = loadWeights(folder);
+  if (!status)
+    status = bindRanks();
+  if (ExecutorStatus error = agree(std::move(status)))
+    return error;
+  // What code and weights were made of is not needed any more.
+  for (program::Module &module : program.modules)
+    for (program::Object &object : module.objects)
+      object.code = {};
+  for (program::Weight &weight : program.weights)
+    weight.embedded = {};
+  if (options.catchesCrashes)
+    handlers.emplace();
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+/// Communicators first: with them a rank can tell the others what goes wrong after.
+ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  if (options.usesMpi) {
+    Status status;
+    communicators.push_back(openMpiLibrary(options.communication, status));
+    if (!communicators.front())
+      return ::fail(ErrorKind::Ranks, status.getMessage());
+    if (uint32_t size = uint32_t(communicators.front()->getSize()); size != program.ranks)
+      return ::fail(ErrorKind::Machine,
+                    concat("the program is for ", program.ranks, " ranks, the launcher started ", size));
+  } else {
+    communicators = makeThreads(int(program.ranks), options.communication);
+  }
+  std::vector<uint32_t> numbers;
+  for (const auto &communicator : communicators)
+    numbers.push_back(uint32_t(communicator->getRank()));
+  device = makeHost();
+  memory.emplace(program, *device, numbers);
+  ranks = std::vector<LocalRank>(communicators.size());
+  for (size_t local = 0; local < ranks.size(); ++local) {
+    LocalRank &rank = ranks[local];
+    rank.rank = numbers[local];
+    rank.role = memory->getRole(local);
+    rank.memory = &memory->get(local);
+    rank.communicator = std::move(communicators[local]);
+    rank.log = std::make_shared<CommandLog>(program, clock, rank.role);
+    rank.communicator->setWork(rank.log);
+  }
+  threads = std::make_unique<RankThreads>(ranks.size(), options.pinsThreads);
+  return options.usesMpi ? comparePrograms(bytes) : std::nullopt;
+}
+
+/// All ranks must have read the same file.
+ExecutorStatus Executor::State::comparePrograms(std::string_view bytes) {
+  uint64_t own = program::hashBytes(bytes);
+  std::vector<uint64_t> all(program.ranks);
+  Communicator &communicator = *ranks.front().communicator;
+  Status status = communicator.run(allGather(kWorld, ElementType::UI64, &own, all.data(), Tiling::contiguous(1)));
+  if (!status.isOk())
+    return ::fail(ErrorKind::Ranks, status.getMessage());
+  if (std::all_of(all.begin(), all.end(), [&](uint64_t other) { return other == all.front(); }))
+    return std::nullopt;
+  std::string table;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(all[rank]));
+    table += concat(rank ? ", " : "", "rank ", rank, ": ", digits);
+  }
+  return ::fail(ErrorKind::Program, concat("ranks have different programs: ", table));
+}
+
+/// The error of one rank is that of all.
+ExecutorStatus Executor::State::agree(ExecutorStatus status) {
+  if (!options.usesMpi)
+    return status;
+  Communicator &communicator = *ranks.front().communicator;
+  Status failed = status ? communicator.fail(Cause::Aborted, status->message) : communicator.run(barrier(kWorld));
+  if (!status && !failed.isOk())
+    return ::fail(ErrorKind::Ranks, failed.getMessage());
+  return status;
+}
+
+/// Group by group in the program's order, which is that of all ranks.
+void Executor::State::splitGroups(LocalRank &rank) {
+  auto split = [&](std::vector<int> members, std::vector<GroupId> &ids) {
+    if (std::find(members.begin(), members.end(), int(rank.rank)) == members.end())
+      members.clear();
+    ids.emplace_back();
+    // What fails here, every operation will tell.
+    (void)rank.communicator->split(members, ids.back());
+  };
+  for (const program::Groups &groups : program.groups) {
+    auto own = std::find(groups.ranks.begin(), groups.ranks.end(), rank.rank);
+    auto begin = groups.ranks.begin() + (own - groups.ranks.begin()) / groups.size * groups.size;
+    split(own == groups.ranks.end() ? std::vector<int>() : std::vector<int>(begin, begin + groups.size), rank.groups);
+  }
+  for (const program::Pieces &pieces : program.pieces) {
+    std::vector<int> members;
+    for (const program::Ends &ends : pieces.ends)
+      members.insert(members.end(), {int(ends.source), int(ends.target)});
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+    split(std::move(members), rank.pieceGroups);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// The first target that suits this machine. If none does, why each does not.
+ExecutorStatus Executor::State::pickTarget(uint32_t &target) const {
+  std::string reasons;
+  for (target = 0; target < program.targets.size(); ++target) {
+    std::optional<std::string> missing = device->findMissing(program.targets[target]);
+    if (!missing)
+      return std::nullopt;
+    reasons += concat(reasons.empty() ? "" : "; ", "target ", target, ": ", *missing);
+  }
+  return ::fail(ErrorKind::Machine, concat("the program has no code for this machine: ", reasons));
+}
+
+/// Of several objects for the target the first that loads counts; the last error is told if none does.
+ExecutorStatus Executor::State::loadCode() {
+  uint32_t target = 0;
+  if (ExecutorStatus error = pickTarget(target))
+    return error;
+  std::vector<uint32_t> code;
+  for (const program::Module &module : program.modules) {
+    Result<uint32_t> loaded = program::makeError("there is none for target ", target);
+    for (const program::Object &object : module.objects)
+      if (object.target == target && !loaded)
+        loaded = device->load(object, module.name);
+    if (!loaded)
+      return ::fail(ErrorKind::Program, concat("module ", quote(module.name), ": ", loaded.getError().message));
+    code.push_back(*loaded);
+  }
+  for (const program::Kernel &kernel : program.kernels) {
+    Result<KernelEntry> entry = device->find(code[kernel.module], kernel.entry);
+    if (!entry)
+      return ::fail(ErrorKind::Program, concat("kernel ", quote(kernel.name), ": ", entry.getError().message));
+    kernels.push_back(*entry);
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// All weights are compared with what the program says before any memory is taken.
+ExecutorStatus Executor::State::loadWeights(const std::string &folder) {
+  WeightFiles files(program, folder, options.weightsFolder);
+  std::vector<bool> isChecked(program.weights.size());
+  for (const LocalRank &rank : ranks)
+    for (const program::Load &load : program.roles[rank.role].loads) {
+      if (isChecked[load.weight])
+        continue;
+      isChecked[load.weight] = true;
+      if (program::Status error = files.check(program.weights[load.weight]))
+        return ::fail(ErrorKind::Weights, error->message);
+    }
+  if (program::Status error = memory->allocate(options.memoryLimit))
+    return ::fail(ErrorKind::Memory, error->message);
+  std::vector<program::Status> errors(ranks.size());
+  auto loadAll = [&](size_t local) {
+    const LocalRank &rank = ranks[local];
+    for (uint32_t number : memory->getLoads(local)) {
+      const program::Load &load = program.roles[rank.role].loads[number];
+      if (!errors[local])
+        errors[local] = files.load(load, rank.rank, rank.memory->getTarget(load));
+    }
+  };
+  threads->run(loadAll, [] { return true; });
+  for (const program::Status &error : errors)
+    if (error)
+      return ::fail(ErrorKind::Weights, error->message);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+/// Groups are made by all ranks before any binds: members look each other up.
+ExecutorStatus Executor::State::bindRanks() {
+  for (LocalRank &rank : ranks)
+    splitGroups(rank);
+  for (LocalRank &rank : ranks) {
+    BindContext context = {program, rank.rank,   rank.role,        *device,         *rank.memory,
+                           kernels, rank.groups, rank.pieceGroups, options.findsNan};
+    rank.lists.resize(program.variants.size());
+    for (uint32_t variant = 0; variant < program.variants.size(); ++variant) {
+      if (program::Status error = bind(context, variant, rank.lists[variant]))
+        return ::fail(ErrorKind::Machine, concat("rank ", rank.rank, ": ", error->message));
+      rank.inputs.push_back(findInputs(context, variant));
+      rank.outputs.push_back(findOutputs(context, variant));
+      if (options.keepsTimes)
+        rank.times.reserve(std::max(rank.times.capacity(), rank.lists[variant].steps.size()));
+    }
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,83 @@
+//===- RankThreads.cpp - a thread per rank --------------------------------===//
+//
+// Cores are those that this process may use, in their order. The caller's thread is bound only while a job runs.
+//
+//===----------------------------------------------------------------------===//
+#include "RankThreads.h"
+
+#include <sched.h>
+
+using namespace cleave::runtime;
+
+static constexpr unsigned kSpins = 4000, kSpinsIfCrowded = 200, kTickMilliseconds = 20;
+
+static std::vector<int> getCores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0)
+    return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set))
+      cores.push_back(core);
+  return cores;
+}
+
+static void bindTo(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+/// Whether cores are kept is up to `pins`; how long to spin is not.
+RankThreads::RankThreads(size_t ranks, bool pins)
+    : cores(getCores()), spins(ranks <= cores.size() ? kSpins : kSpinsIfCrowded), started(1),
+      finished(uint32_t(ranks - 1)) {
+  if (!pins || ranks > cores.size() || ranks == 1)
+    cores.clear();
+  for (size_t local = 1; local < ranks; ++local)
+    threads.emplace_back([this, local] { work(local); });
+}
+
+RankThreads::~RankThreads() {
+  isOver = true;
+  started.arrive(++number);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+void RankThreads::work(size_t local) {
+  if (!cores.empty())
+    bindTo(cores[local]);
+  for (uint64_t next = 1;; ++next) {
+    if (!started.spin(next, spins))
+      while (!started.isOpen(next))
+        started.sleep(next, 1000);
+    if (isOver)
+      return;
+    (*job)(local);
+    finished.arrive(next);
+  }
+}
+
+bool RankThreads::run(const std::function<void(size_t)> &itsJob, const std::function<bool()> &waits) {
+  if (threads.empty()) {
+    itsJob(0);
+    return true;
+  }
+  cpu_set_t before;
+  bool isBound = !cores.empty() && sched_getaffinity(0, sizeof(before), &before) == 0;
+  if (isBound)
+    bindTo(cores.front());
+  job = &itsJob;
+  started.arrive(++number);
+  itsJob(0);
+  bool isDone = finished.spin(number, spins);
+  while (!isDone && waits()) {
+    finished.sleep(number, kTickMilliseconds);
+    isDone = finished.isOpen(number);
+  }
+  if (isBound)
+    sched_setaffinity(0, sizeof(before), &before);
+  return isDone;
+}

@@ -1,0 +1,340 @@
+//===- Run.cpp - one call of a program ------------------------------------===//
+//
+// Each rank takes its boxes of the inputs, goes through its steps, and puts its boxes of the outputs where the caller wants
+// them: all ranks at once, each on its own thread. Outputs in terms are combined at the end, in the order of their terms.
+//
+//===----------------------------------------------------------------------===//
+#include "ExecutorState.h"
+#include "Numbers.h"
+#include "Reduce.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace cleave::runtime;
+namespace program = cleave::program;
+using program::concat;
+using program::format;
+using program::quote;
+
+/// How long others may take to come back after a failure.
+static constexpr int64_t kGrace = 2000000000;
+
+static ExecutorStatus failArgument(std::string message) {
+  return ExecutorError{ErrorKind::Arguments, std::move(message)};
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs and outputs
+//===----------------------------------------------------------------------===//
+
+static size_t findTensor(const std::vector<program::Tensor> &tensors, std::string_view name) {
+  return size_t(
+      std::find_if(tensors.begin(), tensors.end(), [&](const program::Tensor &tensor) { return tensor.name == name; }) -
+      tensors.begin());
+}
+
+static bool isState(const program::Variant &variant, size_t tensor, bool isInput) {
+  return std::any_of(variant.states.begin(), variant.states.end(),
+                     [&](const program::State &state) { return (isInput ? state.input : state.output) == tensor; });
+}
+
+static std::string listNames(const std::vector<program::Tensor> &tensors) {
+  std::string names;
+  for (const program::Tensor &tensor : tensors)
+    names += (names.empty() ? "" : ", ") + quote(tensor.name);
+  return names.empty() ? "none" : names;
+}
+
+/// What variants take for an input: `f32[1, 8] or f32[2, 8]`.
+std::string Executor::State::describeShapes(const Argument &input) const {
+  std::vector<std::string> shapes;
+  for (const program::Variant &variant : program.variants) {
+    std::string shape = format(program.types[variant.inputs[findTensor(variant.inputs, input.name)].type]);
+    if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end())
+      shapes.push_back(shape);
+  }
+  std::string text;
+  for (const std::string &shape : shapes)
+    text += (text.empty() ? "" : " or ") + shape;
+  return text;
+}
+
+/// By itself: the name, the element type, and whether any variant has the shape.
+ExecutorStatus Executor::State::checkInput(const Argument &input, Call &call) const {
+  const program::Variant &first = program.variants.front();
+  size_t index = findTensor(first.inputs, input.name);
+  if (index == first.inputs.size())
+    return failArgument(
+        concat("the program has no input ", quote(input.name), "; its inputs are ", listNames(first.inputs)));
+  if (call.inputs[index])
+    return failArgument(concat("input ", quote(input.name), " is given twice"));
+  program::Type type{input.type, input.shape, {}};
+  bool fits = std::any_of(program.variants.begin(), program.variants.end(), [&](const program::Variant &variant) {
+    return program::isAlike(program.types[variant.inputs[index].type], type);
+  });
+  if (!fits)
+    return failArgument(
+        concat("input ", quote(input.name), " is ", format(type), ", expected ", describeShapes(input)));
+  if (!input.data && program::getBytes(type))
+    return failArgument(concat("input ", quote(input.name), " has no data"));
+  call.inputs[index] = input.data ? static_cast<const char *>(input.data) : "";
+  return std::nullopt;
+}
+
+/// Each input by itself, then which are missing, then the variant that has all of the shapes.
+ExecutorStatus Executor::State::pickVariant(const std::vector<Argument> &inputs, Call &call) const {
+  const program::Variant &first = program.variants.front();
+  call.inputs.assign(first.inputs.size(), nullptr);
+  for (const Argument &input : inputs)
+    if (ExecutorStatus error = checkInput(input, call))
+      return error;
+  for (size_t i = 0; i < first.inputs.size(); ++i)
+    if (!call.inputs[i] && !isState(first, i, /*isInput=*/true))
+      return failArgument(concat("input ", quote(first.inputs[i].name), " is missing; it is ",
+                                 describeShapes({first.inputs[i].name, {}, {}, nullptr})));
+  for (call.variant = 0; call.variant < program.variants.size(); ++call.variant) {
+    const std::vector<program::Tensor> &tensors = program.variants[call.variant].inputs;
+    bool fits = std::all_of(inputs.begin(), inputs.end(), [&](const Argument &input) {
+      return program.types[tensors[findTensor(tensors, input.name)].type].shape == input.shape;
+    });
+    if (fits)
+      return std::nullopt;
+  }
+  std::string shapes;
+  for (const Argument &input : inputs)
+    shapes +=
+        concat(shapes.empty() ? "" : ", ", quote(input.name), " ", format(program::Type{input.type, input.shape, {}}));
+  return failArgument(concat("no variant of the program takes ", shapes, " together"));
+}
+
+/// Room for the wanted outputs, in the caller's hands.
+ExecutorStatus Executor::State::prepareOutputs(std::vector<Value> &outputs, const std::vector<std::string> &wanted,
+                                               Call &call) {
+  const program::Variant &variant = program.variants[call.variant];
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < variant.outputs.size(); ++i)
+    if (wanted.empty() && !isState(variant, i, /*isInput=*/false))
+      indices.push_back(i);
+  for (const std::string &name : wanted) {
+    indices.push_back(findTensor(variant.outputs, name));
+    if (indices.back() == variant.outputs.size())
+      return failArgument(
+          concat("the program has no output ", quote(name), "; its outputs are ", listNames(variant.outputs)));
+  }
+  call.outputs.assign(variant.outputs.size(), nullptr);
+  call.isWanted.assign(variant.outputs.size(), false);
+  outputs.resize(isHub() ? indices.size() : 0);
+  terms.resize(std::max(terms.size(), variant.outputs.size()));
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const program::Tensor &tensor = variant.outputs[indices[i]];
+    const program::Type &type = program.types[tensor.type];
+    call.isWanted[indices[i]] = true;
+    if (!isHub())
+      continue;
+    Value &value = outputs[i];
+    value.name = tensor.name;
+    value.type = type.element;
+    value.shape = type.shape;
+    value.data.resize(program::getBytes(type));
+    call.outputs[indices[i]] = value.data.data();
+    if (tensor.terms == 1)
+      continue;
+    terms[indices[i]].resize(tensor.terms);
+    for (std::vector<char> &term : terms[indices[i]])
+      term.resize(program::getBytes(type));
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// A call
+//===----------------------------------------------------------------------===//
+
+/// A rank that does not come back soon after a failure is given up: nothing that it may use is ever freed.
+ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
+                                    const std::vector<std::string> &wanted) {
+  runBegan = getTicks();
+  call = std::make_unique<Call>();
+  ExecutorStatus error = pickVariant(inputs, *call);
+  if (!error)
+    error = prepareOutputs(outputs, wanted, *call);
+  if (error)
+    return error;
+  variant = call->variant;
+  call->statuses.resize(ranks.size());
+  job = [this](size_t local) { call->statuses[local] = runRank(ranks[local], *call); };
+  int64_t failedAt = 0;
+  isAbandoned = !threads->run(job, [&] {
+    failedAt = isStopped.load() && !failedAt ? getNow() : failedAt;
+    return !failedAt || getNow() - failedAt < kGrace;
+  });
+  runSeconds = double(getTicks() - runBegan) * clock.getRate() * 1e-9;
+  if (isStopped.load())
+    return ExecutorError{ErrorKind::Ranks, ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage()};
+  combineTerms(*call);
+  return std::nullopt;
+}
+
+void Executor::State::fail(Cause cause, const std::string &detail) {
+  (void)ranks.front().communicator->fail(cause, detail);
+  isStopped.store(true);
+}
+
+Status Executor::State::runRank(LocalRank &rank, Call &call) {
+  rank.log->work();
+  const program::Variant &source = program.variants[call.variant];
+  for (const TensorBox &box : rank.inputs[call.variant]) {
+    const program::Tensor &tensor = source.inputs[box.tensor];
+    if (!call.inputs[box.tensor])
+      continue;
+    if (box.term > 0)
+      fillNeutral({program.types[tensor.type].element, box.shape, box.strides}, tensor.reduction, box.address);
+    else
+      device->copy(box.box, call.inputs[box.tensor] + box.offset, box.address, 0);
+  }
+  const BoundList &list = rank.lists[call.variant];
+  Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list);
+  currentGuard = nullptr;
+  if (status.isOk())
+    status = gather(rank, call);
+  if (!status.isOk())
+    isStopped.store(true);
+  rank.log->rest();
+  return status;
+}
+
+/// The loop that everything is about: per command a look at a flag, an entry in the log, and a call.
+template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, const BoundList &list) {
+  rank.times.clear();
+  CrashGuard &guard = rank.guard;
+  if (handlers) {
+    currentGuard = &guard;
+    if (sigsetjmp(guard.jump, 1))
+      return rank.communicator->fail(Cause::Aborted,
+                                     rank.log->getPlace() + ": the kernel ended with " + guard.describe());
+  }
+  for (const Step &step : list.steps) {
+    if (isStopped.load(std::memory_order_relaxed))
+      return rank.communicator->fail(Cause::Aborted, "stopped");
+    [[maybe_unused]] uint64_t begin = kKeepsTimes ? getTicks() : 0;
+    rank.log->begin(variant, step.command);
+    if (step.kind == Step::Kind::Launch) {
+      guard.isArmed = 1;
+      device->launch(step.launch, step.stream);
+      guard.isArmed = 0;
+    } else if (Status status = runStep(rank, list, step); !status.isOk()) {
+      return status;
+    }
+    if constexpr (kKeepsTimes)
+      rank.times.push_back({step.stream, step.command, begin, getTicks()});
+  }
+  device->synchronize();
+  return {};
+}
+
+/// Copies, and both ends of meetings.
+Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const Step &step) {
+  if (step.kind == Step::Kind::Look)
+    return look(rank, list, step);
+  if (step.kind == Step::Kind::Copy) {
+    const BoundCopy &copy = list.copies[step.index];
+    device->copy(copy.box, copy.source, copy.target, step.stream);
+    return {};
+  }
+  // Tickets are the call's own.
+  Meeting &meeting = const_cast<Meeting &>(list.meetings[step.index]);
+  bool starts = step.kind == Step::Kind::Start;
+  if (starts)
+    for (const BoundCopy &pack : meeting.packs)
+      device->copy(pack.box, pack.source, pack.target, step.stream);
+  for (size_t i = 0; i < meeting.operations.size(); ++i) {
+    Status status = starts ? rank.communicator->start(meeting.operations[i], meeting.tickets[i])
+                           : rank.communicator->wait(meeting.tickets[i]);
+    if (!status.isOk())
+      return status;
+  }
+  if (!starts)
+    for (const BoundCopy &unpack : meeting.unpacks)
+      device->copy(unpack.box, unpack.source, unpack.target, step.stream);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Looking for NaN
+//===----------------------------------------------------------------------===//
+
+template <typename T> static bool hasNan(const std::vector<char> &elements) {
+  for (size_t at = 0; at < elements.size(); at += sizeof(T)) {
+    T element;
+    std::memcpy(&element, elements.data() + at, sizeof(T));
+    if (std::isnan(load(element)))
+      return true;
+  }
+  return false;
+}
+
+/// Elements are gathered first, wherever they lie: only who looks for NaN pays for it.
+Status Executor::State::look(LocalRank &rank, const BoundList &list, const Step &step) {
+  const Look &look = list.looks[step.index];
+  std::vector<char> elements(look.view.box.getBytes());
+  copyBox(look.view.box, look.view.source, elements.data());
+  bool isFound = look.type == ElementType::F16    ? hasNan<Half>(elements)
+                 : look.type == ElementType::BF16 ? hasNan<BFloat>(elements)
+                 : look.type == ElementType::F32  ? hasNan<float>(elements)
+                                                  : hasNan<double>(elements);
+  return isFound ? rank.communicator->fail(Cause::Aborted, rank.log->getPlace() + ": its result has a NaN") : Status();
+}
+
+//===----------------------------------------------------------------------===//
+// Outputs
+//===----------------------------------------------------------------------===//
+
+char *Executor::State::getWhole(Call &call, uint32_t output, uint32_t term) {
+  if (!call.outputs[output])
+    return nullptr;
+  bool isInTerms = program.variants[call.variant].outputs[output].terms > 1;
+  return isInTerms ? terms[output][term].data() : call.outputs[output];
+}
+
+/// Thread ranks write where the caller reads; processes send to rank 0.
+Status Executor::State::gather(LocalRank &rank, Call &call) {
+  const std::vector<TensorBox> &boxes = rank.outputs[call.variant];
+  if (!options.usesMpi) {
+    for (const TensorBox &box : boxes)
+      if (call.isWanted[box.tensor])
+        device->copy(box.box, box.address, getWhole(call, box.tensor, box.term) + box.offset, 0);
+    device->synchronize();
+    return {};
+  }
+  const std::vector<program::Tensor> &outputs = program.variants[call.variant].outputs;
+  for (uint32_t output = 0; output < outputs.size(); ++output)
+    for (uint32_t term = 0; call.isWanted[output] && term < outputs[output].terms; ++term) {
+      std::vector<Piece> pieces = findGatherPieces(program, call.variant, output, term, rank.rank);
+      auto own = std::find_if(boxes.begin(), boxes.end(),
+                              [&](const TensorBox &box) { return box.tensor == output && box.term == term; });
+      Status status = rank.communicator->run(exchange(kWorld, program.types[outputs[output].type].element,
+                                                      own == boxes.end() ? nullptr : own->address,
+                                                      getWhole(call, output, term), pieces));
+      if (!status.isOk())
+        return status;
+    }
+  return {};
+}
+
+void Executor::State::combineTerms(Call &call) {
+  const std::vector<program::Tensor> &outputs = program.variants[call.variant].outputs;
+  for (uint32_t output = 0; output < outputs.size(); ++output) {
+    const program::Tensor &tensor = outputs[output];
+    if (tensor.terms == 1 || !call.outputs[output])
+      continue;
+    const program::Type &type = program.types[tensor.type];
+    std::vector<const char *> sources;
+    for (const std::vector<char> &term : terms[output])
+      sources.push_back(term.data());
+    reduce(tensor.reduction, type.element, sources, call.outputs[output],
+           program::getBytes(type) / program::getElementBytes(type.element));
+  }
+}

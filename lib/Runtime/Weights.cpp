@@ -1,0 +1,194 @@
+//===- Weights.cpp - weights from files into memory -----------------------===//
+//
+// Finding files, holding them against what the program says, and the walk over the rows of a box.
+//
+//===----------------------------------------------------------------------===//
+#include "Weights.h"
+#include "Layout.h"
+#include "cleave/Program/Digest.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace cleave::program;
+using cleave::runtime::Scatter;
+using cleave::runtime::WeightFiles;
+
+WeightFiles::WeightFiles(const Program &program, std::string programFolder, std::string folder)
+    : program(program), programFolder(std::move(programFolder)), folder(std::move(folder)),
+      descriptors(program.files.size(), -1) {}
+
+WeightFiles::~WeightFiles() {
+  for (int descriptor : descriptors)
+    if (descriptor >= 0)
+      close(descriptor);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+static std::string join(const std::string &folder, const std::string &path) {
+  return folder.empty() || path.front() == '/' ? path : folder + "/" + path;
+}
+
+/// Looks for a file under its path, then by its name alone.
+Status WeightFiles::open(size_t index) {
+  const File &file = program.files[index];
+  std::string name = file.path.substr(file.path.rfind('/') + 1);
+  const std::string &base = folder.empty() ? programFolder : folder;
+  bool isAbsolute = file.path.front() == '/';
+  std::vector<std::string> candidates;
+  if (!isAbsolute || folder.empty())
+    candidates.push_back(join(base, file.path));
+  if (join(base, name) != candidates.back())
+    candidates.push_back(join(base, name));
+  int descriptor = -1, code = ENOENT;
+  std::string path;
+  for (size_t i = 0; i < candidates.size() && descriptor < 0; ++i) {
+    path = candidates[i];
+    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    code = descriptor < 0 ? errno : 0;
+  }
+  if (descriptor < 0) {
+    std::string tried;
+    for (const std::string &candidate : candidates)
+      tried += (tried.empty() ? "" : ", ") + quote(candidate);
+    return makeError("cannot open the file of weights ", quote(file.path), ": ", std::strerror(code), " (tried ", tried,
+                     "; --weights names a folder)");
+  }
+  struct stat status;
+  bool isFile = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  if (isFile && uint64_t(status.st_size) == file.bytes) {
+    descriptors[index] = descriptor;
+    return kGood;
+  }
+  close(descriptor);
+  if (!isFile)
+    return makeError("the file of weights ", quote(path), " is no regular file");
+  return makeError("the file of weights ", quote(path), " has ", uint64_t(status.st_size),
+                   " bytes, the program was compiled with ", file.bytes, ": compile it again");
+}
+
+/// Reads all of `bytes`, or says why not.
+static Status readAt(int descriptor, uint64_t offset, char *to, size_t bytes) {
+  while (bytes) {
+    ssize_t got = pread(descriptor, to, bytes, off_t(offset));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return makeError(got < 0 ? std::strerror(errno) : "the file has become shorter", ", ", bytes,
+                       " bytes are missing at ", offset);
+    to += got;
+    offset += uint64_t(got);
+    bytes -= size_t(got);
+  }
+  return kGood;
+}
+
+Status WeightFiles::check(const Weight &weight) {
+  if (weight.file < 0)
+    return kGood;
+  if (descriptors[weight.file] < 0)
+    if (Status error = open(size_t(weight.file)))
+      return error;
+  Status failed;
+  std::string digest = digestSample(weight.length, [&](uint64_t offset, char *to, size_t bytes) {
+    failed = readAt(descriptors[weight.file], weight.offset + offset, to, bytes);
+    return !failed;
+  });
+  if (failed)
+    return makeError("weight ", quote(weight.name), " in ", quote(program.files[weight.file].path), ": ",
+                     failed->message);
+  if (digest == weight.digest)
+    return kGood;
+  return makeError("weight ", quote(weight.name), " in ", quote(program.files[weight.file].path),
+                   " has changed: its digest is ", digest, ", the program was compiled with ", weight.digest,
+                   ": compile it again");
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Bytes of a weight, by their place in it: a window moves over the file.
+class Rows {
+public:
+  Rows(const Weight &weight, int descriptor) : weight(weight), descriptor(descriptor) {}
+
+  /// `bytes` at `offset`, until the next call; null, and `error`, if they are gone.
+  const char *fetch(uint64_t offset, uint64_t bytes) {
+    if (weight.file < 0)
+      return weight.embedded.data() + offset;
+    if (offset >= start && offset + bytes <= start + window.size())
+      return window.data() + (offset - start);
+    window.resize(std::min<uint64_t>(std::max<uint64_t>(bytes, kWindow), weight.length - offset));
+    start = offset;
+    error = readAt(descriptor, weight.offset + offset, window.data(), window.size());
+    return error ? nullptr : window.data();
+  }
+
+  Status error;
+
+private:
+  static constexpr uint64_t kWindow = 1 << 20;
+  const Weight &weight;
+  int descriptor;
+  uint64_t start = 0;
+  std::vector<char> window;
+};
+
+} // namespace
+
+/// How many elements of a row are fetched at once.
+static constexpr int64_t kChunk = 1 << 16;
+
+Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
+  const Weight &weight = program.weights[load.weight];
+  const Type &whole = program.types[weight.type];
+  Scatter scatter(load, whole.element, program.types[load.target.type].element);
+  size_t dims = load.shape.size();
+  uint64_t size = getElementBytes(whole.element);
+  if (std::find(load.shape.begin(), load.shape.end(), 0) != load.shape.end())
+    return kGood;
+  Rows rows(weight, weight.file < 0 ? -1 : descriptors[weight.file]);
+  if (weight.splat) {
+    const char *element = rows.fetch(0, size);
+    if (!element)
+      return makeError("weight ", quote(weight.name), ": ", rows.error->message);
+    scatter.fill(element, target);
+    return kGood;
+  }
+  std::vector<int64_t> index(dims), starts;
+  for (const Number &start : load.starts)
+    starts.push_back(program.evaluate(start, rank));
+  int64_t row = dims ? load.shape.back() : 1;
+  for (;;) {
+    uint64_t element = 0;
+    for (size_t dim = 0; dim < dims; ++dim)
+      element = element * uint64_t(whole.shape[dim]) + uint64_t(starts[dim] + index[dim]);
+    for (int64_t at = 0; at < row; at += kChunk) {
+      int64_t count = std::min(kChunk, row - at);
+      const char *source = rows.fetch((element + uint64_t(at)) * size, uint64_t(count) * size);
+      if (!source)
+        return makeError("weight ", quote(weight.name), ": ", rows.error->message);
+      scatter.put(index, at, count, source, target);
+    }
+    size_t dim = dims ? dims - 1 : 0;
+    while (dim-- > 0) {
+      if (++index[dim] < load.shape[dim])
+        break;
+      index[dim] = 0;
+    }
+    if (dim == size_t(-1))
+      return kGood;
+  }
+}
