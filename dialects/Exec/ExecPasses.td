@@ -12,6 +12,31 @@ class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::exec::ExecDialect"];
 }
 
+def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
+  let summary = "attention from its parts";
+  let description = [{
+    A contraction of queries and keys, factors, masks and casts, a softmax, and a contraction with values over the same
+    heads become nn.attention, which needs not store scores. It runs on the program of one device: whoever decided how to
+    split it saw simple ops. Operands may lie in any order; of keys and values that are repeated for several heads, one is
+    read. Factors of queries and keys become the scale.
+
+    Masks that are added stay so, one sum of all; a select between scores and a number that leaves nothing of a score
+    (-1e30 and below) becomes one. A constant that excludes what lies ahead is told by `causal`. What differs from the parts: scores
+    are rounded less, and a query that sees nothing gives zeros, where parts that do not say so (`is_nan`) give NaN. A
+    remark says, once for each reason, why a softmax between contractions is no attention.
+
+    ```mlir
+    %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
+    %m = nn.add %s, %mask : ...
+    %p = nn.softmax %m dim 3 : ...
+    %y = nn.einsum %p, %v "bhij,bhjd->bhid" : ...
+
+    %t = nn.transpose %k [0, 1, 3, 2] : ...                       // after
+    %y = nn.attention %q, %t, %v mask %mask scale 1.0 : ...
+    ```
+  }];
+}
+
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
   let summary = "puts ops into kernels and library commands";
   let description = [{

@@ -56,8 +56,17 @@ void Clusters::findViews(Block &block) {
       views.insert(&op);
 }
 
+void Clusters::findEpilogues(Block &block) {
+  for (Operation &op : block)
+    if (isAnchor(&op) || (getForm(&op) == nn::Form::Map && llvm::any_of(op.getOperands(), [&](Value operand) {
+                            return epilogues.contains(operand.getDefiningOp());
+                          })))
+      epilogues.insert(&op);
+}
+
 Clusters::Clusters(Block &block) {
   findViews(block);
+  findEpilogues(block);
   for (Operation &op : block) {
     positions[&op] = positions.size();
     place(&op);
@@ -193,12 +202,14 @@ std::optional<Chain> Clusters::getChain(Operation *op) const {
   return chain;
 }
 
+/// Epilogues read element by element: a lookup in one would make the kernels of equal layers differ, and a tile wait.
 bool Clusters::inlineIntoReaders(Operation *op) {
-  bool isPoint = isFusable(op) && !Rows::get(op);
+  bool isPoint = isFusable(op) && !Rows::get(op), isMovement = getForm(op) == nn::Form::Movement;
   if (!isPoint || op->use_empty() || op->getResult(0).hasOneUse())
     return false;
   for (Operation *reader : op->getUsers())
-    if (!isFusable(reader) || getAliasOffset(reader) || views.contains(reader))
+    if (!isFusable(reader) || getAliasOffset(reader) || views.contains(reader) ||
+        (isMovement && epilogues.contains(reader)))
       return false;
   std::optional<Chain> chain = getChain(op);
   if (!chain || !isCheaperInReaders(*chain, op->getResult(0)))

@@ -90,6 +90,7 @@ public:
 
 private:
   void findViews(mlir::Block &block);
+  void findEpilogues(mlir::Block &block);
   void place(mlir::Operation *op);
   bool inlineIntoReaders(mlir::Operation *op);
   std::optional<Chain> getChain(mlir::Operation *op) const;
@@ -110,6 +111,8 @@ private:
   llvm::DenseMap<mlir::Operation *, Chain> inlined;
   /// Movement that nothing but anchors reads.
   llvm::DenseSet<mlir::Operation *> views;
+  /// Anchors, and what works element by element on their results.
+  llvm::DenseSet<mlir::Operation *> epilogues;
   /// Position of each op in the block.
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 };

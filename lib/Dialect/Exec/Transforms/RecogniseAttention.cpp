@@ -1,0 +1,421 @@
+//===- RecogniseAttention.cpp - attention from its parts ------------------===//
+//
+// Each softmax is asked what stands around it:
+//
+//   q ─ factor, movement ─┐
+//   k ─ factor, movement ─┴▶ einsum ─▶ factor, masks, casts ─▶ softmax ─▶ NaN to 0, casts ─┐
+//   v ─ movement ──────────────────────────────────────────────────────────────────────────┴▶ einsum ─▶
+//
+// and if that is attention, one op takes its place. Letters of the einsums say which dim is which, so operands may lie in
+// any order; what brings them into that of nn.attention are transposes, which kernels read through. Then of every
+// attention, whoever made it: factors of queries and keys become its scale, and repeated heads of keys and values go.
+//
+//===----------------------------------------------------------------------===//
+#include "AttentionOperands.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Transforms/MergeEqual.h"
+
+#include <cmath>
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_RECOGNISEATTENTION
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+using Dims = SmallVector<int64_t>;
+
+static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Added to a score, it leaves nothing of it: as good as -inf, to the last bit.
+static constexpr double kExcluded = -1e30;
+/// Elementwise ops between contraction and softmax.
+static constexpr unsigned kMostSteps = 8;
+
+namespace {
+
+/// What is added to scores, or decides which count.
+struct Mask {
+  Value added;     ///< a number for each score
+  Value condition; ///< or: which scores stay, the others become `otherwise`
+  Value otherwise;
+};
+
+struct Match {
+  nn::EinsumOp scores, mixed;
+  nn::SoftmaxOp softmax;
+  double scale = 1;
+  SmallVector<Mask> masks;    ///< the last one first
+  unsigned probabilities = 0; ///< which operand of `mixed` they are
+  Dims query, key, value;     ///< the order of dims that attention wants
+  Dims result;                ///< the order in which the result is wanted
+  int64_t batch = 0;
+};
+
+class Recogniser {
+public:
+  explicit Recogniser(nn::SoftmaxOp softmax) { match.softmax = softmax; }
+
+  bool isBetweenEinsums();
+  /// True if all is as it is in attention; else `getReason` says what is not. Precondition: it is between einsums.
+  bool fits() { return walkBack(match.softmax.getInput(), kMostSteps) && fitsBehind() && fitsInFront(); }
+  StringRef getReason() const { return reason; }
+  nn::AttentionOp replace();
+
+private:
+  bool fail(StringRef why) {
+    reason = why;
+    return false;
+  }
+  bool walkBack(Value value, unsigned steps);
+  bool walkAdd(nn::AddOp add, unsigned steps);
+  bool walkSelect(nn::SelectOp select, unsigned steps);
+  bool fitsBehind();
+  bool fitsInFront();
+  Value getMask(OpBuilder &builder);
+  Value addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order);
+
+  Match match;
+  StringRef reason = "something else is done to scores";
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What stands around a softmax
+//===----------------------------------------------------------------------===//
+
+/// `is_nan(p) ? 0 : p`, the only readers of p: a query that sees nothing gives zeros.
+static Value skipGuard(Value probabilities) {
+  for (Operation *user : probabilities.getUsers()) {
+    auto select = dyn_cast<nn::SelectOp>(user);
+    auto test = select ? select.getCondition().getDefiningOp<nn::IsNanOp>() : nn::IsNanOp();
+    bool isGuard = test && test->getOperand(0) == probabilities && test->hasOneUse() &&
+                   select.getRhs() == probabilities && getSplatNumber(select.getLhs()) == 0.0 &&
+                   select.getType() == probabilities.getType();
+    if (isGuard && std::distance(probabilities.use_begin(), probabilities.use_end()) == 2)
+      return select;
+  }
+  return {};
+}
+
+static bool isFloatCast(Operation *op) {
+  auto cast = dyn_cast_if_present<nn::CastOp>(op);
+  return cast && isa<FloatType>(getType(cast.getInput()).getElementType()) &&
+         isa<FloatType>(getType(cast).getElementType());
+}
+
+/// True if a contraction made `value`, and elementwise ops in its space.
+static bool comesFromEinsum(Value value, ArrayRef<int64_t> shape, unsigned steps) {
+  Operation *op = value.getDefiningOp();
+  if (!op || steps == 0 || getType(value).getShape() != shape)
+    return false;
+  auto formed = dyn_cast<nn::FormOpInterface>(op);
+  return isa<nn::EinsumOp>(op) ||
+         (formed && formed.getForm() == nn::Form::Map &&
+          llvm::any_of(op->getOperands(), [&](Value operand) { return comesFromEinsum(operand, shape, steps - 1); }));
+}
+
+bool Recogniser::isBetweenEinsums() {
+  Value value = match.softmax;
+  while (true) {
+    if (Value guarded = skipGuard(value)) {
+      value = guarded;
+      continue;
+    }
+    if (!value.hasOneUse())
+      return false;
+    OpOperand &use = *value.use_begin();
+    if (isFloatCast(use.getOwner())) {
+      value = use.getOwner()->getResult(0);
+      continue;
+    }
+    match.mixed = dyn_cast<nn::EinsumOp>(use.getOwner());
+    match.probabilities = use.getOperandNumber();
+    Value scores = match.softmax.getInput();
+    return match.mixed && comesFromEinsum(scores, getType(scores).getShape(), kMostSteps);
+  }
+}
+
+/// From the softmax to the contraction; a value that has other readers is stored anyway.
+bool Recogniser::walkBack(Value value, unsigned steps) {
+  Operation *op = value.getDefiningOp();
+  if (!op || steps == 0 || getType(value).getShape() != getType(match.softmax.getInput()).getShape())
+    return false;
+  if (!value.hasOneUse())
+    return fail("scores have other readers");
+  if (auto einsum = dyn_cast<nn::EinsumOp>(op)) {
+    match.scores = einsum;
+    return true;
+  }
+  if (isFloatCast(op))
+    return walkBack(op->getOperand(0), steps - 1);
+  if (auto add = dyn_cast<nn::AddOp>(op))
+    return walkAdd(add, steps - 1);
+  if (auto select = dyn_cast<nn::SelectOp>(op))
+    return walkSelect(select, steps - 1);
+  if (!isa<nn::MulOp, nn::DivOp>(op))
+    return false;
+  unsigned other = getSplatNumber(op->getOperand(1)) || isa<nn::DivOp>(op) ? 1 : 0;
+  std::optional<double> number = getSplatNumber(op->getOperand(other));
+  if (!number || (isa<nn::DivOp>(op) && *number == 0))
+    return fail("scores are scaled by more than a number");
+  match.scale = isa<nn::DivOp>(op) ? match.scale / *number : match.scale * *number;
+  return walkBack(op->getOperand(1 - other), steps - 1);
+}
+
+bool Recogniser::walkAdd(nn::AddOp add, unsigned steps) {
+  if (match.scale != 1)
+    return fail("a mask is scaled together with the scores");
+  for (unsigned other : {1, 0}) {
+    Match before = match;
+    match.masks.push_back({add->getOperand(other), {}, {}});
+    if (walkBack(add->getOperand(1 - other), steps))
+      return true;
+    match = before;
+  }
+  return false;
+}
+
+/// What is excluded must get a number that no score can raise.
+bool Recogniser::walkSelect(nn::SelectOp select, unsigned steps) {
+  std::optional<double> number = getSplatNumber(select.getRhs());
+  if (match.scale != 1 || !number || *number > kExcluded)
+    return fail("excluded scores get a number that is no exclusion");
+  match.masks.push_back({{}, select.getCondition(), select.getRhs()});
+  return walkBack(select.getLhs(), steps);
+}
+
+//===----------------------------------------------------------------------===//
+// Dims
+//===----------------------------------------------------------------------===//
+
+/// The dims of `einsum` with operand `first` as the first one.
+static std::optional<MatmulDims> getDims(nn::EinsumOp einsum, unsigned first) {
+  if (einsum.getInputs().size() != 2)
+    return std::nullopt;
+  std::optional<MatmulDims> dims = MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes());
+  if (!dims || first == 0)
+    return dims;
+  for (MatmulDims::Places *places : {&dims->batch, &dims->rows, &dims->columns, &dims->depth})
+    std::swap(places->lhs, places->rhs);
+  std::swap(dims->rows, dims->columns);
+  return dims;
+}
+
+/// Up to two dims of a batch, one of each other kind.
+static bool isMatrixProduct(const MatmulDims &dims) {
+  return dims.batch.lhs.size() <= 2 && dims.rows.lhs.size() == 1 && dims.columns.rhs.size() == 1 &&
+         dims.depth.lhs.size() == 1;
+}
+
+static Dims join(ArrayRef<int64_t> batch, int64_t row, int64_t column) {
+  Dims dims(batch);
+  dims.append({row, column});
+  return dims;
+}
+
+static bool isInOrder(ArrayRef<int64_t> dims) { return llvm::equal(dims, llvm::seq<int64_t>(0, dims.size())); }
+
+/// The batch's dims in the order in which scores have them: the first operand of the product is the scores' tensor.
+static bool sortBatch(MatmulDims::Places &batch) {
+  if (batch.lhs.size() == 2 && batch.lhs[0] > batch.lhs[1])
+    for (auto *places : {&batch.lhs, &batch.rhs, &batch.result})
+      std::swap((*places)[0], (*places)[1]);
+  return isInOrder(batch.lhs);
+}
+
+bool Recogniser::fitsBehind() {
+  std::optional<MatmulDims> dims = getDims(match.mixed, match.probabilities);
+  if (!dims || !isMatrixProduct(*dims) || !sortBatch(dims->batch))
+    return fail("probabilities are not multiplied with values head by head");
+  int64_t rank = getType(match.softmax).getRank(), last = rank - 1;
+  if (!isInOrder(join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0])) ||
+      int64_t(match.softmax.getDim()) != last)
+    return fail("the softmax is not along the keys");
+  match.batch = dims->batch.lhs.size();
+  match.value = join(dims->batch.rhs, dims->depth.rhs[0], dims->columns.rhs[0]);
+  // Result dim i is this dim of attention's.
+  match.result.resize(rank);
+  for (auto [place, dim] : llvm::enumerate(join(dims->batch.result, dims->rows.result[0], dims->columns.result[0])))
+    match.result[dim] = place;
+  return true;
+}
+
+bool Recogniser::fitsInFront() {
+  std::optional<MatmulDims> dims = getDims(match.scores, 0);
+  if (!dims || !isMatrixProduct(*dims))
+    return fail("scores are no products of queries and keys head by head");
+  if (dims->rows.result[0] > dims->columns.result[0])
+    dims = getDims(match.scores, 1);
+  // Here the result is the scores' tensor.
+  std::swap(dims->batch.lhs, dims->batch.result);
+  bool isSorted = sortBatch(dims->batch);
+  std::swap(dims->batch.lhs, dims->batch.result);
+  if (!isSorted || static_cast<int64_t>(dims->batch.lhs.size()) != match.batch)
+    return fail("scores and probabilities have other heads");
+  match.query = join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0]);
+  match.key = join(dims->batch.rhs, dims->columns.rhs[0], dims->depth.rhs[0]);
+  if (getType(match.scores.getInputs()[0]).getElementType() != getType(match.mixed).getElementType())
+    return fail("queries and values have different element types");
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// In its place
+//===----------------------------------------------------------------------===//
+
+/// In the order of dims, behind as many dims of size 1 as a batch of two dims lacks.
+Value Recogniser::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
+  Value ordered = permute(builder, value, order);
+  Dims shape(2 - match.batch, 1);
+  llvm::append_range(shape, getType(ordered).getShape());
+  return match.batch == 2 ? ordered : reshapeTo(builder, ordered, shape);
+}
+
+/// All masks as one that is added, in the order in which they were. Null if there is none.
+Value Recogniser::getMask(OpBuilder &builder) {
+  Value all;
+  for (const Mask &mask : llvm::reverse(match.masks)) {
+    Value added = mask.added;
+    if (mask.condition) {
+      auto zero = DenseElementsAttr::get(RankedTensorType::get({}, getType(mask.otherwise).getElementType()),
+                                         builder.getZeroAttr(getType(mask.otherwise).getElementType()));
+      Value none = nn::ConstantOp::create(builder, mask.condition.getLoc(), zero);
+      added = nn::SelectOp::create(builder, mask.condition.getLoc(), mask.condition, none, mask.otherwise);
+    }
+    if (getSplatNumber(added) == 0.0)
+      continue;
+    if (all && getType(all).getElementType() != getType(added).getElementType())
+      added = nn::CastOp::create(builder, added.getLoc(),
+                                 RankedTensorType::get(getType(added).getShape(), getType(all).getElementType()), added,
+                                 false);
+    all = all ? nn::AddOp::create(builder, added.getLoc(), all, added).getResult() : added;
+  }
+  return all;
+}
+
+nn::AttentionOp Recogniser::replace() {
+  OpBuilder builder(match.mixed);
+  bool isSwapped = false;
+  if (std::optional<MatmulDims> dims = getDims(match.scores, 0))
+    isSwapped = dims->rows.result[0] > dims->columns.result[0];
+  Value query = addBatch(builder, match.scores.getInputs()[isSwapped], match.query);
+  Value key = addBatch(builder, match.scores.getInputs()[!isSwapped], match.key);
+  Value value = addBatch(builder, match.mixed.getInputs()[1 - match.probabilities], match.value);
+  SmallVector<Location> locations{match.mixed.getLoc(), nn::getInnerLoc(match.softmax.getLoc()),
+                                  nn::getInnerLoc(match.scores.getLoc())};
+  auto attention = nn::AttentionOp::create(builder, builder.getFusedLoc(locations), query, key, value, getMask(builder),
+                                           APFloat(match.scale), /*causal=*/false, /*causalOffset=*/0, APFloat(0.0));
+  Value result = attention;
+  if (match.batch != 2)
+    result = reshapeTo(builder, result, getType(result).getShape().drop_front(2 - match.batch));
+  match.mixed.replaceAllUsesWith(permute(builder, result, match.result));
+  return attention;
+}
+
+//===----------------------------------------------------------------------===//
+// Every attention
+//===----------------------------------------------------------------------===//
+
+/// Factors of queries and keys are part of the scale, and heads that are repeated are there once.
+static void simplify(nn::AttentionOp attention) {
+  OpBuilder builder(attention);
+  double scale = attention.getScale().convertToDouble();
+  attention.getQueryMutable().assign(dropFactor(builder, attention.getQuery(), scale));
+  attention.getKeyMutable().assign(dropFactor(builder, attention.getKey(), scale));
+  attention.setScale(APFloat(scale));
+  Value key = dropRepeats(builder, attention.getKey()), value = dropRepeats(builder, attention.getValue());
+  if (!key || !value || getType(key).getDimSize(1) != getType(value).getDimSize(1))
+    return;
+  attention.getKeyMutable().assign(key);
+  attention.getValueMutable().assign(value);
+}
+
+/// A constant mask that excludes what lies ahead, and says nothing of the rest: nothing has to be read. Precondition: the
+/// mask's last two dims are those of the scores.
+static std::optional<int64_t> getCausalOffset(DenseElementsAttr mask, int64_t rows, int64_t columns) {
+  auto values = mask.getValues<APFloat>();
+  auto isVisible = [&](int64_t row, int64_t column) { return values[row * columns + column].isZero(); };
+  auto isExcluded = [&](int64_t row, int64_t column) {
+    APFloat number = values[row * columns + column];
+    bool losesInfo;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return number.convertToDouble() <= kExcluded;
+  };
+  int64_t seen = 0;
+  while (seen < columns && isVisible(0, seen))
+    ++seen;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      if (column < seen + row ? !isVisible(row, column) : !isExcluded(row, column))
+        return std::nullopt;
+  return seen > 0 ? std::optional<int64_t>(seen - 1) : std::nullopt;
+}
+
+namespace {
+struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<RecogniseAttention> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    OwnFaults faults(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal())
+        continue;
+      SmallVector<nn::SoftmaxOp> softmaxes;
+      func.walk([&](nn::SoftmaxOp softmax) { softmaxes.push_back(softmax); });
+      for (nn::SoftmaxOp softmax : softmaxes)
+        recognise(softmax);
+      bool hasAttention = false;
+      func.walk([&](nn::AttentionOp attention) {
+        hasAttention = true;
+        simplify(attention);
+        useCausal(attention);
+      });
+      if (!hasAttention)
+        continue;
+      mergeEqual(func);
+      spmd::storeNodes(func);
+    }
+  }
+
+private:
+  void recognise(nn::SoftmaxOp softmax) {
+    Recogniser recogniser(softmax);
+    if (!recogniser.isBetweenEinsums())
+      return;
+    if (recogniser.fits())
+      recogniser.replace();
+    else if (told.insert(recogniser.getReason()).second)
+      softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recogniser.getReason();
+  }
+
+  void useCausal(nn::AttentionOp attention) {
+    auto constant = attention.getMask() ? attention.getMask().getDefiningOp<nn::ConstantOp>() : nn::ConstantOp();
+    auto mask = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+    int64_t rows = getType(attention.getQuery()).getDimSize(2), columns = getType(attention.getKey()).getDimSize(2);
+    if (!mask || attention.getCausal() || !isa<FloatType>(mask.getElementType()) || mask.getType().getRank() < 2 ||
+        mask.getNumElements() != rows * columns ||
+        mask.getType().getShape().take_back(2) != ArrayRef<int64_t>({rows, columns}))
+      return;
+    auto [found, isNew] = offsets.try_emplace(mask);
+    if (isNew)
+      found->second = getCausalOffset(mask, rows, columns);
+    if (!found->second)
+      return;
+    attention.getMaskMutable().clear();
+    attention.setCausal(true);
+    attention.setCausalOffset(*found->second);
+  }
+
+  llvm::DenseSet<StringRef> told;
+  /// Layers share masks.
+  llvm::DenseMap<Attribute, std::optional<int64_t>> offsets;
+};
+} // namespace
