@@ -17,11 +17,13 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -42,9 +44,22 @@ void cleave::codegen::loadDialects(MLIRContext &context) {
                       math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
 }
 
+/// Squares of vectors are turned by shuffles.
+static LogicalResult lowerTransposes(ModuleOp kernels) {
+  bool hasAny = kernels.walk([](vector::TransposeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (!hasAny)
+    return success();
+  RewritePatternSet patterns(kernels.getContext());
+  vector::populateVectorTransposeLoweringPatterns(patterns, vector::VectorTransposeLowering::Shuffle16x16);
+  vector::populateVectorShapeCastLoweringPatterns(patterns);
+  return applyPatternsGreedily(kernels, std::move(patterns));
+}
+
 /// Hoisting and merging of equal ops come first, on MLIR: addresses are computed anew for every load, and LLVM would have to
 /// look at each.
 static LogicalResult lowerToLLVMDialect(ModuleOp kernels) {
+  if (failed(lowerTransposes(kernels)))
+    return failure();
   PassManager passes(kernels.getContext());
   passes.enableVerifier(false);
   passes.addPass(createCSEPass());

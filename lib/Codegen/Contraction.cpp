@@ -1,10 +1,11 @@
 //===- Contraction.cpp - the form of einsum -------------------------------===//
 //
-// The fallback, not a fast product of matrices: each element of the result walks the letters that are summed, with lanes
-// along the result's last dim. Fast contractions are templates of their own.
+// Products of two tensors of floats are a template of their own (Product.h). The others: each element of the result walks the
+// letters that are summed, with lanes along the result's last dim.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
+#include "Product.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -60,4 +61,11 @@ static Value pullEinsum(Emitter &e, nn::EinsumOp op, const Point &point) {
   return e.elements.narrow(sum[0], ElementBuilder::getHeldType(element));
 }
 
-void cleave::codegen::registerContraction(FormTable &table) { table.addPull<nn::EinsumOp>(pullEinsum); }
+void cleave::codegen::registerContraction(FormTable &table) {
+  table.addPull<nn::EinsumOp>(pullEinsum);
+  table.addTile<nn::EinsumOp>({[](Operation *op) { return Product::get(op, 1).has_value(); },
+                               [](Emitter &e, Operation *op, TileSink sink) {
+                                 Type compute = ElementBuilder::getComputeType(getElement(op->getResult(0)));
+                                 runProduct(e, *Product::get(op, e.getVectorLanes(compute)), sink);
+                               }});
+}

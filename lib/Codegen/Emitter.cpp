@@ -276,6 +276,8 @@ Values Emitter::loop(Value from, Value to, int64_t step, Values init, function_r
 
 /// A single round needs no loop, and what it evaluates stays known.
 Values Emitter::loop(int64_t count, Values init, function_ref<Values(Value, Values)> body) {
+  if (count == 0)
+    return init;
   if (count == 1)
     return body(places.number(0), init);
   return loop(places.number(0), places.number(count), 1, init, body);

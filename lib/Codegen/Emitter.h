@@ -14,14 +14,15 @@
 
 #include "Elements.h"
 #include "Forms.h"
+#include "cleave/Codegen/Codegen.h"
 #include <map>
 
 namespace cleave::codegen {
 
 class Emitter {
 public:
-  Emitter(mlir::MLIRContext *context, mlir::Location location, bool hasFma)
-      : b(context), loc(location), elements(b, loc, hasFma), places(b, loc) {}
+  Emitter(mlir::MLIRContext *context, mlir::Location location, const HostTarget &target)
+      : b(context), loc(location), elements(b, loc, target.hasFma()), places(b, loc), target(target) {}
 
   mlir::OpBuilder b;
   mlir::Location loc;
@@ -32,10 +33,17 @@ public:
   void start(mlir::Block *block);
   /// Says that `value` lies in `buffer`, row-major.
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+  /// Precondition: it was said.
+  mlir::Value getBuffer(mlir::Value value) const { return buffers.lookup(value); }
 
   // Lanes: how many neighbouring elements `eval` gives, of which the first `active` exist.
   int64_t getLanes() const { return lanes; }
   int64_t getActive() const { return active; }
+  /// How many fill a register of the processor, and how many registers there are.
+  int64_t getVectorLanes(mlir::Type element) const {
+    return target.getVectorBytes() * 8 / element.getIntOrFloatBitWidth();
+  }
+  int64_t getNumRegisters() const { return target.getVectorBytes() == 64 ? 32 : 16; }
   template <typename Fn> auto withLanes(int64_t count, int64_t used, Fn fn) {
     std::swap(count, lanes);
     std::swap(used, active);
@@ -119,6 +127,7 @@ private:
     return result;
   }
 
+  const HostTarget &target;
   int64_t lanes = 1, active = 1;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;

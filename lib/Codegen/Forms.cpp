@@ -15,6 +15,7 @@ const FormTable &cleave::codegen::getForms() {
     FormTable made;
 #define CLEAVE_NN_FAMILY(Family) register##Family(made);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+    registerPacking(made);
     return made;
   }();
   return table;

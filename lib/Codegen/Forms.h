@@ -6,6 +6,7 @@
 //   pull      its result at a point, by evaluating operands at points (transpose, gather, einsum)
 //   fold      a reduction, as a monoid: extents, identity, lift, combine, finish (reduce, arg_reduce)
 //   fill      all of its results, by loops of its own (top_k, scatter)
+//   tile      its result in blocks of its own choice, vector by vector: others compute with them before they are stored
 //   expand    other ops of nn that come to the same (softmax, layer_norm), put in its place beforehand
 //
 //===----------------------------------------------------------------------===//
@@ -29,6 +30,13 @@ using ElementForm = std::function<mlir::Value(ElementBuilder &, mlir::Operation 
 using PullForm = std::function<mlir::Value(Emitter &, mlir::Operation *, const Point &)>;
 /// Writes the results, one buffer each.
 using FillForm = std::function<void(Emitter &, mlir::Operation *, mlir::ValueRange buffers)>;
+/// Takes neighbouring elements of a result, in its held type, as many as the emitter has lanes: each once.
+using TileSink = llvm::function_ref<void(const Point &, mlir::Value)>;
+/// Loads operands by itself, by views of what is in memory (View.h).
+struct TileForm {
+  std::function<bool(mlir::Operation *)> applies; ///< else another form is taken
+  std::function<void(Emitter &, mlir::Operation *, TileSink)> run;
+};
 /// Builds at the place of the op; returns what replaces its result.
 using ExpandForm = std::function<mlir::Value(mlir::OpBuilder &, mlir::Operation *)>;
 
@@ -51,6 +59,9 @@ struct Form {
   FillForm fill;
   ExpandForm expand;
   std::optional<FoldForm> fold;
+  std::optional<TileForm> tile;
+
+  bool isTiled(mlir::Operation *op) const { return tile && tile->applies(op); }
 };
 
 class FormTable {
@@ -72,6 +83,7 @@ public:
     };
   }
   template <typename OpT> void addFold(FoldForm form) { forms[mlir::TypeID::get<OpT>()].fold = form; }
+  template <typename OpT> void addTile(TileForm form) { forms[mlir::TypeID::get<OpT>()].tile = form; }
   const Form *find(mlir::Operation *op) const {
     auto found = forms.find(op->getName().getTypeID());
     return found == forms.end() ? nullptr : &found->second;
@@ -84,6 +96,8 @@ private:
 /// The forms of all families.
 const FormTable &getForms();
 
+/// Those of exec.pack and exec.unpack.
+void registerPacking(FormTable &table);
 // One per family: `registerMovement(table)` is in Movement.cpp.
 #define CLEAVE_NN_FAMILY(Family) void register##Family(FormTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"

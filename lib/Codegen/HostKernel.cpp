@@ -15,6 +15,7 @@
 #include "Emitter.h"
 #include "Expand.h"
 #include "Schedule.h"
+#include "View.h"
 #include "cleave/Codegen/Codegen.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -35,7 +36,7 @@ class HostKernel {
 public:
   HostKernel(func::FuncOp region, const HostTarget &target)
       : region(region), target(target), schedule(region), rows(schedule.rows),
-        e(region.getContext(), region.getLoc(), target.hasFma()) {}
+        e(region.getContext(), region.getLoc(), target) {}
   void emit(StringRef name, ModuleOp kernels);
 
 private:
@@ -46,6 +47,8 @@ private:
   void overDims(ArrayRef<int64_t> shape, size_t dim, int64_t skip, Point &point, function_ref<void()> body);
 
   void fill();
+  void runAnchor();
+  void storeMoved(const Result &result, Value value, Value element, const Point &point);
   void storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint);
   void map(ArrayRef<Result> results);
 
@@ -126,6 +129,8 @@ void HostKernel::emit(StringRef name, ModuleOp kernels) {
   makeFunction(name, kernels);
   width = getWidth();
   fill();
+  if (schedule.anchor)
+    runAnchor();
   if (!rows.swept.empty() && !results.empty())
     return overRows(results);
   // Results of one shape share their loops.
@@ -198,7 +203,11 @@ void HostKernel::fill() {
                             ? e.allocate(flatten(value.getType()).getElementType(), countElements(getShape(value)))
                             : found->buffer);
     }
-    if (form->fill)
+    if (form->isTiled(op))
+      form->tile->run(e, op, [&](const Point &point, Value value) {
+        e.store(buffers.front(), value, e.places.linearise(point, getShape(op->getResult(0))));
+      });
+    else if (form->fill)
       form->fill(e, op, buffers);
     else if (form->fold && form->fold->getDims(op).size() == 1)
       materialise(op, *form->fold, buffers.front());
@@ -208,6 +217,50 @@ void HostKernel::fill() {
       e.bind(value, buffer);
     llvm::erase_if(results, [&](const Result &result) { return llvm::is_contained(buffers, result.buffer); });
   }
+}
+
+/// Where an element at `point` of a value goes in what is transposed and reshaped from it.
+static std::optional<Point> move(Emitter &e, Value value, Value from, const Point &point) {
+  if (value == from)
+    return point;
+  Operation *op = value.getDefiningOp();
+  std::optional<Point> at = move(e, op->getOperand(0), from, point);
+  if (!at)
+    return std::nullopt;
+  if (auto transpose = dyn_cast<nn::TransposeOp>(op))
+    return llvm::map_to_vector<4>(transpose.getPermutation(), [&](int64_t dim) { return (*at)[dim]; });
+  return reshapePoint(e, *at, getShape(op->getOperand(0)), getShape(value));
+}
+
+/// Lanes that fall apart are stored one by one.
+void HostKernel::storeMoved(const Result &result, Value value, Value element, const Point &point) {
+  if (std::optional<Point> at = move(e, result.value, value, point))
+    return e.store(result.buffer, element, e.places.linearise(*at, getShape(result.value)));
+  for (int64_t lane = 0, active = e.getActive(); lane < active; ++lane) {
+    Value part = e.takeLanes(element, lane, 1);
+    Point single;
+    for (const Index &index : point)
+      single.push_back({e.places.add(index.base, lane * index.lane)});
+    e.asScalar([&] {
+      e.store(result.buffer, part, e.places.linearise(*move(e, result.value, value, single), getShape(result.value)));
+      return 0;
+    });
+  }
+}
+
+/// What is computed of a block is stored when the block is there.
+void HostKernel::runAnchor() {
+  auto isAnchored = [&](const Result &result) { return schedule.isAnchored(result.value); };
+  SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
+  getForms().find(schedule.anchor)->tile->run(e, schedule.anchor, [&](const Point &point, Value value) {
+    e.remember(schedule.anchor->getResult(0), point, value);
+    SmallVector<Value> values;
+    for (const Result &result : group)
+      values.push_back(e.eval(Schedule::stripMoves(result.value), point));
+    for (auto [result, element] : llvm::zip_equal(group, values))
+      storeMoved(result, Schedule::stripMoves(result.value), element, point);
+  });
+  llvm::erase_if(results, isAnchored);
 }
 
 /// All results at their points, then all stores: a result may stand where an argument is read at the same point.

@@ -5,53 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
+#include "View.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
-/// True if both shapes are the same but for dims of size 1.
-static bool differInUnits(ArrayRef<int64_t> x, ArrayRef<int64_t> y) {
-  auto drop = [](ArrayRef<int64_t> shape) {
-    return llvm::to_vector(llvm::make_filter_range(shape, [](int64_t extent) { return extent != 1; }));
-  };
-  return drop(x) == drop(y);
-}
-
-/// Dims of size 1 come and go; others keep their index.
-static Point moveUnits(Emitter &e, const Point &point, ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  Point at;
-  size_t next = 0;
-  for (int64_t extent : to) {
-    if (extent == 1) {
-      at.push_back({e.places.number(0)});
-      continue;
-    }
-    while (from[next] == 1)
-      ++next;
-    at.push_back(point[next++]);
-  }
-  return at;
-}
-
-/// Dims of size 1 aside, a reshape is by way of the row-major place.
+/// Dims that the reshape leaves alone keep their index.
 static Value pullReshape(Emitter &e, nn::ReshapeOp op, const Point &point) {
-  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op.getResult());
-  if (differInUnits(from, to))
-    return e.eval(op.getInput(), moveUnits(e, point, to, from));
-  Index at = e.places.linearise(point, to);
-  int64_t lanes = e.getLanes();
-  bool stays = at.lane == 0 || (at.lane == 1 && !from.empty() && from.back() % lanes == 0 &&
-                                PlaceBuilder::getDivisor(at.base) % lanes == 0);
-  if (!stays)
-    return e.perLane(op.getResult(), point);
-  Point source;
-  for (Value place : e.places.delinearise(at.base, from))
-    source.push_back({place});
-  if (!source.empty())
-    source.back().lane = at.lane;
-  return e.eval(op.getInput(), source);
+  std::optional<Point> source = reshapePoint(e, point, getShape(op.getResult()), getShape(op.getInput()));
+  return source ? e.eval(op.getInput(), *source) : e.perLane(op.getResult(), point);
 }
 
 static Value pullTranspose(Emitter &e, nn::TransposeOp op, const Point &point) {

@@ -61,7 +61,7 @@ Value PlaceBuilder::select(Value condition, Value x, Value y) {
 
 /// By the op that made it: of products the product of divisors, of sums and bounds what divides both.
 int64_t PlaceBuilder::getDivisor(Value value) {
-  constexpr int64_t anything = int64_t(1) << 20; // divides 0, as everything does
+  constexpr int64_t anything = (int64_t(1) << 20) * 3 * 5 * 7; // divides 0, as everything does
   if (std::optional<int64_t> known = getKnown(value))
     return *known == 0 ? anything : std::abs(*known);
   Operation *op = value.getDefiningOp();
@@ -72,7 +72,7 @@ int64_t PlaceBuilder::getDivisor(Value value) {
     return std::gcd(getDivisor(loop.getLowerBound()), getDivisor(loop.getStep()));
   }
   if (isa<arith::MulIOp>(op))
-    return std::min(anything, getDivisor(op->getOperand(0)) * getDivisor(op->getOperand(1)));
+    return std::gcd(anything, getDivisor(op->getOperand(0)) * getDivisor(op->getOperand(1)));
   if (isa<arith::AddIOp, arith::RemUIOp, arith::MinSIOp, arith::MaxSIOp>(op))
     return std::gcd(getDivisor(op->getOperand(0)), getDivisor(op->getOperand(1)));
   if (auto divide = dyn_cast<arith::DivUIOp>(op))

@@ -5,6 +5,7 @@
 // computed when results are stored reads the argument at the point, or in the row, that is stored:
 //
 //   map   x + f(x)               x only ever at the point that is stored
+//   tile  a b + x                x likewise; a and b, of which blocks need rows and columns, not at all
 //   row   softmax x              x in its own row; the sweeps before the last store nothing
 //   no    x + transpose x        elsewhere
 //
@@ -12,6 +13,7 @@
 #include "Schedule.h"
 #include "Elements.h"
 #include "Expand.h"
+#include "View.h"
 #include "cleave/Codegen/Codegen.h"
 
 using namespace mlir;
@@ -40,6 +42,8 @@ Schedule::Schedule(func::FuncOp region) {
   }
   findRows(block);
   findFilled(block);
+  if (rows.swept.empty())
+    findAnchor(block);
 }
 
 /// Looks for a reduction of one dim whose rows all results have, and takes all reductions of such rows. Without one the
@@ -70,14 +74,77 @@ static bool isPulledOnce(Value value) {
   return false;
 }
 
-/// What is not pulled element by element: results of `fill` ops, and others that take work and would be computed again and
-/// again.
+/// What tiles load from has to lie in memory.
+static llvm::DenseSet<Operation *> findBases(Block &block) {
+  llvm::DenseSet<Operation *> bases;
+  for (Operation &op : block.without_terminator())
+    if (getForms().find(&op)->isTiled(&op))
+      for (Value operand : op.getOperands())
+        bases.insert(View::get(operand).base.getDefiningOp());
+  return bases;
+}
+
+/// What is not pulled element by element: results of `fill` and `tile` ops, and others that take work and would be computed
+/// again and again.
 void Schedule::findFilled(Block &block) {
+  llvm::DenseSet<Operation *> bases = findBases(block);
   for (Operation &op : block.without_terminator()) {
     const Form *form = getForms().find(&op);
     bool isHeavy = form->fold ? !rows.isSwept(&op) : op.hasTrait<nn::Laborious>();
-    if (form->fill || (isHeavy && !isPulledOnce(op.getResult(0))))
+    if (form->fill || form->isTiled(&op) || bases.contains(&op) || (isHeavy && !isPulledOnce(op.getResult(0))))
       filled.push_back(&op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The anchor
+//===----------------------------------------------------------------------===//
+
+/// By any way through operands; regions are small.
+static bool dependsOn(Value value, Operation *op) {
+  llvm::SetVector<Value> seen;
+  seen.insert(value);
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (Operation *maker = seen[i].getDefiningOp()) {
+      if (maker == op)
+        return true;
+      seen.insert_range(maker->getOperands());
+    }
+  return false;
+}
+
+bool Schedule::isAnchored(Value value) const { return anchor && dependsOn(value, anchor); }
+
+Value Schedule::stripMoves(Value value) {
+  while (isa_and_present<nn::ReshapeOp, nn::TransposeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// True if an element of `value` needs no element of `anchor` but that at the same point.
+static bool isElementOf(Value value, Operation *anchor) {
+  Operation *op = value.getDefiningOp();
+  if (op == anchor || !dependsOn(value, anchor))
+    return true;
+  return getForms().find(op)->element && getShape(value) == getShape(anchor->getResult(0)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !dependsOn(operand, anchor) || (getShape(operand) == getShape(value) && isElementOf(operand, anchor));
+         });
+}
+
+/// The last one that can be: what is filled needs the others.
+void Schedule::findAnchor(Block &block) {
+  for (Operation *op : llvm::reverse(filled)) {
+    bool isWanted = llvm::any_of(filled, [&](Operation *other) {
+      return other != op && llvm::any_of(other->getOperands(), [&](Value value) { return dependsOn(value, op); });
+    });
+    bool isTiled = getForms().find(op)->isTiled(op);
+    if (!isTiled || isWanted ||
+        !llvm::all_of(results, [&](Value result) { return isElementOf(stripMoves(result), op); }))
+      continue;
+    anchor = op;
+    llvm::erase(filled, op);
+    return;
   }
 }
 
@@ -141,11 +208,13 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
   if (!isSameSize || schedule.isFilled(to))
     return false;
   LateReads reads(schedule, from);
-  bool isLater = false; // maps go shape by shape, in the order of the results
+  // What is computed of the anchor goes first, then maps, shape by shape, in the order of the results.
+  bool isAnchored = schedule.isAnchored(to), isLater = isAnchored;
   for (Value other : schedule.results) {
-    bool isTogether = !schedule.rows.swept.empty() || getShape(other) == getShape(to);
+    bool isOfOneKind = schedule.isAnchored(other) == isAnchored;
+    bool isTogether = isOfOneKind && (isAnchored || !schedule.rows.swept.empty() || getShape(other) == getShape(to));
     isLater |= isTogether;
-    if (isLater && !reads.isFree(other, isTogether))
+    if (isLater && (isAnchored || isOfOneKind) && !reads.isFree(other, isTogether))
       return false;
   }
   return true;

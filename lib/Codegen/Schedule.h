@@ -1,7 +1,8 @@
 //===- Schedule.h - what a kernel computes when -----------------*- C++ -*-===//
 //
-// A kernel of the host goes through three steps: what must lie in memory is put there (*filled*); rows are swept, where
-// there are rows; results are stored. Emission follows this, and so do questions about a kernel that is not there yet.
+// A kernel of the host goes through three steps: what must lie in memory is put there (*filled*); the blocks of one
+// contraction are computed and stored, with what is computed of them (*anchor*); rows are swept, where there are rows, or the
+// other results are mapped. Emission follows this, and so do questions about a kernel that is not there yet.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_SCHEDULE_H
@@ -36,12 +37,20 @@ struct Schedule {
   llvm::SmallVector<mlir::Value> results;
   /// Ops whose results go to memory first, in the order of the program.
   llvm::SmallVector<mlir::Operation *> filled;
+  /// The op whose blocks (Form::tile) need not be stored before results are computed of them; null: none.
+  mlir::Operation *anchor = nullptr;
   /// No reductions: every result is a map.
   Rows rows;
+
+  /// True if `value` is computed from the anchor's result.
+  bool isAnchored(mlir::Value value) const;
+  /// What a result is transposed and reshaped from.
+  static mlir::Value stripMoves(mlir::Value value);
 
 private:
   void findRows(mlir::Block &block);
   void findFilled(mlir::Block &block);
+  void findAnchor(mlir::Block &block);
 };
 
 } // namespace cleave::codegen

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/Codegen.h"
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
   cl::opt<bool> times("time", cl::desc("compile and run, and print what it costs"));
   cl::ParseCommandLineOptions(argc, argv, "functions of nn ops as kernels\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
+  context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
   loadDialects(context);
   std::string reason;
   std::unique_ptr<HostTarget> target = HostTarget::create(isa, reason);

@@ -56,6 +56,10 @@ std::optional<OpKind> getOpKind(mlir::Operation *op, std::string &reason);
 /// True if `region` can be one kernel; else `reason` says why not.
 bool canEmit(mlir::Block &region, std::string &reason);
 
+/// The width of panels (exec.pack, interleave 1) in which kernels read weights of `element` fastest: one vector of the type
+/// in which they are computed. Multiples of it do as well.
+int64_t getPanelWidth(const HostTarget &target, mlir::Type element);
+
 /// True if the kernel of `region` may write result number `result` where argument number `argument` lies: they have as many
 /// bytes, and of what is written nothing is read afterwards. Holds for several pairs at once. Where one tensor is passed as
 /// several arguments, it must hold for each. Precondition: `canEmit(region)`.

@@ -1,7 +1,7 @@
 //===- Harness.cpp - kernels against the evaluator in tests ---------------===//
 #include "Harness.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -72,7 +72,7 @@ SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name,
 }
 
 KernelTest::KernelTest() {
-  context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect>();
+  context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
   loadDialects(context);
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);

@@ -148,10 +148,10 @@ TEST_F(InPlaceTest, WhatIsFilledFirstMayReadAnywhere) {
 /// A product of matrices reads whole rows of its operand for each element.
 TEST_F(InPlaceTest, ContractionsDoNotOverwriteTheirOperands) {
   constexpr const char *product =
-      R"(func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %r: tensor<64x64xf32>) -> tensor<64x64xf32> {
-    %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-    %y = nn.add %p, %r : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-    return %y : tensor<64x64xf32>
+      R"(func.func @main(%x: tensor<160x160xf32>, %w: tensor<160x160xf32>, %r: tensor<160x160xf32>) -> tensor<160x160xf32> {
+    %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<160x160xf32>, tensor<160x160xf32>) -> tensor<160x160xf32>
+    %y = nn.add %p, %r : (tensor<160x160xf32>, tensor<160x160xf32>) -> tensor<160x160xf32>
+    return %y : tensor<160x160xf32>
   })";
   expectRefused(product, {0, 0});
   expectRefused(product, {1, 0});

@@ -1,0 +1,122 @@
+//===- Tile.cpp - blocks of sums in registers -----------------------------===//
+//
+// A block's cost is counted per step of the depth: multiplications two a cycle, loads two a cycle, and four cycles at
+// least, since a sum must wait for itself. Which block is cheapest follows: 8 x 3 of 32 registers where rows abound, 1 x 8
+// of one row.
+//
+//===----------------------------------------------------------------------===//
+#include "Tile.h"
+#include "Emitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+
+/// Cycles per step of the depth, in halves.
+static int64_t countHalfCycles(int64_t rows, int64_t vectors) {
+  if (rows == 0 || vectors == 0)
+    return 0;
+  return std::max({rows * vectors, rows + vectors, int64_t{8}});
+}
+
+/// Sums, the vectors of one step and one number share the registers. More than 12 rows read too many streams.
+TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t vectors) {
+  TileShape best{1, 1};
+  int64_t least = INT64_MAX;
+  for (int64_t wide : {3, 4, 2, 6, 8, 1})
+    for (int64_t tall = 1; tall <= std::min<int64_t>(rows, 12); ++tall) {
+      if (wide > vectors || tall * wide + wide + 1 > registers)
+        continue;
+      int64_t cost = 0;
+      for (auto [height, times] : {std::pair(tall, rows / tall), std::pair(rows % tall, int64_t{1})})
+        cost += times * (vectors / wide * countHalfCycles(height, wide) + countHalfCycles(height, vectors % wide));
+      if (cost < least || (cost == least && wide == best.vectors)) {
+        least = cost;
+        best = {tall, wide};
+      }
+    }
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+Operand::Operand(Emitter &e, Value value)
+    : e(e), view(View::get(value)), buffer(e.getBuffer(view.base)), element(getElement(value)) {}
+
+Value Operand::getOrigin() const { return e.places.number(view.offset); }
+
+/// Neighbours in one panel are apart by a constant, if it can be proved that they are in one.
+Place Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
+  PlaceBuilder &p = e.places;
+  if (!dim.width)
+    return {p.mul(at, dim.stride), offset * dim.stride};
+  int64_t divisor = PlaceBuilder::getDivisor(at);
+  if (divisor % dim.width == 0)
+    return {p.mul(p.div(at, dim.width), dim.panel), offset / dim.width * dim.panel + offset % dim.width * dim.stride};
+  int64_t constant = 0;
+  if (offset < std::gcd(divisor, dim.width))
+    constant = offset * dim.stride;
+  else
+    at = p.add(at, offset);
+  return {p.add(p.mul(p.div(at, dim.width), dim.panel), p.mul(p.rem(at, dim.width), dim.stride)), constant};
+}
+
+Value Operand::load(Value place) const { return e.elements.widen(e.load(buffer, element, {place, e.getLanes() > 1})); }
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// Vectors of a step are loaded first, then each number once, so that both stay in registers for the step alone.
+Values cleave::codegen::sumTile(Emitter &e, TileShape shape, ArrayRef<int64_t> depth, Values sums,
+                                function_ref<Value(int64_t, ArrayRef<Value>)> scalar,
+                                function_ref<Value(int64_t, ArrayRef<Value>)> vector) {
+  return e.walk(depth, sums, [&](ArrayRef<Value> k, Values carried) {
+    SmallVector<Value> vectors;
+    for (int64_t v = 0; v < shape.vectors; ++v)
+      vectors.push_back(vector(v, k));
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      Value number = e.asScalar([&] { return scalar(row, k); });
+      Value all = e.splat(number);
+      for (int64_t v = 0; v < shape.vectors; ++v) {
+        Value &sum = carried[row * shape.vectors + v];
+        sum = e.elements.fma(all, vectors[v], sum);
+      }
+    }
+    return carried;
+  });
+}
+
+/// By way of a vector of two dims, which CompileObject.cpp turns into shuffles.
+Values cleave::codegen::transposeBlock(Emitter &e, ValueRange vectors) {
+  int64_t size = vectors.size();
+  auto type = VectorType::get({size, size}, getElementTypeOrSelf(vectors.front()));
+  Value block = e.elements.number(type, 0);
+  for (auto [row, vector] : llvm::enumerate(vectors))
+    block = vector::InsertOp::create(e.b, e.loc, vector, block, ArrayRef<int64_t>{int64_t(row)});
+  block = vector::TransposeOp::create(e.b, e.loc, block, ArrayRef<int64_t>{1, 0});
+  Values turned;
+  for (int64_t row = 0; row < size; ++row)
+    turned.push_back(vector::ExtractOp::create(e.b, e.loc, block, ArrayRef<int64_t>{row}));
+  return turned;
+}
+
+/// Two sizes at most, so that little code is made twice.
+void cleave::codegen::overBlocks(Emitter &e, int64_t count, int64_t step, function_ref<void(Value, int64_t)> body) {
+  int64_t whole = count / step * step;
+  if (whole == step)
+    body(e.places.number(0), step);
+  else if (whole > 0)
+    e.loop(e.places.number(0), e.places.number(whole), step, {}, [&](Value at, Values) {
+      body(at, step);
+      return Values();
+    });
+  if (count > whole)
+    body(e.places.number(whole), count - whole);
+}
