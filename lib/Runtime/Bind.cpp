@@ -72,6 +72,7 @@ private:
 
 } // namespace
 
+/// A step at the command that is being bound.
 Step &Binder::addStep(Step::Kind kind, size_t index) {
   Step step;
   step.kind = kind;
@@ -86,6 +87,7 @@ Step &Binder::addStep(Step::Kind kind, size_t index) {
 // What a rank does by itself
 //===----------------------------------------------------------------------===//
 
+/// A kernel on another stream stands behind what was started there.
 void Binder::addLaunch(uint32_t kernel, std::vector<void *> arguments) {
   finish(stream, started[stream].meetings.size());
   list.arguments.push_back(std::move(arguments));
@@ -109,7 +111,8 @@ program::Status Binder::bindAction(const program::Launch &launch) {
   return program::kGood;
 }
 
-program::Status Binder::bindFallback(const program::Action &action, int32_t kernel) {
+program:: /// A contraction as the kernel that says the same.
+    Status Binder::bindFallback(const program::Action &action, int32_t kernel) {
   if (kernel < 0)
     return makeError("has no fallback kernel, and this device no library for it");
   std::vector<void *> arguments;
@@ -119,7 +122,8 @@ program::Status Binder::bindFallback(const program::Action &action, int32_t kern
   return program::kGood;
 }
 
-program::Status Binder::bindAction(const program::Copy &copy) {
+program:: /// Both sides may have strides.
+    Status Binder::bindAction(const program::Copy &copy) {
   finish(stream, started[stream].meetings.size());
   const program::Type &from = context.program.types[copy.source.type], &to = context.program.types[copy.target.type];
   list.copies.push_back({planCopy(program::getElementBytes(from.element), from.shape, from.strides, to.strides),
@@ -202,12 +206,14 @@ program::Status Binder::bindAction(const program::Exchange &exchange) {
   return program::kGood;
 }
 
-program::Status Binder::bindAction(const program::Record &record) {
+program:: /// Nothing is done: what the event stands behind is known.
+    Status Binder::bindAction(const program::Record &record) {
   events[record.event] = {stream, started[stream].meetings.size()};
   return program::kGood;
 }
 
-program::Status Binder::bindAction(const program::Wait &wait) {
+program:: /// What a rank did by itself is done; meetings may have to be waited for.
+    Status Binder::bindAction(const program::Wait &wait) {
   finish(events[wait.event].stream, events[wait.event].meetings);
   return program::kGood;
 }

@@ -123,6 +123,7 @@ program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t>
   return Tiling::contiguous(elements);
 }
 
+/// One operation; where its parts lie is worked out for whichever side has several.
 program::Status Pair::bind() {
   GroupId group = context.groups[collective.groups];
   ElementType type = operand.element;

@@ -12,6 +12,7 @@ using namespace cleave::runtime;
 
 Device::~Device() = default;
 
+/// Those of row-major order where there are none.
 static std::vector<int64_t> getStrides(const std::vector<int64_t> &shape, const std::vector<int64_t> &given) {
   if (!given.empty())
     return given;
@@ -63,6 +64,7 @@ template <size_t kBytes> static void copyDim(const BoxCopy::Dim &dim, uint64_t r
     std::memcpy(target, source, kBytes ? kBytes : run);
 }
 
+/// Single elements are copied by their size, which the compiler then knows.
 static void copyInner(const BoxCopy::Dim &dim, uint64_t run, const char *source, char *target) {
   switch (run) {
   case 1:
@@ -78,6 +80,7 @@ static void copyInner(const BoxCopy::Dim &dim, uint64_t run, const char *source,
   }
 }
 
+/// The loops from `level` on.
 static void copyFrom(const BoxCopy &box, size_t level, const char *source, char *target) {
   const BoxCopy::Dim &dim = box.dims[level];
   if (level + 1 == box.dims.size())

@@ -33,11 +33,13 @@ std::string CommandLog::describe(const Entry &entry) const {
   return describeCommand(program, uint32_t(what >> 32), role, uint32_t(what));
 }
 
+/// The command that the rank came to last, while it runs.
 std::string CommandLog::getPlace() const {
   uint64_t number = count.load(std::memory_order_acquire);
   return number == 0 || isResting() ? "" : describe(ring[number % kEntries]);
 }
 
+/// A command is a sign of life.
 int64_t CommandLog::getLastBeat() const {
   uint64_t number = count.load(std::memory_order_acquire);
   return number == 0 ? 0 : clock.getTime(ring[number % kEntries].ticks.load(std::memory_order_relaxed));

@@ -4,15 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ExecutorState.h"
+#include "cleave/Runtime/Files.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <algorithm>
 
 using namespace cleave::runtime;
+namespace program = cleave::program;
 using cleave::program::concat;
 using cleave::program::quote;
 
@@ -34,56 +31,14 @@ Executor::State::~State() {
 // Opening
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The bytes of a file in memory of its own: a file that shrinks meanwhile is an error, and no signal.
-struct Bytes {
-  ~Bytes() {
-    if (data != MAP_FAILED)
-      munmap(data, size);
-  }
-  void *data = MAP_FAILED;
-  size_t size = 0;
-};
-} // namespace
-
-static ExecutorError failToRead(const std::string &path, const char *why) {
-  return {ErrorKind::Program, concat("cannot read ", quote(path), ": ", why)};
-}
-
-static ExecutorStatus readFile(const std::string &path, Bytes &bytes) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return failToRead(path, std::strerror(errno));
-  struct stat status;
-  ExecutorStatus failed;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-    failed = failToRead(path, "it is no regular file");
-  else if (status.st_size == 0)
-    failed = failToRead(path, "it is empty");
-  else if ((bytes.data = mmap(nullptr, size_t(status.st_size), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) == MAP_FAILED)
-    failed = ExecutorError{ErrorKind::Memory,
-                           concat("cannot get ", uint64_t(status.st_size), " bytes of memory for ", quote(path))};
-  for (bytes.size = 0; !failed && bytes.size < size_t(status.st_size);) {
-    ssize_t got = read(file, static_cast<char *>(bytes.data) + bytes.size, size_t(status.st_size) - bytes.size);
-    if (got <= 0 && !(got < 0 && errno == EINTR))
-      failed = failToRead(path, got < 0 ? std::strerror(errno) : "it has become shorter");
-    bytes.size += got > 0 ? size_t(got) : 0;
-  }
-  bytes.size = status.st_size > 0 ? size_t(status.st_size) : 0;
-  close(file);
-  return failed;
-}
-
 ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &options,
                               std::unique_ptr<Executor> &executor) {
-  Bytes bytes;
-  if (ExecutorStatus error = readFile(path, bytes))
-    return error;
+  FileBytes bytes;
+  if (program::Status error = bytes.read(path))
+    return ExecutorError{ErrorKind::Program, error->message};
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  ExecutorStatus error =
-      open(std::string_view(static_cast<const char *>(bytes.data), bytes.size), folder, options, executor);
+  ExecutorStatus error = open(bytes.get(), folder, options, executor);
   if (error && error->kind == ErrorKind::Program)
     error->message = concat("cannot run ", quote(path), ": ", error->message);
   return error;
@@ -117,6 +72,12 @@ void Executor::resetStates() {
 
 void Executor::fail(Cause cause, const std::string &detail) { state->fail(cause, detail); }
 
+bool Executor::hasFailed() const { return state->isStopped.load(); }
+/// The first failure counts, so that this one changes nothing.
+std::string Executor::getFailure() const {
+  return state->ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage();
+}
+
 const cleave::program::Program &Executor::getProgram() const { return state->program; }
 uint32_t Executor::getRank() const { return state->ranks.front().rank; }
 double Executor::getLoadSeconds() const { return state->loadSeconds; }
@@ -130,13 +91,14 @@ uint64_t Executor::getPeakBytes() const {
   return most;
 }
 
+/// Ticks become seconds only here.
 std::vector<Event> Executor::getEvents() const {
   std::vector<Event> events;
   double rate = state->clock.getRate() * 1e-9;
   auto seconds = [&](uint64_t ticks) { return double(int64_t(ticks - state->runBegan)) * rate; };
   for (const LocalRank &rank : state->ranks)
     for (const TimedStep &step : rank.times)
-      events.push_back({rank.rank, step.stream, step.command, seconds(step.begin), seconds(step.end)});
+      events.push_back({rank.rank, step.stream, step.command, step.isFinish, seconds(step.begin), seconds(step.end)});
   return events;
 }
 

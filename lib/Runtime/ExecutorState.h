@@ -15,6 +15,7 @@ namespace cleave::runtime {
 /// A command that was done, or waited for, in ticks.
 struct TimedStep {
   uint32_t stream, command;
+  bool isFinish;
   uint64_t begin, end;
 };
 

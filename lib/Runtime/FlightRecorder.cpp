@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/FlightRecorder.h"
+#include "cleave/Runtime/Files.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 using namespace cleave::runtime;
 
@@ -158,60 +157,14 @@ std::string FlightLog::getText(int rank, int64_t now) const {
 // The file
 //===----------------------------------------------------------------------===//
 
-// Launchers kill what is left of a failed run, and do not wait for a file. So a record has no name while it is being
-// written: whoever looks into the folder sees a whole one or none.
-
-static Status failToWrite(const std::string &path) {
+Status cleave::runtime::writeRecord(const std::string &folder, const std::string &text, const std::string &name) {
   Failure failure;
   failure.cause = Cause::System;
-  failure.detail = "cannot write " + path + ": " + std::strerror(errno);
-  return failure;
-}
-
-static bool writeAll(int file, const std::string &text) {
-  for (size_t done = 0; done < text.size();) {
-    ssize_t count = write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR)
-      return false;
-    done += count < 0 ? 0 : size_t(count);
-  }
-  return true;
-}
-
-/// Gives the nameless `file` its name, in place of an older record.
-static bool publish(int file, const std::string &path) {
-  std::string source = "/proc/self/fd/" + std::to_string(file), other = path + "." + std::to_string(getpid());
-  if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
-    return true;
-  return errno == EEXIST && linkat(AT_FDCWD, source.c_str(), AT_FDCWD, other.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-         std::rename(other.c_str(), path.c_str()) == 0;
-}
-
-/// For file systems where no file is nameless.
-static bool writeNamed(const std::string &path, const std::string &text) {
-  std::string other = path + "." + std::to_string(getpid());
-  int file = open(other.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0)
-    return false;
-  bool isWritten = writeAll(file, text);
-  if (close(file) == 0 && isWritten && std::rename(other.c_str(), path.c_str()) == 0)
-    return true;
-  int error = errno;
-  unlink(other.c_str());
-  errno = error;
-  return false;
-}
-
-Status cleave::runtime::writeRecord(const std::string &folder, const std::string &text, const std::string &name) {
-  std::string path = folder + "/" + name;
   if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    return failToWrite(folder);
-  int file = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
-  if (file < 0)
-    return writeNamed(path, text) ? Status() : failToWrite(path);
-  bool isPublished = writeAll(file, text) && publish(file, path);
-  int error = errno;
-  close(file);
-  errno = error;
-  return isPublished || writeNamed(path, text) ? Status() : failToWrite(path);
+    failure.detail = "cannot write " + folder + ": " + std::strerror(errno);
+  else if (program::Status error = writeFile(folder + "/" + name, text))
+    failure.detail = error->message;
+  else
+    return {};
+  return failure;
 }

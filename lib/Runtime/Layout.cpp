@@ -52,6 +52,7 @@ Scatter::Scatter(const program::Load &load, Element from, Element to)
       keepsRows = keepsRows && tables.back()[i] == int64_t(i);
 }
 
+/// What all dims but the last say.
 int64_t Scatter::getBase(const std::vector<int64_t> &index) const {
   int64_t base = 0;
   for (size_t dim = 0; dim + 1 < shape.size(); ++dim)
@@ -89,6 +90,7 @@ template <typename T> static void writeAs(char *target, double value) {
   std::memcpy(target, &stored, sizeof(stored));
 }
 
+/// To nearest, ties to even; narrow floats by way of f32.
 static void writeFloat(Element element, char *target, double value) {
   switch (element) {
   case Element::F16:

@@ -63,6 +63,7 @@ void Memory::shareLoads() {
   }
 }
 
+/// The load that fills the byte at `offset`; null if none does.
 const Memory::Range *Memory::findRange(uint32_t role, uint32_t buffer, uint64_t offset) const {
   const std::vector<Range> &all = ranges[role];
   auto behind = std::upper_bound(all.begin(), all.end(), std::pair(buffer, offset),
@@ -95,6 +96,7 @@ void Memory::keepSpanned(uint32_t role) {
           owners[local][load] = local;
 }
 
+/// In the order of the program, so that a file is read from front to back where it was written so.
 std::vector<uint32_t> Memory::getLoads(size_t local) const {
   std::vector<uint32_t> loads;
   for (uint32_t load = 0; load < owners[local].size(); ++load)
@@ -120,6 +122,7 @@ uint64_t Memory::countBytes() const {
   return bytes;
 }
 
+/// All or nothing is known before the first byte is touched: what the system gives without asking is not there yet.
 program::Status Memory::allocate(uint64_t limit) {
   uint64_t needed = countBytes(), most = limit ? limit : device.getFreeBytes();
   if (needed > most)
@@ -134,6 +137,7 @@ program::Status Memory::allocate(uint64_t limit) {
   return program::kGood;
 }
 
+/// Weights lie with the rank that loads them, everything else with this one.
 char *RankMemory::get(const program::View &view) const {
   uint64_t offset = uint64_t(memory.program.evaluate(view.offset, rank));
   const RankMemory *holder = this;
@@ -143,6 +147,7 @@ char *RankMemory::get(const program::View &view) const {
   return holder->buffers[view.buffer] + offset;
 }
 
+/// Counts as a buffer.
 program::Result<char *> RankMemory::getScratch(uint64_t bytes) {
   scratchBytes += bytes;
   return memory.device.allocate(bytes, 64, program::Memory::Device);

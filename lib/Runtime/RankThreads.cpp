@@ -11,6 +11,7 @@ using namespace cleave::runtime;
 
 static constexpr unsigned kSpins = 4000, kSpinsIfCrowded = 200, kTickMilliseconds = 20;
 
+/// Those that this process may use, which a container or `taskset` makes fewer than there are.
 static std::vector<int> getCores() {
   cpu_set_t set;
   std::vector<int> cores;
@@ -22,6 +23,7 @@ static std::vector<int> getCores() {
   return cores;
 }
 
+/// Only a wish: a system that refuses changes no result.
 static void bindTo(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -46,6 +48,7 @@ RankThreads::~RankThreads() {
     thread.join();
 }
 
+/// One thread: waits for the next job until there is none.
 void RankThreads::work(size_t local) {
   if (!cores.empty())
     bindTo(cores[local]);
@@ -60,6 +63,7 @@ void RankThreads::work(size_t local) {
   }
 }
 
+/// The caller takes its own share first, and looks after the others only then.
 bool RankThreads::run(const std::function<void(size_t)> &itsJob, const std::function<bool()> &waits) {
   if (threads.empty()) {
     itsJob(0);

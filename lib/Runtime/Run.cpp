@@ -30,12 +30,14 @@ static ExecutorStatus failArgument(std::string message) {
 // Inputs and outputs
 //===----------------------------------------------------------------------===//
 
+/// By name; how many there are where it is none of them.
 static size_t findTensor(const std::vector<program::Tensor> &tensors, std::string_view name) {
   return size_t(
       std::find_if(tensors.begin(), tensors.end(), [&](const program::Tensor &tensor) { return tensor.name == name; }) -
       tensors.begin());
 }
 
+/// Whether a tensor stays between calls.
 static bool isState(const program::Variant &variant, size_t tensor, bool isInput) {
   return std::any_of(variant.states.begin(), variant.states.end(),
                      [&](const program::State &state) { return (isInput ? state.input : state.output) == tensor; });
@@ -183,6 +185,7 @@ void Executor::State::fail(Cause cause, const std::string &detail) {
   isStopped.store(true);
 }
 
+/// Inputs, steps, outputs. Whatever fails stops the others at their next command.
 Status Executor::State::runRank(LocalRank &rank, Call &call) {
   rank.log->work();
   const program::Variant &source = program.variants[call.variant];
@@ -229,7 +232,7 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
       return status;
     }
     if constexpr (kKeepsTimes)
-      rank.times.push_back({step.stream, step.command, begin, getTicks()});
+      rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, getTicks()});
   }
   device->synchronize();
   return {};
@@ -292,6 +295,7 @@ Status Executor::State::look(LocalRank &rank, const BoundList &list, const Step 
 // Outputs
 //===----------------------------------------------------------------------===//
 
+/// Where the boxes of an output go: to the caller, or to its term. Null where this process does not get them.
 char *Executor::State::getWhole(Call &call, uint32_t output, uint32_t term) {
   if (!call.outputs[output])
     return nullptr;
@@ -324,6 +328,7 @@ Status Executor::State::gather(LocalRank &rank, Call &call) {
   return {};
 }
 
+/// Left to right, as all reductions.
 void Executor::State::combineTerms(Call &call) {
   const std::vector<program::Tensor> &outputs = program.variants[call.variant].outputs;
   for (uint32_t output = 0; output < outputs.size(); ++output) {

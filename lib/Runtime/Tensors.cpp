@@ -53,6 +53,7 @@ static uint64_t getOffset(const BoxKey &key, const std::vector<int64_t> &strides
   return offset;
 }
 
+/// Addresses and copies of one rank's box.
 static TensorBox makeBox(const BindContext &context, const Tensor &tensor, uint32_t index, const program::Place &place,
                          bool isInput) {
   const Type &whole = context.program.types[tensor.type], &local = context.program.types[place.view.type];
@@ -91,6 +92,7 @@ std::vector<TensorBox> cleave::runtime::findOutputs(const BindContext &context, 
   return boxes;
 }
 
+/// In the order of boxes, which is one on all ranks.
 std::vector<Piece> cleave::runtime::findGatherPieces(const program::Program &program, uint32_t variant, uint32_t output,
                                                      uint32_t term, uint32_t rank) {
   const Tensor &tensor = program.variants[variant].outputs[output];

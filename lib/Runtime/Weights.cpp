@@ -34,6 +34,7 @@ WeightFiles::~WeightFiles() {
 // Files
 //===----------------------------------------------------------------------===//
 
+/// Absolute paths stay what they are.
 static std::string join(const std::string &folder, const std::string &path) {
   return folder.empty() || path.front() == '/' ? path : folder + "/" + path;
 }
@@ -92,6 +93,7 @@ static Status readAt(int descriptor, uint64_t offset, char *to, size_t bytes) {
   return kGood;
 }
 
+/// Size of the file first, then the digest of the weight's bytes.
 Status WeightFiles::check(const Weight &weight) {
   if (weight.file < 0)
     return kGood;
@@ -151,6 +153,7 @@ private:
 /// How many elements of a row are fetched at once.
 static constexpr int64_t kChunk = 1 << 16;
 
+/// Row by row in the order of the file; rows that are long in pieces.
 Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
   const Weight &weight = program.weights[load.weight];
   const Type &whole = program.types[weight.type];

@@ -40,7 +40,7 @@ EDITS = [
          "an exchange takes less or more than was sent", [RUNTIME]),
     Edit("last-failure-wins", "lib/Runtime/Failure.cpp", "if (first) return false;", "",
          "ranks end with different failures", [RUNTIME]),
-    Edit("record-written-in-place", "lib/Runtime/FlightRecorder.cpp", "open(folder.c_str(), O_WRONLY | O_TMPFILE",
+    Edit("record-written-in-place", "lib/Runtime/Files.cpp", "open(folder.c_str(), O_WRONLY | O_TMPFILE",
          "open(path.c_str(), O_WRONLY | O_CREAT",
          "a flight recorder may be seen half-written", [RUNTIME]),
     Edit("record-of-63", "lib/Runtime/FlightRecorder.cpp", "end < kEntries ? 1 : end - kEntries + 1",

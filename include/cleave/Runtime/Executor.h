@@ -78,6 +78,8 @@ struct Value {
 /// A command that a rank has done, or waited for. Seconds since the run began.
 struct Event {
   uint32_t rank, stream, command;
+  /// The wait for a meeting that was started before.
+  bool isFinish;
   double begin, end;
 };
 
@@ -99,6 +101,9 @@ public:
   void resetStates();
   /// Fails all ranks, from any thread; whoever runs returns.
   void fail(Cause cause, const std::string &detail);
+  /// Whether a rank has failed, and how. Any thread.
+  bool hasFailed() const;
+  std::string getFailure() const;
 
   const program::Program &getProgram() const;
   /// Of this process: 0 where ranks are threads.

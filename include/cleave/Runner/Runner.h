@@ -1,0 +1,47 @@
+//===- Runner.h - what `cleave-run` does ------------------------*- C++ -*-===//
+//
+// Opens a program file, hands it the arrays of an .npz file, runs it, and writes what comes of it. No MLIR, no LLVM.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_RUNNER_RUNNER_H
+#define CLEAVE_RUNNER_RUNNER_H
+
+#include "cleave/Program/Error.h"
+#include <string>
+#include <vector>
+
+namespace cleave::runner {
+
+/// How `cleave-run` ends; the codes are those of `cleave`. Ended by a signal: 128 and its number.
+enum ExitCode {
+  kDone = 0,
+  kBadInput = 1,       ///< the program, weights, arrays, or the machine
+  kBadCommandLine = 2, ///< the command line is wrong
+  kRunFault = 4,       ///< a rank failed
+};
+
+enum class Ranks { Auto, Threads, Mpi };
+
+struct RunOptions {
+  std::string program;
+  std::string inputs, outputs; ///< .npz files
+  std::string weights, record; ///< folders
+  std::string trace, report;   ///< JSON files
+  unsigned repeat = 0;         ///< calls after the first
+  Ranks ranks = Ranks::Auto;   ///< Auto: processes where a launcher says that this is one of several
+  double deadline = 60;        ///< seconds that ranks wait for each other
+  double silence = 0;          ///< seconds that a rank may be silent; 0: the runtime's own
+  bool profile = false, nan = false, pin = true;
+};
+
+/// The command line, or what is wrong with it. Words that only print are not for this (`printsOnly`).
+program::Result<RunOptions> parseOptions(const std::vector<std::string> &words);
+/// What `--help` and `--version` print; empty for other words.
+std::string printsOnly(const std::vector<std::string> &words);
+
+/// Runs a program. Messages go to standard error, what is asked for to standard output.
+int run(const RunOptions &options);
+
+} // namespace cleave::runner
+
+#endif // CLEAVE_RUNNER_RUNNER_H

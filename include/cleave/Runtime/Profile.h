@@ -1,0 +1,41 @@
+//===- Profile.h - where the time of a run went -----------------*- C++ -*-===//
+//
+// From the events of an executor that keeps times (`ExecutorOptions::keepsTimes`).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_RUNTIME_PROFILE_H
+#define CLEAVE_RUNTIME_PROFILE_H
+
+#include "cleave/Runtime/Executor.h"
+
+namespace cleave::runtime {
+
+/// What one kind of command, or one node of the model, took: seconds of all ranks of this process together.
+struct ProfileRow {
+  std::string name;
+  uint64_t commands = 0;
+  double seconds = 0;
+};
+
+struct Profile {
+  /// Longest first. A node that is not told is called "".
+  std::vector<ProfileRow> kinds, nodes;
+  /// Of all ranks together, and how many there are: what is not in rows is inputs, outputs, and waiting for each other.
+  double seconds = 0;
+  uint32_t ranks = 0;
+};
+
+/// Of the last run.
+Profile makeProfile(const Executor &executor);
+/// As a table, with at most `most` nodes.
+std::string formatProfile(const Profile &profile, size_t most = 20);
+
+/// The last run in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a process per rank, a thread per stream.
+std::string formatTrace(const Executor &executor);
+
+/// A text as JSON has it, in quotes.
+std::string quoteJson(std::string_view text);
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_RUNTIME_PROFILE_H

@@ -1,0 +1,66 @@
+//===- Interrupt.cpp - SIGINT and SIGTERM end a run -----------------------===//
+//
+// The same thread ends a process whose ranks do not come back from a failure: one may hang in a kernel for ever.
+//
+//===----------------------------------------------------------------------===//
+#include "Interrupt.h"
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <unistd.h>
+
+using namespace cleave::runner;
+using namespace cleave::runtime;
+
+static constexpr int64_t kGrace = 2000000000;
+
+/// What ends a program from outside, politely.
+static sigset_t getSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+Interrupt::Interrupt() {
+  sigset_t set = getSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  thread = std::thread([this] { wait(); });
+}
+
+Interrupt::~Interrupt() {
+  isOver.store(true);
+  thread.join();
+}
+
+/// Behind the lock: the thread is not in the middle of failing an executor that goes away.
+void Interrupt::watch(Executor *which) {
+  std::lock_guard<std::mutex> lock(mutex);
+  executor = which;
+}
+
+static const char *getName(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+
+/// Looks up every 20 ms. An executor is only asked while `watch` has it.
+void Interrupt::wait() {
+  sigset_t set = getSignals();
+  int64_t failedAt = 0;
+  while (!isOver.load()) {
+    timespec tick = {0, 20000000};
+    int came = sigtimedwait(&set, nullptr, &tick);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (came > 0 && !signal.exchange(came) && executor)
+      executor->fail(Cause::Aborted, program::concat("interrupted by ", getName(came)));
+    bool isRunning = executor != nullptr;
+    if (isRunning && executor->hasFailed() && !failedAt)
+      failedAt = getNow();
+    bool isStuck = failedAt && getNow() - failedAt > kGrace;
+    if (!isStuck && (isRunning || !signal.load()))
+      continue;
+    std::string why = isRunning ? executor->getFailure() : std::string("interrupted by ") + getName(signal.load());
+    std::fprintf(stderr, "cleave-run: error: %s\n", why.c_str());
+    _exit(signal.load() ? 128 + signal.load() : kRunFault);
+  }
+}

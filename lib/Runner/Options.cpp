@@ -1,0 +1,145 @@
+//===- Options.cpp - the command line of `cleave-run` ---------------------===//
+//
+// One row per option: its name, what its value is called, its help, and what it sets.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runner/Runner.h"
+
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
+
+using namespace cleave::runner;
+using cleave::program::concat;
+using cleave::program::makeError;
+using cleave::program::Result;
+using cleave::program::Status;
+
+namespace {
+struct Row {
+  const char *name;
+  const char *value; ///< null: it has none
+  const char *help;
+  Status (*set)(RunOptions &options, const std::string &value);
+};
+} // namespace
+
+/// A path: anything but nothing.
+template <std::string RunOptions::*member> static Status setText(RunOptions &options, const std::string &value) {
+  if (value.empty())
+    return makeError("is empty");
+  options.*member = value;
+  return cleave::program::kGood;
+}
+
+/// More than no time, and not for ever.
+template <double RunOptions::*member> static Status setSeconds(RunOptions &options, const std::string &value) {
+  char *end = nullptr;
+  double seconds = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end || !(seconds > 0) || !std::isfinite(seconds))
+    return makeError("is '", value, "', expected a number of seconds");
+  options.*member = seconds;
+  return cleave::program::kGood;
+}
+
+/// An option that takes no value.
+template <bool RunOptions::*member, bool kValue> static Status setFlag(RunOptions &options, const std::string &) {
+  options.*member = kValue;
+  return cleave::program::kGood;
+}
+
+/// A number of calls: 0 is one call, the first.
+static Status setRepeat(RunOptions &options, const std::string &value) {
+  char *end = nullptr;
+  errno = 0;
+  long number = std::strtol(value.c_str(), &end, 10);
+  if (value.empty() || *end || errno || number < 0 || number > INT_MAX)
+    return makeError("is '", value, "', expected a number of calls");
+  options.repeat = unsigned(number);
+  return cleave::program::kGood;
+}
+
+/// Without it the environment says where ranks are.
+static Status setRanks(RunOptions &options, const std::string &value) {
+  if (value != "threads" && value != "mpi")
+    return makeError("is '", value, "', expected threads or mpi");
+  options.ranks = value == "mpi" ? Ranks::Mpi : Ranks::Threads;
+  return cleave::program::kGood;
+}
+
+/// In the order of the help.
+static constexpr Row kRows[] = {
+    {"--inputs", "FILE.npz", "input tensors by their ONNX names; zeros without it", setText<&RunOptions::inputs>},
+    {"--outputs", "FILE.npz", "where the outputs of the last call go", setText<&RunOptions::outputs>},
+    {"--weights", "DIR", "where the files of weights lie now", setText<&RunOptions::weights>},
+    {"--repeat", "N", "calls after the first one", setRepeat},
+    {"--report", "FILE.json", "seconds of loading and of each call after the first, memory",
+     setText<&RunOptions::report>},
+    {"--ranks", "WHERE", "threads, or mpi: this process is one rank of those that mpirun started", setRanks},
+    {"--trace", "FILE.json", "what each rank did in the last call, for Perfetto", setText<&RunOptions::trace>},
+    {"--profile", nullptr, "prints where the time of the last call went", setFlag<&RunOptions::profile, true>},
+    {"--record", "DIR", "where the flight recorder goes when a rank fails", setText<&RunOptions::record>},
+    {"--deadline", "SECONDS", "how long ranks wait for each other (60)", setSeconds<&RunOptions::deadline>},
+    {"--silence", "SECONDS", "how long a rank may give no sign of life (5 for processes)",
+     setSeconds<&RunOptions::silence>},
+    {"--find-nan", nullptr, "ends at the first command whose result has a NaN; slow", setFlag<&RunOptions::nan, true>},
+    {"--no-pin", nullptr, "leaves it to the system on which cores ranks run", setFlag<&RunOptions::pin, false>},
+};
+
+/// Help and version go before everything else on the line.
+std::string cleave::runner::printsOnly(const std::vector<std::string> &words) {
+  for (const std::string &word : words) {
+    if (word == "--version")
+      return "cleave-run " CLEAVE_VERSION "\n";
+    if (word != "--help" && word != "-h")
+      continue;
+    std::string text = "cleave-run PROGRAM\n  runs a program that `cleave compile` made\n\n";
+    for (const Row &row : kRows) {
+      std::string left = concat("  ", row.name, row.value ? " " : "", row.value ? row.value : "");
+      left.resize(std::max<size_t>(left.size() + 1, 25), ' ');
+      text += left + row.help + "\n";
+    }
+    text += "  --help                 prints this\n  --version              prints the version\n";
+    return text + "\nExit codes: 0 done, 1 program, weights, arrays or machine, 2 command line, 4 a rank failed.\n";
+  }
+  return "";
+}
+
+static const Row *findRow(const std::string &name) {
+  for (const Row &row : kRows)
+    if (name == row.name)
+      return &row;
+  return nullptr;
+}
+
+/// `--name value` and `--name=value` are one.
+Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &words) {
+  RunOptions options;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].empty() || words[i].front() != '-') {
+      if (!options.program.empty())
+        return makeError("there are two programs, '", options.program, "' and '", words[i], "'");
+      options.program = words[i];
+      continue;
+    }
+    size_t equals = words[i].find('=');
+    std::string name = words[i].substr(0, equals),
+                value = equals == std::string::npos ? "" : words[i].substr(equals + 1);
+    const Row *row = findRow(name);
+    if (!row)
+      return makeError("unknown option '", name, "'; --help lists them");
+    if (!row->value && equals != std::string::npos)
+      return makeError("'", name, "' takes no value");
+    if (row->value && equals == std::string::npos) {
+      if (++i == words.size())
+        return makeError("'", name, "' needs a value, ", row->value);
+      value = words[i];
+    }
+    if (Status error = row->set(options, value))
+      return makeError("'", name, "' ", error->message);
+  }
+  if (options.program.empty())
+    return makeError("no program given; --help says how");
+  return options;
+}

@@ -1,0 +1,218 @@
+//===- Runner.cpp - what `cleave-run` does --------------------------------===//
+//
+// Arrays in, calls, arrays out. Under a launcher every process reads the inputs, and rank 0 writes everything.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runner/Runner.h"
+#include "Interrupt.h"
+#include "cleave/Arrays/Npz.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Runtime/Files.h"
+#include "cleave/Runtime/Launch.h"
+#include "cleave/Runtime/Profile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace cleave::runner;
+using namespace cleave::runtime;
+namespace program = cleave::program;
+using cleave::arrays::NpyArray;
+using cleave::arrays::NpzArrays;
+using program::concat;
+using program::Element;
+using program::printable;
+
+//===----------------------------------------------------------------------===//
+// Arrays
+//===----------------------------------------------------------------------===//
+
+/// numpy's names, in the order of the enum.
+static constexpr const char *kDtypes[] = {"f2", "V2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"};
+
+/// Precondition: `readNpz` knows the type.
+static Element getElement(const std::string &dtype) {
+  return Element(std::find(std::begin(kDtypes), std::end(kDtypes), dtype) - std::begin(kDtypes));
+}
+
+/// Arrays as the executor takes them; they stay where they are.
+static std::vector<Argument> makeArguments(const NpzArrays &arrays) {
+  std::vector<Argument> arguments;
+  for (const auto &[name, array] : arrays)
+    arguments.push_back({name, getElement(array.dtype), array.shape, array.data.data()});
+  return arguments;
+}
+
+/// Zeros for every input of the first variant that is no state.
+static NpzArrays makeZeros(const program::Program &program) {
+  const program::Variant &variant = program.variants.front();
+  NpzArrays arrays;
+  for (uint32_t i = 0; i < variant.inputs.size(); ++i) {
+    if (std::any_of(variant.states.begin(), variant.states.end(),
+                    [&](const program::State &state) { return state.input == i; }))
+      continue;
+    const program::Type &type = program.types[variant.inputs[i].type];
+    NpyArray array{kDtypes[size_t(type.element)], type.shape, std::vector<char>(program::getBytes(type))};
+    arrays.emplace_back(variant.inputs[i].name, std::move(array));
+  }
+  return arrays;
+}
+
+/// The values are not needed any more, and are moved.
+static program::Status writeOutputs(const std::string &path, std::vector<Value> &values) {
+  NpzArrays arrays;
+  for (Value &value : values)
+    arrays.emplace_back(value.name, NpyArray{kDtypes[size_t(value.type)], value.shape, std::move(value.data)});
+  program::Status failed = writeFile(path, [&](const Sink &sink) { return cleave::arrays::writeNpz(arrays, sink); });
+  return failed;
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Run {
+public:
+  explicit Run(const RunOptions &options) : options(options) {}
+  int run();
+
+private:
+  int open();
+  int readInputs();
+  int call();
+  int write();
+  std::string formatReport() const;
+  bool usesMpi() const;
+  /// Prints a message, and gives the exit code back.
+  int fail(int code, const std::string &message) const;
+  int fail(const ExecutorError &error) const;
+
+  const RunOptions &options;
+  Interrupt interrupt;
+  std::unique_ptr<Executor> executor;
+  NpzArrays inputs;
+  std::vector<Value> outputs;
+  std::vector<double> seconds;
+};
+
+} // namespace
+
+int Run::fail(int code, const std::string &message) const {
+  std::fprintf(stderr, "cleave-run: error: %s\n", message.c_str());
+  return interrupt.getSignal() ? 128 + interrupt.getSignal() : code;
+}
+
+int Run::fail(const ExecutorError &error) const {
+  return fail(error.kind == ErrorKind::Ranks ? kRunFault : kBadInput, error.message);
+}
+
+/// A launcher that started a single process may as well have started none.
+bool Run::usesMpi() const {
+  std::optional<Launch> launch;
+  (void)readLaunch([](const char *name) { return std::getenv(name); }, launch);
+  return options.ranks == Ranks::Mpi || (options.ranks == Ranks::Auto && launch && launch->size > 1);
+}
+
+/// The executor with all that was asked for. A kernel that crashes is a failure like others here: the process is ours.
+int Run::open() {
+  ExecutorOptions how;
+  how.weightsFolder = options.weights;
+  how.communication.deadline = options.deadline;
+  how.communication.silence = options.silence;
+  how.communication.recordFolder = options.record;
+  how.usesMpi = usesMpi();
+  how.pinsThreads = options.pin;
+  how.catchesCrashes = true;
+  how.findsNan = options.nan;
+  how.keepsTimes = options.profile || !options.trace.empty();
+  if (ExecutorStatus error = Executor::open(options.program, how, executor))
+    return fail(*error);
+  return kDone;
+}
+
+/// All processes read the same file: nothing is sent before the first command.
+int Run::readInputs() {
+  if (options.inputs.empty()) {
+    inputs = makeZeros(executor->getProgram());
+    return kDone;
+  }
+  FileBytes file;
+  if (program::Status error = file.read(options.inputs))
+    return fail(kBadInput, error->message);
+  program::Result<NpzArrays> read = cleave::arrays::readNpz(file.get());
+  if (!read)
+    return fail(kBadInput, concat("cannot read ", printable(options.inputs), ": ", read.getError().message));
+  inputs = std::move(*read);
+  return kDone;
+}
+
+/// All calls. The first one is not timed: it touches memory and wakes threads.
+int Run::call() {
+  std::vector<Argument> arguments = makeArguments(inputs);
+  for (unsigned i = 0; i <= options.repeat; ++i) {
+    if (ExecutorStatus error = executor->run(arguments, outputs))
+      return fail(*error);
+    if (i > 0)
+      seconds.push_back(executor->getRunSeconds());
+  }
+  return kDone;
+}
+
+/// docs/interface.md fixes its fields.
+std::string Run::formatReport() const {
+  char number[32];
+  std::snprintf(number, sizeof(number), "%.6f", executor->getLoadSeconds());
+  std::string text = concat("{\"version\": 1, \"ranks\": ", executor->getProgram().ranks,
+                            ", \"load_seconds\": ", number, ", \"runs\": [");
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    std::snprintf(number, sizeof(number), "%.9f", seconds[i]);
+    text += (i ? ", " : "") + std::string(number);
+  }
+  return text + concat("], \"peak_bytes_per_rank\": ", executor->getPeakBytes(), "}\n");
+}
+
+/// Rank 0 writes what is asked for; what was not, it tells in a line per output.
+int Run::write() {
+  if (executor->getRank() != 0)
+    return kDone;
+  for (const Value &value : outputs)
+    if (options.outputs.empty())
+      std::printf("%s  %s\n", printable(value.name).c_str(),
+                  format(program::Type{value.type, value.shape, {}}).c_str());
+  if (options.profile)
+    std::fputs(formatProfile(makeProfile(*executor)).c_str(), stdout);
+  program::Status failed;
+  if (!options.outputs.empty())
+    failed = writeOutputs(options.outputs, outputs);
+  if (!failed && !options.trace.empty())
+    failed = writeFile(options.trace, formatTrace(*executor));
+  if (!failed && !options.report.empty())
+    failed = writeFile(options.report, formatReport());
+  return failed ? fail(kBadInput, failed->message) : int(kDone);
+}
+
+/// Signals are the executor's while it runs; before and behind it they end the process.
+int Run::run() {
+  int code = open();
+  if (code == kDone)
+    code = readInputs();
+  if (code == kDone) {
+    interrupt.watch(executor.get());
+    code = call();
+    interrupt.watch(nullptr);
+  }
+  if (code == kDone)
+    code = write();
+  std::fflush(stdout);
+  // Who uses MPI must not end it after a failure, and a rank that hangs would never be joined.
+  if (code != kDone)
+    _exit(code);
+  return code;
+}
+
+int cleave::runner::run(const RunOptions &options) { return Run(options).run(); }

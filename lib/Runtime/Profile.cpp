@@ -1,0 +1,143 @@
+//===- Profile.cpp - where the time of a run went -------------------------===//
+//
+// Sums over events, and events as JSON.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runtime/Profile.h"
+#include "cleave/Program/Error.h"
+#include "cleave/Program/Words.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+using namespace cleave::runtime;
+namespace program = cleave::program;
+
+/// What a command is, and where it comes from.
+static const program::Command &getCommand(const Executor &executor, const Event &event) {
+  return executor.getList(executor.getVariant(), event.rank).commands[event.command];
+}
+
+static std::string getNode(const Executor &executor, const program::Command &command) {
+  return command.node < 0 ? "" : executor.getProgram().nodes[command.node];
+}
+
+//===----------------------------------------------------------------------===//
+// Profile
+//===----------------------------------------------------------------------===//
+
+/// By time; what takes equally long by name, so that a table is one whatever the timing.
+static std::vector<ProfileRow> sortRows(const std::map<std::string, ProfileRow> &rows) {
+  std::vector<ProfileRow> sorted;
+  for (const auto &[name, row] : rows) {
+    sorted.push_back(row);
+    sorted.back().name = name;
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const ProfileRow &a, const ProfileRow &b) {
+    return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name);
+  });
+  return sorted;
+}
+
+/// Each event counts twice: once under its kind, once under its node.
+Profile cleave::runtime::makeProfile(const Executor &executor) {
+  std::map<std::string, ProfileRow> kinds, nodes;
+  std::vector<bool> ranks(executor.getProgram().ranks);
+  for (const Event &event : executor.getEvents()) {
+    const program::Command &command = getCommand(executor, event);
+    for (ProfileRow *row : {&kinds[program::getWord(command.action)], &nodes[getNode(executor, command)]}) {
+      row->commands += event.isFinish ? 0 : 1;
+      row->seconds += event.end - event.begin;
+    }
+    ranks[event.rank] = true;
+  }
+  Profile profile;
+  profile.kinds = sortRows(kinds);
+  profile.nodes = sortRows(nodes);
+  profile.ranks = uint32_t(std::count(ranks.begin(), ranks.end(), true));
+  profile.seconds = executor.getRunSeconds() * profile.ranks;
+  return profile;
+}
+
+/// One part of the table, with its head.
+static void appendRows(std::string &text, const char *title, const std::vector<ProfileRow> &rows,
+                       const Profile &profile, size_t most) {
+  char line[160];
+  std::snprintf(line, sizeof(line), "%12s %7s %9s  %s\n", "milliseconds", "share", "commands", title);
+  text += line;
+  for (size_t i = 0; i < rows.size() && i < most; ++i) {
+    std::snprintf(line, sizeof(line), "%12.4f %6.1f%% %9llu  ", rows[i].seconds * 1e3,
+                  profile.seconds > 0 ? 100 * rows[i].seconds / profile.seconds : 0,
+                  static_cast<unsigned long long>(rows[i].commands));
+    text += line + (rows[i].name.empty() ? "(none)" : program::printable(rows[i].name)) + "\n";
+  }
+  if (rows.size() > most)
+    text += program::concat("             and ", rows.size() - most, " more\n");
+}
+
+std::string cleave::runtime::formatProfile(const Profile &profile, size_t most) {
+  std::string text;
+  appendRows(text, "kind of command", profile.kinds, profile, most);
+  appendRows(text, "node", profile.nodes, profile, most);
+  char line[120];
+  std::snprintf(line, sizeof(line), "%12.4f milliseconds in all, of %u rank%s together\n", profile.seconds * 1e3,
+                profile.ranks, profile.ranks == 1 ? "" : "s");
+  return text + line;
+}
+
+//===----------------------------------------------------------------------===//
+// Trace
+//===----------------------------------------------------------------------===//
+
+std::string cleave::runtime::quoteJson(std::string_view text) {
+  std::string quoted = "\"";
+  for (unsigned char byte : text) {
+    char escaped[8];
+    std::snprintf(escaped, sizeof(escaped),
+                  byte == '"' || byte == '\\' ? "\\%c"
+                  : byte < 0x20               ? "\\u%04x"
+                                              : "%c",
+                  byte);
+    quoted += escaped;
+  }
+  return quoted + "\"";
+}
+
+/// `launch softmax`; a meeting is there twice, when it starts and when it is waited for.
+static std::string getTitle(const program::Program &program, const program::Command &command, const Event &event) {
+  std::string title = event.isFinish ? "finish " : "";
+  title += program::getWord(command.action);
+  if (const auto *launch = std::get_if<program::Launch>(&command.action))
+    title += " " + program.kernels[launch->kernel].name;
+  return title;
+}
+
+/// Complete events ("X"), times in microseconds, behind the names of ranks and streams ("M").
+std::string cleave::runtime::formatTrace(const Executor &executor) {
+  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+  std::map<std::pair<uint32_t, uint32_t>, bool> seen;
+  const char *comma = "\n";
+  for (const Event &event : executor.getEvents()) {
+    if (!seen.emplace(std::pair(event.rank, event.stream), true).second)
+      continue;
+    text += program::concat(comma, "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": ", event.rank,
+                            ", \"args\": {\"name\": \"rank ", event.rank,
+                            "\"}},\n{\"ph\": \"M\", \"name\": \"thread_name\", ", "\"pid\": ", event.rank,
+                            ", \"tid\": ", event.stream, ", \"args\": {\"name\": \"stream ", event.stream, "\"}}");
+    comma = ",\n";
+  }
+  for (const Event &event : executor.getEvents()) {
+    const program::Command &command = getCommand(executor, event);
+    char times[64];
+    std::snprintf(times, sizeof(times), "\"ts\": %.3f, \"dur\": %.3f", event.begin * 1e6,
+                  (event.end - event.begin) * 1e6);
+    text += program::concat(
+        comma, "{\"ph\": \"X\", \"name\": ", quoteJson(getTitle(executor.getProgram(), command, event)),
+        ", \"pid\": ", event.rank, ", \"tid\": ", event.stream, ", ", times,
+        ", \"args\": {\"command\": ", event.command, ", \"node\": ", quoteJson(getNode(executor, command)), "}}");
+    comma = ",\n";
+  }
+  return text + "\n]}\n";
+}
