@@ -37,6 +37,30 @@ def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
   }];
 }
 
+def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
+  let summary = "channels last, throughout";
+  let description = [{
+    A convolution that runs along channels, and everything around it: in one walk over the program, each value with
+    channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on. Convolutions, windows and batch
+    norms stand between two transposes, which become part of their kernels; elementwise ops, concatenation, slices, padding, reductions
+    and softmax work on the other order of dims. What else reads such a value gets a transpose in front, as do arguments that
+    a convolution reads. Weights keep their order (`exec-pack-weights`).
+
+    ```mlir
+    %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before
+    %r = nn.relu %c : ...
+    %s = nn.reduce mean %r dims [2, 3] ...
+
+    %0 = nn.transpose %x [0, 2, 3, 1] : ...                                                // after: once, at the beginning
+    %1 = nn.transpose %0 [0, 3, 1, 2] : ...
+    %2 = nn.conv %1, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>
+    %c = nn.transpose %2 [0, 2, 3, 1] : ... -> tensor<1x32x32x16xf32>
+    %r = nn.relu %c : ...
+    %s = nn.reduce mean %r dims [1, 2] ...
+    ```
+  }];
+}
+
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
   let summary = "puts ops into kernels and library commands";
   let description = [{

@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace cleave;
+using namespace cleave::exec;
 
 static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
@@ -26,35 +27,8 @@ std::optional<double> cleave::exec::getSplatNumber(Value value) {
   return number.convertToDouble();
 }
 
-/// The value that `value` is a chain of transposes of; `permutation` becomes that of the whole chain.
-static Value skipTransposes(Value value, SmallVectorImpl<int64_t> &permutation) {
-  while (auto transpose = value.getDefiningOp<nn::TransposeOp>()) {
-    for (int64_t &dim : permutation)
-      dim = transpose.getPermutation()[dim];
-    value = transpose.getInput();
-  }
-  return value;
-}
-
 static SmallVector<int64_t> getIdentity(Value value) {
   return llvm::to_vector(llvm::seq<int64_t>(0, getType(value).getRank()));
-}
-
-Value cleave::exec::permute(OpBuilder &builder, Value value, ArrayRef<int64_t> permutation) {
-  SmallVector<int64_t> whole(permutation);
-  Value from = skipTransposes(value, whole);
-  if (ArrayRef<int64_t>(whole) == ArrayRef<int64_t>(getIdentity(from)))
-    return from;
-  return nn::TransposeOp::create(builder, value.getLoc(), from, whole);
-}
-
-Value cleave::exec::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {
-  if (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
-    value = reshape.getInput();
-  if (getShape(value) == shape)
-    return value;
-  auto type = RankedTensorType::get(shape, getType(value).getElementType());
-  return nn::ReshapeOp::create(builder, value.getLoc(), type, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -66,7 +40,7 @@ static Value getMultiplied(Operation *op, double &factor) {
   if (!isa_and_present<nn::MulOp, nn::DivOp>(op))
     return {};
   for (unsigned other : {1, 0}) {
-    std::optional<double> number = exec::getSplatNumber(op->getOperand(other));
+    std::optional<double> number = getSplatNumber(op->getOperand(other));
     Value kept = op->getOperand(1 - other);
     if (!number || kept.getType() != op->getResult(0).getType() || (isa<nn::DivOp>(op) && (other == 0 || *number == 0)))
       continue;

@@ -2,18 +2,12 @@
 #ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_ATTENTIONOPERANDS_H
 #define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_ATTENTIONOPERANDS_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "Movement.h"
 
 namespace cleave::exec {
 
 /// The number in a floating-point constant whose elements are all equal, or nothing.
 std::optional<double> getSplatNumber(mlir::Value value);
-
-/// `value` with its dims in the order of `permutation`: the value itself, or one transpose of what it is a transpose of.
-mlir::Value permute(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> permutation);
-
-/// `value` in another shape: a reshape, or the value itself.
-mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 
 /// `value` without the factors of one number that stand in front of its movement; `factor` is multiplied by them.
 mlir::Value dropFactor(mlir::OpBuilder &builder, mlir::Value value, double &factor);

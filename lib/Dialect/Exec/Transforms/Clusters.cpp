@@ -42,18 +42,30 @@ bool cleave::exec::isView(Operation *op) {
   return isa<nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) && !getAliasOffset(op);
 }
 
+/// True if `reader` can read through `op`. One transpose undoes another: somebody wants what is between in memory.
+static bool readsThrough(Operation *reader, Operation *op) {
+  return !isa<nn::TransposeOp>(op) || !isa<nn::TransposeOp>(reader);
+}
+
 bool cleave::exec::isNumber(Operation *op) {
   auto constant = dyn_cast_if_present<nn::ConstantOp>(op);
   auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
   return value && value.isSplat();
 }
 
-/// Back to front, so that the readers of what is read through are known.
+/// Back to front, so that the readers of what is read through are known. At least one of them is an anchor.
 void Clusters::findViews(Block &block) {
-  for (Operation &op : llvm::reverse(block))
-    if (isView(&op) && !op.use_empty() &&
-        llvm::all_of(op.getUsers(), [&](Operation *user) { return isAnchor(user) || views.contains(user); }))
+  for (Operation &op : llvm::reverse(block)) {
+    if (!isView(&op))
+      continue;
+    bool isForAnchor = false, isForKernels = true;
+    for (Operation *reader : op.getUsers()) {
+      isForAnchor |= isAnchor(reader) || views.contains(reader);
+      isForKernels &= (isAnchor(reader) || (isFusable(reader) && !getAliasOffset(reader))) && readsThrough(reader, &op);
+    }
+    if (isForAnchor && isForKernels)
       views.insert(&op);
+  }
 }
 
 void Clusters::findEpilogues(Block &block) {
@@ -118,6 +130,17 @@ void Clusters::countUses(Operation *op, unsigned cluster) {
 // One op
 //===----------------------------------------------------------------------===//
 
+/// [batch, channels, spatial..] to [batch, spatial.., channels], or back.
+static bool movesChannels(Operation *op) {
+  SmallVector<int64_t> order(cast<nn::TransposeOp>(op).getPermutation());
+  int64_t rank = order.size();
+  if (rank < 3 || order.front() != 0)
+    return false;
+  bool isToLast = order.back() == 1, isToFirst = order[1] == rank - 1;
+  order.erase(isToLast ? order.end() - 1 : order.begin() + 1);
+  return (isToLast || isToFirst) && llvm::is_sorted(order);
+}
+
 void Clusters::place(Operation *op) {
   std::optional<nn::Form> form = getForm(op);
   if (!form || form == nn::Form::Data)
@@ -153,7 +176,8 @@ void Clusters::place(Operation *op) {
   clusterOf[op] = own;
   countUses(op, own);
   closeReadClusters(op);
-  if (joined.hasAnchor && isa<nn::TransposeOp>(op))
+  // What is transposed is transposed back, if at all, by another kernel, but for channels, which windows have in the middle.
+  if (joined.hasAnchor && isa<nn::TransposeOp>(op) && !movesChannels(op))
     joined.isOpen = false;
 }
 

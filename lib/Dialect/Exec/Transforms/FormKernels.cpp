@@ -6,12 +6,13 @@
 //   2. clusters
 //   3. per cluster: its ops move into a body. What they read from outside becomes an argument, but for numbers and
 //      values that every reader computes, which are cloned. Aliases that ops of the body read through are cloned; those
-//      that others read stand behind the kernel
+//      that others read stand behind the kernel. Behind an anchor movement comes last          Movement.h
 //   4. what nothing reads any more goes
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
 #include "Libraries.h"
+#include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
@@ -144,6 +145,8 @@ void KernelBuilder::build() {
   for (auto [inside, result] : llvm::zip_equal(results, fused.getResults()))
     inside.replaceUsesWithIf(result, [&](OpOperand &use) { return use.getOwner()->getBlock() != body; });
   placeAliases(fused);
+  if (cluster.hasAnchor)
+    sinkMovement(*body);
 }
 
 /// Back to front, so that whole chains go in one pass.

@@ -2,16 +2,17 @@
 //
 // RUN: cleave-opt %s --exec-form-kernels --exec-verify-form | FileCheck %s
 
-// Bias, activation, residual and cast are done on the tile; the scale is no operand's alone, and a reshape changes nothing.
+// Bias, activation, residual and cast are done on the tile, in the shape of the tile: a reshape comes last.
 // CHECK-LABEL: @an_epilogue
 func.func @an_epilogue(%x: tensor<2x8x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>, %r: tensor<16x32xf32>) -> tensor<16x32xf16> {
   // CHECK-NEXT: %[[K:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
   // CHECK-NEXT: nn.einsum
   // CHECK-NEXT: nn.add
-  // CHECK-NEXT: nn.gelu
-  // CHECK-NEXT: nn.reshape
-  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: %[[G:.*]] = nn.gelu
+  // CHECK-NEXT: %[[R:.*]] = nn.reshape %{{.*}} : (tensor<16x32xf32>) -> tensor<2x8x32xf32>
+  // CHECK-NEXT: nn.add %[[G]], %[[R]]
   // CHECK-NEXT: nn.cast
+  // CHECK-NEXT: nn.reshape
   // CHECK-NEXT: exec.yield
   // CHECK: return %[[K]]
   %0 = nn.einsum %x, %w "bik,kj->bij" : (tensor<2x8x64xf32>, tensor<64x32xf32>) -> tensor<2x8x32xf32>
@@ -121,6 +122,31 @@ func.func @a_product_writes_in_the_order_wanted(%p: tensor<2x4x8x8xf32>, %v: ten
   %1 = nn.transpose %0 [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
   %2 = nn.reshape %1 : (tensor<2x8x4x16xf32>) -> tensor<2x8x64xf32>
   return %2 : tensor<2x8x64xf32>
+}
+
+// Behind a transpose, too, the shape is that of the tile; channels may go back and forth.
+// CHECK-LABEL: @channels_last
+func.func @channels_last(%x: tensor<1x4x6x2xf32>, %w: tensor<8x2x3x3xf32>, %r: tensor<1x4x6x8xf32>, %v: tensor<8xf32>) -> tensor<1x4x6x8xf32> {
+  // CHECK-NEXT: exec.fused (%[[X:.*]] = %arg0, %[[W:.*]] = %arg1, %[[R:.*]] = %arg2, %[[V:.*]] = %arg3)
+  // CHECK-NEXT: %[[XF:.*]] = nn.transpose %[[X]] [0, 3, 1, 2]
+  // CHECK-NEXT: %[[C:.*]] = nn.conv %[[XF]], %[[W]]
+  // CHECK-NEXT: %[[RF:.*]] = nn.transpose %[[R]] [0, 3, 1, 2]
+  // CHECK-NEXT: %[[S:.*]] = nn.add %[[C]], %[[RF]]
+  // CHECK-NEXT: %[[B:.*]] = nn.batch_norm %[[S]]
+  // CHECK-NEXT: %[[V4:.*]] = nn.reshape %[[V]] : (tensor<8xf32>) -> tensor<1x1x1x8xf32>
+  // CHECK-NEXT: %[[VF:.*]] = nn.transpose %[[V4]] [0, 3, 1, 2]
+  // CHECK-NEXT: %[[M:.*]] = nn.mul %[[VF]], %[[B]]
+  // CHECK-NEXT: %[[Y:.*]] = nn.transpose %[[M]] [0, 2, 3, 1]
+  // CHECK-NEXT: exec.yield %[[Y]]
+  %0 = nn.transpose %x [0, 3, 1, 2] : (tensor<1x4x6x2xf32>) -> tensor<1x2x4x6xf32>
+  %1 = nn.conv %0, %w strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x2x4x6xf32>, tensor<8x2x3x3xf32>) -> tensor<1x8x4x6xf32>
+  %2 = nn.transpose %1 [0, 2, 3, 1] : (tensor<1x8x4x6xf32>) -> tensor<1x4x6x8xf32>
+  %3 = nn.add %2, %r : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x4x6x8xf32>
+  %4 = nn.transpose %3 [0, 3, 1, 2] : (tensor<1x4x6x8xf32>) -> tensor<1x8x4x6xf32>
+  %5 = nn.batch_norm %4, %v, %v, %v, %v epsilon 1.0e-3 : (tensor<1x8x4x6xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<1x8x4x6xf32>
+  %6 = nn.transpose %5 [0, 2, 3, 1] : (tensor<1x8x4x6xf32>) -> tensor<1x4x6x8xf32>
+  %7 = nn.mul %v, %6 : (tensor<8xf32>, tensor<1x4x6x8xf32>) -> tensor<1x4x6x8xf32>
+  return %7 : tensor<1x4x6x8xf32>
 }
 
 // A transpose ends an epilogue; convolutions and windows have one, too.

@@ -1,0 +1,263 @@
+//===- ChooseLayouts.cpp - channels last, throughout ----------------------===//
+//
+// One walk over the program. Of each value that is stored with channels last, that form is kept beside the value itself; an op
+// is made for it, too, if most of what it reads has that form:
+//
+//   windowed   conv, pool, resize, batch norm           transposed ─▶ op as it was ─▶ transposed
+//   plain      elementwise, concat, slice, reduce ..    the op on dims in the other order
+//   any other                                           reads the value itself: transposed, where that is gone
+//
+// So which values have channels last is decided once: those that convolutions make, and what is made of them.
+//
+//===----------------------------------------------------------------------===//
+#include "Clusters.h"
+#include "Movement.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_CHOOSELAYOUTS
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+using Dims = SmallVector<int64_t>;
+
+static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
+static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
+
+/// Which dim stands where when channels are last: 0, 2, 3, .., 1.
+static Dims getLastOrder(int64_t rank) {
+  Dims order{0};
+  llvm::append_range(order, llvm::seq<int64_t>(2, rank));
+  order.push_back(1);
+  return order;
+}
+
+/// The other way: 0, rank - 1, 1, 2, ..
+static Dims getFirstOrder(int64_t rank) {
+  Dims order{0, rank - 1};
+  llvm::append_range(order, llvm::seq<int64_t>(1, rank - 1));
+  return order;
+}
+
+/// Where `dim` is when channels are last.
+static int64_t moveDim(int64_t dim, int64_t rank) { return getFirstOrder(rank)[dim]; }
+
+static Dims reorder(ArrayRef<int64_t> values) {
+  return llvm::map_to_vector(getLastOrder(values.size()), [&](int64_t dim) { return values[dim]; });
+}
+
+namespace {
+class LayoutChooser {
+public:
+  explicit LayoutChooser(Block &block) : block(block) {}
+  void run();
+
+private:
+  bool convert(Operation *op);
+  bool isWorthIt(Operation *op) const;
+  Value convertWindowed(Operation *op);
+  Value convertPlain(Operation *op);
+  /// `value` with channels last, beside operands of `rank` dims.
+  Value getLast(Value value, int64_t rank);
+  /// `value` itself.
+  Value getFirst(Value value);
+  void readFirst(Operation *op);
+  void readTransposed(nn::TransposeOp op);
+
+  Block &block;
+  /// Values with channels last, and, where the walk has been, what the values themselves are now.
+  llvm::DenseMap<Value, Value> last, first;
+  /// Transposes that are the ends of kernels.
+  Stops ends;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Both forms of a value
+//===----------------------------------------------------------------------===//
+
+Value LayoutChooser::getLast(Value value, int64_t rank) {
+  bool isSmaller = getType(value).getRank() < rank;
+  if (Value known = isSmaller ? Value() : last.lookup(value))
+    return known;
+  value = getFirst(value);
+  // Of one number, either form is the other.
+  if (getType(value).getNumElements() == 1 && getType(value).getRank() <= rank)
+    return value;
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Dims shape(rank - getType(value).getRank(), 1);
+  llvm::append_range(shape, getShape(value));
+  Value moved = permute(builder, isSmaller ? reshapeTo(builder, value, shape) : value, getLastOrder(rank), ends);
+  if (!isSmaller)
+    last[value] = moved;
+  return moved;
+}
+
+Value LayoutChooser::getFirst(Value value) {
+  auto found = first.find(value);
+  if (found == first.end())
+    return value;
+  if (!found->second) {
+    Value moved = last.lookup(value);
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(moved);
+    found->second = nn::TransposeOp::create(builder, moved.getLoc(), moved, getFirstOrder(getType(moved).getRank()));
+  }
+  return found->second;
+}
+
+void LayoutChooser::readFirst(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(getFirst(operand.get()));
+}
+
+/// A transpose of what has channels last is another transpose of that, or none.
+void LayoutChooser::readTransposed(nn::TransposeOp op) {
+  OpBuilder builder(op);
+  Value moved = permute(builder, op.getInput(), op.getPermutation(), ends);
+  if (moved.getDefiningOp() != op)
+    op.replaceAllUsesWith(moved);
+}
+
+//===----------------------------------------------------------------------===//
+// One op
+//===----------------------------------------------------------------------===//
+
+static bool isWindowed(Operation *op) {
+  if (isa<nn::BatchNormOp>(op))
+    return getType(op->getOperand(0)).getRank() >= 3;
+  auto formed = cast<nn::FormOpInterface>(op);
+  return isAnchor(op) && (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
+}
+
+/// True for what means the same on dims in another order, once its attributes are.
+static bool isPlain(Operation *op) {
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
+    int64_t rank = getType(reduce.getInput()).getRank();
+    return reduce.getKeepDims() || llvm::equal(reduce.getDims(), llvm::seq<int64_t>(2, rank));
+  }
+  if (op->hasTrait<nn::Elementwise>())
+    return op->getNumOperands() > 0;
+  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
+}
+
+/// By elements: what would have to be transposed first is less than what is there.
+bool LayoutChooser::isWorthIt(Operation *op) const {
+  if (isa<nn::ConvOp, nn::ConvTransposeOp>(op))
+    return true;
+  int64_t there = 0, missing = 0;
+  unsigned considered = isWindowed(op) ? 1 : op->getNumOperands();
+  for (Value operand : op->getOperands().take_front(considered))
+    (last.contains(operand) ? there : missing) += getType(operand).getNumElements();
+  return there > 0 && there >= missing;
+}
+
+Value LayoutChooser::convertWindowed(Operation *op) {
+  Value input = op->getOperand(0);
+  int64_t rank = getType(input).getRank();
+  OpBuilder builder(op);
+  Value moved = getLast(input, rank);
+  // A batch norm goes on with what is there; a window reads memory with channels last.
+  Value inFirst = isa<nn::BatchNormOp>(op)
+                      ? permute(builder, moved, getFirstOrder(rank))
+                      : nn::TransposeOp::create(builder, op->getLoc(), moved, getFirstOrder(rank)).getResult();
+  Operation *inside = builder.clone(*op);
+  inside->setOperand(0, inFirst);
+  for (OpOperand &operand : llvm::drop_begin(inside->getOpOperands()))
+    operand.set(getFirst(operand.get()));
+  Value result = nn::TransposeOp::create(builder, op->getLoc(), inside->getResult(0), getLastOrder(rank));
+  ends.insert(result);
+  return result;
+}
+
+Value LayoutChooser::convertPlain(Operation *op) {
+  RankedTensorType type = getType(op->getResult(0));
+  int64_t rank = isa<nn::ReduceOp>(op) ? getType(op->getOperand(0)).getRank() : type.getRank();
+  bool isRankKept = type.getRank() == rank;
+  OpBuilder builder(op);
+  SmallVector<Value> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return getLast(operand, rank); });
+  Operation *plain = builder.clone(*op);
+  plain->setOperands(operands);
+  if (isRankKept)
+    plain->getResult(0).setType(RankedTensorType::get(reorder(type.getShape()), type.getElementType()));
+  if (auto concat = dyn_cast<nn::ConcatOp>(plain))
+    concat.setDim(moveDim(concat.getDim(), rank));
+  else if (auto softmax = dyn_cast<nn::SoftmaxOp>(plain))
+    softmax.setDim(moveDim(softmax.getDim(), rank));
+  else if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(plain))
+    softmax.setDim(moveDim(softmax.getDim(), rank));
+  else if (auto slice = dyn_cast<nn::SliceOp>(plain)) {
+    slice.setStarts(reorder(slice.getStarts()));
+    slice.setSizes(reorder(slice.getSizes()));
+    slice.setSteps(reorder(slice.getSteps()));
+  } else if (auto pad = dyn_cast<nn::PadOp>(plain)) {
+    pad.setLow(reorder(pad.getLow()));
+    pad.setHigh(reorder(pad.getHigh()));
+  } else if (auto reduce = dyn_cast<nn::ReduceOp>(plain)) {
+    Dims dims = llvm::map_to_vector(reduce.getDims(), [&](int64_t dim) { return moveDim(dim, rank); });
+    llvm::sort(dims);
+    reduce.setDims(dims);
+  }
+  return plain->getResult(0);
+}
+
+bool LayoutChooser::convert(Operation *op) {
+  if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isa<nn::FormOpInterface>(op))
+    return false;
+  Value result = op->getResult(0);
+  int64_t rank = getType(isa<nn::ReduceOp>(op) ? op->getOperand(0) : result).getRank();
+  bool windowed = isWindowed(op);
+  if (rank < 3 || (!windowed && !isPlain(op)) || !isWorthIt(op))
+    return false;
+  Value moved = windowed ? convertWindowed(op) : convertPlain(op);
+  if (getType(result).getRank() == rank) {
+    last[result] = moved;
+    first[result] = Value();
+  } else {
+    result.replaceAllUsesWith(moved); // batch and channels are left
+  }
+  return true;
+}
+
+void LayoutChooser::run() {
+  SmallVector<Operation *> converted;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (convert(&op)) {
+      converted.push_back(&op);
+      continue;
+    }
+    readFirst(&op);
+    if (auto transpose = dyn_cast<nn::TransposeOp>(op))
+      readTransposed(transpose);
+  }
+  for (Operation *op : llvm::reverse(converted))
+    op->erase();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+namespace {
+struct ChooseLayouts : cleave::exec::impl::ChooseLayoutsBase<ChooseLayouts> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    OwnFaults faults(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal())
+        continue;
+      for (Block &block : func.getBody())
+        if (llvm::any_of(block, llvm::IsaPred<nn::ConvOp, nn::ConvTransposeOp>))
+          LayoutChooser(block).run();
+      spmd::storeNodes(func);
+    }
+  }
+};
+} // namespace
