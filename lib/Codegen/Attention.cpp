@@ -1,10 +1,18 @@
 //===- Attention.cpp - forms of attention and rotary embedding ------------===//
 //
-// The fallback, one query at a time: its scores in a buffer of one row, their softmax, and the sum of the values. Fast
-// attention is a template of its own.
+// Head by head, some queries at a time, so that no more than the scores of these queries are ever in memory:
+//
+//   keys of a head, turned           [size, keys]: a vector is one component of neighbouring keys
+//   blocks of queries
+//     scores = queries x keys        Tile.h; scaled, capped, masked; the largest of each row on the way
+//     exp(score - largest)           and their sum
+//     scores x values                Tile.h; over the sum
+//
+// Of what a causal mask hides from all queries of a block nothing is computed. Rotary embedding is pulled.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
+#include "Tile.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -12,84 +20,291 @@ using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
 namespace {
-struct Attention {
+class Attention {
+public:
+  Attention(Emitter &e, nn::AttentionOp op, TileSink sink);
+  void run();
+
+private:
+  /// Where in a batch and among heads the kernel stands.
+  struct Head {
+    Value batch, kv, query;
+  };
+  Value locate(const Operand &operand, Value batch, Value head) const;
+  void turnKeys(Value place);
+  void turnSquare(Value place, Value key, Value component);
+  void block(const Head &head, Value row, int64_t height);
+  Value countVisible(Value row, int64_t height);
+  Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
+  Value mask(const Head &head, Value score, Value row, Value key);
+  void normalise(Value r, Value loopEnd);
+  void weigh(const Head &head, Value row, int64_t height, Value visible);
+  /// Calls `body` with each vector of keys whose scores are there.
+  Value overScores(Value loopEnd, Value sum, function_ref<Value(Value, Value)> body);
+
   Emitter &e;
   nn::AttentionOp op;
-  Value result;
-  ArrayRef<int64_t> query = getShape(op.getQuery()), key = getShape(op.getKey()), value = getShape(op.getValue());
-  Type element = getElement(op.getQuery()), compute = ElementBuilder::getComputeType(element);
-  Value scores = e.allocate(compute, std::max<int64_t>(key[2], 1));
-
-  Value mask(Value score, ArrayRef<Value> at, Value position);
-  Value getScore(ArrayRef<Value> at, Value kvHead, Value position);
-  void runQuery(ArrayRef<Value> at);
+  TileSink sink;
+  Operand q, k, v;
+  int64_t heads, queries, size, kvHeads, keys, valueSize;
+  Type compute;
+  int64_t lanes, rows, wide; ///< a block of scores has `rows` x `wide` vectors
+  int64_t width;             ///< keys, rounded up to vectors
+  int64_t looped;            ///< of the keys, those in whole blocks
+  Value turned, scores, sums, block_;
 };
 } // namespace
 
-/// Excluded scores are -inf.
-Value Attention::mask(Value score, ArrayRef<Value> at, Value position) {
+/// The most vectors that fit beside so many rows.
+static int64_t fitVectors(int64_t registers, int64_t rows, int64_t vectors) {
+  int64_t fit = std::max<int64_t>((registers - 2) / (rows + 1), 1);
+  return std::max<int64_t>(std::min({fit, vectors, int64_t{8}}), 1);
+}
+
+/// Blocks have as many rows as the sums of values leave registers for: the same rows are then weighed.
+Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
+    : e(e), op(op), sink(sink), q(e, op.getQuery()), k(e, op.getKey()), v(e, op.getValue()),
+      heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), size(getShape(op.getQuery())[3]),
+      kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
+      compute(ElementBuilder::getComputeType(getElement(op.getQuery()))), lanes(e.getVectorLanes(compute)) {
+  int64_t registers = e.getNumRegisters(), vectors = llvm::divideCeil(keys, lanes);
+  rows = std::min<int64_t>(8, chooseTile(registers, queries, llvm::divideCeil(valueSize, lanes)).rows);
+  wide = fitVectors(registers, rows, vectors);
+  width = vectors * lanes;
+  looped = keys / (wide * lanes) * (wide * lanes);
+  turned = e.allocate(compute, size * width);
+  scores = e.allocate(compute, rows * width);
+  sums = e.allocate(compute, rows * lanes);
+  block_ = e.allocate(compute, rows * llvm::divideCeil(valueSize, lanes) * lanes);
+}
+
+/// The first element of a head.
+Value Attention::locate(const Operand &operand, Value batch, Value head) const {
+  return e.places.add(e.places.add(operand.getOrigin(), operand.along(operand.getDim(0), batch).base),
+                      operand.along(operand.getDim(1), head).base);
+}
+
+/// Keys are turned once for all heads that share them.
+void Attention::run() {
+  if (countElements(getShape(op.getResult())) == 0)
+    return;
+  e.walk({getShape(op.getQuery())[0], kvHeads}, {}, [&](ArrayRef<Value> at, Values) {
+    turnKeys(locate(k, at[0], at[1]));
+    e.loop(heads / kvHeads, [&](Value member) {
+      Head head{at[0], at[1], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
+      overBlocks(e, queries, rows, [&](Value row, int64_t height) { block(head, row, height); });
+    });
+    return Values();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+/// A square of keys and components.
+void Attention::turnSquare(Value place, Value key, Value component) {
+  e.withLanes(lanes, lanes, [&] {
+    Values square;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Place from = k.along(k.getDim(2), key, lane);
+      Value at = e.places.add(e.places.add(place, from.base), k.along(k.getDim(3), component).base);
+      square.push_back(k.load(e.places.add(at, from.constant)));
+    }
+    for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
+      e.store(turned, vector,
+              {e.places.add(e.places.add(e.places.mul(component, width), key), int64_t(lane) * width), 1});
+    return 0;
+  });
+}
+
+/// In squares of vectors where there are whole ones, the rest one by one.
+void Attention::turnKeys(Value place) {
+  bool isSquare = k.getDim(3).stride == 1 && !k.getDim(3).width && lanes > 1 && compute.isF32();
+  int64_t wholeKeys = isSquare ? keys / lanes * lanes : 0, wholeSize = isSquare ? size / lanes * lanes : 0;
+  auto copy = [&](int64_t firstKey, int64_t firstComponent) {
+    e.loop(e.places.number(firstKey), e.places.number(keys), 1, {}, [&](Value key, Values) {
+      e.loop(e.places.number(firstComponent), e.places.number(size), 1, {}, [&](Value component, Values) {
+        Value at =
+            e.places.add(e.places.add(place, k.along(k.getDim(2), key).base), k.along(k.getDim(3), component).base);
+        e.store(turned, k.load(at), {e.places.add(e.places.mul(component, width), key)});
+        return Values();
+      });
+      return Values();
+    });
+  };
+  if (wholeKeys && wholeSize)
+    e.loop(e.places.number(0), e.places.number(wholeKeys), lanes, {}, [&](Value key, Values) {
+      e.loop(e.places.number(0), e.places.number(wholeSize), lanes, {}, [&](Value component, Values) {
+        turnSquare(place, key, component);
+        return Values();
+      });
+      return Values();
+    });
+  else
+    wholeKeys = wholeSize = 0;
+  if (wholeKeys < keys)
+    copy(wholeKeys, 0);
+  if (wholeKeys && wholeSize < size) {
+    std::swap(wholeKeys, keys); // those that have been turned lack components
+    copy(0, wholeSize);
+    std::swap(wholeKeys, keys);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+/// How many keys, from the first, some query of a block sees.
+Value Attention::countVisible(Value row, int64_t height) {
+  if (!op.getCausal())
+    return e.places.number(keys);
+  // Any larger offset excludes all or nothing too.
+  int64_t offset = std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
+  return e.places.clamp(e.places.add(row, height + offset), 0, keys);
+}
+
+/// Excluded scores are -inf, and so are those behind the last key.
+Value Attention::mask(const Head &head, Value score, Value row, Value key) {
   Value excluded = e.elements.like(score, -INFINITY);
   if (Value added = op.getMask()) {
-    Value there = e.eval(added, e.broadcast({{at[0]}, {at[1]}, {at[2]}, {position}}, getShape(added)));
+    Value there = e.eval(added, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(added)));
     if (getElement(added).isInteger(1))
       score = e.elements.select(there, score, excluded);
     else
       score = e.elements.add(score, e.elements.convert(there, getElement(added), compute));
   }
-  if (!op.getCausal())
-    return score;
-  // Any larger offset excludes all or nothing too.
-  int64_t offset = std::min(std::max<int64_t>(op.getCausalOffset(), -query[2] - 1), key[2]);
-  return e.elements.select(e.places.isLess(e.places.add(at[2], offset), position), excluded, score);
+  if (op.getCausal()) {
+    int64_t offset = std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
+    Value ahead = arith::SubIOp::create(e.b, e.loc, e.places.add(row, offset), key);
+    ahead = e.splat(arith::IndexCastOp::create(e.b, e.loc, e.b.getI32Type(), ahead));
+    Value isHidden = e.elements.compare(Relation::Gt, e.getLaneNumbers(1, e.b.getI32Type()), ahead);
+    score = e.elements.select(isHidden, excluded, score);
+  }
+  return e.getActive() < e.getLanes() ? e.elements.select(e.getActiveMask(), score, excluded) : score;
 }
 
-/// The product of a query and a key, scaled, capped, masked: in the order of the evaluator.
-Value Attention::getScore(ArrayRef<Value> at, Value kvHead, Value position) {
-  Values sum = e.loop(query[3], {e.elements.number(compute, 0)}, [&](Value d, Values carried) {
-    Value q = e.elements.widen(e.eval(op.getQuery(), {{at[0]}, {at[1]}, {at[2]}, {d}}));
-    Value k = e.elements.widen(e.eval(op.getKey(), {{at[0]}, {kvHead}, {position}, {d}}));
-    return Values{e.elements.fma(q, k, carried[0])};
+/// A block of scores, in the order of the evaluator: product, scale, cap, mask.
+Values Attention::score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest) {
+  PlaceBuilder &p = e.places;
+  Value placeQ = locate(q, head.batch, head.query);
+  auto scalar = [&](int64_t r, ArrayRef<Value> d) {
+    Place at = q.along(q.getDim(2), row, r);
+    return q.load(p.add(p.add(p.add(placeQ, at.base), q.along(q.getDim(3), d[0]).base), at.constant));
+  };
+  auto vector = [&](int64_t v, ArrayRef<Value> d) {
+    return e.load(turned, compute, {p.add(p.add(p.mul(d[0], width), key), v * lanes), lanes > 1});
+  };
+  Values none(height * wide, e.elements.number(e.withLanes(compute), 0));
+  Values products = sumTile(e, {height, wide}, {size}, none, scalar, vector);
+  for (int64_t v = 0; v < wide; ++v) {
+    Value at = p.add(key, v * lanes);
+    std::optional<int64_t> known = PlaceBuilder::getKnown(at);
+    int64_t active = known ? std::min(lanes, keys - *known) : lanes;
+    for (int64_t r = 0; r < height; ++r) {
+      Value score = e.elements.mul(products[r * wide + v], op.getScale().convertToDouble());
+      if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
+        score = e.elements.mul(e.elements.tanh(e.elements.divide(score, e.elements.like(score, cap), false)), cap);
+      score = e.withLanes(lanes, active, [&] { return mask(head, score, p.add(row, r), at); });
+      e.store(scores, score, {p.add(at, r * width), lanes > 1});
+      largest[r] = e.elements.extremum(true, largest[r], score, false);
+    }
+  }
+  return largest;
+}
+
+/// In the loop over whole blocks as far as keys are seen, then what is behind whole blocks.
+Value Attention::overScores(Value loopEnd, Value sum, function_ref<Value(Value, Value)> body) {
+  auto run = [&](Value from, Value to, Value carried) {
+    return e.loop(from, to, lanes, {carried}, [&](Value key, Values inner) { return Values{body(key, inner[0])}; })[0];
+  };
+  if (looped > 0)
+    sum = run(e.places.number(0), loopEnd, sum);
+  return width > looped ? run(e.places.number(looped), e.places.number(width), sum) : sum;
+}
+
+/// Makes weights of a row's scores, and keeps 1 / sum. A query that sees nothing gives zeros: what is subtracted is then 0
+/// rather than -inf, and the sum counts as 1.
+void Attention::normalise(Value r, Value loopEnd) {
+  ElementBuilder &m = e.elements;
+  Value largest = e.load(sums, compute, {e.places.mul(r, lanes), lanes > 1});
+  largest = e.acrossLanes(largest, [&](Value x, Value y) { return m.extremum(true, x, y, false); });
+  Value lowest = m.number(compute, -INFINITY), zero = m.number(compute, 0), one = m.number(compute, 1);
+  Value seesNothing = m.compare(Relation::Eq, largest, lowest);
+  Value shift = e.splat(m.select(seesNothing, zero, largest)), row = e.places.mul(r, width);
+  Value sum = overScores(loopEnd, m.number(e.withLanes(compute), 0), [&](Value key, Value carried) {
+    Index at{e.places.add(row, key), lanes > 1};
+    Value weight = m.exp(m.sub(e.load(scores, compute, at), shift));
+    e.store(scores, weight, at);
+    return m.add(carried, weight);
   });
-  Value score = e.elements.mul(sum[0], op.getScale().convertToDouble());
-  if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
-    score = e.elements.mul(e.elements.tanh(e.elements.divide(score, e.elements.like(score, cap), false)), cap);
-  return mask(score, at, position);
-}
-
-/// A query that sees nothing gives zeros: what is subtracted is then 0 rather than -inf, and the sum counts as 1.
-void Attention::runQuery(ArrayRef<Value> at) {
-  Value kvHead = e.places.div(at[1], query[1] / key[1]), lowest = e.elements.number(compute, -INFINITY);
-  Value zero = e.elements.number(compute, 0), one = e.elements.number(compute, 1);
-  Value maximum = e.loop(key[2], {lowest}, [&](Value position, Values carried) {
-    Value score = getScore(at, kvHead, position);
-    e.store(scores, score, {position});
-    return Values{e.elements.extremum(true, carried[0], score, false)};
-  })[0];
-  Value seesNothing = e.elements.compare(Relation::Eq, maximum, lowest);
-  Value shift = e.elements.select(seesNothing, zero, maximum);
-  Value sum = e.loop(key[2], {zero}, [&](Value position, Values carried) {
-    Value weight = e.elements.exp(e.elements.sub(e.load(scores, compute, {position}), shift));
-    e.store(scores, weight, {position});
-    return Values{e.elements.add(carried[0], weight)};
-  })[0];
-  Value scale = e.elements.divide(one, e.elements.select(seesNothing, one, sum), false);
-  e.loop(value[3], [&](Value d) {
-    Value out = e.loop(key[2], {zero}, [&](Value position, Values carried) {
-      Value weight = e.elements.mul(e.load(scores, compute, {position}), scale);
-      Value v = e.elements.widen(e.eval(op.getValue(), {{at[0]}, {kvHead}, {position}, {d}}));
-      return Values{e.elements.fma(weight, v, carried[0])};
-    })[0];
-    e.store(result, e.elements.narrow(out, element),
-            e.places.linearise(Point{{at[0]}, {at[1]}, {at[2]}, {d}}, getShape(op.getResult())));
+  sum = e.acrossLanes(sum, [&](Value x, Value y) { return m.add(x, y); });
+  Value scale = m.divide(one, m.select(seesNothing, one, sum), false);
+  e.asScalar([&] {
+    e.store(sums, scale, {e.places.mul(r, lanes)});
+    return 0;
   });
 }
 
-/// Each query of each head by itself. Keys and values are shared by the heads of a group.
-static void fillAttention(Emitter &e, nn::AttentionOp op, ValueRange buffers) {
-  Attention attention{e, op, buffers[0]};
-  e.walk(getShape(op.getQuery()).take_front(3), {}, [&](ArrayRef<Value> at, Values) {
-    attention.runQuery(at);
-    return Values();
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Sums of the values, weighed, in blocks of as many vectors as fit; then over the sum of the weights.
+void Attention::weigh(const Head &head, Value row, int64_t height, Value visible) {
+  PlaceBuilder &p = e.places;
+  int64_t vectors = llvm::divideCeil(valueSize, lanes), most = fitVectors(e.getNumRegisters(), height, vectors);
+  Value placeV = locate(v, head.batch, head.kv);
+  auto getActive = [&](int64_t vector) { return std::min(lanes, valueSize - vector * lanes); };
+  for (int64_t first = 0; first < vectors; first += most) {
+    int64_t count = std::min(most, vectors - first);
+    Values none(height * count, e.elements.number(e.withLanes(compute), 0));
+    Values result = e.loop(p.number(0), visible, 1, none, [&](Value key, Values carried) {
+      auto scalar = [&](int64_t r, ArrayRef<Value>) { return e.load(scores, compute, {p.add(key, r * width)}); };
+      auto vector = [&](int64_t i, ArrayRef<Value>) {
+        const ViewDim &dim = v.getDim(3);
+        Value at = p.add(placeV, v.along(v.getDim(2), key).base);
+        return e.withLanes(lanes, getActive(first + i),
+                           [&] { return v.load(p.add(at, (first + i) * lanes * dim.stride), dim.stride); });
+      };
+      return sumTile(e, {height, count}, {}, carried, scalar, vector);
+    });
+    for (auto [i, sum] : llvm::enumerate(result))
+      e.store(block_, sum, {p.number((int64_t(i) / count * vectors + first + int64_t(i) % count) * lanes), lanes > 1});
+  }
+  e.loop(height, [&](Value r) {
+    Value scale = e.splat(e.asScalar([&] { return e.load(sums, compute, {p.mul(r, lanes)}); }));
+    for (int64_t i = 0; i < vectors; ++i) {
+      Value sum = e.load(block_, compute, {p.add(p.mul(r, vectors * lanes), i * lanes), lanes > 1});
+      sum = e.elements.narrow(e.elements.mul(sum, scale), ElementBuilder::getHeldType(getElement(op.getResult())));
+      e.withLanes(lanes, getActive(i), [&] {
+        sink({{head.batch}, {head.query}, {p.add(row, r)}, {p.number(i * lanes), lanes > 1}}, sum);
+        return 0;
+      });
+    }
+  });
+}
+
+/// Scores, weights, values. The largest scores leave registers as vectors, for rows are normalised in a loop.
+void Attention::block(const Head &head, Value row, int64_t height) {
+  e.withLanes(lanes, lanes, [&] {
+    PlaceBuilder &p = e.places;
+    Value visible = countVisible(row, height), loopEnd = p.number(looped);
+    int64_t step = wide * lanes;
+    if (op.getCausal())
+      loopEnd = p.clamp(p.mul(p.div(p.add(visible, step - 1), step), step), 0, looped);
+    Values largest(height, e.elements.number(e.withLanes(compute), -INFINITY));
+    if (looped > 0)
+      largest = e.loop(p.number(0), loopEnd, step, largest,
+                       [&](Value key, Values carried) { return score(head, row, height, key, wide, carried); });
+    if (width > looped)
+      largest = score(head, row, height, p.number(looped), (width - looped) / lanes, largest);
+    for (auto [r, vector] : llvm::enumerate(largest))
+      e.store(sums, vector, {p.number(int64_t(r) * lanes), lanes > 1});
+    e.loop(height, [&](Value r) { normalise(r, loopEnd); });
+    weigh(head, row, height, visible);
+    return 0;
   });
 }
 
@@ -130,6 +345,8 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
 }
 
 void cleave::codegen::registerAttention(FormTable &table) {
-  table.addFill<nn::AttentionOp>(fillAttention);
+  table.addTile<nn::AttentionOp>(
+      {[](Operation *) { return true; },
+       [](Emitter &e, Operation *op, TileSink sink) { Attention(e, cast<nn::AttentionOp>(op), sink).run(); }});
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

@@ -4,6 +4,7 @@
 // its contribution is left out by a select, so that no load is out of bounds.
 //
 //===----------------------------------------------------------------------===//
+#include "ConvolutionTile.h"
 #include "Emitter.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -189,6 +190,9 @@ template <typename OpT> static auto each(Value (*compute)(Emitter &, OpT, const 
 
 void cleave::codegen::registerConvolution(FormTable &table) {
   table.addFill<nn::ConvOp>(each(computeConv));
+  table.addTile<nn::ConvOp>(
+      {[](Operation *op) { return canTileConvolution(cast<nn::ConvOp>(op)); },
+       [](Emitter &e, Operation *op, TileSink sink) { runConvolution(e, cast<nn::ConvOp>(op), sink); }});
   table.addFill<nn::ConvTransposeOp>(each(computeConvTranspose));
   table.addFill<nn::PoolOp>(each(computePool));
 }

@@ -46,11 +46,20 @@ Value Emitter::getActiveMask() {
   return elements.constant(DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), mask));
 }
 
-Value Emitter::getLaneNumbers(int64_t step) {
-  SmallVector<int64_t> numbers;
+Value Emitter::getLaneNumbers(int64_t step, Type type) {
+  type = type ? type : b.getI64Type();
+  SmallVector<Attribute> numbers;
   for (int64_t lane = 0; lane < lanes; ++lane)
-    numbers.push_back(lane * step);
-  return elements.constant(DenseElementsAttr::get(VectorType::get({lanes}, b.getI64Type()), ArrayRef(numbers)));
+    numbers.push_back(b.getIntegerAttr(type, lane * step));
+  return elements.constant(DenseElementsAttr::get(VectorType::get({lanes}, type), numbers));
+}
+
+/// As a tree, so that the order is the same for all widths that halve into it.
+Value Emitter::acrossLanes(Value vector, function_ref<Value(Value, Value)> combine) {
+  auto type = dyn_cast<VectorType>(vector.getType());
+  for (int64_t half = type ? type.getNumElements() / 2 : 0; half > 0; half /= 2)
+    vector = combine(takeLanes(vector, 0, half), takeLanes(vector, half, half));
+  return vector;
 }
 
 Value Emitter::perLane(Type element, const Point &point, function_ref<Value(const Point &)> fn) {
@@ -230,10 +239,15 @@ Value Emitter::allocate(Type element, int64_t count) {
   b.setInsertionPointToStart(entry);
   if (count <= maxOnStack)
     return memref::AllocaOp::create(b, loc, type, alignment);
-  Value buffer = memref::AllocOp::create(b, loc, type, alignment);
+  allocated.push_back(memref::AllocOp::create(b, loc, type, alignment));
+  return allocated.back();
+}
+
+/// Only when all is built, since what is built goes to the end of the kernel.
+void Emitter::finish() {
   b.setInsertionPoint(entry->getTerminator());
-  memref::DeallocOp::create(b, loc, buffer);
-  return buffer;
+  for (Value buffer : allocated)
+    memref::DeallocOp::create(b, loc, buffer);
 }
 
 /// Private to the module; one table where the same numbers are wanted twice.

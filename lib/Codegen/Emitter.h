@@ -31,6 +31,8 @@ public:
 
   /// Builds the kernel's body in `block`, which ends with a terminator.
   void start(mlir::Block *block);
+  /// Gives back what was allocated. Nothing may be built behind it.
+  void finish();
   /// Says that `value` lies in `buffer`, row-major.
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
   /// Precondition: it was said.
@@ -60,8 +62,10 @@ public:
   mlir::Value takeLanes(mlir::Value vector, int64_t from, int64_t count);
   /// Which lanes exist. Precondition: not all.
   mlir::Value getActiveMask();
-  /// 0, 1, 2 .. times `step`, as i64.
-  mlir::Value getLaneNumbers(int64_t step);
+  /// 0, 1, 2 .. times `step`, as i64, or integers of another type.
+  mlir::Value getLaneNumbers(int64_t step, mlir::Type type = {});
+  /// All lanes of a vector as one: halves are combined, in a fixed order.
+  mlir::Value acrossLanes(mlir::Value vector, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
 
   // Values.
   mlir::Value eval(mlir::Value value, const Point &point);
@@ -131,6 +135,7 @@ private:
   int64_t lanes = 1, active = 1;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  llvm::SmallVector<mlir::Value> allocated;
   llvm::DenseMap<mlir::Attribute, mlir::Value> tables;
   std::vector<std::map<Key, mlir::Value>> memory;
 };

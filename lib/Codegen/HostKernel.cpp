@@ -48,7 +48,8 @@ private:
 
   void fill();
   void runAnchor();
-  void storeMoved(const Result &result, Value value, Value element, const Point &point);
+  void storeAnchored(ArrayRef<Result> group, const Point &point, Value value);
+  void storeOneByOne(ArrayRef<Result> group, const Point &point, Value value);
   void storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint);
   void map(ArrayRef<Result> results);
 
@@ -131,8 +132,10 @@ void HostKernel::emit(StringRef name, ModuleOp kernels) {
   fill();
   if (schedule.anchor)
     runAnchor();
-  if (!rows.swept.empty() && !results.empty())
-    return overRows(results);
+  if (!rows.swept.empty() && !results.empty()) {
+    overRows(results);
+    results.clear();
+  }
   // Results of one shape share their loops.
   while (!results.empty()) {
     ArrayRef<int64_t> first = getShape(results.front().value);
@@ -140,6 +143,7 @@ void HostKernel::emit(StringRef name, ModuleOp kernels) {
     map(llvm::to_vector(llvm::make_filter_range(results, hasShape)));
     llvm::erase_if(results, hasShape);
   }
+  e.finish();
 }
 
 /// Whole vectors in a loop, then one with the lanes that are left.
@@ -219,30 +223,39 @@ void HostKernel::fill() {
   }
 }
 
-/// Where an element at `point` of a value goes in what is transposed and reshaped from it.
-static std::optional<Point> move(Emitter &e, Value value, Value from, const Point &point) {
-  if (value == from)
-    return point;
-  Operation *op = value.getDefiningOp();
-  std::optional<Point> at = move(e, op->getOperand(0), from, point);
-  if (!at)
-    return std::nullopt;
+/// Where an element at `point` of a value goes in what is transposed or reshaped from it; nothing if lanes fall apart.
+static std::optional<Point> move(Emitter &e, Operation *op, const Point &point) {
   if (auto transpose = dyn_cast<nn::TransposeOp>(op))
-    return llvm::map_to_vector<4>(transpose.getPermutation(), [&](int64_t dim) { return (*at)[dim]; });
-  return reshapePoint(e, *at, getShape(op->getOperand(0)), getShape(value));
+    return llvm::map_to_vector<4>(transpose.getPermutation(), [&](int64_t dim) { return point[dim]; });
+  return reshapePoint(e, point, getShape(op->getOperand(0)), getShape(op->getResult(0)));
 }
 
-/// Lanes that fall apart are stored one by one.
-void HostKernel::storeMoved(const Result &result, Value value, Value element, const Point &point) {
-  if (std::optional<Point> at = move(e, result.value, value, point))
-    return e.store(result.buffer, element, e.places.linearise(*at, getShape(result.value)));
+/// Elements of the anchor, and what is computed of them: values that were moved are remembered where they went.
+void HostKernel::storeAnchored(ArrayRef<Result> group, const Point &point, Value value) {
+  const Anchor &anchor = schedule.anchor;
+  SmallVector<Point> points{point};
+  for (const Anchor::Space &space : ArrayRef(anchor.spaces).drop_front()) {
+    std::optional<Point> at = move(e, space.move, points[space.from]);
+    if (!at)
+      return storeOneByOne(group, point, value);
+    points.push_back(*at);
+  }
+  e.remember(anchor.op->getResult(0), point, value);
+  for (Operation *op : anchor.moves)
+    e.remember(op->getResult(0), points[anchor.spaceOf.lookup(op->getResult(0))],
+               e.eval(op->getOperand(0), points[anchor.spaceOf.lookup(op->getOperand(0))]));
+  storeAll(group, [&](const Result &result) { return points[anchor.spaceOf.lookup(result.value)]; });
+}
+
+/// Each lane as a point of its own.
+void HostKernel::storeOneByOne(ArrayRef<Result> group, const Point &point, Value value) {
   for (int64_t lane = 0, active = e.getActive(); lane < active; ++lane) {
-    Value part = e.takeLanes(element, lane, 1);
+    Value part = e.takeLanes(value, lane, 1);
     Point single;
     for (const Index &index : point)
       single.push_back({e.places.add(index.base, lane * index.lane)});
     e.asScalar([&] {
-      e.store(result.buffer, part, e.places.linearise(*move(e, result.value, value, single), getShape(result.value)));
+      storeAnchored(group, single, part);
       return 0;
     });
   }
@@ -250,16 +263,10 @@ void HostKernel::storeMoved(const Result &result, Value value, Value element, co
 
 /// What is computed of a block is stored when the block is there.
 void HostKernel::runAnchor() {
-  auto isAnchored = [&](const Result &result) { return schedule.isAnchored(result.value); };
+  auto isAnchored = [&](const Result &result) { return schedule.anchor.has(result.value); };
   SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
-  getForms().find(schedule.anchor)->tile->run(e, schedule.anchor, [&](const Point &point, Value value) {
-    e.remember(schedule.anchor->getResult(0), point, value);
-    SmallVector<Value> values;
-    for (const Result &result : group)
-      values.push_back(e.eval(Schedule::stripMoves(result.value), point));
-    for (auto [result, element] : llvm::zip_equal(group, values))
-      storeMoved(result, Schedule::stripMoves(result.value), element, point);
-  });
+  Operation *op = schedule.anchor.op;
+  getForms().find(op)->tile->run(e, op, [&](const Point &point, Value value) { storeAnchored(group, point, value); });
   llvm::erase_if(results, isAnchored);
 }
 

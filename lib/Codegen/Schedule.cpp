@@ -113,23 +113,52 @@ static bool dependsOn(Value value, Operation *op) {
   return false;
 }
 
-bool Schedule::isAnchored(Value value) const { return anchor && dependsOn(value, anchor); }
-
-Value Schedule::stripMoves(Value value) {
-  while (isa_and_present<nn::ReshapeOp, nn::TransposeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
+/// Two that move in one way lead into one space.
+static bool areAlike(Operation *x, Operation *y) {
+  return x->getName() == y->getName() && x->getAttrDictionary() == y->getAttrDictionary() &&
+         x->getResultTypes() == y->getResultTypes();
 }
 
-/// True if an element of `value` needs no element of `anchor` but that at the same point.
-static bool isElementOf(Value value, Operation *anchor) {
-  Operation *op = value.getDefiningOp();
-  if (op == anchor || !dependsOn(value, anchor))
-    return true;
-  return getForms().find(op)->element && getShape(value) == getShape(anchor->getResult(0)) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return !dependsOn(operand, anchor) || (getShape(operand) == getShape(value) && isElementOf(operand, anchor));
-         });
+/// The space of an op some of whose operands have one; nothing if it is neither elementwise in one space nor a move.
+std::optional<unsigned> Anchor::findSpace(Operation *user) {
+  std::optional<unsigned> common;
+  for (Value operand : user->getOperands()) {
+    if (!dependsOn(operand, op))
+      continue;
+    auto found = spaceOf.find(operand);
+    if (found == spaceOf.end() || (common && *common != found->second))
+      return std::nullopt;
+    common = found->second;
+    if (getForms().find(user)->element && getShape(operand) != getShape(user->getResult(0)))
+      return std::nullopt;
+  }
+  if (getForms().find(user)->element)
+    return common;
+  if (!isa<nn::ReshapeOp, nn::TransposeOp>(user))
+    return std::nullopt;
+  moves.push_back(user);
+  for (auto [number, space] : llvm::enumerate(spaces))
+    if (space.move && space.from == *common && areAlike(space.move, user))
+      return number;
+  spaces.push_back({*common, user});
+  return spaces.size() - 1;
+}
+
+/// In the order of the program, so that spaces come after those that they are made from.
+bool Anchor::follow(Operation *anchor, ArrayRef<Value> results) {
+  op = anchor;
+  spaces = {{0, nullptr}};
+  spaceOf = {{anchor->getResult(0), 0}};
+  moves.clear();
+  auto isNeeded = [&](Operation *next) {
+    return dependsOn(next->getResult(0), op) &&
+           llvm::any_of(results, [&](Value result) { return dependsOn(result, next); });
+  };
+  for (Operation *next = anchor->getNextNode(); !next->hasTrait<OpTrait::IsTerminator>(); next = next->getNextNode())
+    if (isNeeded(next))
+      if (std::optional<unsigned> space = findSpace(next))
+        spaceOf[next->getResult(0)] = *space;
+  return llvm::all_of(results, [&](Value result) { return has(result) || !dependsOn(result, op); });
 }
 
 /// The last one that can be: what is filled needs the others.
@@ -138,11 +167,10 @@ void Schedule::findAnchor(Block &block) {
     bool isWanted = llvm::any_of(filled, [&](Operation *other) {
       return other != op && llvm::any_of(other->getOperands(), [&](Value value) { return dependsOn(value, op); });
     });
-    bool isTiled = getForms().find(op)->isTiled(op);
-    if (!isTiled || isWanted ||
-        !llvm::all_of(results, [&](Value result) { return isElementOf(stripMoves(result), op); }))
+    Anchor found;
+    if (isWanted || !getForms().find(op)->isTiled(op) || !found.follow(op, results))
       continue;
-    anchor = op;
+    anchor = found;
     llvm::erase(filled, op);
     return;
   }
@@ -209,9 +237,9 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
     return false;
   LateReads reads(schedule, from);
   // What is computed of the anchor goes first, then maps, shape by shape, in the order of the results.
-  bool isAnchored = schedule.isAnchored(to), isLater = isAnchored;
+  bool isAnchored = schedule.anchor.has(to), isLater = isAnchored;
   for (Value other : schedule.results) {
-    bool isOfOneKind = schedule.isAnchored(other) == isAnchored;
+    bool isOfOneKind = schedule.anchor.has(other) == isAnchored;
     bool isTogether = isOfOneKind && (isAnchored || !schedule.rows.swept.empty() || getShape(other) == getShape(to));
     isLater |= isTogether;
     if (isLater && (isAnchored || isOfOneKind) && !reads.isFree(other, isTogether))

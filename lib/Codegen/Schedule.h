@@ -26,6 +26,29 @@ struct Rows {
   bool fits(mlir::Value value) const;
 };
 
+/// An op whose blocks (Form::tile) need not be in memory before results are computed of them, element by element. What is
+/// transposed or reshaped on the way lies at another point: each *space* has points of its own.
+struct Anchor {
+  /// One that `move` makes of another; number 0 is the anchor's own.
+  struct Space {
+    unsigned from;
+    mlir::Operation *move;
+  };
+
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<Space> spaces;
+  llvm::DenseMap<mlir::Value, unsigned> spaceOf;
+  llvm::SmallVector<mlir::Operation *> moves; ///< in the order of the program
+
+  explicit operator bool() const { return op; }
+  bool has(mlir::Value value) const { return spaceOf.contains(value); }
+  /// Follows what is computed of `op`; false if some of it is needed and is no matter of elements.
+  bool follow(mlir::Operation *op, llvm::ArrayRef<mlir::Value> results);
+
+private:
+  std::optional<unsigned> findSpace(mlir::Operation *user);
+};
+
 /// Of a region in simple ops (Expand.h).
 struct Schedule {
   explicit Schedule(mlir::func::FuncOp region);
@@ -37,15 +60,9 @@ struct Schedule {
   llvm::SmallVector<mlir::Value> results;
   /// Ops whose results go to memory first, in the order of the program.
   llvm::SmallVector<mlir::Operation *> filled;
-  /// The op whose blocks (Form::tile) need not be stored before results are computed of them; null: none.
-  mlir::Operation *anchor = nullptr;
+  Anchor anchor;
   /// No reductions: every result is a map.
   Rows rows;
-
-  /// True if `value` is computed from the anchor's result.
-  bool isAnchored(mlir::Value value) const;
-  /// What a result is transposed and reshaped from.
-  static mlir::Value stripMoves(mlir::Value value);
 
 private:
   void findRows(mlir::Block &block);

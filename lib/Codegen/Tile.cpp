@@ -67,7 +67,9 @@ Place Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
   return {p.add(p.mul(p.div(at, dim.width), dim.panel), p.mul(p.rem(at, dim.width), dim.stride)), constant};
 }
 
-Value Operand::load(Value place) const { return e.elements.widen(e.load(buffer, element, {place, e.getLanes() > 1})); }
+Value Operand::load(Value place, int64_t apart) const {
+  return e.elements.widen(e.load(buffer, element, {place, e.getLanes() > 1 ? apart : 0}));
+}
 
 //===----------------------------------------------------------------------===//
 // Sums

@@ -75,3 +75,31 @@ func.func @gather_stays_inside(%x: tensor<10x32xf32>, %i: tensor<4xi64>) -> tens
   %y = nn.gather %x, %i dim 0 : (tensor<10x32xf32>, tensor<4xi64>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
 }
+
+// What is allocated is given back behind its last use.
+// CHECK-LABEL: func.func @memory_is_given_back_last
+// CHECK: %[[M:.*]] = memref.alloc()
+// CHECK-NOT: memref.dealloc
+// CHECK: vector.store {{.*}}, %arg1
+// CHECK: memref.dealloc %[[M]]
+// CHECK-NEXT: return
+func.func @memory_is_given_back_last(%x: tensor<40x512xf32>) -> tensor<512x40xf32> {
+  %s = nn.cumsum %x dim 1 : (tensor<40x512xf32>) -> tensor<40x512xf32>
+  %y = nn.transpose %s [1, 0] : (tensor<40x512xf32>) -> tensor<512x40xf32>
+  return %y : tensor<512x40xf32>
+}
+
+// Blocks of 8 rows and 3 vectors; bias and activation are computed before anything is stored.
+// CHECK-LABEL: func.func @products_are_computed_in_blocks
+// CHECK-COUNT-24: math.fma
+// CHECK-NEXT: scf.yield
+// CHECK: arith.select
+// CHECK: vector.store {{.*}}, %arg3
+// CHECK-NOT: vector.load %arg3
+// CHECK: return
+func.func @products_are_computed_in_blocks(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>, %b: tensor<96xf32>) -> tensor<64x96xf32> {
+  %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<64x128xf32>, tensor<128x96xf32>) -> tensor<64x96xf32>
+  %a = nn.add %p, %b : (tensor<64x96xf32>, tensor<96xf32>) -> tensor<64x96xf32>
+  %y = nn.relu %a : (tensor<64x96xf32>) -> tensor<64x96xf32>
+  return %y : tensor<64x96xf32>
+}

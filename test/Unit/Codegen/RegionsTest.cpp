@@ -31,12 +31,12 @@ TEST_F(RegionsTest, EqualTheEvaluator) {
 
 /// Every pair of an argument and a result of which the emitter says so, of fewer regions, since each pair is compiled.
 TEST_F(RegionsTest, MayHaveResultsInPlaceOfArguments) {
-  uint64_t first = getNumber("CLEAVE_REGION", 1), count = getNumber("CLEAVE_REGIONS", 300) / 4;
+  uint64_t first = getNumber("CLEAVE_REGION", 1), count = getNumber("CLEAVE_REGIONS", 300) / 8;
   int64_t pairs = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     errors.clear();
     std::string text = cleave::test::generateRegion(seed, "f32");
-    EXPECT_EQ(checkInPlace(text, seed, pairs), "") << "repeat with: CLEAVE_REGION=" << seed << " CLEAVE_REGIONS=4\n"
+    EXPECT_EQ(checkInPlace(text, seed, pairs), "") << "repeat with: CLEAVE_REGION=" << seed << " CLEAVE_REGIONS=8\n"
                                                    << text;
   }
   EXPECT_GE(pairs, int64_t(count / 4));

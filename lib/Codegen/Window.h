@@ -1,0 +1,62 @@
+//===- Window.h - windows over planes ---------------------------*- C++ -*-===//
+//
+// A convolution's input, laid so that neighbouring windows are neighbouring elements whatever the stride: one plane for each
+// phase of the stride, with its border of padding, and no end of a row in between:
+//
+//   row 0 of a plane   . x x x x .      windows of stride 1, kernel 3: number q (row-major, `pitch` a row) begins at q;
+//   row 1              . x x x x .      tap (i, j) of it lies i * pitch + j further. Windows that hang over the end of a
+//                                       row are computed and never looked at
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_CODEGEN_WINDOW_H
+#define CLEAVE_LIB_CODEGEN_WINDOW_H
+
+#include "Tile.h"
+
+namespace cleave::codegen {
+
+/// One spatial dim: how windows move along it.
+struct WindowDim {
+  int64_t extent = 1, windows = 1, kernel = 1, stride = 1, padLow = 0, padHigh = 0, dilation = 1;
+
+  bool isPlain() const { return stride == 1 && padLow == 0 && padHigh == 0; }
+  /// Positions of a phase that windows from the first to the last use.
+  int64_t countPlaces(int64_t numWindows) const { return numWindows + (kernel - 1) * dilation / stride; }
+};
+
+/// Bands of rows of windows over the planes of some channels of an operand [batch, channels, rows.., columns].
+class Planes {
+public:
+  /// \param bytes what the planes of a band may take, as a wish.
+  Planes(Emitter &e, mlir::Value input, WindowDim rows, WindowDim columns, int64_t channels, int64_t bytes);
+
+  /// Rows of windows a band.
+  int64_t getBand() const { return band; }
+  int64_t getPitch() const { return pitch; }
+  /// True if planes are the operand's own memory: nothing may be read behind them.
+  bool isDirect() const { return direct; }
+  /// Writes what padding holds, once: copies of rows leave it alone.
+  void fill(double border);
+  /// Brings a band of `numRows` from `firstRow` on into place.
+  void lay(mlir::Value batch, mlir::Value firstChannel, mlir::Value firstRow, int64_t numRows);
+  /// Where element 0 of channel `channel` (counted from the first) lies for a tap.
+  mlir::Value locate(mlir::Value channel, mlir::Value row, mlir::Value column) const;
+  mlir::Value load(mlir::Value place) const;
+
+private:
+  void layRow(mlir::Value source, mlir::Value target, int64_t phase);
+
+  Emitter &e;
+  Operand input;
+  WindowDim rows, columns;
+  int64_t channels, band, pitch, height; ///< rows of a phase's plane
+  bool direct;
+  mlir::Type compute;
+  mlir::Value buffer, taps, origin;
+  int64_t size = 0, rank; ///< of the buffer, of the operand
+  double filled = 0;
+};
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_WINDOW_H
