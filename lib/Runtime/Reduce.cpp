@@ -62,15 +62,24 @@ static void reduceAs(const std::vector<const char *> &sources, char *to, uint64_
   }
 }
 
+template <typename T, bool = std::is_integral_v<T>> struct WrappingOf {
+  using type = T;
+};
+template <typename T> struct WrappingOf<T, true> {
+  using type = std::make_unsigned_t<T>;
+};
+
 template <typename T>
 static void reduceBy(Reduction reduction, const std::vector<const char *> &sources, char *target, uint64_t count) {
+  // Sums and products of integers are those of unsigned ones, bit by bit.
+  using Wrapping = typename WrappingOf<T>::type;
   switch (reduction) {
   case Reduction::None:
     return;
   case Reduction::Sum:
-    return reduceAs<Reduction::Sum, T>(sources, target, count);
+    return reduceAs<Reduction::Sum, Wrapping>(sources, target, count);
   case Reduction::Prod:
-    return reduceAs<Reduction::Prod, T>(sources, target, count);
+    return reduceAs<Reduction::Prod, Wrapping>(sources, target, count);
   case Reduction::Max:
     return reduceAs<Reduction::Max, T>(sources, target, count);
   case Reduction::Min:

@@ -192,7 +192,8 @@ Status ThreadCommunicator::findMissing(const Pending &pending, ThreadGroup &grou
     if (stage.hasArrived(index, pending.number))
       continue;
     std::string who = "rank " + std::to_string(peer), last = state.log.getLast();
-    last = last.empty() ? "; it has not come to any operation" : "; the last that it came to is " + last;
+    last = last.empty() ? "; it has not come to any operation" + state.log.getPlace()
+                        : "; the last that it came to is " + last;
     if (hasLeft)
       return fail(pending, Cause::Left, peer, who + " has left" + last);
     if (silent > options.silence)

@@ -46,24 +46,33 @@ void test_matmul(void **a) {
 /* y[0] = the address of x. */
 void test_address(void **a) { *(int64_t *)a[1] = (int64_t)(intptr_t)a[0]; }
 
-/* The first element of y is NaN. */
-void test_nan(void **a) { *(float *)a[0] = __builtin_nanf(""); }
+/* y[0] = 1, or NaN where the integer is 0 or more. */
+void test_nan(void **a) { *(float *)a[0] = *(const int64_t *)a[1] < 0 ? 1 : __builtin_nanf(""); }
 
-/* Waits for as many milliseconds. */
+/* Waits for as many milliseconds, if any. */
 void test_sleep(void **a) {
   int64_t milliseconds = *(const int64_t *)a[1];
   struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
   *(float *)a[0] = 1;
-  nanosleep(&time, 0);
+  if (milliseconds > 0)
+    nanosleep(&time, 0);
 }
 
-/* As the integer says: a null pointer, a division by zero, an instruction that is none. */
+/* Never comes back where the integer is 0 or more. */
+void test_endless(void **a) {
+  volatile int64_t which = *(const int64_t *)a[1];
+  *(float *)a[0] = 1;
+  while (which >= 0)
+    ;
+}
+
+/* As the integer says: a null pointer, a division by zero, an instruction that is none; negative: nothing. */
 void test_crash(void **a) {
   volatile int64_t which = *(const int64_t *)a[1];
+  volatile int32_t zero = 0, one = 1;
   *(float *)a[0] = 1;
   if (which == 0)
     *(volatile float *)(uintptr_t)(which + 16) = 1;
-  volatile int32_t zero = 0, one = 1;
   if (which == 1)
     *(float *)a[0] = (float)(one / zero);
   if (which == 2)

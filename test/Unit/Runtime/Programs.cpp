@@ -2,7 +2,9 @@
 #include "Programs.h"
 #include "Oracle.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -124,6 +126,17 @@ std::unique_ptr<Executor> test::openProgram(const Builder &builder, const Execut
   std::unique_ptr<Executor> executor;
   EXPECT_EQ(getMessage(Executor::open(builder.write(), "", options, executor)), "");
   return executor;
+}
+
+test::Folder::Folder() {
+  char name[] = "/tmp/cleave-test-XXXXXX";
+  path = mkdtemp(name);
+}
+
+test::Folder::~Folder() { std::filesystem::remove_all(path); }
+
+void test::Folder::write(const std::string &name, const std::string &bytes) const {
+  std::ofstream(path + "/" + name, std::ios::binary) << bytes;
 }
 
 Argument test::makeArgument(const char *name, Shape shape, const std::vector<float> &elements) {

@@ -49,6 +49,14 @@ std::unique_ptr<Executor> openProgram(const Builder &builder, const ExecutorOpti
 /// The message of an error; empty if there is none.
 std::string getMessage(const ExecutorStatus &status);
 
+/// A folder of its own, which goes away with what is in it.
+struct Folder {
+  Folder();
+  ~Folder();
+  void write(const std::string &name, const std::string &bytes) const;
+  std::string path;
+};
+
 /// Floats as an argument; they must stay.
 Argument makeArgument(const char *name, Shape shape, const std::vector<float> &elements);
 std::vector<float> getFloats(const Value &value);

@@ -1,0 +1,409 @@
+"""`cleave-run`: programs from files, as threads and under mpirun, and every way in which that can end badly.
+
+Usage: run.py BUILD_DIR
+
+Programs are those of test/Unit/Runtime/RunnableSamples.cpp; what they must give is computed here, by numpy. A fault must end
+all ranks in time, say what is wrong in one line a rank, and leave nothing half-written and no process behind.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import harness  # noqa: E402
+
+HAS_MPI = shutil.which("mpirun") is not None
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
+# Four processes start, a fault is found after the deadline that a case sets, all end within 2 s; and a busy machine.
+LIMIT = 15
+
+
+class Case:
+    """A folder with the programs in it, and a way to run them there."""
+
+    def __init__(self, build):
+        self.build = build
+        self.folder = tempfile.mkdtemp(prefix="cleave-run-")
+        subprocess.run([f"{build}/bin/cleave-runnable-programs", self.folder], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def save(self, name, **arrays):
+        np.savez(self.path(name), **arrays)
+
+    def command(self, program, *words, ranks=0):
+        return [*([*MPIRUN, str(ranks)] if ranks else []), f"{self.build}/bin/cleave-run", self.path(program), *words]
+
+    def start(self, program, *words, ranks=0, **options):
+        return subprocess.Popen(self.command(program, *words, ranks=ranks), cwd=self.folder, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+
+    def run(self, program, *words, ranks=0):
+        """(exit code, output); None where it did not end in time."""
+        process = self.start(program, *words, ranks=ranks)
+        return self.wait(process)
+
+    def wait(self, process):
+        try:
+            output = process.communicate(timeout=LIMIT)[0]
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None, process.communicate()[0]
+
+    def left(self):
+        """Processes with the folder on their command line, once mpirun has had time to end them."""
+        until = time.time() + 5
+        while True:
+            found = []
+            for process in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    with open(f"/proc/{process}/cmdline", "rb") as file:
+                        if self.folder.encode() in file.read():
+                            found.append(process)
+                except OSError:
+                    pass
+            if not found or time.time() > until:
+                return found
+            time.sleep(0.05)
+
+
+def equal(path, **expected):
+    """What is wrong with the arrays of a file."""
+    with np.load(path) as arrays:
+        if sorted(arrays) != sorted(expected):
+            return f"arrays {sorted(arrays)}, expected {sorted(expected)}"
+        for name, want in expected.items():
+            if arrays[name].dtype != want.dtype or not np.array_equal(arrays[name], want):
+                return f"{name} is {arrays[name]}, expected {want}"
+    return None
+
+
+def numbers(shape, seed):
+    """Small whole numbers: sums and products are exact."""
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32)
+
+
+def weights(case):
+    with open(case.path("weights.bin"), "rb") as file:
+        return np.frombuffer(file.read()[64:64 + 2048], np.float32).reshape(16, 32)
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What comes out
+
+def parallel(case, ranks):
+    x = numbers((8, 16), 1)
+    case.save("in.npz", x=x)
+    code, text = case.run("tensor-parallel.cleave", "--inputs", "in.npz", "--outputs", "out.npz", "--repeat", "3",
+                          "--report", "report.json", "--trace", "trace.json", "--profile", ranks=ranks)
+    if code != 0:
+        return f"exit code {code}\n{text}"
+    if problem := equal(case.path("out.npz"), y=x @ weights(case) + 3, z=2 * x + 5):
+        return problem
+    with open(case.path("report.json")) as file:
+        report = json.load(file)
+    runs = report.pop("runs")
+    if len(runs) != 3 or not all(0 < seconds < LIMIT for seconds in runs) or not 0 < report.pop("load_seconds") < LIMIT:
+        return f"seconds {runs}"
+    if report != {"version": 1, "ranks": 4, "peak_bytes_per_rank": 128 + 512 + 128 + 1536 + 512}:
+        return f"report {report}"
+    with open(case.path("trace.json")) as file:
+        events = json.load(file)["traceEvents"]
+    here = 1 if ranks else 4
+    tracks = {(event["pid"], event["tid"]) for event in events if event["name"] != "process_name"}
+    names = {(event["name"], event["args"]["node"]) for event in events if event["ph"] == "X"}
+    if tracks != {(rank, stream) for rank in range(here) for stream in (0, 1)}:
+        return f"tracks {tracks}"
+    if names != {("launch test_matmul", "/fc/MatMul"), ("launch test_affine", "/side"), ("all_reduce", "/fc/MatMul"),
+                 ("finish all_reduce", "/fc/MatMul"), ("launch test_add", "/fc/Add")}:
+        return f"events {names}"
+    if not re.search(r"[\d.]+ +[\d.]+% +" + str(3 * here) + r"  launch\n", text) or "/fc/MatMul" not in text:
+        return f"profile\n{text}"
+    return None
+
+
+def state(case, ranks):
+    """Three calls of an accumulator; its state goes on from call to call."""
+    x = numbers((2, 8), 2)
+    case.save("in.npz", x=x)
+    code, text = case.run("accumulator.cleave", "--inputs=in.npz", "--outputs=out.npz", "--repeat=2", ranks=ranks)
+    return equal(case.path("out.npz"), y=3 * x) if code == 0 else f"exit code {code}\n{text}"
+
+
+def stages(case, ranks):
+    x = numbers((4, 8), 3)
+    case.save("in.npz", x=x)
+    code, text = case.run("stages.cleave", "--inputs", "in.npz", "--outputs", "out.npz", "--repeat", "5", ranks=ranks)
+    return equal(case.path("out.npz"), y=4 * x + 4) if code == 0 else f"exit code {code}\n{text}"
+
+
+def zeros(case):
+    """Without inputs zeros are taken, and without a file outputs are told."""
+    code, text = case.run("variants.cleave")
+    return None if (code, text) == (0, "y  f32[2, 8]\n") else f"exit code {code}\n{text}"
+
+
+def help_text(case):
+    code, text = case.run("chain.cleave", "--help")
+    words = ["--inputs FILE.npz", "--ranks WHERE", "--record DIR", "Exit codes: "]
+    return None if code == 0 and all(word in text for word in words) else f"exit code {code}\n{text}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What is refused
+
+def refused(case, program, words, message, code=1):
+    """One line, the exit code, and no outputs."""
+    case.save("in.npz", x=np.zeros((4, 8), np.float32))
+    case.save("wrong-shape.npz", x=np.zeros((4, 9), np.float32))
+    case.save("wrong-type.npz", x=np.zeros((4, 8), np.int32))
+    case.save("wrong-name.npz", z=np.zeros((4, 8), np.float32))
+    case.save("parallel.npz", x=np.zeros((8, 16), np.float32))
+    for name, text in (("damaged.cleave", b"\x20\0\0\0 not a program at all.."), ("empty.cleave", b""), ("no.npz", b"PK no zip")):
+        with open(case.path(name), "wb") as file:
+            file.write(text)
+    got, text = case.run(program, *words)
+    if got != code or not re.fullmatch(f"cleave-run: error: {message}\n", text) or os.path.exists(case.path("out.npz")):
+        return f"exit code {got}, expected {code}: {text}"
+    return None
+
+
+IN_OUT = ["--inputs", "in.npz", "--outputs", "out.npz"]
+REFUSED = {
+    "missing-program": ("none.cleave", [], r"cannot read .*none.cleave: No such file or directory"),
+    "damaged-program": ("damaged.cleave", [], r'cannot run ".*damaged.cleave": .*\(P1\)'),
+    "empty-program": ("empty.cleave", [], r'cannot run ".*empty.cleave": .*\(P1\)'),
+    "folder": (".", [], r"cannot read .*: it is no regular file"),
+    "other-machine": ("foreign.cleave", [], r'the program has no code for this machine: .* this processor has no "quantum"'),
+    "missing-inputs": ("chain.cleave", ["--inputs", "none.npz"], r"cannot read none.npz: No such file or directory"),
+    "no-archive": ("chain.cleave", ["--inputs", "no.npz"], r"cannot read no.npz: not a zip archive"),
+    "wrong-shape": ("chain.cleave", ["--inputs", "wrong-shape.npz"], r'input "x" is f32\[4, 9\], expected f32\[4, 8\]'),
+    "wrong-type": ("chain.cleave", ["--inputs", "wrong-type.npz"], r'input "x" is i32\[4, 8\], expected f32\[4, 8\]'),
+    "wrong-name": ("chain.cleave", ["--inputs", "wrong-name.npz"], r'the program has no input "z"; its inputs are "x"'),
+    "missing-weights": ("tensor-parallel.cleave", ["--weights", "/nowhere"],
+                        r'cannot open the file of weights "weights.bin": No such file or directory \(tried "/nowhere/weights.bin"; .*'),
+    "read-only-output": ("chain.cleave", ["--inputs", "in.npz", "--outputs", "/proc/out.npz"], r"cannot write /proc/out.npz: .*"),
+    "disk-full": ("chain.cleave", ["--inputs", "in.npz", "--outputs", "/dev/full"], r"cannot write /dev/full: No space left on device"),
+    "unknown-option": ("chain.cleave", ["--nothing"], r"unknown option '--nothing'; --help lists them", 2),
+    "two-programs": ("chain.cleave", ["b.cleave"], r"there are two programs, .*", 2),
+    "no-value": ("chain.cleave", ["--inputs"], r"'--inputs' needs a value, FILE.npz", 2),
+    "bad-number": ("chain.cleave", ["--repeat", "x"], r"'--repeat' is 'x', expected a number of calls", 2),
+    "bad-ranks": ("chain.cleave", ["--ranks", "gpus"], r"'--ranks' is 'gpus', expected threads or mpi", 2),
+    "no-flag-value": ("chain.cleave", ["--profile=3"], r"'--profile' takes no value", 2),
+}
+
+
+def weights_changed(case, change, message):
+    change(case.path("weights.bin"))
+    code, text = case.run("tensor-parallel.cleave", "--outputs", "out.npz")
+    bad = code != 1 or not re.fullmatch(f"cleave-run: error: {message}\n", text) or os.path.exists(case.path("out.npz"))
+    return f"exit code {code}: {text}" if bad else None
+
+
+def flip(path):
+    with open(path, "r+b") as file:
+        file.seek(64 + 5)
+        byte = file.read(1)[0]
+        file.seek(64 + 5)
+        file.write(bytes([byte ^ 4]))
+
+
+def shorten(path):
+    os.truncate(path, os.path.getsize(path) - 10)
+
+
+# ---------------------------------------------------------------------------------------------------------------------------
+# What fails while it runs
+
+def fault(case, program, words, message, ranks, code=4, least=0.0):
+    """All ranks end in time with the failure of the first; the record is whole, and holds the commands of all."""
+    began = time.time()
+    got, text = case.run(program, "--outputs", "out.npz", "--record", "record", *words, ranks=ranks)
+    seconds = time.time() - began
+    lines = re.findall(r"^cleave-run: error: (.*)$", text, re.M)
+    said = set(lines)
+    record = case.path("record/flight-recorder.txt")
+    problems = [(got != code, f"exit code {got}, expected {code}"),
+                (seconds < least, f"{seconds:.1f} s"),
+                (not lines, "nobody says what failed"),
+                (any(not re.fullmatch(message, line) for line in said), f"unexpected: {said}"),
+                (len(said) > 1, f"ranks differ: {said}"),
+                (os.path.exists(case.path("out.npz")), "outputs were written"),
+                (case.left(), "processes are left")]
+    if os.path.exists(record):
+        with open(record) as file:
+            kept = file.read()
+        problems.append((not re.match(message, kept), f"the record begins with {kept[:200]}"))
+        problems.append((len(re.findall(r"^rank \d", kept, re.M)) != 1 + 2 or "command 0, launch" not in kept,
+                         f"the record lacks ranks or commands:\n{kept}"))
+    else:
+        problems.append((True, "no flight recorder"))
+    wrong = "; ".join(text for bad, text in problems if bad)
+    return f"{wrong}\n{text}" if wrong else None
+
+
+AT_SUM = r'rank 0: all_reduce sum f32\[1\], number 1 in group 1 \{0, 1\}, at command 1, all_reduce, of node "/sum": '
+# Threads give no sign of life while they are late, and either is said.
+LATE = r'rank 1 (did not come within 1 s|has given no sign of life for 1\S* s).*\((timeout|stopped)\)'
+FAULTS = {
+    "segv": ("segv.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGSEGV at 0x10 \(aborted\)'),
+    "fpe": ("fpe.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGFPE at 0x\w+ \(aborted\)'),
+    "ill": ("ill.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGILL at 0x\w+ \(aborted\)'),
+    "nan": ("nan.cleave", ["--find-nan"], r'rank 1: command 0, launch test_nan, of node "/bad": its result has a NaN \(aborted\)'),
+    "late": ("sleep.cleave", ["--deadline", "1"], AT_SUM + LATE),
+    "endless": ("endless.cleave", ["--deadline", "1"], AT_SUM + LATE),
+}
+
+
+def interrupted(case, ranks, number):
+    """A signal ends all ranks within two seconds."""
+    process = case.start("sleep.cleave", "--outputs", "out.npz", ranks=ranks)
+    time.sleep(1.5 if ranks else 0.5)
+    began = time.time()
+    process.send_signal(number)
+    code, text = case.wait(process)
+    seconds = time.time() - began
+    name = signal.Signals(number).name
+    if ranks:
+        bad = code in (0, None) or seconds > 8
+    else:
+        bad = code != 128 + number or seconds > 4 or f"interrupted by {name}" not in text
+    if bad or case.left() or os.path.exists(case.path("out.npz")):
+        return f"exit code {code} after {seconds:.1f} s: {text}"
+    return None
+
+
+def gone(case, number):
+    """Another rank's process is killed or stopped while all wait for it."""
+    process = case.start("sleep.cleave", "--silence", "1", "--outputs", "out.npz", ranks=2)
+    time.sleep(2)
+    children = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    if len(children) != 2:
+        process.kill()
+        return f"ranks {children}"
+    os.kill(int(children[1]), number)
+    code, text = case.wait(process)
+    if number == signal.SIGSTOP and os.path.exists(f"/proc/{children[1]}"):
+        os.kill(int(children[1]), signal.SIGKILL)
+    said = "rank [01] has given no sign of life" if number == signal.SIGSTOP else "the process of rank [01] is gone|Killed|signal 9"
+    if code in (0, None) or not re.search(said, text) or case.left() or os.path.exists(case.path("out.npz")):
+        return f"exit code {code}: {text}"
+    return None
+
+
+def world(case):
+    """Too few processes for the program."""
+    code, text = case.run("tensor-parallel.cleave", ranks=2)
+    if code in (0, None) or "the program is for 4 ranks, the launcher started 2" not in text:
+        return f"exit code {code}: {text}"
+    return None
+
+
+def different(case):
+    """Rank 1 opens another program than the rest."""
+    script = f'exec {case.build}/bin/cleave-run $([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo other || echo tensor-parallel).cleave'
+    process = subprocess.Popen([*MPIRUN, "4", "sh", "-c", script], cwd=case.folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    code, text = case.wait(process)
+    table = re.search(r"ranks have different programs: rank 0: (\w{16}), rank 1: (\w{16}), rank 2: (\w{16}), rank 3: (\w{16})", text)
+    if code in (0, None) or not table or table[1] == table[2] or table[1] != table[3]:
+        return f"exit code {code}: {text}"
+    return None
+
+
+def missing_on_one(case):
+    """The weights are missing on one rank: all say so."""
+    script = (f'exec {case.build}/bin/cleave-run tensor-parallel.cleave '
+              '$([ "$OMPI_COMM_WORLD_RANK" = 2 ] && echo --weights /nowhere)')
+    process = subprocess.Popen([*MPIRUN, "4", "sh", "-c", script], cwd=case.folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    code, text = case.wait(process)
+    if code in (0, None) or "cannot open the file of weights" not in text or case.left():
+        return f"exit code {code}: {text}"
+    return None
+
+
+def no_mpi_library(case):
+    """One line that says what is missing."""
+    environment = {**os.environ, "CLEAVE_MPI_LIBRARY": "/nowhere/libcleave_mpi.so"}
+    process = case.start("chain.cleave", "--ranks", "mpi", env=environment)
+    code, text = case.wait(process)
+    if code != 4 or "ranks under MPI need libcleave_mpi: /nowhere/libcleave_mpi.so: cannot open shared object file" not in text:
+        return f"exit code {code}: {text}"
+    return None
+
+
+def example(case, kind):
+    """examples/run.c, linked with the library."""
+    program = f"{case.build}/bin/examples/run-{kind}"
+    done = subprocess.run([program, case.path("tensor-parallel.cleave")], capture_output=True, text=True, timeout=LIMIT)
+    first = weights(case).sum(axis=0)[0] + 3
+    if done.returncode != 0 or f"y [8, 32] begins with {first:g}\nz [8, 16] begins with 7\n" not in done.stdout:
+        return f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+    os.remove(case.path("weights.bin"))
+    done = subprocess.run([program, case.path("tensor-parallel.cleave")], capture_output=True, text=True, timeout=LIMIT)
+    if done.returncode != 1 or not done.stderr.startswith("cannot open: cannot open the file of weights"):
+        return f"exit code {done.returncode}: {done.stdout}{done.stderr}"
+    return None
+
+
+def library(case):
+    """Small, and nothing but the functions of runtime.h is to be seen from outside."""
+    path = f"{case.build}/lib/libcleave_runtime.so"
+    stripped = case.path("stripped.so")
+    subprocess.run(["strip", "-o", stripped, path], check=True)
+    listing = subprocess.run(["nm", "-D", "--defined-only", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = {line.split()[-1] for line in listing.splitlines()}
+    with open(os.path.join(harness.ROOT, "include/cleave/runtime.h")) as file:
+        wanted = set(re.findall(r"\b(cleave_\w+)\([^()]*\)\s*CLEAVE_NOEXCEPT;", file.read()))
+    size = os.path.getsize(stripped)
+    if names != wanted or not wanted:
+        return f"exports {sorted(names ^ wanted)} more or less than the header"
+    # Sanitizers put a multiple of the code into it.
+    return None if size <= 300 * 1024 or "release" not in case.build else f"{size} bytes stripped"
+
+
+def main():
+    build, names, _ = harness.arguments()
+    cases = {"help": (help_text,), "zeros": (zeros,), "library": (library,), "no-mpi-library": (no_mpi_library,),
+             "example-shared": (example, "shared"), "example-static": (example, "static")}
+    for ranks, where in ((0, "threads"), (4, "mpi")):
+        if ranks and not HAS_MPI:
+            continue
+        cases |= {f"parallel-{where}": (parallel, ranks), f"stages-{where}": (stages, ranks),
+                  f"state-{where}": (state, ranks and 2)}
+        cases |= {f"{name}-{where}": (fault, *row, ranks and 2) for name, row in FAULTS.items()}
+        cases |= {f"{name}-{where}": (interrupted, ranks and 2, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")}
+    if HAS_MPI:
+        cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
+                  "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
+    cases |= {name: (refused, *row) for name, row in REFUSED.items()}
+    cases["flipped-bit"] = (weights_changed, flip, r'weight "w" in "weights.bin" has changed: its digest is .*: compile it again')
+    cases["short-file"] = (weights_changed, shorten, r'the file of weights .* has 2202 bytes, the program was compiled with 2212: compile it again')
+
+    def problem(row):
+        with Case(build) as case:
+            return row[0](case, *row[1:])
+
+    return harness.run(harness.select(cases, names), problem)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
