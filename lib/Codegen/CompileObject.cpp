@@ -62,6 +62,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp kernels) {
     return failure();
   PassManager passes(kernels.getContext());
   passes.enableVerifier(false);
+  passes.addPass(createStripDebugInfoPass()); // locations of the model are none that LLVM knows
   passes.addPass(createCSEPass());
   passes.addPass(createLoopInvariantCodeMotionPass());
   arith::ArithExpandOpsPassOptions expand;

@@ -34,10 +34,11 @@ using cleave::program::Result;
 /// Compilers' names, and those of Linux.
 static constexpr struct {
   const char *name, *onLinux;
-} kOtherNames[] = {
-    {"64bit", "lm"},        {"lzcnt", "abm"},    {"sse3", "pni"},  {"pclmul", "pclmulqdq"}, {"prfchw", "3dnowprefetch"},
-    {"rdrnd", "rdrand"},    {"sahf", "lahflm"},  {"fxsr", "fxsr"}, {"crc32", "sse42"},      {"neon", "asimd"},
-    {"dotprod", "asimddp"}, {"fullfp16", "fphp"}};
+} kOtherNames[] = {{"64bit", "lm"},     {"bmi", "bmi1"},         {"lzcnt", "abm"},
+                   {"sse3", "pni"},     {"pclmul", "pclmulqdq"}, {"prfchw", "3dnowprefetch"},
+                   {"rdrnd", "rdrand"}, {"sahf", "lahflm"},      {"fxsr", "fxsr"},
+                   {"crc32", "sse42"},  {"neon", "asimd"},       {"dotprod", "asimddp"},
+                   {"fullfp16", "fphp"}};
 
 /// Linux's name of a feature, without the marks that names are divided by.
 static std::string simplify(std::string_view name) {

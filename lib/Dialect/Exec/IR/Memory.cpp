@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -71,6 +72,9 @@ LogicalResult BufferOp::verify() {
 }
 
 std::optional<SmallVector<int64_t>> cleave::exec::getStrides(MemRefType type) {
+  // Where there are no elements, MLIR knows no strides.
+  if (type.getLayout().isIdentity())
+    return computeSuffixProduct(type.getShape());
   SmallVector<int64_t> strides;
   int64_t offset = 0;
   bool isKnown = succeeded(type.getStridesAndOffset(strides, offset)) && offset == 0 &&

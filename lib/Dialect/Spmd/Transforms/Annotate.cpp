@@ -40,6 +40,8 @@ private:
   ModuleOp module;
   /// Places of rules that a tensor of the program follows.
   llvm::DenseSet<Attribute> followed;
+  /// Wishes that a part of a parameter took over, with its name.
+  llvm::DenseSet<std::pair<Attribute, Attribute>> handedDown;
   /// Pins with a wish that nothing uses.
   SmallVector<PinOp> unused;
 };
@@ -133,7 +135,10 @@ void WishDissolver::dissolve(PinOp pin) {
     return unused.push_back(pin);
   if (wish)
     followed.insert(wish->getPlace());
-  if (ParameterOpInterface part = getPart(pin.getResult()); wish && part && !canCut(part, *wish))
+  ParameterOpInterface part = wish ? getPart(pin.getResult()) : ParameterOpInterface();
+  if (part)
+    handedDown.insert({wish->getPlace(), pin.getNameAttr()});
+  if (part && !canCut(part, *wish))
     wish.reset();
   if (wish) {
     RankedTensorType wanted = withSharding(cast<RankedTensorType>(input.getType()), wish->getSharding());
@@ -173,9 +178,10 @@ LogicalResult WishDissolver::reportUnused() {
   LogicalResult result = success();
   for (PinOp pin : unused) {
     StringRef reason = "no op of the program needs its elements";
-    if (followed.contains(pin.getWish()->getPlace()))
+    Attribute place = pin.getWish()->getPlace();
+    if (followed.contains(place) && !handedDown.contains({place, pin.getNameAttr()}))
       emitWarning(pin.getWish()->getPatternPlace()) << "'" << pin.getName() << "' matches, but " << reason;
-    else
+    else if (!followed.contains(place))
       result = emitError(pin.getWish()->getPatternPlace()) << "'" << pin.getName() << "' is unused: " << reason;
     eraseChain(pin);
   }
