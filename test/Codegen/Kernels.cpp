@@ -3,16 +3,21 @@
 //   cleave-kernels FILE.mlir [--isa CPU]      prints the kernels of all functions, before they are lowered
 //   cleave-kernels FILE.mlir --time           what compiling and running each costs, in thread CPU time: a line each,
 //                                             `name<TAB>ns per element of its largest tensor`, and one for compiling
+//   cleave-kernels FILE.mlir --check          runs each distinct body, of functions and of exec.kernel, on random inputs, and
+//                                             compares with the evaluator. A file may hold several modules, split by
+//                                             `// -----`
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Codegen/Codegen.h"
-#include "cleave/Compiler/Values.h"
+#include "KernelRunner.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "cleave/Reference/Evaluator.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <ctime>
 
@@ -66,16 +71,104 @@ static void timeKernel(llvm::orc::LLJIT &jit, func::FuncOp func) {
   llvm::outs() << llvm::formatv("{0}\t{1:F3}\n", func.getName(), timeCalls(kernel, buffers.data()) * 1e9 / largest);
 }
 
+//===----------------------------------------------------------------------===//
+// Checking
+//===----------------------------------------------------------------------===//
+
+/// A function in `module` that does what `body` does.
+static func::FuncOp copyBody(Block &body, StringRef name, ModuleOp module) {
+  Operation *end = body.getTerminator();
+  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  auto type = b.getFunctionType(body.getArgumentTypes(), end->getOperandTypes());
+  auto func = func::FuncOp::create(b, end->getLoc(), name, type);
+  Block *copy = func.addEntryBlock();
+  IRMapping map;
+  map.map(body.getArguments(), copy->getArguments());
+  b.setInsertionPointToEnd(copy);
+  for (Operation &op : body.without_terminator())
+    b.clone(op, map);
+  SmallVector<Value> results;
+  for (Value result : end->getOperands())
+    results.push_back(map.lookupOrDefault(result));
+  func::ReturnOp::create(b, end->getLoc(), results);
+  return func;
+}
+
+/// What is wrong with the kernel of `func`, or an empty string.
+static std::string findFault(func::FuncOp func, const HostTarget &target, uint64_t seed) {
+  std::string reason;
+  if (!canEmit(func.front(), reason))
+    return reason;
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(func.getContext()));
+  emitHostKernel(func.front(), "kernel", *kernels, target);
+  FailureOr<std::string> object = compileObject(*kernels, target);
+  if (failed(object))
+    return "cannot be compiled";
+  SmallVector<Tensor> inputs = drawInputs(func, seed), want;
+  if (failed(reference::runGlobal(func, inputs, want)))
+    return "cannot be evaluated";
+  return findDifference(runObject(*object, "kernel", inputs, func.getResultTypes()), want);
+}
+
+namespace {
+/// The distinct bodies of some files.
+struct Bodies {
+  OwningOpRef<ModuleOp> module;
+  std::map<size_t, SmallVector<func::FuncOp>> byHash;
+  SmallVector<func::FuncOp> funcs;
+
+  void add(Region &region) {
+    SmallVector<func::FuncOp> &alike = byHash[exec::hashBody(region)];
+    func::FuncOp func = copyBody(region.front(), ("body" + Twine(funcs.size())).str(), *module);
+    auto isSame = [&](func::FuncOp other) { return exec::haveEqualBodies(other.getBody(), func.getBody()); };
+    if (llvm::any_of(alike, isSame))
+      return func.erase();
+    alike.push_back(func);
+    funcs.push_back(func);
+  }
+};
+} // namespace
+
+static int checkAll(StringRef text, MLIRContext &context, const HostTarget &target) {
+  Bodies bodies{ModuleOp::create(UnknownLoc::get(&context)), {}, {}};
+  SmallVector<StringRef> chunks;
+  text.split(chunks, "// -----\n", -1, false);
+  for (StringRef chunk : chunks) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(chunk, &context);
+    if (!module)
+      return 1;
+    bool hasKernels = !module->getOps<exec::KernelOp>().empty();
+    for (auto kernel : module->getOps<exec::KernelOp>())
+      bodies.add(kernel.getBody());
+    for (auto func : module->getOps<func::FuncOp>())
+      if (!hasKernels)
+        bodies.add(func.getBody());
+  }
+  int64_t wrong = 0;
+  for (func::FuncOp func : bodies.funcs)
+    if (std::string fault = findFault(func, target, 1); !fault.empty()) {
+      llvm::errs() << fault << '\n' << func << '\n';
+      ++wrong;
+    }
+  llvm::outs() << bodies.funcs.size() - wrong << " passed, " << wrong << " failed\n";
+  return wrong ? 1 : 0;
+}
+
 int main(int argc, char **argv) {
   cl::opt<std::string> input(cl::Positional, cl::desc("FILE"), cl::Required);
   cl::opt<std::string> isa("isa", cl::desc("processor, as LLVM names it"), cl::init("native"));
   cl::opt<bool> times("time", cl::desc("compile and run, and print what it costs"));
+  cl::opt<bool> checks("check", cl::desc("run, and compare with the evaluator"));
   cl::ParseCommandLineOptions(argc, argv, "functions of nn ops as kernels\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
   loadDialects(context);
   std::string reason;
   std::unique_ptr<HostTarget> target = HostTarget::create(isa, reason);
+  if (checks && target) {
+    std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &reason);
+    return file ? checkAll(file->getBuffer(), context, *target) : 1;
+  }
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
   if (!module || !target)
     return llvm::errs() << "error: " << reason << "\n", 1;

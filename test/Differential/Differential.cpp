@@ -2,7 +2,8 @@
 //
 // For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
 // compare every result; with --lower, the partitioned one runs once more as kernels, for the same bits. What differs, fails
-// to partition or loses a collective's legality is printed with its module and the command that repeats it.
+// to partition or loses a collective's legality is printed with its module and the command that repeats it. --print-kernels
+// runs nothing: it prints what is lowered, for cleave-kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
@@ -79,20 +80,30 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
   return areEqual(func, got, want) && (!lowers || isSameLowered(*partitioned, inputs, got));
 }
 
+static bool printKernels(MLIRContext &context, const std::string &text) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module || failed(runPasses(*module, "spmd-shard,exec-lower")))
+    return false;
+  llvm::outs() << "// -----\n" << *module;
+  return true;
+}
+
 int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   uint64_t seed = 1, count = 1;
-  bool prints = false, lowers = false;
+  bool prints = false, lowers = false, printsKernels = false;
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--print")
       prints = true;
     else if (word == "--lower")
       lowers = true;
+    else if (word == "--print-kernels")
+      printsKernels = true;
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
-      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--print]\n";
+      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--print] [--print-kernels]\n";
       return 2;
     }
   }
@@ -107,11 +118,11 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (runCase(context, current, text, lowers))
+    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, lowers))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1\n" << text << '\n';
   }
-  llvm::outs() << count - failed << " passed, " << failed << " failed\n";
+  (printsKernels ? llvm::errs() : llvm::outs()) << count - failed << " passed, " << failed << " failed\n";
   return failed ? 1 : 0;
 }

@@ -2,17 +2,10 @@
 #ifndef CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
 #define CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
 
-#include "cleave/Codegen/Codegen.h"
-#include "cleave/Compiler/Values.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "../../Codegen/KernelRunner.h"
 #include "gtest/gtest.h"
 
 namespace cleave::codegen {
-
-/// A result of a kernel that lies where an argument lies.
-struct InPlace {
-  unsigned argument, result;
-};
 
 /// Runs functions as kernels of one op or several.
 class KernelTest : public ::testing::Test {
@@ -36,11 +29,6 @@ protected:
   std::string errors;
   std::unique_ptr<HostTarget> target;
 };
-
-/// Calls `void name(void **)` of an object on buffers that end where memory ends being ours.
-llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
-                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,
-                                               llvm::ArrayRef<InPlace> places = {});
 
 } // namespace cleave::codegen
 

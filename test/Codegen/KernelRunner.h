@@ -1,0 +1,30 @@
+//===- KernelRunner.h - kernels against the evaluator -----------*- C++ -*-===//
+//
+// For tests: runs kernels on buffers that end where memory ends being ours, and says what differs from the evaluator's results.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_TEST_CODEGEN_KERNELRUNNER_H
+#define CLEAVE_TEST_CODEGEN_KERNELRUNNER_H
+
+#include "cleave/Codegen/Codegen.h"
+#include "cleave/Compiler/Values.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace cleave::codegen {
+
+/// A result of a kernel that lies where an argument lies.
+struct InPlace {
+  unsigned argument, result;
+};
+
+/// Calls `void name(void **)` of an object.
+llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
+                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,
+                                               llvm::ArrayRef<InPlace> places = {});
+
+/// The first element that differs, or an empty string.
+std::string findDifference(llvm::ArrayRef<reference::Tensor> got, llvm::ArrayRef<reference::Tensor> want);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_TEST_CODEGEN_KERNELRUNNER_H
