@@ -253,10 +253,10 @@ struct ChooseLayouts : cleave::exec::impl::ChooseLayoutsBase<ChooseLayouts> {
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
         continue;
+      spmd::restoreNodes(func);
       for (Block &block : func.getBody())
         if (llvm::any_of(block, llvm::IsaPred<nn::ConvOp, nn::ConvTransposeOp>))
           LayoutChooser(block).run();
-      spmd::storeNodes(func);
     }
   }
 };

@@ -16,7 +16,6 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-#include "cleave/Transforms/MergeEqual.h"
 
 #include <cmath>
 
@@ -58,9 +57,12 @@ struct Match {
   int64_t batch = 0;
 };
 
+/// Masks that were made of two values: layers share them.
+using Masks = llvm::DenseMap<std::pair<Value, Value>, Value>;
+
 class Recogniser {
 public:
-  explicit Recogniser(nn::SoftmaxOp softmax) { match.softmax = softmax; }
+  Recogniser(nn::SoftmaxOp softmax, Masks &known) : known(known) { match.softmax = softmax; }
 
   bool isBetweenEinsums();
   /// True if all is as it is in attention; else `getReason` says what is not. Precondition: it is between einsums.
@@ -82,6 +84,7 @@ private:
   Value addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order);
 
   Match match;
+  Masks &known;
   StringRef reason = "something else is done to scores";
 };
 
@@ -279,24 +282,41 @@ Value Recogniser::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> or
   return match.batch == 2 ? ordered : reshapeTo(builder, ordered, shape);
 }
 
+/// What is added to a score, the select between a number and nothing as well.
+static Value getAdded(OpBuilder &builder, const Mask &mask) {
+  if (!mask.condition)
+    return mask.added;
+  RankedTensorType type = RankedTensorType::get({}, getType(mask.otherwise).getElementType());
+  auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
+  Value none = nn::ConstantOp::create(builder, mask.condition.getLoc(), zero);
+  return nn::SelectOp::create(builder, mask.condition.getLoc(), mask.condition, none, mask.otherwise);
+}
+
+static Value getSum(OpBuilder &builder, Value all, Value added) {
+  Type element = getType(all).getElementType();
+  if (getType(added).getElementType() != element)
+    added =
+        nn::CastOp::create(builder, added.getLoc(), RankedTensorType::get(getType(added).getShape(), element), added,
+                           /*saturate=*/false);
+  return nn::AddOp::create(builder, added.getLoc(), all, added);
+}
+
 /// All masks as one that is added, in the order in which they were. Null if there is none.
 Value Recogniser::getMask(OpBuilder &builder) {
   Value all;
   for (const Mask &mask : llvm::reverse(match.masks)) {
     Value added = mask.added;
     if (mask.condition) {
-      auto zero = DenseElementsAttr::get(RankedTensorType::get({}, getType(mask.otherwise).getElementType()),
-                                         builder.getZeroAttr(getType(mask.otherwise).getElementType()));
-      Value none = nn::ConstantOp::create(builder, mask.condition.getLoc(), zero);
-      added = nn::SelectOp::create(builder, mask.condition.getLoc(), mask.condition, none, mask.otherwise);
+      Value &made = known[{mask.condition, mask.otherwise}];
+      added = made = made ? made : getAdded(builder, mask);
     }
     if (getSplatNumber(added) == 0.0)
       continue;
-    if (all && getType(all).getElementType() != getType(added).getElementType())
-      added = nn::CastOp::create(builder, added.getLoc(),
-                                 RankedTensorType::get(getType(added).getShape(), getType(all).getElementType()), added,
-                                 false);
-    all = all ? nn::AddOp::create(builder, added.getLoc(), all, added).getResult() : added;
+    if (all) {
+      Value &sum = known[{all, added}];
+      added = sum = sum ? sum : getSum(builder, all, added);
+    }
+    all = added;
   }
   return all;
 }
@@ -338,25 +358,34 @@ static void simplify(nn::AttentionOp attention) {
   attention.getValueMutable().assign(value);
 }
 
-/// A constant mask that excludes what lies ahead, and says nothing of the rest: nothing has to be read. Precondition: the
-/// mask's last two dims are those of the scores.
-static std::optional<int64_t> getCausalOffset(DenseElementsAttr mask, int64_t rows, int64_t columns) {
-  auto values = mask.getValues<APFloat>();
-  auto isVisible = [&](int64_t row, int64_t column) { return values[row * columns + column].isZero(); };
-  auto isExcluded = [&](int64_t row, int64_t column) {
-    APFloat number = values[row * columns + column];
-    bool losesInfo;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.convertToDouble() <= kExcluded;
-  };
+/// The last key that query 0 sees, if query i sees all up to i behind that, and nothing else; `sees` says it of a constant mask.
+static std::optional<int64_t> getCausalOffset(int64_t rows, int64_t columns,
+                                              function_ref<std::optional<bool>(int64_t)> sees) {
   int64_t seen = 0;
-  while (seen < columns && isVisible(0, seen))
+  while (seen < columns && sees(seen) == true)
     ++seen;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column)
-      if (column < seen + row ? !isVisible(row, column) : !isExcluded(row, column))
+      if (sees(row * columns + column) != (column < seen + row))
         return std::nullopt;
   return seen > 0 ? std::optional<int64_t>(seen - 1) : std::nullopt;
+}
+
+/// Of a number that is added: 0 or an exclusion; of a condition: what it says.
+static std::optional<int64_t> getCausalOffset(DenseElementsAttr mask, int64_t rows, int64_t columns) {
+  if (mask.getElementType().isInteger(1)) {
+    auto values = mask.getValues<bool>();
+    return getCausalOffset(rows, columns, [&](int64_t place) { return std::optional<bool>(values[place]); });
+  }
+  auto values = mask.getValues<APFloat>();
+  return getCausalOffset(rows, columns, [&](int64_t place) -> std::optional<bool> {
+    APFloat number = values[place];
+    bool losesInfo;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    if (!number.isZero() && !(number.convertToDouble() <= kExcluded))
+      return std::nullopt;
+    return number.isZero();
+  });
 }
 
 namespace {
@@ -365,29 +394,30 @@ struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<Recognise
 
   void runOnOperation() override {
     OwnFaults faults(&getContext());
+    for (auto param : getOperation().getOps<nn::ParamOp>())
+      params[param.getSymNameAttr()] = param;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
         continue;
+      spmd::restoreNodes(func);
       SmallVector<nn::SoftmaxOp> softmaxes;
       func.walk([&](nn::SoftmaxOp softmax) { softmaxes.push_back(softmax); });
       for (nn::SoftmaxOp softmax : softmaxes)
         recognise(softmax);
-      bool hasAttention = false;
       func.walk([&](nn::AttentionOp attention) {
-        hasAttention = true;
         simplify(attention);
         useCausal(attention);
       });
-      if (!hasAttention)
-        continue;
-      mergeEqual(func);
-      spmd::storeNodes(func);
+      for (Block &block : func.getBody())
+        for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+          if (isOpTriviallyDead(&op))
+            op.erase();
     }
   }
 
 private:
   void recognise(nn::SoftmaxOp softmax) {
-    Recogniser recogniser(softmax);
+    Recogniser recogniser(softmax, masks);
     if (!recogniser.isBetweenEinsums())
       return;
     if (recogniser.fits())
@@ -396,12 +426,33 @@ private:
       softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recogniser.getReason();
   }
 
+  /// The elements of a constant, or of a whole parameter whose elements are at hand.
+  DenseElementsAttr getDense(Value value) {
+    if (auto constant = value.getDefiningOp<nn::ConstantOp>())
+      return dyn_cast<DenseElementsAttr>(constant.getValue());
+    auto load = value.getDefiningOp<nn::LoadOp>();
+    if (!load || load.isPart() || load.getSharding())
+      return {};
+    nn::ParamOp param = params.lookup(load.getParamAttr().getAttr());
+    return param ? dyn_cast<DenseElementsAttr>(param.getValue()) : DenseElementsAttr();
+  }
+
+  /// The constant that alone decides what `mask` excludes: itself, or the condition of a select between 0 and a number
+  /// that excludes.
+  DenseElementsAttr getDecision(Value mask) {
+    auto select = mask.getDefiningOp<nn::SelectOp>();
+    if (!select)
+      return isa<FloatType>(getType(mask).getElementType()) ? getDense(mask) : DenseElementsAttr();
+    std::optional<double> excluded = getSplatNumber(select.getRhs());
+    bool isMask = getSplatNumber(select.getLhs()) == 0.0 && excluded && *excluded <= kExcluded;
+    return isMask ? getDense(select.getCondition()) : DenseElementsAttr();
+  }
+
+  /// A constant mask that excludes what lies ahead, and says nothing of the rest, need not be read.
   void useCausal(nn::AttentionOp attention) {
-    auto constant = attention.getMask() ? attention.getMask().getDefiningOp<nn::ConstantOp>() : nn::ConstantOp();
-    auto mask = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+    DenseElementsAttr mask = attention.getMask() ? getDecision(attention.getMask()) : DenseElementsAttr();
     int64_t rows = getType(attention.getQuery()).getDimSize(2), columns = getType(attention.getKey()).getDimSize(2);
-    if (!mask || attention.getCausal() || !isa<FloatType>(mask.getElementType()) || mask.getType().getRank() < 2 ||
-        mask.getNumElements() != rows * columns ||
+    if (!mask || attention.getCausal() || mask.getType().getRank() < 2 || mask.getNumElements() != rows * columns ||
         mask.getType().getShape().take_back(2) != ArrayRef<int64_t>({rows, columns}))
       return;
     auto [found, isNew] = offsets.try_emplace(mask);
@@ -415,6 +466,9 @@ private:
   }
 
   llvm::DenseSet<StringRef> told;
+  Masks masks;
+  /// By name.
+  llvm::DenseMap<StringAttr, nn::ParamOp> params;
   /// Layers share masks.
   llvm::DenseMap<Attribute, std::optional<int64_t>> offsets;
 };

@@ -6,7 +6,7 @@
 // RUN: FileCheck %s --check-prefix=ALL < %t.mlir
 // RUN: cleave run %t.mlir --against %t.parts.mlir | FileCheck %s --check-prefix=RAN
 // ALL-NOT: nn.softmax
-// RAN-COUNT-7: ok
+// RAN-COUNT-9: ok
 // RAN-NOT: wrong
 
 // BERT, GPT-2: heads are transposed, scores scaled and masked. The transposes are what is in front and behind.
@@ -97,6 +97,34 @@ func.func @causal(%q: tensor<3x8xf32>, %k: tensor<4x8xf32>, %v: tensor<4x8xf32>)
   return %3 : tensor<3x8xf32>
 }
 
+// The same of a parameter, as a choice between nothing and a number that excludes.
+nn.param @seen : tensor<1x1x3x3xi1> = dense<[[[[true, false, false], [true, true, false], [true, true, true]]]]> : tensor<1x1x3x3xi1>
+// CHECK-LABEL: @causal_by_choice(
+func.func @causal_by_choice(%q: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
+  // CHECK: nn.attention %arg0, %arg0, %arg0 scale 1.000000e+00 causal :
+  %c = nn.load @seen : tensor<1x1x3x3xi1>
+  %zero = nn.constant dense<0.0> : tensor<f32> -> tensor<f32>
+  %low = nn.constant dense<-3.40282347E+38> : tensor<f32> -> tensor<f32>
+  %m = nn.select %c, %zero, %low : (tensor<1x1x3x3xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x3x3xf32>
+  %0 = nn.einsum %q, %q "bhid,bhjd->bhij" : (tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x3xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x3x3xf32>, tensor<1x1x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %2 = nn.softmax %1 dim 3 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %3 = nn.einsum %2, %q "bhij,bhjd->bhid" : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %3 : tensor<1x2x3x8xf32>
+}
+
+// What is not all that lies ahead is read: a window of two.
+// CHECK-LABEL: @a_window(
+func.func @a_window(%q: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
+  // CHECK: nn.attention %arg0, %arg0, %arg0 mask
+  %m = nn.constant dense<[[0.0, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38], [-1.0e38, 0.0, 0.0]]> : tensor<3x3xf32> -> tensor<3x3xf32>
+  %0 = nn.einsum %q, %q "bhid,bhjd->bhij" : (tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x3xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x3x3xf32>, tensor<3x3xf32>) -> tensor<1x2x3x3xf32>
+  %2 = nn.softmax %1 dim 3 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %3 = nn.einsum %2, %q "bhij,bhjd->bhid" : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %3 : tensor<1x2x3x8xf32>
+}
+
 // Scores that are replaced where they do not count; three dims, one of them heads of all samples.
 // CHECK-LABEL: @replaced(
 func.func @replaced(%q: tensor<8x6x8xf32>, %k: tensor<8x6x8xf32>, %v: tensor<8x6x8xf32>, %y: tensor<6x6xf32>) -> tensor<8x6x8xf32> {
@@ -129,8 +157,8 @@ func.func @one_key(%q: tensor<2x4x6x8xf32>, %k: tensor<2x1x6x8xf32>, %v: tensor<
 }
 
 // CHECK-LABEL: @main(
-// CHECK-COUNT-7: call @
-func.func @main(%a0: tensor<2x6x4x8xf32>, %a1: tensor<2x6x4x8xf32>, %a2: tensor<2x6x4x8xf32>, %a3: tensor<2x1x6x6xf32>, %a4: tensor<2x4x6x8xf32>, %a5: tensor<2x2x6x8xf32>, %a6: tensor<2x6x2x8xf32>, %a7: tensor<2x1x6x6xf32>, %a8: tensor<2x4x6x8xf32>, %a9: tensor<2x4x6x8xf32>, %a10: tensor<2x4x6x8xf32>, %a11: tensor<1x4x6x6xf32>, %a12: tensor<2x1x6x6xf32>, %a13: tensor<2x6x8x4xf32>, %a14: tensor<4x2x5x8xf32>, %a15: tensor<2x4x7x5xf32>, %a16: tensor<3x8xf32>, %a17: tensor<4x8xf32>, %a18: tensor<4x8xf32>, %a19: tensor<8x6x8xf32>, %a20: tensor<8x6x8xf32>, %a21: tensor<8x6x8xf32>, %a22: tensor<6x6xf32>, %a23: tensor<2x4x6x8xf32>, %a24: tensor<2x1x6x8xf32>, %a25: tensor<2x6x1x8xf32>) -> (tensor<2x6x4x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<7x2x6x4xf32>, tensor<3x8xf32>, tensor<8x6x8xf32>, tensor<2x4x6x8xf32>) {
+// CHECK-COUNT-9: call @
+func.func @main(%a0: tensor<2x6x4x8xf32>, %a1: tensor<2x6x4x8xf32>, %a2: tensor<2x6x4x8xf32>, %a3: tensor<2x1x6x6xf32>, %a4: tensor<2x4x6x8xf32>, %a5: tensor<2x2x6x8xf32>, %a6: tensor<2x6x2x8xf32>, %a7: tensor<2x1x6x6xf32>, %a8: tensor<2x4x6x8xf32>, %a9: tensor<2x4x6x8xf32>, %a10: tensor<2x4x6x8xf32>, %a11: tensor<1x4x6x6xf32>, %a12: tensor<2x1x6x6xf32>, %a13: tensor<2x6x8x4xf32>, %a14: tensor<4x2x5x8xf32>, %a15: tensor<2x4x7x5xf32>, %a16: tensor<3x8xf32>, %a17: tensor<4x8xf32>, %a18: tensor<4x8xf32>, %a19: tensor<8x6x8xf32>, %a20: tensor<8x6x8xf32>, %a21: tensor<8x6x8xf32>, %a22: tensor<6x6xf32>, %a23: tensor<2x4x6x8xf32>, %a24: tensor<2x1x6x8xf32>, %a25: tensor<2x6x1x8xf32>, %a26: tensor<1x2x3x8xf32>) -> (tensor<2x6x4x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<7x2x6x4xf32>, tensor<3x8xf32>, tensor<8x6x8xf32>, tensor<2x4x6x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) {
   %r0 = func.call @bert(%a0, %a1, %a2, %a3) : (tensor<2x6x4x8xf32>, tensor<2x6x4x8xf32>, tensor<2x6x4x8xf32>, tensor<2x1x6x6xf32>) -> tensor<2x6x4x8xf32>
   %r1 = func.call @llama(%a4, %a5, %a6, %a7) : (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x6x2x8xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32>
   %r2 = func.call @t5(%a8, %a9, %a10, %a11, %a12) : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<1x4x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x8xf32>
@@ -138,5 +166,7 @@ func.func @main(%a0: tensor<2x6x4x8xf32>, %a1: tensor<2x6x4x8xf32>, %a2: tensor<
   %r4 = func.call @causal(%a16, %a17, %a18) : (tensor<3x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
   %r5 = func.call @replaced(%a19, %a20, %a21, %a22) : (tensor<8x6x8xf32>, tensor<8x6x8xf32>, tensor<8x6x8xf32>, tensor<6x6xf32>) -> tensor<8x6x8xf32>
   %r6 = func.call @one_key(%a23, %a24, %a25) : (tensor<2x4x6x8xf32>, tensor<2x1x6x8xf32>, tensor<2x6x1x8xf32>) -> tensor<2x4x6x8xf32>
-  return %r0, %r1, %r2, %r3, %r4, %r5, %r6 : tensor<2x6x4x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<7x2x6x4xf32>, tensor<3x8xf32>, tensor<8x6x8xf32>, tensor<2x4x6x8xf32>
+  %r7 = func.call @causal_by_choice(%a26) : (tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  %r8 = func.call @a_window(%a26) : (tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8 : tensor<2x6x4x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<7x2x6x4xf32>, tensor<3x8xf32>, tensor<8x6x8xf32>, tensor<2x4x6x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>
 }
