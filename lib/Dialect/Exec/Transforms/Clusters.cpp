@@ -12,11 +12,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// A kernel takes time to compile that grows with its ops, and values in registers are few.
-static constexpr size_t kMostOps = 48;
-/// Each op behind an anchor stands in its code once for each vector of a tile.
-static constexpr size_t kMostOpsWithAnchor = 16;
-
 static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 static std::optional<nn::Form> getForm(Operation *op) {
@@ -210,7 +205,7 @@ void Clusters::merge(unsigned from, unsigned into) {
 /// Nothing where an operand is made by a kernel, which then would have to store it.
 std::optional<Chain> Clusters::getChain(Operation *op) const {
   // To move is to compute an address, which neighbours share.
-  Chain chain{0, getForm(op) == nn::Form::Movement ? 0 : 1};
+  Chain chain{0, getForm(op) == nn::Form::Movement || isa<nn::BroadcastOp>(op) ? 0 : 1};
   for (Value operand : op->getOperands()) {
     Operation *maker = operand.getDefiningOp();
     if (auto found = inlined.find(maker); maker && found != inlined.end()) {
@@ -283,8 +278,20 @@ bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, b
   return isOnlyReader && isCheaperInReader(from.ops.size(), value, countReadElements(op));
 }
 
+/// True if nobody but a walk of other rows reads `op`, and what it reads of `from` is stored anyway: there it saves a pass.
+static bool belongsToOtherRows(Operation *op, const Cluster &from) {
+  if (!from.rows || getForm(op) != nn::Form::Map || !op->getResult(0).hasOneUse())
+    return false;
+  std::optional<Rows> rows = Rows::get(*op->user_begin());
+  return rows && !(*rows == *from.rows) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !llvm::is_contained(from.ops, operand.getDefiningOp()) || !operand.hasOneUse();
+         });
+}
+
 bool Clusters::mayJoin(Operation *op, const Cluster &own, unsigned other) const {
   const Cluster &from = clusters[other];
+  if (belongsToOtherRows(op, from))
+    return false;
   auto reads =
       llvm::make_filter_range(op->getOpOperands(), [&](OpOperand &operand) { return find(operand.get()) == other; });
   bool isOnlyReader = std::distance(reads.begin(), reads.end()) == from.openUses;

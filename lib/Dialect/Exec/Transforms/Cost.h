@@ -2,6 +2,8 @@
 //
 // A kernel of elementwise ops is as fast as the memory that it reads and writes, so everything is counted in bytes: those
 // moved, those that could have been moved while an op computes, and those that could have been moved while a kernel starts.
+// The numbers are from measurements of one core with vector units: an elementwise op takes 0.1 to 0.3 ns an element (0.3: Gelu),
+// memory 0.1 ns a byte; a kernel starts in one or two microseconds, on a device too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_COST_H
@@ -10,6 +12,15 @@
 #include "mlir/IR/Value.h"
 
 namespace cleave::exec {
+
+/// Bytes that could be moved while an op computes an element.
+inline constexpr int64_t kOpBytes = 2;
+/// Bytes that could be moved while a kernel starts.
+inline constexpr int64_t kLaunchBytes = 16384;
+/// Ops of a kernel: it takes time to compile that grows with them, and values in registers are few.
+inline constexpr size_t kMostOps = 48;
+/// Each op behind an anchor stands in its code once for each vector of a tile.
+inline constexpr size_t kMostOpsWithAnchor = 16;
 
 int64_t countElements(mlir::Value value);
 /// A bool is a byte.

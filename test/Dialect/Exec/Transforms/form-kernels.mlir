@@ -234,3 +234,28 @@ func.func @a_rotation_is_one_kernel(%x: tensor<8x4x16xf32>, %c: tensor<8x16xf32>
   %7 = nn.add %1, %6 : (tensor<4x8x16xf32>, tensor<4x8x16xf32>) -> tensor<4x8x16xf32>
   return %7 : tensor<4x8x16xf32>
 }
+
+// A mean over tokens that count: the mask is read as it is, and weighting is part of the sum, since the norm is stored anyway.
+// CHECK-LABEL: @weights_belong_to_the_sum
+func.func @weights_belong_to_the_sum(%x: tensor<8x64xf32>, %s: tensor<64xf32>, %m: tensor<8x1xi64>) -> (tensor<8x64xf32>, tensor<64xf32>) {
+  // CHECK-NEXT: %[[N:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1)
+  // CHECK-NEXT: nn.rms_norm
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (
+  // CHECK-SAME: %arg2
+  // CHECK-NEXT: nn.broadcast
+  // CHECK-NEXT: nn.cast
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: nn.reduce sum
+  // CHECK-NEXT: nn.reduce sum
+  // CHECK-NEXT: nn.div
+  // CHECK-NEXT: exec.yield
+  %0 = nn.rms_norm %x, %s dim 1 epsilon 1.0e-5 : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+  %1 = nn.broadcast %m : (tensor<8x1xi64>) -> tensor<8x64xi64>
+  %2 = nn.cast %1 : (tensor<8x64xi64>) -> tensor<8x64xf32>
+  %3 = nn.mul %0, %2 : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %4 = nn.reduce sum %3 dims [0] : (tensor<8x64xf32>) -> tensor<64xf32>
+  %5 = nn.reduce sum %2 dims [0] : (tensor<8x64xf32>) -> tensor<64xf32>
+  %6 = nn.div %4, %5 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %0, %6 : tensor<8x64xf32>, tensor<64xf32>
+}
