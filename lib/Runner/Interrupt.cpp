@@ -24,7 +24,7 @@ static sigset_t getSignals() {
   return set;
 }
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(bool hasLauncher) : parent(hasLauncher ? getppid() : -1) {
   sigset_t set = getSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   thread = std::thread([this] { wait(); });
@@ -41,7 +41,14 @@ void Interrupt::watch(Executor *which) {
   executor = which;
 }
 
-static const char *getName(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+/// The signal of a launcher that is gone: nobody would wait for this process any more.
+static constexpr int kOrphan = SIGHUP;
+
+static const char *getName(int signal) {
+  return signal == SIGINT    ? "interrupted by SIGINT"
+         : signal == SIGTERM ? "interrupted by SIGTERM"
+                             : "the launcher is gone";
+}
 
 /// Looks up every 20 ms. An executor is only asked while `watch` has it.
 void Interrupt::wait() {
@@ -50,16 +57,18 @@ void Interrupt::wait() {
   while (!isOver.load()) {
     timespec tick = {0, 20000000};
     int came = sigtimedwait(&set, nullptr, &tick);
+    if (parent >= 0 && getppid() != parent)
+      came = kOrphan;
     std::lock_guard<std::mutex> lock(mutex);
     if (came > 0 && !signal.exchange(came) && executor)
-      executor->fail(Cause::Aborted, program::concat("interrupted by ", getName(came)));
+      executor->fail(Cause::Aborted, getName(came));
     bool isRunning = executor != nullptr;
     if (isRunning && executor->hasFailed() && !failedAt)
       failedAt = getNow();
     bool isStuck = failedAt && getNow() - failedAt > kGrace;
     if (!isStuck && (isRunning || !signal.load()))
       continue;
-    std::string why = isRunning ? executor->getFailure() : std::string("interrupted by ") + getName(signal.load());
+    std::string why = isRunning ? executor->getFailure() : std::string(getName(signal.load()));
     std::fprintf(stderr, "cleave-run: error: %s\n", why.c_str());
     _exit(signal.load() ? 128 + signal.load() : kRunFault);
   }

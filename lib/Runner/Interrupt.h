@@ -1,6 +1,6 @@
 //===- Interrupt.h - SIGINT and SIGTERM end a run ---------------*- C++ -*-===//
 //
-// A thread of its own waits for the signals. While a program runs, the first one fails it, so that all ranks come back; if
+// A thread of its own waits for the signals, and looks after the launcher. While a program runs, the first one fails it, so that all ranks come back; if
 // they do not within two seconds, or nothing runs yet, the process ends there. Nothing is half-written at any time.
 //
 //===----------------------------------------------------------------------===//
@@ -15,8 +15,9 @@ namespace cleave::runner {
 
 class Interrupt {
 public:
-  /// Precondition: this is the only thread. Others inherit that the signals are not theirs.
-  Interrupt();
+  /// `hasLauncher`: the end of the parent process is a signal, too. Precondition: this is the only thread. Others inherit
+  /// that the signals are not theirs.
+  explicit Interrupt(bool hasLauncher);
   ~Interrupt();
 
   /// While `executor` is set, a signal fails it. Null: it ends the process.
@@ -27,6 +28,7 @@ public:
 private:
   void wait();
 
+  const int parent;
   std::mutex mutex;
   runtime::Executor *executor = nullptr;
   std::atomic<int> signal{0};

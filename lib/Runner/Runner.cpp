@@ -78,7 +78,7 @@ namespace {
 
 class Run {
 public:
-  explicit Run(const RunOptions &options) : options(options) {}
+  explicit Run(const RunOptions &options) : options(options), interrupt(usesMpi(options)) {}
   int run();
 
 private:
@@ -87,7 +87,7 @@ private:
   int call();
   int write();
   std::string formatReport() const;
-  bool usesMpi() const;
+  static bool usesMpi(const RunOptions &options);
   /// Prints a message, and gives the exit code back.
   int fail(int code, const std::string &message) const;
   int fail(const ExecutorError &error) const;
@@ -112,7 +112,7 @@ int Run::fail(const ExecutorError &error) const {
 }
 
 /// A launcher that started a single process may as well have started none.
-bool Run::usesMpi() const {
+bool Run::usesMpi(const RunOptions &options) {
   std::optional<Launch> launch;
   (void)readLaunch([](const char *name) { return std::getenv(name); }, launch);
   return options.ranks == Ranks::Mpi || (options.ranks == Ranks::Auto && launch && launch->size > 1);
@@ -125,7 +125,7 @@ int Run::open() {
   how.communication.deadline = options.deadline;
   how.communication.silence = options.silence;
   how.communication.recordFolder = options.record;
-  how.usesMpi = usesMpi();
+  how.usesMpi = usesMpi(options);
   how.pinsThreads = options.pin;
   how.catchesCrashes = true;
   how.findsNan = options.nan;

@@ -6,6 +6,7 @@
 #include "Crash.h"
 
 #include <cstdio>
+#include <memory>
 #include <mutex>
 
 using namespace cleave::runtime;
@@ -27,6 +28,24 @@ std::string CrashGuard::describe() const {
       std::snprintf(text, sizeof(text), "%s at %p", entry.name, address);
   return text;
 }
+
+namespace {
+/// For the life of a thread.
+struct AlternateStack {
+  static constexpr size_t kBytes = 1 << 16;
+  AlternateStack() : memory(new char[kBytes]) {
+    stack_t stack = {};
+    stack.ss_sp = memory.get();
+    stack.ss_size = kBytes;
+    sigaltstack(&stack, &before);
+  }
+  ~AlternateStack() { sigaltstack(&before, nullptr); }
+  std::unique_ptr<char[]> memory;
+  stack_t before = {};
+};
+} // namespace
+
+void cleave::runtime::useAlternateStack() { static thread_local AlternateStack stack; }
 
 /// Where no kernel of ours runs, the old disposition is put back, and the instruction that failed is tried again.
 static void handle(int signal, siginfo_t *info, void *) {

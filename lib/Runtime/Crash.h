@@ -27,6 +27,9 @@ struct CrashGuard {
 /// The guard of this thread; null: none.
 extern thread_local CrashGuard *currentGuard;
 
+/// Gives this thread, once, a stack for its signal handlers: a kernel may have used up its own.
+void useAlternateStack();
+
 /// Installs the handlers, and takes them away again when the last one that asked for them is gone.
 class CrashHandlers {
 public:

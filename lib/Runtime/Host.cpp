@@ -132,7 +132,8 @@ Host::~Host() {
 /// Kind of device, architecture, then features, all that are missing at once.
 std::optional<std::string> Host::findMissing(const program::Target &target) const {
   if (target.device != program::Device::Host)
-    return concat("it is for a device of kind ", program::getWord(target.device));
+    return concat("it is for a device of kind ", program::getWord(target.device),
+                  ", of which there is none; compile it for the host");
   if (target.architecture != kArchitecture)
     return concat("it is for ", quote(target.architecture), ", this machine is ", kArchitecture);
   std::string missing;

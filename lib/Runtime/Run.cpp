@@ -214,6 +214,7 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
   rank.times.clear();
   CrashGuard &guard = rank.guard;
   if (handlers) {
+    useAlternateStack();
     currentGuard = &guard;
     if (sigsetjmp(guard.jump, 1))
       return rank.communicator->fail(Cause::Aborted,

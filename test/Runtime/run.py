@@ -308,6 +308,15 @@ def gone(case, number):
     return None
 
 
+def orphaned(case):
+    """The launcher is killed: its ranks end by themselves."""
+    process = case.start("sleep.cleave", "--outputs", "out.npz", ranks=2)
+    time.sleep(2)
+    process.kill()
+    process.communicate()
+    return "processes are left" if case.left() or os.path.exists(case.path("out.npz")) else None
+
+
 def world(case):
     """Too few processes for the program."""
     code, text = case.run("tensor-parallel.cleave", ranks=2)
@@ -393,7 +402,7 @@ def main():
         cases |= {f"{name}-{where}": (interrupted, ranks and 2, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")}
     if HAS_MPI:
         cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
-                  "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
+                  "launcher-killed": (orphaned,), "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
     cases |= {name: (refused, *row) for name, row in REFUSED.items()}
     cases["flipped-bit"] = (weights_changed, flip, r'weight "w" in "weights.bin" has changed: its digest is .*: compile it again')
     cases["short-file"] = (weights_changed, shorten, r'the file of weights .* has 2202 bytes, the program was compiled with 2212: compile it again')

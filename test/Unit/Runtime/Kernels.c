@@ -66,7 +66,14 @@ void test_endless(void **a) {
     ;
 }
 
-/* As the integer says: a null pointer, a division by zero, an instruction that is none; negative: nothing. */
+static int64_t descend(volatile int64_t depth) {
+  volatile char room[4096];
+  room[0] = (char)depth;
+  return depth < 0 ? 0 : descend(depth + 1) + room[0];
+}
+
+/* As the integer says: a null pointer, a division by zero, an instruction that is none; a stack that
+ * has no end; negative: nothing. */
 void test_crash(void **a) {
   volatile int64_t which = *(const int64_t *)a[1];
   volatile int32_t zero = 0, one = 1;
@@ -77,4 +84,6 @@ void test_crash(void **a) {
     *(float *)a[0] = (float)(one / zero);
   if (which == 2)
     __builtin_trap();
+  if (which == 3)
+    *(float *)a[0] = (float)descend(0);
 }

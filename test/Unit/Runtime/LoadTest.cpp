@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 #include "Oracle.h"
 #include "RunnableSamples.h"
+#include "Weights.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/Operands.h"
 
 #include <cstring>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
@@ -228,6 +230,32 @@ TEST(Loads, LargeWeightsAreReadInPieces) {
         wrong += got[size_t(i * (shape[1] - 1) + j - 1)] != elements[size_t(i * shape[1] + j)];
     EXPECT_EQ(wrong, 0u);
   }
+}
+
+// A file that is cut while it is being read is an error that says what is gone.
+TEST(Loads, FilesThatShrinkAreErrors) {
+  Builder b;
+  std::vector<float> elements = makeFloats(1000000, 1);
+  std::string file(reinterpret_cast<const char *>(elements.data()), elements.size() * 4);
+  uint32_t type = b.addType({1000000});
+  b.program.files = {{"w.bin", file.size()}};
+  std::string digest = digestSample(file.size(), [&](uint64_t offset, char *to, size_t count) {
+    std::memcpy(to, file.data() + offset, count);
+    return true;
+  });
+  b.program.weights = {{"w", type, 0, 0, file.size(), digest, {}, false}};
+  Load load{0, {{}}, {1000000}, {}, {0, type, {}}};
+  Folder folder;
+  folder.write("w.bin", file);
+  WeightFiles files(b.program, folder.path, "");
+  ASSERT_FALSE(files.check(b.program.weights[0]));
+  std::vector<char> target(file.size());
+  EXPECT_FALSE(files.load(load, 0, target.data()));
+  EXPECT_EQ(std::string(target.begin(), target.end()), file);
+  std::filesystem::resize_file(folder.path + "/w.bin", 3000000);
+  cleave::program::Status failed = files.load(load, 0, target.data());
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->message, "weight \"w\": the file has become shorter, 145728 bytes are missing at 3000000");
 }
 
 // What two ranks load alike lies at one address; what they load apart, at two. A view over both keeps them apart.

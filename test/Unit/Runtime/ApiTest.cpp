@@ -1,0 +1,133 @@
+//===- ApiTest.cpp - the runtime for C ------------------------------------===//
+//
+// What examples/run.c does not: everything that a caller can get wrong, states, and memory that outputs lie in.
+//
+//===----------------------------------------------------------------------===//
+#include "RunnableSamples.h"
+#include "cleave/runtime.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace cleave::runtime::test;
+
+namespace {
+
+/// A program that is open.
+struct Opened {
+  explicit Opened(const Builder &builder) {
+    std::string bytes = builder.write();
+    EXPECT_EQ(cleave_open_memory(bytes.data(), bytes.size(), nullptr, nullptr, &program), CLEAVE_OK);
+  }
+  ~Opened() { cleave_close(program); }
+  cleave_program *program = nullptr;
+};
+
+} // namespace
+
+static cleave_tensor makeTensor(const char *name, const Shape &shape, const std::vector<float> &data) {
+  return {name, CLEAVE_F32, shape.size(), shape.data(), data.data(), data.size() * sizeof(float)};
+}
+
+TEST(Api, RunsPrograms) {
+  Opened opened(makeChain());
+  EXPECT_EQ(cleave_rank_count(opened.program), 1u);
+  EXPECT_EQ(cleave_rank(opened.program), 0u);
+  EXPECT_EQ(cleave_peak_bytes(opened.program), 512u);
+  EXPECT_GT(cleave_load_seconds(opened.program), 0);
+  EXPECT_STREQ(cleave_version(), "0.1.0");
+  Shape shape = {4, 8};
+  std::vector<float> x = makeFloats(32, 1);
+  cleave_tensor input = makeTensor("x", shape, x), output = {};
+  output.name = "y";
+  ASSERT_EQ(cleave_run(opened.program, &input, 1, &output, 1), CLEAVE_OK);
+  EXPECT_GT(cleave_run_seconds(opened.program), 0);
+  ASSERT_EQ(output.bytes, 128u);
+  EXPECT_EQ(output.type, CLEAVE_F32);
+  EXPECT_EQ(Shape(output.shape, output.shape + output.rank), shape);
+  for (size_t i = 0; i < 32; ++i)
+    EXPECT_EQ(static_cast<const float *>(output.data)[i], 4 * x[i] + 4);
+}
+
+TEST(Api, TellsWhatAProgramTakesAndGives) {
+  Opened opened(makeVariants());
+  ASSERT_EQ(cleave_variant_count(opened.program), 2u);
+  EXPECT_EQ(cleave_input_count(opened.program), 1u);
+  EXPECT_EQ(cleave_output_count(opened.program), 1u);
+  cleave_tensor tensor;
+  ASSERT_EQ(cleave_describe_input(opened.program, 1, 0, &tensor), CLEAVE_OK);
+  EXPECT_STREQ(tensor.name, "x");
+  EXPECT_EQ(tensor.shape[0], 1);
+  EXPECT_EQ(tensor.bytes, 32u);
+  EXPECT_EQ(tensor.data, nullptr);
+  ASSERT_EQ(cleave_describe_output(opened.program, 0, 0, &tensor), CLEAVE_OK);
+  EXPECT_EQ(tensor.shape[0], 2);
+  EXPECT_EQ(cleave_describe_output(opened.program, 2, 0, &tensor), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_STREQ(cleave_last_error(), "variant 2 of 2");
+  EXPECT_EQ(cleave_describe_input(opened.program, 0, 1, &tensor), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_STREQ(cleave_last_error(), "tensor 1 of 1");
+}
+
+TEST(Api, KeepsAndResetsStates) {
+  Opened opened(makeAccumulator());
+  Shape shape = {2, 8};
+  std::vector<float> x = makeFloats(16, 1);
+  cleave_tensor input = makeTensor("x", shape, x), outputs[2] = {};
+  outputs[0].name = "total";
+  outputs[1].name = "y";
+  for (int times : {1, 2, 1}) {
+    if (times == 1)
+      EXPECT_EQ(cleave_reset_states(opened.program), CLEAVE_OK);
+    ASSERT_EQ(cleave_run(opened.program, &input, 1, outputs, 2), CLEAVE_OK);
+    EXPECT_EQ(std::memcmp(outputs[0].data, outputs[1].data, 64), 0);
+    EXPECT_EQ(static_cast<const float *>(outputs[1].data)[5], float(times) * x[5]);
+  }
+}
+
+// Nothing that a caller gets wrong ends the process, or the program.
+TEST(Api, RefusesWhatIsWrong) {
+  cleave_program *program = nullptr;
+  EXPECT_EQ(cleave_open(nullptr, nullptr, &program), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_STREQ(cleave_last_error(), "path is null");
+  EXPECT_EQ(cleave_open("/nowhere/m.cleave", nullptr, nullptr), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_open("/nowhere/m.cleave", nullptr, &program), CLEAVE_ERROR_PROGRAM);
+  EXPECT_STREQ(cleave_last_error(), "cannot read /nowhere/m.cleave: No such file or directory");
+  EXPECT_EQ(cleave_open_memory("abc", 3, nullptr, nullptr, &program), CLEAVE_ERROR_PROGRAM);
+  EXPECT_EQ(program, nullptr);
+  cleave_options options;
+  cleave_options_init(&options);
+  options.memory_limit = 100;
+  std::string bytes = makeChain().write();
+  EXPECT_EQ(cleave_open_memory(bytes.data(), bytes.size(), "", &options, &program), CLEAVE_ERROR_MEMORY);
+  EXPECT_EQ(cleave_run(nullptr, nullptr, 0, nullptr, 0), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_reset_states(nullptr), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_rank_count(nullptr) + cleave_input_count(nullptr) + cleave_peak_bytes(nullptr), 0u);
+  cleave_close(nullptr);
+
+  Opened opened(makeChain());
+  Shape shape = {4, 8};
+  std::vector<float> x(32);
+  cleave_tensor right = makeTensor("x", shape, x), output = {};
+  output.name = "y";
+  struct {
+    void (*change)(cleave_tensor &input, cleave_tensor &output);
+    const char *message;
+  } cases[] = {
+      {[](auto &input, auto &) { input.name = nullptr; }, "the name of an input is null"},
+      {[](auto &input, auto &) { input.name = "z"; }, "the program has no input \"z\"; its inputs are \"x\""},
+      {[](auto &input, auto &) { input.shape = nullptr; }, "the shape of an input is null"},
+      {[](auto &input, auto &) { input.bytes = 127; }, "input \"x\" has 127 bytes, its type and shape need 128"},
+      {[](auto &input, auto &) { input.type = cleave_type(99); }, "input \"x\" has no known type"},
+      {[](auto &input, auto &) { input.type = CLEAVE_I32; }, "input \"x\" is i32[4, 8], expected f32[4, 8]"},
+      {[](auto &input, auto &) { input.data = nullptr; }, "input \"x\" has no data"},
+      {[](auto &, auto &output) { output.name = nullptr; }, "the name of an output is null"},
+      {[](auto &, auto &output) { output.name = "q"; }, "the program has no output \"q\"; its outputs are \"y\""},
+  };
+  for (const auto &test : cases) {
+    cleave_tensor input = right, wanted = output;
+    test.change(input, wanted);
+    EXPECT_EQ(cleave_run(opened.program, &input, 1, &wanted, 1), CLEAVE_ERROR_ARGUMENTS);
+    EXPECT_STREQ(cleave_last_error(), test.message);
+  }
+  EXPECT_EQ(cleave_run(opened.program, &right, 1, &output, 1), CLEAVE_OK);
+}
