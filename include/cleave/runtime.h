@@ -44,7 +44,8 @@ typedef enum cleave_status {
 } cleave_status;
 
 /* Element types. Numbers stay what they are. */
-typedef enum cleave_type {
+typedef int32_t cleave_type;
+enum {
   CLEAVE_F16 = 0,
   CLEAVE_BF16 = 1,
   CLEAVE_F32 = 2,
@@ -58,7 +59,7 @@ typedef enum cleave_type {
   CLEAVE_UI16 = 10,
   CLEAVE_UI32 = 11,
   CLEAVE_UI64 = 12
-} cleave_type;
+};
 
 /* A tensor: elements in row-major order. */
 typedef struct cleave_tensor {

@@ -101,18 +101,18 @@ static bool publish(int file, const std::string &path) {
 
 using Write = std::function<program::Status(const Sink &)>;
 
-/// For file systems where no file is nameless: under another name first.
-static program::Status writeNamed(const std::string &path, mode_t mode, const Write &write) {
+/// For file systems where no file is nameless: under another name first. `given` is what the caller calls it.
+static program::Status writeNamed(const std::string &path, const std::string &given, mode_t mode, const Write &write) {
   std::string other = program::concat(path, ".", getpid());
   int file = open(other.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
   if (file < 0)
-    return failToWrite(path);
-  program::Status failed = fill(file, path, write);
+    return failToWrite(given);
+  program::Status failed = fill(file, given, write);
   if (!failed && fsync(file) != 0)
-    failed = failToWrite(path);
+    failed = failToWrite(given);
   close(file);
   if (!failed && std::rename(other.c_str(), path.c_str()) != 0)
-    failed = failToWrite(path);
+    failed = failToWrite(given);
   if (failed)
     unlink(other.c_str());
   return failed;
@@ -144,13 +144,13 @@ program::Status cleave::runtime::writeFile(const std::string &given, const Write
   mode_t mode = exists ? status.st_mode & 07777 : 0666;
   int file = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
   if (file < 0)
-    return writeNamed(path, mode, write);
-  program::Status failed = fill(file, path, write);
+    return writeNamed(path, given, mode, write);
+  program::Status failed = fill(file, given, write);
   if (!failed && fsync(file) != 0)
-    failed = failToWrite(path);
+    failed = failToWrite(given);
   bool isPublished = !failed && publish(file, path);
   close(file);
-  return failed || isPublished ? failed : writeNamed(path, mode, write);
+  return failed || isPublished ? failed : writeNamed(path, given, mode, write);
 }
 
 program::Status cleave::runtime::writeFile(const std::string &path, std::string_view text) {

@@ -103,7 +103,7 @@ void cleave_close(cleave_program *opened) noexcept { delete opened; }
 static cleave_status convert(const cleave_tensor &tensor, Argument &argument) {
   if (!tensor.name || (tensor.rank > 0 && !tensor.shape))
     return failForNull(tensor.name ? "the shape of an input" : "the name of an input");
-  if (unsigned(tensor.type) > CLEAVE_UI64)
+  if (tensor.type < CLEAVE_F16 || tensor.type > CLEAVE_UI64)
     return fail(CLEAVE_ERROR_ARGUMENTS, program::concat("input ", program::quote(tensor.name), " has no known type"));
   argument = {tensor.name, ElementType(tensor.type), {tensor.shape, tensor.shape + tensor.rank}, tensor.data};
   uint64_t bytes = program::getElementBytes(argument.type);

@@ -68,7 +68,7 @@ EDITS = [
     Edit("digest-not-compared", "lib/Runtime/Weights.cpp", "digest == weight.digest", "true", "changed weights are taken", [RUNTIME]),
     Edit("event-without-meeting", "lib/Runtime/Bind.cpp", "finish(events[wait.event].stream, events[wait.event].meetings);", "",
          "a meeting on another stream is not waited for before its result is read", [RUNTIME]),
-    Edit("not-unpacked", "lib/Runtime/BindMeetings.cpp", "meeting.unpacks.push_back({planCopy(size, part, {}, strides), flat, box});", "",
+    Edit("not-unpacked", "lib/Runtime/BindMeetings.cpp", "meeting.unpacks.push_back({planCopy(size, part, {}, strides), flat, box});", ";",
          "a gather along several dims stays packed", [RUNTIME]),
     Edit("term-everywhere", "lib/Runtime/Run.cpp", "box.term > 0", "false", "every term of an input is all of it", [RUNTIME]),
     Edit("any-variant", "lib/Runtime/Run.cpp", "program.types[tensors[findTensor(tensors, input.name)].type].shape == input.shape", "true",

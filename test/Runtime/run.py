@@ -8,9 +8,9 @@ all ranks in time, say what is wrong in one line a rank, and leave nothing half-
 import json
 import os
 import re
+import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -51,6 +51,8 @@ class Case:
         return [*([*MPIRUN, str(ranks)] if ranks else []), f"{self.build}/bin/cleave-run", self.path(program), *words]
 
     def start(self, program, *words, ranks=0, **options):
+        # Open MPI leaves memory behind, which is no finding of a sanitizer about us.
+        options.setdefault("env", {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if ranks else None)
         return subprocess.Popen(self.command(program, *words, ranks=ranks), cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, errors="replace", **options)
 
@@ -215,6 +217,25 @@ def weights_changed(case, change, message):
     code, text = case.run("tensor-parallel.cleave", "--outputs", "out.npz")
     bad = code != 1 or not re.fullmatch(f"cleave-run: error: {message}\n", text) or os.path.exists(case.path("out.npz"))
     return f"exit code {code}: {text}" if bad else None
+
+
+def write_fails(case):
+    """No room for the outputs: the older file stays what it was, and nothing lies beside it."""
+    with open(case.path("out.npz"), "w") as file:
+        file.write("older")
+    before = sorted(os.listdir(case.folder))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+    process = case.start("large.cleave", "--outputs", "out.npz", preexec_fn=limit)
+    code, text = case.wait(process)
+    with open(case.path("out.npz")) as file:
+        kept = file.read()
+    if code != 1 or text != "cleave-run: error: cannot write out.npz: File too large\n" or kept != "older":
+        return f"exit code {code}: {text}"
+    left = sorted(os.listdir(case.folder))
+    return None if left == before else f"files {left}"
 
 
 def flip(path):
@@ -404,6 +425,7 @@ def main():
         cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
                   "launcher-killed": (orphaned,), "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
     cases |= {name: (refused, *row) for name, row in REFUSED.items()}
+    cases["write-fails"] = (write_fails,)
     cases["flipped-bit"] = (weights_changed, flip, r'weight "w" in "weights.bin" has changed: its digest is .*: compile it again')
     cases["short-file"] = (weights_changed, shorten, r'the file of weights .* has 2202 bytes, the program was compiled with 2212: compile it again')
 

@@ -120,6 +120,16 @@ Builder test::makeVariants() {
   return b;
 }
 
+Builder test::makeLarge() {
+  Builder b;
+  uint32_t type = b.addType({64, 1024}), kernel = b.addKernel("test_affine", {type, type}, 1, 2);
+  View x{b.addBuffer(BufferKind::Input, 1 << 18), type, {}}, y{b.addBuffer(BufferKind::Output, 1 << 18), type, {}};
+  b.launch(kernel, {x, y}, {1 << 16, 7});
+  b.addInput("x", type, x);
+  b.addOutput("y", type, y);
+  return b;
+}
+
 Builder test::makeStages() {
   Builder b(4);
   b.program.roles = {{"first", {0, 1}, {}, {}}, {"second", {2, 3}, {}, {}}};
@@ -169,6 +179,7 @@ std::vector<std::pair<std::string, std::string>> test::makeRunnableFiles() {
                                                             {"tensor-parallel.cleave", makeTensorParallel().write()},
                                                             {"accumulator.cleave", makeAccumulator().write()},
                                                             {"variants.cleave", makeVariants().write()},
+                                                            {"large.cleave", makeLarge().write()},
                                                             {"stages.cleave", makeStages().write()},
                                                             {"segv.cleave", makeFault("test_crash", 0).write()},
                                                             {"fpe.cleave", makeFault("test_crash", 1).write()},

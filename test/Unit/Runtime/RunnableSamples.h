@@ -25,6 +25,9 @@ std::vector<float> makeW();
 /// Two ranks, each with half of the columns: total = total + x, of f32[2, 8]; `total` is the state of `past`.
 Builder makeAccumulator();
 
+/// One rank: y = 2 x + 7, of f32[64, 1024].
+Builder makeLarge();
+
 /// One rank, variants of one and of two rows: y = 2 x + rows, of f32[rows, 8].
 Builder makeVariants();
 
