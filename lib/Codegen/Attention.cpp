@@ -2,7 +2,7 @@
 //
 // Head by head, some queries at a time, so that no more than the scores of these queries are ever in memory:
 //
-//   keys of a head, turned           [size, keys]: a vector is one component of neighbouring keys
+//   keys of a head, turned           [keys / lanes, size, lanes]: a vector is one component of neighbouring keys
 //   blocks of queries
 //     scores = queries x keys        Tile.h; scaled, capped, masked; the largest of each row on the way
 //     exp(score - largest)           and their sum
@@ -31,6 +31,7 @@ private:
     Value batch, kv, query;
   };
   Value locate(const Operand &operand, Value batch, Value head) const;
+  Value placeTurned(Value key, Value component) const;
   void turnKeys(Value place);
   void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
@@ -102,6 +103,12 @@ void Attention::run() {
 // Keys
 //===----------------------------------------------------------------------===//
 
+/// Where the vector that holds a key's component begins.
+Value Attention::placeTurned(Value key, Value component) const {
+  PlaceBuilder &p = e.places;
+  return p.add(p.mul(p.div(key, lanes), size * lanes), p.mul(component, lanes));
+}
+
 /// A square of keys and components.
 void Attention::turnSquare(Value place, Value key, Value component) {
   e.withLanes(lanes, lanes, [&] {
@@ -112,8 +119,7 @@ void Attention::turnSquare(Value place, Value key, Value component) {
       square.push_back(k.load(e.places.add(at, from.constant)));
     }
     for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
-      e.store(turned, vector,
-              {e.places.add(e.places.add(e.places.mul(component, width), key), int64_t(lane) * width), 1});
+      e.store(turned, vector, {e.places.add(placeTurned(key, component), int64_t(lane) * lanes), 1});
     return 0;
   });
 }
@@ -127,7 +133,7 @@ void Attention::turnKeys(Value place) {
       e.loop(e.places.number(firstComponent), e.places.number(size), 1, {}, [&](Value component, Values) {
         Value at =
             e.places.add(e.places.add(place, k.along(k.getDim(2), key).base), k.along(k.getDim(3), component).base);
-        e.store(turned, k.load(at), {e.places.add(e.places.mul(component, width), key)});
+        e.store(turned, k.load(at), {e.places.add(placeTurned(key, component), e.places.rem(key, lanes))});
         return Values();
       });
       return Values();
@@ -194,7 +200,7 @@ Values Attention::score(const Head &head, Value row, int64_t height, Value key, 
     return q.load(p.add(p.add(p.add(placeQ, at.base), q.along(q.getDim(3), d[0]).base), at.constant));
   };
   auto vector = [&](int64_t v, ArrayRef<Value> d) {
-    return e.load(turned, compute, {p.add(p.add(p.mul(d[0], width), key), v * lanes), lanes > 1});
+    return e.load(turned, compute, {p.add(placeTurned(key, d[0]), v * size * lanes), lanes > 1});
   };
   Values none(height * wide, e.elements.number(e.withLanes(compute), 0));
   Values products = sumTile(e, {height, wide}, {size}, none, scalar, vector);

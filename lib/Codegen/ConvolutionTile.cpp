@@ -2,9 +2,10 @@
 //
 //   batch, groups
 //     bands of rows of windows            their input is laid in planes (Window.h), in the second cache
-//       blocks of channels of the result
-//         blocks of windows               numbers of the weight times vectors of windows: Tile.h
-//         rows of windows                 to the sink: the ends of rows, which hang over, are left out
+//       blocks of windows                 what one tap of many channels reads is put side by side; several taps read the same
+//                                         lines, and have them in the first cache anyway
+//         blocks of channels              numbers of the weight times vectors of windows: Tile.h
+//       channels, rows of windows         to the sink: the ends of rows, which hang over, are left out
 //
 //===----------------------------------------------------------------------===//
 #include "ConvolutionTile.h"
@@ -16,7 +17,9 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 /// What a band's input, and its sums, may take.
-static constexpr int64_t kPlaneBytes = 256 << 10, kSumBytes = 48 << 10;
+static constexpr int64_t kBandBytes = 256 << 10;
+/// From so many channels of the result on, a block of windows is worth putting side by side.
+static constexpr int64_t kManyChannels = 24;
 
 /// Spatial dim `dim` (0 or 1, the last one) of an op on one or two of them.
 template <typename OpT> static WindowDim getWindow(OpT op, int64_t dim, int64_t kernel) {
@@ -51,8 +54,10 @@ public:
 
 private:
   void band(Value batch, Value group, Value firstRow, int64_t numRows);
-  void tile(Value channel, Value window, TileShape own);
-  void handOut(Value batch, Value channel, int64_t height, Value firstRow, int64_t numRows);
+  void pack(Value window, int64_t vectors);
+  Value load(Value window, int64_t vector, ArrayRef<Value> tap);
+  void tile(Value group, Value member, Value window, TileShape own);
+  void handOut(Value batch, Value group, Value firstRow, int64_t numRows);
   int64_t getActive(Value window) const;
 
   Emitter &e;
@@ -66,18 +71,20 @@ private:
   Planes planes;
   int64_t windows = 0, pitch = 0; ///< of a band, and rounded up to vectors
   TileShape shape{1, 1};
-  Value sums;
+  SmallVector<int64_t> taps;
+  Value sums, packed; ///< packed: none where planes are read as they are
 };
 } // namespace
 
-/// A band is bounded by its input, in the second cache, and by the sums of a block of channels, in the first.
+/// A band is bounded by its input and by its sums.
 ConvolutionTile::ConvolutionTile(Emitter &e, nn::ConvOp op, TileSink sink)
     : e(e), op(op), sink(sink), rows(getWindow(op, 0, getKernel(op, 0))), columns(getWindow(op, 1, getKernel(op, 1))),
       channelsIn(getShape(op.getWeight())[1]), channelsOut(getShape(op.getWeight())[0] / op.getGroups()),
       compute(ElementBuilder::getComputeType(getElement(op.getResult()))), lanes(e.getVectorLanes(compute)),
       weight(e, op.getWeight()),
       planes(e, op.getInput(), rows, columns, channelsIn,
-             std::min(kPlaneBytes, kSumBytes * channelsIn * rows.stride / std::min<int64_t>(channelsOut, 8))) {}
+             kBandBytes * channelsIn * rows.stride / std::max(channelsIn * rows.stride, channelsOut)),
+      taps{rows.kernel, columns.kernel, channelsIn} {}
 
 /// Lanes that begin at `window` and exist; a block that lacks some begins at a known one.
 int64_t ConvolutionTile::getActive(Value window) const {
@@ -85,7 +92,7 @@ int64_t ConvolutionTile::getActive(Value window) const {
   return known ? std::min(lanes, windows - *known) : lanes;
 }
 
-/// Sums of one block of channels have memory of their own, rounded up to whole vectors.
+/// Sums of a band have memory of their own, rounded up to whole vectors.
 void ConvolutionTile::run() {
   ArrayRef<int64_t> result = getShape(op.getResult());
   if (countElements(result) == 0)
@@ -93,7 +100,9 @@ void ConvolutionTile::run() {
   int64_t most = (planes.getBand() - 1) * planes.getPitch() + columns.windows;
   shape = chooseTile(e.getNumRegisters(), channelsOut, llvm::divideCeil(most, lanes));
   pitch = llvm::divideCeil(most, lanes) * lanes;
-  sums = e.allocate(compute, shape.rows * pitch);
+  sums = e.allocate(compute, channelsOut * pitch);
+  if (channelsOut >= kManyChannels && rows.kernel * columns.kernel == 1)
+    packed = e.allocate(compute, countElements(taps) * shape.vectors * lanes);
   planes.fill(0);
   e.walk({result[0], int64_t(op.getGroups())}, {}, [&](ArrayRef<Value> at, Values) {
     overBlocks(e, rows.windows, planes.getBand(),
@@ -102,26 +111,51 @@ void ConvolutionTile::run() {
   });
 }
 
-/// Channels outside, windows inside: a block's weights stay in the first cache.
+/// Windows outside, channels inside: the windows of a block stay in the caches.
 void ConvolutionTile::band(Value batch, Value group, Value firstRow, int64_t numRows) {
   windows = (numRows - 1) * planes.getPitch() + columns.windows;
   planes.lay(batch, e.places.mul(group, channelsIn), firstRow, numRows);
   int64_t size = shape.vectors * lanes, whole = windows / size * size;
-  overBlocks(e, channelsOut, shape.rows, [&](Value member, int64_t height) {
-    Value channel = e.places.add(e.places.mul(group, channelsOut), member);
-    if (whole > 0)
-      overBlocks(e, whole, size, [&](Value window, int64_t) { tile(channel, window, {height, shape.vectors}); });
-    if (windows > whole)
-      tile(channel, e.places.number(whole), {height, int64_t(llvm::divideCeil(windows - whole, lanes))});
-    handOut(batch, channel, height, firstRow, numRows);
+  auto blockAt = [&](Value window, int64_t vectors) {
+    if (packed)
+      pack(window, vectors);
+    overBlocks(e, channelsOut, shape.rows,
+               [&](Value member, int64_t height) { tile(group, member, window, {height, vectors}); });
+  };
+  if (whole > 0)
+    overBlocks(e, whole, size, [&](Value window, int64_t) { blockAt(window, shape.vectors); });
+  if (windows > whole)
+    blockAt(e.places.number(whole), llvm::divideCeil(windows - whole, lanes));
+  handOut(batch, group, firstRow, numRows);
+}
+
+/// Lanes behind the last window exist where planes are the kernel's own.
+Value ConvolutionTile::load(Value window, int64_t vector, ArrayRef<Value> tap) {
+  PlaceBuilder &p = e.places;
+  Value at = p.add(p.add(planes.locate(tap[2], tap[0], tap[1]), window), vector * lanes);
+  int64_t active = planes.isDirect() ? getActive(p.add(window, vector * lanes)) : lanes;
+  return e.withLanes(lanes, active, [&] { return planes.load(at); });
+}
+
+/// What a block of windows reads, in the order in which it is read: each vector of the block goes on side by side, as in
+/// panels, since loads then follow each other line by line.
+void ConvolutionTile::pack(Value window, int64_t vectors) {
+  e.walk(taps, {}, [&](ArrayRef<Value> tap, Values) {
+    Value to = e.places.mul(e.places.linearise(tap, taps), lanes);
+    e.withLanes(lanes, lanes, [&] {
+      for (int64_t v = 0; v < vectors; ++v)
+        e.store(packed, load(window, v, tap), {e.places.add(to, v * countElements(taps) * lanes), lanes > 1});
+      return 0;
+    });
+    return Values();
   });
 }
 
-/// Depth in the order of packed weights: taps, then channels. Lanes behind the last window exist where planes are the kernel's
-/// own.
-void ConvolutionTile::tile(Value channel, Value window, TileShape own) {
+/// Depth in the order of packed weights: taps, then channels.
+void ConvolutionTile::tile(Value group, Value member, Value window, TileShape own) {
   PlaceBuilder &p = e.places;
   int64_t rank = getShape(op.getWeight()).size();
+  Value channel = p.add(p.mul(group, channelsOut), member);
   auto scalar = [&](int64_t r, ArrayRef<Value> k) {
     Place place = weight.along(weight.getDim(0), channel, r);
     Value at = p.add(place.base, weight.along(weight.getDim(1), k[2]).base);
@@ -131,29 +165,31 @@ void ConvolutionTile::tile(Value channel, Value window, TileShape own) {
     return weight.load(p.add(p.add(weight.getOrigin(), at), place.constant));
   };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
-    Value at = p.add(p.add(planes.locate(k[2], k[0], k[1]), window), v * lanes);
-    int64_t active = planes.isDirect() ? getActive(p.add(window, v * lanes)) : lanes;
-    return e.withLanes(lanes, active, [&] { return planes.load(at); });
+    if (!packed)
+      return load(window, v, k);
+    Value at = p.mul(p.linearise(k, taps), lanes);
+    return e.load(packed, compute, {p.add(at, v * countElements(taps) * lanes), lanes > 1});
   };
   e.withLanes(lanes, lanes, [&] {
     Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-    Values made = sumTile(e, own, {rows.kernel, columns.kernel, channelsIn}, none, scalar, vector);
+    Values made = sumTile(e, own, taps, none, scalar, vector);
+    Value to = p.add(p.mul(member, pitch), window);
     for (auto [i, sum] : llvm::enumerate(made)) {
       int64_t r = int64_t(i) / own.vectors, v = int64_t(i) % own.vectors;
-      e.store(sums, sum, {p.add(window, r * pitch + v * lanes), lanes > 1});
+      e.store(sums, sum, {p.add(to, r * pitch + v * lanes), lanes > 1});
     }
     return 0;
   });
 }
 
 /// Row by row of the band; the bias is added last.
-void ConvolutionTile::handOut(Value batch, Value channel, int64_t height, Value firstRow, int64_t numRows) {
+void ConvolutionTile::handOut(Value batch, Value group, Value firstRow, int64_t numRows) {
   PlaceBuilder &p = e.places;
   bool isFlat = getShape(op.getResult()).size() == 3;
-  auto vectorAt = [&](Value r, Value row, Value column, int64_t active) {
-    Value from = p.add(p.add(p.mul(r, pitch), p.mul(row, planes.getPitch())), column);
+  auto vectorAt = [&](Value member, Value row, Value column, int64_t active) {
+    Value from = p.add(p.add(p.mul(member, pitch), p.mul(row, planes.getPitch())), column);
     Value sum = e.withLanes(lanes, active, [&] { return e.load(sums, compute, {from, lanes > 1}); });
-    Point point{{batch}, {p.add(channel, r)}, {p.add(firstRow, row)}, {column, lanes > 1}};
+    Point point{{batch}, {p.add(p.mul(group, channelsOut), member)}, {p.add(firstRow, row)}, {column, lanes > 1}};
     if (isFlat)
       point.erase(point.begin() + 2);
     e.withLanes(lanes, active, [&] {
@@ -163,8 +199,8 @@ void ConvolutionTile::handOut(Value batch, Value channel, int64_t height, Value 
       return 0;
     });
   };
-  e.walk({height, numRows}, {}, [&](ArrayRef<Value> at, Values) {
-    int64_t whole = columns.windows / lanes * lanes;
+  int64_t whole = columns.windows / lanes * lanes;
+  e.walk({channelsOut, numRows}, {}, [&](ArrayRef<Value> at, Values) {
     if (whole > 0)
       overBlocks(e, whole, lanes, [&](Value column, int64_t) { vectorAt(at[0], at[1], column, lanes); });
     if (columns.windows > whole)

@@ -1,7 +1,8 @@
 //===- Math.cpp - functions of one float ----------------------------------===//
 //
 // In f32 by polynomials on vectors; in f64 by math ops that end as calls of the C library. Errors of the f32 forms, in
-// units of the last place against the exact value: exp 1, log 1, erf 1, tanh 2, sigmoid 3.
+// units of the last place against the exact value: exp 1, log 1, erf 1, tanh 2, sigmoid 3 (MathTest measures
+// 0.83, 0.83, 0.91, 1.25, 2.3).
 //
 //   exp   x = n ln 2 + r, |r| <= ln 2 / 2;  2^n is multiplied in two steps, so that denormals and overflow come out
 //   log   x = 2^n m, m in [0.7, 1.4];       log m = f + f^2 p(f), f = m - 1

@@ -239,24 +239,24 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
   return known ? std::min(lanes, columns.extent - *known - vector * lanes) : lanes;
 }
 
-/// Columns side by side, for each place of the depth; what lies behind the last column is never read by a result.
+/// Columns side by side, as in panels of one vector; what lies behind the last column is never read by a result.
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
   bool isWhole = getActive(vectors - 1, column) == lanes && inner.extent % lanes == 0;
   if (inner.b.stride == 1 && !inner.b.width && isWhole && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
-  int64_t size = shape.vectors * lanes;
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
       place = e.places.add(place, b.along(axis.b, index).base);
-    Value to = e.places.mul(e.places.linearise(k, depth), size);
+    Value to = e.places.mul(e.places.linearise(k, depth), lanes);
     int64_t count = (vectors - 1) * lanes + getActive(vectors - 1, column);
     e.asScalar([&] {
       e.loop(count, [&](Value lane) {
         Place from = b.along(columns.b, e.places.add(column, lane));
         Value number = b.load(e.places.add(place, from.base));
-        e.store(packed, number, {e.places.add(to, lane)});
+        Value vector = e.places.mul(e.places.div(lane, lanes), countElements(depth) * lanes);
+        e.store(packed, number, {e.places.add(e.places.add(to, vector), e.places.rem(lane, lanes))});
       });
       return 0;
     });
@@ -266,7 +266,7 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
 
 /// Squares of the depth and the columns, turned in registers.
 void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
-  int64_t size = shape.vectors * lanes;
+  int64_t size = countElements(depth) * lanes;
   SmallVector<int64_t> steps(depth);
   steps.back() /= lanes;
   e.walk(steps, {}, [&](ArrayRef<Value> step, Values) {
@@ -275,7 +275,7 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
       place = e.places.add(place, b.along(axis.b, index).base);
-    Value to = e.places.mul(e.places.linearise(k, depth), size);
+    Value to = e.places.mul(e.places.linearise(k, depth), lanes);
     for (int64_t v = 0; v < vectors; ++v)
       e.withLanes(lanes, lanes, [&] {
         Values square;
@@ -284,7 +284,7 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
           square.push_back(b.load(e.places.add(e.places.add(place, from.base), from.constant)));
         }
         for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
-          e.store(packed, vector, {e.places.add(to, int64_t(lane) * size + v * lanes), 1});
+          e.store(packed, vector, {e.places.add(to, v * size + int64_t(lane) * lanes), 1});
         return 0;
       });
     return Values();
@@ -306,7 +306,7 @@ void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, Til
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (product.mustPack)
       return e.load(packed, compute,
-                    {p.add(p.mul(p.linearise(k, depth), shape.vectors * lanes), v * lanes), lanes > 1});
+                    {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
     Place place = b.along(columns.b, column, v * lanes);
     int64_t active = columns.b.width ? lanes : getActive(v, column);
     return e.withLanes(lanes, active,

@@ -3,6 +3,9 @@
 // Where a result position reads, and with which weights, is known here: per dim a table of positions and one of weights
 // goes into the object. A result element walks the taps of all dims that change.
 //
+// The evaluator (lib/Reference/Resize.cpp) has these formulas too, written apart from these: what kernels are held against must
+// not share their mistakes.
+//
 // Source of the formulas: the ONNX Resize operator, versions 18 and 19.
 //
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,8 @@
 #include "Window.h"
 #include "Emitter.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
@@ -100,11 +102,32 @@ void Planes::layRow(Value source, Value target, int64_t phase) {
       return 0;
     });
   };
+  // Every second element of two vectors.
+  auto copyPaired = [&](Value at) {
+    e.withLanes(lanes, lanes, [&] {
+      SmallVector<int64_t> even;
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        even.push_back(2 * lane);
+      Value from = p.add(source, p.add(p.mul(p.add(at, first), 2), phase - columns.padLow));
+      Value low = input.load(from), high = input.load(p.add(from, lanes));
+      e.store(buffer, vector::ShuffleOp::create(e.b, e.loc, low, high, even), {p.add(p.add(target, at), first), 1});
+      return 0;
+    });
+  };
   if (end <= first)
     return;
-  int64_t count = end - first, whole = count / lanes * lanes;
-  if (whole > 0)
-    e.loop(p.number(0), p.number(whole), lanes, {}, [&](Value at, Values) {
+  int64_t count = end - first, whole = count / lanes * lanes, paired = 0;
+  // Vectors both of whose halves lie in the row.
+  if (columns.stride == 2 && along.stride == 1 && source && lanes > 1)
+    paired = std::max<int64_t>((columns.extent - (first * 2 + phase - columns.padLow)) / (2 * lanes), 0) * lanes;
+  paired = std::min(paired, whole);
+  if (paired > 0)
+    e.loop(p.number(0), p.number(paired), lanes, {}, [&](Value at, Values) {
+      copyPaired(at);
+      return Values();
+    });
+  if (whole > paired)
+    e.loop(p.number(paired), p.number(whole), lanes, {}, [&](Value at, Values) {
       copy(at, lanes, lanes);
       return Values();
     });

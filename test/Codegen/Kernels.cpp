@@ -3,6 +3,7 @@
 //   cleave-kernels FILE.mlir [--isa CPU]      prints the kernels of all functions, before they are lowered
 //   cleave-kernels FILE.mlir --time           what compiling and running each costs, in thread CPU time: a line each,
 //                                             `name<TAB>ns per element of its largest tensor`, and one for compiling
+//   cleave-kernels FILE.mlir --object FILE.o    writes the object, to look at its instructions
 //   cleave-kernels FILE.mlir --check          runs each distinct body, of functions and of exec.kernel, on random inputs, and
 //                                             compares with the evaluator. A file may hold several modules, split by
 //                                             `// -----`
@@ -158,6 +159,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> input(cl::Positional, cl::desc("FILE"), cl::Required);
   cl::opt<std::string> isa("isa", cl::desc("processor, as LLVM names it"), cl::init("native"));
   cl::opt<bool> times("time", cl::desc("compile and run, and print what it costs"));
+  cl::opt<std::string> objectFile("object", cl::desc("where to write the object"));
   cl::opt<bool> checks("check", cl::desc("run, and compare with the evaluator"));
   cl::ParseCommandLineOptions(argc, argv, "functions of nn ops as kernels\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -180,7 +182,7 @@ int main(int argc, char **argv) {
       return llvm::errs() << "error: " << reason << "\n", 1;
     emitHostKernel(func.front(), func.getName(), *kernels, *target);
   }
-  if (!times) {
+  if (!times && objectFile.empty()) {
     PassManager passes(&context); // so that what is printed can be read
     passes.addPass(createCSEPass());
     (void)passes.run(*kernels);
@@ -190,6 +192,11 @@ int main(int argc, char **argv) {
   FailureOr<std::string> object = compileObject(*kernels, *target);
   if (failed(object))
     return 1;
+  if (!objectFile.empty()) {
+    std::error_code error;
+    llvm::raw_fd_ostream(objectFile, error) << *object;
+    return error ? 1 : 0;
+  }
   llvm::outs() << llvm::formatv("compiling, ms a kernel\t{0:F1}\n", (getSeconds() - start) * 1e3 / funcs.size());
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
   llvm::cantFail(jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(*object)));
