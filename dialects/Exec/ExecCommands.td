@@ -84,6 +84,11 @@ def Exec_CollectiveOp : Exec_CommandOp<"collective", [AttrSizedOperandSegments,
     (`cause` $cause^)?
   }];
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "CollectiveKind":$kind, "::mlir::ArrayAttr":$axes, "::mlir::ValueRange":$sources,
+                                 "::mlir::ValueRange":$targets), [{
+    build($_builder, $_state, kind, /*reduction=*/nullptr, axes, sources, targets, /*gather=*/nullptr, /*slice=*/nullptr,
+          /*stream=*/0, /*cause=*/nullptr);
+  }]>];
 }
 
 def Exec_PiecesOp : Exec_Op<"pieces", [Symbol]> {
@@ -131,6 +136,10 @@ def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<Symb
     $pieces `over` custom<AxisList>($axes) $source `into` $target (`stream` $stream^)? attr-dict `:`
     type($source) `into` type($target) (`cause` $cause^)?
   }];
+  let builders = [OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$pieces, "::mlir::ArrayAttr":$axes, "::mlir::Value":$source,
+                                 "::mlir::Value":$target), [{
+    build($_builder, $_state, pieces, axes, source, target, /*stream=*/0, /*cause=*/nullptr);
+  }]>];
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,14 +44,17 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
   let description = [{
     Bytes that every rank has, at an address that is a multiple of `align`. *Activations* and *communication* are arenas:
     what lies there changes over time. *Weights* are filled by `exec.load` once. An *input* or *output* holds one tensor that
-    the caller writes or reads, a *state* one that is both: the output of a call is the input of the next.
+    the caller writes or reads, a *state* one that is both: the output of a call is the input of the next. Of an arena
+    `bound` says how many bytes are needed at one time at the most: no plan has fewer.
 
     Constraints: (C1) there are not fewer than 0 bytes; (C2) `align` is a power of two up to 2^20.
-    Example: `exec.buffer @activations activations 40960 align 64`
+    Example: `exec.buffer @activations activations 40960 align 64 bound 38912`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_BufferKindAttr:$kind, I64Attr:$bytes, I64Attr:$align,
-                       OptionalAttr<StrAttr>:$sym_visibility);
-  let assemblyFormat = "(`visibility` $sym_visibility^)? $sym_name `` $kind $bytes `align` $align attr-dict";
+                       OptionalAttr<I64Attr>:$bound, OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = [{
+    (`visibility` $sym_visibility^)? $sym_name `` $kind $bytes `align` $align (`bound` $bound^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -63,15 +66,26 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
     Elements of the result's type, the first of them `offset` bytes behind the beginning of the buffer. The same bytes may be
     seen by many views. Without a layout elements lie row-major, else with the strides that it gives.
 
+    One view stands for one tensor: where a tensor's bytes are seen in another shape, or are a part of another tensor's, the
+    view says so (`of`). So a program shows that nothing is overwritten too early: what is read through a view was last
+    written through one of the same tensor.
+
     Constraints: (C1) the symbol is an exec.buffer; (C2) strides are known and not negative, and the layout adds no offset;
-    (C3) a column stands in the rank table; (C4) without one, all elements lie in the buffer, aligned to their size. (With
-    one, `exec-verify-plan` checks that of every rank.)
+    (C3) a column stands in the rank table; (C4) without one, all elements lie in the buffer, aligned to their size (with
+    one, `exec-verify-plan` checks that of every rank); (C5) a view of another one is of the same buffer, and that one is
+    no view of a third.
     Example: `%x = exec.view @activations[4096] : memref<8x64xf32>`
-    Example: `%x = exec.view @weights["model * 256"] : memref<4x8xf32, strided<[64, 1]>>`
+    Example: `%p = exec.view @activations[4096 + "model * 256"] of %x : memref<64xf32> of memref<8x64xf32>`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$buffer, Exec_NumberAttr:$offset);
+  let arguments = (ins FlatSymbolRefAttr:$buffer, Exec_NumberAttr:$offset, Optional<Exec_View>:$whole);
   let results = (outs Exec_View:$result);
-  let assemblyFormat = "$buffer `[` custom<Number>($offset) `]` attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $buffer `[` custom<Number>($offset) `]` (`of` $whole^)? attr-dict `:` type($result) (`of` type($whole)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The view of the whole tensor: itself, where it is of no other.
+    ::mlir::Value getTensor() { return getWhole() ? getWhole() : getResult(); }
+  }];
 }
 
 def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -92,6 +106,11 @@ def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     $param `starts` custom<Numbers>($starts) `sizes` $sizes
     (`order` $order^ `batch` $batch `width` $width `interleave` $interleave)? `into` $target attr-dict `:` type($target)
   }];
+  let builders = [OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$param, "::mlir::ArrayAttr":$starts,
+                                 "::llvm::ArrayRef<int64_t>":$sizes, "::mlir::Value":$target), [{
+    build($_builder, $_state, param.getAttr(), starts, sizes, /*order=*/nullptr, /*batch=*/0, /*width=*/0,
+          /*interleave=*/1, target);
+  }]>];
   let extraClassDeclaration = [{
     /// Precondition: it has an order.
     Layout getLayout() {

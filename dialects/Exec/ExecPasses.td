@@ -166,13 +166,102 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
   ];
 }
 
+def PlanMemory : Exec_Pass<"exec-plan-memory"> {
+  let summary = "from tensors to views of memory, and commands on them";
+  let description = [{
+    Every value gets its place. Aliases are views of the same bytes; what is returned is made in the buffer of the output,
+    parts of a concat along the outermost dim in the whole, the operand of an all_gather of rows as the rank's own row. A
+    kernel's result takes the place of an argument that dies, where the kernel can do that, and so does that of an
+    all_reduce. Everything else lies in one arena, where it has its place from the first step that writes it to the last
+    that reads it (`planMemory`). Parameters and constants lie in a buffer of weights, equal ones once.
+
+    Collectives come as early as their operand exists, at most two ahead of where they stood, and keep what they touch until
+    somebody reads their result: so `exec-order` may let them overlap with kernels. What differs between ranks (where shards
+    begin, which piece is a rank's own) stands in the rank table.
+
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {                     // before
+      %y = exec.launch @exp_0(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %z = exec.launch @relu_0(%y) : (tensor<8xf32>) -> tensor<8xf32>
+      return %z : tensor<8xf32>
+    }
+
+    exec.buffer @input_0 input 32 align 64                                    // after: %y is made in the output, too
+    exec.buffer @output_0 output 32 align 64
+    func.func @main() {
+      %x = exec.view @input_0[0] : memref<8xf32>
+      exec.input "x" in %x : memref<8xf32> of tensor<8xf32> starts [0]
+      %y = exec.view @output_0[0] : memref<8xf32>
+      exec.run @exp_0(%x) into (%y) : (memref<8xf32>) -> memref<8xf32>
+      %z = exec.view @output_0[0] : memref<8xf32>
+      exec.run @relu_0(%y) into (%z) : (memref<8xf32>) -> memref<8xf32>
+      exec.output "result0" in %z : memref<8xf32> of tensor<8xf32> starts [0]
+      return
+    }
+    ```
+  }];
+}
+
+def Order : Exec_Pass<"exec-order"> {
+  let summary = "lets collectives run beside kernels";
+  let description = [{
+    Where a collective could run while kernels do, because its result is not read at once, all that ranks do together goes to
+    stream 1. A stream waits for an event of the other before the first command that touches bytes of one that it
+    does not know to be done, and no earlier. Collectives of one kind over one list of axes, with no kernel between them
+    and one reader behind, become one. Nothing else changes: the order of commands, and where tensors lie, stay.
+
+    ```mlir
+    exec.collective all_reduce by sum over {"x"} (%a) into (%a) ...           // before
+    exec.run @exp_0(%b) into (%c) ...
+    exec.run @add_0(%a, %c) into (%d) ...
+
+    exec.record 0                                                             // after
+    exec.wait 0 stream 1
+    exec.collective all_reduce by sum over {"x"} (%a) into (%a) stream 1 ...
+    exec.record 1 stream 1
+    exec.run @exp_0(%b) into (%c) ...
+    exec.wait 1
+    exec.run @add_0(%a, %c) into (%d) ...
+    ```
+  }];
+}
+
+def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
+  let summary = "checks what must hold once memory is planned";
+  let description = [{
+    `planned`:
+    * (M1) there is one function; it holds views, loads, inputs, outputs, commands and the return;
+    * (M2) views lie in their buffers, aligned to their elements, and in the tensor that they are of, on every rank;
+    * (M3) what a command reads was written before, last through a view of the same tensor;
+    * (M4) nothing writes weights or inputs; of what a command writes it reads or writes nothing else, but one tensor in
+      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row;
+    * (M5) outputs are written, each in a buffer of its own, as each input is;
+    * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row.
+
+    `ordered`: all of this, and (E1) an event is recorded once, and waited for behind that; (E2) two commands that touch the
+    same bytes, one of which writes them, are on one stream or ordered by events; (E3) all that ranks do together is on one
+    stream, so that members of a group come to it in one order.
+
+    (M3) to (M5) and (E2) are checked on the ranks whose views differ, 64 of them at the most: the reader of program files
+    checks all.
+  }];
+  let options = [
+    Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Planned", "the phase just done: planned or ordered",
+           "::cleave::PhaseWords{::cleave::Phase::Planned, ::cleave::Phase::Ordered}">,
+  ];
+}
+
 def LowerPipeline : Exec_Pass<"exec-lower"> {
   let summary = "from the program of one device to kernels and commands";
   let description = [{
     All phases of the lowering that there are, each with its gate (`lib/Pipelines/Phases.cpp`). Before: local shapes and
-    collectives, or, for one device, the nn dialect alone. After: library commands, kernels, each distinct one once, and
-    launches.
+    collectives, or, for one device, the nn dialect alone. After: kernels, each distinct one once, and commands on memory,
+    in streams.
   }];
+  let options = [
+    Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop behind",
+           "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Ordered}">,
+  ];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -173,9 +173,11 @@ static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &gen
 SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed) {
   Generator generator(seed);
   SmallVector<Tensor> inputs;
-  for (auto [argument, type] : llvm::zip_equal(func.getArguments(), getInputTypes(func))) {
-    inputs.push_back(drawTensor(type, findUses(argument), generator));
-    if (std::optional<Tensor> fixed = getFixedValue(func, argument.getArgNumber()))
+  for (auto [index, type] : llvm::enumerate(getInputTypes(func))) {
+    // Once memory is planned nobody can tell any more what an input is for.
+    Uses uses = index < func.getNumArguments() ? findUses(func.getArgument(index)) : Uses();
+    inputs.push_back(drawTensor(type, uses, generator));
+    if (std::optional<Tensor> fixed = getFixedValue(func, index))
       inputs.back() = *fixed;
   }
   return inputs;

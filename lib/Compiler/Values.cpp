@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
@@ -19,13 +19,15 @@ using namespace cleave;
 using reference::Tensor;
 
 //===----------------------------------------------------------------------===//
-// Names and types of a function's arguments and results
+// Names and types of a function's arguments and results, or, where memory is planned, of its inputs and outputs
 //===----------------------------------------------------------------------===//
 
 SmallVector<std::string> cleave::getInputNames(func::FuncOp func) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
     names.push_back(nn::getArgumentName(func, i).str());
+  for (auto input : func.getOps<exec::InputOp>())
+    names.push_back(input.getName().str());
   return names;
 }
 
@@ -33,6 +35,8 @@ SmallVector<std::string> cleave::getOutputNames(func::FuncOp func) {
   SmallVector<std::string> names;
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     names.push_back(nn::getResultName(func, i).str());
+  for (auto output : func.getOps<exec::OutputOp>())
+    names.push_back(output.getName().str());
   return names;
 }
 
@@ -46,6 +50,8 @@ SmallVector<RankedTensorType> cleave::getInputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
     types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  for (auto input : func.getOps<exec::InputOp>())
+    types.push_back(cast<RankedTensorType>(input.getGlobal()));
   return types;
 }
 
@@ -53,6 +59,8 @@ SmallVector<RankedTensorType> cleave::getOutputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  for (auto output : func.getOps<exec::OutputOp>())
+    types.push_back(cast<RankedTensorType>(output.getGlobal()));
   return types;
 }
 
@@ -142,7 +150,10 @@ llvm::Expected<std::map<std::string, Tensor>> cleave::readSmallInputs(MLIRContex
 
 std::optional<Tensor> cleave::getFixedValue(func::FuncOp func, unsigned index) {
   RankedTensorType type = getInputTypes(func)[index];
-  auto value = func.getArgAttrOfType<DenseElementsAttr>(index, nn::NnDialect::kValueAttr);
+  Attribute attr = index < func.getNumArguments()
+                       ? func.getArgAttr(index, nn::NnDialect::kValueAttr)
+                       : (*std::next(func.getOps<exec::InputOp>().begin(), index))->getAttr(nn::NnDialect::kValueAttr);
+  auto value = dyn_cast_if_present<DenseElementsAttr>(attr);
   if (!value || value.getType().getShape() != type.getShape() || value.getElementType() != type.getElementType())
     return std::nullopt;
   FailureOr<Tensor> tensor = Tensor::fromAttr(value);

@@ -69,6 +69,13 @@ ExitCode cleave::driver::runCommand(Session &session) {
   } else if (options.check && hasMesh && !isPartitioned) {
     original = session.getModule().clone();
   }
+  // Checking may want the program in double, which has to be made before memory is planned for its types.
+  OwningOpRef<ModuleOp> unplanned;
+  if (original && options.emit > Phase::Outlined && session.getPhase() <= Phase::Outlined) {
+    if (!session.advance(Phase::Outlined))
+      return session.getExitCode();
+    unplanned = session.getModule().clone();
+  }
   // A file may be further already.
   if (hasMesh && !session.advance(std::max(options.emit, session.getPhase())))
     return session.getExitCode();
@@ -107,6 +114,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   }
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
-  Check check{func, unsharded, *inputs, outputs, expected, options.rtol, options.atol};
+  func::FuncOp ranks = unplanned ? unplanned->lookupSymbol<func::FuncOp>(func.getName()) : func;
+  Check check{ranks, unsharded, *inputs, outputs, expected, options.rtol, options.atol};
   return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

@@ -26,7 +26,8 @@ struct Lower : exec::impl::LowerPipelineBase<Lower> {
     OpPassManager manager(ModuleOp::getOperationName());
     ShardState state;
     for (const PipelinePhase &phase : getLowerPhases())
-      phase.addPasses(manager, ShardOptions(), state);
+      if (phase.phase <= last)
+        phase.addPasses(manager, ShardOptions(), state);
     if (failed(runPipeline(manager, getOperation())))
       signalPassFailure();
   }

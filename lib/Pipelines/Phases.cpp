@@ -90,8 +90,29 @@ static void addOutlined(OpPassManager &manager, const ShardOptions &, ShardState
   addLoweringGate(manager, Phase::Outlined);
 }
 
+static void addPlanGate(OpPassManager &manager, Phase phase) {
+  exec::VerifyPlanOptions options;
+  options.phase = phase;
+  manager.addPass(exec::createVerifyPlan(options));
+}
+
+/// No tensors but in kernels: every value has a place in memory.
+static void addPlanned(OpPassManager &manager, const ShardOptions &, ShardState &) {
+  manager.addPass(exec::createPlanMemory());
+  addPlanGate(manager, Phase::Planned);
+}
+
+/// Collectives beside kernels, where memory lets them.
+static void addOrdered(OpPassManager &manager, const ShardOptions &, ShardState &) {
+  manager.addPass(exec::createOrder());
+  addPlanGate(manager, Phase::Ordered);
+}
+
 ArrayRef<PipelinePhase> cleave::getLowerPhases() {
-  static constexpr PipelinePhase phases[] = {{Phase::Clustered, addClustered}, {Phase::Outlined, addOutlined}};
+  static constexpr PipelinePhase phases[] = {{Phase::Clustered, addClustered},
+                                             {Phase::Outlined, addOutlined},
+                                             {Phase::Planned, addPlanned},
+                                             {Phase::Ordered, addOrdered}};
   return phases;
 }
 

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Support/Liveness.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,14 +51,9 @@ static std::string toString(spmd::ShardingAttr sharding) {
   return text;
 }
 
-/// An argument or result; of a function that was written by hand without its global type, the local one.
-static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {
+static TensorReport describe(StringRef name, RankedTensorType type, ShapedType local) {
   TensorReport report;
-  auto name = attributes ? attributes.getAs<StringAttr>(spmd::kNameAttr) : StringAttr();
-  auto global = attributes ? attributes.getAs<TypeAttr>(spmd::SpmdDialect::kGlobalTypeAttr) : TypeAttr();
-  auto local = cast<RankedTensorType>(localType);
-  auto type = global ? cast<RankedTensorType>(global.getValue()) : local;
-  report.name = name ? name.str() : fallback.str();
+  report.name = name.str();
   report.type = toString(type.getElementType());
   report.shape = type.getShape().vec();
   report.localShape = local.getShape().vec();
@@ -66,16 +62,33 @@ static TensorReport describe(DictionaryAttr attributes, Type localType, StringRe
   return report;
 }
 
+/// An argument or result; of a function that was written by hand without its global type, the local one.
+static TensorReport describe(DictionaryAttr attributes, Type localType, StringRef fallback) {
+  auto name = attributes ? attributes.getAs<StringAttr>(spmd::kNameAttr) : StringAttr();
+  auto global = attributes ? attributes.getAs<TypeAttr>(spmd::SpmdDialect::kGlobalTypeAttr) : TypeAttr();
+  auto local = cast<RankedTensorType>(localType);
+  return describe(name ? name.strref() : fallback, global ? cast<RankedTensorType>(global.getValue()) : local, local);
+}
+
+/// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
+static std::string getKind(Operation *op) {
+  if (auto command = dyn_cast<exec::CollectiveOp>(op))
+    return exec::stringifyCollectiveKind(command.getKind()).str();
+  return isa<exec::ExchangeOp>(op) ? "permute" : op->getName().stripDialect().str();
+}
+
 static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   CollectiveReport report;
-  report.kind = op->getName().stripDialect().str();
+  auto command = dyn_cast<exec::CommandOpInterface>(op.getOperation());
+  report.kind = getKind(op);
   for (spmd::AxisAttr axis : op.getGroupAxes())
     report.axes.push_back(spmd::formatAxis(axis));
   report.groupSize = op.getRankGroups().size();
-  auto operand = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto operand = cast<ShapedType>(op->getOperand(0).getType());
+  Value result = command ? command.getWrites().front() : op->getResult(0);
   report.type = toString(operand.getElementType());
   report.operandShape = operand.getShape().vec();
-  report.resultShape = cast<RankedTensorType>(op->getResult(0).getType()).getShape().vec();
+  report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
   report.wireBytes = op.getWireBytes();
   report.node = nn::describeNode(op);
   if (StringAttr cause = op.getCauseAttr())
@@ -83,9 +96,27 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   return report;
 }
 
+std::optional<ArenaReport> cleave::countArena(ModuleOp module) {
+  if (getPhase(module) < Phase::Planned)
+    return std::nullopt;
+  ArenaReport arena;
+  for (auto buffer : module.getOps<exec::BufferOp>())
+    if (buffer.getKind() == exec::BufferKind::Activations) {
+      arena.bytes += buffer.getBytes();
+      arena.bound += buffer.getBound().value_or(0);
+    }
+  return arena;
+}
+
 /// Loaded weights live throughout, and arguments without a user to the end, for somebody else holds them; all other
 /// values from the op that makes them to their last user.
 int64_t cleave::countPeakBytes(func::FuncOp func) {
+  // Once memory is planned, all of it is there all the time.
+  int64_t planned = 0;
+  for (auto buffer : func->getParentOfType<ModuleOp>().getOps<exec::BufferOp>())
+    planned += buffer.getBytes();
+  if (planned)
+    return planned;
   Block &body = func.getBody().front();
   Liveness liveness;
   llvm::DenseMap<Value, Liveness::Buffer> buffers;
@@ -116,10 +147,17 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
 static void countParameters(func::FuncOp func, Report &report) {
   SymbolTable symbols(func->getParentOfType<ModuleOp>());
   llvm::DenseSet<StringRef> seen;
+  auto count = [&](StringRef name) {
+    if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
+      report.parameterBytes += spmd::getBytes(param.getType());
+  };
   for (auto load : func.getOps<nn::LoadOp>()) {
     report.parameterBytesPerRank += spmd::getBytes(load.getType());
-    if (auto param = symbols.lookup<nn::ParamOp>(load.getParam()); param && seen.insert(load.getParam()).second)
-      report.parameterBytes += spmd::getBytes(param.getType());
+    count(load.getParam());
+  }
+  for (auto load : func.getOps<exec::LoadOp>()) {
+    report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
+    count(load.getParam());
   }
 }
 
@@ -162,11 +200,14 @@ public:
     else if (isa<exec::LibraryOpInterface>(op))
       flops = cast<spmd::ShardingRuleOpInterface>(*exec::createMeaning(op)).getShardingRule().flops;
     else if (auto launch = dyn_cast<exec::LaunchOp>(op))
-      flops = countBody(symbols.lookup<exec::KernelOp>(launch.getKernel()).getBody().front());
+      flops = countKernel(launch.getKernel());
+    else if (auto run = dyn_cast<exec::RunOp>(op))
+      flops = countKernel(run.getKernel());
     return known[op] = flops; // what is inside may have been added meanwhile
   }
 
 private:
+  double countKernel(StringRef name) { return countBody(symbols.lookup<exec::KernelOp>(name).getBody().front()); }
   double countBody(Block &body) {
     double flops = 0;
     for (Operation &op : body)
@@ -212,8 +253,15 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
     report.inputs.push_back(describe(func.getArgAttrDict(index), type, "arg" + std::to_string(index)));
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     report.outputs.push_back(describe(func.getResultAttrDict(index), type, "result" + std::to_string(index)));
+  for (auto input : func.getOps<exec::InputOp>())
+    report.inputs.push_back(
+        describe(input.getName(), cast<RankedTensorType>(input.getGlobal()), input.getView().getType()));
+  for (auto output : func.getOps<exec::OutputOp>())
+    report.outputs.push_back(
+        describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
   countOps(func, report);
   countParameters(func, report);
+  report.arena = countArena(func->getParentOfType<ModuleOp>());
   readReplications(func, report);
   report.peakBytesPerRank = countPeakBytes(func);
   // A program that was not partitioned here does not know what the whole would cost.
@@ -297,6 +345,10 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
       json.attribute("bytes_per_rank", report.parameterBytesPerRank);
     });
     json.attribute("peak_bytes_per_rank", report.peakBytesPerRank);
+    if (report.arena) {
+      json.attribute("arena_bytes", report.arena->bytes);
+      json.attribute("liveness_bound_bytes", report.arena->bound);
+    }
     json.attributeObject("flops", [&] {
       json.attribute("total", report.flops);
       json.attribute("per_rank", report.flopsPerRank);
@@ -365,6 +417,9 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   os << "parameters of a rank: " << formatBytes(report.parameterBytesPerRank) << " of "
      << formatBytes(report.parameterBytes) << '\n';
   os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
+  if (report.arena)
+    os << "arena of a rank:      " << formatBytes(report.arena->bytes) << ", at least "
+       << formatBytes(report.arena->bound) << " by lifetimes\n";
   if (report.flops > 0)
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';

@@ -7,7 +7,6 @@
 #include "Kernels.h"
 #include "Loops.h"
 
-#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Evaluator.h"
 
 #include <cstring>
@@ -16,7 +15,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
 
-static LogicalResult runBody(Block &body, Operands operands, SmallVectorImpl<Tensor> &results) {
+LogicalResult cleave::reference::runBody(Block &body, Operands operands, SmallVectorImpl<Tensor> &results) {
   llvm::DenseMap<Value, Tensor> values;
   auto lookUp = [&](ValueRange used) { return llvm::map_to_vector(used, [&](Value value) { return values[value]; }); };
   for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), operands))
@@ -64,11 +63,12 @@ static void forEachPlace(ArrayRef<int64_t> plain, ArrayRef<int64_t> packed, cons
   }
 }
 
-static Tensor pack(exec::PackOp op, Operands in) {
-  Tensor result = Tensor::zeros(getResultType(op));
+Tensor cleave::reference::pack(const Tensor &tensor, const exec::Layout &layout) {
+  Tensor result =
+      Tensor::zeros(RankedTensorType::get(*exec::getPackedShape(tensor.getShape(), layout), tensor.getElementType()));
   int64_t bytes = getElementBytes(result.getElementType());
-  forEachPlace(in[0].getShape(), result.getShape(), op.getLayout(), [&](int64_t inPlain, int64_t inPacked) {
-    std::memcpy(result.write<char>().data() + inPacked * bytes, in[0].getBytes().data() + inPlain * bytes, bytes);
+  forEachPlace(tensor.getShape(), result.getShape(), layout, [&](int64_t inPlain, int64_t inPacked) {
+    std::memcpy(result.write<char>().data() + inPacked * bytes, tensor.getBytes().data() + inPlain * bytes, bytes);
   });
   return result;
 }
@@ -93,7 +93,7 @@ void cleave::reference::registerExec(KernelTable &table) {
       return op.emitOpError() << "cannot be evaluated: there is no " << op.getKernelAttr();
     return runBody(kernel.getBody().front(), operands, results);
   });
-  table.add<exec::PackOp>(pack);
+  table.add<exec::PackOp>([](exec::PackOp op, Operands in) { return pack(in[0], op.getLayout()); });
   table.add<exec::UnpackOp>(unpack);
   table.addMany<exec::MatmulOp>(runMeaning);
   table.addMany<exec::ConvOp>(runMeaning);

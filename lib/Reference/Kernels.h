@@ -9,7 +9,8 @@
 #define CLEAVE_LIB_REFERENCE_KERNELS_H
 
 #include "Elements.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include <functional>
 
@@ -60,6 +61,16 @@ inline int64_t getRank(const Tensor &tensor) { return tensor.getShape().size(); 
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 /// Kernels and library commands of the exec dialect.
 void registerExec(KernelTable &table);
+
+/// Runs the ops of a kernel, one by one.
+llvm::LogicalResult runBody(mlir::Block &body, Operands operands, llvm::SmallVectorImpl<Tensor> &results);
+/// As exec.pack. Precondition: it has that layout.
+Tensor pack(const Tensor &tensor, const exec::Layout &layout);
+/// Runs a function whose memory is planned: one list of inputs and of outputs per rank, in the order of its exec.input
+/// and exec.output.
+llvm::LogicalResult runCommands(mlir::func::FuncOp func, int64_t numRanks,
+                                llvm::ArrayRef<llvm::SmallVector<Tensor>> inputs,
+                                llvm::SmallVectorImpl<llvm::SmallVector<Tensor>> &outputs);
 
 } // namespace cleave::reference
 

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Reference/Evaluator.h"
 
+#include "Kernels.h"
 #include "Loops.h"
 #include "Ranks.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 
 using namespace mlir;
@@ -26,7 +26,6 @@ public:
   LogicalResult run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs);
 
 private:
-  LogicalResult checkInputs(ArrayRef<SmallVector<Tensor>> inputs);
   void findLastUses();
   LogicalResult step(Operation &op);
   LogicalResult compute(Operation &op);
@@ -46,21 +45,22 @@ private:
 
 } // namespace
 
-/// `type` without encoding, or null if it is no ranked tensor.
+/// `type` without encoding, or null if it is no ranked tensor, and no memory of one.
 static RankedTensorType getPlainType(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? RankedTensorType::get(tensor.getShape(), tensor.getElementType()) : nullptr;
+  auto shaped = isa<RankedTensorType, MemRefType>(type) ? cast<ShapedType>(type) : ShapedType();
+  return shaped ? RankedTensorType::get(shaped.getShape(), shaped.getElementType()) : nullptr;
 }
 
 /// Kernels trust the types of their operands, and nothing but this stands between them and a caller.
-LogicalResult Interpreter::checkInputs(ArrayRef<SmallVector<Tensor>> inputs) {
+static LogicalResult checkInputs(func::FuncOp func, TypeRange types, int64_t numRanks,
+                                 ArrayRef<SmallVector<Tensor>> inputs) {
   if (int64_t(inputs.size()) != numRanks)
     return func.emitError() << "runs on " << numRanks << " ranks, but has inputs for " << inputs.size();
   for (ArrayRef<Tensor> ofRank : inputs) {
-    if (ofRank.size() != func.getNumArguments())
-      return func.emitError() << "takes " << func.getNumArguments() << " arguments, but was given " << ofRank.size();
+    if (ofRank.size() != types.size())
+      return func.emitError() << "takes " << types.size() << " arguments, but was given " << ofRank.size();
     for (auto [index, tensor] : llvm::enumerate(ofRank)) {
-      Type want = func.getArgumentTypes()[index];
+      Type want = types[index];
       if (tensor.getType() != getPlainType(want))
         return func.emitError() << "takes " << want << " as argument " << index << ", but was given "
                                 << tensor.getType();
@@ -158,7 +158,7 @@ LogicalResult Interpreter::step(Operation &op) {
 }
 
 LogicalResult Interpreter::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs) {
-  if (failed(checkInputs(inputs)))
+  if (failed(checkInputs(func, func.getArgumentTypes(), numRanks, inputs)))
     return failure();
   for (BlockArgument argument : func.getArguments())
     for (ArrayRef<Tensor> ofRank : inputs)
@@ -190,6 +190,11 @@ LogicalResult cleave::reference::run(func::FuncOp func, ArrayRef<SmallVector<Ten
                                      SmallVectorImpl<SmallVector<Tensor>> &outputs) {
   if (func.isExternal() || !func.getBody().hasOneBlock())
     return func.emitError("cannot be evaluated: its body is not one block");
-  Interpreter interpreter(func, isPartitioned(func) ? spmd::getMesh(func) : spmd::MeshAttr());
-  return interpreter.run(inputs, outputs);
+  spmd::MeshAttr mesh = isPartitioned(func) ? spmd::getMesh(func) : spmd::MeshAttr();
+  if (getPhase(func->getParentOfType<ModuleOp>()) < Phase::Planned)
+    return Interpreter(func, mesh).run(inputs, outputs);
+  auto types = llvm::map_to_vector(func.getOps<exec::InputOp>(),
+                                   [](exec::InputOp op) -> Type { return op.getView().getType(); });
+  int64_t numRanks = mesh ? mesh.getNumRanks() : 1;
+  return failed(checkInputs(func, types, numRanks, inputs)) ? failure() : runCommands(func, numRanks, inputs, outputs);
 }

@@ -9,6 +9,7 @@
 
 #include "Loops.h"
 #include "Ranks.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <cstring>
 #include <map>
@@ -21,6 +22,25 @@ using namespace cleave::reference;
 static RankedTensorType getGlobalType(Attribute attr, Type local) {
   auto type = dyn_cast_or_null<TypeAttr>(attr);
   return dyn_cast<RankedTensorType>(type ? type.getValue() : local);
+}
+
+/// Those of all inputs: arguments, or, where memory is planned, views.
+static SmallVector<RankedTensorType> getInputTypes(func::FuncOp func) {
+  SmallVector<RankedTensorType> types;
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
+    types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  for (auto input : func.getOps<exec::InputOp>())
+    types.push_back(cast<RankedTensorType>(input.getGlobal()));
+  return types;
+}
+
+static SmallVector<RankedTensorType> getOutputTypes(func::FuncOp func) {
+  SmallVector<RankedTensorType> types;
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
+  for (auto output : func.getOps<exec::OutputOp>())
+    types.push_back(cast<RankedTensorType>(output.getGlobal()));
+  return types;
 }
 
 /// Row-major index of the first element that differs; NaN equals NaN; -1: none.
@@ -54,7 +74,10 @@ static Tensor crop(const Tensor &shard, ArrayRef<int64_t> shape) {
 /// An error of result `index`, with a note at what is returned.
 static InFlightDiagnostic emitResultError(func::FuncOp func, unsigned index) {
   InFlightDiagnostic error = func.emitError();
-  error.attachNote(func.getBody().front().getTerminator()->getOperand(index).getLoc()) << "the result is made here";
+  Operation *ret = func.getBody().front().getTerminator();
+  auto outputs = llvm::to_vector(func.getOps<exec::OutputOp>());
+  error.attachNote(outputs.empty() ? ret->getOperand(index).getLoc() : outputs[index].getLoc())
+      << "the result is made here";
   return error;
 }
 
@@ -99,9 +122,9 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
 static FailureOr<SmallVector<SmallVector<Tensor>>> cutInputs(func::FuncOp func, ArrayRef<Tensor> inputs) {
   spmd::MeshAttr mesh = spmd::getMesh(func);
   SmallVector<SmallVector<Tensor>> ofRanks(mesh.getNumRanks());
+  SmallVector<RankedTensorType> types = getInputTypes(func);
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    RankedTensorType type =
-        getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), func.getArgumentTypes()[index]);
+    RankedTensorType type = types[index];
     if (!type || input.getShape() != type.getShape() || input.getElementType() != type.getElementType())
       return func.emitError() << "takes " << type << " as argument " << index << ", but was given " << input.getType();
     spmd::ShardingAttr sharding = spmd::getSharding(type);
@@ -116,8 +139,8 @@ static FailureOr<SmallVector<SmallVector<Tensor>>> cutInputs(func::FuncOp func, 
 
 LogicalResult cleave::reference::runGlobal(func::FuncOp func, ArrayRef<Tensor> inputs,
                                            SmallVectorImpl<Tensor> &outputs) {
-  if (inputs.size() != func.getNumArguments())
-    return func.emitError() << "takes " << func.getNumArguments() << " arguments, but was given " << inputs.size();
+  if (size_t count = getInputTypes(func).size(); inputs.size() != count)
+    return func.emitError() << "takes " << count << " arguments, but was given " << inputs.size();
   SmallVector<SmallVector<Tensor>> ofRanks, results;
   if (!isPartitioned(func)) {
     ofRanks.emplace_back(inputs);
@@ -132,9 +155,7 @@ LogicalResult cleave::reference::runGlobal(func::FuncOp func, ArrayRef<Tensor> i
   FailureOr<SmallVector<SmallVector<Tensor>>> cut = cutInputs(func, inputs);
   if (failed(cut) || failed(run(func, *cut, results)))
     return failure();
-  for (unsigned index = 0; index < func.getNumResults(); ++index) {
-    RankedTensorType type =
-        getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), func.getResultTypes()[index]);
+  for (auto [index, type] : llvm::enumerate(getOutputTypes(func))) {
     FailureOr<Tensor> output = assemble(func, index, type, results);
     if (failed(output))
       return failure();

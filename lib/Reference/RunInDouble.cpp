@@ -13,6 +13,7 @@
 
 #include "Elements.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "mlir/IR/OwningOpRef.h"
 
 using namespace mlir;
@@ -72,6 +73,8 @@ static Tensor widen(const Tensor &tensor) {
 
 LogicalResult cleave::reference::runInDouble(func::FuncOp func, ArrayRef<Tensor> inputs,
                                              SmallVectorImpl<Tensor> &outputs) {
+  if (getPhase(func->getParentOfType<ModuleOp>()) >= Phase::Planned)
+    return func.emitError("cannot be run in double: its memory is planned for the types that it has");
   OwningOpRef<ModuleOp> module = func->getParentOfType<ModuleOp>().clone();
   auto wide = module->lookupSymbol<func::FuncOp>(func.getSymName());
   widenSignature(wide);

@@ -74,10 +74,12 @@ def suites(build):
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 64)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 64)
+    yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 64)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1700)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 152)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 152)
+    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 152)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)

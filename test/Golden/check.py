@@ -1,12 +1,12 @@
 """The golden sharding cases: right values, no more bytes than needed, never more than the peer.
 
-Usage: check.py BUILD_DIR [--fix-table] [--outlined] [NAME...]
+Usage: check.py BUILD_DIR [--fix-table] [--outlined] [--ordered] [NAME...]
 
 A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer, and
 splits the compute at least as well as the peer. A case that waits for a rule must say so: a refusal that names the
 reason, or a remark on the op that is replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or
 when docs/generated/golden.md is not the table of this run. README.md in this folder explains the table. With --outlined
-what runs has been lowered to kernels, and the table must be the same.
+what runs has been lowered to kernels, with --ordered to commands on memory, and the table must be the same.
 """
 import json
 import os
@@ -115,8 +115,8 @@ def check_table(text, fixes):
 
 
 def main():
-    build, names, flags = harness.arguments("--fix-table", "--outlined")
-    emit = "outlined" if "--outlined" in flags else "optimized"
+    build, names, flags = harness.arguments("--fix-table", "--outlined", "--ordered")
+    emit = next((word for word in ("outlined", "ordered") if f"--{word}" in flags), "optimized")
     cases = harness.select(CASES, names).values()
     with tempfile.TemporaryDirectory() as folder:
         rows = list(zip(cases, harness.each(lambda case: run(build, case, emit, folder), cases)))

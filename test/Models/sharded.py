@@ -1,10 +1,12 @@
 """The fixtures, partitioned: each on several meshes, with generic plans, against its recorded outputs.
 
-Usage: sharded.py BUILD_DIR [--outlined] [NAME...]
+Usage: sharded.py BUILD_DIR [--outlined] [--ordered] [NAME...]
 
 A plan splits over `data` the batch, or the first dim of an input that divides, and over `model` the weights of dots and
 convolutions, columns and rows in turn. The wishes are not tuned: what must hold is that every output is right on every
-mesh, and that no rank does all of the work, so that no case passes because nothing was split. With --outlined, what runs on the ranks has been lowered to kernels.
+mesh, and that no rank does all of the work, so that no case passes because nothing was split. With --outlined, what runs on
+the ranks has been lowered to kernels; with --ordered to commands on memory, whose arena is at most 1.1 times what is
+needed at one time.
 """
 import json
 import os
@@ -22,6 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MESHES = ["data=B", "model=2", "data=B,model=2", "model=3,data=B"]
 # What the refusal of onnxruntime's fused operators says.
 REFUSED = {"bert_ort": "com.microsoft"}
+# Of what is needed at one time.
+MOST_ARENA = 1.1
 TOLERANCE = {"gpt2_fp16": 3e-2, "llama_bf16": 1e-1}
 
 
@@ -72,16 +76,19 @@ def problem(build, name, mesh, emit, folder):
     if done.returncode:
         return f"exit {done.returncode}: {(done.stderr + done.stdout)[-500:]}"
     with open(report) as file:
-        flops = json.load(file)["flops"]
+        told = json.load(file)
+    flops = told["flops"]
     if flops["per_rank"] >= flops["total"]:
         return f"a rank does all of the work: {flops['per_rank']} of {flops['total']} flops"
+    if emit == "ordered" and not told["arena_bytes"] <= MOST_ARENA * told["liveness_bound_bytes"]:
+        return f"an arena of {told['arena_bytes']} bytes, where {told['liveness_bound_bytes']} are needed at one time"
     tolerance = TOLERANCE.get(name, 1e-4)
     return harness.difference(np.load(outputs), arrays, tolerance, tolerance / 10)
 
 
 def main():
-    build, wanted, flags = harness.arguments("--outlined")
-    emit = "outlined" if flags else "optimized"
+    build, wanted, flags = harness.arguments("--outlined", "--ordered")
+    emit = next(iter(flags), "--optimized").lstrip("-")
     with open(os.path.join(HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
     cases = {f"{name} on {mesh}": (name, mesh) for name in names for mesh in MESHES}

@@ -10,12 +10,16 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-namespace mlir::func {
+namespace mlir {
+class ModuleOp;
+namespace func {
 class FuncOp;
-} // namespace mlir::func
+} // namespace func
+} // namespace mlir
 
 namespace cleave {
 
@@ -46,11 +50,18 @@ struct CollectiveTotal {
   int64_t count = 0, wireBytes = 0;
 };
 
+/// What values that come and go take of a rank's memory, once that is planned.
+struct ArenaReport {
+  int64_t bytes = 0;
+  int64_t bound = 0; ///< needed at one time at the most: no plan takes less
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
   int64_t ranks = 1;
   int64_t parameterBytes = 0, parameterBytesPerRank = 0, peakBytesPerRank = 0;
+  std::optional<ArenaReport> arena; ///< of a program whose memory is planned
   double flops = 0, flopsPerRank = 0;
   std::vector<TensorReport> inputs, outputs;
   std::vector<CollectiveReport> collectives;
@@ -67,6 +78,9 @@ struct Report {
 /// Counts a partitioned function. Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
 Report makeReport(mlir::func::FuncOp func, llvm::StringRef model);
 
+/// Nothing before memory is planned.
+std::optional<ArenaReport> countArena(mlir::ModuleOp module);
+
 /// Keys in the order of docs/interface.md, the axes of the mesh major to minor.
 void writeJson(llvm::raw_ostream &os, const Report &report);
 
@@ -77,7 +91,7 @@ void printReport(llvm::raw_ostream &os, const Report &report);
 std::string formatBytes(int64_t bytes);
 
 /// Largest number of bytes that are alive at one time: parameters always, an argument until its last use, a value from
-/// its op to its last use, results to the end.
+/// its op to its last use, results to the end. Once memory is planned, the bytes of all buffers.
 int64_t countPeakBytes(mlir::func::FuncOp func);
 
 } // namespace cleave

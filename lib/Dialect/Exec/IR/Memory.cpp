@@ -100,6 +100,9 @@ LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError() << "has the layout of " << getType() << ", expected strides from 0 up and no offset (C2)";
   if (failed(checkColumn(*this, getOffset(), "(C3)")))
     return failure();
+  auto whole = getWhole() ? getWhole().getDefiningOp<ViewOp>() : ViewOp();
+  if (getWhole() && (!whole || whole.getWhole() || whole.getBufferAttr() != getBufferAttr()))
+    return emitOpError() << "is of what is no view of a tensor in " << getBufferAttr() << " (C5)";
   int64_t base = getOffset().getBase(), bytes = buffer.getBytes();
   if (getOffset().hasColumn())
     return success();
@@ -116,7 +119,7 @@ LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 static bool isSameOrFloat(Type from, Type to) { return from == to || (isa<FloatType>(from) && isa<FloatType>(to)); }
 
-/// C2: on every rank.
+/// C2: on every rank, as this is where a wrong column would read past the end of a file.
 static LogicalResult checkBox(LoadOp op, ArrayRef<int64_t> shape) {
   if (op.getStarts().size() != shape.size() || op.getSizes().size() != shape.size())
     return op.emitOpError() << "has " << op.getStarts().size() << " starts and " << op.getSizes().size()

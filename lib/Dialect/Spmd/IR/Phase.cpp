@@ -23,7 +23,9 @@ static constexpr PhaseName kPhases[] = {{Phase::Imported, "imported", "import"},
                                         {Phase::Partitioned, "partitioned", "partition"},
                                         {Phase::Optimized, "optimized", "optimize_collectives"},
                                         {Phase::Clustered, "clustered", "form_kernels"},
-                                        {Phase::Outlined, "outlined", "outline"}};
+                                        {Phase::Outlined, "outlined", "outline"},
+                                        {Phase::Planned, "planned", "plan_memory"},
+                                        {Phase::Ordered, "ordered", "order"}};
 
 ArrayRef<PhaseName> cleave::getPhaseNames() { return kPhases; }
 
@@ -47,7 +49,7 @@ struct Signs {
   /// Global types in signatures, or collectives, which name axes of the module's mesh.
   bool isPartitioned = false;
   /// Ops of the dialect that the lowering makes, which this library does not know.
-  bool isClustered = false, isOutlined = false;
+  bool isClustered = false, isOutlined = false, isPlanned = false, isOrdered = false;
 };
 } // namespace
 
@@ -71,6 +73,8 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
       signs.isPartitioned |= hasMesh && isa<CollectiveOpInterface>(op);
       signs.isClustered |= op.getName().getDialectNamespace() == "exec";
       signs.isOutlined |= op.getName().getStringRef() == "exec.launch";
+      signs.isPlanned |= op.getName().getStringRef() == "exec.view";
+      signs.isOrdered |= op.getName().getStringRef() == "exec.record";
     }
   }
 }
@@ -80,6 +84,8 @@ static Phase guessPhase(ModuleOp module) {
   Signs signs;
   for (auto func : module.getOps<func::FuncOp>())
     lookAt(func, hasMesh, signs);
+  if (signs.isPlanned)
+    return signs.isOrdered ? Phase::Ordered : Phase::Planned;
   if (signs.isClustered)
     return signs.isOutlined ? Phase::Outlined : Phase::Clustered;
   if (signs.isPartitioned)

@@ -54,6 +54,10 @@ module attributes {spmd.mesh = #mesh, exec.rank_table = {
     exec.copy %a into %b stream 1 : memref<2x8xf32> into memref<2x8xf32>
     // CHECK: exec.view @activations[256] : memref<2x4xf32, strided<[8, 1]>>
     %s = exec.view @activations[256] : memref<2x4xf32, strided<[8, 1]>>
+    // CHECK: %[[WHOLE:.*]] = exec.view @activations[512] : memref<4x8xf32>
+    %h = exec.view @activations[512] : memref<4x8xf32>
+    // CHECK: exec.view @activations[512 + "model * 64"] of %[[WHOLE]] : memref<2x8xf32> of memref<4x8xf32>
+    %i = exec.view @activations[512 + "model * 64"] of %h : memref<2x8xf32> of memref<4x8xf32>
     // CHECK: exec.record 0
     exec.record 0
     // CHECK: exec.wait 0 stream 1

@@ -79,6 +79,18 @@ func.func @main() {
 
 // -----
 
+// exec.view C5
+exec.buffer @a activations 64 align 64
+exec.buffer @b activations 64 align 64
+func.func @main() {
+  %0 = exec.view @a[0] : memref<8xf32>
+  // expected-error @below {{'exec.view' op is of what is no view of a tensor in @b (C5)}}
+  %1 = exec.view @b[0] of %0 : memref<8xf32> of memref<8xf32>
+  return
+}
+
+// -----
+
 // exec.load C1
 exec.buffer @w weights 64 align 64
 func.func @main() {
@@ -100,18 +112,6 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, exec.rank_table = {"x * 4" =
     exec.load @p starts ["x * 4"] sizes [8] into %0 : memref<8xf32>
     return
   }
-}
-
-// -----
-
-// exec.load C2
-nn.param @p : tensor<11xf32> = dense<0.0> : tensor<11xf32>
-exec.buffer @w weights 64 align 64
-func.func @main() {
-  %0 = exec.view @w[0] : memref<8xf32>
-  // expected-error @below {{'exec.load' op has 2 starts and 1 sizes for 1 dims (C2)}}
-  exec.load @p starts [0, 0] sizes [8] into %0 : memref<8xf32>
-  return
 }
 
 // -----

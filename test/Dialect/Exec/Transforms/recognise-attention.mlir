@@ -2,7 +2,7 @@
 //
 // RUN: cleave-opt %s --exec-recognise-attention | FileCheck %s
 // RUN: cleave-opt %s --nn-inline-calls -o %t.parts.mlir
-// RUN: cleave-opt %t.parts.mlir --exec-lower -o %t.mlir
+// RUN: cleave-opt %t.parts.mlir --exec-lower=last=outlined -o %t.mlir
 // RUN: FileCheck %s --check-prefix=ALL < %t.mlir
 // RUN: cleave run %t.mlir --against %t.parts.mlir | FileCheck %s --check-prefix=RAN
 // ALL-NOT: nn.softmax

@@ -25,7 +25,19 @@ class ModuleOp;
 namespace cleave {
 
 /// In the order of a model's way.
-enum class Phase { Imported, Canonical, Annotated, Propagated, Resharded, Partitioned, Optimized, Clustered, Outlined };
+enum class Phase {
+  Imported,
+  Canonical,
+  Annotated,
+  Propagated,
+  Resharded,
+  Partitioned,
+  Optimized,
+  Clustered,
+  Outlined,
+  Planned,
+  Ordered
+};
 
 /// What a phase is called.
 struct PhaseName {

@@ -1,0 +1,437 @@
+//===- Placement.cpp - where every value of a program lies ----------------===//
+//
+// One walk each, all linear but for the planning of the arena:
+//
+//   steps       forwards    collectives move up to where their operand exists
+//   roots       forwards    aliases are seen through
+//   waits       backwards   when a collective is waited for
+//   uses        forwards    the last two ops that read each root
+//   in place    kernels     which argument a result may take the place of: the one that allows it most often
+//   places      backwards
+//   lifetimes   storages
+//
+// What in place means for a root, from the back: at step q a kernel writes %r where %a lies. Whatever else is placed inside
+// of %a's bytes (a part of it, if %a is a concat) has to be read for the last time before q, which `until` says of %a.
+//
+//   step       ...  p          q
+//   %a              concat  ─▶ read here, for the last time
+//   %part     ─▶ in %a         must not be read from here on
+//   %r                         made here, in the bytes of %a
+//
+//===----------------------------------------------------------------------===//
+#include "Placement.h"
+
+#include "cleave/Codegen/Codegen.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+/// Collectives that are on their way at once because of being moved up; more would hold memory for little.
+static constexpr size_t kMostAhead = 2;
+
+//===----------------------------------------------------------------------===//
+// Kinds of ops
+//===----------------------------------------------------------------------===//
+
+bool cleave::exec::communicates(Operation *op) {
+  auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+  return collective && collective.communicates();
+}
+
+bool cleave::exec::isLoaded(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_present<nn::LoadOp, nn::ConstantOp, spmd::AxisIndexOp>(op))
+    return true;
+  return isa_and_present<PackOp, spmd::LocalSliceOp>(op) && isLoaded(op->getOperand(0)) &&
+         !op->getOperand(0).getDefiningOp<PackOp>();
+}
+
+/// The value whose elements, all of them and in order, `value` is.
+static Value lookThrough(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (getAliasOffset(op) != 0 || spmd::getBytes(op->getOperand(0).getType()) != spmd::getBytes(value.getType()))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+std::optional<SmallVector<unsigned>> cleave::exec::getConcatenated(KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  Operation *yield = body.getTerminator();
+  auto concat =
+      yield->getNumOperands() == 1 ? lookThrough(yield->getOperand(0)).getDefiningOp<nn::ConcatOp>() : nullptr;
+  if (!concat)
+    return std::nullopt;
+  ArrayRef<int64_t> outer = concat.getResult().getType().getShape().take_front(concat.getDim());
+  SmallVector<unsigned> parts;
+  for (Value input : concat.getInputs()) {
+    auto argument = dyn_cast<BlockArgument>(lookThrough(input));
+    if (!argument)
+      return std::nullopt;
+    parts.push_back(argument.getArgNumber());
+  }
+  return llvm::all_of(outer, [](int64_t extent) { return extent == 1; }) ? std::optional(parts) : std::nullopt;
+}
+
+/// The axes along which a rank's own piece lies, where it is a range: no dim is cut but the outermost of more than one
+/// element. Nothing otherwise.
+static std::optional<SmallVector<spmd::AxisAttr>> getRowAxes(ArrayAttr dims, ArrayRef<int64_t> local) {
+  SmallVector<spmd::AxisAttr> axes;
+  bool areRows = true;
+  int64_t before = 1;
+  for (auto [extent, list] : llvm::zip_equal(local, dims.getAsRange<ArrayAttr>())) {
+    if (!list.empty() && (before != 1 || !axes.empty()))
+      areRows = false;
+    llvm::append_range(axes, list.getAsRange<spmd::AxisAttr>());
+    before *= extent;
+  }
+  return areRows ? std::optional(axes) : std::nullopt;
+}
+
+/// True if ranks do something together with `value`, or what is seen of it, other than `except`.
+static bool feedsCollective(Value value, Operation *except = nullptr) {
+  SmallVector<Operation *> open(value.user_begin(), value.user_end());
+  while (!open.empty()) {
+    Operation *user = open.pop_back_val();
+    if (communicates(user) && user != except)
+      return true;
+    if (getAliasOffset(user) || isa<spmd::LocalSliceOp>(user))
+      open.append(user->user_begin(), user->user_end());
+  }
+  return false;
+}
+
+/// A rank's own rows of a tensor are a view whose offset depends on the rank. What ranks do together wants it at one offset.
+static bool isView(spmd::LocalSliceOp op) {
+  return !feedsCollective(op.getResult()) && getRowAxes(op.getDims(), op.getResult().getType().getShape());
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+Placement::Placement(Block &block, RankTable &table) : block(block), table(table) {
+  auto module = block.getParentOp()->getParentOfType<ModuleOp>();
+  for (auto kernel : module.getOps<KernelOp>())
+    kernels[kernel.getSymNameAttr()] = kernel;
+}
+
+KernelOp Placement::getKernel(LaunchOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
+
+/// Aliases and loads are moved along with collectives, so that none stands in the way of another. Moving up is bounded: what
+/// is gathered from weights could start at once, all of it, and would have to be kept until it is read.
+/// Every op stands behind the one that it has to wait for: `keys`, the number of that op, or its own where it stays.
+void Placement::orderSteps() {
+  DenseMap<Operation *, int64_t> keys, firstReads;
+  SmallVector<Operation *> collectives;
+  int64_t number = 0;
+  for (Operation &op : block) {
+    int64_t key = number;
+    bool isMoved = communicates(&op), isAlias = getAliasOffset(&op).has_value();
+    if (isMoved || isAlias || (op.getNumResults() == 1 && isLoaded(op.getResult(0)))) {
+      key = -1;
+      for (Value operand : op.getOperands())
+        if (Operation *maker = operand.getDefiningOp())
+          key = std::max(key, keys[maker]);
+    }
+    if (isMoved && collectives.size() >= kMostAhead) {
+      auto read = firstReads.find(collectives[collectives.size() - kMostAhead]);
+      key = std::max(key, read == firstReads.end() ? number : read->second);
+    }
+    for (Value operand : op.getOperands())
+      if (Operation *maker = lookThrough(operand).getDefiningOp(); maker && !isAlias)
+        firstReads.try_emplace(maker, number);
+    if (isMoved)
+      collectives.push_back(&op);
+    keys[&op] = key;
+    numbers[&op] = number++;
+    steps.push_back(&op);
+  }
+  llvm::sort(steps, [&](Operation *a, Operation *b) {
+    return std::pair(keys[a], numbers[a]) < std::pair(keys[b], numbers[b]);
+  });
+  for (auto [step, op] : llvm::enumerate(steps)) {
+    numbers[op] = step;
+    op->moveBefore(&block, block.end());
+  }
+}
+
+/// In the order of the steps, so that the root of what an alias sees is known before that of the alias.
+void Placement::findRoots() {
+  NumberAttr zero = table.get(0);
+  for (BlockArgument argument : block.getArguments())
+    roots[argument] = {argument, zero};
+  for (Operation *op : steps) {
+    for (Value result : op->getResults())
+      roots[result] = {result, zero};
+    std::optional<int64_t> offset = getAliasOffset(op);
+    auto slice = dyn_cast<spmd::LocalSliceOp>(op);
+    bool isRow = slice && !isLoaded(slice.getResult()) && isView(slice);
+    if (!offset && !isRow)
+      continue;
+    Value result = op->getResult(0);
+    Root root = roots[op->getOperand(0)];
+    if (isRow)
+      root.offset =
+          table.add(root.offset, table.get(*getRowAxes(slice.getDims(), slice.getResult().getType().getShape()),
+                                           spmd::getBytes(result.getType())));
+    else
+      root.offset = table.add(root.offset, *offset * spmd::getElementBytes(getElementTypeOrSelf(result)));
+    roots[result] = root;
+  }
+}
+
+Placement::Root Placement::getRoot(Value value) const { return roots.find(value)->second; }
+
+/// From the back: a result is needed at the first step that reads it. Who only sees it in another shape passes on when that
+/// one is needed, and so does a collective that reads it, as streams keep their order. A later one is waited for behind all
+/// that were started before.
+void Placement::findWaits() {
+  DenseMap<Value, int64_t> needed;
+  int64_t next = steps.size() - 1;
+  for (Operation *op : llvm::reverse(steps)) {
+    int64_t step = numbers[op];
+    if (communicates(op)) {
+      auto read = needed.find(op->getResult(0));
+      next = waits[op] = std::min(next, read == needed.end() ? next : read->second);
+      step = next;
+    }
+    bool isSeenThrough = op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0);
+    if (isSeenThrough) {
+      auto read = needed.find(op->getResult(0));
+      step = read == needed.end() ? kNever : read->second;
+    }
+    for (Value operand : op->getOperands()) {
+      auto [entry, isNew] = needed.try_emplace(operand, step);
+      entry->second = std::min(entry->second, step);
+    }
+  }
+}
+
+/// A collective reads its operand until it is waited for. That moves uses behind later ones, hence the comparisons.
+void Placement::findUses() {
+  for (Operation *op : steps) {
+    if (op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0))
+      continue;
+    Use use{op, communicates(op) ? waits[op] : numbers[op]};
+    for (Value operand : op->getOperands()) {
+      Uses &known = uses[getRoot(operand).value];
+      if (known.last.op == op)
+        continue;
+      if (use.step >= known.last.step)
+        known.before = std::exchange(known.last, use);
+      else if (use.step >= known.before.step && known.before.op != op)
+        known.before = use;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+/// True if `value` is all of its root, which a command makes.
+static bool isAllOf(Value value, const Placement::Root &root) {
+  return root.value.getDefiningOp() && !isLoaded(root.value) && !root.offset.hasColumn() &&
+         root.offset.getBase() == 0 && spmd::getBytes(value.getType()) == spmd::getBytes(root.value.getType());
+}
+
+/// Another reader may be a collective that is waited for at this very step: the wait comes first.
+bool Placement::dies(OpOperand &operand) const {
+  Operation *op = operand.getOwner();
+  Root root = getRoot(operand.get());
+  const Uses &known = uses.find(root.value)->second;
+  const Use &other = known.last.op == op ? known.before : known.last;
+  auto isSame = [&](Value value) { return getRoot(value).value == root.value; };
+  return isAllOf(operand.get(), root) && other.step <= numbers.lookup(op) &&
+         llvm::count_if(op->getOperands(), isSame) == 1;
+}
+
+/// Ranks that meet want what they meet with at one offset; `op` may be an all_gather, which puts it elsewhere on purpose.
+bool Placement::mayLie(Value value, const Place &at, Operation *op) const {
+  Root root = getRoot(value);
+  if (!isAllOf(value, root) || places.contains(root.value))
+    return false;
+  return !at.offset.hasColumn() || !(communicates(root.value.getDefiningOp()) || feedsCollective(root.value, op));
+}
+
+void Placement::place(Value root, const Place &at, int64_t end) {
+  places[root] = at;
+  until[root] = end;
+}
+
+const Place &Placement::placeAnywhere(Value root) {
+  if (!places.contains(root)) {
+    storages.push_back({BufferKind::Activations, spmd::getBytes(root.getType()), 0});
+    place(root, {unsigned(storages.size() - 1), table.get(0), root}, kNever);
+  }
+  return getPlace(root);
+}
+
+/// Per result of each kernel the argument that could give its place most often.
+void Placement::chooseInPlace() {
+  DenseMap<KernelOp, SmallVector<SmallVector<int64_t>>> votes; // by result, then argument; -1 is impossible
+  for (Operation *op : steps) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch)
+      continue;
+    KernelOp kernel = getKernel(launch);
+    auto [entry, isNew] = votes.try_emplace(kernel);
+    if (isNew) {
+      Block &body = kernel.getBody().front();
+      std::string reason;
+      bool isEmitted = !getConcatenated(kernel) && codegen::canEmit(body, reason);
+      for (unsigned result = 0; result < launch.getNumResults(); ++result)
+        for (unsigned argument = 0; argument < launch.getNumOperands(); ++argument) {
+          entry->second.resize(launch.getNumResults());
+          entry->second[result].push_back(isEmitted && codegen::canBeInPlace(body, argument, result) ? 0 : -1);
+        }
+    }
+    for (OpOperand &operand : launch->getOpOperands())
+      for (SmallVector<int64_t> &ofResult : entry->second)
+        if (int64_t &count = ofResult[operand.getOperandNumber()]; count >= 0 && dies(operand))
+          ++count;
+  }
+  Builder builder(block.getParentOp()->getContext());
+  for (auto &[kernel, ofResults] : votes) {
+    SmallVector<int64_t> chosen(kernel.getResultTypes().size(), -1);
+    for (auto [result, counts] : llvm::enumerate(ofResults)) {
+      int64_t most = 0;
+      for (auto [argument, count] : llvm::enumerate(counts))
+        if (count > most && !llvm::is_contained(chosen, int64_t(argument)))
+          most = count, chosen[result] = argument;
+    }
+    if (llvm::any_of(chosen, [](int64_t argument) { return argument >= 0; }))
+      KernelOp(kernel).setInPlaceAttr(builder.getDenseI64ArrayAttr(chosen));
+  }
+}
+
+/// There is a buffer for each output, also where its value is elsewhere already and will be copied.
+void Placement::placeReturned(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    storages.push_back({BufferKind::Output, spmd::getBytes(operand.get().getType()), operand.getOperandNumber()});
+    Value root = getRoot(operand.get()).value;
+    Place at{unsigned(storages.size() - 1), table.get(0), root};
+    if (mayLie(operand.get(), at, op))
+      place(root, at, kNever);
+  }
+}
+
+/// A part may be read elsewhere, too, for as long as nothing else is in the whole's bytes.
+void Placement::placeParts(LaunchOp op, ArrayRef<unsigned> parts) {
+  Place whole = placeAnywhere(op.getResult(0));
+  int64_t end = until[op.getResult(0)], offset = 0;
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    Value operand = op.getOperand(part), root = getRoot(operand).value;
+    Place at{whole.storage, table.add(whole.offset, offset), whole.tensor};
+    if (mayLie(operand, at, op) && uses[root].last.step < end) {
+      place(root, at, end);
+      inPart.insert({op, number});
+    }
+    offset += spmd::getBytes(operand.getType());
+  }
+}
+
+/// Lets what dies at `op` lie where its result does.
+void Placement::placeOperands(Operation *op) {
+  for (Value result : op->getResults())
+    placeAnywhere(result);
+  auto share = [&](OpOperand &operand, const Place &at, int64_t end) {
+    if (dies(operand) && mayLie(operand.get(), at, op))
+      place(getRoot(operand.get()).value, at, end);
+  };
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    ArrayRef<int64_t> inPlace = getKernel(launch).getInPlace().value_or(ArrayRef<int64_t>());
+    for (auto [result, argument] : llvm::zip(launch.getResults(), inPlace)) {
+      if (argument < 0)
+        continue;
+      Place at = getPlace(result);
+      at.tensor = getRoot(launch.getOperand(argument)).value;
+      share(launch->getOpOperand(argument), at, numbers[op]);
+    }
+  } else if (isa<spmd::AllReduceOp>(op)) {
+    Place at = getPlace(op->getResult(0));
+    at.tensor = getRoot(op->getOperand(0)).value;
+    share(op->getOpOperand(0), at, numbers[op]);
+  } else if (auto gather = dyn_cast<spmd::AllGatherOp>(op)) {
+    auto axes = getRowAxes(gather.getDims(), gather.getInput().getType().getShape());
+    if (!axes || gather.getDims().empty() || cast<ArrayAttr>(gather.getDims()[0]).empty())
+      return;
+    Place at = getPlace(gather.getResult());
+    at.offset = table.add(at.offset, table.get(*axes, spmd::getBytes(gather.getInput().getType())));
+    share(op->getOpOperand(0), at, until[gather.getResult()]);
+  }
+}
+
+/// From the back, so that a value's users have said where they want it before it is reached.
+void Placement::placeAll() {
+  for (BlockArgument argument : block.getArguments()) {
+    storages.push_back({BufferKind::Input, spmd::getBytes(argument.getType()), argument.getArgNumber()});
+    place(argument, {unsigned(storages.size() - 1), table.get(0), argument}, kNever);
+  }
+  for (Operation *op : llvm::reverse(steps)) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    auto parts = launch ? getConcatenated(getKernel(launch)) : std::nullopt;
+    if (isa<func::ReturnOp>(op))
+      placeReturned(op);
+    else if (parts)
+      placeParts(launch, *parts);
+    else if (llvm::all_of(op->getResults(),
+                          [&](Value result) { return getRoot(result).value == result && !isLoaded(result); }))
+      placeOperands(op);
+  }
+}
+
+/// A value that nothing reads is written nevertheless.
+void Placement::findLifetimes() {
+  for (auto &[root, at] : places) {
+    Operation *maker = root.getDefiningOp();
+    Storage &storage = storages[at.storage];
+    auto used = uses.find(root);
+    int64_t first = maker ? numbers[maker] : 0;
+    if (maker && communicates(maker))
+      storage.last = std::max(storage.last, waits[maker]);
+    storage.first = storage.first < 0 ? first : std::min(storage.first, first);
+    storage.last = std::max({storage.last, first, used == uses.end() ? first : used->second.last.step});
+  }
+}
+
+void Placement::run() {
+  orderSteps();
+  findRoots();
+  findWaits();
+  findUses();
+  chooseInPlace();
+  placeAll();
+  findLifetimes();
+  SmallVector<LiveInterval> intervals;
+  SmallVector<Storage *> planned;
+  for (Storage &storage : storages)
+    if (storage.kind == BufferKind::Activations) {
+      intervals.push_back({storage.first, storage.last, storage.bytes});
+      planned.push_back(&storage);
+    }
+  arena = planMemory(intervals, kAlignment);
+  for (auto [storage, offset] : llvm::zip_equal(planned, arena.offsets))
+    storage->offset = offset;
+}
+
+bool Placement::isInOutput(Value value, unsigned number) const {
+  Root root = getRoot(value);
+  auto at = places.find(root.value);
+  if (at == places.end() || !isAllOf(value, root))
+    return false;
+  const Storage &storage = storages[at->second.storage];
+  NumberAttr offset = at->second.offset;
+  return storage.kind == BufferKind::Output && storage.number == number && offset.getBase() == 0 && !offset.hasColumn();
+}
+
+bool Placement::isInPart(Operation *concat, unsigned number) const { return inPart.contains({concat, number}); }

@@ -1,0 +1,125 @@
+//===- Placement.h - where every value of a program lies --------*- C++ -*-===//
+//
+// Steps are the ops of a function, in an order in which collectives come as early as their operand exists. Every value
+// has a *root*, the value whose bytes it is: itself, or, for aliases, what they see. Every root has a *place*: an offset in a
+// *storage*, which is an input or output buffer, or a piece of the arena. Storages are found from the back, as it is
+// the user who knows where a value may best be made:
+//
+//   returned                     in the output
+//   part of a concat             in its part of the result, if that dim is outermost
+//   operand of a kernel or       where the result lies, if it dies here and the kernel says that it may (in place)
+//   all_reduce
+//   operand of an all_gather     as its own row of the result
+//   anything else                a storage of its own
+//
+// A storage of the arena lives from the first step that makes one of its values to the last that reads one. What a
+// collective reads, and makes, has to stay until somebody waits for it: the first reader of its result.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
+#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
+
+#include "RankTable.h"
+#include "cleave/Support/MemoryPlan.h"
+
+namespace cleave::exec {
+
+/// Of storages, loads, and buffers: a line of the cache, and more than any vector.
+constexpr int64_t kAlignment = 64;
+
+/// Bytes that belong together.
+struct Storage {
+  BufferKind kind;
+  int64_t bytes;
+  unsigned number;               ///< of the input or output
+  int64_t first = -1, last = -1; ///< steps
+  int64_t offset = 0;            ///< in the arena
+};
+
+struct Place {
+  unsigned storage;
+  NumberAttr offset;
+  /// The root whose bytes these are a part of: itself, or a concat's or all_gather's result.
+  mlir::Value tensor;
+};
+
+class Placement {
+public:
+  Placement(mlir::Block &block, RankTable &table);
+
+  /// Finds all places. Afterwards the block stands in the order of the steps.
+  void run();
+
+  /// The root of a value, and where in its bytes the value begins.
+  struct Root {
+    mlir::Value value;
+    NumberAttr offset;
+  };
+  Root getRoot(mlir::Value value) const;
+  /// The place of a root that a command makes, or an argument.
+  const Place &getPlace(mlir::Value root) const { return places.find(root)->second; }
+  const Storage &getStorage(const Place &place) const { return storages[place.storage]; }
+  /// True if `value` is made right where number `number` is returned.
+  bool isInOutput(mlir::Value value, unsigned number) const;
+  /// True if part number `number` of a concat (`getConcatenated`) is made in its place.
+  bool isInPart(mlir::Operation *concat, unsigned number) const;
+  const MemoryPlan &getArena() const { return arena; }
+
+  KernelOp getKernel(LaunchOp op) const;
+
+private:
+  struct Use {
+    mlir::Operation *op = nullptr;
+    int64_t step = -1;
+  };
+  /// The last two ops that read a root.
+  struct Uses {
+    Use last, before;
+  };
+
+  void orderSteps();
+  void findRoots();
+  void findWaits();
+  void findUses();
+  void chooseInPlace();
+  void placeAll();
+  void placeReturned(mlir::Operation *op);
+  void placeParts(LaunchOp op, llvm::ArrayRef<unsigned> parts);
+  void placeOperands(mlir::Operation *op);
+  void findLifetimes();
+
+  /// True if nothing but `op` reads the root of `operand` from there on, once, and `operand` is all of it, made by a command.
+  bool dies(mlir::OpOperand &operand) const;
+  /// True if nobody has found a place for `value` yet, and `op` may: it is all of its root, made by a command.
+  bool mayLie(mlir::Value value, const Place &at, mlir::Operation *op) const;
+  void place(mlir::Value root, const Place &at, int64_t end);
+  const Place &placeAnywhere(mlir::Value root);
+
+  mlir::Block &block;
+  RankTable &table;
+  llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
+  llvm::SmallVector<mlir::Operation *> steps;
+  llvm::DenseMap<mlir::Operation *, int64_t> numbers;
+  llvm::DenseMap<mlir::Value, Root> roots;
+  /// Per collective the step before which somebody waits for it.
+  llvm::DenseMap<mlir::Operation *, int64_t> waits;
+  llvm::DenseMap<mlir::Value, Uses> uses;
+  llvm::DenseMap<mlir::Value, Place> places;
+  /// Per root the step from which on something else is in its bytes.
+  llvm::DenseMap<mlir::Value, int64_t> until;
+  llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> inPart;
+  llvm::SmallVector<Storage> storages;
+  MemoryPlan arena;
+};
+
+/// Whether other ranks are needed for it.
+bool communicates(mlir::Operation *op);
+/// Whether it is loaded, not computed: a parameter, a constant, its packed form, the rank's number, or a slice of such.
+bool isLoaded(mlir::Value value);
+/// If the kernel is nothing but a concat of arguments along the outermost dim of more than one element: their numbers, in
+/// the order of the parts.
+std::optional<llvm::SmallVector<unsigned>> getConcatenated(KernelOp kernel);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H

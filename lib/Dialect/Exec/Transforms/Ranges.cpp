@@ -1,0 +1,66 @@
+//===- Ranges.cpp - which bytes a view is ---------------------------------===//
+//
+// Of a column only its least and greatest entries matter, and what divides all of them: found once, however many views
+// have it.
+//
+//===----------------------------------------------------------------------===//
+#include "Ranges.h"
+
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+Ranges::Ranges(ModuleOp module) {
+  for (auto buffer : module.getOps<BufferOp>()) {
+    numbers[buffer.getSymNameAttr()] = buffers.size();
+    buffers.push_back(buffer);
+  }
+}
+
+Range Ranges::get(Value value, int64_t rank) const {
+  auto view = value.getDefiningOp<ViewOp>();
+  NumberAttr offset = view.getOffset();
+  int64_t begin = offset.getBase() + (offset.hasColumn() ? offset.getPerRank(view)[rank] : 0);
+  return {getNumber(view), begin, begin + getSpanBytes(view.getType())};
+}
+
+const Ranges::Column &Ranges::getColumn(ViewOp view) {
+  auto [column, isNew] = columns.try_emplace(view.getOffset().getColumn());
+  if (isNew) {
+    ArrayRef<int64_t> perRank = view.getOffset().getPerRank(view);
+    column->second = {*llvm::min_element(perRank), *llvm::max_element(perRank), 0};
+    for (int64_t number : perRank)
+      column->second.divisor = std::gcd(column->second.divisor, number);
+  }
+  return column->second;
+}
+
+Range Ranges::getOnAll(Value value) {
+  auto view = value.getDefiningOp<ViewOp>();
+  int64_t base = view.getOffset().getBase(), bytes = getSpanBytes(view.getType());
+  if (!view.getOffset().hasColumn())
+    return {getNumber(view), base, base + bytes};
+  const Column &column = getColumn(view);
+  return {getNumber(view), base + column.least, base + column.most + bytes};
+}
+
+bool Ranges::fits(ViewOp view) {
+  Range range = getOnAll(view);
+  int64_t element = spmd::getElementBytes(view.getType().getElementType());
+  bool isAligned = view.getOffset().getBase() % element == 0 &&
+                   (!view.getOffset().hasColumn() || getColumn(view).divisor % element == 0);
+  return range.begin >= 0 && range.end <= int64_t(buffers[range.buffer].getBytes()) && isAligned;
+}
+
+bool cleave::exec::isOwnRow(CollectiveOp op, const Range &source, const Range &target, int64_t index, int64_t size) {
+  bool gathers = op.getKind() == CollectiveKind::AllGather;
+  if (!gathers && op.getKind() != CollectiveKind::ReduceScatter)
+    return false;
+  ArrayRef<int64_t> pieces = gathers ? *op.getGather() : *op.getSlice();
+  const Range &row = gathers ? source : target, &whole = gathers ? target : source;
+  return !pieces.empty() && pieces.front() == size && row.begin == whole.begin + index * (row.end - row.begin);
+}

@@ -1,0 +1,51 @@
+//===- Ranges.h - which bytes a view is ------------------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H
+#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H
+
+#include "cleave/Dialect/Exec/IR/Exec.h"
+
+namespace cleave::exec {
+
+/// Bytes of a buffer, from the first element of a view to behind its last one.
+struct Range {
+  unsigned buffer = 0;
+  int64_t begin = 0, end = 0;
+
+  bool overlaps(const Range &other) const {
+    return buffer == other.buffer && begin < other.end && other.begin < end && begin < end && other.begin < other.end;
+  }
+};
+
+/// The buffers of a module by number, and the bytes of views in them.
+class Ranges {
+public:
+  explicit Ranges(mlir::ModuleOp module);
+
+  /// On one rank.
+  Range get(mlir::Value view, int64_t rank) const;
+  /// From the lowest to the highest on any rank.
+  Range getOnAll(mlir::Value view);
+  /// True if the view lies in its buffer on all ranks, aligned to its elements.
+  bool fits(ViewOp view);
+  llvm::ArrayRef<BufferOp> getBuffers() const { return buffers; }
+  BufferOp getBuffer(mlir::Value view) const { return buffers[getNumber(view.getDefiningOp<ViewOp>())]; }
+
+private:
+  struct Column {
+    int64_t least, most, divisor;
+  };
+  unsigned getNumber(ViewOp view) const { return numbers.find(view.getBufferAttr().getAttr())->second; }
+  const Column &getColumn(ViewOp view);
+
+  llvm::SmallVector<BufferOp> buffers;
+  llvm::DenseMap<mlir::StringAttr, unsigned> numbers;
+  llvm::DenseMap<llvm::StringRef, Column> columns;
+};
+
+/// True if one of `source` and `target` is row number `index` of the other, as an all_gather or reduce_scatter of rows
+/// among `size` ranks asks for in place.
+bool isOwnRow(CollectiveOp op, const Range &source, const Range &target, int64_t index, int64_t size);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H

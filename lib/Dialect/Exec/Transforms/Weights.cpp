@@ -1,0 +1,134 @@
+//===- Weights.cpp - what is loaded before the first run ------------------===//
+//
+// A load of a shard is a box whose starts depend on the rank; a constant becomes a parameter of its own. A slice of such a
+// box is a smaller box:
+//
+//   nn.load @w starts [2, 0] sizes [4, 8] shard rows     starts [2 + "x * 2", 0]  sizes [2, 8]
+//   spmd.local_slice of that, columns over y              starts [2 + "x * 2", "y * 4"]  sizes [2, 4]
+//
+//===----------------------------------------------------------------------===//
+#include "Weights.h"
+
+#include "Placement.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+Weights::Weights(Operation *before, RankTable &table)
+    : builder(before), symbols(before->getParentOfType<ModuleOp>()), table(table) {}
+
+FlatSymbolRefAttr Weights::getParam(ElementsAttr value, StringRef name) {
+  auto [param, isNew] = constants.try_emplace(value);
+  if (isNew) {
+    auto op =
+        nn::ParamOp::create(builder, builder.getUnknownLoc(), name, cast<RankedTensorType>(value.getType()), value,
+                            /*sym_visibility=*/StringAttr());
+    symbols.insert(op); // which makes the name unique
+    param->second = FlatSymbolRefAttr::get(op.getSymNameAttr());
+  }
+  return param->second;
+}
+
+Weights::Box Weights::getWhole(FlatSymbolRefAttr param, ArrayRef<int64_t> shape) {
+  return {param, SmallVector<NumberAttr>(shape.size(), table.get(0)), SmallVector<int64_t>(shape), std::nullopt};
+}
+
+/// Each cut dim begins at the rank's number along its axes times the shard's extent.
+FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
+  auto param = symbols.lookup<nn::ParamOp>(op.getParam());
+  Box box = getWhole(op.getParamAttr(), cast<RankedTensorType>(param.getType()).getShape());
+  if (op.isPart()) {
+    box.sizes = SmallVector<int64_t>(*op.getSizes());
+    for (auto [start, first] : llvm::zip_equal(box.starts, *op.getStarts()))
+      start = table.get(first);
+  }
+  if (!op.getSharding())
+    return box;
+  auto sharding = dyn_cast<spmd::ShardingAttr>(*op.getSharding());
+  if (!sharding || sharding.getMesh() != spmd::getMesh(op) || sharding.getDims().size() != box.sizes.size())
+    return op.emitOpError() << "loads by " << *op.getSharding()
+                            << ", which is no sharding of it over the module's mesh";
+  for (auto [dim, cut] : llvm::enumerate(sharding.getDims())) {
+    if (box.sizes[dim] % sharding.getNumShards(dim) != 0)
+      return op.emitOpError("loads shards of different sizes, which programs cannot do yet");
+    box.sizes[dim] /= sharding.getNumShards(dim);
+    box.starts[dim] = table.add(box.starts[dim], table.get(cut.getAxes(), box.sizes[dim]));
+  }
+  return box;
+}
+
+FailureOr<Weights::Box> Weights::getBox(Value value) {
+  return llvm::TypeSwitch<Operation *, FailureOr<Box>>(value.getDefiningOp())
+      .Case([&](nn::LoadOp op) { return getBox(op); })
+      .Case([&](nn::ConstantOp op) -> FailureOr<Box> {
+        return getWhole(getParam(op.getValue(), "constant"), op.getResult().getType().getShape());
+      })
+      .Case([&](spmd::AxisIndexOp op) -> FailureOr<Box> {
+        SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, op.getRankGroups().size()));
+        auto type = RankedTensorType::get(int64_t(indices.size()), builder.getI64Type());
+        Box box = getWhole(getParam(DenseElementsAttr::get(type, ArrayRef(indices)), "ranks"), {1});
+        box.starts = {table.get(op.getGroupAxes(), 1)};
+        return box;
+      })
+      .Case([&](PackOp op) -> FailureOr<Box> {
+        FailureOr<Box> box = getBox(op.getInput());
+        if (succeeded(box))
+          box->layout = op.getLayout();
+        return box;
+      })
+      .Case([&](spmd::LocalSliceOp op) -> FailureOr<Box> {
+        FailureOr<Box> box = getBox(op.getInput());
+        if (failed(box))
+          return failure();
+        box->sizes = SmallVector<int64_t>(op.getResult().getType().getShape());
+        for (auto [start, size, axes] : llvm::zip_equal(box->starts, box->sizes, op.getDims().getAsRange<ArrayAttr>()))
+          start = table.add(start, table.get(llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()), size));
+        return box;
+      });
+}
+
+/// All that tells loads apart.
+Attribute Weights::getKey(const Box &box, Type type) {
+  SmallVector<Attribute> key{box.param, builder.getDenseI64ArrayAttr(box.sizes), TypeAttr::get(type)};
+  llvm::append_range(key, box.starts);
+  if (box.layout)
+    key.append({builder.getDenseI64ArrayAttr(box.layout->order),
+                builder.getDenseI64ArrayAttr({box.layout->batch, box.layout->width, box.layout->interleave})});
+  return builder.getArrayAttr(key);
+}
+
+FailureOr<int64_t> Weights::place(Value value) {
+  FailureOr<Box> box = getBox(value);
+  if (failed(box))
+    return failure();
+  // What the box is seen as: the rank's number has no dims, its box one.
+  auto type = cast<RankedTensorType>(value.getType());
+  auto [number, isNew] = known.try_emplace(getKey(*box, type), loads.size());
+  if (isNew) {
+    loads.push_back({*box, type, bytes, value.getLoc()});
+    bytes = llvm::alignTo(bytes + spmd::getBytes(type), kAlignment);
+  }
+  return loads[number->second].offset;
+}
+
+void Weights::emit(OpBuilder &at, FlatSymbolRefAttr buffer) {
+  for (const Load &load : loads) {
+    ArrayRef<int64_t> shape =
+        load.type.getRank() == 0 && load.box.sizes.size() == 1 ? ArrayRef(load.box.sizes) : load.type.getShape();
+    auto view = ViewOp::create(at, load.loc, MemRefType::get(shape, load.type.getElementType()), buffer,
+                               table.get(load.offset), /*whole=*/Value());
+    SmallVector<Attribute> starts(load.box.starts.begin(), load.box.starts.end());
+    auto op = LoadOp::create(at, load.loc, load.box.param, at.getArrayAttr(starts), load.box.sizes, view);
+    if (const std::optional<Layout> &layout = load.box.layout) {
+      op.setOrder(layout->order);
+      op.setBatch(layout->batch);
+      op.setWidth(layout->width);
+      op.setInterleave(layout->interleave);
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// What cannot be planned.
+//
+// RUN: cleave-opt %s --split-input-file --exec-plan-memory --verify-diagnostics
+
+// A program is one function.
+// expected-note @below {{the first one is here}}
+func.func @first() {
+  return
+}
+// expected-error @below {{'func.func' op is a second function, and a program is one}}
+func.func @second() {
+  return
+}
+
+// -----
+
+// expected-error @below {{has no function}}
+module {
+  func.func private @somewhere_else()
+}
+
+// -----
+
+// Memory is planned for kernels.
+// expected-error @below {{the module is clustered, and must be outlined before it can become planned}}
+module attributes {spmd.phase = "clustered"} {
+  func.func @main() {
+    return
+  }
+}
+
+// -----
+
+// Library commands are for devices that have libraries.
+func.func @library(%a: tensor<2x4xf32>, %b: tensor<4x2xf32>) -> tensor<2x2xf32> {
+  // expected-error @below {{'exec.matmul' op cannot be made a command}}
+  %0 = exec.matmul %a, %b "ik,kj->ij" : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+// -----
+
+// Weights are packed once.
+func.func @packed(%a: tensor<2x4xf32>) -> tensor<1x2x4x1xf32> {
+  // expected-error @below {{'exec.pack' op packs what is computed, which programs cannot do yet}}
+  %0 = exec.pack %a order [0, 1] batch 0 width 4 interleave 1 : (tensor<2x4xf32>) -> tensor<1x2x4x1xf32>
+  return %0 : tensor<1x2x4x1xf32>
+}
+
+// -----
+
+// Shards of different sizes: of a parameter,
+#mesh = #spmd.mesh<["x"=2]>
+module attributes {spmd.mesh = #mesh} {
+  nn.param @w : tensor<3xf32> = dense<1.0> : tensor<3xf32>
+  func.func @uneven_load() -> tensor<2xf32> {
+    // expected-error @below {{'nn.load' op loads shards of different sizes, which programs cannot do yet}}
+    %w = nn.load @w shard(#spmd.sharding<#mesh, [{"x"}], uneven>) : tensor<2xf32>
+    return %w : tensor<2xf32>
+  }
+}
+
+// -----
+
+// of an input,
+#mesh = #spmd.mesh<["x"=2]>
+module attributes {spmd.mesh = #mesh} {
+  // expected-error @below {{'x' has shards of different sizes, which programs cannot do yet}}
+  func.func @uneven_input(%x: tensor<2xf32> {nn.name = "x", spmd.global = tensor<3xf32, #spmd.sharding<#mesh, [{"x"}], uneven>>}) {
+    return
+  }
+}
+
+// -----
+
+// and of what is exchanged.
+#mesh = #spmd.mesh<["x"=2]>
+module attributes {spmd.mesh = #mesh} {
+  func.func @uneven_permute(%x: tensor<3xf32>) -> tensor<2xf32> {
+    // expected-error @below {{'spmd.permute' op makes shards of different sizes, which programs cannot do yet}}
+    %p = spmd.permute %x from #spmd.sharding<#mesh, [{}]> to #spmd.sharding<#mesh, [{"x"}], uneven> of tensor<3xf32> : (tensor<3xf32>) -> tensor<2xf32>
+    return %p : tensor<2xf32>
+  }
+}
+
+// -----
+
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  nn.param @w : tensor<4xf32> = dense<1.0> : tensor<4xf32>
+  func.func @another_mesh() -> tensor<2xf32> {
+    // expected-error @below {{which is no sharding of it over the module's mesh}}
+    %w = nn.load @w shard(#spmd.sharding<#spmd.mesh<["y"=2]>, [{"y"}]>) : tensor<2xf32>
+    return %w : tensor<2xf32>
+  }
+}
