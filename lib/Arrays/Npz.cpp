@@ -14,7 +14,6 @@
 #include <zip.h>
 
 using namespace cleave::arrays;
-using cleave::program::concat;
 using cleave::program::Error;
 using cleave::program::kGood;
 using cleave::program::makeError;

@@ -17,7 +17,6 @@ using namespace cleave::runtime;
 using cleave::program::Collective;
 using cleave::program::CollectiveKind;
 using cleave::program::Exchange;
-using cleave::program::getBytes;
 using cleave::program::getElementBytes;
 using cleave::program::makeError;
 using cleave::program::Type;

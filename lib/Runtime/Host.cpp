@@ -22,7 +22,6 @@
 using namespace cleave::runtime;
 namespace program = cleave::program;
 using cleave::program::concat;
-using cleave::program::Error;
 using cleave::program::makeError;
 using cleave::program::quote;
 using cleave::program::Result;

@@ -16,7 +16,6 @@
 using namespace cleave::runtime;
 namespace program = cleave::program;
 using program::concat;
-using program::format;
 using program::quote;
 
 /// How long others may take to come back after a failure.

@@ -7,6 +7,7 @@
 #include "cleave/Runtime/Threads.h"
 #include "ThreadGroup.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <sched.h>
@@ -97,12 +98,21 @@ private:
   Status getFirstFailure() const override { return world->failure.get(); }
   FlightLog &getLog() override { return world->ranks[rank].log; }
 
+  /// An operation that was posted, and is not carried out yet.
+  struct Posted {
+    ThreadGroup *group;
+    const Pending *pending;
+  };
+  Status carryOut(const Pending &pending, ThreadGroup &group);
+  Status advanceOthers();
   Status pass(const Pending &pending, ThreadGroup &group, ThreadGroup::Stage &stage);
   Status findMissing(const Pending &pending, ThreadGroup &group, ThreadGroup::Stage &stage, int64_t began);
 
   std::shared_ptr<World> world;
   /// By group id.
   std::vector<std::shared_ptr<ThreadGroup>> shared;
+  /// In the order of their start.
+  std::vector<Posted> posted;
   unsigned spins;
 };
 
@@ -134,26 +144,54 @@ Status ThreadCommunicator::post(const Pending &pending) {
                 "rank " + std::to_string(group.ranks.front()) + " has other members in this group");
   group.post(pending.group->index, pending.number, pending.digest, pending.operation);
   delay();
+  posted.push_back({&group, &pending});
   group.posted.arrive(pending.group->index, pending.number);
+  return {};
+}
+
+/// What this rank has to do of an operation that all have posted: once.
+Status ThreadCommunicator::carryOut(const Pending &pending, ThreadGroup &group) {
+  auto own = std::find_if(posted.begin(), posted.end(), [&](const Posted &other) { return other.pending == &pending; });
+  if (own == posted.end())
+    return {};
+  posted.erase(own);
+  if (auto mismatch = group.findMismatch(pending.group->index, pending.number)) {
+    int peer = group.ranks[mismatch->first];
+    return fail(pending, Cause::Mismatch, peer, "rank " + std::to_string(peer) + " " + mismatch->second);
+  }
+  delay();
+  group.carryOut(pending.group->index, pending.number);
+  if (group.isSmall(pending.operation))
+    return {};
+  delay();
+  group.done.arrive(pending.group->index, pending.number);
+  return {};
+}
+
+/// While this rank waits for something, others may wait for its share of what it has started: two ranks may wait for
+/// operations of two groups in different orders. Those of one group are carried out in their order.
+Status ThreadCommunicator::advanceOthers() {
+  for (size_t i = 0; i < posted.size();) {
+    auto [group, pending] = posted[i];
+    bool isFirst = std::none_of(posted.begin(), posted.begin() + int64_t(i),
+                                [group = group](const Posted &other) { return other.group == group; });
+    if (!isFirst || !group->posted.gate.isOpen(pending->number)) {
+      ++i;
+      continue;
+    }
+    if (Status status = carryOut(*pending, *group); !status.isOk())
+      return status;
+  }
   return {};
 }
 
 Status ThreadCommunicator::complete(const Pending &pending) {
   ThreadGroup &group = *shared[pending.group->id];
-  uint32_t index = pending.group->index;
   if (Status status = pass(pending, group, group.posted); !status.isOk())
     return status;
-  if (auto mismatch = group.findMismatch(index, pending.number)) {
-    int peer = group.ranks[mismatch->first];
-    return fail(pending, Cause::Mismatch, peer, "rank " + std::to_string(peer) + " " + mismatch->second);
-  }
-  delay();
-  group.carryOut(index, pending.number);
-  if (group.isSmall(pending.operation))
-    return {};
-  delay();
-  group.done.arrive(index, pending.number);
-  return pass(pending, group, group.done);
+  if (Status status = carryOut(pending, group); !status.isOk())
+    return status;
+  return group.isSmall(pending.operation) ? Status() : pass(pending, group, group.done);
 }
 
 /// Returns when the gate is open for the operation, or why it never will be.
@@ -168,6 +206,8 @@ Status ThreadCommunicator::pass(const Pending &pending, ThreadGroup &group, Thre
     if (world->failure.isRaised())
       return world->failure.get();
     beat();
+    if (Status status = advanceOthers(); !status.isOk())
+      return status;
     if (Status status = findMissing(pending, group, stage, began); !status.isOk())
       return status;
   }

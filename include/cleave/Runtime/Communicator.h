@@ -7,8 +7,8 @@
 //
 // What holds for all kinds:
 // * Members of a group start the same operations in the same order, and wait in the order in which they started. Up to
-//   `kMaxPending` operations of a group may be under way. Two ranks that share several groups wait in one order over all
-//   of them; the compiler proves that.
+//   `kMaxPending` operations of a group may be under way. Processes that share several groups wait in one order over all
+//   of them; thread ranks may differ in that.
 // * From `start` until `wait` returns the operands belong to the operation: others read the input and write the output.
 // * Results are the same bits on every run: terms combine in the order of the group; f16 and bf16 in f32, rounded once.
 // * Every wait ends: by a deadline, by the silence of a rank, or by the failure of another. The first failure is that of

@@ -218,6 +218,38 @@ TEST(Faults, ExchangesThatDoNotMatchAreFound) {
   EXPECT_LT(ranks.seconds, 2);
 }
 
+// Two ranks start operations of two groups, large enough for two barriers each, and wait for them in different orders: who
+// waits does its share of the others meanwhile.
+TEST(Faults, OrdersOfWaitingMayDiffer) {
+  constexpr uint64_t kCount = 8192;
+  std::vector<float> input[2] = {std::vector<float>(kCount, 1), std::vector<float>(kCount, 2)};
+  std::vector<float> output[2][3];
+  for (auto &rank : output)
+    for (std::vector<float> &one : rank)
+      one.resize(kCount);
+  Ranks ranks(2, withDeadline(5), [&](Communicator &communicator) {
+    int rank = communicator.getRank();
+    GroupId other = 0;
+    Status status = communicator.split({0, 1}, other);
+    Ticket tickets[3];
+    const GroupId groups[3] = {kWorld, other, other};
+    for (int i = 0; i < 3 && status.isOk(); ++i)
+      status = communicator.start(
+          allReduce(groups[i], Reduction::Sum, ElementType::F32, input[rank].data(), output[rank][i].data(), kCount),
+          tickets[i]);
+    for (int i : rank == 0 ? std::vector<int>{0, 1, 2} : std::vector<int>{1, 2, 0})
+      if (status.isOk())
+        status = communicator.wait(tickets[i]);
+    return status;
+  });
+  for (int rank : {0, 1}) {
+    EXPECT_TRUE(ranks.statuses[rank].isOk()) << ranks.statuses[rank].getMessage();
+    for (const std::vector<float> &one : output[rank])
+      EXPECT_EQ(one, std::vector<float>(kCount, 3));
+  }
+  EXPECT_LT(ranks.seconds, 2);
+}
+
 TEST(Faults, DifferentGroupsAreFound) {
   Ranks ranks(3, withDeadline(60), [&](Communicator &communicator) {
     GroupId group = 0;
