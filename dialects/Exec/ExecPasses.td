@@ -46,6 +46,8 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     and softmax work on the other order of dims. What else reads such a value gets a transpose in front, as do arguments that
     a convolution reads. Weights keep their order (`exec-pack-weights`).
 
+    Not part of `exec-lower`: the host's template for convolutions takes vectors along rows of pixels, and is slower on this order.
+
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before
     %r = nn.relu %c : ...

@@ -79,7 +79,6 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 /// Ops in groups that run as one kernel each; what a library computes is its command.
 static void addClustered(OpPassManager &manager, const ShardOptions &, ShardState &) {
   manager.addPass(exec::createRecogniseAttention());
-  manager.addPass(exec::createChooseLayouts());
   manager.addPass(exec::createFormKernels());
   addLoweringGate(manager, Phase::Clustered);
 }
