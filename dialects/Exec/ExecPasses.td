@@ -72,7 +72,7 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
 
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: what works element by
     element on its result, its epilogue, stands behind it, and what only moves its operands in front; a transpose of a
-    contraction becomes its order of letters. With `libraries=contractions`, for devices that have some, contractions,
+    contraction becomes its order of letters, and a transposed convolution whose windows do not overlap a contraction. With `libraries=contractions`, for devices that have some, contractions,
     convolutions and attention become library commands instead.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are

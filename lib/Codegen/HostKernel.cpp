@@ -266,7 +266,11 @@ void HostKernel::runAnchor() {
   auto isAnchored = [&](const Result &result) { return schedule.anchor.has(result.value); };
   SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
   Operation *op = schedule.anchor.op;
-  getForms().find(op)->tile->run(e, op, [&](const Point &point, Value value) { storeAnchored(group, point, value); });
+  getForms().find(op)->tile->run(e, op, [&](const Point &point, Value value) {
+    // A vector along a dim of one element is that element.
+    Point at = e.broadcast(point, getShape(op->getResult(0)));
+    return isUniform(at) && !isUniform(point) ? storeOneByOne(group, at, value) : storeAnchored(group, at, value);
+  });
   llvm::erase_if(results, isAnchored);
 }
 

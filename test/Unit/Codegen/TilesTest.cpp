@@ -94,6 +94,14 @@ TEST_F(TilesTest, EpiloguesOfConvolutions) {
               {"tensor<2x9x21x6xf32>", "tensor<10x6x3x3xf32>"}, "tensor<2x9x21x10xf32>");
 }
 
+/// Gates of channels: what follows looks at the one element where it is, whatever lanes the block had.
+TEST_F(TilesTest, ConvolutionsOfOnePixel) {
+  expectRight("%c = nn.conv %a0, %a1 strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : "
+              "(tensor<1x20x1x1xf32>, tensor<6x20x1x1xf32>) -> tensor<1x6x1x1xf32>\n"
+              "%y = nn.relu %c : (tensor<1x6x1x1xf32>) -> tensor<1x6x1x1xf32>",
+              {"tensor<1x20x1x1xf32>", "tensor<6x20x1x1xf32>"}, "tensor<1x6x1x1xf32>");
+}
+
 TEST_F(TilesTest, Attention) {
   struct Case {
     int64_t heads, kvHeads, queries, keys, size, valueSize;

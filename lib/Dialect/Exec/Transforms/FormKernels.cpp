@@ -179,6 +179,7 @@ struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
 private:
   void formKernels(Block &block) {
     eraseUnused(block);
+    contractConvolutions(block);
     foldTransposes(block);
     if (libraries == Libraries::Contractions)
       useLibraries(block);

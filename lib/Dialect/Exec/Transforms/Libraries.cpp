@@ -5,6 +5,10 @@
 //
 //   einsum(transpose %a [1, 0], %b) "ik,kj->ij"     ->     einsum(%a, %b) "ki,kj->ij"
 //
+// A transposed convolution with steps as large as its kernel adds nothing up but channels: each pixel becomes a box of its own.
+//
+//   conv_transpose %x, %w strides [2, 2]             ->     reshape(einsum(%x, %w) "ncpq,coxy->nopxqy")
+//
 //
 //===----------------------------------------------------------------------===//
 #include "Libraries.h"
@@ -80,6 +84,46 @@ void cleave::exec::foldTransposes(Block &block) {
     foldResultTranspose(einsum);
     foldOperandTransposes(einsum);
   }
+}
+
+/// True if windows are boxes side by side that fill the result.
+static bool isBoxes(nn::ConvTransposeOp op) {
+  auto isAll = [](ArrayRef<int64_t> values, int64_t number) {
+    return llvm::all_of(values, [&](int64_t value) { return value == number; });
+  };
+  return op.getWeight().getType().getShape().drop_front(2) == op.getStrides() && isAll(op.getPadsLow(), 0) &&
+         isAll(op.getPadsHigh(), 0) && isAll(op.getOutputPads(), 0) && isAll(op.getDilations(), 1) &&
+         op.getGroups() == 1 && op.getStrides().size() <= 3;
+}
+
+static void contract(nn::ConvTransposeOp op) {
+  OpBuilder builder(op);
+  std::string pixels = "nc", taps = "co", boxes = "no";
+  SmallVector<int64_t> shape(op.getResult().getType().getShape().take_front(2));
+  for (auto [dim, stride] : llvm::enumerate(op.getStrides())) {
+    pixels += "pqr"[dim];
+    taps += "xyz"[dim];
+    boxes += {"pqr"[dim], "xyz"[dim]};
+    shape.append({op.getInput().getType().getDimSize(dim + 2), stride});
+  }
+  RankedTensorType type = op.getResult().getType();
+  Value made = nn::EinsumOp::create(builder, op.getLoc(), RankedTensorType::get(shape, type.getElementType()),
+                                    ValueRange{op.getInput(), op.getWeight()}, pixels + "," + taps + "->" + boxes);
+  made = nn::ReshapeOp::create(builder, op.getLoc(), type, made);
+  if (Value bias = op.getBias()) {
+    SmallVector<int64_t> perChannel(type.getRank() - 1, 1);
+    perChannel[0] = type.getDimSize(1);
+    bias = nn::ReshapeOp::create(builder, op.getLoc(), RankedTensorType::get(perChannel, type.getElementType()), bias);
+    made = nn::AddOp::create(builder, op.getLoc(), made, bias);
+  }
+  op.replaceAllUsesWith(made);
+  op.erase();
+}
+
+void cleave::exec::contractConvolutions(Block &block) {
+  for (auto op : llvm::make_early_inc_range(block.getOps<nn::ConvTransposeOp>()))
+    if (isBoxes(op))
+      contract(op);
 }
 
 void cleave::exec::useLibraries(Block &block) {

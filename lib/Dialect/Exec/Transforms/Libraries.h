@@ -8,6 +8,9 @@
 
 namespace cleave::exec {
 
+/// Transposed convolutions whose windows lie side by side become contractions.
+void contractConvolutions(mlir::Block &block);
+
 /// Lets contractions read and write in the order of the transposes around them.
 void foldTransposes(mlir::Block &block);
 

@@ -1,6 +1,10 @@
 // What kernels around a contraction, convolution, attention or window hold.
 //
 // RUN: cleave-opt %s --exec-form-kernels --exec-verify-form | FileCheck %s
+// RUN: sed -n '/@boxes(/,/^}/p' %s | sed 's/@boxes/@main/' > %t.boxes.mlir
+// RUN: cleave-opt %t.boxes.mlir --exec-lower=last=outlined -o %t.mlir
+// RUN: cleave run %t.mlir --against %t.boxes.mlir | FileCheck %s --check-prefix=RAN
+// RAN-COUNT-2: ok
 
 // Bias, activation, residual and cast are done on the tile, in the shape of the tile: a reshape comes last.
 // CHECK-LABEL: @an_epilogue
@@ -171,6 +175,23 @@ func.func @windows(%x: tensor<1x2x8xf32>, %w: tensor<2x2x3xf32>, %b: tensor<8x1x
   %4 = nn.pool max %x kernel [2] strides [2] pads_low [0] pads_high [0] dilations [1] : (tensor<1x2x8xf32>) -> tensor<1x2x4xf32>
   %5 = nn.relu %4 : (tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
   return %3, %5 : tensor<8x1x2xf32>, tensor<1x2x4xf32>
+}
+
+// Boxes that do not overlap are a contraction, and what follows is done on it; overlapping ones are left.
+// CHECK-LABEL: @boxes
+func.func @boxes(%x: tensor<2x3x4x5xf32>, %w: tensor<3x6x2x3xf32>, %b: tensor<6xf32>) -> (tensor<2x6x8x15xf32>, tensor<2x6x5x17xf32>) {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.einsum %{{.*}}, %{{.*}} "ncpq,coxy->nopxqy" : (tensor<2x3x4x5xf32>, tensor<3x6x2x3xf32>) -> tensor<2x6x4x2x5x3xf32>
+  // CHECK-NEXT: nn.reshape
+  // CHECK: nn.add
+  // CHECK-NEXT: nn.relu
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.conv_transpose
+  %0 = nn.conv_transpose %x, %w, %b strides [2, 3] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 0] groups 1 : (tensor<2x3x4x5xf32>, tensor<3x6x2x3xf32>, tensor<6xf32>) -> tensor<2x6x8x15xf32>
+  %1 = nn.relu %0 : (tensor<2x6x8x15xf32>) -> tensor<2x6x8x15xf32>
+  %2 = nn.conv_transpose %x, %w strides [1, 3] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 2] groups 1 : (tensor<2x3x4x5xf32>, tensor<3x6x2x3xf32>) -> tensor<2x6x5x17xf32>
+  return %1, %2 : tensor<2x6x8x15xf32>, tensor<2x6x5x17xf32>
 }
 
 // A sum of integers is no tile of vectors.
