@@ -74,6 +74,7 @@ static LogicalResult lowerToLLVMDialect(ModuleOp kernels) {
   passes.addPass(createConvertVectorToLLVMPass());
   passes.addPass(createFinalizeMemRefToLLVMConversionPass());
   passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createUBToLLVMConversionPass()); // squares of other sizes than 16 are turned by way of poison
   passes.addPass(createConvertControlFlowToLLVMPass());
   ConvertFuncToLLVMPassOptions func;
   func.useBarePtrCallConv = true;

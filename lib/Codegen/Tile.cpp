@@ -36,7 +36,7 @@ TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t v
         cost += times * (vectors / wide * countHalfCycles(height, wide) + countHalfCycles(height, vectors % wide));
       if (cost < least || (cost == least && wide == best.vectors)) {
         least = cost;
-        best = {tall, wide};
+        best = {tall, wide, cost};
       }
     }
   return best;

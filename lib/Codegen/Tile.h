@@ -19,6 +19,7 @@ namespace cleave::codegen {
 /// So many sums in registers.
 struct TileShape {
   int64_t rows, vectors;
+  int64_t cost = 0; ///< of the whole product, in half cycles per step of the depth
 };
 
 /// The cheapest block for a product of so many rows and vectors.

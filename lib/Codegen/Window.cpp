@@ -96,8 +96,7 @@ void Planes::layRow(Value source, Value target, int64_t phase) {
   auto copy = [&](Value at, int64_t wide, int64_t active) {
     e.withLanes(wide, active, [&] {
       Value column = p.add(p.mul(p.add(at, first), columns.stride), phase - columns.padLow);
-      Value value = source ? input.load(p.add(source, p.mul(column, along.stride)), columns.stride * along.stride)
-                           : e.elements.number(e.withLanes(compute), filled);
+      Value value = input.load(p.add(source, p.mul(column, along.stride)), columns.stride * along.stride);
       e.store(buffer, value, {p.add(p.add(target, at), first), wide > 1});
       return 0;
     });
@@ -118,7 +117,7 @@ void Planes::layRow(Value source, Value target, int64_t phase) {
     return;
   int64_t count = end - first, whole = count / lanes * lanes, paired = 0;
   // Vectors both of whose halves lie in the row.
-  if (columns.stride == 2 && along.stride == 1 && source && lanes > 1)
+  if (columns.stride == 2 && along.stride == 1 && lanes > 1)
     paired = std::max<int64_t>((columns.extent - (first * 2 + phase - columns.padLow)) / (2 * lanes), 0) * lanes;
   paired = std::min(paired, whole);
   if (paired > 0)
@@ -133,6 +132,21 @@ void Planes::layRow(Value source, Value target, int64_t phase) {
     });
   if (count > whole)
     copy(p.number(whole), lanes, count - whole);
+}
+
+/// One row.
+void Planes::layBorder(Value target) {
+  int64_t lanes = e.getVectorLanes(compute), whole = pitch / lanes * lanes;
+  auto store = [&](Value at, int64_t active) {
+    e.withLanes(lanes, active, [&] {
+      e.store(buffer, e.elements.number(e.withLanes(compute), filled), {e.places.add(target, at), lanes > 1});
+      return 0;
+    });
+  };
+  if (whole > 0)
+    overBlocks(e, whole, lanes, [&](Value at, int64_t) { store(at, lanes); });
+  if (pitch > whole)
+    store(e.places.number(whole), pitch - whole);
 }
 
 /// Rows outside of the operand are all border. Its own planes need a place alone.
@@ -161,7 +175,11 @@ void Planes::lay(Value batch, Value firstChannel, Value firstRow, int64_t numRow
       each(source);
     } else {
       e.when(inside, [&] { each(source); });
-      e.when(e.elements.compare(ElementBuilder::Relation::Eq, inside, 0.0), [&] { each({}); });
+      e.when(e.elements.compare(ElementBuilder::Relation::Eq, inside, 0.0), [&] {
+        e.loop(columns.stride, [&](Value phase) {
+          layBorder(p.add(p.mul(p.add(p.mul(plane, columns.stride), phase), planeSize), p.mul(at[2], pitch)));
+        });
+      });
     }
     return Values();
   });

@@ -44,6 +44,7 @@ public:
   mlir::Value load(mlir::Value place) const;
 
 private:
+  void layBorder(mlir::Value target);
   void layRow(mlir::Value source, mlir::Value target, int64_t phase);
 
   Emitter &e;

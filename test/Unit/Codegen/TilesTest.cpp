@@ -34,10 +34,12 @@ void TilesTest::expectConvolution(const Convolution &c, llvm::StringRef element,
   std::string y = llvm::formatv("tensor<2x{0}x{1}x{2}x{3}>", c.out, count(c.height), count(c.width), element);
   std::string b = llvm::formatv("tensor<{0}x{1}>", c.out, element), given = w, unpack, weight = "%a1";
   if (panel) {
-    given = llvm::formatv("tensor<{0}x{1}x{1}x{2}x{3}x1x{4}>", llvm::divideCeil(c.out, panel), c.kernel,
-                          c.channels / c.groups, panel, element);
+    given = llvm::formatv("tensor<{0}x{0}x{1}x{2}x{3}>", c.kernel, c.channels / c.groups, c.out, element);
+    if (panel > 0)
+      given = llvm::formatv("tensor<{0}x{1}x{1}x{2}x{3}x1x{4}>", llvm::divideCeil(c.out, panel), c.kernel,
+                            c.channels / c.groups, panel, element);
     unpack = llvm::formatv("%w = exec.unpack %a1 order [2, 3, 1, 0] batch 0 width {0} interleave 1 : ({1}) -> {2}\n",
-                           panel, given, w);
+                           std::max<int64_t>(panel, 0), given, w);
     weight = "%w";
   }
   std::string body =
@@ -60,10 +62,18 @@ TEST_F(TilesTest, Convolutions) {
                                                        {8, 14, 15, 20, 1, 2, 0, 0, 1, 1},
                                                        {3, 32, 32, 24, 16, 16, 0, 0, 1, 1},
                                                        {2, 5, 70, 1, 3, 1, 1, 1, 1, 1},
-                                                       {40, 37, 61, 10, 3, 1, 1, 1, 1, 1}})
+                                                       {40, 37, 61, 10, 3, 1, 1, 1, 1, 1},
+                                                       {6, 9, 7, 88, 3, 1, 1, 1, 1, 1},
+                                                       {6, 9, 7, 88, 1, 1, 0, 0, 1, 1},
+                                                       {8, 17, 40, 40, 3, 2, 1, 1, 1, 2}}) {
     expectConvolution(c, "f32");
+    expectConvolution(c, "f32", -1); // channels side by side, in no panels
+    if (c.groups == 1)
+      expectConvolution(c, "f32", 16);
+  }
   for (const char *element : {"f64", "bf16", "f16"})
-    expectConvolution({3, 9, 11, 5, 3, 2, 1, 1, 1, 1}, element);
+    for (int64_t panel : {0, 16})
+      expectConvolution({3, 9, 11, 20, 3, 2, 1, 1, 1, 1}, element, panel);
   for (int64_t panel : {8, 16, 48})
     expectConvolution({5, 9, 11, 50, 3, 1, 1, 1, 1, 1}, "f32", panel);
 }
