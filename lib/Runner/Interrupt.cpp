@@ -65,7 +65,7 @@ void Interrupt::wait() {
     bool isRunning = executor != nullptr;
     if (isRunning && executor->hasFailed() && !failedAt)
       failedAt = getNow();
-    bool isStuck = failedAt && getNow() - failedAt > kGrace;
+    bool isStuck = isRunning && failedAt && getNow() - failedAt > kGrace;
     if (!isStuck && (isRunning || !signal.load()))
       continue;
     std::string why = isRunning ? executor->getFailure() : std::string(getName(signal.load()));

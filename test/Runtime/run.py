@@ -338,6 +338,19 @@ def orphaned(case):
     return "processes are left" if case.left() or os.path.exists(case.path("out.npz")) else None
 
 
+def abandoned(case):
+    """The parent of a process that MPI started alone is killed: so it would be with a launcher that ends nobody."""
+    command = " ".join(case.command("nap.cleave", "--ranks", "mpi", "--outputs", "out.npz"))
+    process = subprocess.Popen(["sh", "-c", f"{command} 2> said & wait"], cwd=case.folder)
+    time.sleep(2)
+    process.kill()
+    process.communicate()
+    left = case.left()
+    with open(case.path("said")) as file:
+        said = file.read()
+    return f"processes {left}: {said}" if left or "the launcher is gone" not in said else None
+
+
 def world(case):
     """Too few processes for the program."""
     code, text = case.run("tensor-parallel.cleave", ranks=2)
@@ -423,7 +436,7 @@ def main():
         cases |= {f"{name}-{where}": (interrupted, ranks and 2, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")}
     if HAS_MPI:
         cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
-                  "launcher-killed": (orphaned,), "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
+                  "launcher-killed": (orphaned,), "parent-killed": (abandoned,), "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
     cases |= {name: (refused, *row) for name, row in REFUSED.items()}
     cases["write-fails"] = (write_fails,)
     cases["flipped-bit"] = (weights_changed, flip, r'weight "w" in "weights.bin" has changed: its digest is .*: compile it again')

@@ -120,6 +120,15 @@ Builder test::makeVariants() {
   return b;
 }
 
+Builder test::makeNap() {
+  Builder b;
+  uint32_t type = b.addType({1}), kernel = b.addKernel("test_sleep", {type}, 1, 1);
+  View y{b.addBuffer(BufferKind::Output, 4), type, {}};
+  b.launch(kernel, {y}, {20000});
+  b.addOutput("y", type, y);
+  return b;
+}
+
 Builder test::makeLarge() {
   Builder b;
   uint32_t type = b.addType({64, 1024}), kernel = b.addKernel("test_affine", {type, type}, 1, 2);
@@ -180,6 +189,7 @@ std::vector<std::pair<std::string, std::string>> test::makeRunnableFiles() {
                                                             {"accumulator.cleave", makeAccumulator().write()},
                                                             {"variants.cleave", makeVariants().write()},
                                                             {"large.cleave", makeLarge().write()},
+                                                            {"nap.cleave", makeNap().write()},
                                                             {"stages.cleave", makeStages().write()},
                                                             {"segv.cleave", makeFault("test_crash", 0).write()},
                                                             {"fpe.cleave", makeFault("test_crash", 1).write()},

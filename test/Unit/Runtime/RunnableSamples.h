@@ -28,6 +28,9 @@ Builder makeAccumulator();
 /// One rank: y = 2 x + 7, of f32[64, 1024].
 Builder makeLarge();
 
+/// One rank, which sleeps for 20 s.
+Builder makeNap();
+
 /// One rank, variants of one and of two rows: y = 2 x + rows, of f32[rows, 8].
 Builder makeVariants();
 
