@@ -105,8 +105,7 @@ bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
   Range from = ranges.get(op.getReads()[read], rank), to = ranges.get(op.getWrites()[write], rank);
   bool isSame = from.begin == to.begin && from.end == to.end;
   if (auto run = dyn_cast<RunOp>(op.getOperation())) {
-    std::optional<ArrayRef<int64_t>> inPlace =
-        SymbolTable::lookupNearestSymbolFrom<KernelOp>(op, run.getKernelAttr()).getInPlace();
+    std::optional<ArrayRef<int64_t>> inPlace = ranges.getKernel(run).getInPlace();
     return inPlace && (*inPlace)[write] == int64_t(read) && isSame;
   }
   auto collective = dyn_cast<CollectiveOp>(op.getOperation());

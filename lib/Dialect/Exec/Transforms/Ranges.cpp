@@ -19,6 +19,8 @@ Ranges::Ranges(ModuleOp module) {
     numbers[buffer.getSymNameAttr()] = buffers.size();
     buffers.push_back(buffer);
   }
+  for (auto kernel : module.getOps<KernelOp>())
+    kernels[kernel.getSymNameAttr()] = kernel;
 }
 
 Range Ranges::get(Value value, int64_t rank) const {

@@ -16,7 +16,7 @@ struct Range {
   }
 };
 
-/// The buffers of a module by number, and the bytes of views in them.
+/// What commands refer to, looked up once: the buffers of a module by number, the bytes of views in them, kernels by name.
 class Ranges {
 public:
   explicit Ranges(mlir::ModuleOp module);
@@ -29,6 +29,7 @@ public:
   bool fits(ViewOp view);
   llvm::ArrayRef<BufferOp> getBuffers() const { return buffers; }
   BufferOp getBuffer(mlir::Value view) const { return buffers[getNumber(view.getDefiningOp<ViewOp>())]; }
+  KernelOp getKernel(RunOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
 
 private:
   struct Column {
@@ -39,6 +40,7 @@ private:
 
   llvm::SmallVector<BufferOp> buffers;
   llvm::DenseMap<mlir::StringAttr, unsigned> numbers;
+  llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
   llvm::DenseMap<llvm::StringRef, Column> columns;
 };
 

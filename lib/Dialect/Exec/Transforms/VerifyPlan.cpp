@@ -44,7 +44,7 @@ private:
   LogicalResult checkOps(Block &block);
   LogicalResult checkView(ViewOp view, Ranges &ranges);
   LogicalResult checkMeeting(CommandOpInterface op, const Ranges &ranges);
-  LogicalResult checkBoundaries(Block &block);
+  LogicalResult checkBoundaries(Block &block, const Ranges &ranges);
   LogicalResult checkEvents(Block &block);
   SmallVector<int64_t> chooseRanks(Block &block);
 
@@ -98,12 +98,12 @@ LogicalResult VerifyPlan::checkMeeting(CommandOpInterface op, const Ranges &rang
 }
 
 /// M5
-LogicalResult VerifyPlan::checkBoundaries(Block &block) {
+LogicalResult VerifyPlan::checkBoundaries(Block &block, const Ranges &ranges) {
   DenseSet<std::pair<StringAttr, unsigned>> taken; // by inputs, by outputs
   auto take = [&](Operation *op, Value view, BufferKind own) -> LogicalResult {
-    auto viewOp = view.getDefiningOp<ViewOp>();
-    StringAttr name = viewOp.getBufferAttr().getAttr();
-    BufferKind kind = SymbolTable::lookupNearestSymbolFrom<BufferOp>(op, name).getKind();
+    BufferOp buffer = ranges.getBuffer(view);
+    StringAttr name = buffer.getSymNameAttr();
+    BufferKind kind = buffer.getKind();
     bool isAlone = taken.insert({name, isa<InputOp>(op)}).second;
     if ((kind == own || kind == BufferKind::State) && isAlone)
       return success();
@@ -184,7 +184,7 @@ LogicalResult VerifyPlan::check() {
     if (isa<spmd::CollectiveOpInterface>(op) && failed(checkMeeting(cast<CommandOpInterface>(op), ranges)))
       return failure();
   }
-  if (failed(checkBoundaries(block)) || failed(checkEvents(block)))
+  if (failed(checkBoundaries(block, ranges)) || failed(checkEvents(block)))
     return failure();
   for (int64_t rank : chooseRanks(block))
     if (failed(Lifetimes(ranges, rank, streams).check(block)))
