@@ -279,3 +279,38 @@ exec.kernel @exp_0(%x: tensor<0x4xf32>) {
   %0 = nn.exp %x : (tensor<0x4xf32>) -> tensor<0x4xf32>
   exec.yield %0 : tensor<0x4xf32>
 }
+
+// -----
+
+// A part that is read once more when something else is in the whole's bytes is not made there.
+// CHECK-LABEL: @part_outlives_the_whole
+// CHECK: exec.run @exp_0(%{{.*}}) into (%[[A:.*]]) :
+// CHECK: exec.run @exp_0(%[[A]]) into (%[[B:.*]]) :
+// CHECK-NOT: exec.copy %[[B]]
+// CHECK: exec.copy %[[A]] into
+// CHECK: exec.run @relu_0(%[[Z:.*]]) into (%[[R:.*]]) :
+// CHECK: exec.run @turn_0(%[[A]]) into
+func.func @part_outlives_the_whole(%x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>) {
+  %a = exec.launch @exp_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %b = exec.launch @exp_0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %z = exec.launch @concat_0(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %r = exec.launch @relu_0(%z) : (tensor<8xf32>) -> tensor<8xf32>
+  %y = exec.launch @turn_0(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r, %y : tensor<8xf32>, tensor<4xf32>
+}
+exec.kernel @exp_0(%a: tensor<4xf32>) {
+  %0 = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+  exec.yield %0 : tensor<4xf32>
+}
+exec.kernel @concat_0(%a: tensor<4xf32>, %b: tensor<4xf32>) {
+  %0 = nn.concat %a, %b dim 0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  exec.yield %0 : tensor<8xf32>
+}
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %0 = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %0 : tensor<8xf32>
+}
+exec.kernel @turn_0(%a: tensor<4xf32>) {
+  %0 = nn.slice %a starts [3] sizes [4] steps [-1] : (tensor<4xf32>) -> tensor<4xf32>
+  exec.yield %0 : tensor<4xf32>
+}
