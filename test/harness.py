@@ -29,6 +29,15 @@ def arguments(*known):
     return os.path.abspath(build), names, flags
 
 
+# How far a suite's programs go down, beyond collectives: arguments of `cleave run`.
+LOWERINGS = {"--outlined": ["--emit", "outlined"], "--ordered": ["--emit", "ordered"], "--program": ["--executor", "program"]}
+
+
+def lower(flags):
+    """The arguments that one of the flags above stands for."""
+    return next((words for flag, words in LOWERINGS.items() if flag in flags), [])
+
+
 def select(cases, names):
     """The cases with these names, or all; a name that there is not ends the suite."""
     unknown = set(names) - set(cases)
@@ -69,12 +78,12 @@ def cleave(build, *arguments, **options):
     return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)
 
 
-def conformance(build, rows):
+def conformance(build, rows, *flags):
     """{name: (status, reason)} of models that cleave-conformance runs: rows of name, model, .npz, rtol, atol."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as listing:
         listing.write("".join("\t".join(map(str, row)) + "\n" for row in rows))
         listing.flush()
-        done = subprocess.run([f"{build}/bin/cleave-conformance", listing.name], stdout=subprocess.PIPE, text=True,
+        done = subprocess.run([f"{build}/bin/cleave-conformance", *flags, listing.name], stdout=subprocess.PIPE, text=True,
                               errors="replace", check=True)
     words = [line.partition(" ") for line in done.stdout.splitlines()]
     return {name: (status, reason) for status, _, rest in words for name, _, reason in [rest.partition("\t")]}

@@ -23,6 +23,8 @@ int main(int argc, char **argv) {
                  .Case("inspect", inspectCommand)
                  .Case("import", importCommand)
                  .Case("shard", shardCommand)
+                 .Case("bench", benchCommand)
+                 .Case("compile", compileCommand)
                  .Case("explain", explainCommand)
                  .Case("run", runCommand)(*session);
   if (exitCode == kInternalError)

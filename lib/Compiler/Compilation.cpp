@@ -11,8 +11,11 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Support/Status.h"
+
+#include <chrono>
 
 using namespace mlir;
 using namespace cleave;
@@ -116,6 +119,21 @@ bool Compilation::load(bool collectAllErrors) {
 bool Compilation::hasMesh() const { return state->hasMesh(); }
 bool Compilation::isOnnx() const { return state->hasOnnx; }
 Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
+
+void Compilation::useOneDevice() {
+  MLIRContext *context = state->context.get();
+  (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
+}
+
+std::unique_ptr<Assembly> Compilation::assemble(const AssemblyOptions &options) {
+  func::FuncOp func = getEntry();
+  if (!func)
+    return nullptr;
+  auto start = std::chrono::steady_clock::now();
+  FailureOr<std::unique_ptr<Assembly>> made = cleave::assemble(func, options);
+  state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return succeeded(made) ? std::move(*made) : nullptr;
+}
 
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 

@@ -84,6 +84,10 @@ static std::string read(std::map<std::string, std::vector<int64_t>> &field, Stri
 
 template <typename T> static std::vector<StringRef> wordsOf(const T &) { return {}; }
 static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), std::end(kColorWords)}; }
+static std::vector<StringRef> wordsOf(ExecutorKind) {
+  return {std::begin(kExecutorWords), std::end(kExecutorWords)};
+}
+static std::vector<StringRef> wordsOf(TargetKind) { return {std::begin(kTargetWords), std::end(kTargetWords)}; }
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
@@ -239,6 +243,8 @@ private:
     if (!options.report.empty() && options.emit < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.emit));
+    if (options.command == "compile" && options.output.empty())
+      return "'compile' writes a program: name it with '-o m.cleave'";
     if (options.command == "run" && options.emit < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.emit));
     return checkPlanOptions();

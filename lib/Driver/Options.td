@@ -12,6 +12,8 @@ include "llvm/Option/OptParser.td"
 // Commands
 //===----------------------------------------------------------------------===//
 
+def Bench : SubCommand<"bench", "how long a call takes, and where the time goes", "MODEL|PROGRAM [--mesh ..]">;
+def Compile : SubCommand<"compile", "a program file, which cleave-run runs by itself", "MODEL [--mesh ..] -o m.cleave">;
 def Completion : SubCommand<"completion", "the completion script of a shell, to be evaluated in it",
                             "bash|zsh">;
 def Explain : SubCommand<"explain", "why a value is sharded as it is; what each collective is for",
@@ -24,8 +26,8 @@ def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --chec
                      "MODEL [--mesh ..] [--check]">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
 
-defvar kAll = [Explain, Import, Inspect, Run, Shard];
-defvar kSharding = [Explain, Run, Shard];
+defvar kAll = [Bench, Compile, Explain, Import, Inspect, Run, Shard];
+defvar kSharding = [Bench, Compile, Explain, Run, Shard];
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -67,13 +69,24 @@ defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
 def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
-defm seed : Value<"seed", "N", "seed", [Run], "seed of random inputs, where none are given">;
+defm seed : Value<"seed", "N", "seed", [Bench, Run], "seed of random inputs, where none are given">;
+}
+
+def Programs : OptionGroup<"3a">, HelpText<"Programs">;
+let Group = Programs in {
+def embed_weights : Switch<"embed-weights", "embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
+defm executor : Value<"executor", "WHO", "executor", [Run],
+                      "the evaluator, or the model compiled into a program first; reference without it">;
+defm isa : Value<"isa", "ISA", "isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
+                 "code for several, picked where it runs">;
+defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
+defm target : Value<"target", "TARGET", "target", [Compile], "kind of device">;
 }
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
-        HelpText<"where to write; standard output without it">;
+def o : Separate<["-"], "o", [Compile, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+        HelpText<"where to write; a module goes to standard output without it">;
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;

@@ -23,17 +23,19 @@ void cleave::driver::printSeconds(const Session &session) {
 }
 
 ExitCode cleave::driver::writeReport(Session &session, bool printsTable) {
-  const Options &options = session.getOptions();
   std::optional<Report> report = session.makeReport();
-  if (!report)
-    return session.getExitCode();
+  return report ? writeReport(session, *report, printsTable) : session.getExitCode();
+}
+
+ExitCode cleave::driver::writeReport(Session &session, const Report &report, bool printsTable) {
+  const Options &options = session.getOptions();
   if (printsTable)
-    printReport(llvm::outs(), *report);
+    printReport(llvm::outs(), report);
   printSeconds(session);
   if (options.report.empty())
     return kDone;
   llvm::Error error = writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
-    writeJson(os, *report);
+    writeJson(os, report);
     os << '\n';
     return llvm::Error::success();
   });

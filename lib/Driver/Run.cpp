@@ -6,11 +6,13 @@
 // Where the original is still there, --against names it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/RunProgram.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Driver/Check.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Pipelines/Phases.h"
+#include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
@@ -45,10 +47,36 @@ static void printOutputs(func::FuncOp func, ArrayRef<Tensor> outputs) {
                  << llvm::left_justify(formatType(tensor.getType()), typeWidth) << "  " << summarize(tensor) << '\n';
 }
 
+/// Compiles what is left of the way, and runs that in this process. Nothing after an error.
+static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRef<Tensor> inputs,
+                                                       ArrayRef<RankedTensorType> outputs) {
+  std::unique_ptr<Assembly> made = makeProgram(session, ".");
+  if (!made)
+    return std::nullopt;
+  std::string bytes = program::writeProgram(made->program);
+  std::unique_ptr<runtime::Executor> executor;
+  llvm::Expected<SmallVector<Tensor>> results = SmallVector<Tensor>();
+  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, ".", {}, executor))
+    results = makeError("{0}", error->message);
+  else
+    results = runProgram(*executor, inputs, outputs);
+  if (results)
+    return std::move(*results);
+  session.fail(results.takeError());
+  return std::nullopt;
+}
+
 ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
+  bool isProgram = options.executor == ExecutorKind::Program;
+  if (isProgram && session.getPhase() >= Phase::Planned)
+    return session.fail(makeError("{0} is {1} already: cleave compile makes a program of it", options.compile.model,
+                                  toString(session.getPhase())));
+  bool isReported = session.hasMesh();
+  if (isProgram && !isReported)
+    session.useOneDevice();
   // Weights of a stored file may lie in another one by now.
   if (!session.isOnnx() && failed(reference::checkWeights(session.getModule())))
     return session.getExitCode();
@@ -82,6 +110,10 @@ ExitCode cleave::driver::runCommand(Session &session) {
   func::FuncOp func = session.getEntry();
   if (!func)
     return session.getExitCode();
+  // What is compiled has no tensors in the end; names, types and the check are about what it was made from.
+  OwningOpRef<ModuleOp> ranks = isProgram ? session.getModule().clone() : nullptr;
+  if (ranks)
+    func = ranks->lookupSymbol<func::FuncOp>(func.getName());
   func::FuncOp unsharded = original ? original->lookupSymbol<func::FuncOp>(func.getName()) : func;
   Compilation::BlameScope running(session, Blame::Run);
   for (auto [name, type] : llvm::zip_equal(getInputNames(unsharded), getInputTypes(unsharded)))
@@ -97,14 +129,23 @@ ExitCode cleave::driver::runCommand(Session &session) {
       return session.fail(std::move(error));
 
   SmallVector<Tensor> outputs, expected;
-  if (failed(reference::runGlobal(func, *inputs, outputs)))
+  std::optional<Report> report = isReported ? session.makeReport() : std::nullopt;
+  if (isProgram) {
+    std::optional<SmallVector<Tensor>> results = runAsProgram(session, *inputs, getOutputTypes(func));
+    if (!results)
+      return session.getExitCode();
+    outputs = std::move(*results);
+  } else if (failed(reference::runGlobal(func, *inputs, outputs))) {
     return session.getExitCode();
+  }
   if (!options.outputs.empty())
     if (llvm::Error error = writeTensors(getOutputNames(func), outputs, options.outputs))
       return session.fail(std::move(error));
-  if (hasMesh)
-    if (ExitCode code = writeReport(session, !options.quiet))
+  if (report) {
+    report->seconds = session.getSeconds().vec();
+    if (ExitCode code = writeReport(session, *report, !options.quiet))
       return code;
+  }
   if (options.outputs.empty() && !options.quiet)
     printOutputs(func, outputs);
   if (!original) {

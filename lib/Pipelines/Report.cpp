@@ -332,6 +332,14 @@ static void writeTotals(llvm::json::OStream &json, const std::map<std::string, C
     });
 }
 
+static void write(llvm::json::OStream &json, const ProgramReport &program, const ArenaReport &arena) {
+  json.attribute("kernels", program.kernels);
+  json.attribute("commands", program.commands);
+  json.attribute("arena_bytes", arena.bytes);
+  json.attribute("liveness_bound_bytes", arena.bound);
+  json.attribute("compile_seconds", program.compileSeconds);
+}
+
 /// As a stream: an llvm::json::Object would sort its keys, but the axes of a mesh are major to minor.
 void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
@@ -358,6 +366,8 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
     writeList(json, "collectives", report.collectives);
     json.attributeObject("totals", [&] { writeTotals(json, report.totals); });
     writeList(json, "replicated", report.replicated);
+    if (report.program)
+      json.attributeObject("program", [&] { write(json, *report.program, report.arena.value_or(ArenaReport())); });
     writePairs(json, "seconds", report.seconds);
   });
 }
@@ -423,6 +433,8 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   if (report.flops > 0)
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';
+  if (report.program)
+    os << "program:              " << report.program->kernels << " kernels, " << report.program->commands << " commands\n";
   for (const ReplicationReport &entry : report.replicated)
     os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
        << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';

@@ -1,12 +1,13 @@
 """The golden sharding cases: right values, no more bytes than needed, never more than the peer.
 
-Usage: check.py BUILD_DIR [--fix-table] [--outlined] [--ordered] [NAME...]
+Usage: check.py BUILD_DIR [--fix-table] [--outlined|--ordered|--program] [NAME...]
 
 A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer, and
 splits the compute at least as well as the peer. A case that waits for a rule must say so: a refusal that names the
 reason, or a remark on the op that is replicated. The suite fails when fewer than MINIMUM cases are at the minimum, or
 when docs/generated/golden.md is not the table of this run. README.md in this folder explains the table. With --outlined
-what runs has been lowered to kernels, with --ordered to commands on memory, and the table must be the same.
+what runs has been lowered to kernels, with --ordered to commands on memory, with --program it is compiled and run by the
+executor; the table must be the same.
 """
 import json
 import os
@@ -67,14 +68,14 @@ def judge(case, report):
     return ("runs", "no minimum is claimed") if case.least is None else ("above", "")
 
 
-def run(build, case, emit, folder):
+def run(build, case, flags, folder):
     """(verdict, bytes or None, note)."""
     arrays = recorded(case)
     inputs, outputs, report = (os.path.join(folder, f"{case.name}.{kind}") for kind in ("in.npz", "out.npz", "json"))
     np.savez(inputs, **{name[3:]: array for name, array in arrays.items() if name.startswith("in:")})
     model, plan = write(case, folder)
     done = harness.cleave(build, "run", model, "--plan", plan, "--inputs", inputs, "--outputs", outputs,
-                          "--report", report, "--remarks", "--quiet", "--emit", emit)
+                          "--report", report, "--remarks", "--quiet", *flags)
     reason, words = case.waits_for or ("", "")
     if done.returncode == 1 and reason and words in done.stderr:
         return "next", None, reason
@@ -115,11 +116,11 @@ def check_table(text, fixes):
 
 
 def main():
-    build, names, flags = harness.arguments("--fix-table", "--outlined", "--ordered")
-    emit = next((word for word in ("outlined", "ordered") if f"--{word}" in flags), "optimized")
+    build, names, flags = harness.arguments("--fix-table", *harness.LOWERINGS)
+    how = harness.lower(flags)
     cases = harness.select(CASES, names).values()
     with tempfile.TemporaryDirectory() as folder:
-        rows = list(zip(cases, harness.each(lambda case: run(build, case, emit, folder), cases)))
+        rows = list(zip(cases, harness.each(lambda case: run(build, case, how, folder), cases)))
     for case, (verdict, sent, note) in rows:
         print(f"{verdict:8s} {case.name:28s} {sent} (least {case.least}, peer {case.peer.bytes if case.peer else '-'}) {note}")
     failed = sum(verdict == "FAILED" for _, (verdict, _, _) in rows)

@@ -1,9 +1,10 @@
 //===- Conformance.cpp - imports and runs many ONNX models ----------------===//
 //
-//   cleave-conformance CASES
+//   cleave-conformance [--program] CASES
 //
 // Each line of CASES is `name<TAB>model<TAB>arrays.npz<TAB>rtol<TAB>atol`; the arrays are named `in:X` and `out:Y`.
-// Each model is imported with the shapes of its inputs, run by the reference evaluator, and compared as ONNX's own
+// Each model is imported with the shapes of its inputs, run by the reference evaluator (with --program: compiled, and run
+// as a program), and compared as ONNX's own
 // backend tests do: |got - want| <= atol + rtol * |want|, integers exactly. One line per case goes to standard output:
 //
 //   PASS name
@@ -14,7 +15,11 @@
 // Every case runs in a process of its own, so that a crash is one case's result and nothing else.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Compilation.h"
+#include "cleave/Compiler/RunProgram.h"
+#include "cleave/Compiler/Values.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Support/Npz.h"
 #include "mlir/IR/MLIRContext.h"
@@ -131,9 +136,8 @@ static Type getElementType(MLIRContext *context, StringRef dtype) {
   return {};
 }
 
-/// Runs `func` on the case's inputs and compares its outputs; what is wrong, or an empty string.
-static std::string runAndCompare(func::FuncOp func, const NpzArrays &arrays, const Case &test) {
-  SmallVector<Tensor> inputs, outputs;
+/// The case's inputs; what is wrong with them, or an empty string.
+static std::string getInputs(func::FuncOp func, const NpzArrays &arrays, SmallVector<Tensor> &inputs) {
   for (unsigned i = 0; i < func.getNumArguments(); ++i) {
     std::string name = getName(func.getArgAttrDict(i));
     const NpyArray *array = findArray(arrays, "in:" + name);
@@ -142,25 +146,81 @@ static std::string runAndCompare(func::FuncOp func, const NpzArrays &arrays, con
       return "input '" + name + "' has no array of its type";
     inputs.push_back(makeTensor(type, *array));
   }
-  if (failed(reference::runGlobal(func, inputs, outputs)))
-    return "does not run";
+  return "";
+}
+
+static std::string compareAll(func::FuncOp func, const NpzArrays &arrays, const Case &test,
+                              ArrayRef<Tensor> outputs) {
   for (auto [i, output] : llvm::enumerate(outputs)) {
     std::string name = getName(func.getResultAttrDict(i));
     const NpyArray *array = findArray(arrays, "out:" + name);
     if (!array)
       return "output '" + name + "' has no expected array";
-    std::string difference = compare(output, *array, test.rtol, test.atol);
+    std::string difference = ::compare(output, *array, test.rtol, test.atol);
     if (!difference.empty())
       return "output '" + name + "': " + difference;
   }
   return "";
 }
 
+/// Runs `func` on the case's inputs and compares its outputs; what is wrong, or an empty string.
+static std::string runAndCompare(func::FuncOp func, const NpzArrays &arrays, const Case &test) {
+  SmallVector<Tensor> inputs, outputs;
+  if (std::string problem = getInputs(func, arrays, inputs); !problem.empty())
+    return problem;
+  if (failed(reference::runGlobal(func, inputs, outputs)))
+    return "does not run";
+  return compareAll(func, arrays, test, outputs);
+}
+
+/// Compiles the rest of the way, runs the program, and compares; what is wrong, or an empty string.
+static std::string runProgramAndCompare(Compilation &compilation, const NpzArrays &arrays, const Case &test) {
+  OwningOpRef<ModuleOp> original = compilation.getModule().clone();
+  auto func = original->lookupSymbol<func::FuncOp>("main");
+  SmallVector<Tensor> inputs;
+  if (std::string problem = getInputs(func, arrays, inputs); !problem.empty())
+    return problem;
+  compilation.useOneDevice();
+  AssemblyOptions options;
+  options.folder = "/";
+  std::unique_ptr<Assembly> assembly =
+      compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
+  if (!assembly)
+    return "does not compile";
+  std::string bytes = program::writeProgram(assembly->program);
+  std::unique_ptr<runtime::Executor> executor;
+  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, options.folder, {}, executor))
+    return error->message;
+  llvm::Expected<SmallVector<Tensor>> outputs = runProgram(*executor, inputs, getOutputTypes(func));
+  return outputs ? compareAll(func, arrays, test, *outputs) : llvm::toString(outputs.takeError());
+}
+
+/// The line that reports the case.
+static std::string runProgramCase(const Case &test) {
+  auto arrays = readNpz(test.arrays);
+  if (!arrays)
+    return "WRONG " + test.name + "\t" + llvm::toString(arrays.takeError());
+  CompileOptions options;
+  options.model = test.model;
+  options.inputs = test.arrays;
+  Compilation compilation(options);
+  bool isLoaded = compilation.load();
+  std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test) : "", message;
+  for (const cleave::Diagnostic &diagnostic : compilation.getDiagnostics())
+    if (message.empty() && diagnostic.severity == cleave::Diagnostic::Severity::Error)
+      message = diagnostic.message;
+  if (!isLoaded)
+    return "REFUSED " + test.name + "\t" + message;
+  if (!problem.empty())
+    return "WRONG " + test.name + "\t" + problem + (message.empty() ? "" : ": " + message);
+  return "PASS " + test.name;
+}
+
 /// The line that reports the case.
 static std::string runCase(const Case &test) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   std::string message;
-  context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
+  context.getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
     if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
       message = diagnostic.str();
     return success();
@@ -189,7 +249,7 @@ static std::string runCase(const Case &test) {
 }
 
 /// Runs the case in a child and gives its line, or one that says how the child ended.
-static std::string runGuarded(const Case &test) {
+static std::string runGuarded(const Case &test, bool isProgram) {
   int pipes[2];
   if (pipe(pipes) != 0)
     return "CRASH " + test.name + "\tno pipe";
@@ -197,7 +257,7 @@ static std::string runGuarded(const Case &test) {
   if (child == 0) {
     close(pipes[0]);
     alarm(kSecondsPerCase);
-    std::string line = runCase(test);
+    std::string line = isProgram ? runProgramCase(test) : runCase(test);
     ssize_t written = write(pipes[1], line.data(), line.size());
     _exit(written == ssize_t(line.size()) ? 0 : 1);
   }
@@ -217,9 +277,10 @@ static std::string runGuarded(const Case &test) {
 }
 
 int main(int argc, char **argv) {
-  auto buffer = llvm::MemoryBuffer::getFile(argc == 2 ? argv[1] : "");
+  bool isProgram = argc == 3 && StringRef(argv[1]) == "--program";
+  auto buffer = llvm::MemoryBuffer::getFile(argc == 2 + isProgram ? argv[argc - 1] : "");
   if (!buffer)
-    return llvm::errs() << "usage: cleave-conformance CASES\n", 2;
+    return llvm::errs() << "usage: cleave-conformance [--program] CASES\n", 2;
   for (llvm::line_iterator line(**buffer); !line.is_at_eof(); ++line) {
     SmallVector<StringRef> fields;
     line->split(fields, '\t');
@@ -227,7 +288,7 @@ int main(int argc, char **argv) {
     if (fields.size() != 5 || fields[3].getAsDouble(test.rtol) || fields[4].getAsDouble(test.atol))
       return llvm::errs() << "error: bad line '" << *line << "'\n", 2;
     test.name = fields[0].str(), test.model = fields[1].str(), test.arrays = fields[2].str();
-    std::string text = runGuarded(test);
+    std::string text = runGuarded(test, isProgram);
     llvm::replace(text, '\n', ' ');
     llvm::outs() << text << "\n";
     llvm::outs().flush();

@@ -16,6 +16,7 @@
 #ifndef CLEAVE_COMPILER_COMPILATION_H
 #define CLEAVE_COMPILER_COMPILATION_H
 
+#include "cleave/Assembly/Assembly.h"
 #include "cleave/Compiler/Diagnostic.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
@@ -65,11 +66,17 @@ public:
   bool isOnnx() const;
   Phase getPhase() const;
 
+  /// Without a mesh: one device, on a mesh of one. Precondition: the model is loaded.
+  void useOneDevice();
+
   /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
   void keepDecisions(spmd::Decisions *decisions);
 
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();
+
+  /// The program of an ordered module. Null after an error.
+  std::unique_ptr<Assembly> assemble(const AssemblyOptions &options);
 
   /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
   bool write(llvm::StringRef path);

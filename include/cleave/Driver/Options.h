@@ -29,6 +29,14 @@ enum ExitCode {
 enum class Color { Auto, Always, Never };
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
+/// What programs are compiled for.
+enum class TargetKind { Host };
+constexpr llvm::StringLiteral kTargetWords[] = {"host"};
+
+/// Who runs a model.
+enum class ExecutorKind { Reference, Program };
+constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
+
 struct Options {
   std::string command;
   CompileOptions compile;
@@ -37,13 +45,17 @@ struct Options {
   Phase emit = Phase::Optimized;
   std::string against; ///< --against MODEL
   std::string outputs, saveInputs;
-  uint64_t seed = 0;
+  uint64_t seed = 0, repeat = 20;
   bool check = false;
   std::optional<double> rtol, atol;
   std::string report;
   Color color = Color::Auto;
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
   bool json = false; ///< --json of inspect
+  ExecutorKind executor = ExecutorKind::Reference;
+  TargetKind target = TargetKind::Host;
+  std::string isa = "native";
+  bool embedWeights = false;
 };
 
 /// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints

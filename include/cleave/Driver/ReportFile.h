@@ -10,6 +10,9 @@ namespace cleave::driver {
 /// and writes the JSON where --report asks (docs/interface.md).
 ExitCode writeReport(Session &session, bool printsTable);
 
+/// The same of a report that is there.
+ExitCode writeReport(Session &session, const Report &report, bool printsTable);
+
 /// Where --time-phases asks.
 void printSeconds(const Session &session);
 

@@ -37,6 +37,12 @@ ExitCode importCommand(Session &session);
 ExitCode shardCommand(Session &session);
 ExitCode explainCommand(Session &session);
 ExitCode runCommand(Session &session);
+ExitCode compileCommand(Session &session);
+ExitCode benchCommand(Session &session);
+
+/// Takes the model that is loaded, which has a mesh, the rest of the way; paths of weights are seen from `folder`. Null
+/// after an error.
+std::unique_ptr<Assembly> makeProgram(Session &session, llvm::StringRef folder);
 
 } // namespace cleave::driver
 

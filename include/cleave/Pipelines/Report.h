@@ -56,6 +56,12 @@ struct ArenaReport {
   int64_t bound = 0; ///< needed at one time at the most: no plan takes less
 };
 
+/// A program file.
+struct ProgramReport {
+  int64_t kernels = 0, commands = 0;
+  double compileSeconds = 0; ///< from the model to the file
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
@@ -68,6 +74,8 @@ struct Report {
   /// By kind.
   std::map<std::string, CollectiveTotal> totals;
   std::vector<ReplicationReport> replicated;
+  /// Where one was made; the caller fills it in.
+  std::optional<ProgramReport> program;
   /// Seconds of each phase, in order; the caller fills them in.
   std::vector<std::pair<std::string, double>> seconds;
 

@@ -1,0 +1,37 @@
+//===- RunProgram.cpp - a program on tensors ------------------------------===//
+//
+// Elements lie in the evaluator's tensors as programs want them: row-major, a bool in a byte.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/RunProgram.h"
+
+#include "cleave/Support/Status.h"
+
+using namespace mlir;
+using namespace cleave;
+using reference::Tensor;
+
+llvm::Expected<SmallVector<Tensor>> cleave::runProgram(runtime::Executor &executor, ArrayRef<Tensor> inputs,
+                                                       ArrayRef<RankedTensorType> outputs) {
+  const program::Program &program = executor.getProgram();
+  const program::Variant &variant = program.variants.front();
+  if (variant.inputs.size() != inputs.size() || variant.outputs.size() != outputs.size())
+    return makeError("the program has {0} inputs and {1} outputs, not {2} and {3}", variant.inputs.size(),
+                     variant.outputs.size(), inputs.size(), outputs.size());
+  std::vector<runtime::Argument> arguments;
+  for (auto [input, tensor] : llvm::zip_equal(variant.inputs, inputs))
+    arguments.push_back({input.name, program.types[input.type].element, tensor.getType().getShape().vec(),
+                         tensor.getBytes().data()});
+  std::vector<std::string> wanted;
+  for (const program::Tensor &output : variant.outputs)
+    wanted.push_back(output.name);
+  std::vector<runtime::Value> values;
+  if (runtime::ExecutorStatus error = executor.run(arguments, values, wanted))
+    return makeError("{0}", error->message);
+  SmallVector<Tensor> results;
+  for (auto [type, value] : llvm::zip_equal(outputs, values)) {
+    auto bytes = std::make_shared<std::vector<char>>(std::move(value.data));
+    results.push_back(Tensor::fromBytes(type, *bytes, bytes));
+  }
+  return results;
+}

@@ -1,0 +1,234 @@
+//===- Bench.cpp - how long a call of a program takes ---------------------===//
+//
+// A program, or a model that is compiled first, is called a few times to warm up and then as often as asked for. Then
+// once more with a clock around every command, which tells where the time goes and costs some itself.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Values.h"
+#include "cleave/Driver/Session.h"
+#include "cleave/Program/File.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Runtime/Executor.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+#include <random>
+
+using namespace cleave;
+using namespace cleave::driver;
+using llvm::formatv;
+
+namespace {
+
+/// Bytes for each input, in order.
+using Inputs = std::vector<std::vector<char>>;
+
+/// What is timed.
+struct Subject {
+  std::shared_ptr<const MappedFile> file;
+  std::string made; ///< bytes of a program that is in no file
+  std::string folder = ".";
+  Inputs inputs;
+
+  std::string_view getBytes() const { return file ? std::string_view(file->getBytes()) : std::string_view(made); }
+};
+
+struct Timing {
+  double load = 0;
+  uint64_t peakBytes = 0;
+  std::vector<double> runs;
+};
+
+/// A row of the table: all commands of one kind for one node.
+struct Row {
+  int64_t commands = 0;
+  double seconds = 0;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What is timed
+//===----------------------------------------------------------------------===//
+
+/// Floats in [-1, 1), everything else 0: an index of 0 is always there.
+static std::vector<char> draw(const program::Type &type, std::mt19937 &random) {
+  std::vector<char> bytes(program::getBytes(type));
+  if (type.element == program::Element::F32)
+    for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+      float value = float(random() >> 8) / float(1 << 23) - 1;
+      memcpy(&bytes[i], &value, sizeof(value));
+    }
+  return bytes;
+}
+
+static llvm::Error takeProgram(std::shared_ptr<const MappedFile> file, Subject &subject) {
+  program::Result<program::Program> program = program::readProgram(file->getBytes());
+  if (!program)
+    return makeError("{0}: {1}", file->getPath(), program.getError().message);
+  std::mt19937 random(1);
+  for (const program::Tensor &input : program->variants.front().inputs)
+    subject.inputs.push_back(draw(program->types[input.type], random));
+  subject.folder = llvm::StringRef(file->getPath()).contains('/') ? file->getPath().rsplit('/').first.str() : ".";
+  subject.file = std::move(file);
+  return llvm::Error::success();
+}
+
+/// Inputs as `cleave run` draws or reads them. False after an error.
+static bool compile(Session &session, Subject &subject) {
+  if (!session.load())
+    return false;
+  if (!session.hasMesh())
+    session.useOneDevice();
+  if (session.getPhase() < Phase::Optimized && !session.advance(Phase::Optimized))
+    return false;
+  mlir::func::FuncOp func = session.getEntry();
+  if (!func)
+    return false;
+  const Options &options = session.getOptions();
+  llvm::Expected<llvm::SmallVector<reference::Tensor>> inputs =
+      options.compile.inputs.empty() ? drawInputs(func, options.seed) : readInputs(func, options.compile.inputs);
+  if (!inputs)
+    return session.Compilation::fail(inputs.takeError());
+  for (const reference::Tensor &input : *inputs)
+    subject.inputs.emplace_back(input.getBytes().begin(), input.getBytes().end());
+  std::unique_ptr<Assembly> assembly = makeProgram(session, ".");
+  if (assembly)
+    subject.made = program::writeProgram(assembly->program);
+  return assembly != nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Timing
+//===----------------------------------------------------------------------===//
+
+/// Calls the program `count` times, after some that do not count; `visit` sees the executor after each.
+static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes, Timing &timing,
+                        llvm::function_ref<void(const runtime::Executor &)> visit) {
+  constexpr uint64_t warmUp = 3;
+  runtime::ExecutorOptions options;
+  options.keepsTimes = keepsTimes;
+  std::unique_ptr<runtime::Executor> executor;
+  if (runtime::ExecutorStatus error = runtime::Executor::open(subject.getBytes(), subject.folder, options, executor))
+    return makeError("{0}", error->message);
+  const program::Program &program = executor->getProgram();
+  std::vector<runtime::Argument> arguments;
+  for (auto [input, bytes] : llvm::zip_equal(program.variants.front().inputs, subject.inputs)) {
+    const program::Type &type = program.types[input.type];
+    arguments.push_back({input.name, type.element, type.shape, bytes.data()});
+  }
+  std::vector<runtime::Value> outputs;
+  for (uint64_t i = 0; i < warmUp + count; ++i) {
+    if (runtime::ExecutorStatus error = executor->run(arguments, outputs))
+      return makeError("{0}", error->message);
+    if (i < warmUp)
+      continue;
+    timing.runs.push_back(executor->getRunSeconds());
+    visit(*executor);
+  }
+  timing.load = executor->getLoadSeconds();
+  timing.peakBytes = executor->getPeakBytes();
+  return llvm::Error::success();
+}
+
+static double getMedian(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// What a command is called in the table.
+static std::string describe(const program::Program &program, const program::Command &command) {
+  std::string name = command.node >= 0 ? program.nodes[command.node] : "";
+  if (const auto *launch = std::get_if<program::Launch>(&command.action))
+    return formatv("{0,-32} {1}", program.kernels[launch->kernel].name, name);
+  return formatv("{0,-32} {1}", getWord(command.action), name);
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+static void printRows(llvm::MapVector<llvm::StringRef, Row> &rows, uint64_t count, bool isLong) {
+  double total = 0;
+  for (const auto &entry : rows)
+    total += entry.second.seconds;
+  auto sorted = rows.takeVector();
+  llvm::sort(sorted, [](const auto &a, const auto &b) {
+    return std::tie(b.second.seconds, a.first) < std::tie(a.second.seconds, b.first);
+  });
+  constexpr size_t most = 20;
+  size_t shown = isLong ? sorted.size() : std::min(most, sorted.size());
+  llvm::outs() << formatv("{0,10}  {1,6}  {2,-32} {3}\n", "us", "share", "command", "node (rank 0)");
+  for (const auto &[name, row] : llvm::ArrayRef(sorted).take_front(shown))
+    llvm::outs() << formatv("{0,10:f1}  {1,6:p1}  {2}\n", row.seconds / double(count) * 1e6,
+                            total > 0 ? row.seconds / total : 0, name);
+  if (shown < sorted.size())
+    llvm::outs() << formatv("and {0} more: --verbose\n", sorted.size() - shown);
+}
+
+/// The form of docs/interface.md, which cleave-run writes, too.
+static llvm::Error writeReport(const std::string &path, const Timing &timing, uint32_t ranks) {
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+    llvm::json::Object object{{"version", 1},
+                              {"ranks", int64_t(ranks)},
+                              {"load_seconds", timing.load},
+                              {"runs", llvm::json::Array(timing.runs)},
+                              {"peak_bytes_per_rank", int64_t(timing.peakBytes)}};
+    os << formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+    return llvm::Error::success();
+  });
+}
+
+/// Times, prints, writes.
+static llvm::Error bench(const Subject &subject, const Options &options) {
+  Timing timing, detailed;
+  uint32_t ranks = 0;
+  auto note = [&](const runtime::Executor &executor) { ranks = executor.getProgram().ranks; };
+  if (llvm::Error error = call(subject, options.repeat, /*keepsTimes=*/false, timing, note))
+    return error;
+  auto [least, most] = std::minmax_element(timing.runs.begin(), timing.runs.end());
+  llvm::outs() << formatv("{0} {1}, loaded in {2:f4} s; {3} calls: median {4:f4} ms, least {5:f4}, largest {6:f4}\n", ranks,
+                          ranks == 1 ? "rank" : "ranks", timing.load, timing.runs.size(), getMedian(timing.runs) * 1e3,
+                          *least * 1e3, *most * 1e3);
+  llvm::StringMap<char> names;
+  llvm::MapVector<llvm::StringRef, Row> rows;
+  auto add = [&](const runtime::Executor &executor) {
+    const program::List &list = executor.getList(executor.getVariant(), 0);
+    for (const runtime::Event &event : executor.getEvents()) {
+      if (event.rank != 0)
+        continue;
+      std::string name = describe(executor.getProgram(), list.commands[event.command]);
+      Row &row = rows[names.try_emplace(name).first->getKey()];
+      ++row.commands;
+      row.seconds += event.end - event.begin;
+    }
+  };
+  constexpr uint64_t profiled = 5;
+  if (llvm::Error error = call(subject, profiled, /*keepsTimes=*/true, detailed, add))
+    return error;
+  printRows(rows, profiled, options.verbose);
+  return options.report.empty() ? llvm::Error::success() : writeReport(options.report, timing, ranks);
+}
+
+ExitCode cleave::driver::benchCommand(Session &session) {
+  const Options &options = session.getOptions();
+  Subject subject;
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
+  bool isProgram = file && program::isProgram((*file)->getBytes());
+  if (isProgram) {
+    if (llvm::Error error = takeProgram(*file, subject))
+      return session.fail(std::move(error));
+  } else {
+    llvm::consumeError(file.takeError()); // whoever reads it as a model says so
+    if (!compile(session, subject))
+      return session.getExitCode();
+  }
+  Compilation::BlameScope running(session, Blame::Run);
+  llvm::Error error = bench(subject, options);
+  return error ? session.fail(std::move(error)) : kDone;
+}
