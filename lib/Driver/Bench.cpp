@@ -192,9 +192,9 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
   if (llvm::Error error = call(subject, options.repeat, /*keepsTimes=*/false, timing, note))
     return error;
   auto [least, most] = std::minmax_element(timing.runs.begin(), timing.runs.end());
-  llvm::outs() << formatv("{0} {1}, loaded in {2:f4} s; {3} calls: median {4:f4} ms, least {5:f4}, largest {6:f4}\n", ranks,
-                          ranks == 1 ? "rank" : "ranks", timing.load, timing.runs.size(), getMedian(timing.runs) * 1e3,
-                          *least * 1e3, *most * 1e3);
+  llvm::outs() << formatv("{0} {1}, loaded in {2:f4} s; {3} calls: median {4:f4} ms, least {5:f4}, largest {6:f4}\n",
+                          ranks, ranks == 1 ? "rank" : "ranks", timing.load, timing.runs.size(),
+                          getMedian(timing.runs) * 1e3, *least * 1e3, *most * 1e3);
   llvm::StringMap<char> names;
   llvm::MapVector<llvm::StringRef, Row> rows;
   auto add = [&](const runtime::Executor &executor) {

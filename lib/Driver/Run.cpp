@@ -23,15 +23,22 @@ using namespace cleave;
 using namespace cleave::driver;
 using reference::Tensor;
 
-/// The arguments: out of --inputs, or drawn.
+/// The arguments: out of --inputs, or drawn; saved where that is asked for.
 static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
+  for (auto [name, type] : llvm::zip_equal(getInputNames(func), getInputTypes(func)))
+    if (!Tensor::fits(type))
+      return makeError("{0}: input {1} of {2} does not fit into memory", options.compile.model, quote(name),
+                       formatType(type));
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
       return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.compile.model,
                        nn::NnDialect::kValueAttr, quote(getInputNames(func)[index]));
-  if (options.compile.inputs.empty())
-    return drawInputs(func, options.seed);
-  return readInputs(func, options.compile.inputs);
+  llvm::Expected<SmallVector<Tensor>> inputs =
+      options.compile.inputs.empty() ? drawInputs(func, options.seed) : readInputs(func, options.compile.inputs);
+  if (inputs && !options.saveInputs.empty())
+    if (llvm::Error error = writeTensors(getInputNames(func), *inputs, options.saveInputs))
+      return std::move(error);
+  return inputs;
 }
 
 /// One line per output: name, type, least, mean, largest.
@@ -111,25 +118,15 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!func)
     return session.getExitCode();
   // What is compiled has no tensors in the end; names, types and the check are about what it was made from.
-  OwningOpRef<ModuleOp> ranks = isProgram ? session.getModule().clone() : nullptr;
-  if (ranks)
-    func = ranks->lookupSymbol<func::FuncOp>(func.getName());
+  OwningOpRef<ModuleOp> compiled = isProgram ? session.getModule().clone() : nullptr;
+  if (compiled)
+    func = compiled->lookupSymbol<func::FuncOp>(func.getName());
   func::FuncOp unsharded = original ? original->lookupSymbol<func::FuncOp>(func.getName()) : func;
   Compilation::BlameScope running(session, Blame::Run);
-  for (auto [name, type] : llvm::zip_equal(getInputNames(unsharded), getInputTypes(unsharded)))
-    if (!Tensor::fits(type)) {
-      unsharded.emitError() << "input '" << name << "' of " << type << " does not fit into memory";
-      return session.getExitCode();
-    }
   llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
-  if (!options.saveInputs.empty())
-    if (llvm::Error error = writeTensors(getInputNames(unsharded), *inputs, options.saveInputs))
-      return session.fail(std::move(error));
-
   SmallVector<Tensor> outputs, expected;
-  std::optional<Report> report = isReported ? session.makeReport() : std::nullopt;
   if (isProgram) {
     std::optional<SmallVector<Tensor>> results = runAsProgram(session, *inputs, getOutputTypes(func));
     if (!results)
@@ -141,11 +138,9 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!options.outputs.empty())
     if (llvm::Error error = writeTensors(getOutputNames(func), outputs, options.outputs))
       return session.fail(std::move(error));
-  if (report) {
-    report->seconds = session.getSeconds().vec();
-    if (ExitCode code = writeReport(session, *report, !options.quiet))
+  if (isReported)
+    if (ExitCode code = writeReport(session, !options.quiet))
       return code;
-  }
   if (options.outputs.empty() && !options.quiet)
     printOutputs(func, outputs);
   if (!original) {

@@ -434,7 +434,8 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';
   if (report.program)
-    os << "program:              " << report.program->kernels << " kernels, " << report.program->commands << " commands\n";
+    os << "program:              " << report.program->kernels << " kernels, " << report.program->commands
+       << " commands\n";
   for (const ReplicationReport &entry : report.replicated)
     os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
        << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';

@@ -24,9 +24,15 @@ public:
   program::Status bind();
 
 private:
+  /// Bytes that a command reads or writes.
+  struct Range {
+    const char *begin, *end;
+    bool isWritten;
+  };
   /// A meeting that is under way.
   struct Started {
     uint32_t meeting, command;
+    std::vector<Range> ranges;
   };
   /// A record: behind how many of the meetings of which stream.
   struct Recorded {
@@ -55,6 +61,7 @@ private:
   Step &addStep(Step::Kind kind, size_t index);
   void startMeeting(Meeting meeting);
   void finish(uint32_t stream, uint64_t meetings);
+  std::vector<Range> getRanges(const program::Action &action) const;
   void addLooks(const program::Action &action);
 
   const BindContext &context;
@@ -111,8 +118,8 @@ program::Status Binder::bindAction(const program::Launch &launch) {
   return program::kGood;
 }
 
-program:: /// A contraction as the kernel that says the same.
-    Status Binder::bindFallback(const program::Action &action, int32_t kernel) {
+/// A contraction as the kernel that says the same.
+program::Status Binder::bindFallback(const program::Action &action, int32_t kernel) {
   if (kernel < 0)
     return makeError("has no fallback kernel, and this device no library for it");
   std::vector<void *> arguments;
@@ -122,8 +129,8 @@ program:: /// A contraction as the kernel that says the same.
   return program::kGood;
 }
 
-program:: /// Both sides may have strides.
-    Status Binder::bindAction(const program::Copy &copy) {
+/// Both sides may have strides.
+program::Status Binder::bindAction(const program::Copy &copy) {
   finish(stream, started[stream].meetings.size());
   const program::Type &from = context.program.types[copy.source.type], &to = context.program.types[copy.target.type];
   list.copies.push_back({planCopy(program::getElementBytes(from.element), from.shape, from.strides, to.strides),
@@ -163,19 +170,41 @@ void Binder::finish(uint32_t which, uint64_t meetings) {
   }
 }
 
-/// As many operations of a group as may be under way are; one more waits for the oldest of the stream.
+std::vector<Binder::Range> Binder::getRanges(const program::Action &action) const {
+  std::vector<Range> ranges;
+  for (const program::Operand &operand : program::getOperands(context.program, action)) {
+    const char *begin = context.addresses.get(operand.view);
+    uint64_t bytes = program::getSpanBytes(context.program.types[operand.view.type]);
+    ranges.push_back({begin, begin + bytes, operand.access != program::Access::Read});
+  }
+  return ranges;
+}
+
+/// Commands of a stream are done in order: a meeting waits for those before it that touch the same bytes. Others may be
+/// under way beside it, as many of a group as that allows; one more waits for the oldest of the stream.
 void Binder::startMeeting(Meeting meeting) {
   if (meeting.operations.empty())
     return;
   GroupId group = meeting.operations.front().group;
   Queue &queue = started[stream];
+  std::vector<Range> ranges = getRanges(source.commands[command].action);
+  auto clashes = [&](const Started &other) {
+    for (const Range &a : ranges)
+      for (const Range &b : other.ranges)
+        if (other.command != command && (a.isWritten || b.isWritten) && a.begin < b.end && b.begin < a.end)
+          return true;
+    return false;
+  };
+  for (uint64_t next = queue.meetings.size(); next > queue.finished; --next)
+    if (clashes(queue.meetings[next - 1]))
+      finish(stream, next);
   while (pending[group] + meeting.operations.size() > kMaxPending && queue.finished < queue.meetings.size())
     finish(stream, queue.finished + 1);
   pending[group] += meeting.operations.size();
   meeting.tickets.resize(meeting.operations.size());
   list.meetings.push_back(std::move(meeting));
   addStep(Step::Kind::Start, list.meetings.size() - 1);
-  queue.meetings.push_back({uint32_t(list.meetings.size() - 1), command});
+  queue.meetings.push_back({uint32_t(list.meetings.size() - 1), command, std::move(ranges)});
   if (stream == 0)
     finish(0, queue.meetings.size());
 }
@@ -206,14 +235,14 @@ program::Status Binder::bindAction(const program::Exchange &exchange) {
   return program::kGood;
 }
 
-program:: /// Nothing is done: what the event stands behind is known.
-    Status Binder::bindAction(const program::Record &record) {
+/// Nothing is done: what the event stands behind is known.
+program::Status Binder::bindAction(const program::Record &record) {
   events[record.event] = {stream, started[stream].meetings.size()};
   return program::kGood;
 }
 
-program:: /// What a rank did by itself is done; meetings may have to be waited for.
-    Status Binder::bindAction(const program::Wait &wait) {
+/// What a rank did by itself is done; meetings may have to be waited for.
+program::Status Binder::bindAction(const program::Wait &wait) {
   finish(events[wait.event].stream, events[wait.event].meetings);
   return program::kGood;
 }

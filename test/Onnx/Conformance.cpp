@@ -149,8 +149,7 @@ static std::string getInputs(func::FuncOp func, const NpzArrays &arrays, SmallVe
   return "";
 }
 
-static std::string compareAll(func::FuncOp func, const NpzArrays &arrays, const Case &test,
-                              ArrayRef<Tensor> outputs) {
+static std::string compareAll(func::FuncOp func, const NpzArrays &arrays, const Case &test, ArrayRef<Tensor> outputs) {
   for (auto [i, output] : llvm::enumerate(outputs)) {
     std::string name = getName(func.getResultAttrDict(i));
     const NpyArray *array = findArray(arrays, "out:" + name);
@@ -183,8 +182,7 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   compilation.useOneDevice();
   AssemblyOptions options;
   options.folder = "/";
-  std::unique_ptr<Assembly> assembly =
-      compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
+  std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
   if (!assembly)
     return "does not compile";
   std::string bytes = program::writeProgram(assembly->program);
