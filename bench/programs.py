@@ -49,7 +49,9 @@ def over_batch(name, rank):
 
 
 BATCH = ["--mesh", "data=2", "--shard", "input_ids=[data, _]", "--shard", "attention_mask=[data, _]"]
-LAYERS = ["--mesh", "model=2", "--plan", os.path.join(ROOT, "examples", "minilm.yaml")]
+COLUMNS, ROWS_OF = ["*/attention/self/{query,key,value}/MatMul", "*/intermediate/dense/MatMul"], ["*/attention/output/dense/MatMul", "*/layer.[0-9]/output/dense/MatMul"]
+LAYERS = ["--mesh", "model=2", *(word for node in COLUMNS for word in ("--shard", f"node:{node}#1=[_, model]")),
+          *(word for node in ROWS_OF for word in ("--shard", f"node:{node}#1=[model, _]"))]
 ROWS = [
     minilm(1, 32, LAYERS), minilm(8, 32, BATCH), minilm(8, 128, BATCH),
     Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}),

@@ -167,8 +167,10 @@ Point Emitter::broadcast(const Point &point, ArrayRef<int64_t> from) {
 /// Widens, computes, rounds once: what the evaluator does with an op.
 Value Emitter::computeElements(Operation *op, const ElementForm &form, const Point &point) {
   SmallVector<Value> operands;
+  // What is not broadcast is wanted at just this point: its elements may be known there and nowhere else.
   for (Value operand : op->getOperands())
-    operands.push_back(elements.widen(eval(operand, broadcast(point, getShape(operand)))));
+    operands.push_back(elements.widen(
+        eval(operand, getShape(operand) == getShape(op->getResult(0)) ? point : broadcast(point, getShape(operand)))));
   return elements.narrow(form(elements, op, operands), ElementBuilder::getHeldType(getElement(op->getResult(0))));
 }
 

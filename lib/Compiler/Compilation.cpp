@@ -125,6 +125,8 @@ void Compilation::useOneDevice() {
   (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
 }
 
+void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
+
 std::unique_ptr<Assembly> Compilation::assemble(const AssemblyOptions &options) {
   func::FuncOp func = getEntry();
   if (!func)

@@ -3,10 +3,13 @@
 // The file appears whole or not at all.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Codegen/Codegen.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/Path.h"
 
 #include <chrono>
@@ -33,6 +36,13 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   assembly.folder = folder.empty() ? "." : folder.str();
   assembly.metadata.producer = "cleave " CLEAVE_VERSION;
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();
+  std::string error;
+  std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(assembly.isas.front(), error);
+  if (!target) {
+    session.fail(makeError("--isa {0}: {1}", options.isa, error));
+    return nullptr;
+  }
+  session.packWeights(codegen::getPanelWidth(*target, mlir::Float32Type::get(&session.getContext())));
   return session.advance(Phase::Ordered) ? session.assemble(assembly) : nullptr;
 }
 

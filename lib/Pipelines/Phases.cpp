@@ -77,9 +77,14 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 }
 
 /// Ops in groups that run as one kernel each; what a library computes is its command.
-static void addClustered(OpPassManager &manager, const ShardOptions &, ShardState &) {
+static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createFormKernels());
+  if (options.panelWidth) {
+    exec::PackWeightsOptions packing;
+    packing.width = options.panelWidth;
+    manager.addPass(exec::createPackWeights(packing));
+  }
   addLoweringGate(manager, Phase::Clustered);
 }
 

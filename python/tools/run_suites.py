@@ -81,6 +81,9 @@ def suites(build):
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 152)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 152)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
+    yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
+    yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 96)
+    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 152)
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     # Fewer without mpirun.

@@ -1,15 +1,19 @@
 //===- Differential.cpp - partitioned against unpartitioned, at random ----===//
 //
 // For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
-// compare every result; with --lower, the partitioned one runs once more as kernels, for the same bits. What differs, fails
+// compare every result; with --lower, the partitioned one runs once more as commands on kernels, for the same bits, with
+// --program as a compiled program, too. What differs, fails
 // to partition or loses a collective's legality is printed with its module and the command that repeats it. --print-kernels
 // runs nothing: it prints what is lowered, for cleave-kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
+#include "cleave/Assembly/Assembly.h"
+#include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
 
 #include "mlir/IR/Verifier.h"
@@ -61,7 +65,37 @@ static bool isSameLowered(ModuleOp partitioned, ArrayRef<Tensor> inputs, ArrayRe
   return true;
 }
 
-static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, bool lowers) {
+/// Compiles what has been lowered, and calls the program twice: outputs are right but for rounding, and the same again.
+static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want) {
+  FailureOr<std::unique_ptr<Assembly>> made = assemble(*lowered.getOps<func::FuncOp>().begin(), AssemblyOptions());
+  if (failed(made))
+    return false;
+  std::string bytes = program::writeProgram((*made)->program);
+  std::unique_ptr<runtime::Executor> executor;
+  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, ".", {}, executor)) {
+    llvm::errs() << error->message << '\n';
+    return false;
+  }
+  SmallVector<Tensor> first;
+  for (bool isSecond : {false, true}) {
+    llvm::Expected<SmallVector<Tensor>> got = runProgram(*executor, inputs, getOutputTypes(original));
+    if (!got) {
+      llvm::errs() << llvm::toString(got.takeError()) << '\n';
+      return false;
+    }
+    if (!isSecond && !areEqual(original, *got, want))
+      return false;
+    for (auto [a, b] : llvm::zip(first, *got))
+      if (a.getBytes() != b.getBytes()) {
+        llvm::errs() << "the second call gives other bits\n";
+        return false;
+      }
+    first = std::move(*got);
+  }
+  return true;
+}
+
+static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, bool lowers, bool compiles) {
   OwningOpRef<ModuleOp> original = parseSourceString<ModuleOp>(text, &context);
   if (!original)
     return false;
@@ -77,7 +111,8 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
   SmallVector<Tensor> inputs = drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;
-  return areEqual(func, got, want) && (!lowers || isSameLowered(*partitioned, inputs, got));
+  return areEqual(func, got, want) && (!lowers || isSameLowered(*partitioned, inputs, got)) &&
+         (!compiles || isRightProgram(*partitioned, func, inputs, want));
 }
 
 static bool printKernels(MLIRContext &context, const std::string &text) {
@@ -91,19 +126,21 @@ static bool printKernels(MLIRContext &context, const std::string &text) {
 int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   uint64_t seed = 1, count = 1;
-  bool prints = false, lowers = false, printsKernels = false;
+  bool prints = false, lowers = false, compiles = false, printsKernels = false;
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--print")
       prints = true;
     else if (word == "--lower")
       lowers = true;
+    else if (word == "--program")
+      lowers = compiles = true;
     else if (word == "--print-kernels")
       printsKernels = true;
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
-      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--print] [--print-kernels]\n";
+      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--program] [--print] [--print-kernels]\n";
       return 2;
     }
   }
@@ -118,7 +155,7 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, lowers))
+    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, lowers, compiles))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1\n" << text << '\n';

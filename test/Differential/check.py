@@ -2,7 +2,7 @@
 
 Usage: check.py BUILD_DIR [--seed N] [--count N]
 
-Each is lowered to kernels, too. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
+Each is lowered to kernels, compiled and run as a program, too. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
 """
 import os
 import re
@@ -17,7 +17,7 @@ SLICE = 50
 
 def run(build, seed, count):
     """(passed, failed, output) of `count` seeds from `seed` on."""
-    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), "--lower"],
+    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), "--program"],
                           capture_output=True, text=True)
     found = re.findall(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
     if found and sum(map(int, found[-1])) == count:

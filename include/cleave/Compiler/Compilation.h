@@ -75,6 +75,9 @@ public:
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();
 
+  /// Packs weights into panels of that width when kernels are formed (codegen::getPanelWidth).
+  void packWeights(int64_t width);
+
   /// The program of an ordered module. Null after an error.
   std::unique_ptr<Assembly> assemble(const AssemblyOptions &options);
 

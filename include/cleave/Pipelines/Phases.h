@@ -25,6 +25,8 @@ namespace cleave {
 struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::PartitionOptions {
   /// What everything costs, where it is not what `optimize` stands for: links of a known machine.
   std::optional<spmd::CostModel> costs;
+  /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
+  int64_t panelWidth = 0;
 
   /// Deciding and planning must go by the same.
   spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
