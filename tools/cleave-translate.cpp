@@ -54,14 +54,14 @@ static int translateToProgram(std::string input, std::string output) {
   auto func = module ? module->lookupSymbol<func::FuncOp>("main") : func::FuncOp();
   if (!func)
     return llvm::errs() << (module ? "error: there is no function @main\n" : ""), 1;
-  FailureOr<std::unique_ptr<cleave::Assembly>> assembly = cleave::assemble(func, cleave::AssemblyOptions());
-  if (failed(assembly))
+  std::unique_ptr<cleave::Assembly> assembly = cleave::assemble(func, cleave::AssemblyOptions());
+  if (!assembly)
     return 1;
   std::string message;
   auto file = openOutputFile(output, &message);
   if (!file)
     return llvm::errs() << "error: " << message << "\n", 1;
-  file->os() << cleave::program::writeProgram((*assembly)->program);
+  file->os() << cleave::program::writeProgram(assembly->program);
   file->keep();
   return 0;
 }

@@ -21,18 +21,18 @@ Assembler::Assembler(ModuleOp module, const AssemblyOptions &options)
     params[param.getSymName()] = param;
 }
 
-FailureOr<std::unique_ptr<Assembly>> Assembler::run(func::FuncOp func) {
+std::unique_ptr<Assembly> Assembler::run(func::FuncOp func) {
   addMesh();
   addRankTable();
   addBuffers();
   if (failed(addKernels()) || failed(addList(func)))
-    return failure();
+    return nullptr;
   OwnFaults faults(module.getContext());
   if (program::Status status = program::checkProgram(program); status)
-    return func.emitError("the program is not sound: ") << status->message;
+    return func.emitError("the program is not sound: ") << status->message, nullptr;
   return std::move(made);
 }
 
-FailureOr<std::unique_ptr<Assembly>> cleave::assemble(func::FuncOp func, const AssemblyOptions &options) {
+std::unique_ptr<Assembly> cleave::assemble(func::FuncOp func, const AssemblyOptions &options) {
   return Assembler(func->getParentOfType<ModuleOp>(), options).run(func);
 }

@@ -20,7 +20,7 @@ public:
   /// Precondition: a mesh.
   Assembler(mlir::ModuleOp module, const AssemblyOptions &options);
 
-  mlir::FailureOr<std::unique_ptr<Assembly>> run(mlir::func::FuncOp func);
+  std::unique_ptr<Assembly> run(mlir::func::FuncOp func);
 
 private:
   // Tables.cpp

@@ -132,9 +132,9 @@ std::unique_ptr<Assembly> Compilation::assemble(const AssemblyOptions &options) 
   if (!func)
     return nullptr;
   auto start = std::chrono::steady_clock::now();
-  FailureOr<std::unique_ptr<Assembly>> made = cleave::assemble(func, options);
+  std::unique_ptr<Assembly> made = cleave::assemble(func, options);
   state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return succeeded(made) ? std::move(*made) : nullptr;
+  return made;
 }
 
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }

@@ -67,10 +67,10 @@ static bool isSameLowered(ModuleOp partitioned, ArrayRef<Tensor> inputs, ArrayRe
 
 /// Compiles what has been lowered, and calls the program twice: outputs are right but for rounding, and the same again.
 static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want) {
-  FailureOr<std::unique_ptr<Assembly>> made = assemble(*lowered.getOps<func::FuncOp>().begin(), AssemblyOptions());
-  if (failed(made))
+  std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), AssemblyOptions());
+  if (!made)
     return false;
-  std::string bytes = program::writeProgram((*made)->program);
+  std::string bytes = program::writeProgram(made->program);
   std::unique_ptr<runtime::Executor> executor;
   if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, ".", {}, executor)) {
     llvm::errs() << error->message << '\n';
@@ -140,7 +140,8 @@ int main(int argc, char **argv) {
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
-      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--program] [--print] [--print-kernels]\n";
+      llvm::errs()
+          << "usage: cleave-differential [--seed N] [--count N] [--lower] [--program] [--print] [--print-kernels]\n";
       return 2;
     }
   }

@@ -4,8 +4,11 @@
 
 #include "cleave/Program/Program.h"
 #include "cleave/Support/File.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <deque>
+
+namespace mlir::func {
+class FuncOp;
+} // namespace mlir::func
 
 namespace cleave {
 
@@ -30,8 +33,8 @@ struct Assembly {
 };
 
 /// What a function of an `ordered` module stands for, with its kernels as machine code. The program passes every check of
-/// its file (docs/program-file.md). Errors are emitted at the op that they are about.
-mlir::FailureOr<std::unique_ptr<Assembly>> assemble(mlir::func::FuncOp func, const AssemblyOptions &options);
+/// its file (docs/program-file.md). Null after an error, which is emitted at the op that it is about.
+std::unique_ptr<Assembly> assemble(mlir::func::FuncOp func, const AssemblyOptions &options);
 
 } // namespace cleave
 
