@@ -23,12 +23,16 @@ using namespace cleave;
 using namespace cleave::driver;
 using reference::Tensor;
 
-/// The arguments: out of --inputs, or drawn; saved where that is asked for.
-static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
+/// Says which argument does not fit into memory, if one does not.
+static LogicalResult checkSizes(func::FuncOp func) {
   for (auto [name, type] : llvm::zip_equal(getInputNames(func), getInputTypes(func)))
     if (!Tensor::fits(type))
-      return makeError("{0}: input {1} of {2} does not fit into memory", options.compile.model, quote(name),
-                       formatType(type));
+      return func.emitError() << "input '" << name << "' of " << type << " does not fit into memory";
+  return success();
+}
+
+/// The arguments: out of --inputs, or drawn; saved where that is asked for.
+static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
       return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.compile.model,
@@ -123,6 +127,8 @@ ExitCode cleave::driver::runCommand(Session &session) {
     func = compiled->lookupSymbol<func::FuncOp>(func.getName());
   func::FuncOp unsharded = original ? original->lookupSymbol<func::FuncOp>(func.getName()) : func;
   Compilation::BlameScope running(session, Blame::Run);
+  if (failed(checkSizes(unsharded)))
+    return session.getExitCode();
   llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
