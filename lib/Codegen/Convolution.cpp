@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ConvolutionTile.h"
 #include "Emitter.h"
+#include "PoolTile.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -195,4 +196,6 @@ void cleave::codegen::registerConvolution(FormTable &table) {
        [](Emitter &e, Operation *op, TileSink sink) { runConvolution(e, cast<nn::ConvOp>(op), sink); }});
   table.addFill<nn::ConvTransposeOp>(each(computeConvTranspose));
   table.addFill<nn::PoolOp>(each(computePool));
+  table.addTile<nn::PoolOp>({[](Operation *op) { return canTilePool(cast<nn::PoolOp>(op)); },
+                             [](Emitter &e, Operation *op, TileSink sink) { runPool(e, cast<nn::PoolOp>(op), sink); }});
 }

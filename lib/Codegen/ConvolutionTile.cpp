@@ -27,16 +27,6 @@ static constexpr int64_t kBandBytes = 256 << 10;
 /// From so many channels of the result on, a block of windows is worth putting side by side.
 static constexpr int64_t kManyChannels = 24;
 
-/// Spatial dim `dim` (0 or 1, the last one) of an op on one or two of them.
-template <typename OpT> static WindowDim getWindow(OpT op, int64_t dim, int64_t kernel) {
-  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op.getResult());
-  int64_t s = dim - (4 - int64_t(from.size()));
-  if (s < 0)
-    return {};
-  return {from[s + 2],         to[s + 2],           kernel, op.getStrides()[s], op.getPadsLow()[s],
-          op.getPadsHigh()[s], op.getDilations()[s]};
-}
-
 /// Taps of a weight along a spatial dim; 1 along one that it lacks.
 static int64_t getKernel(nn::ConvOp op, int64_t dim) {
   ArrayRef<int64_t> weight = getShape(op.getWeight());

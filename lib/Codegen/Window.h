@@ -24,6 +24,16 @@ struct WindowDim {
   int64_t countPlaces(int64_t numWindows) const { return numWindows + (kernel - 1) * dilation / stride; }
 };
 
+/// Spatial dim `dim` (0 or 1, the last one) of an op on one or two of them.
+template <typename OpT> WindowDim getWindow(OpT op, int64_t dim, int64_t kernel) {
+  llvm::ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op.getResult());
+  int64_t s = dim - (4 - int64_t(from.size()));
+  if (s < 0)
+    return {};
+  return {from[s + 2],         to[s + 2],           kernel, op.getStrides()[s], op.getPadsLow()[s],
+          op.getPadsHigh()[s], op.getDilations()[s]};
+}
+
 /// Bands of rows of windows over the planes of some channels of an operand [batch, channels, rows.., columns].
 class Planes {
 public:

@@ -78,6 +78,31 @@ TEST_F(TilesTest, Convolutions) {
     expectConvolution({5, 9, 11, 50, 3, 1, 1, 1, 1, 1}, "f32", panel);
 }
 
+/// Maxima and averages; the last window hangs over with `ceil`.
+TEST_F(TilesTest, Pools) {
+  for (const char *element : {"f32", "bf16"})
+    for (const char *kind : {"max", "average"})
+      for (const char *rest : {"kernel [2, 2] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1]:9x35",
+                               "kernel [3, 3] strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1]:10x35",
+                               "kernel [5, 5] strides [1, 1] pads_low [2, 2] pads_high [2, 2] dilations [1, 1]:19x70",
+                               "kernel [5, 5] strides [1, 1] pads_low [2, 2] pads_high [2, 2] dilations [1, 1] "
+                               "count_pads:19x70",
+                               "kernel [3, 2] strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [2, 1]:15x69",
+                               "kernel [3, 3] strides [2, 3] pads_low [0, 1] pads_high [0, 0] dilations [1, 1] "
+                               "count_pads ceil:9x24"}) {
+        auto [attributes, result] = llvm::StringRef(rest).split(':');
+        std::string x = llvm::formatv("tensor<2x3x19x70x{0}>", element);
+        std::string y = llvm::formatv("tensor<2x3x{0}x{1}>", result, element);
+        expectRight(llvm::formatv("%p = nn.pool {0} %a0 {1} : ({2}) -> {3}\n%y = nn.relu %p : ({3}) -> {3}", kind,
+                                  attributes, x, y)
+                        .str(),
+                    {x}, y);
+      }
+  expectRight("%y = nn.pool max %a0 kernel [3] strides [2] pads_low [1] pads_high [0] dilations [1] : "
+              "(tensor<2x3x37xf32>) -> tensor<2x3x18xf32>",
+              {"tensor<2x3x37xf32>"}, "tensor<2x3x18xf32>");
+}
+
 TEST_F(TilesTest, ConvolutionsOverOneDim) {
   expectRight("%y = nn.conv %a0, %a1 strides [2] pads_low [1] pads_high [2] dilations [1] groups 1 : "
               "(tensor<2x6x37xf32>, tensor<10x6x4xf32>) -> tensor<2x10x19xf32>",
