@@ -76,7 +76,7 @@ def suites(build):
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 64)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 64)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
-    yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1700)
+    yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 152)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 152)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 152)

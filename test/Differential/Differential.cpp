@@ -117,7 +117,7 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
 
 static bool printKernels(MLIRContext &context, const std::string &text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-  if (!module || failed(runPasses(*module, "spmd-shard,exec-lower")))
+  if (!module || failed(runPasses(*module, "spmd-shard,exec-lower{last=outlined}")))
     return false;
   llvm::outs() << "// -----\n" << *module;
   return true;
