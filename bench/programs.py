@@ -1,6 +1,6 @@
 """Compiled programs against onnxruntime: the same model, inputs and threads, call by call in turn, in one process.
 
-Usage: programs.py BUILD_DIR [--rounds N] [--models DIR] [ROW...]
+Usage: programs.py BUILD_DIR [ROW...] [--rounds N] [--ranks N] [--models DIR]
 
 Never a test. Prints a table for docs/benchmarks.md: medians, the ratio of medians, and half of the distance between the
 quartiles. One thread is timed by the processor time of the process, more by the clock. Models come from PyPI packages,
@@ -144,11 +144,15 @@ def compile_program(build, row, model, ranks, folder):
     return path, time.time() - began
 
 
-def measure(ours, theirs, clock, rounds):
-    """Seconds of both, call by call in turn."""
+def measure(ours, theirs, clock, rounds, pause):
+    """Seconds of both, call by call in turn. With a pause, threads of the one that still spin have stopped by then, and a call
+    that does not count has woken those of the other."""
     times = ([], [])
     for index in range(rounds + 3):
         for function, kept in zip((ours, theirs), times):
+            if pause:
+                time.sleep(pause)
+                function()
             began = clock()
             function()
             if index >= 3:
@@ -172,7 +176,7 @@ def bench(build, library, row, ranks, options):
     program = Program(library, path)
     program.bind(arrays)
     ours, theirs = measure(program.run, lambda: session.run(names, arrays),
-                           time.process_time if ranks == 1 else time.perf_counter, options.rounds)
+                           time.process_time if ranks == 1 else time.perf_counter, options.rounds, 0.1 * (ranks > 1))
     expected = dict(zip(names, session.run(names, arrays)))
     error = max(float(np.abs(got.astype(np.float64) - expected[name]).max(initial=0)) for name, got in program.results())
     program.close()
@@ -196,7 +200,7 @@ def main():
     print("| model | threads | ms | onnxruntime ms | ratio | spread | largest difference | compile s |\n|---|---|---|---|---|---|---|---|")
     for row in ROWS:
         if not options.rows or any(word in row.name for word in options.rows):
-            for ranks in [options.ranks] if options.ranks else [1] + [2] * bool(row.split):
+            for ranks in [options.ranks] if options.ranks and (row.split or options.ranks == 1) else [] if options.ranks else [1] + [2] * bool(row.split):
                 bench(build, library, row, ranks, options)
 
 
