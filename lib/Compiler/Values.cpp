@@ -40,30 +40,6 @@ SmallVector<std::string> cleave::getOutputNames(func::FuncOp func) {
   return names;
 }
 
-/// The type in an `spmd.global` attribute, or `type`.
-static RankedTensorType getGlobalType(Attribute global, Type type) {
-  auto attr = dyn_cast_if_present<TypeAttr>(global);
-  return cast<RankedTensorType>(attr ? attr.getValue() : type);
-}
-
-SmallVector<RankedTensorType> cleave::getInputTypes(func::FuncOp func) {
-  SmallVector<RankedTensorType> types;
-  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
-    types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
-  for (auto input : func.getOps<exec::InputOp>())
-    types.push_back(cast<RankedTensorType>(input.getGlobal()));
-  return types;
-}
-
-SmallVector<RankedTensorType> cleave::getOutputTypes(func::FuncOp func) {
-  SmallVector<RankedTensorType> types;
-  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
-    types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
-  for (auto output : func.getOps<exec::OutputOp>())
-    types.push_back(cast<RankedTensorType>(output.getGlobal()));
-  return types;
-}
-
 std::string cleave::formatType(RankedTensorType type) {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -43,11 +43,8 @@ struct Timing {
   std::vector<double> runs;
 };
 
-/// A row of the table: all commands of one kind for one node.
-struct Row {
-  int64_t commands = 0;
-  double seconds = 0;
-};
+/// Rows of the table: seconds of all commands of one kind for one node.
+using Rows = llvm::MapVector<llvm::StringRef, double>;
 
 } // namespace
 
@@ -153,20 +150,19 @@ static std::string describe(const program::Program &program, const program::Comm
 // Printing
 //===----------------------------------------------------------------------===//
 
-static void printRows(llvm::MapVector<llvm::StringRef, Row> &rows, uint64_t count, bool isLong) {
+static void printRows(Rows &rows, uint64_t count, bool isLong) {
   double total = 0;
   for (const auto &entry : rows)
-    total += entry.second.seconds;
+    total += entry.second;
   auto sorted = rows.takeVector();
-  llvm::sort(sorted, [](const auto &a, const auto &b) {
-    return std::tie(b.second.seconds, a.first) < std::tie(a.second.seconds, b.first);
-  });
+  llvm::sort(sorted,
+             [](const auto &a, const auto &b) { return std::tie(b.second, a.first) < std::tie(a.second, b.first); });
   constexpr size_t most = 20;
   size_t shown = isLong ? sorted.size() : std::min(most, sorted.size());
   llvm::outs() << formatv("{0,10}  {1,6}  {2,-32} {3}\n", "us", "share", "command", "node (rank 0)");
-  for (const auto &[name, row] : llvm::ArrayRef(sorted).take_front(shown))
-    llvm::outs() << formatv("{0,10:f1}  {1,6:p1}  {2}\n", row.seconds / double(count) * 1e6,
-                            total > 0 ? row.seconds / total : 0, name);
+  for (const auto &[name, seconds] : llvm::ArrayRef(sorted).take_front(shown))
+    llvm::outs() << formatv("{0,10:f1}  {1,6:p1}  {2}\n", seconds / double(count) * 1e6,
+                            total > 0 ? seconds / total : 0, name);
   if (shown < sorted.size())
     llvm::outs() << formatv("and {0} more: --verbose\n", sorted.size() - shown);
 }
@@ -196,16 +192,14 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
                           ranks, ranks == 1 ? "rank" : "ranks", timing.load, timing.runs.size(),
                           getMedian(timing.runs) * 1e3, *least * 1e3, *most * 1e3);
   llvm::StringMap<char> names;
-  llvm::MapVector<llvm::StringRef, Row> rows;
+  Rows rows;
   auto add = [&](const runtime::Executor &executor) {
     const program::List &list = executor.getList(executor.getVariant(), 0);
     for (const runtime::Event &event : executor.getEvents()) {
       if (event.rank != 0)
         continue;
       std::string name = describe(executor.getProgram(), list.commands[event.command]);
-      Row &row = rows[names.try_emplace(name).first->getKey()];
-      ++row.commands;
-      row.seconds += event.end - event.begin;
+      rows[names.try_emplace(name).first->getKey()] += event.end - event.begin;
     }
   };
   constexpr uint64_t profiled = 5;

@@ -24,8 +24,7 @@ static RankedTensorType getGlobalType(Attribute attr, Type local) {
   return dyn_cast<RankedTensorType>(type ? type.getValue() : local);
 }
 
-/// Those of all inputs: arguments, or, where memory is planned, views.
-static SmallVector<RankedTensorType> getInputTypes(func::FuncOp func) {
+SmallVector<RankedTensorType> cleave::reference::getInputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
     types.push_back(getGlobalType(func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));
@@ -34,7 +33,7 @@ static SmallVector<RankedTensorType> getInputTypes(func::FuncOp func) {
   return types;
 }
 
-static SmallVector<RankedTensorType> getOutputTypes(func::FuncOp func) {
+SmallVector<RankedTensorType> cleave::reference::getOutputTypes(func::FuncOp func) {
   SmallVector<RankedTensorType> types;
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     types.push_back(getGlobalType(func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr), type));

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_COMPILER_VALUES_H
 #define CLEAVE_COMPILER_VALUES_H
 
-#include "cleave/Reference/Tensor.h"
+#include "cleave/Reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave {
@@ -15,9 +15,8 @@ namespace cleave {
 /// The ONNX names of a function's arguments and results; `arg0`, `result0` where they have none.
 llvm::SmallVector<std::string> getInputNames(mlir::func::FuncOp func);
 llvm::SmallVector<std::string> getOutputNames(mlir::func::FuncOp func);
-/// Global types of arguments and results: the types themselves, or after partitioning those of `spmd.global`.
-llvm::SmallVector<mlir::RankedTensorType> getInputTypes(mlir::func::FuncOp func);
-llvm::SmallVector<mlir::RankedTensorType> getOutputTypes(mlir::func::FuncOp func);
+using reference::getInputTypes;
+using reference::getOutputTypes;
 
 /// `f32[8, 128]`.
 std::string formatType(mlir::RankedTensorType type);

@@ -55,6 +55,11 @@ llvm::LogicalResult checkMemory(mlir::func::FuncOp func, int64_t numRanks);
 llvm::LogicalResult run(mlir::func::FuncOp func, llvm::ArrayRef<llvm::SmallVector<Tensor>> inputs,
                         llvm::SmallVectorImpl<llvm::SmallVector<Tensor>> &outputs);
 
+/// Types of inputs and outputs as a whole: of arguments and results, or where memory is planned, of views; those of
+/// `spmd.global` where the program is partitioned.
+llvm::SmallVector<mlir::RankedTensorType> getInputTypes(mlir::func::FuncOp func);
+llvm::SmallVector<mlir::RankedTensorType> getOutputTypes(mlir::func::FuncOp func);
+
 /// Runs `func` on global inputs: as is where it is not partitioned, else on every rank with each rank's shards, the
 /// results put together by the output shardings. Copies that should be equal but differ between ranks are an error.
 ///
