@@ -8,6 +8,7 @@
 //   log   x = 2^n m, m in [0.7, 1.4];       log m = f + f^2 p(f), f = m - 1
 //   erf   a polynomial in x^2 below 0.93, else 1 - exp(-q(|x|))
 //   tanh  a polynomial in x^2 below 0.6, else 1 - 2 / (exp(2 |x|) + 1)
+//   sigmoid  1 / (1 + exp(-x)), and 0 where it would be below 2^-125
 //
 //===----------------------------------------------------------------------===//
 #include "Elements.h"
@@ -118,9 +119,13 @@ Value ElementBuilder::tanh(Value x) {
   return select(compare(Relation::Lt, t, 0.625), small, large);
 }
 
-/// The exponential of what is never positive cannot overflow.
+/// The exponential of what is never positive cannot overflow. Far below 0 the result is 0 rather than a denormal number: those
+/// slow down all that is computed with them, by ten times in what follows a `silu`.
 Value ElementBuilder::sigmoid(Value x) {
-  Value one = like(x, 1), e = exp(negate(abs(x)));
+  bool isSingle = getElementTypeOrSelf(x).isF32();
+  Value one = like(x, 1), negative = negate(abs(x)), e = isSingle ? expOfNegative(negative) : exp(negative);
   Value top = select(compare(Relation::Ge, x, 0.0), one, e);
+  if (isSingle)
+    top = select(compare(Relation::Lt, x, -87.0), like(x, 0), top);
   return divide(top, add(one, e), false);
 }
