@@ -429,7 +429,9 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
   if (report.arena)
     os << "arena of a rank:      " << formatBytes(report.arena->bytes) << ", at least "
-       << formatBytes(report.arena->bound) << " by lifetimes\n";
+       << formatBytes(report.arena->bound) << " by lifetimes, ratio "
+       << llvm::formatv("{0:f2}", report.arena->bound ? double(report.arena->bytes) / double(report.arena->bound) : 1)
+       << '\n';
   if (report.flops > 0)
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';

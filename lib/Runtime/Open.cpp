@@ -70,7 +70,7 @@ ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
   std::vector<uint32_t> numbers;
   for (const auto &communicator : communicators)
     numbers.push_back(uint32_t(communicator->getRank()));
-  device = makeHost();
+  device = options.makeDevice ? options.makeDevice() : makeHost();
   memory.emplace(program, *device, numbers);
   ranks = std::vector<LocalRank>(communicators.size());
   for (size_t local = 0; local < ranks.size(); ++local) {

@@ -40,6 +40,12 @@ def rule(name, rank, dim, axis):
     return ["--shard", f"{name}=[{', '.join(axis if dim == other else '_' for other in range(rank))}]"]
 
 
+def meet(mesh, arrays):
+    """The mesh with a number for B."""
+    batch = next(array.shape[0] for key, array in arrays.items() if key.startswith("in:") and array.ndim)
+    return mesh.replace("B", str(next(size for size in range(2, batch + 1) if batch % size == 0)))
+
+
 def rules(name, mesh, arrays):
     """--shard arguments."""
     sizes = dict((axis, int(size)) for axis, size in (entry.split("=") for entry in mesh.split(",")))
@@ -65,8 +71,7 @@ def rules(name, mesh, arrays):
 def problem(build, name, mesh, flags, folder):
     """What is wrong, or an empty string."""
     arrays = dict(np.load(os.path.join(HERE, name + ".npz")))
-    batch = next(array.shape[0] for key, array in arrays.items() if key.startswith("in:") and array.ndim)
-    mesh = mesh.replace("B", str(next(size for size in range(2, batch + 1) if batch % size == 0)))
+    mesh = meet(mesh, arrays)
     outputs, report = (os.path.join(folder, f"{name}.{mesh}.{suffix}") for suffix in ("npz", "json"))
     done = harness.cleave(build, "run", os.path.join(HERE, name + ".onnx"), "--inputs", os.path.join(HERE, name + ".npz"),
                           "--outputs", outputs, "--report", report, "--mesh", mesh, "--check", "--quiet",

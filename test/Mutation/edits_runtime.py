@@ -80,4 +80,10 @@ EDITS = [
          "a crash does not say where", [RUNTIME]),
     Edit("output-in-place", "lib/Runtime/Files.cpp", "bool isPublished = !failed && publish(file, path);", "bool isPublished = publish(file, path);",
          "what could not be written whole takes the name", ["cleave-run"]),
+    Edit("arena-too-large", "lib/Dialect/Exec/Transforms/Commands.cpp", "setBytes(BufferKind::Activations, 0, placement.getArena().bytes);",
+         "setBytes(BufferKind::Activations, 0, placement.getArena().bytes + 64);", "more memory is planned than is used", ["programs"]),
+    Edit("buffers-not-counted", "lib/Runtime/Memory.cpp", "bytes += buffer.bytes; return bytes;", "return bytes;",
+         "the peak that is told is not what was allocated", ["programs"]),
+    Edit("a-line-further", "lib/Runtime/Memory.cpp", "holder->buffers[view.buffer] + offset", "holder->buffers[view.buffer] + offset + 64",
+         "memory behind a buffer is used", ["programs"]),
 ]

@@ -22,6 +22,8 @@
 
 namespace cleave::runtime {
 
+class Device;
+
 /// What an error is about. The numbers are those of cleave/runtime.h.
 enum class ErrorKind : uint8_t {
   Program = 1, ///< the file cannot be read, or is no sound program
@@ -57,6 +59,8 @@ struct ExecutorOptions {
   bool keepsTimes = false;
   /// Bytes that all ranks of this process may have together; 0: what the system says is free.
   uint64_t memoryLimit = 0;
+  /// Tests only: another device than this machine.
+  std::function<std::unique_ptr<Device>()> makeDevice;
 };
 
 /// A tensor of the caller's, row-major.

@@ -25,9 +25,9 @@ static const std::string &getKernels() {
 
 Builder::Builder(uint32_t ranks) {
 #if defined(__aarch64__)
-  program.targets = {{Device::Host, "aarch64", {}}};
+  program.targets = {{cleave::program::Device::Host, "aarch64", {}}};
 #else
-  program.targets = {{Device::Host, "x86-64", {"sse2"}}};
+  program.targets = {{cleave::program::Device::Host, "x86-64", {"sse2"}}};
 #endif
   program.modules = {{"kernels", {{0, Format::SharedObject, getKernels()}}}};
   if (ranks > 1)
