@@ -1,15 +1,25 @@
 //===- RunProgram.cpp - a program on tensors ------------------------------===//
 //
-// Elements lie in the evaluator's tensors as programs want them: row-major, a bool in a byte.
+// What is opened are the bytes of a program file, with all that is checked about these. Elements lie in the evaluator's tensors as programs want them: row-major, a bool in a byte.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/RunProgram.h"
 
+#include "cleave/Program/File.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
 using namespace cleave;
 using reference::Tensor;
+
+llvm::Expected<std::unique_ptr<runtime::Executor>> cleave::openProgram(const Assembly &assembly, StringRef folder,
+                                                                       const runtime::ExecutorOptions &options) {
+  std::string bytes = program::writeProgram(assembly.program);
+  std::unique_ptr<runtime::Executor> executor;
+  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, folder.str(), options, executor))
+    return makeError("{0}", error->message);
+  return executor;
+}
 
 llvm::Expected<SmallVector<Tensor>> cleave::runProgram(runtime::Executor &executor, ArrayRef<Tensor> inputs,
                                                        ArrayRef<RankedTensorType> outputs) {

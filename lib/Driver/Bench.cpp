@@ -4,6 +4,7 @@
 // once more with a clock around every command, which tells where the time goes and costs some itself.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Program/File.h"
@@ -29,12 +30,9 @@ using Inputs = std::vector<std::vector<char>>;
 
 /// What is timed.
 struct Subject {
-  std::shared_ptr<const MappedFile> file;
-  std::string made; ///< bytes of a program that is in no file
-  std::string folder = ".";
+  std::string path;
+  std::unique_ptr<Assembly> assembly; ///< of a program that is in no file
   Inputs inputs;
-
-  std::string_view getBytes() const { return file ? std::string_view(file->getBytes()) : std::string_view(made); }
 };
 
 struct Timing {
@@ -63,15 +61,14 @@ static std::vector<char> draw(const program::Type &type, std::mt19937 &random) {
   return bytes;
 }
 
-static llvm::Error takeProgram(std::shared_ptr<const MappedFile> file, Subject &subject) {
-  program::Result<program::Program> program = program::readProgram(file->getBytes());
+static llvm::Error takeProgram(const MappedFile &file, Subject &subject) {
+  program::Result<program::Program> program = program::readProgram(file.getBytes());
   if (!program)
-    return makeError("{0}: {1}", file->getPath(), program.getError().message);
+    return makeError("{0}: {1}", file.getPath(), program.getError().message);
   std::mt19937 random(1);
   for (const program::Tensor &input : program->variants.front().inputs)
     subject.inputs.push_back(draw(program->types[input.type], random));
-  subject.folder = llvm::StringRef(file->getPath()).contains('/') ? file->getPath().rsplit('/').first.str() : ".";
-  subject.file = std::move(file);
+  subject.path = file.getPath().str();
   return llvm::Error::success();
 }
 
@@ -93,15 +90,23 @@ static bool compile(Session &session, Subject &subject) {
     return session.Compilation::fail(inputs.takeError());
   for (const reference::Tensor &input : *inputs)
     subject.inputs.emplace_back(input.getBytes().begin(), input.getBytes().end());
-  std::unique_ptr<Assembly> assembly = makeProgram(session, ".");
-  if (assembly)
-    subject.made = program::writeProgram(assembly->program);
-  return assembly != nullptr;
+  subject.assembly = makeProgram(session, ".");
+  return subject.assembly != nullptr;
 }
 
 //===----------------------------------------------------------------------===//
 // Timing
 //===----------------------------------------------------------------------===//
+
+static llvm::Expected<std::unique_ptr<runtime::Executor>> open(const Subject &subject,
+                                                               const runtime::ExecutorOptions &options) {
+  if (subject.assembly)
+    return openProgram(*subject.assembly, ".", options);
+  std::unique_ptr<runtime::Executor> executor;
+  if (runtime::ExecutorStatus error = runtime::Executor::open(subject.path, options, executor))
+    return makeError("{0}", error->message);
+  return executor;
+}
 
 /// Calls the program `count` times, after some that do not count; `visit` sees the executor after each.
 static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes, Timing &timing,
@@ -109,9 +114,10 @@ static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes,
   constexpr uint64_t warmUp = 3;
   runtime::ExecutorOptions options;
   options.keepsTimes = keepsTimes;
-  std::unique_ptr<runtime::Executor> executor;
-  if (runtime::ExecutorStatus error = runtime::Executor::open(subject.getBytes(), subject.folder, options, executor))
-    return makeError("{0}", error->message);
+  llvm::Expected<std::unique_ptr<runtime::Executor>> opened = open(subject, options);
+  if (!opened)
+    return opened.takeError();
+  runtime::Executor *executor = opened->get();
   const program::Program &program = executor->getProgram();
   std::vector<runtime::Argument> arguments;
   for (auto [input, bytes] : llvm::zip_equal(program.variants.front().inputs, subject.inputs)) {
@@ -215,7 +221,7 @@ ExitCode cleave::driver::benchCommand(Session &session) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
   bool isProgram = file && program::isProgram((*file)->getBytes());
   if (isProgram) {
-    if (llvm::Error error = takeProgram(*file, subject))
+    if (llvm::Error error = takeProgram(**file, subject))
       return session.fail(std::move(error));
   } else {
     llvm::consumeError(file.takeError()); // whoever reads it as a model says so

@@ -12,7 +12,6 @@
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Pipelines/Phases.h"
-#include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
@@ -64,13 +63,9 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
   std::unique_ptr<Assembly> made = makeProgram(session, ".");
   if (!made)
     return std::nullopt;
-  std::string bytes = program::writeProgram(made->program);
-  std::unique_ptr<runtime::Executor> executor;
-  llvm::Expected<SmallVector<Tensor>> results = SmallVector<Tensor>();
-  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, ".", {}, executor))
-    results = makeError("{0}", error->message);
-  else
-    results = runProgram(*executor, inputs, outputs);
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
+  llvm::Expected<SmallVector<Tensor>> results =
+      executor ? runProgram(**executor, inputs, outputs) : executor.takeError();
   if (results)
     return std::move(*results);
   session.fail(results.takeError());

@@ -31,14 +31,15 @@ Executor::State::~State() {
 // Opening
 //===----------------------------------------------------------------------===//
 
+/// The file is mapped: of what may be large, its weights, each byte is read once, into where it is wanted.
 ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &options,
                               std::unique_ptr<Executor> &executor) {
-  FileBytes bytes;
-  if (program::Status error = bytes.read(path))
+  FileBytes file;
+  if (program::Status error = file.map(path))
     return ExecutorError{ErrorKind::Program, error->message};
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  ExecutorStatus error = open(bytes.get(), folder, options, executor);
+  ExecutorStatus error = open(file.get(), folder, &file, options, executor);
   if (error && error->kind == ErrorKind::Program)
     error->message = concat("cannot run ", quote(path), ": ", error->message);
   return error;
@@ -46,10 +47,15 @@ ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &op
 
 ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder, const ExecutorOptions &options,
                               std::unique_ptr<Executor> &executor) {
+  return open(bytes, folder, nullptr, options, executor);
+}
+
+ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder, const FileBytes *file,
+                              const ExecutorOptions &options, std::unique_ptr<Executor> &executor) {
   auto state = std::make_unique<State>();
   state->options = options;
   uint64_t began = getTicks();
-  if (ExecutorStatus error = state->open(bytes, folder))
+  if (ExecutorStatus error = state->open(bytes, folder, file))
     return error;
   state->loadSeconds = double(getTicks() - began) * state->clock.getRate() * 1e-9;
   executor.reset(new Executor(std::move(state)));

@@ -71,7 +71,7 @@ struct Executor::State {
   std::vector<std::vector<std::vector<char>>> terms;
 
   // Open.cpp
-  ExecutorStatus open(std::string_view bytes, const std::string &folder);
+  ExecutorStatus open(std::string_view bytes, const std::string &folder, const FileBytes *file);
   // Run.cpp
   ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
                      const std::vector<std::string> &wanted);
@@ -83,7 +83,7 @@ private:
   ExecutorStatus loadCode();
   ExecutorStatus openRanks(std::string_view bytes);
   ExecutorStatus comparePrograms(std::string_view bytes);
-  ExecutorStatus loadWeights(const std::string &folder);
+  ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();
   void splitGroups(LocalRank &rank);

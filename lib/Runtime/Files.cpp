@@ -23,43 +23,57 @@ using program::printable;
 FileBytes::~FileBytes() {
   if (data)
     munmap(data, size);
+  if (descriptor >= 0)
+    close(descriptor);
 }
 
-/// Reads as many bytes as there were when the file was opened.
-static program::Status readAll(int file, char *to, size_t bytes, const std::string &path) {
+program::Status cleave::runtime::readAt(int descriptor, uint64_t offset, char *to, size_t bytes) {
   while (bytes) {
-    ssize_t got = ::read(file, to, bytes);
+    ssize_t got = pread(descriptor, to, bytes, off_t(offset));
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0)
-      return makeError("cannot read ", printable(path), ": ", got < 0 ? std::strerror(errno) : "it has become shorter");
+      return makeError(got < 0 ? std::strerror(errno) : "the file has become shorter", ", ", bytes,
+                       " bytes are missing at ", offset);
     to += got;
+    offset += uint64_t(got);
     bytes -= size_t(got);
   }
   return program::kGood;
 }
 
-program::Status FileBytes::read(const std::string &path) {
+/// As many bytes as there are when the file is opened.
+program::Status FileBytes::open(const std::string &path, bool isMapped) {
+  auto fail = [&](const auto &...why) { return makeError("cannot read ", printable(path), ": ", why...); };
   // O_NONBLOCK: opening a pipe must not wait for its writer.
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return makeError("cannot read ", printable(path), ": ", std::strerror(errno));
+  descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
+    return fail(std::strerror(errno));
   struct stat status;
-  program::Status failed;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-    failed = makeError("cannot read ", printable(path), ": it is no regular file");
-  if (!failed && status.st_size > 0) {
-    size_t bytes = size_t(status.st_size);
-    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-      failed = makeError("cannot read ", printable(path), ": ", std::strerror(errno));
-    } else {
-      data = memory;
-      size = bytes;
-      failed = readAll(file, static_cast<char *>(data), size, path);
-    }
-  }
-  close(file);
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    return fail("it is no regular file");
+  if (status.st_size == 0)
+    return program::kGood;
+  void *memory = isMapped ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0)
+                          : mmap(nullptr, size_t(status.st_size), PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(std::strerror(errno));
+  data = memory;
+  size = size_t(status.st_size);
+  if (!isMapped)
+    if (program::Status error = readAt(descriptor, 0, static_cast<char *>(data), size))
+      return fail(error->message);
+  return program::kGood;
+}
+
+program::Status FileBytes::map(const std::string &path) { return open(path, /*isMapped=*/true); }
+
+program::Status FileBytes::read(const std::string &path) {
+  program::Status failed = open(path, /*isMapped=*/false);
+  if (descriptor >= 0)
+    close(descriptor);
+  descriptor = -1;
   return failed;
 }
 

@@ -24,7 +24,8 @@ using program::Result;
 
 static ExecutorStatus fail(ErrorKind kind, std::string message) { return ExecutorError{kind, std::move(message)}; }
 
-ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &folder) {
+/// `file` is what `bytes` are mapped from, if they are.
+ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &folder, const FileBytes *file) {
   Result<program::Program> read = program::readProgram(bytes);
   if (!read)
     return ::fail(ErrorKind::Program, read.getError().message);
@@ -33,7 +34,7 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
     return error;
   ExecutorStatus status = loadCode();
   if (!status)
-    status = loadWeights(folder);
+    status = loadWeights(folder, file);
   if (!status)
     status = bindRanks();
   if (ExecutorStatus error = agree(std::move(status)))
@@ -185,8 +186,8 @@ ExecutorStatus Executor::State::loadCode() {
 //===----------------------------------------------------------------------===//
 
 /// All weights are compared with what the program says before any memory is taken.
-ExecutorStatus Executor::State::loadWeights(const std::string &folder) {
-  WeightFiles files(program, folder, options.weightsFolder);
+ExecutorStatus Executor::State::loadWeights(const std::string &folder, const FileBytes *file) {
+  WeightFiles files(program, folder, options.weightsFolder, file);
   std::vector<bool> isChecked(program.weights.size());
   for (const LocalRank &rank : ranks)
     for (const program::Load &load : program.roles[rank.role].loads) {

@@ -8,6 +8,7 @@
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
+#include "cleave/Runtime/Files.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,11 +18,14 @@
 #include <unistd.h>
 
 using namespace cleave::program;
+using cleave::runtime::FileBytes;
+using cleave::runtime::readAt;
 using cleave::runtime::Scatter;
 using cleave::runtime::WeightFiles;
 
-WeightFiles::WeightFiles(const Program &program, std::string programFolder, std::string folder)
-    : program(program), programFolder(std::move(programFolder)), folder(std::move(folder)),
+WeightFiles::WeightFiles(const Program &program, std::string programFolder, std::string folder,
+                         const FileBytes *programFile)
+    : program(program), programFolder(std::move(programFolder)), folder(std::move(folder)), programFile(programFile),
       descriptors(program.files.size(), -1) {}
 
 WeightFiles::~WeightFiles() {
@@ -77,22 +81,6 @@ Status WeightFiles::open(size_t index) {
                    " bytes, the program was compiled with ", file.bytes, ": compile it again");
 }
 
-/// Reads all of `bytes`, or says why not.
-static Status readAt(int descriptor, uint64_t offset, char *to, size_t bytes) {
-  while (bytes) {
-    ssize_t got = pread(descriptor, to, bytes, off_t(offset));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      return makeError(got < 0 ? std::strerror(errno) : "the file has become shorter", ", ", bytes,
-                       " bytes are missing at ", offset);
-    to += got;
-    offset += uint64_t(got);
-    bytes -= size_t(got);
-  }
-  return kGood;
-}
-
 /// Size of the file first, then the digest of the weight's bytes.
 Status WeightFiles::check(const Weight &weight) {
   if (weight.file < 0)
@@ -119,22 +107,22 @@ Status WeightFiles::check(const Weight &weight) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Bytes of a weight, by their place in it: a window moves over the file.
-class Rows {
+/// Bytes of a weight, by their place in it: a window moves over the file, from `begin` on.
+class WeightFiles::Rows {
 public:
-  Rows(const Weight &weight, int descriptor) : weight(weight), descriptor(descriptor) {}
+  Rows(int descriptor, uint64_t begin, uint64_t length) : descriptor(descriptor), begin(begin), length(length) {}
+  /// Bytes in memory need no window.
+  explicit Rows(std::string_view bytes) : memory(bytes.data()) {}
 
   /// `bytes` at `offset`, until the next call; null, and `error`, if they are gone.
   const char *fetch(uint64_t offset, uint64_t bytes) {
-    if (weight.file < 0)
-      return weight.embedded.data() + offset;
+    if (memory)
+      return memory + offset;
     if (offset >= start && offset + bytes <= start + window.size())
       return window.data() + (offset - start);
-    window.resize(std::min<uint64_t>(std::max<uint64_t>(bytes, kWindow), weight.length - offset));
+    window.resize(std::min<uint64_t>(std::max<uint64_t>(bytes, kWindow), length - offset));
     start = offset;
-    error = readAt(descriptor, weight.offset + offset, window.data(), window.size());
+    error = readAt(descriptor, begin + offset, window.data(), window.size());
     return error ? nullptr : window.data();
   }
 
@@ -142,13 +130,21 @@ public:
 
 private:
   static constexpr uint64_t kWindow = 1 << 20;
-  const Weight &weight;
-  int descriptor;
-  uint64_t start = 0;
+  const char *memory = nullptr;
+  int descriptor = -1;
+  uint64_t begin = 0, length = 0, start = 0;
   std::vector<char> window;
 };
 
-} // namespace
+/// Where the bytes of a weight are.
+WeightFiles::Rows WeightFiles::getRows(const Weight &weight) const {
+  if (weight.file >= 0)
+    return Rows(descriptors[weight.file], weight.offset, weight.length);
+  if (!programFile)
+    return Rows(weight.embedded);
+  return Rows(programFile->getDescriptor(), uint64_t(weight.embedded.data() - programFile->get().data()),
+              weight.embedded.size());
+}
 
 /// How many elements of a row are fetched at once.
 static constexpr int64_t kChunk = 1 << 16;
@@ -162,7 +158,7 @@ Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
   uint64_t size = getElementBytes(whole.element);
   if (std::find(load.shape.begin(), load.shape.end(), 0) != load.shape.end())
     return kGood;
-  Rows rows(weight, weight.file < 0 ? -1 : descriptors[weight.file]);
+  Rows rows = getRows(weight);
   if (weight.splat) {
     const char *element = rows.fetch(0, size);
     if (!element)

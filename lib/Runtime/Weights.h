@@ -5,7 +5,7 @@
 //   file ──pread, a megabyte at a time──▶ rows ──cast──▶ target[table0[i0] + table1[i1] + ..]
 //
 // In every layout the place of an element is a sum over its dims, of tables made once per load. Files are read, not mapped:
-// one that shrinks meanwhile is an error, and no signal.
+// one that shrinks meanwhile is an error, and no signal. So are weights that stand in the program's own file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_RUNTIME_WEIGHTS_H
@@ -16,10 +16,14 @@
 
 namespace cleave::runtime {
 
+class FileBytes;
+
 class WeightFiles {
 public:
-  /// Files are looked for in `folder`, where there is one, else where the program says, relative paths beside it.
-  WeightFiles(const program::Program &program, std::string programFolder, std::string folder);
+  /// Files are looked for in `folder`, where there is one, else where the program says, relative paths beside it. What
+  /// stands in the program is read from its file, where `programFile` is mapped; without one it is in memory.
+  WeightFiles(const program::Program &program, std::string programFolder, std::string folder,
+              const FileBytes *programFile = nullptr);
   ~WeightFiles();
   WeightFiles(const WeightFiles &) = delete;
   WeightFiles &operator=(const WeightFiles &) = delete;
@@ -30,10 +34,13 @@ public:
   program::Status load(const program::Load &load, uint32_t rank, char *target) const;
 
 private:
+  class Rows;
   program::Status open(size_t file);
+  Rows getRows(const program::Weight &weight) const;
 
   const program::Program &program;
   std::string programFolder, folder;
+  const FileBytes *programFile;
   /// By file of the program; -1 where it is not open.
   std::vector<int> descriptors;
 };

@@ -70,15 +70,14 @@ static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Ten
   std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), AssemblyOptions());
   if (!made)
     return false;
-  std::string bytes = program::writeProgram(made->program);
-  std::unique_ptr<runtime::Executor> executor;
-  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, ".", {}, executor)) {
-    llvm::errs() << error->message << '\n';
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
+  if (!executor) {
+    llvm::errs() << llvm::toString(executor.takeError()) << '\n';
     return false;
   }
   SmallVector<Tensor> first;
   for (bool isSecond : {false, true}) {
-    llvm::Expected<SmallVector<Tensor>> got = runProgram(*executor, inputs, getOutputTypes(original));
+    llvm::Expected<SmallVector<Tensor>> got = runProgram(**executor, inputs, getOutputTypes(original));
     if (!got) {
       llvm::errs() << llvm::toString(got.takeError()) << '\n';
       return false;

@@ -185,11 +185,10 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
   if (!assembly)
     return "does not compile";
-  std::string bytes = program::writeProgram(assembly->program);
-  std::unique_ptr<runtime::Executor> executor;
-  if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, options.folder, {}, executor))
-    return error->message;
-  llvm::Expected<SmallVector<Tensor>> outputs = runProgram(*executor, inputs, getOutputTypes(func));
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*assembly, options.folder);
+  if (!executor)
+    return llvm::toString(executor.takeError());
+  llvm::Expected<SmallVector<Tensor>> outputs = runProgram(**executor, inputs, getOutputTypes(func));
   return outputs ? compareAll(func, arrays, test, *outputs) : llvm::toString(outputs.takeError());
 }
 

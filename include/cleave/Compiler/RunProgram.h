@@ -2,10 +2,16 @@
 #ifndef CLEAVE_COMPILER_RUNPROGRAM_H
 #define CLEAVE_COMPILER_RUNPROGRAM_H
 
+#include "cleave/Assembly/Assembly.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Runtime/Executor.h"
 
 namespace cleave {
+
+/// Opens what has been assembled in this process; relative paths of weights are looked up in `folder`. The assembly is not
+/// needed any more then.
+llvm::Expected<std::unique_ptr<runtime::Executor>> openProgram(const Assembly &assembly, llvm::StringRef folder,
+                                                               const runtime::ExecutorOptions &options = {});
 
 /// Calls a program. `inputs` in its order; `outputs` are the types of all of its outputs, in order.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> runProgram(runtime::Executor &executor,

@@ -23,6 +23,7 @@
 namespace cleave::runtime {
 
 class Device;
+class FileBytes;
 
 /// What an error is about. The numbers are those of cleave/runtime.h.
 enum class ErrorKind : uint8_t {
@@ -92,7 +93,7 @@ public:
   /// Opens a program file.
   static ExecutorStatus open(const std::string &path, const ExecutorOptions &options,
                              std::unique_ptr<Executor> &executor);
-  /// Opens a program in memory, which must stay where it is; relative paths of weights are looked up in `folder`.
+  /// Opens a program in memory, which is not needed any more then; relative paths of weights are looked up in `folder`.
   static ExecutorStatus open(std::string_view bytes, const std::string &folder, const ExecutorOptions &options,
                              std::unique_ptr<Executor> &executor);
   ~Executor();
@@ -128,6 +129,8 @@ public:
   struct State;
 
 private:
+  static ExecutorStatus open(std::string_view bytes, const std::string &folder, const FileBytes *file,
+                             const ExecutorOptions &options, std::unique_ptr<Executor> &executor);
   explicit Executor(std::unique_ptr<State> state);
   std::unique_ptr<State> state;
 };

@@ -9,12 +9,15 @@
 #include "Weights.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/Operands.h"
+#include "cleave/Runtime/Files.h"
 
 #include <cstring>
 #include <filesystem>
-#include <gtest/gtest.h>
+#include <fstream>
+#include <gmock/gmock.h>
 #include <numeric>
 #include <random>
+#include <sys/resource.h>
 
 using namespace cleave::program;
 using namespace cleave::runtime;
@@ -256,6 +259,56 @@ TEST(Loads, FilesThatShrinkAreErrors) {
   cleave::program::Status failed = files.load(load, 0, target.data());
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->message, "weight \"w\": the file has become shorter, 145728 bytes are missing at 3000000");
+}
+
+/// Bytes of private memory that the process may write to.
+static uint64_t getDataBytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  uint64_t kilobytes = 0;
+  while (status >> word && word != "VmData:")
+    continue;
+  status >> kilobytes;
+  return kilobytes << 10;
+}
+
+// A weight in the program's own file is in memory once, where it is wanted: half as much again is room enough to open it. It
+// is read from the file, so that one that shrinks is an error.
+TEST(Loads, WeightsInsideAreReadOnce) {
+  constexpr int64_t rows = 4096, count = rows * rows;
+  Builder b;
+  std::vector<float> elements = makeFloats(count, 1);
+  uint32_t whole = b.addType({rows, rows}), end = b.addType({4});
+  b.program.weights = {
+      {"w", whole, -1, 0, 0, "", {reinterpret_cast<const char *>(elements.data()), count * 4}, false}};
+  uint32_t to = b.addBuffer(BufferKind::Weights, count * 4), out = b.addBuffer(BufferKind::Output, 16);
+  b.role().loads = {{0, {{}, {}}, {rows, rows}, {}, {to, whole, {}}}};
+  b.add(Copy{{to, end, {count * 4 - 16, -1}}, {out, end, {}}});
+  b.addOutput("w", end, {out, end, {}});
+  Folder folder;
+  folder.write("m.cleave", b.write());
+  rlimit before;
+  getrlimit(RLIMIT_DATA, &before);
+  rlimit tight = {getDataBytes() + count * 6, before.rlim_max};
+  setrlimit(RLIMIT_DATA, &tight);
+  std::unique_ptr<Executor> executor;
+  ExecutorStatus error = Executor::open(folder.path + "/m.cleave", {}, executor);
+  setrlimit(RLIMIT_DATA, &before);
+  ASSERT_EQ(getMessage(error), "");
+  std::vector<Value> outputs;
+  ASSERT_EQ(getMessage(executor->run({}, outputs)), "");
+  EXPECT_EQ(getFloats(outputs[0]), std::vector<float>(elements.end() - 4, elements.end()));
+
+  FileBytes file;
+  ASSERT_FALSE(file.map(folder.path + "/m.cleave"));
+  auto program = readProgram(file.get());
+  ASSERT_TRUE(program);
+  WeightFiles files(*program, folder.path, "", &file);
+  std::filesystem::resize_file(folder.path + "/m.cleave", 3 << 20);
+  std::vector<char> target(count * 4);
+  cleave::program::Status failed = files.load(program->roles[0].loads[0], 0, target.data());
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(failed->message, testing::StartsWith("weight \"w\": the file has become shorter, "));
 }
 
 // What two ranks load alike lies at one address; what they load apart, at two. A view over both keeps them apart.
