@@ -7,6 +7,7 @@
 #include "Assembler.h"
 
 #include "cleave/Program/Words.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 
@@ -30,9 +31,17 @@ void Assembler::addKernel(exec::KernelOp op) {
 }
 
 FailureOr<std::string> Assembler::compile(const codegen::HostTarget &target) {
+  auto tell = [&](const std::string &text) {
+    if (options.onProgress)
+      options.onProgress(text);
+  };
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  for (auto kernel : module.getOps<exec::KernelOp>())
+  size_t count = program.kernels.size(), emitted = 0;
+  for (auto kernel : module.getOps<exec::KernelOp>()) {
+    tell(llvm::formatv("kernel {0} of {1}", ++emitted, count));
     codegen::emitHostKernel(kernel.getBody().front(), kernel.getSymName(), *code, target);
+  }
+  tell(llvm::formatv("machine code of {0} kernels", count));
   FailureOr<std::string> object = codegen::compileObject(*code, target);
   if (failed(object))
     return module.emitError("its kernels cannot be compiled");

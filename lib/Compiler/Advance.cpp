@@ -58,6 +58,7 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   // shapes were rewritten and at the end: on a large model every further time costs as much as a phase.
   manager.enableVerifier(false);
   step.addPasses(manager, options.sharding, handed);
+  Telling telling(onProgress, "phase " + toString(phase).str());
   auto start = std::chrono::steady_clock::now();
   bool isDone = succeeded(manager.run(*module));
   if (isDone && isVerified) {

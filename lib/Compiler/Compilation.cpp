@@ -127,10 +127,16 @@ void Compilation::useOneDevice() {
 
 void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
 
-std::unique_ptr<Assembly> Compilation::assemble(const AssemblyOptions &options) {
+void Compilation::tellProgress(std::function<void(const std::string &)> handler) {
+  state->onProgress = std::move(handler);
+}
+
+std::unique_ptr<Assembly> Compilation::assemble(AssemblyOptions options) {
   func::FuncOp func = getEntry();
   if (!func)
     return nullptr;
+  Telling telling(state->onProgress, "kernels");
+  options.onProgress = state->onProgress;
   auto start = std::chrono::steady_clock::now();
   std::unique_ptr<Assembly> made = cleave::assemble(func, options);
   state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

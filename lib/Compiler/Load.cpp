@@ -142,6 +142,7 @@ static llvm::Error warnOfArrays(ModuleOp module, StringRef inputs) {
 }
 
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
+  Telling telling(onProgress, "phase imported");
   auto start = std::chrono::steady_clock::now();
   auto [planFile, mesh, rules] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
   FailureOr<spmd::PlanRef> read = spmd::readPlan(context.get(), {planFile, mesh, {rules.begin(), rules.end()}});

@@ -15,10 +15,14 @@ using namespace cleave::driver;
 Session::Session(const Options &options)
     : Compilation(options.compile, [this](const Diagnostic &diagnostic) { print(diagnostic); }), options(options),
       useColor(options.color == Color::Always ||
-               (options.color == Color::Auto && llvm::sys::Process::StandardErrHasColors())) {}
+               (options.color == Color::Auto && llvm::sys::Process::StandardErrHasColors())) {
+  if (!options.quiet)
+    tellProgress([this](const std::string &text) { progress.say(text.empty() ? text : "cleave: " + text); });
+}
 
 void Session::print(const Diagnostic &diagnostic) {
   // Several ops of one node may have the same to say.
+  progress.hide();
   bool isRemark = diagnostic.severity == Diagnostic::Severity::Remark;
   if (isRemark && (!options.remarks || !remarks.insert(diagnostic.format()).second))
     return;

@@ -8,6 +8,7 @@
 #include "cleave/Arrays/Npz.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
+#include "cleave/Runner/Progress.h"
 #include "cleave/Runtime/Files.h"
 #include "cleave/Runtime/Launch.h"
 #include "cleave/Runtime/Profile.h"
@@ -130,9 +131,11 @@ int Run::open() {
   how.catchesCrashes = true;
   how.findsNan = options.nan;
   how.keepsTimes = options.profile || !options.trace.empty();
-  if (ExecutorStatus error = Executor::open(options.program, how, executor))
-    return fail(*error);
-  return kDone;
+  Progress progress;
+  how.onLoad = [&](uint64_t loaded, uint64_t total) { progress.say(formatLoading(loaded, total)); };
+  ExecutorStatus error = Executor::open(options.program, how, executor);
+  progress.say("");
+  return error ? fail(*error) : int(kDone);
 }
 
 /// All processes read the same file: nothing is sent before the first command.

@@ -9,11 +9,13 @@
 #include "OpenMpi.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/File.h"
+#include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runtime/Threads.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <mutex>
 #include <numeric>
 
 using namespace cleave::runtime;
@@ -199,6 +201,12 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
     }
   if (program::Status error = memory->allocate(options.memoryLimit))
     return ::fail(ErrorKind::Memory, error->message);
+  auto getBytes = [&](const program::Load &load) { return program::getBytes(program.types[load.target.type]); };
+  uint64_t loaded = 0, total = 0;
+  for (size_t local = 0; local < ranks.size(); ++local)
+    for (uint32_t number : memory->getLoads(local))
+      total += getBytes(program.roles[ranks[local].role].loads[number]);
+  std::mutex mutex;
   std::vector<program::Status> errors(ranks.size());
   auto loadAll = [&](size_t local) {
     const LocalRank &rank = ranks[local];
@@ -206,6 +214,10 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
       const program::Load &load = program.roles[rank.role].loads[number];
       if (!errors[local])
         errors[local] = files.load(load, rank.rank, rank.memory->getTarget(load));
+      if (!options.onLoad)
+        continue;
+      std::lock_guard<std::mutex> lock(mutex);
+      options.onLoad(loaded += getBytes(load), total);
     }
   };
   threads->run(loadAll, [] { return true; });

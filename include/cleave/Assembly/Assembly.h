@@ -5,6 +5,7 @@
 #include "cleave/Program/Program.h"
 #include "cleave/Support/File.h"
 #include <deque>
+#include <functional>
 
 namespace mlir::func {
 class FuncOp;
@@ -20,6 +21,8 @@ struct AssemblyOptions {
   /// Where the program will lie: paths of weights are seen from there.
   std::string folder;
   program::Metadata metadata;
+  /// Told what is being done, in a few words.
+  std::function<void(const std::string &)> onProgress;
 };
 
 /// A program, and the bytes that it refers to.

@@ -79,7 +79,11 @@ public:
   void packWeights(int64_t width);
 
   /// The program of an ordered module. Null after an error.
-  std::unique_ptr<Assembly> assemble(const AssemblyOptions &options);
+  std::unique_ptr<Assembly> assemble(AssemblyOptions options);
+
+  /// From now on `handler` is told what is being done: the phase that the model comes into, or how many kernels there are;
+  /// an empty text between such.
+  void tellProgress(std::function<void(const std::string &)> handler);
 
   /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
   bool write(llvm::StringRef path);

@@ -4,6 +4,7 @@
 
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Driver/Options.h"
+#include "cleave/Runner/Progress.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace cleave::driver {
@@ -27,6 +28,7 @@ private:
   bool useColor = false;
   /// Remarks printed so far.
   llvm::StringSet<> remarks;
+  runner::Progress progress;
 };
 
 /// The commands.

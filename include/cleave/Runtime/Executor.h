@@ -60,6 +60,8 @@ struct ExecutorOptions {
   bool keepsTimes = false;
   /// Bytes that all ranks of this process may have together; 0: what the system says is free.
   uint64_t memoryLimit = 0;
+  /// Told while weights are loaded, how many bytes of how many are there. From any thread, by one at a time.
+  std::function<void(uint64_t loaded, uint64_t total)> onLoad;
   /// Tests only: another device than this machine.
   std::function<std::unique_ptr<Device>()> makeDevice;
 };

@@ -279,8 +279,7 @@ TEST(Loads, WeightsInsideAreReadOnce) {
   Builder b;
   std::vector<float> elements = makeFloats(count, 1);
   uint32_t whole = b.addType({rows, rows}), end = b.addType({4});
-  b.program.weights = {
-      {"w", whole, -1, 0, 0, "", {reinterpret_cast<const char *>(elements.data()), count * 4}, false}};
+  b.program.weights = {{"w", whole, -1, 0, 0, "", {reinterpret_cast<const char *>(elements.data()), count * 4}, false}};
   uint32_t to = b.addBuffer(BufferKind::Weights, count * 4), out = b.addBuffer(BufferKind::Output, 16);
   b.role().loads = {{0, {{}, {}}, {rows, rows}, {}, {to, whole, {}}}};
   b.add(Copy{{to, end, {count * 4 - 16, -1}}, {out, end, {}}});
@@ -292,9 +291,13 @@ TEST(Loads, WeightsInsideAreReadOnce) {
   rlimit tight = {getDataBytes() + count * 6, before.rlim_max};
   setrlimit(RLIMIT_DATA, &tight);
   std::unique_ptr<Executor> executor;
-  ExecutorStatus error = Executor::open(folder.path + "/m.cleave", {}, executor);
+  ExecutorOptions options;
+  uint64_t loaded = 0;
+  options.onLoad = [&](uint64_t now, uint64_t total) { loaded = now * (total == count * 4); };
+  ExecutorStatus error = Executor::open(folder.path + "/m.cleave", options, executor);
   setrlimit(RLIMIT_DATA, &before);
   ASSERT_EQ(getMessage(error), "");
+  EXPECT_EQ(loaded, count * 4);
   std::vector<Value> outputs;
   ASSERT_EQ(getMessage(executor->run({}, outputs)), "");
   EXPECT_EQ(getFloats(outputs[0]), std::vector<float>(elements.end() - 4, elements.end()));
