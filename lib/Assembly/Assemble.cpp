@@ -4,35 +4,61 @@
 // then find is a mistake of ours.
 //
 //===----------------------------------------------------------------------===//
-#include "Assembler.h"
+#include "Tables.h"
 
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Program/File.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace cleave;
 
-Assembler::Assembler(ModuleOp module, const AssemblyOptions &options)
-    : module(module), options(options), mesh(module->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)),
-      role(program.roles.emplace_back()) {
+ProgramTables::ProgramTables(const AssemblyOptions &options) : options(options), role(program.roles.emplace_back()) {
+  role.name = "all";
   program.metadata = options.metadata;
+}
+
+ProgramTables::Source::Source(ModuleOp module)
+    : module(module), mesh(module->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)) {
   for (auto param : module.getOps<nn::ParamOp>())
     params[param.getSymName()] = param;
 }
 
-std::unique_ptr<Assembly> Assembler::run(func::FuncOp func) {
-  addMesh();
+LogicalResult ProgramTables::addVariant(func::FuncOp func, ArrayRef<program::Dim> dims) {
+  Source added(func->getParentOfType<ModuleOp>());
+  llvm::SaveAndRestore<Source *> scope(source, &added);
+  program::Variant variant;
+  variant.dims.assign(dims.begin(), dims.end());
+  if (failed(addMesh()))
+    return failure();
   addRankTable();
   addBuffers();
-  if (failed(addKernels()) || failed(addList(func)))
-    return nullptr;
-  OwnFaults faults(module.getContext());
+  if (failed(addKernels()) || failed(addList(func, variant)))
+    return failure();
+  program.variants.push_back(std::move(variant));
+  OwnFaults faults(func.getContext());
   if (program::Status status = program::checkProgram(program); status)
-    return func.emitError("the program is not sound: ") << status->message, nullptr;
-  return std::move(made);
+    return func.emitError("the program is not sound: ") << status->message;
+  return success();
 }
 
+//===----------------------------------------------------------------------===//
+// What callers see
+//===----------------------------------------------------------------------===//
+
+Assembler::Assembler(AssemblyOptions options)
+    : options(std::move(options)), tables(std::make_unique<ProgramTables>(this->options)) {}
+
+Assembler::~Assembler() = default;
+
+bool Assembler::add(func::FuncOp func, ArrayRef<program::Dim> dims) {
+  return succeeded(tables->addVariant(func, dims));
+}
+
+std::unique_ptr<Assembly> Assembler::take() { return std::move(tables->made); }
+
 std::unique_ptr<Assembly> cleave::assemble(func::FuncOp func, const AssemblyOptions &options) {
-  return Assembler(func->getParentOfType<ModuleOp>(), options).run(func);
+  Assembler assembler(options);
+  return assembler.add(func) ? assembler.take() : nullptr;
 }

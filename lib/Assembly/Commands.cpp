@@ -3,7 +3,7 @@
 // Each command op of exec is one command of the program, in the order of the function.
 //
 //===----------------------------------------------------------------------===//
-#include "Assembler.h"
+#include "Tables.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,7 +28,7 @@ static program::Reduction convert(spmd::ReductionKind kind) {
 // Inputs and outputs
 //===----------------------------------------------------------------------===//
 
-template <typename Boundary> program::Tensor Assembler::makeTensor(Boundary boundary) {
+template <typename Boundary> program::Tensor ProgramTables::makeTensor(Boundary boundary) {
   program::Tensor tensor;
   auto global = cast<RankedTensorType>(boundary.getGlobal());
   tensor.name = boundary.getName().str();
@@ -38,7 +38,7 @@ template <typename Boundary> program::Tensor Assembler::makeTensor(Boundary boun
     if (sharding.isPartial())
       tensor.reduction = convert(sharding.getPartialKind());
     for (spmd::AxisAttr axis : sharding.getPartial())
-      tensor.terms *= axis.getExtent(mesh);
+      tensor.terms *= axis.getExtent(source->mesh);
   }
   program::Place &place = tensor.places.emplace_back();
   place.view = getView(boundary.getView());
@@ -49,7 +49,7 @@ template <typename Boundary> program::Tensor Assembler::makeTensor(Boundary boun
 }
 
 /// An output that lies where an input does is its next value.
-void Assembler::addStates(program::Variant &variant) {
+void ProgramTables::addStates(program::Variant &variant) {
   for (auto [i, input] : llvm::enumerate(variant.inputs))
     for (auto [o, output] : llvm::enumerate(variant.outputs)) {
       uint32_t buffer = input.places.front().view.buffer;
@@ -62,28 +62,28 @@ void Assembler::addStates(program::Variant &variant) {
 // Commands
 //===----------------------------------------------------------------------===//
 
-program::Action Assembler::makeAction(exec::RunOp op) {
+program::Action ProgramTables::makeAction(exec::RunOp op) {
   program::Launch launch;
-  launch.kernel = kernels.lookup(op.getKernel());
+  launch.kernel = source->kernels.lookup(op.getKernel());
   for (Value operand : op->getOperands())
     launch.operands.push_back(getView(operand));
   return launch;
 }
 
-program::Action Assembler::makeAction(exec::CopyOp op) {
+program::Action ProgramTables::makeAction(exec::CopyOp op) {
   return program::Copy{getView(op.getSource()), getView(op.getTarget())};
 }
 
-program::Action Assembler::makeAction(exec::CollectiveOp op) {
+program::Action ProgramTables::makeAction(exec::CollectiveOp op) {
   program::Collective collective;
   collective.kind = static_cast<program::CollectiveKind>(op.getKind());
   if (std::optional<spmd::ReductionKind> kind = op.getReduction())
     collective.reduction = convert(*kind);
   collective.groups = addGroups(op.getAxes());
-  for (auto [source, target] : llvm::zip_equal(op.getSources(), op.getTargets())) {
-    collective.operands.push_back(getView(source));
-    collective.results.push_back(getView(target));
-  }
+  for (Value operand : op.getSources())
+    collective.operands.push_back(getView(operand));
+  for (Value result : op.getTargets())
+    collective.results.push_back(getView(result));
   for (int64_t count : op.getGather().value_or(ArrayRef<int64_t>()))
     collective.gather.push_back(count);
   for (int64_t count : op.getSlice().value_or(ArrayRef<int64_t>()))
@@ -91,15 +91,15 @@ program::Action Assembler::makeAction(exec::CollectiveOp op) {
   return collective;
 }
 
-program::Action Assembler::makeAction(exec::ExchangeOp op) {
+program::Action ProgramTables::makeAction(exec::ExchangeOp op) {
   auto list = SymbolTable::lookupNearestSymbolFrom<exec::PiecesOp>(op, op.getPiecesAttr());
   return program::Exchange{addPieces(list), getView(op.getSource()), getView(op.getTarget())};
 }
 
-program::Action Assembler::makeAction(exec::RecordOp op) { return program::Record{uint32_t(op.getEvent())}; }
-program::Action Assembler::makeAction(exec::WaitOp op) { return program::Wait{uint32_t(op.getEvent())}; }
+program::Action ProgramTables::makeAction(exec::RecordOp op) { return program::Record{uint32_t(op.getEvent())}; }
+program::Action ProgramTables::makeAction(exec::WaitOp op) { return program::Wait{uint32_t(op.getEvent())}; }
 
-template <typename... Ops> bool Assembler::addCommand(Operation *op, program::List &list) {
+template <typename... Ops> bool ProgramTables::addCommand(Operation *op, program::List &list) {
   auto add = [&](auto command) {
     if (!command)
       return false;
@@ -111,8 +111,7 @@ template <typename... Ops> bool Assembler::addCommand(Operation *op, program::Li
   return (add(dyn_cast<Ops>(op)) || ...);
 }
 
-LogicalResult Assembler::addList(func::FuncOp func) {
-  program::Variant &variant = program.variants.emplace_back();
+LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &variant) {
   program::List &list = variant.lists.emplace_back();
   for (Operation &op : func.getBody().front()) {
     if (auto load = dyn_cast<exec::LoadOp>(op)) {

@@ -1,10 +1,10 @@
 //===- Kernels.cpp - kernels of a module as machine code ------------------===//
 //
-// All kernels of a processor are one shared library: one object file, linked once. They are compiled in the order in
-// which they stand, so equal modules give equal bytes.
+// All kernels of a processor that a variant adds are one shared library: one object file, linked once. They are compiled in
+// the order in which they stand, so equal modules give equal bytes.
 //
 //===----------------------------------------------------------------------===//
-#include "Assembler.h"
+#include "Tables.h"
 
 #include "cleave/Program/Words.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,11 +14,26 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Arguments are read, results are written, and may be in place of an argument where the code allows.
-void Assembler::addKernel(exec::KernelOp op) {
-  kernels[op.getSymName()] = program.kernels.size();
+/// What a kernel computes, whatever it is called.
+static std::string describe(exec::KernelOp kernel) {
+  OwningOpRef<exec::KernelOp> nameless = kernel.clone();
+  nameless->setSymName("kernel");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  nameless->print(os, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+/// Arguments are read, results are written, and may be in place of an argument where the code allows. False where the
+/// program has the kernel already.
+bool ProgramTables::addKernel(exec::KernelOp op) {
+  auto [it, isNew] = kernels.try_emplace(describe(op), program.kernels.size());
+  source->kernels[op.getSymName()] = it->second;
+  if (!isNew)
+    return false;
   program::Kernel &kernel = program.kernels.emplace_back();
   kernel.name = kernel.entry = op.getSymName().str();
+  kernel.module = program.modules.size();
   auto add = [&](Type type, program::Access access, int64_t alias) {
     uint32_t number = addType(cast<ShapedType>(type));
     uint32_t alignment = program::getElementBytes(program.types[number].element);
@@ -28,52 +43,64 @@ void Assembler::addKernel(exec::KernelOp op) {
     add(type, program::Access::Read, -1);
   for (auto [result, type] : llvm::enumerate(op.getResultTypes()))
     add(type, program::Access::Write, op.getInPlace() ? (*op.getInPlace())[result] : -1);
+  return true;
 }
 
-FailureOr<std::string> Assembler::compile(const codegen::HostTarget &target) {
+FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, const codegen::HostTarget &target) {
   auto tell = [&](const std::string &text) {
     if (options.onProgress)
       options.onProgress(text);
   };
-  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  size_t count = program.kernels.size(), emitted = 0;
-  for (auto kernel : module.getOps<exec::KernelOp>()) {
-    tell(llvm::formatv("kernel {0} of {1}", ++emitted, count));
+  OwningOpRef<ModuleOp> code = ModuleOp::create(source->module.getLoc());
+  for (auto [index, op] : llvm::enumerate(added)) {
+    exec::KernelOp kernel = op;
+    tell(llvm::formatv("kernel {0} of {1}", index + 1, added.size()));
     codegen::emitHostKernel(kernel.getBody().front(), kernel.getSymName(), *code, target);
   }
-  tell(llvm::formatv("machine code of {0} kernels", count));
+  tell(llvm::formatv("machine code of {0} kernels", added.size()));
   FailureOr<std::string> object = codegen::compileObject(*code, target);
   if (failed(object))
-    return module.emitError("its kernels cannot be compiled");
+    return source->module.emitError("its kernels cannot be compiled");
   llvm::Expected<std::string> library = codegen::linkObject(*object);
   if (!library)
-    return module.emitError(llvm::toString(library.takeError()));
+    return source->module.emitError(llvm::toString(library.takeError()));
   return std::move(*library);
 }
 
-LogicalResult Assembler::addKernels() {
-  auto start = std::chrono::steady_clock::now();
-  codegen::loadDialects(*module.getContext());
-  for (auto kernel : module.getOps<exec::KernelOp>()) {
-    std::string reason;
-    if (!codegen::canEmit(kernel.getBody().front(), reason))
-      return kernel.emitError("no kernel can be made of it: ") << reason;
-    addKernel(kernel);
-  }
-  program::Module &library = program.modules.emplace_back();
-  library.name = "kernels";
-  for (const std::string &isa : options.isas) {
+LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
+  program::Module library;
+  library.name = program.modules.empty() ? "kernels" : llvm::formatv("kernels_{0}", program.modules.size()).str();
+  for (auto [index, isa] : llvm::enumerate(options.isas)) {
     std::string error;
     std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
     if (!target)
-      return module.emitError(error);
-    FailureOr<std::string> code = compile(*target);
+      return source->module.emitError(error);
+    FailureOr<std::string> code = compile(added, *target);
     if (failed(code))
       return failure();
+    if (index == program.targets.size())
+      program.targets.push_back({program::Device::Host, target->getArchitecture(), target->getRequirements()});
     library.objects.push_back(
-        {uint32_t(program.targets.size()), program::Format::SharedObject, made->bytes.emplace_back(std::move(*code))});
-    program.targets.push_back({program::Device::Host, target->getArchitecture(), target->getRequirements()});
+        {uint32_t(index), program::Format::SharedObject, made->bytes.emplace_back(std::move(*code))});
   }
-  made->compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  program.modules.push_back(std::move(library));
+  return success();
+}
+
+LogicalResult ProgramTables::addKernels() {
+  auto start = std::chrono::steady_clock::now();
+  codegen::loadDialects(*source->module.getContext());
+  SmallVector<exec::KernelOp> added;
+  for (auto kernel : source->module.getOps<exec::KernelOp>()) {
+    std::string reason;
+    if (!codegen::canEmit(kernel.getBody().front(), reason))
+      return kernel.emitError("no kernel can be made of it: ") << reason;
+    if (addKernel(kernel))
+      added.push_back(kernel);
+  }
+  if (program.modules.empty() || !added.empty())
+    if (failed(addModule(added)))
+      return failure();
+  made->compileSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return success();
 }

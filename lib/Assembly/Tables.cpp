@@ -4,7 +4,7 @@
 // are equal types.
 //
 //===----------------------------------------------------------------------===//
-#include "Assembler.h"
+#include "Tables.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
@@ -32,7 +32,7 @@ static Element getElement(Type type) {
   }
 }
 
-uint32_t Assembler::addType(Element element, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
+uint32_t ProgramTables::addType(Element element, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
   program::Type type{element, shape.vec(), strides.vec()};
   auto [it, isNew] = types.try_emplace({element, type.shape, type.strides}, program.types.size());
   if (isNew)
@@ -40,7 +40,7 @@ uint32_t Assembler::addType(Element element, ArrayRef<int64_t> shape, ArrayRef<i
   return it->second;
 }
 
-uint32_t Assembler::addType(ShapedType type) {
+uint32_t ProgramTables::addType(ShapedType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
   auto memref = dyn_cast<MemRefType>(type);
@@ -48,7 +48,7 @@ uint32_t Assembler::addType(ShapedType type) {
   return addType(getElement(type.getElementType()), type.getShape(), isStrided ? strides : SmallVector<int64_t>());
 }
 
-int32_t Assembler::addNode(Operation *op) {
+int32_t ProgramTables::addNode(Operation *op) {
   for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
     if (info.node.empty())
       continue;
@@ -64,56 +64,71 @@ int32_t Assembler::addNode(Operation *op) {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-void Assembler::addMesh() {
+/// The first variant's, which the others must have, too.
+LogicalResult ProgramTables::addMesh() {
+  spmd::MeshAttr mesh = source->mesh;
+  std::vector<program::Axis> axes;
   for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
-    program.axes.push_back({name.str(), uint32_t(size)});
+    axes.push_back({name.str(), uint32_t(size)});
+  auto isSame = [](const program::Axis &a, const program::Axis &b) { return a.name == b.name && a.size == b.size; };
+  if (!program.variants.empty())
+    return llvm::equal(axes, program.axes, isSame) && llvm::equal(mesh.getDevices(), program.devices)
+               ? success()
+               : source->module.emitError("variants of one program have one mesh");
+  program.axes = std::move(axes);
   program.devices.assign(mesh.getDevices().begin(), mesh.getDevices().end());
   program.ranks = mesh.getNumRanks();
-  role.name = "all";
   for (uint32_t rank = 0; rank < program.ranks; ++rank)
     role.ranks.push_back(rank);
+  return success();
 }
 
-/// A dictionary is sorted by name, so columns are in one order.
-void Assembler::addRankTable() {
-  auto table = module->getAttrOfType<DictionaryAttr>(exec::ExecDialect::kRankTableAttr);
+/// A dictionary is sorted by name, so columns are in one order. The table is row-major: it grows by columns, and is written
+/// anew.
+void ProgramTables::addRankTable() {
+  auto table = source->module->getAttrOfType<DictionaryAttr>(exec::ExecDialect::kRankTableAttr);
   if (!table)
     return;
-  for (NamedAttribute column : table) {
-    columns[column.getName()] = program.columns.size();
-    program.columns.push_back(column.getName().str());
+  for (NamedAttribute attr : table) {
+    ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(attr.getValue());
+    auto [it, isNew] = columns.try_emplace({attr.getName().str(), numbers.vec()}, program.columns.size());
+    if (isNew)
+      program.columns.push_back(attr.getName().str());
+    source->columns[attr.getName()] = it->second;
   }
-  for (uint32_t rank = 0; rank < program.ranks; ++rank)
-    for (NamedAttribute column : table)
-      program.rankTable.push_back(cast<DenseI64ArrayAttr>(column.getValue())[rank]);
+  program.rankTable.resize(program.ranks * program.columns.size());
+  for (const auto &[column, index] : columns)
+    for (uint32_t rank = 0; rank < program.ranks; ++rank)
+      program.rankTable[rank * program.columns.size() + index] = column.second[rank];
 }
 
-program::Number Assembler::getNumber(exec::NumberAttr number) const {
-  return {number.getBase(), number.hasColumn() ? int32_t(columns.lookup(number.getColumn())) : -1};
+program::Number ProgramTables::getNumber(exec::NumberAttr number) const {
+  return {number.getBase(), number.hasColumn() ? int32_t(source->columns.lookup(number.getColumn())) : -1};
 }
 
-std::vector<program::Number> Assembler::getNumbers(ArrayAttr numbers) const {
+std::vector<program::Number> ProgramTables::getNumbers(ArrayAttr numbers) const {
   std::vector<program::Number> result;
   for (auto number : numbers.getAsRange<exec::NumberAttr>())
     result.push_back(getNumber(number));
   return result;
 }
 
-uint32_t Assembler::addGroups(ArrayAttr axes) {
-  auto [it, isNew] = groups.try_emplace(axes, program.groups.size());
+uint32_t ProgramTables::addGroups(ArrayAttr axes) {
+  SmallVector<spmd::AxisAttr> list(axes.getAsRange<spmd::AxisAttr>());
+  std::string text = spmd::formatAxes(list);
+  auto [it, isNew] = groups.try_emplace(text, program.groups.size());
   if (!isNew)
     return it->second;
-  SmallVector<spmd::AxisAttr> list(axes.getAsRange<spmd::AxisAttr>());
   program::Groups &made = program.groups.emplace_back();
-  made.axes = spmd::formatAxes(list);
-  spmd::RankGroups ranks = mesh.getRankGroups(list);
+  made.axes = std::move(text);
+  spmd::RankGroups ranks = source->mesh.getRankGroups(list);
   made.size = ranks.size();
   ranks.forEachGroup([&](ArrayRef<int64_t> members) { llvm::append_range(made.ranks, members); });
   return it->second;
 }
 
-uint32_t Assembler::addPieces(exec::PiecesOp op) {
-  auto [it, isNew] = pieces.try_emplace(op.getSymName(), program.pieces.size());
+uint32_t ProgramTables::addPieces(exec::PiecesOp op) {
+  auto [it, isNew] = source->pieces.try_emplace(op.getSymName(), program.pieces.size());
   if (!isNew)
     return it->second;
   program::Pieces &made = program.pieces.emplace_back();
@@ -131,15 +146,32 @@ uint32_t Assembler::addPieces(exec::PiecesOp op) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-void Assembler::addBuffers() {
-  for (auto buffer : module.getOps<exec::BufferOp>()) {
-    buffers[buffer.getSymName()] = role.buffers.size();
-    role.buffers.push_back({static_cast<program::BufferKind>(buffer.getKind()), program::Memory::Device,
-                            uint64_t(buffer.getBytes()), uint32_t(buffer.getAlign())});
+/// Variants never run at the same time: a buffer is as large as the one that wants most of it. Weights are kept from call
+/// to call, and get their places one by one.
+void ProgramTables::addBuffers() {
+  for (auto op : source->module.getOps<exec::BufferOp>()) {
+    auto kind = static_cast<program::BufferKind>(op.getKind());
+    auto [it, isNew] = buffers.try_emplace(op.getSymName(), role.buffers.size());
+    if (isNew)
+      role.buffers.push_back({kind, program::Memory::Device, uint64_t(op.getBytes()), uint32_t(op.getAlign())});
+    program::Buffer &buffer = role.buffers[it->second];
+    if (kind != program::BufferKind::Weights)
+      buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());
+    buffer.alignment = std::max<uint32_t>(buffer.alignment, op.getAlign());
+    source->buffers[op.getSymName()] = it->second;
   }
 }
 
-program::View Assembler::getView(Value value) {
-  auto view = value.getDefiningOp<exec::ViewOp>();
-  return {buffers.lookup(view.getBuffer()), addType(cast<ShapedType>(value.getType())), getNumber(view.getOffset())};
+program::View ProgramTables::getView(Value value) {
+  auto op = value.getDefiningOp<exec::ViewOp>();
+  program::View view = {source->buffers.lookup(op.getBuffer()), addType(cast<ShapedType>(value.getType())),
+                        getNumber(op.getOffset())};
+  auto next = source->loaded.upper_bound({view.buffer, view.offset.base});
+  if (next == source->loaded.begin())
+    return view;
+  const auto &[where, moved] = *std::prev(next);
+  int64_t into = view.offset.base - where.second;
+  if (where.first == view.buffer && into < moved.bytes)
+    view.offset.base = moved.offset + into;
+  return view;
 }

@@ -5,8 +5,9 @@
 // moved together.
 //
 //===----------------------------------------------------------------------===//
-#include "Assembler.h"
+#include "Tables.h"
 
+#include "cleave/Program/Operands.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/Digest.h"
 
@@ -23,7 +24,7 @@ static std::string makeRelative(StringRef path, StringRef folder) {
   return error || relative.empty() ? path.str() : relative.string();
 }
 
-int32_t Assembler::addFile(const MappedFile &file) {
+int32_t ProgramTables::addFile(const MappedFile &file) {
   auto [it, isNew] = files.try_emplace(file.getPath(), program.files.size());
   if (isNew)
     program.files.push_back({makeRelative(file.getPath(), options.folder), file.getBytes().size()});
@@ -31,7 +32,7 @@ int32_t Assembler::addFile(const MappedFile &file) {
 }
 
 /// Says where the bytes are.
-LogicalResult Assembler::fill(program::Weight &weight, nn::ParamOp param) {
+LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param) {
   if (auto elements = dyn_cast<ElementsAttr>(param.getValue())) {
     FailureOr<reference::Tensor> value = reference::Tensor::fromAttr(elements);
     if (failed(value))
@@ -62,8 +63,17 @@ LogicalResult Assembler::fill(program::Weight &weight, nn::ParamOp param) {
   return success();
 }
 
-FailureOr<uint32_t> Assembler::addWeight(nn::ParamOp param) {
-  auto [it, isNew] = weights.try_emplace(param.getSymName(), program.weights.size());
+static bool isSame(const program::Weight &a, const program::Weight &b) {
+  auto key = [](const program::Weight &weight) {
+    return std::tie(weight.type, weight.file, weight.offset, weight.length, weight.digest, weight.splat);
+  };
+  // Bytes of one mapped file need no look.
+  return key(a) == key(b) && (a.embedded.data() == b.embedded.data() || a.embedded == b.embedded);
+}
+
+/// Constants that variants compute from their shapes may have one name and other elements.
+FailureOr<uint32_t> ProgramTables::addWeight(nn::ParamOp param) {
+  auto [it, isNew] = source->weights.try_emplace(param.getSymName(), 0);
   if (!isNew)
     return it->second;
   program::Weight weight;
@@ -71,15 +81,36 @@ FailureOr<uint32_t> Assembler::addWeight(nn::ParamOp param) {
   weight.type = addType(cast<ShapedType>(param.getType()));
   if (failed(fill(weight, param)))
     return failure();
+  SmallVector<uint32_t, 1> &known = weights[param.getSymName()];
+  for (uint32_t index : known)
+    if (isSame(program.weights[index], weight))
+      return it->second = index;
+  it->second = program.weights.size();
+  known.push_back(it->second);
   program.weights.push_back(std::move(weight));
   return it->second;
 }
 
-LogicalResult Assembler::addLoad(exec::LoadOp op) {
-  FailureOr<uint32_t> weight = addWeight(params.lookup(op.getParam()));
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+static bool isSame(const program::Load &a, const program::Load &b) {
+  auto key = [](const program::Load &load) {
+    return std::tie(load.weight, load.shape, load.layout.order, load.layout.batch, load.layout.width,
+                    load.layout.interleave, load.target.buffer, load.target.type);
+  };
+  auto isNumber = [](program::Number a, program::Number b) { return a.base == b.base && a.column == b.column; };
+  return key(a) == key(b) && llvm::equal(a.starts, b.starts, isNumber);
+}
+
+/// The first variant's loads lie where they were planned. What another one loads, too, lies where it is; the rest goes
+/// behind.
+LogicalResult ProgramTables::addLoad(exec::LoadOp op) {
+  FailureOr<uint32_t> weight = addWeight(source->params.lookup(op.getParam()));
   if (failed(weight))
     return failure();
-  program::Load &load = role.loads.emplace_back();
+  program::Load load;
   load.weight = *weight;
   load.starts = getNumbers(op.getStarts());
   load.shape = op.getSizes().vec();
@@ -89,5 +120,21 @@ LogicalResult Assembler::addLoad(exec::LoadOp op) {
   load.layout.width = op.getWidth();
   load.layout.interleave = op.getInterleave();
   load.target = getView(op.getTarget());
+  int64_t planned = load.target.offset.base, bytes = program::getBytes(program.types[load.target.type]);
+  SmallVector<size_t, 1> &known = loads[*weight];
+  auto same = llvm::find_if(known, [&](size_t index) { return isSame(role.loads[index], load); });
+  bool isNew = same == known.end() || program.variants.empty();
+  if (!isNew) {
+    load.target.offset.base = role.loads[*same].target.offset.base;
+  } else if (!program.variants.empty()) {
+    program::Buffer &buffer = role.buffers[load.target.buffer];
+    load.target.offset.base = llvm::alignTo(buffer.bytes, buffer.alignment);
+    buffer.bytes = load.target.offset.base + bytes;
+  }
+  source->loaded[{load.target.buffer, planned}] = {bytes, load.target.offset.base};
+  if (isNew) {
+    known.push_back(role.loads.size());
+    role.loads.push_back(std::move(load));
+  }
   return success();
 }

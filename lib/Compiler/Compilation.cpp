@@ -127,20 +127,27 @@ void Compilation::useOneDevice() {
 
 void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
 
-void Compilation::tellProgress(std::function<void(const std::string &)> handler) {
-  state->onProgress = std::move(handler);
-}
+void Compilation::tellProgress(ProgressHandler handler) { state->onProgress = std::move(handler); }
+const ProgressHandler &Compilation::getProgress() const { return state->onProgress; }
 
 std::unique_ptr<Assembly> Compilation::assemble(AssemblyOptions options) {
+  options.onProgress = getProgress();
+  Assembler assembler(std::move(options));
+  return addTo(assembler) ? assembler.take() : nullptr;
+}
+
+bool Compilation::addTo(Assembler &assembler) {
   func::FuncOp func = getEntry();
   if (!func)
-    return nullptr;
+    return false;
+  std::vector<program::Dim> dims;
+  for (const auto &[name, size] : state->options.dims)
+    dims.push_back({name, size});
   Telling telling(state->onProgress, "kernels");
-  options.onProgress = state->onProgress;
   auto start = std::chrono::steady_clock::now();
-  std::unique_ptr<Assembly> made = cleave::assemble(func, options);
+  bool isAdded = assembler.add(func, dims);
   state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return made;
+  return isAdded;
 }
 
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
@@ -162,6 +169,7 @@ bool Compilation::write(StringRef path) {
 ArrayRef<std::pair<std::string, double>> Compilation::getSeconds() const { return state->seconds; }
 ArrayRef<cleave::Diagnostic> Compilation::getDiagnostics() const { return state->diagnostics; }
 std::optional<Blame> Compilation::getBlame() const { return state->worst; }
+void Compilation::report(const Diagnostic &diagnostic) { state->report(diagnostic); }
 bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
 const CompileOptions &Compilation::getOptions() const { return state->options; }
 ModuleOp Compilation::getModule() const { return *state->module; }

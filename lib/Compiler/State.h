@@ -44,17 +44,17 @@ struct Compilation::State {
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
   std::vector<std::pair<std::string, double>> seconds;
-  std::function<void(const std::string &)> onProgress = [](const std::string &) {};
+  ProgressHandler onProgress = [](const std::string &) {};
 };
 
 /// Tells what is being done while it lives.
 class Telling {
 public:
-  Telling(const std::function<void(const std::string &)> &tell, const std::string &text) : tell(tell) { tell(text); }
+  Telling(const ProgressHandler &tell, const std::string &text) : tell(tell) { tell(text); }
   ~Telling() { tell(""); }
 
 private:
-  const std::function<void(const std::string &)> &tell;
+  const ProgressHandler &tell;
 };
 
 /// MLIR's bytecode starts with letters of its own.

@@ -61,12 +61,28 @@ static std::vector<char> draw(const program::Type &type, std::mt19937 &random) {
   return bytes;
 }
 
-static llvm::Error takeProgram(const MappedFile &file, Subject &subject) {
+/// The first variant that was compiled for these sizes; null if there is none.
+static const program::Variant *findVariant(const program::Program &program,
+                                           const std::map<std::string, int64_t> &dims) {
+  auto isFor = [&](const program::Variant &variant, const std::pair<const std::string, int64_t> &dim) {
+    return llvm::any_of(variant.dims,
+                        [&](const program::Dim &known) { return known.name == dim.first && known.size == dim.second; });
+  };
+  for (const program::Variant &variant : program.variants)
+    if (llvm::all_of(dims, [&](const auto &dim) { return isFor(variant, dim); }))
+      return &variant;
+  return nullptr;
+}
+
+static llvm::Error takeProgram(const MappedFile &file, const std::map<std::string, int64_t> &dims, Subject &subject) {
   program::Result<program::Program> program = program::readProgram(file.getBytes());
   if (!program)
     return makeError("{0}: {1}", file.getPath(), program.getError().message);
+  const program::Variant *variant = findVariant(*program, dims);
+  if (!variant)
+    return makeError("{0}: no variant of the program is for these --dim: see 'cleave inspect'", file.getPath());
   std::mt19937 random(1);
-  for (const program::Tensor &input : program->variants.front().inputs)
+  for (const program::Tensor &input : variant->inputs)
     subject.inputs.push_back(draw(program->types[input.type], random));
   subject.path = file.getPath().str();
   return llvm::Error::success();
@@ -221,7 +237,7 @@ ExitCode cleave::driver::benchCommand(Session &session) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
   bool isProgram = file && program::isProgram((*file)->getBytes());
   if (isProgram) {
-    if (llvm::Error error = takeProgram(**file, subject))
+    if (llvm::Error error = takeProgram(**file, options.compile.dims, subject))
       return session.fail(std::move(error));
   } else {
     llvm::consumeError(file.takeError()); // whoever reads it as a model says so

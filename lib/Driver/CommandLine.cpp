@@ -53,20 +53,43 @@ static std::string read(std::optional<double> &field, StringRef text) {
   return "";
 }
 
-/// Sizes of dims.
-static std::string read(std::map<std::string, int64_t> &field, StringRef text) {
+/// Sizes of dims: `batch=8,seq=128`; a number behind a comma is another size of the same dim.
+static std::string read(DimSizes &field, StringRef text) {
   llvm::SmallVector<StringRef> entries;
   text.split(entries, ',');
+  std::map<std::string, std::vector<int64_t>> read;
+  StringRef name;
   for (StringRef entry : entries) {
-    auto [name, number] = entry.rsplit('=');
+    auto [left, number] = entry.rsplit('=');
+    bool isNamed = left.size() < entry.size();
+    name = isNamed ? left : name;
     int64_t size;
-    if (name.empty() || number.getAsInteger(10, size) || size < 0)
+    if (name.empty() || (isNamed ? number : entry).getAsInteger(10, size) || size < 0)
       return llvm::formatv("'{0}' is not of the form NAME=SIZE", entry);
-    auto [it, isNew] = field.try_emplace(name.str(), size);
-    if (!isNew && it->second != size)
-      return llvm::formatv("'{0}' is given as {1} and as {2}", name, it->second, size);
+    std::vector<int64_t> &sizes = read[name.str()];
+    if (isNamed && !sizes.empty() && sizes.back() != size)
+      return llvm::formatv("'{0}' is given as {1} and as {2}", name, sizes.back(), size);
+    if (!llvm::is_contained(sizes, size))
+      sizes.push_back(size);
+  }
+  for (const auto &[name, sizes] : read) {
+    auto [it, isNew] = field.sizes.try_emplace(name, sizes);
+    if (!isNew && it->second != sizes)
+      return llvm::formatv("'{0}' is given as {1} and as {2}", name, it->second.front(), sizes.front());
   }
   return "";
+}
+
+std::vector<std::map<std::string, int64_t>> DimSizes::getVariants() const {
+  std::vector<std::map<std::string, int64_t>> variants(1);
+  for (const auto &[name, list] : sizes) {
+    std::vector<std::map<std::string, int64_t>> longer;
+    for (const std::map<std::string, int64_t> &variant : variants)
+      for (int64_t size : list)
+        longer.emplace_back(variant).emplace(name, size);
+    variants = std::move(longer);
+  }
+  return variants;
 }
 
 /// Shapes of inputs.
@@ -160,6 +183,7 @@ public:
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
     options.compile.sharding.checkBytes = options.check;
+    options.compile.dims = options.dims.getVariants().front();
     return options.compile.model.empty() ? "no model is named" : checkTogether();
   }
 
@@ -234,6 +258,10 @@ private:
 
   // What each option says may be right and all of them not.
   std::string checkTogether() {
+    for (const auto &[name, sizes] : options.dims.sizes)
+      if (sizes.size() > 1 && options.command != "compile")
+        return llvm::formatv("'{0}' is given as {1} and as {2}: several sizes are variants, which only 'compile' makes",
+                             name, sizes[0], sizes[1]);
     if (options.quiet && options.verbose)
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)

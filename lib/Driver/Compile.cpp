@@ -1,12 +1,14 @@
 //===- Compile.cpp - from a model to a program file -----------------------===//
 //
-// The file appears whole or not at all.
+// A model with several sizes of a dim takes the way once for each: every variant is a compilation of its own, of which only
+// commands, and kernels and weights that are new, go into the program. The file appears whole or not at all.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/Codegen.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Program/File.h"
+#include "cleave/Program/Summary.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -28,6 +30,34 @@ static std::vector<std::string> getIsas(llvm::StringRef isa) {
   return {isa.str()};
 }
 
+static bool addVariant(Compilation &variant, const codegen::HostTarget &target, Assembler &assembler) {
+  variant.packWeights(codegen::getPanelWidth(target, mlir::Float32Type::get(&variant.getContext())));
+  return variant.advance(Phase::Ordered) && variant.addTo(assembler);
+}
+
+/// The model anew, for other sizes. What comes up says so.
+static bool addOtherVariant(Session &first, const std::map<std::string, int64_t> &dims,
+                            const codegen::HostTarget &target, Assembler &assembler) {
+  CompileOptions options = first.getOptions().compile;
+  options.dims = dims;
+  std::string name;
+  for (const auto &[dim, size] : dims)
+    name += llvm::formatv("{0}{1}={2}", name.empty() ? "" : ",", dim, size);
+  if (!options.dumpPhases.empty())
+    options.dumpPhases += "/" + name;
+  Compilation variant(options, [&](Diagnostic diagnostic) {
+    if (diagnostic.severity == Diagnostic::Severity::Error)
+      diagnostic.message += " (with " + name + ")";
+    first.report(diagnostic);
+  });
+  variant.tellProgress(first.getProgress());
+  if (!variant.load())
+    return false;
+  if (!variant.hasMesh())
+    variant.useOneDevice();
+  return addVariant(variant, target, assembler);
+}
+
 std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::StringRef folder) {
   const Options &options = session.getOptions();
   AssemblyOptions assembly;
@@ -36,27 +66,43 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   assembly.folder = folder.empty() ? "." : folder.str();
   assembly.metadata.producer = "cleave " CLEAVE_VERSION;
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();
+  assembly.onProgress = session.getProgress();
   std::string error;
   std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(assembly.isas.front(), error);
   if (!target) {
     session.fail(makeError("--isa {0}: {1}", options.isa, error));
     return nullptr;
   }
-  session.packWeights(codegen::getPanelWidth(*target, mlir::Float32Type::get(&session.getContext())));
-  return session.advance(Phase::Ordered) ? session.assemble(assembly) : nullptr;
+  Assembler assembler(assembly);
+  bool isWhole = addVariant(session, *target, assembler);
+  std::vector<std::map<std::string, int64_t>> variants = options.dims.getVariants();
+  for (const std::map<std::string, int64_t> &dims : llvm::drop_begin(variants))
+    isWhole = isWhole && addOtherVariant(session, dims, *target, assembler);
+  return isWhole ? assembler.take() : nullptr;
 }
 
 //===----------------------------------------------------------------------===//
 // The command
 //===----------------------------------------------------------------------===//
 
+/// Counted from the program: memory is that of the variant that wants most.
 static ProgramReport describe(const program::Program &program, double seconds) {
   ProgramReport report;
   report.kernels = program.kernels.size();
-  for (const program::Variant &variant : program.variants)
-    for (const program::List &list : variant.lists)
-      report.commands = std::max<int64_t>(report.commands, list.commands.size());
   report.compileSeconds = seconds;
+  std::vector<program::VariantSummary> summaries = program::summarize(program);
+  for (auto [variant, summary] : llvm::zip_equal(program.variants, summaries)) {
+    VariantReport &made = report.variants.emplace_back();
+    for (const program::Dim &dim : variant.dims)
+      made.dims.emplace_back(dim.name, dim.size);
+    for (const program::ListSummary &list : summary.lists) {
+      made.commands = std::max<int64_t>(made.commands, list.commands.size());
+      made.liveBytes = std::max<int64_t>(made.liveBytes, list.liveBytes);
+      report.arena.bytes = std::max<int64_t>(report.arena.bytes, list.arenaBytes);
+    }
+    report.commands = std::max(report.commands, made.commands);
+    report.arena.bound = std::max(report.arena.bound, made.liveBytes);
+  }
   return report;
 }
 

@@ -49,7 +49,8 @@ multiclass Value<string name, string argument, code member, list<SubCommand> com
 // The names of groups only put them in order.
 def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
-defm dim : Value<"dim", "batch=8,seq=128", "compile.dims", kAll, "sizes of symbolic dimensions">;
+defm dim : Value<"dim", "batch=8,seq=128", "dims", kAll,
+                 "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program">;
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
 defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kAll,
                    "shape of an input whose dimensions have no name; may repeat">;

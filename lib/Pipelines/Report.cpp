@@ -309,18 +309,24 @@ static void write(llvm::json::OStream &json, const ReplicationReport &replicatio
   json.attribute("reason", replication.reason);
 }
 
-template <typename T> static void writeList(llvm::json::OStream &json, StringRef key, const std::vector<T> &list) {
-  json.attributeArray(key, [&] {
-    for (const T &entry : list)
-      json.object([&] { write(json, entry); });
-  });
-}
-
 template <typename T>
 static void writePairs(llvm::json::OStream &json, StringRef key, const std::vector<std::pair<std::string, T>> &pairs) {
   json.attributeObject(key, [&] {
     for (const auto &[name, number] : pairs)
       json.attribute(name, number);
+  });
+}
+
+static void write(llvm::json::OStream &json, const VariantReport &variant) {
+  writePairs(json, "dims", variant.dims);
+  json.attribute("commands", variant.commands);
+  json.attribute("liveness_bound_bytes", variant.liveBytes);
+}
+
+template <typename T> static void writeList(llvm::json::OStream &json, StringRef key, const std::vector<T> &list) {
+  json.attributeArray(key, [&] {
+    for (const T &entry : list)
+      json.object([&] { write(json, entry); });
   });
 }
 
@@ -332,11 +338,12 @@ static void writeTotals(llvm::json::OStream &json, const std::map<std::string, C
     });
 }
 
-static void write(llvm::json::OStream &json, const ProgramReport &program, const ArenaReport &arena) {
+static void write(llvm::json::OStream &json, const ProgramReport &program) {
   json.attribute("kernels", program.kernels);
   json.attribute("commands", program.commands);
-  json.attribute("arena_bytes", arena.bytes);
-  json.attribute("liveness_bound_bytes", arena.bound);
+  json.attribute("arena_bytes", program.arena.bytes);
+  json.attribute("liveness_bound_bytes", program.arena.bound);
+  writeList(json, "variants", program.variants);
   json.attribute("compile_seconds", program.compileSeconds);
 }
 
@@ -367,7 +374,7 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
     json.attributeObject("totals", [&] { writeTotals(json, report.totals); });
     writeList(json, "replicated", report.replicated);
     if (report.program)
-      json.attributeObject("program", [&] { write(json, *report.program, report.arena.value_or(ArenaReport())); });
+      json.attributeObject("program", [&] { write(json, *report.program); });
     writePairs(json, "seconds", report.seconds);
   });
 }
@@ -417,6 +424,13 @@ static void printCollectives(llvm::raw_ostream &os, const Report &report) {
   }
 }
 
+static void printProgram(llvm::raw_ostream &os, const ProgramReport &program) {
+  os << "program:              " << program.kernels << " kernels, ";
+  if (program.variants.size() > 1)
+    os << program.variants.size() << " variants of at most ";
+  os << program.commands << " commands\n";
+}
+
 void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   std::string mesh;
   for (const auto &[axis, size] : report.mesh)
@@ -436,8 +450,7 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';
   if (report.program)
-    os << "program:              " << report.program->kernels << " kernels, " << report.program->commands
-       << " commands\n";
+    printProgram(os, *report.program);
   for (const ReplicationReport &entry : report.replicated)
     os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
        << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';

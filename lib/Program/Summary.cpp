@@ -107,6 +107,23 @@ static uint64_t sumBytes(const Role &role, std::initializer_list<BufferKind> kin
   return bytes;
 }
 
+/// Bytes of activations and communication from the first to behind the last that a list's commands name.
+static uint64_t sumArenas(const Program &program, const Role &role, const List &list) {
+  std::map<uint32_t, uint64_t> ends;
+  for (const Command &command : list.commands)
+    for (const Operand &operand : getOperands(program, command.action)) {
+      BufferKind kind = role.buffers[operand.view.buffer].kind;
+      uint64_t begin = program.evaluate(operand.view.offset, role.ranks.front());
+      if (kind == BufferKind::Activations || kind == BufferKind::Communication)
+        ends[operand.view.buffer] =
+            std::max(ends[operand.view.buffer], begin + getSpanBytes(program.types[operand.view.type]));
+    }
+  uint64_t bytes = 0;
+  for (auto [buffer, end] : ends)
+    bytes += end;
+  return bytes;
+}
+
 //===----------------------------------------------------------------------===//
 // What is sent
 //===----------------------------------------------------------------------===//
@@ -212,7 +229,7 @@ static ListSummary summarize(const Program &program, const Role &role, const Lis
   std::vector<uint64_t> live = LiveBytes(program, list, role).get();
   ListSummary summary{printable(role.name), role.ranks, 0, 0, 0, {}};
   std::sort(summary.ranks.begin(), summary.ranks.end());
-  summary.arenaBytes = sumBytes(role, {BufferKind::Activations, BufferKind::Communication});
+  summary.arenaBytes = sumArenas(program, role, list);
   summary.weightBytes = sumBytes(role, {BufferKind::Weights});
   for (size_t i = 0; i < list.commands.size(); ++i) {
     const Command &command = list.commands[i];

@@ -115,15 +115,22 @@ public:
 
 private:
   std::set<std::string> features;
-  std::vector<void *> objects;
+  /// What was loaded, and the file in memory that it came from.
+  struct Code {
+    void *handle;
+    int file;
+  };
+  std::vector<Code> objects;
   std::vector<std::pair<void *, uint64_t>> blocks;
 };
 
 } // namespace
 
 Host::~Host() {
-  for (void *object : objects)
-    dlclose(object);
+  for (Code code : objects) {
+    dlclose(code.handle);
+    close(code.file);
+  }
   for (auto [address, bytes] : blocks)
     munmap(address, bytes);
 }
@@ -182,7 +189,8 @@ Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memor
   return reinterpret_cast<char *>((start + alignment - 1) / alignment * alignment);
 }
 
-/// Writes the code into a file in memory. What the loader has mapped stays when the file is closed.
+/// Writes the code into a file in memory. The file stays open: the loader knows a library by its path, and would take code
+/// with the number of a closed file for the code that it has.
 Result<uint32_t> Host::load(const program::Object &object, const std::string &name) {
   if (object.format != program::Format::SharedObject)
     return makeError("a ", program::getWord(object.format), " is no code for this machine");
@@ -198,15 +206,16 @@ Result<uint32_t> Host::load(const program::Object &object, const std::string &na
   }
   void *loaded = rest.empty() ? dlopen(concat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
   const char *why = rest.empty() ? dlerror() : std::strerror(errno);
-  close(file);
-  if (!loaded)
+  if (!loaded) {
+    close(file);
     return makeError("cannot load the code of ", quote(name), ": ", why ? why : "no reason given");
-  objects.push_back(loaded);
+  }
+  objects.push_back({loaded, file});
   return uint32_t(objects.size() - 1);
 }
 
 Result<KernelEntry> Host::find(uint32_t code, const std::string &entry) {
-  if (void *address = dlsym(objects[code], entry.c_str()))
+  if (void *address = dlsym(objects[code].handle, entry.c_str()))
     return address;
   return makeError("the code has no ", quote(entry));
 }

@@ -1,5 +1,5 @@
 """Bad plans, meshes and command lines."""
-from case import Case, mlp
+from case import Case, mlp, relu
 
 
 def shard(name, *arguments, plan=None, words=(), exit_code=1):
@@ -94,8 +94,16 @@ def command_lines():
     yield line("unknown-phase", "shard", "m.onnx", "--emit", "molten")
     yield line("dim-syntax", "inspect", "m.onnx", "--dim", "batch")
     yield line("dim-twice", "inspect", "m.onnx", "--dim", "batch=2,batch=3")
+    yield line("dim-sizes-syntax", "compile", "m.onnx", "-o", "m.cleave", "--dim", "batch=2,x")
+    yield line("dim-sizes-without-a-name", "compile", "m.onnx", "-o", "m.cleave", "--dim", "2,3")
+    yield line("variants-of-a-run", "run", "m.onnx", "--dim", "batch=2,3")
+
+
+def variants():
+    yield Case("variant-does-not-divide", ["compile", "m.onnx", "-o", "m.cleave", "--mesh", "data=2", "--shard", "x=[data, _]",
+                                           "--dim", "batch=2,3"], {"m.onnx": relu(("batch", 8))}, ["size 3", "batch=3"])
 
 
 def cases():
-    for group in (plans, meshes, command_lines):
+    for group in (plans, meshes, command_lines, variants):
         yield from group()

@@ -4,6 +4,7 @@
 
 #include "cleave/Program/Program.h"
 #include "cleave/Support/File.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <deque>
 #include <functional>
 
@@ -13,6 +14,9 @@ class FuncOp;
 
 namespace cleave {
 
+/// Told what is being done, in a few words.
+using ProgressHandler = std::function<void(const std::string &)>;
+
 struct AssemblyOptions {
   /// The processors that kernels are for, the best first: `native`, or as LLVM names them.
   std::vector<std::string> isas = {"native"};
@@ -21,8 +25,7 @@ struct AssemblyOptions {
   /// Where the program will lie: paths of weights are seen from there.
   std::string folder;
   program::Metadata metadata;
-  /// Told what is being done, in a few words.
-  std::function<void(const std::string &)> onProgress;
+  ProgressHandler onProgress;
 };
 
 /// A program, and the bytes that it refers to.
@@ -35,8 +38,27 @@ struct Assembly {
   double compileSeconds = 0; ///< of kernels
 };
 
-/// What a function of an `ordered` module stands for, with its kernels as machine code. The program passes every check of
-/// its file (docs/program-file.md). Null after an error, which is emitted at the op that it is about.
+/// Makes a program of functions of `ordered` modules, its variants: the same model on the same mesh for other shapes. They
+/// are taken one after the other, and may be gone before the next one; kernels and weights that they share stand in the
+/// program once, and memory is that of the largest.
+class Assembler {
+public:
+  explicit Assembler(AssemblyOptions options);
+  ~Assembler();
+
+  /// Adds a variant, with its kernels as machine code. The program so far passes every check of its file
+  /// (docs/program-file.md). False after an error, which is emitted at the op that it is about; the program is then lost.
+  bool add(mlir::func::FuncOp func, llvm::ArrayRef<program::Dim> dims = {});
+
+  /// The program of all variants. Precondition: there is one.
+  std::unique_ptr<Assembly> take();
+
+private:
+  AssemblyOptions options;
+  std::unique_ptr<class ProgramTables> tables;
+};
+
+/// A program of one variant. Null after an error, as above.
 std::unique_ptr<Assembly> assemble(mlir::func::FuncOp func, const AssemblyOptions &options);
 
 } // namespace cleave

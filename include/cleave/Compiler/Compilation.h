@@ -80,10 +80,13 @@ public:
 
   /// The program of an ordered module. Null after an error.
   std::unique_ptr<Assembly> assemble(AssemblyOptions options);
+  /// Adds an ordered module to a program, as the variant for these sizes of dims. False after an error.
+  bool addTo(Assembler &assembler);
 
   /// From now on `handler` is told what is being done: the phase that the model comes into, or how many kernels there are;
   /// an empty text between such.
-  void tellProgress(std::function<void(const std::string &)> handler);
+  void tellProgress(ProgressHandler handler);
+  const ProgressHandler &getProgress() const;
 
   /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
   bool write(llvm::StringRef path);
@@ -95,6 +98,8 @@ public:
   llvm::ArrayRef<Diagnostic> getDiagnostics() const;
   /// The worst error so far; nothing without one.
   std::optional<Blame> getBlame() const;
+  /// Takes what came up elsewhere for its own.
+  void report(const Diagnostic &diagnostic);
   /// Makes an error; returns false.
   bool fail(llvm::Error error, Blame blame = Blame::Input);
 

@@ -37,9 +37,20 @@ constexpr llvm::StringLiteral kTargetWords[] = {"host"};
 enum class ExecutorKind { Reference, Program };
 constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
 
+/// Sizes of dims as they were typed; several for one dim make variants.
+struct DimSizes {
+  std::map<std::string, std::vector<int64_t>> sizes;
+
+  /// What a model is compiled for, one entry per variant: every size of a dim with every size of the others, the last dim
+  /// changes first. At least one entry.
+  std::vector<std::map<std::string, int64_t>> getVariants() const;
+};
+
 struct Options {
   std::string command;
+  /// Its `dims` are those of the first variant.
   CompileOptions compile;
+  DimSizes dims;
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
   Phase emit = Phase::Optimized;

@@ -56,9 +56,17 @@ struct ArenaReport {
   int64_t bound = 0; ///< needed at one time at the most: no plan takes less
 };
 
-/// A program file.
+/// What a program does for one set of shapes.
+struct VariantReport {
+  std::vector<std::pair<std::string, int64_t>> dims;
+  int64_t commands = 0, liveBytes = 0;
+};
+
+/// A program file: of commands and bytes, those of the variant that has most.
 struct ProgramReport {
   int64_t kernels = 0, commands = 0;
+  ArenaReport arena;
+  std::vector<VariantReport> variants;
   double compileSeconds = 0; ///< from the model to the file
 };
 

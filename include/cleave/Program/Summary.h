@@ -23,7 +23,7 @@ struct CommandSummary {
 struct ListSummary {
   std::string role;
   std::vector<uint32_t> ranks;
-  uint64_t arenaBytes;  ///< of activations and communication, as the program has them
+  uint64_t arenaBytes;  ///< of activations and communication, from the first to behind the last byte that it names
   uint64_t liveBytes;   ///< the most that are live at once: no plan of memory does with less
   uint64_t weightBytes; ///< of a rank
   std::vector<CommandSummary> commands;

@@ -33,6 +33,27 @@ TEST(Executor, RunsKernelsAndCopies) {
   EXPECT_EQ(executor->getPeakBytes(), 512u);
 }
 
+static Builder makeCounter() {
+  Builder b;
+  uint32_t type = b.addType({1}), kernel = b.addKernel("test_count", {type}, 1, 0);
+  View y{b.addBuffer(BufferKind::Output, 4), type, {}};
+  b.launch(kernel, {y}, {});
+  b.addOutput("y", type, y);
+  return b;
+}
+
+// Of programs that are open at one time, each has its own code, whatever its kernels are called.
+TEST(Executor, CodeOfOpenProgramsIsApart) {
+  auto first = openProgram(makeCounter()), second = openProgram(makeCounter());
+  ASSERT_TRUE(first && second);
+  for (float calls : {1, 2, 3})
+    for (auto *executor : {first.get(), second.get()}) {
+      std::vector<Value> outputs;
+      ASSERT_EQ(getMessage(executor->run({}, outputs)), "");
+      EXPECT_EQ(getFloats(outputs[0]), std::vector<float>{calls});
+    }
+}
+
 // Weights in panels, slices by rank, a collective on a stream of its own; the same bits with any delays.
 TEST(Executor, RunsTensorParallelPrograms) {
   Folder folder;

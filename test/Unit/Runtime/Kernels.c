@@ -46,6 +46,12 @@ void test_matmul(void **a) {
 /* y[0] = the address of x. */
 void test_address(void **a) { *(int64_t *)a[1] = (int64_t)(intptr_t)a[0]; }
 
+/* y[0] = how often it was called, of this copy of the code. */
+void test_count(void **a) {
+  static float calls = 0;
+  *(float *)a[0] = ++calls;
+}
+
 /* y[0] = 1, or NaN where the integer is 0 or more. */
 void test_nan(void **a) { *(float *)a[0] = *(const int64_t *)a[1] < 0 ? 1 : __builtin_nanf(""); }
 

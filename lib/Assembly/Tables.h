@@ -1,10 +1,12 @@
-//===- Assembler.h - the tables of a program while they grow ----*- C++ -*-===//
+//===- Tables.h - the tables of a program while they grow -------*- C++ -*-===//
 //
-// Tables refer to each other by number, and hold each entry once: `add` finds what is there already.
+// Tables refer to each other by number, and hold each entry once, whichever variant it came from: `add` finds what is
+// there already. What a module calls by a symbol is looked up in its own names, for another variant's `@add_0` may be
+// another kernel.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_ASSEMBLY_ASSEMBLER_H
-#define CLEAVE_LIB_ASSEMBLY_ASSEMBLER_H
+#ifndef CLEAVE_LIB_ASSEMBLY_TABLES_H
+#define CLEAVE_LIB_ASSEMBLY_TABLES_H
 
 #include "cleave/Assembly/Assembly.h"
 #include "cleave/Codegen/Codegen.h"
@@ -15,16 +17,34 @@
 
 namespace cleave {
 
-class Assembler {
+class ProgramTables {
 public:
-  /// Precondition: a mesh.
-  Assembler(mlir::ModuleOp module, const AssemblyOptions &options);
+  explicit ProgramTables(const AssemblyOptions &options);
 
-  std::unique_ptr<Assembly> run(mlir::func::FuncOp func);
+  mlir::LogicalResult addVariant(mlir::func::FuncOp func, llvm::ArrayRef<program::Dim> dims);
+
+  std::unique_ptr<Assembly> made = std::make_unique<Assembly>();
 
 private:
+  /// Weights of the variant lie elsewhere in memory than its module says, if an earlier one has loaded them.
+  struct Moved {
+    int64_t bytes, offset;
+  };
+
+  /// The module that is being added, and the entries that its symbols stand for.
+  struct Source {
+    explicit Source(mlir::ModuleOp module);
+
+    mlir::ModuleOp module;
+    spmd::MeshAttr mesh;
+    llvm::StringMap<nn::ParamOp> params;
+    llvm::StringMap<uint32_t> kernels, columns, buffers, pieces, weights;
+    /// By buffer and offset in the module.
+    std::map<std::pair<uint32_t, int64_t>, Moved> loaded;
+  };
+
   // Tables.cpp
-  void addMesh();
+  mlir::LogicalResult addMesh();
   void addRankTable();
   void addBuffers();
   /// The type of a tensor or memref, with the strides of the latter where it is not row-major.
@@ -40,8 +60,9 @@ private:
 
   // Kernels.cpp
   mlir::LogicalResult addKernels();
-  void addKernel(exec::KernelOp kernel);
-  mlir::FailureOr<std::string> compile(const codegen::HostTarget &target);
+  bool addKernel(exec::KernelOp kernel);
+  mlir::FailureOr<std::string> compile(llvm::ArrayRef<exec::KernelOp> kernels, const codegen::HostTarget &target);
+  mlir::LogicalResult addModule(llvm::ArrayRef<exec::KernelOp> kernels);
 
   // Weights.cpp
   mlir::LogicalResult addLoad(exec::LoadOp load);
@@ -58,23 +79,24 @@ private:
   program::Action makeAction(exec::RecordOp op);
   program::Action makeAction(exec::WaitOp op);
   template <typename... Ops> bool addCommand(mlir::Operation *op, program::List &list);
-  mlir::LogicalResult addList(mlir::func::FuncOp func);
+  mlir::LogicalResult addList(mlir::func::FuncOp func, program::Variant &variant);
   void addStates(program::Variant &variant);
 
-  mlir::ModuleOp module;
   const AssemblyOptions &options;
-  spmd::MeshAttr mesh;
-  std::unique_ptr<Assembly> made = std::make_unique<Assembly>();
   program::Program &program = made->program;
   program::Role &role;
   reference::WeightFiles weightFiles;
+  /// While a variant is added.
+  Source *source = nullptr;
 
   std::map<std::tuple<program::Element, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> types;
-  llvm::StringMap<uint32_t> nodes, kernels, columns, buffers, weights, files, pieces;
-  llvm::DenseMap<mlir::ArrayAttr, uint32_t> groups;
-  llvm::StringMap<nn::ParamOp> params;
+  std::map<std::pair<std::string, std::vector<int64_t>>, uint32_t> columns;
+  llvm::StringMap<uint32_t> nodes, buffers, groups, files;
+  llvm::StringMap<llvm::SmallVector<uint32_t, 1>> weights;      ///< by name
+  llvm::DenseMap<uint32_t, llvm::SmallVector<size_t, 1>> loads; ///< by weight
+  llvm::StringMap<uint32_t> kernels;                            ///< by what they compute, as text
 };
 
 } // namespace cleave
 
-#endif // CLEAVE_LIB_ASSEMBLY_ASSEMBLER_H
+#endif // CLEAVE_LIB_ASSEMBLY_TABLES_H
