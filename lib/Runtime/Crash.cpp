@@ -6,6 +6,7 @@
 #include "Crash.h"
 
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <mutex>
 
@@ -16,15 +17,18 @@ thread_local CrashGuard *cleave::runtime::currentGuard = nullptr;
 static constexpr struct {
   int number;
   const char *name;
-} kSignals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}};
-static struct sigaction previous[4];
+} kSignals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGABRT, "SIGABRT"}};
+static constexpr size_t kCount = std::size(kSignals);
+static struct sigaction previous[kCount];
 static std::mutex mutex;
 static int users = 0;
 
 std::string CrashGuard::describe() const {
   char text[64] = "a signal";
   for (const auto &entry : kSignals)
-    if (entry.number == signal)
+    if (entry.number == signal && signal == SIGABRT)
+      std::snprintf(text, sizeof(text), "%s", entry.name);
+    else if (entry.number == signal)
       std::snprintf(text, sizeof(text), "%s at %p", entry.name, address);
   return text;
 }
@@ -56,7 +60,7 @@ static void handle(int signal, siginfo_t *info, void *) {
     guard->address = info->si_addr;
     siglongjmp(guard->jump, 1);
   }
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < kCount; ++i)
     if (kSignals[i].number == signal)
       sigaction(signal, &previous[i], nullptr);
 }
@@ -69,13 +73,13 @@ CrashHandlers::CrashHandlers() {
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < kCount; ++i)
     sigaction(kSignals[i].number, &action, &previous[i]);
 }
 
 CrashHandlers::~CrashHandlers() {
   std::lock_guard<std::mutex> lock(mutex);
   if (--users == 0)
-    for (size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < kCount; ++i)
       sigaction(kSignals[i].number, &previous[i], nullptr);
 }

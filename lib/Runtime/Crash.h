@@ -1,6 +1,6 @@
 //===- Crash.h - a kernel that crashes is a failure -------------*- C++ -*-===//
 //
-// While kernels of a rank run, its thread has a guard: SIGSEGV, SIGBUS, SIGFPE and SIGILL jump back to it. Kernels hold no
+// While kernels of a rank run, its thread has a guard: SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT jump back to it. Kernels hold no
 // locks and own nothing, so nothing is lost by that. Signals outside of kernels do what they did before.
 //
 //===----------------------------------------------------------------------===//

@@ -5,107 +5,22 @@ Usage: run.py BUILD_DIR
 Programs are those of test/Unit/Runtime/RunnableSamples.cpp; what they must give is computed here, by numpy. A fault must end
 all ranks in time, say what is wrong in one line a rank, and leave nothing half-written and no process behind.
 """
+import glob
 import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import check  # noqa: E402
 import harness  # noqa: E402
-
-HAS_MPI = shutil.which("mpirun") is not None
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
-# Four processes start, a fault is found after the deadline that a case sets, all end within 2 s; and a busy machine.
-LIMIT = 15
-
-
-class Case:
-    """A folder with the programs in it, and a way to run them there."""
-
-    def __init__(self, build):
-        self.build = build
-        self.folder = tempfile.mkdtemp(prefix="cleave-run-")
-        subprocess.run([f"{build}/bin/cleave-runnable-programs", self.folder], check=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def save(self, name, **arrays):
-        np.savez(self.path(name), **arrays)
-
-    def command(self, program, *words, ranks=0):
-        return [*([*MPIRUN, str(ranks)] if ranks else []), f"{self.build}/bin/cleave-run", self.path(program), *words]
-
-    def start(self, program, *words, ranks=0, **options):
-        # Open MPI leaves memory behind, which is no finding of a sanitizer about us.
-        options.setdefault("env", {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if ranks else None)
-        return subprocess.Popen(self.command(program, *words, ranks=ranks), cwd=self.folder, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, errors="replace", **options)
-
-    def run(self, program, *words, ranks=0):
-        """(exit code, output); None where it did not end in time."""
-        process = self.start(program, *words, ranks=ranks)
-        return self.wait(process)
-
-    def wait(self, process):
-        try:
-            output = process.communicate(timeout=LIMIT)[0]
-            return process.returncode, output
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return None, process.communicate()[0]
-
-    def left(self):
-        """Processes with the folder on their command line, once mpirun has had time to end them."""
-        until = time.time() + 5
-        while True:
-            found = []
-            for process in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    with open(f"/proc/{process}/cmdline", "rb") as file:
-                        if self.folder.encode() in file.read():
-                            found.append(process)
-                except OSError:
-                    pass
-            if not found or time.time() > until:
-                return found
-            time.sleep(0.05)
-
-
-def equal(path, **expected):
-    """What is wrong with the arrays of a file."""
-    with np.load(path) as arrays:
-        if sorted(arrays) != sorted(expected):
-            return f"arrays {sorted(arrays)}, expected {sorted(expected)}"
-        for name, want in expected.items():
-            if arrays[name].dtype != want.dtype or not np.array_equal(arrays[name], want):
-                return f"{name} is {arrays[name]}, expected {want}"
-    return None
-
-
-def numbers(shape, seed):
-    """Small whole numbers: sums and products are exact."""
-    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float32)
-
-
-def weights(case):
-    with open(case.path("weights.bin"), "rb") as file:
-        return np.frombuffer(file.read()[64:64 + 2048], np.float32).reshape(16, 32)
-
+from case import HAS_MPI, LIMIT, Case, equal, numbers, weights  # noqa: E402
 
 # ---------------------------------------------------------------------------------------------------------------------------
 # What comes out
@@ -194,6 +109,9 @@ REFUSED = {
     "empty-program": ("empty.cleave", [], r'cannot run ".*empty.cleave": .*\(P1\)'),
     "folder": (".", [], r"cannot read .*: it is no regular file"),
     "other-machine": ("foreign.cleave", [], r'the program has no code for this machine: .* this processor has no "quantum"'),
+    "no-gpu": ("gpu.cleave", [], r'the program has no code for this machine: target 0: it is for a device of kind cuda, of which there is none; '
+                                 r'compile it for the host'),
+    "too-little-memory": ("huge.cleave", [], r"the program needs 70368744178\d+ bytes of memory on this machine, \d+ are free"),
     "missing-inputs": ("chain.cleave", ["--inputs", "none.npz"], r"cannot read none.npz: No such file or directory"),
     "no-archive": ("chain.cleave", ["--inputs", "no.npz"], r"cannot read no.npz: not a zip archive"),
     "wrong-shape": ("chain.cleave", ["--inputs", "wrong-shape.npz"], r'input "x" is f32\[4, 9\], expected f32\[4, 8\]'),
@@ -287,6 +205,7 @@ FAULTS = {
     "segv": ("segv.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGSEGV at 0x10 \(aborted\)'),
     "fpe": ("fpe.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGFPE at 0x\w+ \(aborted\)'),
     "ill": ("ill.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGILL at 0x\w+ \(aborted\)'),
+    "abort": ("abort.cleave", [], r'rank 1: command 0, launch test_crash, of node "/bad": the kernel ended with SIGABRT \(aborted\)'),
     "nan": ("nan.cleave", ["--find-nan"], r'rank 1: command 0, launch test_nan, of node "/bad": its result has a NaN \(aborted\)'),
     "late": ("sleep.cleave", ["--deadline", "1"], AT_SUM + LATE),
     "endless": ("endless.cleave", ["--deadline", "1"], AT_SUM + LATE),
@@ -359,12 +278,47 @@ def world(case):
     return None
 
 
+# What each launcher sets, from what mpirun says.
+SRUN = {"SLURM_PROCID": "$OMPI_COMM_WORLD_RANK", "SLURM_NTASKS": "$OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID": "0",
+        "SLURM_LOCALID": "$OMPI_COMM_WORLD_LOCAL_RANK"}
+TORCHRUN = {"RANK": "$OMPI_COMM_WORLD_RANK", "WORLD_SIZE": "$OMPI_COMM_WORLD_SIZE", "LOCAL_RANK": "$OMPI_COMM_WORLD_LOCAL_RANK",
+            "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+
+
+def like(case, variables):
+    """As srun and torchrun start processes, as far as there is neither: MPI finds its ranks, and mpirun's variables are gone."""
+    script = "; ".join([*(f"export {name}={value}" for name, value in variables.items()),
+                        "unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK",
+                        f"exec {case.build}/bin/cleave-run tensor-parallel.cleave --inputs in.npz --outputs out.npz"])
+    x = numbers((8, 16), 4)
+    case.save("in.npz", x=x)
+    code, text = case.script(script, 4)
+    return equal(case.path("out.npz"), y=x @ weights(case) + 3, z=2 * x + 5) if code == 0 else f"exit code {code}: {text}"
+
+
+def unlike(case, variables, launcher):
+    """A launcher that MPI does not know of: one line, and no wait for others."""
+    process = case.start("tensor-parallel.cleave", "--outputs", "out.npz", env={**os.environ, **variables})
+    code, text = case.wait(process)
+    want = f"cleave-run: error: rank 1: {launcher} started rank 1 of 4, but MPI says 0 of 1; is it a launcher of this MPI"
+    return None if code == 4 and text.startswith(want) and text.count("\n") == 1 else f"exit code {code}: {text}"
+
+
+def never_started(case):
+    """Rank 1 never comes to MPI, which would wait for it for ever."""
+    began = time.time()
+    code, text = case.script('[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec sleep 60; '
+                             f"exec {case.build}/bin/cleave-run nap.cleave --ranks mpi --deadline 2 --outputs out.npz", 2)
+    seconds = time.time() - began
+    if code in (0, None) or not 2 < seconds < LIMIT or "rank 0: not all ranks have started MPI (timeout)" not in text or case.left():
+        return f"exit code {code} after {seconds:.1f} s: {text}"
+    return None
+
+
 def different(case):
     """Rank 1 opens another program than the rest."""
-    script = f'exec {case.build}/bin/cleave-run $([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo other || echo tensor-parallel).cleave'
-    process = subprocess.Popen([*MPIRUN, "4", "sh", "-c", script], cwd=case.folder, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace")
-    code, text = case.wait(process)
+    code, text = case.script(
+        f'exec {case.build}/bin/cleave-run $([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo other || echo tensor-parallel).cleave', 4)
     table = re.search(r"ranks have different programs: rank 0: (\w{16}), rank 1: (\w{16}), rank 2: (\w{16}), rank 3: (\w{16})", text)
     if code in (0, None) or not table or table[1] == table[2] or table[1] != table[3]:
         return f"exit code {code}: {text}"
@@ -373,11 +327,8 @@ def different(case):
 
 def missing_on_one(case):
     """The weights are missing on one rank: all say so."""
-    script = (f'exec {case.build}/bin/cleave-run tensor-parallel.cleave '
-              '$([ "$OMPI_COMM_WORLD_RANK" = 2 ] && echo --weights /nowhere)')
-    process = subprocess.Popen([*MPIRUN, "4", "sh", "-c", script], cwd=case.folder, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace")
-    code, text = case.wait(process)
+    code, text = case.script(f'exec {case.build}/bin/cleave-run tensor-parallel.cleave '
+                             '$([ "$OMPI_COMM_WORLD_RANK" = 2 ] && echo --weights /nowhere)', 4)
     if code in (0, None) or "cannot open the file of weights" not in text or case.left():
         return f"exit code {code}: {text}"
     return None
@@ -423,6 +374,23 @@ def library(case):
     return None if size <= 300 * 1024 or "release" not in case.build else f"{size} bytes stripped"
 
 
+def table(cases):
+    """docs/runtime.md says which test injects which of the 31 faults; each of them is there."""
+    with open(os.path.join(harness.ROOT, "docs", "runtime.md")) as file:
+        rows = re.findall(r"^\| ([\d, ]+) \| [^|]+ \| ([^|]+) \|$", file.read(), re.M)
+    numbers = [int(number) for row, _ in rows for number in row.split(", ")]
+    if numbers != list(range(1, 32)):
+        return f"faults {numbers}"
+    folder, sources = os.path.join(harness.ROOT, "test"), ""
+    for path in sorted(glob.glob(os.path.join(folder, "Unit", "*", "*.cpp"))):
+        with open(path) as file:
+            sources += file.read()
+    tests = {".".join(names) for names in re.findall(r"^TEST\((\w+), (\w+)\)", sources, re.M)}
+    tests |= {f"cleave-run: {name}" for name in cases} | {f"mpi: {row[0]}-{row[1]}" for row in check.FAULTS} | {"bad-input"}
+    named = {name for _, text in rows for name in re.findall(r"`([^`]+)`", text) if not name.endswith(".cpp")}
+    return f"there is no {sorted(named - tests)}" if named - tests and HAS_MPI else None
+
+
 def main():
     build, names, _ = harness.arguments()
     cases = {"help": (help_text,), "zeros": (zeros,), "library": (library,), "no-mpi-library": (no_mpi_library,),
@@ -436,11 +404,16 @@ def main():
         cases |= {f"{name}-{where}": (interrupted, ranks and 2, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")}
     if HAS_MPI:
         cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
+                  "never-started": (never_started,), "like-srun": (like, SRUN), "like-torchrun": (like, TORCHRUN),
+                  "srun-without-pmix": (unlike, {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}, "srun"),
+                  "torchrun-without-mpi": (unlike, {"RANK": "1", "WORLD_SIZE": "4"}, "torchrun"),
                   "launcher-killed": (orphaned,), "parent-killed": (abandoned,), "killed": (gone, signal.SIGKILL), "stopped": (gone, signal.SIGSTOP)}
     cases |= {name: (refused, *row) for name, row in REFUSED.items()}
     cases["write-fails"] = (write_fails,)
     cases["flipped-bit"] = (weights_changed, flip, r'weight "w" in "weights.bin" has changed: its digest is .*: compile it again')
     cases["short-file"] = (weights_changed, shorten, r'the file of weights .* has 2202 bytes, the program was compiled with 2212: compile it again')
+
+    cases["fault-table"] = (lambda _: table(cases),)
 
     def problem(row):
         with Case(build) as case:

@@ -51,7 +51,7 @@ struct ExecutorOptions {
   bool usesMpi = false;
   /// Binds the thread of each rank to a core, where there are as many cores as ranks.
   bool pinsThreads = true;
-  /// Turns SIGSEGV, SIGBUS, SIGFPE and SIGILL of a kernel into a failure, while it runs. Not for processes that use these
+  /// Turns SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT of a kernel into a failure, while it runs. Not for processes that use these
   /// signals themselves.
   bool catchesCrashes = false;
   /// Looks for NaN in what each command writes, and fails at the first. Slow.

@@ -17,12 +17,16 @@
 #include "cleave/Runtime/Launch.h"
 
 #include "../Watch.h"
+#include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mpi.h>
+#include <mutex>
 #include <sched.h>
+#include <thread>
 
 using namespace cleave::runtime;
 
@@ -123,6 +127,26 @@ MpiCommunicator::~MpiCommunicator() {
     MPI_Finalize();
 }
 
+/// MPI waits for ever for a process that never starts it. So it is started by a thread of its own, which is left behind at the
+/// deadline.
+static bool startMpi(double deadline) {
+  struct Start {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool isDone = false;
+  };
+  auto start = std::make_shared<Start>();
+  std::thread([start] {
+    int level;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+    std::lock_guard<std::mutex> lock(start->mutex);
+    start->isDone = true;
+    start->changed.notify_one();
+  }).detach();
+  std::unique_lock<std::mutex> lock(start->mutex);
+  return start->changed.wait_for(lock, std::chrono::duration<double>(deadline), [&] { return start->isDone; });
+}
+
 std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Status &status) {
   Options options = given;
   options.silence = options.silence > 0 ? options.silence : kSilence;
@@ -130,10 +154,16 @@ std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Sta
   status = readLaunch([](const char *name) { return std::getenv(name); }, launch);
   if (!status.isOk())
     return nullptr;
-  int isStarted = 0, level, rank, size;
+  int isStarted = 0, rank, size;
   MPI_Initialized(&isStarted);
-  if (!isStarted)
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+  if (!isStarted && !startMpi(options.deadline)) {
+    Failure failure;
+    failure.cause = Cause::Timeout;
+    failure.rank = launch ? launch->rank : 0;
+    failure.detail = "not all ranks have started MPI";
+    status = failure;
+    return nullptr;
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (launch && (launch->rank != rank || launch->size != size)) {

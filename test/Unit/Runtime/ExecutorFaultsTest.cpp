@@ -196,10 +196,10 @@ TEST(ExecutorFaults, KernelsThatCrashAreFailures) {
   ExecutorOptions options;
   options.catchesCrashes = true;
   const char *signals[] = {"SIGSEGV at 0x10", "SIGFPE at 0x[0-9a-f]+", "SIGILL at 0x[0-9a-f]+",
-                           "SIGSEGV at 0x[0-9a-f]+"};
+                           "SIGSEGV at 0x[0-9a-f]+", "SIGABRT"};
   struct sigaction before;
   sigaction(SIGSEGV, nullptr, &before);
-  for (int64_t which : {0, 1, 2, 3}) {
+  for (int64_t which : {0, 1, 2, 3, 4}) {
     Outcome outcome = runFault("test_crash", which, options);
     EXPECT_EQ(outcome.kind, ErrorKind::Ranks);
     EXPECT_THAT(outcome.message,

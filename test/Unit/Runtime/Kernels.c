@@ -2,6 +2,7 @@
  *
  * Each is called as compiled kernels are: with the addresses of its operands, then those of its integers. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* y = 2 x + k, of n elements. */
@@ -92,4 +93,6 @@ void test_crash(void **a) {
     __builtin_trap();
   if (which == 3)
     *(float *)a[0] = (float)descend(0);
+  if (which == 4)
+    abort();
 }

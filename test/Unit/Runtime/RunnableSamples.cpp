@@ -194,6 +194,7 @@ std::vector<std::pair<std::string, std::string>> test::makeRunnableFiles() {
                                                             {"segv.cleave", makeFault("test_crash", 0).write()},
                                                             {"fpe.cleave", makeFault("test_crash", 1).write()},
                                                             {"ill.cleave", makeFault("test_crash", 2).write()},
+                                                            {"abort.cleave", makeFault("test_crash", 4).write()},
                                                             {"nan.cleave", makeFault("test_nan", 1).write()},
                                                             {"sleep.cleave", makeFault("test_sleep", 20000).write()},
                                                             {"endless.cleave", makeFault("test_endless", 1).write()},
@@ -206,5 +207,12 @@ std::vector<std::pair<std::string, std::string>> test::makeRunnableFiles() {
   Builder foreign = makeChain();
   foreign.program.targets[0].features = {"sse2", "quantum"};
   files.push_back({"foreign.cleave", foreign.write()});
+  Builder gpu = makeChain();
+  gpu.program.targets = {{cleave::program::Device::Cuda, "sm_90", {}}};
+  gpu.program.modules[0].objects[0].format = Format::Ptx;
+  files.push_back({"gpu.cleave", gpu.write()});
+  Builder huge = makeChain();
+  huge.addBuffer(BufferKind::Activations, uint64_t(1) << 46);
+  files.push_back({"huge.cleave", huge.write()});
   return files;
 }

@@ -79,6 +79,23 @@ TEST(Watch, StrangersAreSentAway) {
   EXPECT_GE(hub.getSecondsSinceLeft(1), 0);
 }
 
+// Of two that say that they are rank 1 the second is sent away.
+TEST(Watch, DuplicatesAreSentAway) {
+  Watch hub(0, 3, makeOptions());
+  std::string address;
+  ASSERT_TRUE(hub.listen(address).isOk());
+  std::string token = address.substr(0, address.find(' '));
+  int first = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, token}));
+  int second = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, token}));
+  int other = sendTo(address, encodeFrame({Frame::Kind::Hello, 2, token}));
+  ASSERT_TRUE(hub.begin(address).isOk());
+  char byte;
+  EXPECT_EQ(recv(second, &byte, 1, 0), 0);
+  EXPECT_EQ(recv(first, &byte, 1, MSG_DONTWAIT), -1);
+  for (int socket : {first, second, other})
+    close(socket);
+}
+
 // A process that ends closes its connections, and has not said goodbye.
 TEST(Watch, DeathIsNoticedAtOnce) {
   Watch hub(0, 2, makeOptions());
