@@ -33,6 +33,7 @@ struct Subject {
   std::string path;
   std::unique_ptr<Assembly> assembly; ///< of a program that is in no file
   Inputs inputs;
+  size_t variant = 0; ///< the one that they are for
 };
 
 struct Timing {
@@ -82,6 +83,7 @@ static llvm::Error takeProgram(const MappedFile &file, const std::map<std::strin
   if (!variant)
     return makeError("{0}: no variant of the program is for these --dim: see 'cleave inspect'", file.getPath());
   std::mt19937 random(1);
+  subject.variant = variant - program->variants.data();
   for (const program::Tensor &input : variant->inputs)
     subject.inputs.push_back(draw(program->types[input.type], random));
   subject.path = file.getPath().str();
@@ -136,7 +138,7 @@ static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes,
   runtime::Executor *executor = opened->get();
   const program::Program &program = executor->getProgram();
   std::vector<runtime::Argument> arguments;
-  for (auto [input, bytes] : llvm::zip_equal(program.variants.front().inputs, subject.inputs)) {
+  for (auto [input, bytes] : llvm::zip_equal(program.variants[subject.variant].inputs, subject.inputs)) {
     const program::Type &type = program.types[input.type];
     arguments.push_back({input.name, type.element, type.shape, bytes.data()});
   }
