@@ -1,6 +1,9 @@
-"""What stands under docs/generated: the reference of dialects and passes, out of TableGen."""
+"""What stands under docs/generated: the reference of dialects and passes, out of TableGen, and a picture of a trace."""
+import json
 import os
 import subprocess
+
+from draw_trace import draw
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TBLGEN = "/usr/lib/llvm-22/bin/mlir-tblgen"
@@ -25,6 +28,8 @@ def generate(build):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         lines = [line.rstrip() for line in done.stdout.split("\n")]
         yield page, HEADER + "\n".join(lines).strip() + "\n"
+    with open(os.path.join(ROOT, "docs", "minilm-trace.json")) as file:
+        yield "docs/generated/minilm-trace.svg", draw(json.load(file))
 
 
 if __name__ == "__main__":
