@@ -107,11 +107,12 @@ def Exec_PackOp : Exec_LayoutOp<"pack"> {
   let description = [{
     The dims in `order`; then, with a `width`, panels of the last one, n, each k in pairs (or as many as `interleave` says):
     `[batch.., n / width, k.., k last / interleave, width, interleave]`. Both divisions round up, and zeros fill what is
-    not there; `batch` counts the dims that stay in front. Without a width `batch` is 0 and `interleave` 1.
+    not there; `batch` counts the dims that stay in front. Without a width `batch` is 0 and `interleave` 1. Floats are cast
+    to the floats of the result.
 
     Constraints: (C1) `order` is one of the operand's dims; (C2) batch, width and interleave are not negative, interleave
-    not 0, and with a width there are a k and an n behind the batch; (C3) one element type, and the result has the shape
-    above.
+    not 0, and with a width there are a k and an n behind the batch; (C3) one element type or floats, and the result has
+    the shape above.
     Example: `%p = exec.pack %w order [0, 1] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<3x64x16x1xf32>`
   }];
 }
@@ -122,7 +123,7 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
     First in the body of a kernel, on an argument that is packed. Code that has a template for panels reads them; all
     other code sees the tensor as it was.
 
-    Constraints: (C1) to (C3) as exec.pack, with operand and result exchanged.
+    Constraints: (C1) to (C3) as exec.pack, with operand and result exchanged, and of one element type.
     Example: `%w = exec.unpack %p order [0, 1] batch 0 width 16 interleave 1 : (tensor<3x64x16x1xf32>) -> tensor<64x40xf32>`
   }];
 }

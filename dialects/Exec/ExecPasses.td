@@ -100,6 +100,34 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
   ];
 }
 
+def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
+  let summary = "bf16 in memory, f32 in registers";
+  let description = [{
+    What kernels hand on to each other, and the weights of contractions, convolutions and embeddings, are stored as bf16.
+    Kernels compute in f32 as before: they widen what they read, and round what they write, once. What contractions,
+    convolutions and attention multiply has been rounded to bf16, so that two bf16 numbers are multiplied and summed in f32.
+
+    Inputs and outputs of the function keep their types, and so does all that a number may be lost of: what comes from
+    neither floats of the caller nor an embedding (positions, frequencies, masks, where -1e38 must stay finite), statistics of
+    rows, parameters that nothing multiplies (biases, scales). Values that ranks exchange are narrow as a whole or not at
+    all: half the bytes on the wire; a sum of terms rounds each term, adds in f32, and rounds the sum.
+
+    Not part of `exec-lower` but on demand (`--precision bf16`); it runs between `exec-form-kernels` and `exec-pack-weights`.
+
+    ```mlir
+    %y = exec.fused (%a = %x, %b = %w) : ... -> tensor<8x40xf32> {                      // before
+      %0 = nn.einsum %a, %b "ik,kj->ij" : ...
+
+    %p = exec.pack %w order [0, 1] batch 0 width 0 interleave 1 : (tensor<64x40xf32>) -> tensor<64x40xbf16>   // after
+    %y = exec.fused (%a = %x, %b = %p) : (tensor<8x64xbf16>, tensor<64x40xbf16>) -> tensor<8x40xbf16> {
+      %u = nn.cast %a : (tensor<8x64xbf16>) -> tensor<8x64xf32>
+      %v = nn.cast %b : ...
+      %0 = nn.einsum %u, %v "ik,kj->ij" : ...
+      %1 = nn.cast %0 : (tensor<8x40xf32>) -> tensor<8x40xbf16>
+    ```
+  }];
+}
+
 def PackWeights : Exec_Pass<"exec-pack-weights"> {
   let summary = "weights in the order in which contractions read them";
   let description = [{
@@ -111,7 +139,8 @@ def PackWeights : Exec_Pass<"exec-pack-weights"> {
         contraction    [batch.., columns but the last.., depth.., last column], panels of the last one
         convolution    [kernel.., channels in, channels out], panels of channels out if there is one group
 
-    A contraction whose result does not end in a column is left as it is.
+    A contraction whose result does not end in a column is left as it is. Of a weight in bf16, two neighbours along the depth
+    lie side by side (interleave 2), since processors multiply such pairs.
 
     ```mlir
     %y = exec.fused (%a = %x, %b = %w) : (tensor<8x64xf32>, tensor<64x40xf32>) -> tensor<8x40xf32> {        // before
@@ -148,7 +177,7 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
     * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, as they are or packed, ops of
       spmd that ranks do together or knowing their place, and the return;
     * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). What it depends on is
-      constant, `exec.unpack`, or moves elements; what depends on it works element by element on as many elements, or
+      constant, `exec.unpack`, moves elements or casts floats; what depends on it works element by element on as many elements, or
       moves them into another order. An op that no kernel shares (a sort, scatter, or one of the former that is no anchor)
       is alone in its body, but for constants;
     * (K3) rows and scans of one body are the same rows: one shape, the same dims; there is at most one scan, and none of

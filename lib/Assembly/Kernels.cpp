@@ -46,7 +46,8 @@ bool ProgramTables::addKernel(exec::KernelOp op) {
   return true;
 }
 
-FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, const codegen::HostTarget &target) {
+FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, const codegen::HostTarget &target,
+                                              bool &usesTiles) {
   auto tell = [&](const std::string &text) {
     if (options.onProgress)
       options.onProgress(text);
@@ -58,6 +59,7 @@ FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, co
     codegen::emitHostKernel(kernel.getBody().front(), kernel.getSymName(), *code, target);
   }
   tell(llvm::formatv("machine code of {0} kernels", added.size()));
+  usesTiles |= codegen::usesTiles(*code);
   FailureOr<std::string> object = codegen::compileObject(*code, target);
   if (failed(object))
     return source->module.emitError("its kernels cannot be compiled");
@@ -75,11 +77,14 @@ LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
     std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
     if (!target)
       return source->module.emitError(error);
-    FailureOr<std::string> code = compile(added, *target);
+    if (index == program.targets.size())
+      program.targets.push_back({program::Device::Host, target->getArchitecture(), {}});
+    std::vector<std::string> &features = program.targets[index].features;
+    bool usesTiles = llvm::is_contained(features, "amx-tile");
+    FailureOr<std::string> code = compile(added, *target, usesTiles);
     if (failed(code))
       return failure();
-    if (index == program.targets.size())
-      program.targets.push_back({program::Device::Host, target->getArchitecture(), target->getRequirements()});
+    features = target->getRequirements(usesTiles);
     library.objects.push_back(
         {uint32_t(index), program::Format::SharedObject, made->bytes.emplace_back(std::move(*code))});
   }

@@ -61,7 +61,8 @@ private:
   // Kernels.cpp
   mlir::LogicalResult addKernels();
   bool addKernel(exec::KernelOp kernel);
-  mlir::FailureOr<std::string> compile(llvm::ArrayRef<exec::KernelOp> kernels, const codegen::HostTarget &target);
+  mlir::FailureOr<std::string> compile(llvm::ArrayRef<exec::KernelOp> kernels, const codegen::HostTarget &target,
+                                       bool &usesTiles);
   mlir::LogicalResult addModule(llvm::ArrayRef<exec::KernelOp> kernels);
 
   // Weights.cpp

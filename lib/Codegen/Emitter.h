@@ -45,6 +45,7 @@ public:
   int64_t getVectorLanes(mlir::Type element) const {
     return target.getVectorBytes() * 8 / element.getIntOrFloatBitWidth();
   }
+  const HostTarget &getTarget() const { return target; }
   int64_t getNumRegisters() const { return target.getVectorBytes() == 64 ? 32 : 16; }
   template <typename Fn> auto withLanes(int64_t count, int64_t used, Fn fn) {
     std::swap(count, lanes);

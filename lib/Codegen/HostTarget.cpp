@@ -26,6 +26,8 @@ static std::string getFeatures() {
   return llvm::SubtargetFeatures(llvm::join(sorted, ",")).getString();
 }
 
+/// Of two ways to multiply bf16 the better one is told here, once: tiles where there are any, else pairs.
+///
 /// Vectors of 64 bytes want AVX-512 with bytes and with masks on shorter vectors, for tails and narrow types.
 std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string &error) {
   llvm::InitializeNativeTarget();
@@ -52,6 +54,9 @@ std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string 
     return made;
   }
   made->fma = has.checkFeatures("+fma");
+  made->tiles = has.checkFeatures("+avx512bw,+avx512vl,+amx-tile,+amx-bf16");
+  // Processors with tiles do half as many products in pairs as in f32.
+  made->pairProducts = has.checkFeatures("+avx512bf16") && !made->tiles;
   made->vectorBytes = has.checkFeatures("+avx512f,+avx512bw,+avx512vl") ? 64 : has.checkFeatures("+avx2") ? 32 : 16;
   return made;
 }
@@ -62,7 +67,7 @@ std::string HostTarget::getArchitecture() const {
 }
 
 /// Those that code for vectors and numbers can make use of; what else a processor has, kernels do not ask for.
-std::vector<std::string> HostTarget::getRequirements() const {
+std::vector<std::string> HostTarget::getRequirements(bool usesTiles) const {
   constexpr const char *candidates[] = {
       "sse4.2",     "popcnt",     "avx",        "avx2",        "f16c",       "fma",          "bmi",
       "bmi2",       "lzcnt",      "avxvnni",    "avx512f",     "avx512bw",   "avx512cd",     "avx512dq",
@@ -77,5 +82,7 @@ std::vector<std::string> HostTarget::getRequirements() const {
   for (const char *name : candidates)
     if (known.lookup(name))
       needed.push_back(name);
+  if (usesTiles)
+    needed.insert(needed.end(), {"amx-bf16", "amx-tile"});
   return needed;
 }

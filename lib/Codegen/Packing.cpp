@@ -37,7 +37,10 @@ static Value pullUnpack(Emitter &e, exec::UnpackOp op, const Point &point) {
   return e.eval(op.getInput(), locate(e, op.getLayout(), point));
 }
 
-/// The place of each dim in the packed tensor, and whether all of them are inside.
+/// The place of each dim in the packed tensor, and whether all of them are inside: k and n are put together from panel and
+/// place in it, and may lie behind the ends of their dims, where zeros stand.
+///
+/// Floats are not cast here: kernels read what has been packed and cast when it was loaded, and pack nothing themselves.
 static Value pullPack(Emitter &e, exec::PackOp op, const Point &point) {
   exec::Layout layout = op.getLayout();
   ArrayRef<int64_t> shape = getShape(op.getInput());

@@ -6,11 +6,18 @@
 //         blocks of rows                           numbers of A come from the first cache
 //           depth                                  Tile.h
 //
+// bf16 in pairs goes the same way, with a block of sums of its own shape (PairTile.h):
+//
+//         blocks of 32 rows x 2 vectors              two by two tiles, where the processor has them and the depth is a multiple
+//                                                    of 32; by way of memory, as all blocks of several rows, to the sink
+//         blocks as above                            pair by pair else: half as many steps of the depth
+//
 // Where columns do not lie side by side in either operand (q k^T), a panel is transposed into memory of its own first.
 //
 //===----------------------------------------------------------------------===//
 #include "Product.h"
 #include "Emitter.h"
+#include "PairTile.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
@@ -76,6 +83,16 @@ static void order(SmallVector<Axis> &axes, bool byB, int64_t lanes) {
     axes.emplace_back();
 }
 
+/// True for numbers whose pairs lie side by side, and vectors of pairs in panels: what `exec-pack-weights` makes of a weight
+/// in bf16, and a row-major operand has anyway. Of an odd depth the last pair would reach into the next row. Everything else is
+/// read number by number, which is right for any strides.
+static bool hasPairs(const Product &product, const View &a, const View &b, int64_t lanes) {
+  const Axis &inner = product.depth.back(), &last = product.columns.back();
+  bool isNarrow = getElement(a.base).isBF16() && getElement(b.base).isBF16() && getElement(product.result).isF32();
+  return isNarrow && lanes > 1 && inner.extent % 2 == 0 && inner.a.stride == 1 && !inner.a.width &&
+         inner.b.width == 2 && last.b.stride == 2 && last.b.width % lanes == 0;
+}
+
 /// The product with the first operand giving numbers, or, exchanged, the second.
 static Product make(nn::EinsumOp op, const exec::MatmulDims &dims, bool isExchanged, int64_t lanes) {
   Product product{op.getInputs()[isExchanged], op.getInputs()[!isExchanged], op.getResult(), {}, {}, {}, {}, false};
@@ -90,7 +107,8 @@ static Product make(nn::EinsumOp op, const exec::MatmulDims &dims, bool isExchan
   order(product.columns, true, lanes);
   order(product.depth, true, 1);
   const Axis &last = product.columns.back();
-  product.mustPack = last.extent > 1 && (last.b.stride != 1 || last.b.width % lanes != 0);
+  product.isPaired = hasPairs(product, a, b, lanes);
+  product.mustPack = !product.isPaired && last.extent > 1 && (last.b.stride != 1 || last.b.width % lanes != 0);
   return product;
 }
 
@@ -145,7 +163,14 @@ private:
   void pack(Value placeB, Value column, int64_t vectors);
   void packTurned(Value placeB, Value column, int64_t vectors);
   void tile(Value placeA, Value placeB, Value row, Value column, TileShape shape);
+  Value locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k);
+  Value locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
+  Values sum(Value placeA, Value placeB, Value row, Value column, TileShape shape);
+  void chooseShape();
+  void tileOfTiles(Value placeA, Value placeB, Value row, Value column, TileShape shape);
   void finish(const Values &sums, Value row, Value column, TileShape shape);
+  void finishBlock(Value row, Value column, TileShape shape, int64_t first);
+  void handOutRow(Value row, Value column, TileShape shape, function_ref<Value(int64_t)> sum);
   void handOut(Value sum, Value column);
   int64_t getActive(int64_t vector, Value column) const;
 
@@ -156,7 +181,9 @@ private:
   const Axis &rows, &columns;
   int64_t lanes = 1;
   TileShape shape{1, 1};
-  SmallVector<int64_t> depth;
+  SmallVector<int64_t> depth; ///< of the last one, steps
+  int64_t step = 1;           ///< of the last one: 2 in pairs, more in tiles
+  bool isTiled = false;
   Type compute = ElementBuilder::getComputeType(getElement(product.result));
   Value packed, block; ///< a panel; sums on their way out
   Point point;
@@ -175,18 +202,31 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
     point[axis.parts.back().first].lane = lane;
 }
 
+/// Two by two tiles share what they load; few rows are one tile, by more columns.
+void ProductLoops::chooseShape() {
+  const ViewDim &inner = product.depth.back().b, &last = columns.b;
+  isTiled = product.isPaired && e.getTarget().hasTiles() && lanes == kTileRows && last.width == lanes &&
+            product.depth.back().extent % kTileDepth == 0 && inner.panel == 2 * lanes && !rows.a.width;
+  step = isTiled ? kTileDepth : product.isPaired ? 2 : 1;
+  int64_t vectors = llvm::divideCeil(columns.extent, lanes);
+  shape = chooseTile(e.getNumRegisters(), rows.extent, vectors);
+  if (isTiled)
+    shape = {std::min(rows.extent, 2 * kTileRows), std::min<int64_t>(vectors, rows.extent > kTileRows ? 2 : 4)};
+}
+
 /// Memory of its own is made where the kernel begins, once for all loops.
 void ProductLoops::run() {
   if (product.isEmpty())
     return;
   lanes = columns.extent == 1 ? 1 : e.getVectorLanes(compute);
-  shape = chooseTile(e.getNumRegisters(), rows.extent, llvm::divideCeil(columns.extent, lanes));
+  chooseShape();
   for (const Axis &axis : product.depth)
     depth.push_back(axis.extent);
+  depth.back() /= step;
   if (product.mustPack)
     packed = e.allocate(compute, countElements(depth) * shape.vectors * lanes);
-  if (shape.rows > 1)
-    block = e.allocate(compute, shape.rows * shape.vectors * lanes);
+  if (shape.rows > 1 || isTiled)
+    block = e.allocate(compute, (shape.rows + (isTiled ? kTileRows : 0)) * shape.vectors * lanes);
   SmallVector<const Axis *> outer;
   SmallVector<int64_t> extents;
   for (ArrayRef<Axis> axes :
@@ -291,58 +331,99 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
   });
 }
 
-/// Places of a block: what does not change along the depth is added first, so that it is computed outside of it.
-void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+/// What does not change along the depth is added first, so that it is computed outside of it.
+Value ProductLoops::locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
-  auto deep = [&](const Operand &operand, ViewDim Axis::*dim, ArrayRef<Value> k, Value place) {
-    for (auto [axis, index] : llvm::zip_equal(product.depth, k))
-      place = p.add(place, operand.along(axis.*dim, index).base);
-    return place;
-  };
-  auto scalar = [&](int64_t r, ArrayRef<Value> k) {
-    Place place = a.along(rows.a, row, r);
-    return a.load(p.add(deep(a, &Axis::a, k, p.add(placeA, place.base)), place.constant));
-  };
+  Place place = a.along(rows.a, row, r);
+  Value at = p.add(placeA, place.base);
+  for (auto [axis, index] : llvm::zip_equal(product.depth, k))
+    at = p.add(at, a.along(axis.a, &axis == &product.depth.back() ? p.mul(index, step) : index).base);
+  return p.add(at, place.constant);
+}
+
+Value ProductLoops::locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k) {
+  PlaceBuilder &p = e.places;
+  Place place = b.along(columns.b, column, v * lanes);
+  Value at = p.add(placeB, place.base);
+  for (auto [axis, index] : llvm::zip_equal(product.depth, k))
+    at = p.add(at, b.along(axis.b, &axis == &product.depth.back() ? p.mul(index, step) : index).base);
+  return p.add(at, place.constant);
+}
+
+Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+  PlaceBuilder &p = e.places;
+  Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
+  if (product.isPaired)
+    return sumPairs(
+        e, own, depth, none,
+        [&](int64_t r, ArrayRef<Value> k) { return loadPairs(e, a.getBuffer(), locateNumber(placeA, row, r, k)); },
+        [&](int64_t v, ArrayRef<Value> k) { return loadPairs(e, b.getBuffer(), locateVector(placeB, column, v, k)); });
+  auto scalar = [&](int64_t r, ArrayRef<Value> k) { return a.load(locateNumber(placeA, row, r, k)); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (product.mustPack)
       return e.load(packed, compute,
                     {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
-    Place place = b.along(columns.b, column, v * lanes);
     int64_t active = columns.b.width ? lanes : getActive(v, column);
-    return e.withLanes(lanes, active,
-                       [&] { return b.load(p.add(deep(b, &Axis::b, k, p.add(placeB, place.base)), place.constant)); });
+    return e.withLanes(lanes, active, [&] { return b.load(locateVector(placeB, column, v, k)); });
   };
-  Values sums = e.withLanes(lanes, lanes, [&] {
-    Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-    return sumTile(e, own, depth, none, scalar, vector);
-  });
-  finish(sums, row, column, own);
+  return sumTile(e, own, depth, none, scalar, vector);
 }
 
-/// By way of memory in the first cache: what is done with a sum is written once a vector, not once a sum.
+void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+  if (isTiled)
+    return tileOfTiles(placeA, placeB, row, column, own);
+  finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, row, column, own); }), row, column, own);
+}
+
+/// All tiles have as many rows: the last one begins early enough, and computes some rows a second time. So there are
+/// places for rows in front of the block.
+void ProductLoops::tileOfTiles(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+  int64_t height = std::min(kTileRows, rows.extent), size = own.vectors * lanes;
+  auto getFirst = [&](int64_t tile) { return std::min(tile * height, own.rows - height); };
+  auto numbers = [&](int64_t tile, ArrayRef<Value> k) {
+    return TilePlace{a.getBuffer(), locateNumber(placeA, row, getFirst(tile), k), rows.a.stride};
+  };
+  auto pairs = [&](int64_t v, ArrayRef<Value> k) {
+    return TilePlace{b.getBuffer(), locateVector(placeB, column, v, k), 2 * lanes};
+  };
+  auto out = [&](int64_t tile, int64_t v) {
+    return TilePlace{block, e.places.number((getFirst(tile) + kTileRows) * size + v * lanes), size};
+  };
+  multiplyTiles(e, height, {(own.rows + height - 1) / height, own.vectors}, depth, numbers, pairs, out);
+  finishBlock(row, column, own, kTileRows);
+}
+
+/// Sums of one row go on as they are.
 void ProductLoops::finish(const Values &sums, Value row, Value column, TileShape own) {
-  auto each = [&](Value at, function_ref<Value(int64_t)> sum) {
-    stand(rows, at);
-    for (int64_t v = 0; v < own.vectors; ++v)
-      e.withLanes(lanes, getActive(v, column), [&] {
-        handOut(sum(v), e.places.add(column, v * lanes));
-        return 0;
-      });
-  };
   if (own.rows == 1)
-    return each(row, [&](int64_t v) { return sums[v]; });
-  auto place = [&](Value r, int64_t v) {
-    return Index{e.places.add(e.places.mul(r, own.vectors * lanes), v * lanes), lanes > 1};
-  };
+    return handOutRow(row, column, own, [&](int64_t v) { return sums[v]; });
   for (auto [i, sum] : llvm::enumerate(sums))
     e.withLanes(lanes, lanes, [&, i = i, sum = sum] {
-      e.store(block, sum, place(e.places.number(i / own.vectors), i % own.vectors));
+      e.store(block, sum, {e.places.number(int64_t(i) * lanes), lanes > 1});
       return 0;
     });
+  finishBlock(row, column, own, 0);
+}
+
+/// By way of memory in the first cache: what is done with a sum is written once a vector, not once a sum. The block's first
+/// row is row `first` in that memory.
+void ProductLoops::finishBlock(Value row, Value column, TileShape own, int64_t first) {
+  PlaceBuilder &p = e.places;
   e.loop(own.rows, [&](Value r) {
-    each(e.places.add(row, r),
-         [&](int64_t v) { return e.withLanes(lanes, lanes, [&] { return e.load(block, compute, place(r, v)); }); });
+    handOutRow(p.add(row, r), column, own, [&](int64_t v) {
+      Value place = p.add(p.mul(p.add(r, first), own.vectors * lanes), v * lanes);
+      return e.withLanes(lanes, lanes, [&] { return e.load(block, compute, {place, lanes > 1}); });
+    });
   });
+}
+
+void ProductLoops::handOutRow(Value row, Value column, TileShape own, function_ref<Value(int64_t)> sum) {
+  stand(rows, row);
+  for (int64_t v = 0; v < own.vectors; ++v)
+    e.withLanes(lanes, getActive(v, column), [&] {
+      handOut(sum(v), e.places.add(column, v * lanes));
+      return 0;
+    });
 }
 
 /// Rounded once, behind the whole sum.

@@ -24,6 +24,8 @@ struct Product {
   llvm::SmallVector<Axis> batch, rows, columns, depth;
   /// Vectors of the last axis of columns do not lie side by side: they are put so, block by block.
   bool mustPack = false;
+  /// Both operands lie in memory as bf16, the depth in pairs: PairTile.h.
+  bool isPaired = false;
 
   /// Of an einsum of two operands; nothing if it is no matrix product.
   static std::optional<Product> get(mlir::Operation *op, int64_t lanes);

@@ -47,7 +47,7 @@ TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t v
 //===----------------------------------------------------------------------===//
 
 Operand::Operand(Emitter &e, Value value)
-    : e(e), view(View::get(value)), buffer(e.getBuffer(view.base)), element(getElement(value)) {}
+    : e(e), view(View::get(value)), buffer(e.getBuffer(view.base)), element(getElement(view.base)) {}
 
 Value Operand::getOrigin() const { return e.places.number(view.offset); }
 

@@ -40,6 +40,7 @@ public:
   /// What index `at + offset` of a dim adds to the place of an element.
   Place along(const ViewDim &dim, mlir::Value at, int64_t offset = 0) const;
   mlir::Value getOrigin() const;
+  mlir::Value getBuffer() const { return buffer; }
   /// What lies at `place`, in the compute type: as many neighbours as there are lanes, so far apart.
   mlir::Value load(mlir::Value place, int64_t apart = 1) const;
 

@@ -123,19 +123,30 @@ static std::optional<View> viewBroadcast(nn::BroadcastOp op) {
   return view;
 }
 
-/// Pairs and fours of neighbours along the depth are no matter of strides.
+/// Pairs of neighbours along the depth are panels of it, two wide.
 static std::optional<View> viewUnpack(exec::UnpackOp op) {
   exec::Layout layout = op.getLayout();
   View packed = View::get(op.getInput());
-  if (layout.interleave != 1)
-    return std::nullopt;
   View view{packed.base, packed.offset, {}};
   view.dims.resize(layout.order.size());
   for (auto [place, dim] : llvm::enumerate(layout.order))
     view.dims[dim] = packed.dims[layout.width && int64_t(place) >= layout.batch ? place + 1 : place];
-  if (layout.width)
-    view.dims[layout.order.back()] = {1, layout.width, packed.dims[layout.batch].stride};
+  if (!layout.width)
+    return view;
+  view.dims[layout.order.back()] = {layout.interleave, layout.width, packed.dims[layout.batch].stride};
+  ViewDim &depth = view.dims[layout.order[layout.order.size() - 2]];
+  if (layout.interleave > 1)
+    depth = {1, layout.interleave, depth.stride};
   return view;
+}
+
+/// Whoever loads widens in any case, so a cast that widening is leaves everything where it lies. Others round, which makes
+/// elements of their own.
+static std::optional<View> viewCast(nn::CastOp op) {
+  Type from = getElement(op.getInput()), to = getElement(op.getResult());
+  if (ElementBuilder::getComputeType(from) != to || !isa<FloatType>(from))
+    return std::nullopt;
+  return View::get(op.getInput());
 }
 
 /// Any other op makes elements of its own, which lie in memory by themselves.
@@ -149,6 +160,7 @@ View View::get(Value value) {
                                  .Case<nn::SliceOp>(viewSlice)
                                  .Case<nn::BroadcastOp>(viewBroadcast)
                                  .Case<exec::UnpackOp>(viewUnpack)
+                                 .Case<nn::CastOp>(viewCast)
                                  .Default([](Operation *) { return std::nullopt; });
   return view ? *view : getRowMajor(value);
 }

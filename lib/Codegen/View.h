@@ -4,6 +4,8 @@
 //
 //   transpose (reshape %x : 8x96 -> 8x3x32)      base %x, strides (32, 96, 1) for some permutation
 //
+// A cast that `widen` does is such a movement, too: of f16 or bf16 in memory, seen as f32.
+//
 // Templates that choose their own loads (contractions, attention, convolutions) look at operands so, and thus need no copy
 // of what only changed its order.
 //

@@ -97,8 +97,10 @@ void Checker::measureRounding(unsigned index, OutputCheck &found) {
 OutputCheck Checker::run(unsigned index, std::string name) {
   OutputCheck found;
   found.name = std::move(name);
-  Tolerance byType = getDefaultTolerance(check.want[index].getElementType());
-  found.tolerance = {check.rtol.value_or(byType.rtol), check.atol.value_or(byType.atol)};
+  Type element = check.want[index].getElementType();
+  Tolerance byType = check.isNarrow && element.isF32() ? kNarrowTolerance : getDefaultTolerance(element);
+  found.tolerance = {check.rtol.value_or(byType.rtol), check.atol.value_or(byType.atol),
+                     check.rtol || check.atol ? 0 : byType.ofRow};
   found.difference = compare(check.got[index], check.want[index], found.tolerance);
   if (!found.isClose() && canRound(check.original))
     measureRounding(index, found);

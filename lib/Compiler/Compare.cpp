@@ -59,13 +59,23 @@ long double cleave::getElement(const Tensor &tensor, int64_t index) {
   }
 }
 
-/// Largest finite magnitude, at least 1: what `atol` is relative to.
-static double getScale(const Tensor &tensor) {
-  double scale = 1;
-  for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i)
+/// Largest finite magnitude of some elements.
+static double getLargest(const Tensor &tensor, int64_t first, int64_t count) {
+  double largest = 0;
+  for (int64_t i = first; i < first + count; ++i)
     if (double magnitude = std::fabs(static_cast<double>(getElement(tensor, i))); std::isfinite(magnitude))
-      scale = std::max(scale, magnitude);
-  return scale;
+      largest = std::max(largest, magnitude);
+  return largest;
+}
+
+/// What `atol` is relative to.
+static double getScale(const Tensor &tensor) { return std::max(1.0, getLargest(tensor, 0, tensor.getNumElements())); }
+
+/// Elements of a row: what is compared with its largest element. A score for each class, an embedding, a line of pixels; where
+/// rows have one element, a neighbour in the tensor is the only scale there is.
+static int64_t getRow(const Tensor &tensor) {
+  ArrayRef<int64_t> shape = tensor.getShape();
+  return shape.empty() || shape.back() <= 1 ? std::max<int64_t>(tensor.getNumElements(), 1) : shape.back();
 }
 
 Difference cleave::compare(const Tensor &got, const Tensor &want, Tolerance tolerance) {
@@ -75,15 +85,20 @@ Difference cleave::compare(const Tensor &got, const Tensor &want, Tolerance tole
          "compared tensors differ in shape, or one alone is of floats");
   if (!isFloat && got.getBytes() == want.getBytes())
     return difference;
-  double scale = isFloat ? getScale(want) : 1;
+  double scale = isFloat ? getScale(want) : 1, largest = 0;
+  int64_t row = getRow(want);
   for (int64_t i = 0, e = want.getNumElements(); i < e; ++i) {
+    if (tolerance.ofRow > 0 && i % row == 0)
+      largest = getLargest(want, i, row);
     long double a = getElement(got, i), b = getElement(want, i);
     bool areNan = std::isnan(a) && std::isnan(b);
     difference.nans += areNan;
     if (a == b || areNan)
       continue;
     double distance = std::isnan(a - b) ? INFINITY : static_cast<double>(std::fabs(a - b));
-    double allowed = isFloat ? tolerance.rtol * static_cast<double>(std::fabs(b)) + tolerance.atol * scale : 0;
+    double allowed = isFloat ? tolerance.rtol * static_cast<double>(std::fabs(b)) + tolerance.atol * scale +
+                                   tolerance.ofRow * largest
+                             : 0;
     bool isClose = std::isfinite(distance) && distance <= allowed;
     difference.largest = std::max(difference.largest, distance);
     difference.inTolerances =

@@ -125,6 +125,7 @@ void Compilation::useOneDevice() {
   (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
 }
 
+void Compilation::narrowFloats() { state->options.sharding.narrowsFloats = true; }
 void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
 
 void Compilation::tellProgress(ProgressHandler handler) { state->onProgress = std::move(handler); }

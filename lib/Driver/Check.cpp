@@ -21,11 +21,17 @@ static std::string formatPosition(int64_t position, llvm::ArrayRef<int64_t> shap
   return llvm::formatv("[{0:$[, ]}]", llvm::make_range(index.begin(), index.end()));
 }
 
+static std::string formatTolerance(const Tolerance &tolerance) {
+  if (tolerance.ofRow > 0)
+    return formatNumber(tolerance.ofRow) + " of the largest in its row";
+  return "rtol " + formatNumber(tolerance.rtol) + ", atol " + formatNumber(tolerance.atol);
+}
+
 static void printApart(llvm::raw_ostream &os, const OutputCheck &found, const Tensor &got, const Tensor &want) {
   auto [onRanks, onDevice] = formatApart(got, want, found.difference.position);
-  os << llvm::formatv("  at {0}: {1} on ranks, {2} on one device (rtol {3}, atol {4})\n",
+  os << llvm::formatv("  at {0}: {1} on ranks, {2} on one device ({3})\n",
                       formatPosition(found.difference.position, want.getShape()), onRanks, onDevice,
-                      formatNumber(found.tolerance.rtol), formatNumber(found.tolerance.atol));
+                      formatTolerance(found.tolerance));
   if (found.rounding)
     os << llvm::formatv("  in double they differ by {0:e2}; rounding moves one device by {1:e2}, the ranks by {2:e2}\n",
                         found.rounding->apart, found.rounding->ofDevice, found.rounding->ofRanks);

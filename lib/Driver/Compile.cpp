@@ -30,7 +30,10 @@ static std::vector<std::string> getIsas(llvm::StringRef isa) {
   return {isa.str()};
 }
 
-static bool addVariant(Compilation &variant, const codegen::HostTarget &target, Assembler &assembler) {
+static bool addVariant(Compilation &variant, Precision precision, const codegen::HostTarget &target,
+                       Assembler &assembler) {
+  if (precision == Precision::BF16)
+    variant.narrowFloats();
   variant.packWeights(codegen::getPanelWidth(target, mlir::Float32Type::get(&variant.getContext())));
   return variant.advance(Phase::Ordered) && variant.addTo(assembler);
 }
@@ -55,7 +58,20 @@ static bool addOtherVariant(Session &first, const std::map<std::string, int64_t>
     return false;
   if (!variant.hasMesh())
     variant.useOneDevice();
-  return addVariant(variant, target, assembler);
+  return addVariant(variant, first.getOptions().precision, target, assembler);
+}
+
+/// What cannot be kept is said rather than approximated. False after an error.
+static bool checkPrecision(Session &session) {
+  const Options &options = session.getOptions();
+  if (options.precision == Precision::Split)
+    return session.Compilation::fail(
+        makeError("--precision split: sums of three products of bf16 want tiles (AMX), for "
+                  "which there is no such code yet; f32 and bf16 are there"));
+  if (options.precision == Precision::BF16 && session.getPhase() >= Phase::Clustered)
+    return session.Compilation::fail(makeError("{0} is {1} already: --precision comes too late", options.compile.model,
+                                               toString(session.getPhase())));
+  return true;
 }
 
 std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::StringRef folder) {
@@ -73,8 +89,11 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
     session.fail(makeError("--isa {0}: {1}", options.isa, error));
     return nullptr;
   }
+  assembly.metadata.precision = kPrecisionWords[static_cast<size_t>(options.precision)].str();
+  if (!checkPrecision(session))
+    return nullptr;
   Assembler assembler(assembly);
-  bool isWhole = addVariant(session, *target, assembler);
+  bool isWhole = addVariant(session, options.precision, *target, assembler);
   std::vector<std::map<std::string, int64_t>> variants = options.dims.getVariants();
   for (const std::map<std::string, int64_t> &dims : llvm::drop_begin(variants))
     isWhole = isWhole && addOtherVariant(session, dims, *target, assembler);
@@ -90,6 +109,7 @@ static ProgramReport describe(const program::Program &program, double seconds) {
   ProgramReport report;
   report.kernels = program.kernels.size();
   report.compileSeconds = seconds;
+  report.precision = program.metadata.precision;
   std::vector<program::VariantSummary> summaries = program::summarize(program);
   for (auto [variant, summary] : llvm::zip_equal(program.variants, summaries)) {
     VariantReport &made = report.variants.emplace_back();

@@ -34,6 +34,8 @@ static void printHeader(llvm::raw_ostream &os, const Program &program) {
   if (!about.model.empty())
     os << ", of " << cleave::quote(about.model) << (about.modelDigest.empty() ? "" : " digest " + about.modelDigest);
   os << (about.producer.empty() ? "" : ", by " + cleave::quote(about.producer)) << '\n';
+  if (!about.precision.empty())
+    os << "precision " << printable(about.precision) << '\n';
   for (const Target &target : program.targets)
     os << "target " << getWord(target.device) << ' ' << printable(target.architecture) << ' '
        << printable(llvm::join(target.features, " ")) << '\n';

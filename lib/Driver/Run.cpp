@@ -77,6 +77,8 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!session.load())
     return session.getExitCode();
   bool isProgram = options.executor == ExecutorKind::Program;
+  if (!isProgram && options.precision != Precision::F32)
+    return session.fail(makeError("--precision is about programs: use --executor=program"));
   if (isProgram && session.getPhase() >= Phase::Planned)
     return session.fail(makeError("{0} is {1} already: cleave compile makes a program of it", options.compile.model,
                                   toString(session.getPhase())));
@@ -152,6 +154,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
   func::FuncOp ranks = unplanned ? unplanned->lookupSymbol<func::FuncOp>(func.getName()) : func;
-  Check check{ranks, unsharded, *inputs, outputs, expected, options.rtol, options.atol};
+  Check check{ranks,    unsharded,    *inputs,      outputs,
+              expected, options.rtol, options.atol, options.precision == Precision::BF16};
   return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

@@ -80,6 +80,8 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createFormKernels());
+  if (options.narrowsFloats)
+    manager.addPass(exec::createNarrowFloats());
   if (options.panelWidth) {
     exec::PackWeightsOptions packing;
     packing.width = options.panelWidth;

@@ -345,6 +345,7 @@ static void write(llvm::json::OStream &json, const ProgramReport &program) {
   json.attribute("liveness_bound_bytes", program.arena.bound);
   writeList(json, "variants", program.variants);
   json.attribute("compile_seconds", program.compileSeconds);
+  json.attribute("precision", program.precision);
 }
 
 /// As a stream: an llvm::json::Object would sort its keys, but the axes of a mesh are major to minor.
@@ -428,7 +429,7 @@ static void printProgram(llvm::raw_ostream &os, const ProgramReport &program) {
   os << "program:              " << program.kernels << " kernels, ";
   if (program.variants.size() > 1)
     os << program.variants.size() << " variants of at most ";
-  os << program.commands << " commands\n";
+  os << program.commands << " commands" << (program.precision == "bf16" ? ", bf16 in memory" : "") << '\n';
 }
 
 void cleave::printReport(llvm::raw_ostream &os, const Report &report) {

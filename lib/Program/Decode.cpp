@@ -197,6 +197,7 @@ void Decoder::get(Metadata &to, const file::Metadata &from) {
   get(to.modelDigest, from.model_digest());
   get(to.plan, from.plan());
   get(to.report, from.report());
+  get(to.precision, from.precision());
 }
 
 Result<Program> Decoder::decode(const file::Program &table) {

@@ -259,7 +259,8 @@ Offset<file::Variant> Encoder::add(const Variant &variant) {
 
 Offset<file::Metadata> Encoder::add(const Metadata &metadata) {
   return file::CreateMetadata(builder, textOrNone(metadata.producer), textOrNone(metadata.model),
-                              textOrNone(metadata.modelDigest), textOrNone(metadata.plan), textOrNone(metadata.report));
+                              textOrNone(metadata.modelDigest), textOrNone(metadata.plan), textOrNone(metadata.report),
+                              textOrNone(metadata.precision));
 }
 
 std::string Encoder::encode(const Program &program) {

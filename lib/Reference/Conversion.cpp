@@ -94,6 +94,10 @@ static Tensor castTo(const Tensor &x, RankedTensorType type, bool saturating) {
   });
 }
 
+Tensor cleave::reference::castElements(const Tensor &x, Type element) {
+  return castTo(x, RankedTensorType::get(x.getShape(), element), false);
+}
+
 /// A scalar, or a vector along `dim` of a tensor of `rank` dims, in a shape that broadcasts against it.
 static Tensor alongDim(const Tensor &vector, int64_t dim, int64_t rank) {
   SmallVector<int64_t> shape(rank, 1);

@@ -73,6 +73,7 @@ Tensor cleave::reference::pack(const Tensor &tensor, const exec::Layout &layout)
   return result;
 }
 
+/// The other way; what fills panels up goes nowhere.
 static Tensor unpack(exec::UnpackOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
   int64_t bytes = getElementBytes(result.getElementType());
@@ -93,7 +94,9 @@ void cleave::reference::registerExec(KernelTable &table) {
       return op.emitOpError() << "cannot be evaluated: there is no " << op.getKernelAttr();
     return runBody(kernel.getBody().front(), operands, results);
   });
-  table.add<exec::PackOp>([](exec::PackOp op, Operands in) { return pack(in[0], op.getLayout()); });
+  table.add<exec::PackOp>([](exec::PackOp op, Operands in) {
+    return pack(castElements(in[0], getResultType(op).getElementType()), op.getLayout());
+  });
   table.add<exec::UnpackOp>(unpack);
   table.addMany<exec::MatmulOp>(runMeaning);
   table.addMany<exec::ConvOp>(runMeaning);

@@ -157,6 +157,8 @@ void copyStrided(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const char
 void copyBox(llvm::ArrayRef<int64_t> shape, const Tensor &from, llvm::ArrayRef<int64_t> fromOffset, Tensor &to,
              llvm::ArrayRef<int64_t> toOffset);
 
+/// Elements as nn.cast converts them.
+Tensor castElements(const Tensor &x, mlir::Type element);
 /// `tensor` broadcast to `shape`.
 Tensor broadcastTo(const Tensor &tensor, llvm::ArrayRef<int64_t> shape);
 

@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 #include <set>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace cleave::runtime;
@@ -70,6 +71,17 @@ static std::set<std::string> readFeatures() {
   std::free(line);
   std::fclose(file);
   return features;
+}
+
+/// Linux lets a process have the memory of tiles (AMX) where it asks, once; all of its threads have it then. Without having
+/// asked, the first such instruction ends the process.
+static bool askForTiles() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  constexpr long askForFeature = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, askForFeature, tileData) == 0;
+#else
+  return false;
+#endif
 }
 
 #if defined(__x86_64__)
@@ -144,7 +156,7 @@ std::optional<std::string> Host::findMissing(const program::Target &target) cons
     return concat("it is for ", quote(target.architecture), ", this machine is ", kArchitecture);
   std::string missing;
   for (const std::string &feature : target.features)
-    if (!features.count(simplify(feature)))
+    if (!features.count(simplify(feature)) || (feature == "amx-tile" && !askForTiles()))
       missing += (missing.empty() ? "" : ", ") + quote(feature);
   return missing.empty() ? std::nullopt : std::optional(concat("this processor has no ", missing));
 }

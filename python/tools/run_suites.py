@@ -84,6 +84,7 @@ def suites(build):
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 96)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
+    yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 48)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 152)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
     # Where MPI is installed, the runtime must have been built with it.

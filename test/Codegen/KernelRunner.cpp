@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -43,6 +44,13 @@ private:
 
 } // namespace
 
+/// As the runtime does; where there are none, no kernel has any.
+void cleave::codegen::askForTiles() {
+#ifdef __x86_64__
+  (void)syscall(SYS_arch_prctl, 0x1023, 18);
+#endif
+}
+
 SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name, ArrayRef<Tensor> inputs,
                                                TypeRange results, ArrayRef<InPlace> places) {
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
@@ -66,6 +74,7 @@ SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name,
     memory.push_back(std::make_unique<Guarded>(outputs.back().getBytes().size()));
     buffers.push_back(memory.back()->data);
   }
+  askForTiles();
   kernel(buffers.data());
   for (auto [i, output] : llvm::enumerate(outputs))
     memcpy(output.write<char>().data(), buffers[inputs.size() + i], output.getBytes().size());

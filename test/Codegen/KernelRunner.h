@@ -17,6 +17,9 @@ struct InPlace {
   unsigned argument, result;
 };
 
+/// Lets this process use tiles.
+void askForTiles();
+
 /// Calls `void name(void **)` of an object.
 llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
                                                llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,

@@ -39,6 +39,7 @@ static double getSeconds() {
 static double timeCalls(void (*kernel)(void **), void **buffers) {
   int64_t calls = 1;
   double best = 1e9;
+  askForTiles();
   for (int round = 0; round < 12;) {
     double start = getSeconds();
     for (int64_t i = 0; i < calls; ++i)

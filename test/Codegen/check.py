@@ -2,7 +2,8 @@
 
 Usage: check.py BUILD_DIR [NAME...]
 
-Of every fixture all meshes of the sharded suite, weights in panels; of the differential generator some hundred programs.
+Of every fixture all meshes of the sharded suite, weights in panels, in f32 and in bf16; of the differential generator some
+hundred programs.
 """
 import os
 import re
@@ -29,9 +30,14 @@ def lowered(build, name, mesh):
                           os.path.join(sharded.HERE, name + ".npz"), "--emit", "clustered", "--quiet", "--mesh", mesh, *rules)
     if done.returncode:
         return None, done.stderr
-    done = subprocess.run([f"{build}/bin/cleave-opt", "-", "--exec-pack-weights=width=16", "--exec-outline"],
-                          input=done.stdout, capture_output=True, text=True)
-    return (None, done.stderr) if done.returncode else (done.stdout, "")
+    texts = []
+    for narrowing in [], ["--exec-narrow-floats"]:
+        packed = subprocess.run([f"{build}/bin/cleave-opt", "-", *narrowing, "--exec-pack-weights=width=16", "--exec-outline"],
+                                input=done.stdout, capture_output=True, text=True)
+        if packed.returncode:
+            return None, packed.stderr
+        texts.append(packed.stdout)
+    return "// -----\n".join(texts), ""
 
 
 def check(build, text):

@@ -34,17 +34,21 @@ public:
   int64_t getVectorBytes() const { return vectorBytes; }
   /// Has fused multiply-add.
   bool hasFma() const { return fma; }
+  /// Multiplies bf16 pair by pair, faster than it would multiply them as f32.
+  bool hasPairProducts() const { return pairProducts; }
+  /// Multiplies bf16 in tiles (AMX). A process has to ask for them once.
+  bool hasTiles() const { return tiles; }
   llvm::TargetMachine &getMachine() const { return *machine; }
   /// `x86-64`, `aarch64`: what program files call it.
   std::string getArchitecture() const;
   /// What a processor must be able to do for code that is made for this one, as LLVM names it.
-  std::vector<std::string> getRequirements() const;
+  std::vector<std::string> getRequirements(bool usesTiles) const;
 
 private:
   HostTarget() = default;
   std::unique_ptr<llvm::TargetMachine> machine;
   int64_t vectorBytes = 16;
-  bool fma = false;
+  bool fma = false, pairProducts = false, tiles = false;
 };
 
 /// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.
@@ -71,6 +75,9 @@ void loadDialects(mlir::MLIRContext &context);
 /// Appends to `kernels` a function `name` that computes `region`: one flat memref per argument, then one per result.
 /// No result may overlap an argument, but for one that `canBeInPlace`. Precondition: `canEmit(region)`, and the dialects are loaded.
 void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels, const HostTarget &target);
+
+/// True if a kernel multiplies in tiles.
+bool usesTiles(mlir::ModuleOp kernels);
 
 /// An object file with `void <name>(void **buffers)` for every function of `kernels`, which is used up. Equal modules
 /// give equal bytes.

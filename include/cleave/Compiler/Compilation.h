@@ -75,6 +75,8 @@ public:
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();
 
+  /// Stores floats as bf16 when kernels are formed.
+  void narrowFloats();
   /// Packs weights into panels of that width when kernels are formed (codegen::getPanelWidth).
   void packWeights(int64_t width);
 

@@ -49,10 +49,13 @@ llvm::Error writeTensors(llvm::ArrayRef<std::string> names, llvm::ArrayRef<refer
 /// An argument that the model was imported for a value of has that value.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
 
-/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * max(1, largest |b|).
+/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * max(1, largest |b|) + ofRow * largest |b| in the row, along the
+/// last dim; a tensor with one element a row is one row.
 struct Tolerance {
-  double rtol = 0, atol = 0;
+  double rtol = 0, atol = 0, ofRow = 0;
 };
+/// Where floats are stored as bf16 on the way.
+constexpr Tolerance kNarrowTolerance{0, 0, 2e-2};
 /// Defaults: exact for integers and bool; f64 1e-9, f32 1e-4, f16 3e-2, bf16 1e-1 (rtol), a tenth of that as atol.
 Tolerance getDefaultTolerance(mlir::Type elementType);
 

@@ -33,6 +33,10 @@ constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 enum class TargetKind { Host };
 constexpr llvm::StringLiteral kTargetWords[] = {"host"};
 
+/// What floats of f32 are in programs.
+enum class Precision { F32, BF16, Split };
+constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
+
 /// Who runs a model.
 enum class ExecutorKind { Reference, Program };
 constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
@@ -65,6 +69,7 @@ struct Options {
   bool json = false; ///< --json of inspect
   ExecutorKind executor = ExecutorKind::Reference;
   TargetKind target = TargetKind::Host;
+  Precision precision = Precision::F32;
   std::string isa = "native";
   bool embedWeights = false;
 };

@@ -68,6 +68,7 @@ struct ProgramReport {
   ArenaReport arena;
   std::vector<VariantReport> variants;
   double compileSeconds = 0; ///< from the model to the file
+  std::string precision;     ///< what floats lie in memory as: f32 (as the model says), bf16
 };
 
 struct Report {

@@ -215,7 +215,7 @@ struct Variant {
 
 /// For people and for finding out what a file is.
 struct Metadata {
-  std::string producer, model, modelDigest, plan, report;
+  std::string producer, model, modelDigest, plan, report, precision;
 };
 
 struct Program {

@@ -67,7 +67,7 @@ Program cleave::program::makeSingle() {
   std::get<Launch>(list.commands[1].action).scalars = {{8, -1}};
   variant.lists = {list};
   program.variants = {variant};
-  program.metadata = {"cleave 0.1.0", "gelu.onnx", "0123456789abcdef", "", "{}"};
+  program.metadata = {"cleave 0.1.0", "gelu.onnx", "0123456789abcdef", "", "{}", "bf16"};
   return program;
 }
 

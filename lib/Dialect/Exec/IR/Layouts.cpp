@@ -4,6 +4,10 @@
 // `getLaidOutShape` of lib/Program, which sees no MLIR.
 //
 //   [K, N] order [0, 1] width 16     [N / 16, K, 16, 1]: a panel has all of K for 16 neighbours of N
+//   .. interleave 2                  [N / 16, K / 2, 16, 2]: two neighbours of K side by side for each of them, which is a
+//                                    pair of bf16 as processors multiply it. Of an odd K the last pair ends in a zero
+//
+// Packing may cast floats, since whoever loads a weight touches every element of it once; unpacking never does.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
@@ -50,7 +54,8 @@ static LogicalResult verifyLayout(Operation *op, const Layout &layout, RankedTen
   if (!shape)
     return op->emitOpError() << "batch " << layout.batch << ", width " << layout.width << " and interleave "
                              << layout.interleave << " are no layout of " << plain << " (C2)";
-  auto expected = RankedTensorType::get(*shape, plain.getElementType());
+  bool isCast = isa<PackOp>(op) && isa<FloatType>(plain.getElementType()) && isa<FloatType>(packed.getElementType());
+  auto expected = RankedTensorType::get(*shape, isCast ? packed.getElementType() : plain.getElementType());
   if (packed != expected)
     return op->emitOpError() << plain << " is packed as " << expected << ", not as " << packed << " (C3)";
   return success();

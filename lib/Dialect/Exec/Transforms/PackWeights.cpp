@@ -27,6 +27,14 @@ struct Wish {
 };
 } // namespace
 
+/// What is stored narrow is widened first thing in a kernel (NarrowFloats.cpp); it is packed as it is stored.
+static Value lookThrough(Value value) {
+  auto cast = value.getDefiningOp<nn::CastOp>();
+  return cast ? Value(cast.getInput()) : value;
+}
+
+static bool isNarrow(Value value) { return cast<RankedTensorType>(value.getType()).getElementType().isBF16(); }
+
 /// A panel is a stretch of the result's last dim, so that has to be the weight's.
 static std::optional<Wish> getWish(nn::EinsumOp op, int64_t width) {
   std::optional<MatmulDims> dims = MatmulDims::get(op.getEquation(), op.getInputs().getTypes());
@@ -46,7 +54,10 @@ static std::optional<Wish> getWish(nn::EinsumOp op, int64_t width) {
   layout.batch = layout.order.size();
   layout.order.append(dims->depth.rhs);
   layout.order.push_back(inner);
-  return Wish{op.getInputs()[1], layout};
+  Value weight = lookThrough(op.getInputs()[1]);
+  // Two narrow numbers are multiplied at a time.
+  layout.interleave = isNarrow(weight) ? 2 : 1;
+  return Wish{weight, layout};
 }
 
 /// Of several groups each has its own few channels: a vector runs along those of all groups, or along none.
@@ -55,7 +66,7 @@ static Wish getWish(nn::ConvOp op, int64_t width) {
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
   layout.order.append({1, 0});
-  return Wish{op.getWeight(), layout};
+  return Wish{lookThrough(op.getWeight()), layout};
 }
 
 static std::optional<Wish> findWish(Block &body, int64_t width) {
@@ -88,10 +99,12 @@ private:
   void packArgument(FusedOp fused, const Wish &wish) {
     auto argument = dyn_cast<BlockArgument>(wish.weight);
     Value weight = argument ? fused.getInputs()[argument.getArgNumber()] : Value();
-    if (!weight || !isa_and_present<nn::LoadOp, nn::ConstantOp>(weight.getDefiningOp()))
+    if (!weight || !isa_and_present<nn::LoadOp, nn::ConstantOp>(getPlain(weight).getDefiningOp()))
       return;
     Value packed = getPacked(weight, wish.layout);
     fused.getInputsMutable()[argument.getArgNumber()].set(packed);
+    if (auto cast = weight.getDefiningOp<PackOp>(); cast && cast->use_empty())
+      cast.erase();
     auto builder = OpBuilder::atBlockBegin(&fused.getBody().front());
     auto unpack = UnpackOp::create(builder, weight.getLoc(), weight.getType(), argument, wish.layout.order,
                                    wish.layout.batch, wish.layout.width, wish.layout.interleave);
@@ -99,16 +112,23 @@ private:
     argument.setType(packed.getType());
   }
 
+  /// What is only cast on its way into memory.
+  static Value getPlain(Value weight) {
+    auto pack = weight.getDefiningOp<PackOp>();
+    return pack && pack.getWidth() == 0 ? Value(pack.getInput()) : weight;
+  }
+
   /// Behind the weight, once for all who want it so.
   Value getPacked(Value weight, const Layout &layout) {
-    for (Operation *user : weight.getUsers())
-      if (auto pack = dyn_cast<PackOp>(user); pack && pack.getLayout() == layout)
+    auto type = cast<RankedTensorType>(weight.getType());
+    auto packed = RankedTensorType::get(*getPackedShape(type.getShape(), layout), type.getElementType());
+    Value plain = getPlain(weight);
+    for (Operation *user : plain.getUsers())
+      if (auto pack = dyn_cast<PackOp>(user); pack && pack.getLayout() == layout && pack.getType() == packed)
         return pack;
     OpBuilder builder(weight.getContext());
     builder.setInsertionPointAfterValue(weight);
-    auto type = cast<RankedTensorType>(weight.getType());
-    auto packed = RankedTensorType::get(*getPackedShape(type.getShape(), layout), type.getElementType());
-    return PackOp::create(builder, weight.getLoc(), packed, weight, layout.order, layout.batch, layout.width,
+    return PackOp::create(builder, weight.getLoc(), packed, plain, layout.order, layout.batch, layout.width,
                           layout.interleave);
   }
 };

@@ -29,9 +29,15 @@ static bool isData(Operation *op) {
   return formed && formed.getForm() == nn::Form::Data;
 }
 
-/// True for what stands between anchors and the arguments: only places change.
+/// A template reads bf16 as f32, and may round what it multiplies: neither computes anything that another kernel should.
+static bool isFloatCast(Operation *op) {
+  auto isFloat = [](Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); };
+  return isa<nn::CastOp>(op) && isFloat(op->getOperand(0)) && isFloat(op->getResult(0));
+}
+
+/// True for what stands between anchors and the arguments: only places change, and how wide floats are.
 static bool isMovement(Operation *op) {
-  return isa<UnpackOp, nn::BroadcastOp>(op) || isData(op) ||
+  return isa<UnpackOp, nn::BroadcastOp>(op) || isData(op) || isFloatCast(op) ||
          cast<nn::FormOpInterface>(op).getForm() == nn::Form::Movement;
 }
 

@@ -1,0 +1,73 @@
+// bf16 between kernels, f32 inside of them; what a number may be lost of stays f32.
+//
+// RUN: cleave-opt %s --split-input-file --exec-form-kernels --exec-narrow-floats --exec-pack-weights=width=8 --exec-verify-form | FileCheck %s
+
+// The weight is cast as it is packed, in pairs; what is between the kernels is bf16; arguments, biases and results are not.
+// What is multiplied has been rounded even where it comes as f32.
+// CHECK-LABEL: @layers
+// CHECK: %[[W:.*]] = exec.pack %{{.*}} order [0, 1] batch 0 width 8 interleave 2 : (tensor<4x6xf32>) -> tensor<1x2x8x2xbf16>
+// CHECK: %[[V:.*]] = exec.pack %{{.*}} order [0, 1] batch 0 width 8 interleave 2 : (tensor<6x4xf32>) -> tensor<1x3x8x2xbf16>
+// CHECK: %[[H:.*]] = exec.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %[[W]], %{{.*}} = %{{.*}}) : (tensor<3x4xf32>, tensor<1x2x8x2xbf16>, tensor<6xf32>) -> tensor<3x6xbf16>
+// CHECK: %[[U:.*]] = exec.unpack %[[B]]
+// CHECK: %[[WIDE:.*]] = nn.cast %[[U]] : (tensor<4x6xbf16>) -> tensor<4x6xf32>
+// CHECK: %[[ROUNDED:.*]] = nn.cast %[[A]] : (tensor<3x4xf32>) -> tensor<3x4xbf16>
+// CHECK: %[[X:.*]] = nn.cast %[[ROUNDED]] : (tensor<3x4xbf16>) -> tensor<3x4xf32>
+// CHECK: nn.einsum %[[X]], %[[WIDE]] {{.*}} -> tensor<3x6xf32>
+// CHECK: nn.add
+// CHECK: nn.cast {{.*}} -> tensor<3x6xbf16>
+// CHECK: exec.fused (%{{.*}} = %[[H]], %{{.*}} = %[[V]]) : (tensor<3x6xbf16>, tensor<1x3x8x2xbf16>) -> tensor<3x4xf32>
+nn.param @w : tensor<4x6xf32> = dense<0.5> : tensor<4x6xf32>
+nn.param @v : tensor<6x4xf32> = dense<0.25> : tensor<6x4xf32>
+nn.param @b : tensor<6xf32> = dense<1.0> : tensor<6xf32>
+func.func @layers(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = nn.load @w : tensor<4x6xf32>
+  %v = nn.load @v : tensor<6x4xf32>
+  %b = nn.load @b : tensor<6xf32>
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  %1 = nn.add %0, %b : (tensor<3x6xf32>, tensor<6xf32>) -> tensor<3x6xf32>
+  %2 = nn.einsum %1, %v "ik,kj->ij" : (tensor<3x6xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+  return %2 : tensor<3x4xf32>
+}
+
+// -----
+
+// A mask made of integers, and positions times frequencies, stay as they are; an embedding does not. Movement moves bf16.
+// CHECK-LABEL: @numbers
+// CHECK: exec.pack %{{.*}} order [0, 1] batch 0 width 0 interleave 1 : (tensor<9x4xf32>) -> tensor<9x4xbf16>
+// CHECK: nn.einsum {{.*}}"s,f->sf" : (tensor<3xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+// CHECK: nn.gather {{.*}} -> tensor<3x4xbf16>
+nn.param @table : tensor<9x4xf32> = dense<0.5> : tensor<9x4xf32>
+nn.param @f : tensor<4xf32> = dense<0.25> : tensor<4xf32>
+func.func @numbers(%ids: tensor<3xi64>) -> (tensor<3x4xf32>, tensor<4x3xf32>) {
+  %t = nn.load @table : tensor<9x4xf32>
+  %f = nn.load @f : tensor<4xf32>
+  %p = nn.cast %ids : (tensor<3xi64>) -> tensor<3xf32>
+  %0 = nn.einsum %p, %f "s,f->sf" : (tensor<3xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %1 = nn.gather %t, %ids dim 0 : (tensor<9x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  %2 = nn.transpose %1 [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>
+  return %0, %2 : tensor<3x4xf32>, tensor<4x3xf32>
+}
+
+// -----
+
+// Ranks send half the bytes, and reshapes see them.
+// CHECK-LABEL: @ranks
+// CHECK: spmd.all_reduce sum {{.*}}tensor<3x6xbf16>
+// CHECK: nn.reshape {{.*}} -> tensor<18xbf16>
+// What one op reads in the type that it works on keeps it.
+// CHECK: exec.fused {{.*}} -> tensor<2xi64>
+// CHECK: nn.top_k %{{.*}} : (tensor<18xf32>)
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+nn.param @w : tensor<4x6xf32> = dense<0.5> : tensor<4x6xf32>
+func.func @ranks(%x: tensor<3x4xf32>, %y: tensor<18xf32>) -> (tensor<18xf32>, tensor<2xi64>) {
+  %w = nn.load @w : tensor<4x6xf32>
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  %1 = spmd.all_reduce sum %0 over {"x"} : tensor<3x6xf32>
+  %2 = nn.reshape %1 : (tensor<3x6xf32>) -> tensor<18xf32>
+  %3 = nn.add %2, %y : (tensor<18xf32>, tensor<18xf32>) -> tensor<18xf32>
+  %4 = nn.einsum %x, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  %5 = nn.reshape %4 : (tensor<3x6xf32>) -> tensor<18xf32>
+  %6, %7 = nn.top_k %5 k 2 dim 0 : (tensor<18xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  return %3, %7 : tensor<18xf32>, tensor<2xi64>
+}
+}
