@@ -7,6 +7,7 @@ from edit import Edit
 
 RUNTIME = "CleaveRuntimeTests"
 MPI = "mpi"
+VARIANTS = "variants"
 
 EDITS = [
     Edit("terms-in-reverse", "lib/Runtime/ThreadGroup.cpp", "sources[member] = getSource(view, member, inSources);",
@@ -86,4 +87,12 @@ EDITS = [
          "the peak that is told is not what was allocated", ["programs"]),
     Edit("a-line-further", "lib/Runtime/Memory.cpp", "holder->buffers[view.buffer] + offset", "holder->buffers[view.buffer] + offset + 64",
          "memory behind a buffer is used", ["programs"]),
+    Edit("weights-where-planned", "lib/Assembly/Tables.cpp", "where.first == view.buffer && into < moved.bytes", "false",
+         "a variant reads its weights where its own module had them", [VARIANTS]),
+    Edit("buffers-of-the-first", "lib/Assembly/Tables.cpp", "buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());",
+         "buffer.bytes += 0;", "memory is that of the first variant", [VARIANTS]),
+    Edit("kernels-by-name", "lib/Assembly/Kernels.cpp", "kernels.try_emplace(describe(op), program.kernels.size())",
+         "kernels.try_emplace(op.getSymName(), program.kernels.size())", "a variant runs another one's kernels", [VARIANTS]),
+    Edit("code-of-a-closed-file", "lib/Runtime/Host.cpp", "objects.push_back({loaded, file});",
+         "objects.push_back({loaded, file}); close(file);", "the second of two programs runs the code of the first", [RUNTIME]),
 ]
