@@ -1,9 +1,10 @@
 """Writes a GPT-like ONNX model of any depth, and the plan that shards it the way Megatron does.
 
-    make_gpt.py OUT.onnx [--layers 12] [--batch 8] [--seq 512] [--hidden 768] [--heads 12]
+    make_gpt.py OUT.onnx [--layers 12] [--batch 8] [--seq 512] [--hidden 768] [--heads 12] [--past 0] [--seed 0]
 
 Three files appear: OUT.onnx, OUT.bin (the weights as external data: a sparse file, so that hundreds of layers cost no
-disk) and OUT.yaml (the plan, for the mesh data=2,model=4). Weights are zeros: the model is for compiling, not for running.
+disk) and OUT.yaml (the plan, for the mesh data=2,model=4). Weights are zeros, for compiling; with a seed they are random, for
+running. With a past the model is a decoder's step: keys and values of so many positions come in, all of them go out.
 
 A layer has exactly 34 nodes, spelled as the TorchScript exporter writes GPT-2 (linear layers flatten batch and
 sequence into a Gemm, Gelu is in its parts), the fused projection of queries, keys and values laid out by heads.
@@ -13,6 +14,7 @@ import argparse
 import math
 import os
 
+import numpy as np
 from onnx import TensorProto, helper
 
 NODES_PER_LAYER = 34
@@ -56,9 +58,11 @@ class GraphWriter:
 
 
 class Gpt:
-    def __init__(self, graph, batch, seq, hidden, heads):
+    def __init__(self, graph, batch, seq, hidden, heads, past):
         self.graph, self.hidden, self.heads = graph, hidden, heads
-        self.batch, self.seq, self.head = batch, seq, hidden // heads
+        self.batch, self.seq, self.head, self.past = batch, seq, hidden // heads, past
+        # By name: shapes of what comes in and goes out beside the hidden states.
+        self.inputs, self.outputs = {}, {}
         self.add_shared_constants()
 
     def add_shared_constants(self):
@@ -74,8 +78,8 @@ class Gpt:
         for name, shape in shapes.items():
             self.graph.constant(name, TensorProto.INT64, [len(shape)], shape)
         self.graph.constant("qkv_sizes", TensorProto.INT64, [3], [self.head] * 3)
-        mask = [key <= query for query in range(self.seq) for key in range(self.seq)]
-        self.graph.constant("causal", TensorProto.BOOL, [1, 1, self.seq, self.seq], mask)
+        mask = [key <= query + self.past for query in range(self.seq) for key in range(self.past + self.seq)]
+        self.graph.constant("causal", TensorProto.BOOL, [1, 1, self.seq, self.past + self.seq], mask)
 
     def norm(self, path, x):
         scale = self.graph.weight(f"{path[1:]}.weight", [self.hidden])
@@ -91,16 +95,29 @@ class Gpt:
         x = self.graph.node(f"{path}/Gemm", "Gemm", [x, weight, bias])
         return self.graph.node(f"{path}/Reshape_1", "Reshape", [x, shape])
 
+    def cache(self, path, name, new):
+        """What is new behind what came in: [batch, heads, past + seq, head]."""
+        shape = [self.batch, self.heads, self.past, self.head]
+        past, present = f"past.{path.split('.')[1].split('/')[0]}.{name}", f"present.{path.split('.')[1].split('/')[0]}.{name}"
+        self.inputs[past], self.outputs[present] = shape, [*shape[:2], self.past + self.seq, self.head]
+        self.graph.nodes.append(helper.make_node("Concat", [past, new], [present], f"{path}/Concat_{name}", axis=2))
+        return present
+
     def attention(self, path, x):
-        """18 nodes with its norm and its residual add."""
+        """18 nodes with its norm and its residual add; 3 more with a past."""
         node = self.graph.node
         residual, x = x, self.norm(f"{path}/ln_1", x)
         path += "/attn"
         qkv = self.linear(f"{path}/c_attn", x, self.hidden, 3 * self.hidden, "flat", "by_head")
         q, k, v = node(f"{path}/Split", "Split", [qkv, "qkv_sizes"], outputs=3, axis=3)
         q = node(f"{path}/Transpose", "Transpose", [q], perm=[0, 2, 1, 3])
-        k = node(f"{path}/Transpose_1", "Transpose", [k], perm=[0, 2, 3, 1])
         v = node(f"{path}/Transpose_2", "Transpose", [v], perm=[0, 2, 1, 3])
+        if self.past:
+            k = self.cache(path, "key", node(f"{path}/Transpose_1", "Transpose", [k], perm=[0, 2, 1, 3]))
+            k = node(f"{path}/Transpose_4", "Transpose", [k], perm=[0, 1, 3, 2])
+            v = self.cache(path, "value", v)
+        else:
+            k = node(f"{path}/Transpose_1", "Transpose", [k], perm=[0, 2, 3, 1])
         scores = node(f"{path}/MatMul", "MatMul", [q, k])
         scores = node(f"{path}/Div", "Div", [scores, "sqrt_head"])
         scores = node(f"{path}/Where", "Where", ["causal", scores, "lowest"])
@@ -135,7 +152,7 @@ class Gpt:
     def layer(self, number, x):
         before = len(self.graph.nodes)
         x = self.feed_forward(f"/h.{number}", self.attention(f"/h.{number}", x))
-        assert len(self.graph.nodes) - before == NODES_PER_LAYER
+        assert len(self.graph.nodes) - before == NODES_PER_LAYER + 3 * bool(self.past)
         return x
 
 
@@ -150,24 +167,42 @@ shard:
 """
 
 
-def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12):
-    """Writes the three files; returns the plan's path."""
+def fill(path, graph, seed):
+    """Weights of the size that training leaves them at; those of norms are around 1."""
+    random = np.random.default_rng(seed)
+    with open(path, "wb") as file:
+        for tensor in graph.initializers:
+            if not tensor.external_data:
+                continue
+            values = random.standard_normal(tensor.dims, np.float32) * np.float32(0.02)
+            if "ln_" in tensor.name and tensor.name.endswith("weight"):
+                values += 1
+            file.seek(int(tensor.external_data[1].value))
+            file.write(values.tobytes())
+        file.truncate(graph.weights_bytes)
+
+
+def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12, past=0, seed=0):
+    """Writes the three files; returns the plan's path. Without a seed weights are zeros."""
     stem = os.path.splitext(path)[0]
     graph = GraphWriter(os.path.basename(stem) + ".bin")
-    gpt = Gpt(graph, batch, seq, hidden, heads)
+    gpt = Gpt(graph, batch, seq, hidden, heads, past)
     x = "hidden_in"
     for number in range(layers):
         x = gpt.layer(number, x)
     x = gpt.norm("/ln_f", x)
     shape = [batch, seq, hidden]
-    inputs = [helper.make_tensor_value_info("hidden_in", DATA_TYPE, shape)]
-    outputs = [helper.make_tensor_value_info(x, DATA_TYPE, shape)]
+    inputs = [helper.make_tensor_value_info(name, DATA_TYPE, dims) for name, dims in {"hidden_in": shape, **gpt.inputs}.items()]
+    outputs = [helper.make_tensor_value_info(name, DATA_TYPE, dims) for name, dims in {x: shape, **gpt.outputs}.items()]
     model = helper.make_model(helper.make_graph(graph.nodes, "gpt", inputs, outputs, graph.initializers),
                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="make_gpt")
     with open(path, "wb") as file:
         file.write(model.SerializeToString())
-    with open(stem + ".bin", "wb") as file:
-        file.truncate(graph.weights_bytes)
+    if seed:
+        fill(stem + ".bin", graph, seed)
+    else:
+        with open(stem + ".bin", "wb") as file:
+            file.truncate(graph.weights_bytes)
     with open(stem + ".yaml", "w") as file:
         file.write(PLAN)
     return stem + ".yaml"
@@ -176,7 +211,8 @@ def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")
-    for name, default in (("layers", 12), ("batch", 8), ("seq", 512), ("hidden", 768), ("heads", 12)):
+    for name, default in (("layers", 12), ("batch", 8), ("seq", 512), ("hidden", 768), ("heads", 12), ("past", 0),
+                          ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = vars(parser.parse_args())
     make_gpt(arguments.pop("out"), **arguments)

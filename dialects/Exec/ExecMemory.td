@@ -148,7 +148,8 @@ def Exec_InputOp : Exec_BoundaryOp<"input"> {
 def Exec_OutputOp : Exec_BoundaryOp<"output"> {
   let summary = "a result of the program";
   let description = [{
-    As `exec.input`. Where it lies in a buffer of the kind *state*, it is the next call's input there.
+    As `exec.input`. Where it lies in a buffer of the kind *state*, it is the next call's input there, or its last positions
+    are.
 
     Constraints: (C1) to (C4) as exec.input.
     Example: `exec.output "y" in %y : memref<4x128xf32> of tensor<4x128xf32, #terms> starts [0, 0] term "model"`

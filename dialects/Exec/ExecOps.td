@@ -176,4 +176,15 @@ def Exec_AttentionOp : Exec_LibraryOp<"attention", Nn_AttentionOp> {
   }];
 }
 
+def Exec_AppendOp : Exec_LibraryOp<"append", Nn_ConcatOp> {
+  let summary = "new positions behind those that are there";
+  let description = [{
+    A concat of which no kernel is made: each operand is copied to its part of the result. Where the first one is a state that
+    grows, and lies in the bytes of the result, that moves it towards the beginning, and the others come to stand behind it.
+
+    Constraints: (C1) as nn.concat.
+    Example: `%y = exec.append %past, %new dim 2 : (tensor<1x4x24x16xf32>, tensor<1x4x1x16xf32>) -> tensor<1x4x25x16xf32>`
+  }];
+}
+
 #endif // CLEAVE_EXEC_OPS

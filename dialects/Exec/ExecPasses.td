@@ -75,6 +75,8 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
     contraction becomes its order of letters, and a transposed convolution whose windows do not overlap a contraction. With `libraries=contractions`, for devices that have some, contractions,
     convolutions and attention become library commands instead.
 
+    A concat of a state that grows and what is new is no kernel but an `exec.append`.
+
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are
     constants of one number. No reduction is ever computed twice. A remark names each kind of op that no template is
     fast for, once.
@@ -206,6 +208,10 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
     all_reduce. Everything else lies in one arena, where it has its place from the first step that writes it to the last
     that reads it (`planMemory`). Parameters and constants lie in a buffer of weights, equal ones once.
 
+    A state (a result with `spmd.state`) is made where its argument lies, where nobody reads the old value any more or what makes it
+    works in place; else it is copied there at the end, with a remark. One that grows is the last positions of its buffer, which
+    `exec.append` moves to the beginning before it puts what is new behind; whoever else reads it gets a dense copy.
+
     Collectives come as early as their operand exists, at most two ahead of where they stood, and keep what they touch until
     somebody reads their result: so `exec-order` may let them overlap with kernels. What differs between ranks (where shards
     begin, which piece is a rank's own) stands in the rank table.
@@ -265,8 +271,9 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
     * (M2) views lie in their buffers, aligned to their elements, and in the tensor that they are of, on every rank;
     * (M3) what a command reads was written before, last through a view of the same tensor;
     * (M4) nothing writes weights or inputs; of what a command writes it reads or writes nothing else, but one tensor in
-      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row;
-    * (M5) outputs are written, each in a buffer of its own, as each input is;
+      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row, or rows that a
+      copy moves towards the beginning, with the same strides;
+    * (M5) outputs are written, each in a buffer of its own, as each input is, but for the two tensors of a state;
     * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row.
 
     `ordered`: all of this, and (E1) an event is recorded once, and waited for behind that; (E2) two commands that touch the

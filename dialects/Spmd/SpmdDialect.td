@@ -28,6 +28,8 @@ def Spmd_Dialect : Dialect {
     /// What a plan wishes of a value. Until annotation a `#spmd.wish`, on arguments and results of functions; from then
     /// on the wish is in the type, and the attribute is the place of the rule, on arguments and ops with one result.
     static constexpr ::llvm::StringLiteral kWishAttr = "spmd.wish";
+    /// Result attribute of a function: the name of the argument that it is the next call's value of (`States.h`).
+    static constexpr ::llvm::StringLiteral kStateAttr = "spmd.state";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
     /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.

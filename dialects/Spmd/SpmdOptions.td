@@ -29,6 +29,8 @@ defvar kPlanOptions = [
               "Sharding">,
   ShardOption<"shard", "shard", "std::string", "", "one rule of a plan; may repeat", "'PATTERN=[data, _]'", "Sharding",
               /*isList=*/true>,
+  ShardOption<"state", "state", "std::string", "", "inputs that the next call finds as outputs have left them; may repeat",
+              "'PAST=PRESENT'", "Sharding", /*isList=*/true>,
 ];
 
 /// Of spmd-propagate.

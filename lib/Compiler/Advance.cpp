@@ -81,8 +81,8 @@ bool Compilation::advance(Phase last) {
   if (last < done)
     return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
   if (done > Phase::Annotated && state->handed.plan)
-    return fail(
-        makeError("{0} is {1} already: --mesh, --plan and --shard come too late", options.model, toString(done)));
+    return fail(makeError("{0} is {1} already: --mesh, --plan{2} come too late", options.model, toString(done),
+                          state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"));
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
   for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {

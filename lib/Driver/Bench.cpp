@@ -144,6 +144,11 @@ static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes,
   }
   std::vector<runtime::Value> outputs;
   for (uint64_t i = 0; i < warmUp + count; ++i) {
+    // States are given once, and stay.
+    for (size_t input = i == 1 ? arguments.size() : 0; input-- > 0;)
+      if (llvm::any_of(program.variants.front().states,
+                       [&](const program::State &state) { return state.input == input; }))
+        arguments.erase(arguments.begin() + ptrdiff_t(input));
     if (runtime::ExecutorStatus error = executor->run(arguments, outputs))
       return makeError("{0}", error->message);
     if (i < warmUp)

@@ -23,7 +23,10 @@ struct Shard : spmd::impl::ShardPipelineBase<Shard> {
   using Base::Base;
 
   ShardOptions getOptions() const {
-    return {{plan, mesh, llvm::to_vector(shard)}, {optimize, traceDecisions}, {checkBytes}, /*costs=*/{}};
+    return {{plan, mesh, llvm::to_vector(shard), llvm::to_vector(state)},
+            {optimize, traceDecisions},
+            {checkBytes},
+            /*costs=*/{}};
   }
 
   void runOnOperation() override {

@@ -52,12 +52,14 @@ private:
   LogicalResult readText(yaml::Node *node, std::string &text);
   LogicalResult readInteger(yaml::Node *node, int64_t &value, int64_t least, int64_t most);
   LogicalResult readFlag(yaml::Node *node, bool &value);
-  LogicalResult readMapping(yaml::Node *node, StringRef what, ArrayRef<StringRef> known, KeyHandler handler);
+  LogicalResult readMapping(yaml::Node *node, StringRef what, ArrayRef<StringRef> known, KeyHandler handler,
+                            StringRef value = "a number");
   LogicalResult readSequence(yaml::Node *node, StringRef what, function_ref<LogicalResult(yaml::Node *)> handler);
 
   LogicalResult readMesh(yaml::Node *node, Plan &plan);
   LogicalResult readDevices(yaml::Node *node, Plan &plan);
   LogicalResult readSymbols(yaml::Node *node, Plan &plan);
+  LogicalResult readStates(yaml::Node *node, Plan &plan);
   LogicalResult readRule(yaml::Node *node, Plan &plan);
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
   LogicalResult readDim(yaml::Node *node, PlanDim &dim);
@@ -211,7 +213,8 @@ LogicalResult PlanReader::readFlag(yaml::Node *node, bool &value) {
 }
 
 /// Calls `handler` for every entry of a mapping; keys are distinct and, unless `known` is empty, among `known`.
-LogicalResult PlanReader::readMapping(yaml::Node *node, StringRef what, ArrayRef<StringRef> known, KeyHandler handler) {
+LogicalResult PlanReader::readMapping(yaml::Node *node, StringRef what, ArrayRef<StringRef> known, KeyHandler handler,
+                                      StringRef value) {
   auto *mapping = dyn_cast_or_null<yaml::MappingNode>(node);
   if (!mapping)
     return failExpecting(node, what);
@@ -225,7 +228,7 @@ LogicalResult PlanReader::readMapping(yaml::Node *node, StringRef what, ArrayRef
       return fail(keyNode,
                   "unknown key '" + key + "'" + suggestNames(key, known) + " (known: " + join(known, ", ") + ")");
     if (known.empty() && isa_and_nonnull<yaml::NullNode>(entry.getValue()))
-      return fail(keyNode, "expected a name, ': ' and a number, got '" + key + "'");
+      return fail(keyNode, "expected a name, ': ' and " + value + ", got '" + key + "'");
     if (!seen.insert(key).second)
       return fail(keyNode, "key '" + key + "' is given twice");
     if (failed(handler(key, entry)) || stream->failed())
@@ -258,10 +261,12 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readDevices(value, plan);
     if (key == "dims")
       return readSymbols(value, plan);
+    if (key == "state")
+      return readStates(value, plan);
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(root, "a mapping with mesh, devices, dims or shard", {"mesh", "devices", "dims", "shard"},
-                         readEntry)))
+  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard or state",
+                         {"mesh", "devices", "dims", "shard", "state"}, readEntry)))
     return failure();
   return close();
 }
@@ -295,6 +300,19 @@ LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
                        plan.dimPlaces[name.str()] = placeOf(entry.getKey());
                        return readInteger(entry.getValue(), plan.dims[name.str()], 0, INT32_MAX);
                      });
+}
+
+LogicalResult PlanReader::readStates(yaml::Node *node, Plan &plan) {
+  auto readState = [&](StringRef input, yaml::KeyValueNode &entry) -> LogicalResult {
+    PlanState state{{input.str(), placeOf(entry.getKey())}, {"", placeOf(entry.getValue())}};
+    if (failed(readText(entry.getValue(), state.output.text)))
+      return failure();
+    if (std::string reason = describeBadState(state); !reason.empty())
+      return fail(entry.getKey(), reason);
+    plan.states.push_back(std::move(state));
+    return success();
+  };
+  return readMapping(node, "inputs and outputs, such as {\"past_*\": \"present_*\"}", {}, readState, "an output");
 }
 
 /// Keys may come in any order here too: what a rule must have, and have only one of, is counted on the way.

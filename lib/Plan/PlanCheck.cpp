@@ -354,6 +354,9 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
   for (const std::string &rule : source.shard)
     if (failed(parseShardOption(rule, plan, error)))
       return failure();
+  for (const std::string &state : source.state)
+    if (failed(parseStateOption(state, plan, error)))
+      return failure();
   return plan.mesh.empty() ? success() : checkPlan(plan, error);
 }
 

@@ -198,7 +198,8 @@ Status Checker::checkOverlaps(const Spot &spot) {
   const Role &role = program.roles[spot.role];
   const Action &action = getCommand(spot).action;
   std::vector<Operand> operands = getOperands(program, action);
-  bool isCollective = std::holds_alternative<Collective>(action);
+  const auto *copy = std::get_if<Copy>(&action);
+  bool isCollective = std::holds_alternative<Collective>(action), isMoved = copy && movesDown(program, *copy);
   auto share = [&](const View &a, const View &b) {
     int64_t sizeA = getSpanBytes(getType(a)), sizeB = getSpanBytes(getType(b));
     auto meets = [&](int64_t atA, int64_t atB) { return atA < atB + sizeB && atB < atA + sizeA; };
@@ -222,7 +223,7 @@ Status Checker::checkOverlaps(const Spot &spot) {
       bool isOne = operands[i].alias == int64_t(j);
       if ((!isWritten && operands[j].access == Access::Read) || !share(operands[i].view, operands[j].view))
         continue;
-      if (!isOne || !(isCollective || isSame(operands[i].view, operands[j].view)))
+      if (!isOne || !(isCollective || isMoved || isSame(operands[i].view, operands[j].view)))
         return makeError("operands ", j, " and ", i, " share bytes, and are not one tensor in place (P24)");
     }
   }

@@ -142,7 +142,35 @@ static bool isSame(const Place &a, const Place &b) {
                     [](const Number &a, const Number &b) { return isSame(a, b); });
 }
 
-/// The two tensors of a state are one, and nothing else lies in buffers of states.
+/// The dim along which `to` has more positions than `from`, which is like it otherwise; nothing if there is none, or several.
+static std::optional<size_t> findGrowth(const Type &from, const Type &to) {
+  std::optional<size_t> grown;
+  if (from.element != to.element || from.shape.size() != to.shape.size())
+    return std::nullopt;
+  for (size_t dim = 0; dim < to.shape.size(); ++dim) {
+    bool isMore = from.shape[dim] < to.shape[dim];
+    if (from.shape[dim] > to.shape[dim] || (isMore && grown))
+      return std::nullopt;
+    if (isMore)
+      grown = dim;
+  }
+  return grown;
+}
+
+/// Whether the place of a state's input is the end, along a dim, of that of its output, which is dense and whole there.
+bool Checker::isEnd(const Place &input, const Place &output, size_t dim) const {
+  const Type &part = getType(input.view), &whole = getType(output.view);
+  if (findGrowth(part, whole) != dim || !isDense(whole) || getType(output.view).shape[dim] == 0)
+    return false;
+  std::vector<int64_t> strides = getStrides(whole);
+  int64_t added = whole.shape[dim] - part.shape[dim];
+  Place end = output;
+  end.view.type = input.view.type;
+  end.view.offset.base += added * strides[dim] * int64_t(getElementBytes(whole.element));
+  return isSame(input, end) && getStrides(part) == strides;
+}
+
+/// The two tensors of a state are one, or one the end of the other, and nothing else lies in buffers of states.
 Status Checker::checkStates(const Variant &variant) const {
   std::vector<bool> inputs(variant.inputs.size()), outputs(variant.outputs.size());
   for (const State &state : variant.states) {
@@ -150,11 +178,16 @@ Status Checker::checkStates(const Variant &variant) const {
       return makeError("a state of input ", state.input, " and output ", state.output,
                        ", which are not there or have one (P26)");
     const Tensor &input = variant.inputs[state.input], &output = variant.outputs[state.output];
-    bool isOne = isAlike(program.types[input.type], program.types[output.type]) && input.sharding == output.sharding &&
-                 input.reduction == output.reduction && input.terms == output.terms &&
+    bool isOne = isAlike(program.types[input.type], program.types[output.type]) &&
                  std::equal(input.places.begin(), input.places.end(), output.places.begin(), output.places.end(),
                             [](const Place &a, const Place &b) { return isSame(a, b); });
-    if (!isOne)
+    std::optional<size_t> grown = findGrowth(program.types[input.type], program.types[output.type]);
+    bool isPart =
+        grown && std::equal(input.places.begin(), input.places.end(), output.places.begin(), output.places.end(),
+                            [&](const Place &a, const Place &b) { return isEnd(a, b, *grown); });
+    bool isAsOne =
+        input.sharding == output.sharding && input.reduction == output.reduction && input.terms == output.terms;
+    if (!isAsOne || !(isOne || isPart))
       return makeError("state ", quote(output.name), " is not the input ", quote(input.name),
                        " in type, sharding and place (P26)");
     inputs[state.input] = outputs[state.output] = true;

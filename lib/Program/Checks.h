@@ -105,6 +105,7 @@ private:
   Status checkTensor(const Tensor &tensor, bool isOutput) const;
   Status checkCovers(const Tensor &tensor);
   Status checkOwnBuffers(const Variant &variant) const;
+  bool isEnd(const Place &input, const Place &output, size_t dim) const;
   Status checkStates(const Variant &variant) const;
   Status checkVariants() const;
 

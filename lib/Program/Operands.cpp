@@ -43,7 +43,7 @@ struct Collector {
   }
   void operator()(const Copy &copy) {
     read(copy.source);
-    write(copy.target);
+    write(copy.target, 0);
   }
   void operator()(const Collective &collective) {
     for (const View &view : collective.operands)
@@ -96,6 +96,26 @@ bool cleave::program::isDense(const Type &type) {
     if (type.shape[i] != 1 && type.strides[i] != stride)
       return false;
   return true;
+}
+
+std::vector<int64_t> cleave::program::getStrides(const Type &type) {
+  std::vector<int64_t> strides = type.strides;
+  int64_t stride = 1;
+  strides.resize(type.shape.size());
+  for (size_t i = type.strides.empty() ? type.shape.size() : 0; i-- > 0; stride *= type.shape[i])
+    strides[i] = stride;
+  return strides;
+}
+
+bool cleave::program::movesDown(const Program &program, const Copy &copy) {
+  const Type &type = program.types[copy.source.type];
+  std::vector<int64_t> strides = getStrides(type);
+  int64_t span = 1;
+  for (size_t i = strides.size(); i-- > 0; span += (type.shape[i] - 1) * strides[i])
+    if (type.shape[i] > 1 && strides[i] < span)
+      return false;
+  return strides == getStrides(program.types[copy.target.type]) &&
+         copy.source.offset.column == copy.target.offset.column && copy.target.offset.base < copy.source.offset.base;
 }
 
 bool cleave::program::isAlike(const Type &a, const Type &b) { return a.element == b.element && a.shape == b.shape; }

@@ -93,8 +93,6 @@ program::Status bindExchange(const BindContext &context, uint32_t variant, const
 void addPieces(const std::vector<int64_t> &shape, const std::vector<int64_t> &sourceStrides, uint64_t sourceOffset,
                const std::vector<int64_t> &targetStrides, uint64_t targetOffset, uint32_t source, uint32_t target,
                std::vector<Piece> &pieces);
-/// Strides of a type in elements; those of row-major order where it has none.
-std::vector<int64_t> getStrides(const program::Type &type);
 
 } // namespace cleave::runtime
 

@@ -25,16 +25,6 @@ using cleave::program::View;
 namespace program = cleave::program;
 using Shape = std::vector<int64_t>;
 
-std::vector<int64_t> cleave::runtime::getStrides(const Type &type) {
-  if (!type.strides.empty())
-    return type.strides;
-  Shape strides(type.shape.size());
-  int64_t stride = 1;
-  for (size_t dim = type.shape.size(); dim-- > 0; stride *= type.shape[dim])
-    strides[dim] = stride;
-  return strides;
-}
-
 static int64_t multiply(const Shape &shape, size_t begin, size_t end) {
   int64_t product = 1;
   for (size_t dim = begin; dim < end; ++dim)

@@ -1,7 +1,7 @@
 //===- BoxCopy.cpp - boxes of tensors from place to place -----------------===//
 //
 // A box is a nest of loops around runs of bytes. What lies one behind the other on both sides is merged first, so that
-// most boxes are one run or a few rows.
+// most boxes are one run or a few rows. From the first element to the last, so that a tensor can move down over itself.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Device.h"
@@ -61,7 +61,7 @@ BoxCopy cleave::runtime::planCopy(uint64_t elementBytes, const std::vector<int64
 /// Elements of `kBytes`, or of `run` bytes where that is 0, one dim.
 template <size_t kBytes> static void copyDim(const BoxCopy::Dim &dim, uint64_t run, const char *source, char *target) {
   for (int64_t i = 0; i < dim.size; ++i, source += dim.source, target += dim.target)
-    std::memcpy(target, source, kBytes ? kBytes : run);
+    kBytes ? std::memcpy(target, source, kBytes) : std::memmove(target, source, run);
 }
 
 /// Single elements are copied by their size, which the compiler then knows.
@@ -93,7 +93,7 @@ void cleave::runtime::copyBox(const BoxCopy &box, const char *source, char *targ
   if (box.getBytes() == 0)
     return;
   if (box.dims.empty())
-    std::memcpy(target, source, box.run);
+    std::memmove(target, source, box.run);
   else
     copyFrom(box, 0, source, target);
 }

@@ -85,6 +85,9 @@ def suites(build):
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 96)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 48)
+    # Fewer without mpirun.
+    yield Suite("states", [python, "test/Models/states.py", build], count_closing, 30 if shutil.which("mpirun") else 26)
+    yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 152)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
     # Where MPI is installed, the runtime must have been built with it.

@@ -113,6 +113,12 @@ struct PlanRule {
   std::string formatWish() const;
 };
 
+/// One entry of `state`: inputs that the next call finds as an output has left them. A `*` stands for any text, the same
+/// on both sides.
+struct PlanState {
+  PlanPattern input, output;
+};
+
 struct MeshAxis {
   std::string name;
   int64_t size = 1;
@@ -132,6 +138,7 @@ struct Plan {
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
+  std::vector<PlanState> states;
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
@@ -152,8 +159,9 @@ struct PlanSource {
   std::string file;
   std::string mesh;               ///< as typed: replaces the file's
   std::vector<std::string> shard; ///< rules as typed, behind the file's
+  std::vector<std::string> state; ///< states as typed, behind the file's
 
-  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty(); }
+  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty() && state.empty(); }
 };
 
 /// Reads a whole plan, and checks it where it names a mesh; without one see `checkPlan`.
@@ -164,6 +172,23 @@ llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError 
 
 /// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `node:PATTERN#r0` result 0.
 llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError &error);
+
+/// `past.*=present.*`: appends one state.
+llvm::LogicalResult parseStateOption(llvm::StringRef text, Plan &plan, PlanError &error);
+
+/// What is wrong with the two patterns of a state, by themselves; empty if nothing is.
+std::string describeBadState(const PlanState &state);
+
+/// Which input, by number, is the next call's value of which output.
+struct StatePair {
+  size_t input, output;
+  const PlanState *state;
+};
+
+/// Looks up the states of a plan. Fails where a pattern finds nothing, a tensor has no partner, or has two.
+llvm::LogicalResult pairStates(const Plan &plan, llvm::ArrayRef<llvm::StringRef> inputs,
+                               llvm::ArrayRef<llvm::StringRef> outputs, std::vector<StatePair> &pairs,
+                               PlanError &error);
 
 /// Checks what a plan says by itself, once all its parts are read: a legal mesh, known axes, sub-axes that divide, no
 /// axis twice in one tensor, devices that are a permutation.

@@ -26,6 +26,13 @@ uint64_t getBytes(const Type &type);
 /// Whether elements lie one behind the other, in row-major order.
 bool isDense(const Type &type);
 
+/// Elements between neighbours of each dim; those of row-major order where the type says none.
+std::vector<int64_t> getStrides(const Type &type);
+
+/// Whether a copy may move a tensor towards the beginning of its buffer, over itself: elements lie alike on both sides, each
+/// row behind the one before it, so that from the first to the last none is overwritten before it is read.
+bool movesDown(const Program &program, const Copy &copy);
+
 /// Equal element types and shapes, wherever elements lie.
 bool isAlike(const Type &a, const Type &b);
 

@@ -88,7 +88,7 @@ TEST(Plan, SubAxesThatOnlyTouchAreTwo) {
 
 TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("").error, "p.yaml:1:1: error: the plan is empty\n");
-  EXPECT_EQ(Parsed("[1]").error, "p.yaml:1:1: error: expected a mapping with mesh, devices, dims or shard\n");
+  EXPECT_EQ(Parsed("[1]").error, "p.yaml:1:1: error: expected a mapping with mesh, devices, dims, shard or state\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\nmesh: {b: 2}").error, "p.yaml:2:1: error: key 'mesh' is given twice\n");
   EXPECT_EQ(Parsed("mesh: {a: x}").error, "p.yaml:1:11: error: expected a number from 1 to 2147483647, got 'x'\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\n---\nmesh: {b: 2}").error, "p.yaml:3:1: error: a plan is one document\n");
@@ -221,6 +221,47 @@ TEST(Plan, ChecksARuleAgainstAShape) {
             "p.yaml:2:28: error: 'x' has size 8 in dim 0, which axis \"a\"=2 times \"b\"=3 does not divide\n");
   EXPECT_TRUE(failed(checkRule(parsed.plan, rule, "'x'", {12}, error)));
   EXPECT_EQ(error.format(), "p.yaml:2:27: error: 'x' has 1 dims but the rule lists 2\n");
+}
+
+/// The pairs of a state's option, `input>output` each, or what is wrong with it.
+std::string pair(StringRef option, llvm::ArrayRef<StringRef> inputs, llvm::ArrayRef<StringRef> outputs) {
+  Plan plan;
+  PlanError error;
+  std::vector<StatePair> pairs;
+  if (failed(parseStateOption(option, plan, error)) || failed(pairStates(plan, inputs, outputs, pairs, error)))
+    return error.format();
+  std::string text;
+  for (const StatePair &pair : pairs)
+    text += (inputs[pair.input] + ">" + outputs[pair.output] + " ").str();
+  return text;
+}
+
+TEST(Plan, StatesGoByWhatStarsStandFor) {
+  EXPECT_EQ(pair("past=present", {"x", "past"}, {"y", "present"}), "past>present ");
+  EXPECT_EQ(pair("past.*=present.*", {"past.0", "x", "past.1"}, {"present.1", "y", "present.0"}),
+            "past.0>present.0 past.1>present.1 ");
+  // A star takes as little as it can; pieces in front and behind stay, and may not overlap.
+  EXPECT_EQ(pair("a*b*c=*-*", {"axbybzc"}, {"x-ybz"}), "axbybzc>x-ybz ");
+  EXPECT_EQ(pair("p*p=q*q", {"p", "pp"}, {"qq"}), "pp>qq ");
+  EXPECT_EQ(pair("*a=*", {"", "ba"}, {"b"}), "ba>b ");
+  // No characters but stars mean anything.
+  EXPECT_EQ(pair("k?[0]=v", {"k?[0]"}, {"v"}), "k?[0]>v ");
+  EXPECT_EQ(pair("=y", {"x"}, {"y"}),
+            "--state:1:1: error: a state is an input and an output, such as past_*=present_*\n");
+  EXPECT_EQ(pair("a*=b", {"ax"}, {"b"}), "--state:1:1: error: 'a*' and 'b' have not as many stars\n");
+  EXPECT_EQ(pair("k*=v*", {"k1"}, {"v1", "v2"}),
+            "--state:1:1: error: output 'v2' is a state, but there is no input 'k2'; did you mean 'k1'?\n");
+  EXPECT_EQ(pair("*=y", {"a", "b"}, {"y"}), "--state:1:1: error: '*' and 'y' have not as many stars\n");
+}
+
+TEST(Plan, ReadsStatesOfAFile) {
+  Parsed parsed("state: {\"past_*\": \"present_*\", h: h_next}");
+  ASSERT_EQ(parsed.error, "");
+  ASSERT_EQ(parsed.plan.states.size(), 2u);
+  EXPECT_EQ(parsed.plan.states[1].output.text, "h_next");
+  EXPECT_EQ(parsed.plan.states[1].output.place.column, 35u);
+  EXPECT_EQ(Parsed("state: {\"past_*\": present}").error,
+            "p.yaml:1:9: error: 'past_*' and 'present' have not as many stars\n");
 }
 
 TEST(NamePattern, MatchesWholeNames) {

@@ -193,6 +193,20 @@ TEST(CommandsTest, P24Overlaps) {
                    }),
             "rank 0, stream 0, command 1 (launch, node \"/act/Gelu\"): operands 0 and 1 share bytes, and are not one "
             "tensor in place (P24)");
+  // A copy may move a tensor towards the beginning, row behind row, and not towards the end.
+  auto move = [](int64_t from, int64_t to, std::vector<int64_t> strides) {
+    return refuse(makeCollectives(), [&](Program &p) {
+      p.types.push_back({Element::F32, {4, 8}, std::move(strides)});
+      uint32_t type = p.types.size() - 1;
+      p.variants[0].lists[0].commands.push_back({0, -1, Copy{{2, type, {from, -1}}, {2, type, {to, -1}}}});
+    });
+  };
+  EXPECT_EQ(move(32, 0, {8, 1}), "");
+  EXPECT_EQ(move(32, 0, {9, 1}), "");
+  for (std::string message : {move(0, 32, {8, 1}), move(32, 0, {1, 4}), move(4, 0, {4, 1})})
+    EXPECT_EQ(
+        message,
+        "rank 0, stream 0, command 9 (copy): operands 0 and 1 share bytes, and are not one tensor in place (P24)");
   // On some rank is on one too many.
   EXPECT_EQ(refuse(makeCollectives(), [](Program &p) { as<Copy>(p, 0) = {{2, 1, {64, -1}}, {2, 1, {0, 0}}}; }),
             "rank 0, stream 0, command 0 (copy): operands 0 and 1 share bytes, and are not one tensor in place (P24)");

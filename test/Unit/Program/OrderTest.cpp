@@ -58,6 +58,28 @@ TEST(OrderTest, P26States) {
             "\"past\" is no state, but lies in a buffer of one (P26)");
 }
 
+/// A cache of 16 positions, of which the input is 12, from byte `offset` on.
+static std::string refuseCache(int64_t offset, std::vector<int64_t> strides) {
+  Program program = makeCuda();
+  uint32_t whole = program.types.size(), part = whole + 1;
+  program.types.push_back({Element::F32, {1, 2, 12, 8}, {}});
+  program.types.push_back({Element::F32, {1, 2, 12, 8}, std::move(strides)});
+  for (Variant &variant : program.variants) {
+    variant.inputs[3].type = whole;
+    variant.inputs[3].places[0].view.type = part;
+    variant.inputs[3].places[0].view.offset.base = offset;
+  }
+  return refuse(program);
+}
+
+// The last positions of the output may be the input.
+TEST(OrderTest, P26StatesThatGrow) {
+  EXPECT_EQ(refuseCache(4 * 8 * 4, {256, 128, 8, 1}), "");
+  std::string other = "state \"present\" is not the input \"past\" in type, sharding and place (P26)";
+  EXPECT_EQ(refuseCache(0, {256, 128, 8, 1}), other);
+  EXPECT_EQ(refuseCache(4 * 8 * 4, {192, 96, 8, 1}), other);
+}
+
 TEST(OrderTest, P27Variants) {
   EXPECT_EQ(refuse(makeCuda(), [](Program &p) { p.variants[1].inputs[0].name = "picture"; }),
             "variant 1 has other inputs or outputs than variant 0 (P27)");

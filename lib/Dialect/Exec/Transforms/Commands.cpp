@@ -4,6 +4,7 @@
 //
 //   exec.launch                      exec.run
 //   a concat along rows              an exec.copy of each part that was not made in its place
+//   exec.append                      an exec.copy of each operand
 //   collectives of spmd              exec.collective; exec.exchange where pieces go from rank to rank
 //   a rank's own piece of a tensor   rows: a view at an offset that depends on the rank; else an exec.copy of a view with
 //                                    strides
@@ -41,7 +42,7 @@ FlatSymbolRefAttr CommandBuilder::getBuffer(BufferKind kind, unsigned number) {
   FlatSymbolRefAttr &buffer = buffers[{unsigned(kind), number}];
   if (!buffer) {
     std::string name = stringifyBufferKind(kind).str();
-    if (kind == BufferKind::Input || kind == BufferKind::Output)
+    if (kind == BufferKind::Input || kind == BufferKind::Output || kind == BufferKind::State)
       name += "_" + std::to_string(number);
     auto op = BufferOp::create(outside, func.getLoc(), name, kind, /*bytes=*/0, kAlignment,
                                /*bound=*/IntegerAttr(), /*sym_visibility=*/StringAttr());
@@ -83,7 +84,7 @@ Value CommandBuilder::getView(Value value) {
     tensor = place.tensor;
   }
   Value whole = tensor == value ? Value() : getView(tensor);
-  return views[value] = createView(buffer, offset, value.getType(), whole);
+  return views[value] = createView(buffer, offset, value.getType(), whole, placement.getStrides(value));
 }
 
 FailureOr<SmallVector<Value>> CommandBuilder::getViews(ValueRange values) {
@@ -115,6 +116,25 @@ LogicalResult CommandBuilder::emitConcat(LaunchOp op, ArrayRef<unsigned> parts) 
       note(CopyOp::create(builder, op.getLoc(), source, target), op);
     }
     offset += spmd::getBytes(operand.getType());
+  }
+  return success();
+}
+
+/// In the order of the operands, so that a state that lies behind its part of the result has been moved when what is new
+/// comes to where it was.
+LogicalResult CommandBuilder::emitAppend(AppendOp op) {
+  auto whole = getView(op.getResult()).getDefiningOp<ViewOp>();
+  SmallVector<int64_t> strides = computeSuffixProduct(op.getResult().getType().getShape());
+  int64_t offset = 0, step = strides[op.getDim()] * spmd::getElementBytes(op.getResult().getType().getElementType());
+  for (Value operand : op.getInputs()) {
+    Value source = getView(operand);
+    if (!source)
+      return failure();
+    auto type = cast<RankedTensorType>(operand.getType());
+    Value target =
+        createView(whole.getBufferAttr(), table.add(whole.getOffset(), offset), type, whole.getTensor(), strides);
+    note(CopyOp::create(builder, op.getLoc(), source, target), op);
+    offset += type.getDimSize(op.getDim()) * step;
   }
   return success();
 }
@@ -362,7 +382,13 @@ LogicalResult CommandBuilder::emitReturn(func::ReturnOp op) {
       return failure();
     if (placement.isInOutput(value, number))
       continue;
-    Value output = createView(getBuffer(BufferKind::Output, number), table.get(0), value.getType(), /*whole=*/Value());
+    const Storage &storage = placement.getOutput(number);
+    if (storage.kind == BufferKind::State)
+      emitRemark(value.getLoc()) << "state '" << spmd::getResultName(func, number)
+                                 << "' is copied at the end of a call, as "
+                                 << "what makes it cannot put it in the place of the old value";
+    Value output =
+        createView(getBuffer(storage.kind, storage.number), table.get(0), value.getType(), /*whole=*/Value());
     CopyOp::create(builder, op.getLoc(), outputs.back(), output);
     outputs.back() = output;
   }
@@ -385,6 +411,8 @@ LogicalResult CommandBuilder::emit(Operation *op) {
     return success();
   if (auto launch = dyn_cast<LaunchOp>(op))
     return emit(launch);
+  if (auto append = dyn_cast<AppendOp>(op))
+    return emitAppend(append);
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
     return emitCollective(collective);
   if (auto ret = dyn_cast<func::ReturnOp>(op))
@@ -406,8 +434,10 @@ void CommandBuilder::createBuffers() {
   setBytes(BufferKind::Weights, 0, weights.getBytes());
   for (auto [number, type] : llvm::enumerate(func.getArgumentTypes()))
     setBytes(BufferKind::Input, number, spmd::getBytes(type));
-  for (auto [number, type] : llvm::enumerate(func.getResultTypes()))
-    setBytes(BufferKind::Output, number, spmd::getBytes(type));
+  for (unsigned number = 0; number < func.getNumResults(); ++number) {
+    const Storage &storage = placement.getOutput(number);
+    setBytes(storage.kind, storage.number, storage.bytes);
+  }
 }
 
 LogicalResult CommandBuilder::run() {

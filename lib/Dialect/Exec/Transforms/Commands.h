@@ -22,6 +22,7 @@ private:
   llvm::LogicalResult emit(mlir::Operation *op);
   llvm::LogicalResult emit(LaunchOp op);
   llvm::LogicalResult emitConcat(LaunchOp op, llvm::ArrayRef<unsigned> parts);
+  llvm::LogicalResult emitAppend(AppendOp op);
   llvm::LogicalResult emitCollective(spmd::CollectiveOpInterface op);
   llvm::LogicalResult emitCollective(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr gather,
                                      mlir::ArrayAttr slice);

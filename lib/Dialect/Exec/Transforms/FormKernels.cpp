@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "KeepStates.h"
 #include "Libraries.h"
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
@@ -171,6 +172,10 @@ struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
         func.emitOpError("has control flow");
         return signalPassFailure();
       }
+      FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
+      if (failed(states))
+        return signalPassFailure();
+      appendStates(func, *states);
       formKernels(func.getBody().front());
       spmd::storeNodes(func);
     }

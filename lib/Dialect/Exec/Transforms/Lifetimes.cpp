@@ -100,6 +100,19 @@ LogicalResult Lifetimes::write(Operation *op, Value view, unsigned stream) {
   return success();
 }
 
+/// True if elements lie alike on both sides, each row behind the one before it: from the first to the last, none is
+/// overwritten before it is read, where they move towards the beginning.
+static bool movesDown(CopyOp op) {
+  SmallVector<int64_t> strides = *getStrides(op.getSource().getType());
+  int64_t span = 1;
+  for (auto [extent, stride] : llvm::reverse(llvm::zip_equal(op.getSource().getType().getShape(), strides))) {
+    if (extent > 1 && stride < span)
+      return false;
+    span += (extent - 1) * stride;
+  }
+  return strides == *getStrides(op.getTarget().getType());
+}
+
 /// True if what is written may be what is read, in place (M4).
 bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
   Range from = ranges.get(op.getReads()[read], rank), to = ranges.get(op.getWrites()[write], rank);
@@ -108,6 +121,8 @@ bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
     std::optional<ArrayRef<int64_t>> inPlace = ranges.getKernel(run).getInPlace();
     return inPlace && (*inPlace)[write] == int64_t(read) && isSame;
   }
+  if (auto copy = dyn_cast<CopyOp>(op.getOperation()))
+    return movesDown(copy) && to.begin < from.begin;
   auto collective = dyn_cast<CollectiveOp>(op.getOperation());
   if (!collective || read != write)
     return false;

@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+static constexpr unsigned kNone = std::numeric_limits<unsigned>::max();
 /// Collectives that are on their way at once because of being moved up; more would hold memory for little.
 static constexpr size_t kMostAhead = 2;
 
@@ -118,7 +118,8 @@ static bool isView(spmd::LocalSliceOp op) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-Placement::Placement(Block &block, RankTable &table) : block(block), table(table) {
+Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states)
+    : block(block), table(table), states(states) {
   auto module = block.getParentOp()->getParentOfType<ModuleOp>();
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
@@ -260,6 +261,9 @@ bool Placement::mayLie(Value value, const Place &at, Operation *op) const {
   Root root = getRoot(value);
   if (!isAllOf(value, root) || places.contains(root.value))
     return false;
+  const Storage &storage = storages[at.storage];
+  if (storage.kind == BufferKind::State && !mayReplace(root.value, storage))
+    return false;
   return !at.offset.hasColumn() || !(communicates(root.value.getDefiningOp()) || feedsCollective(root.value, op));
 }
 
@@ -295,10 +299,11 @@ void Placement::chooseInPlace() {
           entry->second[result].push_back(isEmitted && codegen::canBeInPlace(body, argument, result) ? 0 : -1);
         }
     }
+    // What a state stands for in the next call cannot be had another way: it counts for more.
     for (OpOperand &operand : launch->getOpOperands())
-      for (SmallVector<int64_t> &ofResult : entry->second)
-        if (int64_t &count = ofResult[operand.getOperandNumber()]; count >= 0 && dies(operand))
-          ++count;
+      for (auto [result, ofResult] : llvm::zip_equal(launch.getResults(), entry->second))
+        if (int64_t &count = ofResult[operand.getOperandNumber()]; count >= 0)
+          count += isUpdated(operand, result) ? 2 : dies(operand);
   }
   Builder builder(block.getParentOp()->getContext());
   for (auto &[kernel, ofResults] : votes) {
@@ -314,12 +319,17 @@ void Placement::chooseInPlace() {
   }
 }
 
-/// There is a buffer for each output, also where its value is elsewhere already and will be copied.
+/// There is a buffer for each output, also where its value is elsewhere already and will be copied. That of a state is
+/// there already.
 void Placement::placeReturned(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    storages.push_back({BufferKind::Output, spmd::getBytes(operand.get().getType()), operand.getOperandNumber()});
+    unsigned number = operand.getOperandNumber();
+    if (outputs[number] == kNone) {
+      outputs[number] = storages.size();
+      storages.push_back({BufferKind::Output, spmd::getBytes(operand.get().getType()), number});
+    }
     Value root = getRoot(operand.get()).value;
-    Place at{unsigned(storages.size() - 1), table.get(0), root};
+    Place at{outputs[number], table.get(0), root};
     if (mayLie(operand.get(), at, op))
       place(root, at, kNever);
   }
@@ -373,10 +383,8 @@ void Placement::placeOperands(Operation *op) {
 
 /// From the back, so that a value's users have said where they want it before it is reached.
 void Placement::placeAll() {
-  for (BlockArgument argument : block.getArguments()) {
-    storages.push_back({BufferKind::Input, spmd::getBytes(argument.getType()), argument.getArgNumber()});
-    place(argument, {unsigned(storages.size() - 1), table.get(0), argument}, kNever);
-  }
+  outputs.assign(block.getTerminator()->getNumOperands(), kNone);
+  placeArguments();
   for (Operation *op : llvm::reverse(steps)) {
     auto launch = dyn_cast<LaunchOp>(op);
     auto parts = launch ? getConcatenated(getKernel(launch)) : std::nullopt;
@@ -427,11 +435,12 @@ void Placement::run() {
 bool Placement::isInOutput(Value value, unsigned number) const {
   Root root = getRoot(value);
   auto at = places.find(root.value);
-  if (at == places.end() || !isAllOf(value, root))
+  // A state may stay as it is.
+  bool isOld = root.value == getOutput(number).old && spmd::getBytes(value.getType()) == getOutput(number).bytes;
+  if (at == places.end() || !(isAllOf(value, root) || isOld))
     return false;
-  const Storage &storage = storages[at->second.storage];
   NumberAttr offset = at->second.offset;
-  return storage.kind == BufferKind::Output && storage.number == number && offset.getBase() == 0 && !offset.hasColumn();
+  return at->second.storage == outputs[number] && offset.getBase() == 0 && !offset.hasColumn();
 }
 
 bool Placement::isInPart(Operation *concat, unsigned number) const { return inPart.contains({concat, number}); }

@@ -5,7 +5,8 @@
 // *storage*, which is an input or output buffer, or a piece of the arena. Storages are found from the back, as it is
 // the user who knows where a value may best be made:
 //
-//   returned                     in the output
+//   returned                     in the output, or, as a state's next value, where the old one is, if that is not read any more
+//   state                        in a buffer of its own; one that grows, as the last positions of its next value
 //   part of a concat             in its part of the result, if that dim is outermost
 //   operand of a kernel or       where the result lies, if it dies here and the kernel says that it may (in place)
 //   all_reduce
@@ -20,18 +21,29 @@
 #define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
 
 #include "RankTable.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Support/MemoryPlan.h"
+
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
+#include <limits>
 
 namespace cleave::exec {
 
 /// Of storages, loads, and buffers: a line of the cache, and more than any vector.
 constexpr int64_t kAlignment = 64;
 
+/// A step behind all.
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
 /// Bytes that belong together.
 struct Storage {
   BufferKind kind;
   int64_t bytes;
-  unsigned number;               ///< of the input or output
+  unsigned number; ///< of the input, output, or the state's input
+  /// Of a state: its old value, and the last step that reads that.
+  mlir::Value old = {};
+  int64_t oldUntil = -1;
   int64_t first = -1, last = -1; ///< steps
   int64_t offset = 0;            ///< in the arena
 };
@@ -45,7 +57,7 @@ struct Place {
 
 class Placement {
 public:
-  Placement(mlir::Block &block, RankTable &table);
+  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
@@ -59,8 +71,12 @@ public:
   /// The place of a root that a command makes, or an argument.
   const Place &getPlace(mlir::Value root) const { return places.find(root)->second; }
   const Storage &getStorage(const Place &place) const { return storages[place.storage]; }
-  /// True if `value` is made right where number `number` is returned.
+  /// Where number `number` of what is returned goes.
+  const Storage &getOutput(unsigned number) const { return storages[outputs[number]]; }
+  /// True if `value` is made right there.
   bool isInOutput(mlir::Value value, unsigned number) const;
+  /// The strides of a value that is not dense: a state that grows. Else none.
+  llvm::SmallVector<int64_t> getStrides(mlir::Value value) const;
   /// True if part number `number` of a concat (`getConcatenated`) is made in its place.
   bool isInPart(mlir::Operation *concat, unsigned number) const;
   const MemoryPlan &getArena() const { return arena; }
@@ -83,6 +99,7 @@ private:
   void findUses();
   void chooseInPlace();
   void placeAll();
+  void placeArguments();
   void placeReturned(mlir::Operation *op);
   void placeParts(LaunchOp op, llvm::ArrayRef<unsigned> parts);
   void placeOperands(mlir::Operation *op);
@@ -90,8 +107,11 @@ private:
 
   /// True if nothing but `op` reads the root of `operand` from there on, once, and `operand` is all of it, made by a command.
   bool dies(mlir::OpOperand &operand) const;
+  /// True if `root` may be made in the bytes of a state: nobody reads the old value any more, or just what makes it, in place.
+  bool mayReplace(mlir::Value root, const Storage &state) const;
   /// True if nobody has found a place for `value` yet, and `op` may: it is all of its root, made by a command.
   bool mayLie(mlir::Value value, const Place &at, mlir::Operation *op) const;
+  bool isUpdated(mlir::OpOperand &operand, mlir::Value result) const;
   void place(mlir::Value root, const Place &at, int64_t end);
   const Place &placeAnywhere(mlir::Value root);
 
@@ -109,6 +129,9 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> until;
   llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> inPart;
   llvm::SmallVector<Storage> storages;
+  llvm::SmallVector<spmd::StatePlace> states;
+  /// By number of what is returned, the storage that it goes to.
+  llvm::SmallVector<unsigned> outputs;
   MemoryPlan arena;
 };
 

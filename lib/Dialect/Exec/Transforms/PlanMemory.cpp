@@ -1,11 +1,12 @@
 //===- PlanMemory.cpp - from tensors to views of memory -------------------===//
 //
-// What has no command becomes a kernel (KeepOnFirst.h), every value gets its place (Placement.h), and then each op becomes
+// What has no command becomes a kernel (KeepOnFirst.h), states are copied for whom they are no longer (KeepStates.h), every value gets its place (Placement.h), and then each op becomes
 // its command (Commands.h).
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "KeepOnFirst.h"
+#include "KeepStates.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 
 namespace cleave::exec {
@@ -50,9 +51,13 @@ struct PlanMemory : cleave::exec::impl::PlanMemoryBase<PlanMemory> {
       return signalPassFailure();
     }
     Block &block = func.getBody().front();
+    FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
+    if (failed(states))
+      return signalPassFailure();
     keepOnFirstByKernels(block);
+    copyOldStates(func, *states);
     RankTable table(getOperation());
-    Placement placement(block, table);
+    Placement placement(block, table, *states);
     placement.run();
     if (failed(CommandBuilder(func, placement, table).run()))
       signalPassFailure();

@@ -213,7 +213,8 @@ void Annotate::runOnOperation() {
     }
   if (failed(enterPhase(getOperation(), Phase::Annotated)))
     return signalPassFailure();
-  FailureOr<PlanRef> read = given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}});
+  FailureOr<PlanRef> read =
+      given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
   if (failed(read) || (*read && failed(placeWishes(getOperation(), **read))) ||
       failed(WishDissolver(getOperation()).run()))
     signalPassFailure();

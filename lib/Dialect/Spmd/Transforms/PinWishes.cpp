@@ -21,7 +21,9 @@ struct PinWishes : cleave::spmd::impl::PinWishesBase<PinWishes> {
   explicit PinWishes(PlanRef plan) : given(std::move(plan)) {}
 
   void runOnOperation() override {
-    FailureOr<PlanRef> read = given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}});
+    FailureOr<PlanRef> read =
+        given ? given
+              : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
     if (failed(read) || (*read && failed(placeWishes(getOperation(), **read))))
       signalPassFailure();
   }

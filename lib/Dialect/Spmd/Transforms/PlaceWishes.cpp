@@ -10,6 +10,7 @@
 // attribute.
 //
 //===----------------------------------------------------------------------===//
+#include "PlaceStates.h"
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -244,17 +245,19 @@ static LogicalResult borrowMesh(ModuleOp module, Plan &plan) {
 }
 
 LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
+  PlanError error;
+  if (failed(placeStates(module, given, error)))
+    return emit(module.getContext(), error);
   if (given.rules.empty() && given.mesh.empty())
     return success();
   Plan plan = given;
   if (plan.mesh.empty() && failed(borrowMesh(module, plan)))
     return failure();
   WishPlacer placer(module, plan, toMesh(module.getContext(), plan));
-  PlanError error;
   if (failed(placer.collect(error)))
     return emit(module.getContext(), error);
   if (failed(placer.checkProgram()))
     return failure();
   placer.write();
-  return success();
+  return shareWishes(module);
 }

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -42,14 +43,17 @@ public:
         planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, decision.states) {}
 
   void writeTypes();
-  void writeWishes();
+  LogicalResult writeWishes();
   void writeReplications();
 
 private:
   ShardingAttr getSharding(StateId state);
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
+  FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
   void writePartialSources();
   std::string getReason(const ForcedReplication &forced) const;
+  /// What it costs to bring a value from one state into another.
+  int64_t getCost(ValueId value, StateId from, StateId to);
   int64_t getPrice(OpId id);
   /// The dearest first.
   std::vector<Replication> getReplications();
@@ -133,7 +137,31 @@ void DecisionWriter::writePartialSources() {
   }
 }
 
-void DecisionWriter::writeWishes() {
+/// What the next call finds as an argument is wanted as that is; gives the bytes sent to make it so. The positions that a
+/// state keeps move along the dim that grows, so no rank may have some of them only.
+FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted) {
+  func::FuncOp func = source.getFunction();
+  FailureOr<SmallVector<StatePlace>> states = getStates(func);
+  if (failed(states))
+    return failure();
+  int64_t bytes = 0;
+  for (const StatePlace &place : *states) {
+    BlockArgument argument = func.getArgument(place.argument);
+    StateId kept = decision.valueStates[source.getId(argument)];
+    ShardingAttr sharding = getSharding(kept);
+    if (place.dim && !sharding.getDims()[*place.dim].getAxes().empty())
+      return emitError(argument.getLoc())
+             << "state '" << getArgumentName(func, place.argument) << "' grows along dim " << *place.dim
+             << ", which cannot be sharded: its positions move at every call";
+    if (wanted[place.result] == kept)
+      continue;
+    bytes += prices.toBytes(getCost(outputs[place.result], wanted[place.result], kept));
+    wanted[place.result] = kept;
+  }
+  return bytes;
+}
+
+LogicalResult DecisionWriter::writeWishes() {
   for (auto [id, op] : llvm::enumerate(source.getOps())) {
     if (problem.isConstraint(id))
       continue;
@@ -148,9 +176,13 @@ void DecisionWriter::writeWishes() {
   for (OutputId output = 0; output < problem.numOutputs(); ++output)
     outputs.push_back(problem.outputValue(output));
   func::FuncOp func = source.getFunction();
-  writeWishes(func.getBody().front().getTerminator(), SpmdDialect::kOperandShardingsAttr, outputs,
-              decision.outputStates);
-  func->setAttr(SpmdDialect::kWireBytesAttr, builder.getI64IntegerAttr(decision.wireBytes));
+  SmallVector<StateId> wanted(decision.outputStates.begin(), decision.outputStates.end());
+  FailureOr<int64_t> bytes = keepStates(outputs, wanted);
+  if (failed(bytes))
+    return failure();
+  writeWishes(func.getBody().front().getTerminator(), SpmdDialect::kOperandShardingsAttr, outputs, wanted);
+  func->setAttr(SpmdDialect::kWireBytesAttr, builder.getI64IntegerAttr(decision.wireBytes + *bytes));
+  return success();
 }
 
 /// Users read these in remarks and in the report: they name what stands in the way, and its price where it has one.
@@ -195,13 +227,17 @@ std::vector<Replication> DecisionWriter::getReplications() {
   return replications;
 }
 
+int64_t DecisionWriter::getCost(ValueId value, StateId from, StateId to) {
+  Type type = source.getValues()[value].getType();
+  ShapeId shape = costs.internShape(problem.shape(value), getElementBytes(getElementTypeOrSelf(type)));
+  return costs.cost(shape, from, to);
+}
+
 /// Bytes sent to bring the operands of `id` into the form that it wants, and its results into the one that is shared.
 int64_t DecisionWriter::getPrice(OpId id) {
   int64_t cost = 0;
   auto add = [&](ValueId value, StateId from, StateId to) {
-    Type type = source.getValues()[value].getType();
-    ShapeId shape = costs.internShape(problem.shape(value), getElementBytes(getElementTypeOrSelf(type)));
-    cost = std::min(cost + costs.cost(shape, from, to), kImpossibleCost);
+    cost = std::min(cost + getCost(value, from, to), kImpossibleCost);
   };
   for (auto [index, value] : llvm::enumerate(problem.operands(id)))
     add(value, decision.valueStates[value], decision.operandStates[problem.firstOperand(id) + index]);
@@ -248,7 +284,8 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
     return nullptr;
   DecisionWriter writer(*problem, atoms, options.costs);
   writer.writeTypes();
-  writer.writeWishes();
+  if (failed(writer.writeWishes()))
+    return nullptr;
   writer.writeReplications();
   return problem;
 }
