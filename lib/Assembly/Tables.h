@@ -81,7 +81,7 @@ private:
   program::Action makeAction(exec::WaitOp op);
   template <typename... Ops> bool addCommand(mlir::Operation *op, program::List &list);
   mlir::LogicalResult addList(mlir::func::FuncOp func, program::Variant &variant);
-  void addStates(program::Variant &variant);
+  llvm::LogicalResult addStates(program::Variant &variant);
 
   const AssemblyOptions &options;
   program::Program &program = made->program;

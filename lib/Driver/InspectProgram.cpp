@@ -186,7 +186,10 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
   auto tensors = [&](const std::vector<Tensor> &list) {
     return llvm::json::Array(llvm::map_range(list, [&](const Tensor &tensor) { return toJson(program, tensor); }));
   };
-  llvm::json::Array lists, sent;
+  llvm::json::Array lists, sent, states;
+  for (const State &state : variant.states)
+    states.push_back(llvm::json::Object{{"input", llvm::json::fixUTF8(variant.inputs[state.input].name)},
+                                        {"output", llvm::json::fixUTF8(variant.outputs[state.output].name)}});
   for (const ListSummary &list : summary.lists)
     lists.push_back(toJson(list));
   for (const SentSummary &ranks : summary.sent) {
@@ -195,11 +198,9 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
       kinds[kind] = llvm::json::Object{{"count", amount.count}, {"bytes", amount.bytes}};
     sent.push_back(llvm::json::Object{{"ranks", toJson(ranks.ranks)}, {"kinds", std::move(kinds)}});
   }
-  return llvm::json::Object{{"dims", std::move(dims)},
-                            {"inputs", tensors(variant.inputs)},
-                            {"outputs", tensors(variant.outputs)},
-                            {"lists", std::move(lists)},
-                            {"sent", std::move(sent)}};
+  return llvm::json::Object{
+      {"dims", std::move(dims)},     {"inputs", tensors(variant.inputs)}, {"outputs", tensors(variant.outputs)},
+      {"states", std::move(states)}, {"lists", std::move(lists)},         {"sent", std::move(sent)}};
 }
 
 /// The form that docs/interface.md fixes. Names are text of strangers: JSON wants UTF-8.

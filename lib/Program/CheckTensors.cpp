@@ -210,7 +210,18 @@ Status Checker::checkStates(const Variant &variant) const {
 // Variants (P27)
 //===----------------------------------------------------------------------===//
 
-/// Variants have the same tensors, and no two the same input shapes.
+/// Whether states are the same tensors at the same places, so that one variant goes on from what another one has left.
+static bool haveSameStates(const Variant &a, const Variant &b) {
+  return std::equal(a.states.begin(), a.states.end(), b.states.begin(), b.states.end(),
+                    [&](const State &x, const State &y) {
+                      const std::vector<Place> &from = a.inputs[x.input].places, &to = b.inputs[y.input].places;
+                      return x.input == y.input && x.output == y.output &&
+                             std::equal(from.begin(), from.end(), to.begin(), to.end(),
+                                        [](const Place &a, const Place &b) { return isSame(a, b); });
+                    });
+}
+
+/// Variants have the same tensors and states, and no two the same input shapes.
 Status Checker::checkVariants() const {
   std::map<std::vector<std::vector<int64_t>>, size_t> seen;
   const Variant &first = program.variants.front();
@@ -223,6 +234,8 @@ Status Checker::checkVariants() const {
     const Variant &variant = program.variants[i];
     if (!areNamed(variant.inputs, first.inputs) || !areNamed(variant.outputs, first.outputs))
       return makeError("variant ", i, " has other inputs or outputs than variant 0 (P27)");
+    if (!haveSameStates(variant, first))
+      return makeError("variant ", i, " has other states than variant 0, or has them elsewhere (P27)");
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor &input : variant.inputs)
       shapes.push_back(program.types[input.type].shape);

@@ -85,6 +85,14 @@ TEST(OrderTest, P27Variants) {
             "variant 1 has other inputs or outputs than variant 0 (P27)");
   EXPECT_EQ(refuse(makeCuda(), [](Program &p) { p.variants[1] = p.variants[0]; }),
             "variants 0 and 1 have inputs of the same shapes (P27)");
+  EXPECT_EQ(refuse(makeCuda(),
+                   [](Program &p) {
+                     p.types.push_back({Element::F32, {1, 2, 16, 4}, {}});
+                     uint32_t half = p.types.size() - 1;
+                     for (Tensor *tensor : {&p.variants[1].inputs[3], &p.variants[1].outputs[1]})
+                       tensor->type = tensor->places[0].view.type = half;
+                   }),
+            "variant 1 has other states than variant 0, or has them elsewhere (P27)");
 }
 
 TEST(OrderTest, P28ReadsOnlyWhatIsWritten) {
