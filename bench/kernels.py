@@ -44,7 +44,8 @@ def product(m, k, n, width=16):
             (nodes, {"x": (m, k)}, {"w": (k, n), "b": (n,)}, (m, n)))
 
 
-def convolution(size, channels, out, kernel, stride=1, groups=1, width=16):
+def convolution(size, channels, out, kernel, stride=1, groups=1, width=16, last=False):
+    """With channels last here, where `last`; the peer always has them first, and chooses by itself."""
     import onnx.helper as h
     pad, result = kernel // 2, (size + 2 * (kernel // 2) - kernel) // stride + 1
     x, w = tensor(1, channels, size, size), tensor(out, channels // groups, kernel, kernel)
@@ -57,8 +58,18 @@ def convolution(size, channels, out, kernel, stride=1, groups=1, width=16):
         arguments = {"x": x, "p": packed, "b": b}
         head = f"%w = exec.unpack %p order [2, 3, 1, 0] batch 0 width {width} interleave 1 : ({packed}) -> {w}\n"
         largest = max(largest, -(-out // width) * width * channels * kernel * kernel)
-    body = head + (f"%c = nn.conv %x, %w, %b strides [{stride}, {stride}] pads_low [{pad}, {pad}] pads_high [{pad}, {pad}] "
-                   f"dilations [1, 1] groups {groups} : ({x}, {w}, {b}) -> {y}\n%y = nn.relu %c : ({y}) -> {y}")
+    if last and groups > 1:
+        packed = tensor(kernel, kernel, channels // groups, out)
+        arguments = {"x": x, "p": packed, "b": b}
+        head = f"%w = exec.unpack %p order [2, 3, 1, 0] batch 0 width 0 interleave 1 : ({packed}) -> {w}\n"
+    if last:
+        arguments["x"] = tensor(1, size, size, channels)
+        head += f"%t = nn.transpose %x [0, 3, 1, 2] : ({arguments['x']}) -> {x}\n"
+    body = head + (f"%c = nn.conv %{'t' if last else 'x'}, %w, %b strides [{stride}, {stride}] pads_low [{pad}, {pad}] pads_high [{pad}, {pad}] "
+                   f"dilations [1, 1] groups {groups} : ({x}, {w}, {b}) -> {y}\n%{'r' if last else 'y'} = nn.relu %c : ({y}) -> {y}")
+    if last:
+        name += "_last"
+        body += f"\n%y = nn.transpose %r [0, 2, 3, 1] : ({y}) -> {(y := tensor(1, result, result, out))}"
     nodes = [h.make_node("Conv", ["x", "w", "b"], ["c"], strides=[stride] * 2, pads=[pad] * 4, group=groups),
              h.make_node("Relu", ["c"], ["y"])]
     return (name, function(name, arguments, y, body), largest,
@@ -88,8 +99,9 @@ def cases():
         yield product(*shape)
     for shape in [(56, 64, 64, 3), (28, 128, 128, 3), (14, 256, 256, 3), (7, 512, 512, 3), (56, 64, 256, 1), (14, 1024, 256, 1),
                   (7, 512, 2048, 1), (224, 3, 64, 7, 2), (56, 128, 128, 3, 2), (80, 96, 96, 3, 1, 96), (80, 96, 96, 5, 2, 96),
-                  (160, 16, 32, 3, 2), (320, 3, 16, 3, 2), (80, 32, 32, 3), (20, 128, 128, 3), (40, 192, 192, 1)]:
+                  (160, 16, 32, 3, 2), (320, 3, 16, 3, 2), (80, 32, 32, 3), (20, 128, 128, 3), (40, 192, 192, 1), (160, 96, 24, 3), (7, 256, 256, 3)]:
         yield convolution(*shape)
+        yield convolution(*shape, last=True)
     for shape in [(1, 32, 32, 12, 32), (8, 128, 128, 12, 32), (1, 128, 128, 12, 64), (1, 1, 512, 12, 64)]:
         yield attention(*shape)
 

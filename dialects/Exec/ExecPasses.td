@@ -40,13 +40,12 @@ def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
   let summary = "channels last, throughout";
   let description = [{
-    A convolution that runs along channels, and everything around it: in one walk over the program, each value with
-    channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on. Convolutions, windows and batch
-    norms stand between two transposes, which become part of their kernels; elementwise ops, concatenation, slices, padding, reductions
-    and softmax work on the other order of dims. What else reads such a value gets a transpose in front, as do arguments that
-    a convolution reads. Weights keep their order (`exec-pack-weights`).
-
-    Not part of `exec-lower`: the host's template for convolutions takes vectors along rows of pixels, and is slower on this order.
+    The host's templates for convolutions and pools run along channels, and so does everything around them: in one walk over the
+    program, each value with channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on.
+    Convolutions, windows and batch norms stand between two transposes, which become part of their kernels; elementwise ops,
+    concatenation, slices, padding, resizing, reductions and softmax work on the other order of dims, and a transposed convolution whose
+    windows lie side by side becomes a contraction in it. What else reads such a value gets a transpose in front, as do arguments that
+    a convolution reads. A convolution to fewer than 8 channels stays as it is. Weights keep their order (`exec-pack-weights`).
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before

@@ -114,6 +114,9 @@ static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
       continue;
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
+    // Where a division may be by an estimate, that has 14 bits with AVX-512, else 12: so many rounds bring it to 24.
+    bool isFine = machine.getTargetFeatureString().contains("+avx512f");
+    function.addFnAttr("reciprocal-estimates", isFine ? "vec-divf:1,!divf" : "vec-divf:2,!divf");
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
 }

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "ConvolutionTile.h"
 #include "Emitter.h"
+#include "PixelTile.h"
 #include "Window.h"
 
 using namespace mlir;
@@ -26,13 +27,6 @@ using namespace cleave::codegen;
 static constexpr int64_t kBandBytes = 256 << 10;
 /// From so many channels of the result on, a block of windows is worth putting side by side.
 static constexpr int64_t kManyChannels = 24;
-
-/// Taps of a weight along a spatial dim; 1 along one that it lacks.
-static int64_t getKernel(nn::ConvOp op, int64_t dim) {
-  ArrayRef<int64_t> weight = getShape(op.getWeight());
-  int64_t at = dim + 2 - (4 - int64_t(weight.size()));
-  return at < 2 ? 1 : weight[at];
-}
 
 /// Large strides would make long code: a copy for each phase.
 bool cleave::codegen::canTileConvolution(nn::ConvOp op) {
@@ -333,4 +327,6 @@ void ConvolutionTile::handOut(Value batch, Value group, Value member, Value row,
   });
 }
 
-void cleave::codegen::runConvolution(Emitter &e, nn::ConvOp op, TileSink sink) { ConvolutionTile(e, op, sink).run(); }
+void cleave::codegen::runConvolution(Emitter &e, nn::ConvOp op, TileSink sink) {
+  isByPixels(e, op) ? runByPixels(e, op, sink) : ConvolutionTile(e, op, sink).run();
+}

@@ -15,6 +15,7 @@
 #include "Emitter.h"
 #include "Expand.h"
 #include "Schedule.h"
+#include "Turn.h"
 #include "View.h"
 #include "cleave/Codegen/Codegen.h"
 
@@ -52,6 +53,7 @@ private:
   void storeOneByOne(ArrayRef<Result> group, const Point &point, Value value);
   void storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint);
   void map(ArrayRef<Result> results);
+  void mapPieces(nn::ConcatOp op, Value buffer);
 
   // Rows.
   void overRows(ArrayRef<Result> wanted);
@@ -283,7 +285,26 @@ void HostKernel::storeAll(ArrayRef<Result> group, function_ref<Point(const Resul
     e.store(result.buffer, value, e.places.linearise(getPoint(result), getShape(result.value)));
 }
 
+/// Each operand by itself, in vectors along its own rows.
+void HostKernel::mapPieces(nn::ConcatOp op, Value buffer) {
+  int64_t start = 0, dim = op.getDim();
+  for (Value operand : op.getInputs()) {
+    Point point;
+    overDims(getShape(operand), 0, -1, point, [&] {
+      Point to = point;
+      to[dim].base = e.places.add(to[dim].base, start);
+      e.store(buffer, e.eval(operand, point), e.places.linearise(to, getShape(op)));
+    });
+    start += getShape(operand)[dim];
+  }
+}
+
 void HostKernel::map(ArrayRef<Result> group) {
+  Operation *op = group.size() == 1 ? group.front().value.getDefiningOp() : nullptr;
+  if (auto concat = dyn_cast_if_present<nn::ConcatOp>(op))
+    return mapPieces(concat, group.front().buffer);
+  if (auto transpose = dyn_cast_if_present<nn::TransposeOp>(op); transpose && canTurn(transpose, width))
+    return turn(e, transpose, width, group.front().buffer);
   Point point;
   overDims(getShape(group.front().value), 0, -1, point,
            [&] { storeAll(group, [&](const Result &) { return point; }); });

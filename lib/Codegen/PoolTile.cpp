@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "PoolTile.h"
 #include "Emitter.h"
-#include "Window.h"
+#include "PixelTile.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -22,7 +22,7 @@ bool cleave::codegen::canTilePool(nn::PoolOp op) {
 }
 
 /// The last window may hang over the padded end.
-static WindowDim getPoolWindow(nn::PoolOp op, int64_t dim) {
+WindowDim cleave::codegen::getPoolWindow(nn::PoolOp op, int64_t dim) {
   int64_t s = dim - (4 - int64_t(getShape(op.getInput()).size()));
   WindowDim window = getWindow(op, dim, s < 0 ? 1 : op.getKernel()[s]);
   int64_t end = (window.windows - 1) * window.stride + (window.kernel - 1) * window.dilation + 1;
@@ -40,7 +40,6 @@ public:
   void run();
 
 private:
-  Value countTaps(const WindowDim &window, int64_t padHigh);
   void row(Value batch, Value channel, Value firstRow, Value row);
   void vectors(ArrayRef<Value> at, Value column, int64_t count, int64_t active);
 
@@ -51,14 +50,15 @@ private:
   Type compute;
   int64_t lanes;
   Planes planes;
-  Value rowCounts, columnCounts; ///< none: maxima
+  std::optional<PoolCounts> counts; ///< none: maxima
 };
 } // namespace
 
 /// Of each window along a dim, how many taps count in an average: those inside, or inside of the padding too.
-Value PoolTile::countTaps(const WindowDim &window, int64_t padHigh) {
+static Value countTaps(Emitter &e, nn::PoolOp op, const WindowDim &window, int64_t padHigh) {
   SmallVector<Attribute> counts;
   bool all = op.getCountPads();
+  Type compute = ElementBuilder::getComputeType(getElement(op.getInput()));
   int64_t first = all ? 0 : window.padLow, end = window.padLow + window.extent + (all ? padHigh : 0);
   for (int64_t at = 0; at < window.windows; ++at) {
     int64_t count = 0;
@@ -71,17 +71,29 @@ Value PoolTile::countTaps(const WindowDim &window, int64_t padHigh) {
   return e.makeTable(DenseElementsAttr::get(RankedTensorType::get({window.windows}, compute), counts));
 }
 
+std::optional<PoolCounts> PoolCounts::get(Emitter &e, nn::PoolOp op) {
+  if (op.getKind() == nn::PoolKind::Max)
+    return std::nullopt;
+  ArrayRef<int64_t> highs = op.getPadsHigh();
+  return PoolCounts{countTaps(e, op, getPoolWindow(op, 0), highs.size() > 1 ? highs[0] : 0),
+                    countTaps(e, op, getPoolWindow(op, 1), highs.back())};
+}
+
+/// Of a row of windows, the column may be many.
+Value PoolCounts::load(Emitter &e, Value row, Index column) const {
+  auto loadFrom = [&](Value table, Index at) {
+    return e.load(table, cast<MemRefType>(table.getType()).getElementType(), at);
+  };
+  auto spread = [&](Value table, Value at) { return e.splat(e.asScalar([&] { return loadFrom(table, {at}); })); };
+  return e.elements.mul(spread(rows, row), column.lane ? loadFrom(columns, column) : spread(columns, column.base));
+}
+
 void PoolTile::run() {
   ArrayRef<int64_t> shape = getShape(op.getResult());
   if (countElements(shape) == 0)
     return;
-  bool isMax = op.getKind() == nn::PoolKind::Max;
-  if (!isMax) {
-    ArrayRef<int64_t> highs = op.getPadsHigh();
-    rowCounts = countTaps(rows, highs.size() > 1 ? highs[0] : 0);
-    columnCounts = countTaps(columns, highs.back());
-  }
-  planes.fill(isMax ? -INFINITY : 0);
+  counts = PoolCounts::get(e, op);
+  planes.fill(counts ? 0 : -INFINITY);
   e.walk({shape[0], shape[1]}, {}, [&](ArrayRef<Value> at, Values) {
     overBlocks(e, rows.windows, planes.getBand(), [&](Value firstRow, int64_t numRows) {
       planes.lay(at[0], at[1], firstRow, numRows);
@@ -107,7 +119,7 @@ void PoolTile::row(Value batch, Value channel, Value firstRow, Value row) {
 void PoolTile::vectors(ArrayRef<Value> at, Value column, int64_t count, int64_t active) {
   PlaceBuilder &p = e.places;
   ElementBuilder &m = e.elements;
-  bool isMax = !rowCounts;
+  bool isMax = !counts;
   Value first = p.add(p.mul(at[3], planes.getPitch()), column);
   e.withLanes(lanes, active, [&] {
     Values none(count, m.number(e.withLanes(compute), isMax ? -INFINITY : 0));
@@ -122,10 +134,8 @@ void PoolTile::vectors(ArrayRef<Value> at, Value column, int64_t count, int64_t 
     });
     for (auto [v, value] : llvm::enumerate(pooled)) {
       Value here = p.add(column, int64_t(v) * lanes), row = p.add(at[2], at[3]);
-      if (!isMax) {
-        Value rowCount = e.splat(e.asScalar([&] { return e.load(rowCounts, compute, {row}); }));
-        value = m.divide(value, m.mul(rowCount, e.load(columnCounts, compute, {here, lanes > 1})), false);
-      }
+      if (counts)
+        value = m.divide(value, counts->load(e, row, {here, lanes > 1}), false);
       Point point{{at[0]}, {at[1]}, {row}, {here, lanes > 1}};
       if (getShape(op.getResult()).size() == 3)
         point.erase(point.begin() + 2);
@@ -135,4 +145,6 @@ void PoolTile::vectors(ArrayRef<Value> at, Value column, int64_t count, int64_t 
   });
 }
 
-void cleave::codegen::runPool(Emitter &e, nn::PoolOp op, TileSink sink) { PoolTile(e, op, sink).run(); }
+void cleave::codegen::runPool(Emitter &e, nn::PoolOp op, TileSink sink) {
+  isByPixels(e, op) ? runByPixels(e, op, sink) : PoolTile(e, op, sink).run();
+}

@@ -282,7 +282,7 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
 /// Columns side by side, as in panels of one vector; what lies behind the last column is never read by a result.
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
-  bool isWhole = getActive(vectors - 1, column) == lanes && inner.extent % lanes == 0;
+  bool isWhole = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
   if (inner.b.stride == 1 && !inner.b.width && isWhole && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
@@ -304,14 +304,16 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   });
 }
 
-/// Squares of the depth and the columns, turned in registers.
+/// Squares of the depth and the columns, turned in registers; the last one ends with the depth, whatever it begins with.
 void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
   int64_t size = countElements(depth) * lanes;
   SmallVector<int64_t> steps(depth);
-  steps.back() /= lanes;
+  steps.back() = llvm::divideCeil(depth.back(), lanes);
   e.walk(steps, {}, [&](ArrayRef<Value> step, Values) {
     SmallVector<Value> k(step);
     k.back() = e.places.mul(k.back(), lanes);
+    if (depth.back() % lanes != 0)
+      k.back() = e.places.clamp(k.back(), 0, depth.back() - lanes);
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
       place = e.places.add(place, b.along(axis.b, index).base);

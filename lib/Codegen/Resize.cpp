@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
+#include "Tile.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -123,11 +124,11 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
   Type element = getElement(op.getInput()), f64 = e.b.getF64Type(), i64 = e.b.getI64Type();
   auto read = [&](const Point &point, ArrayRef<Value> taps, Value &factor) {
     Point at = point;
-    for (auto [i, dim] : llvm::enumerate(dims)) {
-      Value entry = e.places.add(e.places.mul(point[dim].base, counts[i]), taps[i]);
-      Value place = e.load(positions[i], i64, {entry});
-      at[dim] = {arith::IndexCastOp::create(e.b, e.loc, e.b.getIndexType(), place)};
-      Value weight = e.load(weights[i], f64, {entry});
+    for (size_t i = 0; i < dims.size(); ++i) {
+      Value entry = e.places.add(e.places.mul(point[dims[i]].base, counts[i]), taps[i]);
+      Value place = e.asScalar([&] { return e.load(positions[i], i64, {entry}); });
+      at[dims[i]] = {arith::IndexCastOp::create(e.b, e.loc, e.b.getIndexType(), place)};
+      Value weight = e.asScalar([&] { return e.load(weights[i], f64, {entry}); });
       factor = factor ? e.elements.mul(factor, weight) : weight;
     }
     return e.eval(op.getInput(), at);
@@ -136,14 +137,30 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
     Value factor;
     if (op.getMode() == nn::ResizeMode::Nearest)
       return read(point, SmallVector<Value>(dims.size(), e.places.number(0)), factor);
-    Values sum = e.walk(counts, {e.elements.number(f64, 0)}, [&](ArrayRef<Value> taps, Values carried) {
+    Values sum = e.walk(counts, {e.elements.number(e.withLanes(f64), 0)}, [&](ArrayRef<Value> taps, Values carried) {
       Value product;
       Value x = e.elements.convert(read(point, taps, product), element, f64);
-      return Values{product ? e.elements.fma(x, product, carried[0]) : e.elements.add(carried[0], x)};
+      return Values{product ? e.elements.fma(x, e.splat(product), carried[0]) : e.elements.add(carried[0], x)};
     });
     return e.elements.convert(sum[0], f64, element);
   };
-  e.overAll(to, [&](const Point &point) { e.store(buffers[0], compute(point), e.places.linearise(point, to)); });
+  auto put = [&](const Point &point) { e.store(buffers[0], compute(point), e.places.linearise(point, to)); };
+  // A last dim that keeps its extent is walked by vectors.
+  bool isNearest = op.getMode() == nn::ResizeMode::Nearest;
+  int64_t extent = to.empty() ? 1 : to.back();
+  int64_t lanes = e.getVectorLanes(isNearest ? ElementBuilder::getComputeType(element) : Type(f64));
+  if (extent == 1 || llvm::is_contained(dims, int64_t(to.size()) - 1))
+    return e.overAll(to, put);
+  e.overAll(to.drop_back(), [&](const Point &outer) {
+    overBlocks(e, extent, lanes, [&](Value at, int64_t active) {
+      e.withLanes(lanes, active, [&] {
+        Point point = outer;
+        point.push_back({at, 1});
+        put(point);
+        return 0;
+      });
+    });
+  });
 }
 
 void cleave::codegen::registerResize(FormTable &table) { table.addFill<nn::ResizeOp>(fillResize); }

@@ -24,11 +24,11 @@ static int64_t countHalfCycles(int64_t rows, int64_t vectors) {
 }
 
 /// Sums, the vectors of one step and one number share the registers. More than 12 rows read too many streams.
-TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t vectors) {
+TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t vectors, int64_t most) {
   TileShape best{1, 1};
   int64_t least = INT64_MAX;
   for (int64_t wide : {3, 4, 2, 6, 8, 1})
-    for (int64_t tall = 1; tall <= std::min<int64_t>(rows, 12); ++tall) {
+    for (int64_t tall = 1; tall <= std::min(rows, most); ++tall) {
       if (wide > vectors || tall * wide + wide + 1 > registers)
         continue;
       int64_t cost = 0;

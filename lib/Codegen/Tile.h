@@ -22,8 +22,8 @@ struct TileShape {
   int64_t cost = 0; ///< of the whole product, in half cycles per step of the depth
 };
 
-/// The cheapest block for a product of so many rows and vectors.
-TileShape chooseTile(int64_t registers, int64_t rows, int64_t vectors);
+/// The cheapest block for a product of so many rows and vectors, `most` rows tall.
+TileShape chooseTile(int64_t registers, int64_t rows, int64_t vectors, int64_t most = 12);
 
 /// A place of the form `base + constant`: what neighbours in a block share, and how far apart they are.
 struct Place {

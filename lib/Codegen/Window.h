@@ -34,6 +34,13 @@ template <typename OpT> WindowDim getWindow(OpT op, int64_t dim, int64_t kernel)
           op.getPadsHigh()[s], op.getDilations()[s]};
 }
 
+/// Taps of a weight along a spatial dim; 1 along one that it lacks.
+inline int64_t getKernel(nn::ConvOp op, int64_t dim) {
+  llvm::ArrayRef<int64_t> weight = getShape(op.getWeight());
+  int64_t at = dim + 2 - (4 - int64_t(weight.size()));
+  return at < 2 ? 1 : weight[at];
+}
+
 /// Bands of rows of windows over the planes of some channels of an operand [batch, channels, rows.., columns].
 class Planes {
 public:

@@ -79,6 +79,7 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 /// Ops in groups that run as one kernel each; what a library computes is its command.
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   manager.addPass(exec::createRecogniseAttention());
+  manager.addPass(exec::createChooseLayouts());
   manager.addPass(exec::createFormKernels());
   if (options.narrowsFloats)
     manager.addPass(exec::createNarrowFloats());

@@ -148,6 +148,7 @@ TEST_F(OpsTest, Movement) {
                                    {"nn.transpose %a0 [1, 0]", "33x18x", "18x33x"},
                                    {"nn.transpose %a0 [0, 2, 1, 3]", "2x3x5x32x", "2x5x3x32x"},
                                    {"nn.transpose %a0 [5, 4, 3, 2, 1, 0]", "2x3x1x2x3x5x", "5x3x2x1x3x2x"},
+                                   {"nn.transpose %a0 [2, 0, 1]", "3x35x17x", "17x3x35x"},
                                    {"nn.broadcast %a0", "3x1x", "2x3x18x"},
                                    {"nn.slice %a0 starts [1, 30] sizes [2, 8] steps [1, -3]", "5x33x", "2x8x"},
                                    {"nn.slice %a0 starts [0, 16] sizes [5, 17] steps [1, 1]", "5x33x", "5x17x"},
@@ -164,6 +165,14 @@ TEST_F(OpsTest, Movement) {
       expectElementwise(each.text, {each.from}, element, each.to);
   expectElementwise("nn.concat %a0, %a1, %a2 dim 1", {"3x16x", "3x5x", "3x0x"}, "f32", "3x21x");
   expectElementwise("nn.concat %a0, %a1 dim 0", {"3x18x", "2x18x"}, "i1", "5x18x");
+  expectElementwise("nn.concat %a0, %a1 dim 2", {"3x4x18x", "3x4x33x"}, "f32", "3x4x51x");
+  for (int dim : {0, 1})
+    expectEqual(
+        llvm::formatv("%c = nn.concat %a0, %a1 dim {0} : (tensor<20x20xf32>, tensor<20x20xf32>) -> tensor<{1}xf32>\n"
+                      "%y = nn.transpose %c [1, 0] : (tensor<{1}xf32>) -> tensor<{2}xf32>",
+                      dim, dim ? "20x40" : "40x20", dim ? "40x20" : "20x40")
+            .str(),
+        {"tensor<20x20xf32>", "tensor<20x20xf32>"}, dim ? "tensor<40x20xf32>" : "tensor<20x40xf32>");
   expectElementwise("nn.pad constant %a0 value %a1 low [1, 2] high [0, 3]", {"4x17x", ""}, "i32", "5x22x");
 }
 
@@ -319,6 +328,7 @@ TEST_F(OpsTest, Resizing) {
           std::string text =
               llvm::formatv("nn.resize {0} %a0 coordinates {1} rounding {2} scales ", mode, place, rounding);
           expectElementwise(text + "[1.0, 2.0, 0.6]" + rest, {"2x3x10x"}, "f32", "2x6x6x");
+          expectElementwise(text + "[1.0, 2.0, 0.6, 1.0]" + rest, {"2x3x10x19x"}, "f32", "2x6x6x19x");
         }
   for (const std::string &element : kNumbers)
     expectElementwise("nn.resize linear %a0 coordinates half_pixel rounding floor scales [1.0, 2.0]", {"2x3x"}, element,

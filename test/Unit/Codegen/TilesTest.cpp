@@ -24,10 +24,11 @@ protected:
   struct Convolution {
     int64_t channels, height, width, out, kernel, stride, low, high, dilation, groups;
   };
-  void expectConvolution(const Convolution &c, llvm::StringRef element, int64_t panel = 0);
+  void expectConvolution(const Convolution &c, llvm::StringRef element, int64_t panel = 0, bool isLast = false);
 };
 
-void TilesTest::expectConvolution(const Convolution &c, llvm::StringRef element, int64_t panel) {
+/// \param isLast channels are last on both sides, and an activation in between.
+void TilesTest::expectConvolution(const Convolution &c, llvm::StringRef element, int64_t panel, bool isLast) {
   auto count = [&](int64_t size) { return (size + c.low + c.high - c.dilation * (c.kernel - 1) - 1) / c.stride + 1; };
   std::string x = llvm::formatv("tensor<2x{0}x{1}x{2}x{3}>", c.channels, c.height, c.width, element);
   std::string w = llvm::formatv("tensor<{0}x{1}x{2}x{2}x{3}>", c.out, c.channels / c.groups, c.kernel, element);
@@ -42,11 +43,22 @@ void TilesTest::expectConvolution(const Convolution &c, llvm::StringRef element,
                            std::max<int64_t>(panel, 0), given, w);
     weight = "%w";
   }
+  std::string first =
+      isLast ? std::string(llvm::formatv("tensor<2x{0}x{1}x{2}x{3}>", c.height, c.width, c.channels, element)) : x;
+  std::string result =
+      isLast ? std::string(llvm::formatv("tensor<2x{0}x{1}x{2}x{3}>", count(c.height), count(c.width), c.out, element))
+             : y;
+  if (isLast)
+    unpack += llvm::formatv("%t = nn.transpose %a0 [0, 3, 1, 2] : ({0}) -> {1}\n", first, x);
   std::string body =
-      llvm::formatv("{0}%y = nn.conv %a0, {1}, %a2 strides [{2}, {2}] pads_low [{3}, {3}] pads_high [{4}, {4}] "
+      llvm::formatv("{0}%{11} = nn.conv %{12}, {1}, %a2 strides [{2}, {2}] pads_low [{3}, {3}] pads_high [{4}, {4}] "
                     "dilations [{5}, {5}] groups {6} : ({7}, {8}, {9}) -> {10}",
-                    unpack, weight, c.stride, c.low, c.high, c.dilation, c.groups, x, w, b, y);
-  expectRight(body, {x, given, b}, y);
+                    unpack, weight, c.stride, c.low, c.high, c.dilation, c.groups, x, w, b, y, isLast ? "c" : "y",
+                    isLast ? "t" : "a0");
+  if (isLast)
+    body += llvm::formatv("\n%s = nn.{2} %c : ({0}) -> {0}\n%y = nn.transpose %s [0, 2, 3, 1] : ({0}) -> {1}", y,
+                          result, c.stride == 1 ? "silu" : "relu");
+  expectRight(body, {first, given, b}, result);
 }
 
 TEST_F(TilesTest, Convolutions) {
@@ -65,15 +77,21 @@ TEST_F(TilesTest, Convolutions) {
                                                        {40, 37, 61, 10, 3, 1, 1, 1, 1, 1},
                                                        {6, 9, 7, 88, 3, 1, 1, 1, 1, 1},
                                                        {6, 9, 7, 88, 1, 1, 0, 0, 1, 1},
-                                                       {8, 17, 40, 40, 3, 2, 1, 1, 1, 2}}) {
+                                                       {8, 17, 40, 40, 3, 2, 1, 1, 1, 2},
+                                                       {64, 9, 5, 64, 3, 1, 1, 1, 1, 1},
+                                                       {40, 9, 30, 40, 5, 2, 2, 2, 1, 40},
+                                                       {19, 7, 9, 19, 3, 1, 0, 2, 2, 19}}) {
     expectConvolution(c, "f32");
-    expectConvolution(c, "f32", -1); // channels side by side, in no panels
-    if (c.groups == 1)
-      expectConvolution(c, "f32", 16);
+    for (bool isLast : {false, true}) {
+      expectConvolution(c, "f32", -1, isLast); // channels side by side, in no panels
+      if (c.groups == 1)
+        expectConvolution(c, "f32", 16, isLast);
+    }
   }
   for (const char *element : {"f64", "bf16", "f16"})
     for (int64_t panel : {0, 16})
-      expectConvolution({3, 9, 11, 20, 3, 2, 1, 1, 1, 1}, element, panel);
+      for (bool isLast : {false, true})
+        expectConvolution({3, 9, 11, 20, 3, 2, 1, 1, 1, 1}, element, panel, isLast);
   for (int64_t panel : {8, 16, 48})
     expectConvolution({5, 9, 11, 50, 3, 1, 1, 1, 1, 1}, "f32", panel);
 }
@@ -97,6 +115,17 @@ TEST_F(TilesTest, Pools) {
                                   attributes, x, y)
                         .str(),
                     {x}, y);
+        // Twenty channels, last.
+        std::string last = llvm::formatv("tensor<2x19x70x20x{0}>", element),
+                    first = llvm::formatv("tensor<2x20x19x70x{0}>", element);
+        std::string pooled = llvm::formatv("tensor<2x20x{0}x{1}>", result, element),
+                    to = llvm::formatv("tensor<2x{0}x20x{1}>", result, element);
+        expectRight(
+            llvm::formatv("%x = nn.transpose %a0 [0, 3, 1, 2] : ({4}) -> {5}\n%p = nn.pool {0} %x {1} : ({5}) -> {2}\n"
+                          "%y = nn.transpose %p [0, 2, 3, 1] : ({2}) -> {3}",
+                          kind, attributes, pooled, to, last, first)
+                .str(),
+            {last}, to);
       }
   expectRight("%y = nn.pool max %a0 kernel [3] strides [2] pads_low [1] pads_high [0] dilations [1] : "
               "(tensor<2x3x37xf32>) -> tensor<2x3x18xf32>",
@@ -127,6 +156,17 @@ TEST_F(TilesTest, EpiloguesOfConvolutions) {
               "%r = nn.relu %c : (tensor<2x10x9x21xf32>) -> tensor<2x10x9x21xf32>\n"
               "%y = nn.transpose %r [0, 2, 3, 1] : (tensor<2x10x9x21xf32>) -> tensor<2x9x21x10xf32>",
               {"tensor<2x9x21x6xf32>", "tensor<10x6x3x3xf32>"}, "tensor<2x9x21x10xf32>");
+}
+
+/// One dim, channels last.
+TEST_F(TilesTest, ConvolutionsOverOneDimWithChannelsLast) {
+  expectRight("%t = nn.transpose %a0 [0, 2, 1] : (tensor<2x37x6xf32>) -> tensor<2x6x37xf32>\n"
+              "%w = exec.unpack %a1 order [2, 1, 0] batch 0 width 16 interleave 1 : (tensor<2x4x6x16x1xf32>) -> "
+              "tensor<20x6x4xf32>\n"
+              "%c = nn.conv %t, %w strides [2] pads_low [1] pads_high [2] dilations [1] groups 1 : "
+              "(tensor<2x6x37xf32>, tensor<20x6x4xf32>) -> tensor<2x20x19xf32>\n"
+              "%y = nn.transpose %c [0, 2, 1] : (tensor<2x20x19xf32>) -> tensor<2x19x20xf32>",
+              {"tensor<2x37x6xf32>", "tensor<2x4x6x16x1xf32>"}, "tensor<2x19x20xf32>");
 }
 
 /// Gates of channels: what follows looks at the one element where it is, whatever lanes the block had.

@@ -3,14 +3,15 @@
 // One walk over the program. Of each value that is stored with channels last, that form is kept beside the value itself; an op
 // is made for it, too, if most of what it reads has that form:
 //
-//   windowed   conv, pool, resize, batch norm           transposed ─▶ op as it was ─▶ transposed
-//   plain      elementwise, concat, slice, reduce ..    the op on dims in the other order
+//   windowed   conv, pool, batch norm                   transposed ─▶ op as it was ─▶ transposed
+//   plain      elementwise, concat, slice, resize ..    the op on dims in the other order
 //   any other                                           reads the value itself: transposed, where that is gone
 //
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "Libraries.h"
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -25,6 +26,9 @@ using namespace cleave;
 using namespace cleave::exec;
 
 using Dims = SmallVector<int64_t>;
+
+/// Fewer are not worth a vector of their own.
+static constexpr int64_t kFewChannels = 8;
 
 static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
@@ -133,7 +137,8 @@ static bool isWindowed(Operation *op) {
   if (isa<nn::BatchNormOp>(op))
     return getType(op->getOperand(0)).getRank() >= 3;
   auto formed = cast<nn::FormOpInterface>(op);
-  return isAnchor(op) && (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
+  return !isa<nn::ResizeOp>(op) && isAnchor(op) &&
+         (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
 }
 
 /// True for what means the same on dims in another order, once its attributes are.
@@ -144,13 +149,14 @@ static bool isPlain(Operation *op) {
   }
   if (op->hasTrait<nn::Elementwise>())
     return op->getNumOperands() > 0;
-  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
+  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::ResizeOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
 }
 
 /// By elements: what would have to be transposed first is less than what is there.
 bool LayoutChooser::isWorthIt(Operation *op) const {
+  // Vectors run along channels of the result.
   if (isa<nn::ConvOp, nn::ConvTransposeOp>(op))
-    return true;
+    return getShape(op->getResult(0))[1] >= kFewChannels;
   int64_t there = 0, missing = 0;
   unsigned considered = isWindowed(op) ? 1 : op->getNumOperands();
   for (Value operand : op->getOperands().take_front(considered))
@@ -163,6 +169,11 @@ Value LayoutChooser::convertWindowed(Operation *op) {
   int64_t rank = getType(input).getRank();
   OpBuilder builder(op);
   Value moved = getLast(input, rank);
+  if (auto transposed = dyn_cast<nn::ConvTransposeOp>(op); transposed && isBoxes(transposed)) {
+    for (OpOperand &operand : llvm::drop_begin(op->getOpOperands()))
+      operand.set(getFirst(operand.get()));
+    return contractLast(transposed, moved);
+  }
   // A batch norm goes on with what is there; a window reads memory with channels last.
   Value inFirst = isa<nn::BatchNormOp>(op)
                       ? permute(builder, moved, getFirstOrder(rank))
@@ -200,6 +211,10 @@ Value LayoutChooser::convertPlain(Operation *op) {
   } else if (auto pad = dyn_cast<nn::PadOp>(plain)) {
     pad.setLow(reorder(pad.getLow()));
     pad.setHigh(reorder(pad.getHigh()));
+  } else if (auto resize = dyn_cast<nn::ResizeOp>(plain)) {
+    SmallVector<double> scales =
+        llvm::map_to_vector(getLastOrder(rank), [&](int64_t dim) { return resize.getScales()[dim]; });
+    resize.setScales(scales);
   } else if (auto reduce = dyn_cast<nn::ReduceOp>(plain)) {
     Dims dims = llvm::map_to_vector(reduce.getDims(), [&](int64_t dim) { return moveDim(dim, rank); });
     llvm::sort(dims);

@@ -87,7 +87,7 @@ void cleave::exec::foldTransposes(Block &block) {
 }
 
 /// True if windows are boxes side by side that fill the result.
-static bool isBoxes(nn::ConvTransposeOp op) {
+bool cleave::exec::isBoxes(nn::ConvTransposeOp op) {
   auto isAll = [](ArrayRef<int64_t> values, int64_t number) {
     return llvm::all_of(values, [&](int64_t value) { return value == number; });
   };
@@ -96,34 +96,46 @@ static bool isBoxes(nn::ConvTransposeOp op) {
          op.getGroups() == 1 && op.getStrides().size() <= 3;
 }
 
-static void contract(nn::ConvTransposeOp op) {
+/// The same dims in either order; channels stand behind the batch, or last.
+static Value contract(nn::ConvTransposeOp op, Value input, bool isLast) {
   OpBuilder builder(op);
-  std::string pixels = "nc", taps = "co", boxes = "no";
-  SmallVector<int64_t> shape(op.getResult().getType().getShape().take_front(2));
+  std::string pixels, taps = "co", boxes;
+  RankedTensorType type = op.getResult().getType();
+  SmallVector<int64_t> shape, whole(type.getShape());
   for (auto [dim, stride] : llvm::enumerate(op.getStrides())) {
     pixels += "pqr"[dim];
     taps += "xyz"[dim];
     boxes += {"pqr"[dim], "xyz"[dim]};
     shape.append({op.getInput().getType().getDimSize(dim + 2), stride});
   }
-  RankedTensorType type = op.getResult().getType();
+  int64_t channels = type.getDimSize(1);
+  shape.insert(isLast ? shape.end() : shape.begin(), channels);
+  shape.insert(shape.begin(), type.getDimSize(0));
+  if (isLast)
+    std::rotate(whole.begin() + 1, whole.begin() + 2, whole.end());
+  std::string equation =
+      isLast ? "n" + pixels + "c," + taps + "->n" + boxes + "o" : "nc" + pixels + "," + taps + "->no" + boxes;
   Value made = nn::EinsumOp::create(builder, op.getLoc(), RankedTensorType::get(shape, type.getElementType()),
-                                    ValueRange{op.getInput(), op.getWeight()}, pixels + "," + taps + "->" + boxes);
+                                    ValueRange{input, op.getWeight()}, equation);
+  type = RankedTensorType::get(whole, type.getElementType());
   made = nn::ReshapeOp::create(builder, op.getLoc(), type, made);
   if (Value bias = op.getBias()) {
-    SmallVector<int64_t> perChannel(type.getRank() - 1, 1);
-    perChannel[0] = type.getDimSize(1);
+    SmallVector<int64_t> perChannel(isLast ? 1 : type.getRank() - 1, 1);
+    perChannel[0] = channels;
     bias = nn::ReshapeOp::create(builder, op.getLoc(), RankedTensorType::get(perChannel, type.getElementType()), bias);
     made = nn::AddOp::create(builder, op.getLoc(), made, bias);
   }
-  op.replaceAllUsesWith(made);
-  op.erase();
+  return made;
 }
+
+Value cleave::exec::contractLast(nn::ConvTransposeOp op, Value last) { return contract(op, last, true); }
 
 void cleave::exec::contractConvolutions(Block &block) {
   for (auto op : llvm::make_early_inc_range(block.getOps<nn::ConvTransposeOp>()))
-    if (isBoxes(op))
-      contract(op);
+    if (isBoxes(op)) {
+      op.replaceAllUsesWith(contract(op, op.getInput(), false));
+      op.erase();
+    }
 }
 
 void cleave::exec::useLibraries(Block &block) {

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
 #define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
 
-#include "mlir/IR/Block.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -10,6 +10,10 @@ namespace cleave::exec {
 
 /// Transposed convolutions whose windows lie side by side become contractions.
 void contractConvolutions(mlir::Block &block);
+/// True for one of those.
+bool isBoxes(nn::ConvTransposeOp op);
+/// As a contraction of `last`, its input with channels last; so is the result.
+mlir::Value contractLast(nn::ConvTransposeOp op, mlir::Value last);
 
 /// Lets contractions read and write in the order of the transposes around them.
 void foldTransposes(mlir::Block &block);

@@ -10,23 +10,23 @@
 // The image is transposed once, what leaves as it came once; in between each kernel reads and writes channels last.
 // CHECK-LABEL: @main
 // CHECK-DAG: %[[X:.*]] = nn.transpose %arg0 [0, 2, 3, 1]
-// CHECK-DAG: %[[B:.*]] = nn.reshape %arg2 : (tensor<6x1x1xf32>) -> tensor<1x6x1x1xf32>
+// CHECK-DAG: %[[B:.*]] = nn.reshape %arg2 : (tensor<11x1x1xf32>) -> tensor<1x11x1x1xf32>
 // CHECK-DAG: %[[BL:.*]] = nn.transpose %[[B]] [0, 2, 3, 1]
 // CHECK: %[[XF:.*]] = nn.transpose %[[X]] [0, 3, 1, 2]
 // CHECK: nn.conv %[[XF]], %arg1
 // CHECK: nn.batch_norm
-// CHECK-NEXT: %[[A:.*]] = nn.transpose %{{.*}} [0, 2, 3, 1] {{.*}} -> tensor<2x8x6x4xf32>
-// CHECK-NEXT: %[[R:.*]] = nn.relu %[[A]] : (tensor<2x8x6x4xf32>)
+// CHECK-NEXT: %[[A:.*]] = nn.transpose %{{.*}} [0, 2, 3, 1] {{.*}} -> tensor<2x8x6x9xf32>
+// CHECK-NEXT: %[[R:.*]] = nn.relu %[[A]] : (tensor<2x8x6x9xf32>)
 // CHECK: nn.pool max
-// CHECK: %[[P:.*]] = nn.transpose {{.*}} -> tensor<2x8x6x4xf32>
+// CHECK: %[[P:.*]] = nn.transpose {{.*}} -> tensor<2x8x6x9xf32>
 // CHECK: %[[S:.*]] = nn.slice %[[P]] starts [0, 0, 0, 2] sizes [2, 8, 6, 2] steps [1, 1, 1, 1]
 // CHECK: %[[C:.*]] = nn.concat %[[R]], %[[S]] dim 3
-// CHECK: %[[G:.*]] = nn.reduce mean %[[C]] dims [1, 2] keep_dims : (tensor<2x8x6x6xf32>) -> tensor<2x1x1x6xf32>
+// CHECK: %[[G:.*]] = nn.reduce mean %[[C]] dims [1, 2] keep_dims : (tensor<2x8x6x11xf32>) -> tensor<2x1x1x11xf32>
 // CHECK: %[[M:.*]] = nn.mul %[[C]], %[[G]]
 // CHECK: %[[Y:.*]] = nn.add %[[M]], %[[BL]]
 // CHECK: nn.pad constant %[[Y]] low [0, 1, 0, 0] high [0, 0, 2, 0]
 // CHECK: nn.softmax %{{.*}} dim 3
-// CHECK: nn.reduce sum %[[Y]] dims [1, 2] : (tensor<2x8x6x6xf32>) -> tensor<2x6xf32>
+// CHECK: nn.reduce sum %[[Y]] dims [1, 2] : (tensor<2x8x6x11xf32>) -> tensor<2x11xf32>
 // CHECK: return
 
 // KERNELS-LABEL: @main
@@ -40,27 +40,27 @@
 // KERNELS-NEXT: nn.relu
 // KERNELS-NEXT: nn.transpose %{{.*}} [0, 2, 3, 1]
 // KERNELS-NEXT: exec.yield
-func.func @main(%x: tensor<2x3x8x6xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<6x1x1xf32>, %v: tensor<4xf32>, %o: tensor<2x8x6x5xf32>, %f: tensor<4x5x3x3xf32>)
-    -> (tensor<2x6x8x6xf32>, tensor<2x6x9x8xf32>, tensor<2x6x8x6xf32>, tensor<2x6xf32>, tensor<2x8x6x6xf32>, tensor<2x8x6x4xf32>) {
-  %0 = nn.conv %x, %w strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<2x3x8x6xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x8x6xf32>
-  %pos = nn.constant dense<1.5> : tensor<4xf32> -> tensor<4xf32>
-  %1 = nn.batch_norm %0, %v, %v, %v, %pos epsilon 1.0e-3 : (tensor<2x4x8x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x8x6xf32>
-  %2 = nn.relu %1 : (tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
-  %3 = nn.pool max %2 kernel [3, 3] strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] : (tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
-  %4 = nn.slice %3 starts [0, 2, 0, 0] sizes [2, 2, 8, 6] steps [1, 1, 1, 1] : (tensor<2x4x8x6xf32>) -> tensor<2x2x8x6xf32>
-  %5 = nn.concat %2, %4 dim 1 : (tensor<2x4x8x6xf32>, tensor<2x2x8x6xf32>) -> tensor<2x6x8x6xf32>
-  %6 = nn.reduce mean %5 dims [2, 3] keep_dims : (tensor<2x6x8x6xf32>) -> tensor<2x6x1x1xf32>
-  %7 = nn.mul %5, %6 : (tensor<2x6x8x6xf32>, tensor<2x6x1x1xf32>) -> tensor<2x6x8x6xf32>
-  %8 = nn.add %7, %b : (tensor<2x6x8x6xf32>, tensor<6x1x1xf32>) -> tensor<2x6x8x6xf32>
-  %9 = nn.pad constant %8 low [0, 0, 1, 0] high [0, 0, 0, 2] : (tensor<2x6x8x6xf32>) -> tensor<2x6x9x8xf32>
-  %10 = nn.softmax %8 dim 1 : (tensor<2x6x8x6xf32>) -> tensor<2x6x8x6xf32>
-  %11 = nn.reduce sum %8 dims [2, 3] : (tensor<2x6x8x6xf32>) -> tensor<2x6xf32>
+func.func @main(%x: tensor<2x3x8x6xf32>, %w: tensor<9x3x3x3xf32>, %b: tensor<11x1x1xf32>, %v: tensor<9xf32>, %o: tensor<2x8x6x5xf32>, %f: tensor<9x5x3x3xf32>)
+    -> (tensor<2x11x8x6xf32>, tensor<2x11x9x8xf32>, tensor<2x11x8x6xf32>, tensor<2x11xf32>, tensor<2x8x6x11xf32>, tensor<2x8x6x9xf32>) {
+  %0 = nn.conv %x, %w strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<2x3x8x6xf32>, tensor<9x3x3x3xf32>) -> tensor<2x9x8x6xf32>
+  %pos = nn.constant dense<1.5> : tensor<9xf32> -> tensor<9xf32>
+  %1 = nn.batch_norm %0, %v, %v, %v, %pos epsilon 1.0e-3 : (tensor<2x9x8x6xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>, tensor<9xf32>) -> tensor<2x9x8x6xf32>
+  %2 = nn.relu %1 : (tensor<2x9x8x6xf32>) -> tensor<2x9x8x6xf32>
+  %3 = nn.pool max %2 kernel [3, 3] strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] : (tensor<2x9x8x6xf32>) -> tensor<2x9x8x6xf32>
+  %4 = nn.slice %3 starts [0, 2, 0, 0] sizes [2, 2, 8, 6] steps [1, 1, 1, 1] : (tensor<2x9x8x6xf32>) -> tensor<2x2x8x6xf32>
+  %5 = nn.concat %2, %4 dim 1 : (tensor<2x9x8x6xf32>, tensor<2x2x8x6xf32>) -> tensor<2x11x8x6xf32>
+  %6 = nn.reduce mean %5 dims [2, 3] keep_dims : (tensor<2x11x8x6xf32>) -> tensor<2x11x1x1xf32>
+  %7 = nn.mul %5, %6 : (tensor<2x11x8x6xf32>, tensor<2x11x1x1xf32>) -> tensor<2x11x8x6xf32>
+  %8 = nn.add %7, %b : (tensor<2x11x8x6xf32>, tensor<11x1x1xf32>) -> tensor<2x11x8x6xf32>
+  %9 = nn.pad constant %8 low [0, 0, 1, 0] high [0, 0, 0, 2] : (tensor<2x11x8x6xf32>) -> tensor<2x11x9x8xf32>
+  %10 = nn.softmax %8 dim 1 : (tensor<2x11x8x6xf32>) -> tensor<2x11x8x6xf32>
+  %11 = nn.reduce sum %8 dims [2, 3] : (tensor<2x11x8x6xf32>) -> tensor<2x11xf32>
   // The model's own transposes go where they undo ours.
-  %12 = nn.transpose %8 [0, 2, 3, 1] : (tensor<2x6x8x6xf32>) -> tensor<2x8x6x6xf32>
+  %12 = nn.transpose %8 [0, 2, 3, 1] : (tensor<2x11x8x6xf32>) -> tensor<2x8x6x11xf32>
   %13 = nn.transpose %o [0, 3, 1, 2] : (tensor<2x8x6x5xf32>) -> tensor<2x5x8x6xf32>
-  %14 = nn.conv %13, %f strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<2x5x8x6xf32>, tensor<4x5x3x3xf32>) -> tensor<2x4x8x6xf32>
-  %15 = nn.transpose %14 [0, 2, 3, 1] : (tensor<2x4x8x6xf32>) -> tensor<2x8x6x4xf32>
-  return %8, %9, %10, %11, %12, %15 : tensor<2x6x8x6xf32>, tensor<2x6x9x8xf32>, tensor<2x6x8x6xf32>, tensor<2x6xf32>, tensor<2x8x6x6xf32>, tensor<2x8x6x4xf32>
+  %14 = nn.conv %13, %f strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<2x5x8x6xf32>, tensor<9x5x3x3xf32>) -> tensor<2x9x8x6xf32>
+  %15 = nn.transpose %14 [0, 2, 3, 1] : (tensor<2x9x8x6xf32>) -> tensor<2x8x6x9xf32>
+  return %8, %9, %10, %11, %12, %15 : tensor<2x11x8x6xf32>, tensor<2x11x9x8xf32>, tensor<2x11x8x6xf32>, tensor<2x11xf32>, tensor<2x8x6x11xf32>, tensor<2x8x6x9xf32>
 }
 
 // What has no channels is left alone: there is no convolution.
@@ -74,15 +74,31 @@ func.func @no_convolution(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x4x4xf32> {
 
 // The way back through dims of one element is no transpose, and neither is the one to the features' order of a text reader.
 // CHECK-LABEL: @a_line_of_text
-func.func @a_line_of_text(%x: tensor<1x1x40x3xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<1x40x5xf32> {
+func.func @a_line_of_text(%x: tensor<1x1x40x3xf32>, %w: tensor<9x3x1x1xf32>) -> tensor<1x40x9xf32> {
   // CHECK: nn.conv
   // CHECK-NEXT: %[[L:.*]] = nn.transpose %{{.*}} [0, 2, 3, 1]
   // CHECK-NOT: nn.transpose
   // CHECK: nn.reshape
   // CHECK-NEXT: return
   %0 = nn.transpose %x [0, 3, 1, 2] : (tensor<1x1x40x3xf32>) -> tensor<1x3x1x40xf32>
-  %1 = nn.conv %0, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<1x3x1x40xf32>, tensor<5x3x1x1xf32>) -> tensor<1x5x1x40xf32>
-  %2 = nn.reshape %1 : (tensor<1x5x1x40xf32>) -> tensor<1x5x40xf32>
-  %3 = nn.transpose %2 [0, 2, 1] : (tensor<1x5x40xf32>) -> tensor<1x40x5xf32>
-  return %3 : tensor<1x40x5xf32>
+  %1 = nn.conv %0, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<1x3x1x40xf32>, tensor<9x3x1x1xf32>) -> tensor<1x9x1x40xf32>
+  %2 = nn.reshape %1 : (tensor<1x9x1x40xf32>) -> tensor<1x9x40xf32>
+  %3 = nn.transpose %2 [0, 2, 1] : (tensor<1x9x40xf32>) -> tensor<1x40x9xf32>
+  return %3 : tensor<1x40x9xf32>
+}
+
+// Few channels would fill no vector: the image stays as it is, and what is upsampled has channels last where a convolution made it so.
+// CHECK-LABEL: @upsampled
+func.func @upsampled(%x: tensor<1x3x8x8xf32>, %w: tensor<2x3x1x1xf32>, %v: tensor<8x2x1x1xf32>, %u: tensor<8x8x2x2xf32>) -> (tensor<1x8x16x16xf32>, tensor<1x8x16x16xf32>) {
+  // CHECK: %[[F:.*]] = nn.conv %arg0
+  // CHECK: nn.transpose %[[F]] [0, 2, 3, 1]
+  // CHECK: nn.conv
+  // CHECK: %[[L:.*]] = nn.transpose %{{.*}} [0, 2, 3, 1]
+  // CHECK: nn.resize nearest %[[L]] {{.*}} scales [1.000000e+00, 2.000000e+00, 2.000000e+00, 1.000000e+00]
+  // CHECK: nn.einsum %[[L]], %arg3 "npqc,coxy->npxqyo"
+  %0 = nn.conv %x, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<1x3x8x8xf32>, tensor<2x3x1x1xf32>) -> tensor<1x2x8x8xf32>
+  %1 = nn.conv %0, %v strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<1x2x8x8xf32>, tensor<8x2x1x1xf32>) -> tensor<1x8x8x8xf32>
+  %2 = nn.resize nearest %1 coordinates asymmetric rounding floor scales [1.0, 1.0, 2.0, 2.0] : (tensor<1x8x8x8xf32>) -> tensor<1x8x16x16xf32>
+  %3 = nn.conv_transpose %1, %u strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 0] groups 1 : (tensor<1x8x8x8xf32>, tensor<8x8x2x2xf32>) -> tensor<1x8x16x16xf32>
+  return %2, %3 : tensor<1x8x16x16xf32>, tensor<1x8x16x16xf32>
 }

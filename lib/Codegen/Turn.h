@@ -1,0 +1,17 @@
+//===- Turn.h - transposes in registers -------------------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_CODEGEN_TURN_H
+#define CLEAVE_LIB_CODEGEN_TURN_H
+
+#include "Forms.h"
+
+namespace cleave::codegen {
+
+/// True for a transpose that leaves no neighbours together, of elements that squares of vectors can be made of.
+bool canTurn(nn::TransposeOp op, int64_t width);
+
+/// Stores all of its result in `buffer`, square by square of `width` x `width` elements. The operand is evaluated in vectors.
+void turn(Emitter &e, nn::TransposeOp op, int64_t width, mlir::Value buffer);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_TURN_H
