@@ -285,16 +285,31 @@ void HostKernel::storeAll(ArrayRef<Result> group, function_ref<Point(const Resul
     e.store(result.buffer, value, e.places.linearise(getPoint(result), getShape(result.value)));
 }
 
+/// A transpose behind `value`, perhaps with some dims as one, that is stored square by square; null if there is none.
+static nn::TransposeOp findTurned(Value value, int64_t width) {
+  Value moved = value;
+  while (auto reshape = moved.getDefiningOp<nn::ReshapeOp>())
+    moved = reshape.getInput();
+  auto op = moved.getDefiningOp<nn::TransposeOp>();
+  bool isMerged = llvm::all_of(matchDims(getShape(moved), getShape(value)),
+                               [](const DimGroup &group) { return group.toEnd - group.to == 1; });
+  return op && isMerged && canTurn(op, width) ? op : nn::TransposeOp();
+}
+
 /// Each operand by itself, in vectors along its own rows.
 void HostKernel::mapPieces(nn::ConcatOp op, Value buffer) {
   int64_t start = 0, dim = op.getDim();
+  auto placeOf = [&](Point to) {
+    to[dim].base = e.places.add(to[dim].base, start);
+    return e.places.linearise(to, getShape(op));
+  };
   for (Value operand : op.getInputs()) {
     Point point;
-    overDims(getShape(operand), 0, -1, point, [&] {
-      Point to = point;
-      to[dim].base = e.places.add(to[dim].base, start);
-      e.store(buffer, e.eval(operand, point), e.places.linearise(to, getShape(op)));
-    });
+    if (nn::TransposeOp turned = findTurned(operand, width))
+      turn(e, turned, width, buffer,
+           [&](const Point &at) { return placeOf(*reshapePoint(e, at, getShape(turned), getShape(operand))); });
+    else
+      overDims(getShape(operand), 0, -1, point, [&] { e.store(buffer, e.eval(operand, point), placeOf(point)); });
     start += getShape(operand)[dim];
   }
 }
@@ -304,7 +319,8 @@ void HostKernel::map(ArrayRef<Result> group) {
   if (auto concat = dyn_cast_if_present<nn::ConcatOp>(op))
     return mapPieces(concat, group.front().buffer);
   if (auto transpose = dyn_cast_if_present<nn::TransposeOp>(op); transpose && canTurn(transpose, width))
-    return turn(e, transpose, width, group.front().buffer);
+    return turn(e, transpose, width, group.front().buffer,
+                [&](const Point &at) { return e.places.linearise(at, getShape(transpose)); });
   Point point;
   overDims(getShape(group.front().value), 0, -1, point,
            [&] { storeAll(group, [&](const Result &) { return point; }); });

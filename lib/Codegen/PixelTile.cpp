@@ -375,13 +375,11 @@ Values PixelConvolution::addRun(const TapRun &run, Value tapRow, Value pixel, Va
     return addPixels(run, from, place, member, own, carried);
   };
   auto tapAt = [&](Value step) { return p.add(step, run.first); };
-  if (byChannel) {
-    for (int64_t tap = run.first; tap < run.end; ++tap) {
-      Value from = p.add(p.add(pixel, p.number(tap * getTapStep())), p.mul(member, channel.stride));
-      sums = addPixels(run, from, p.add(weights, p.mul(p.number(tap), byTap.stride)), member, own, sums);
-    }
-    return sums;
-  }
+  if (byChannel)
+    return e.loop(count, sums, [&](Value step, Values carried) {
+      Value from = p.add(p.add(pixel, p.mul(tapAt(step), getTapStep())), p.mul(member, channel.stride));
+      return addPixels(run, from, p.add(weights, p.mul(tapAt(step), byTap.stride)), member, own, carried);
+    });
   if (getTapStep() == depth * channel.stride && byTap.stride == depth * deep.stride)
     return e.loop(count * depth, sums,
                   [&](Value step, Values carried) { return at(p.number(run.first), step, carried); });

@@ -31,6 +31,7 @@ struct Turner {
   nn::TransposeOp op;
   int64_t width;
   Value buffer;
+  function_ref<Index(const Point &)> placeOf;
   ArrayRef<int64_t> order = op.getPermutation();
   int64_t last = int64_t(order.size()) - 1;
   /// Where the operand's last dim is in the result.
@@ -71,7 +72,7 @@ void Turner::run(Value piece, int64_t dim, int64_t start) {
       to[last].lane = 1;
       to[moved].base = e.places.add(to[moved].base, start);
       e.withLanes(width, numTall, [&, vector = vector] {
-        e.store(buffer, vector, e.places.linearise(to, getShape(op)));
+        e.store(buffer, vector, placeOf(to));
         return 0;
       });
     }
@@ -88,8 +89,9 @@ void Turner::run(Value piece, int64_t dim, int64_t start) {
   });
 }
 
-void cleave::codegen::turn(Emitter &e, nn::TransposeOp op, int64_t width, Value buffer) {
-  Turner turner{e, op, width, buffer};
+void cleave::codegen::turn(Emitter &e, nn::TransposeOp op, int64_t width, Value buffer,
+                           function_ref<Index(const Point &)> placeOf) {
+  Turner turner{e, op, width, buffer, placeOf};
   auto concat = op.getInput().getDefiningOp<nn::ConcatOp>();
   if (!concat)
     return turner.run(op.getInput(), 0, 0);

@@ -169,12 +169,13 @@ View View::get(Value value) {
 // Points
 //===----------------------------------------------------------------------===//
 
-/// Lanes stay together where they begin at a multiple of their number, in a dim of a multiple of it.
+/// Lanes stay together in a single dim, and where they begin at a multiple of their number, in a dim of a multiple of it.
 static bool reshapeGroup(Emitter &e, const Point &point, ArrayRef<int64_t> from, ArrayRef<int64_t> to, Point &result) {
   Index at = e.places.linearise(point, from);
   int64_t lanes = e.getLanes();
-  bool stays = at.lane == 0 || (at.lane == 1 && !to.empty() && to.back() % lanes == 0 &&
-                                PlaceBuilder::getDivisor(at.base) % lanes == 0);
+  bool stays =
+      at.lane == 0 || to.size() == 1 ||
+      (at.lane == 1 && !to.empty() && to.back() % lanes == 0 && PlaceBuilder::getDivisor(at.base) % lanes == 0);
   if (!stays)
     return false;
   for (Value place : e.places.delinearise(at.base, to))

@@ -189,13 +189,19 @@ uint64_t Host::getFreeBytes() const {
   return free;
 }
 
-/// Pages are aligned to more than most ask for; for the rest some are left out in front.
+/// Of x86-64, and of most others where pages are small.
+static constexpr uint64_t kLargePage = uint64_t{2} << 20;
+
+/// Pages are aligned to more than most ask for; for the rest some are left out in front. Large pages, where there are any: weights and
+/// arenas are walked from end to end, and would wait for addresses of small ones.
 Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memory) {
   uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), more = alignment > page ? alignment : 0;
   uint64_t size = std::max<uint64_t>(bytes, 1) + more;
   void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)
     return makeError("cannot get ", bytes, " bytes of memory: ", std::strerror(errno));
+  if (size >= kLargePage)
+    madvise(address, size, MADV_HUGEPAGE); // a wish
   blocks.push_back({address, size});
   uintptr_t start = reinterpret_cast<uintptr_t>(address);
   return reinterpret_cast<char *>((start + alignment - 1) / alignment * alignment);

@@ -159,7 +159,23 @@ static bool areAdjacent(ArrayRef<int64_t> dims) {
   return dims.empty() || dims.back() - dims.front() + 1 == int64_t(dims.size());
 }
 
-static bool hasTemplate(Operation *op) { return isAnchor(op) && isa<nn::EinsumOp, nn::ConvOp, nn::AttentionOp>(op); }
+/// Windows over more than two dims, or by long strides, have none; a resized last dim is computed element by element.
+static bool hasTemplate(Operation *op) {
+  constexpr int64_t mostStride = 16;
+  auto isTiled = [](auto windowed) {
+    return windowed.getStrides().size() <= 2 &&
+           llvm::all_of(windowed.getStrides(), [](int64_t stride) { return stride <= mostStride; });
+  };
+  if (!isAnchor(op))
+    return false;
+  if (auto conv = dyn_cast<nn::ConvOp>(op))
+    return isTiled(conv);
+  if (auto pool = dyn_cast<nn::PoolOp>(op))
+    return isTiled(pool) && pool.getKind() != nn::PoolKind::Lp;
+  if (auto resize = dyn_cast<nn::ResizeOp>(op))
+    return resize.getScales().empty() || resize.getScales().back() == 1;
+  return isa<nn::EinsumOp, nn::AttentionOp>(op);
+}
 
 /// Why `op` is slow; empty if it is not.
 static StringRef getReason(Operation *op) {
