@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
@@ -89,6 +92,12 @@ static Value update(ElementBuilder &e, nn::ScatterKind kind, Value old, Value wi
   return e.extremum(false, old, with, isUnsigned);
 }
 
+/// Whether two buffers begin elsewhere.
+static Value areApart(Emitter &e, Value a, Value b) {
+  auto getAddress = [&](Value buffer) { return memref::ExtractAlignedPointerAsIndexOp::create(e.b, e.loc, buffer); };
+  return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, getAddress(a), getAddress(b));
+}
+
 /// A copy of `input` in which the update at each point of `updates` meets what is at `getPlace(point)`.
 static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, Value result,
                     function_ref<Point(const Point &)> getPlace) {
@@ -101,8 +110,15 @@ static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind
     Value number = e.evalScalar(value, point);
     return isWide ? e.elements.widen(number) : number;
   };
-  e.overAll(shape,
-            [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearise(point, shape)); });
+  auto copy = [&] {
+    e.overAll(shape,
+              [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearise(point, shape)); });
+  };
+  // In place what is not updated is there already.
+  if (isa<BlockArgument>(input) && !isWide)
+    e.when(areApart(e, e.getBuffer(input), result), copy);
+  else
+    copy();
   e.overAll(getShape(updates), [&](const Point &point) {
     Index at = e.places.linearise(getPlace(point), shape);
     Value with = evalWide(updates, point);

@@ -227,6 +227,12 @@ static int64_t countBytes(Value value) {
   return countElements(getShape(value)) * ElementBuilder::getStoredType(getElement(value)).getIntOrFloatBitWidth() / 8;
 }
 
+/// True if `value` is `argument` with updates, and nothing else of the region reads that.
+static bool isUpdated(Value value, Value argument) {
+  auto op = dyn_cast_if_present<nn::FormOpInterface>(value.getDefiningOp());
+  return op && op.getForm() == nn::Form::Scatter && op->getOperand(0) == argument && argument.hasOneUse();
+}
+
 bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned result) {
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   mergeDims(*region);
@@ -234,7 +240,7 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
   Value from = region->getArgument(argument), to = schedule.getResult(result);
   bool isSameSize = countElements(getShape(from)) == countElements(getShape(to)) && countBytes(from) == countBytes(to);
   if (!isSameSize || schedule.isFilled(to))
-    return false;
+    return isSameSize && isUpdated(to, from);
   LateReads reads(schedule, from);
   // What is computed of the anchor goes first, then maps, shape by shape, in the order of the results.
   bool isAnchored = schedule.anchor.has(to), isLater = isAnchored;

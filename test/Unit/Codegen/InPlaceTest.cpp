@@ -65,6 +65,26 @@ TEST_F(InPlaceTest, TypesOfOneSizeMayShareBytes) {
   EXPECT_FALSE(ask(wider, {0, 0}));
 }
 
+TEST_F(InPlaceTest, ScattersUpdateWhatIsThere) {
+  constexpr const char *places =
+      R"(func.func @main(%x: tensor<7x4xf32>, %i: tensor<3x1xi64>, %u: tensor<3x4xf32>) -> tensor<7x4xf32> {
+    %y = nn.scatter_nd set %x, %i, %u : (tensor<7x4xf32>, tensor<3x1xi64>, tensor<3x4xf32>) -> tensor<7x4xf32>
+    return %y : tensor<7x4xf32>
+  })";
+  expectAllowed(places, {0, 0});
+  expectAllowed(R"(func.func @main(%x: tensor<7x4xf16>, %i: tensor<3x4xi64>, %u: tensor<3x4xf16>) -> tensor<7x4xf16> {
+    %y = nn.scatter_elements add %x, %i, %u dim 0 : (tensor<7x4xf16>, tensor<3x4xi64>, tensor<3x4xf16>) -> tensor<7x4xf16>
+    return %y : tensor<7x4xf16>
+  })",
+                {0, 0});
+  // Updates that read what others have updated.
+  EXPECT_FALSE(ask(R"(func.func @main(%x: tensor<7x4xf32>, %i: tensor<7x1xi64>) -> tensor<7x4xf32> {
+    %y = nn.scatter_nd set %x, %i, %x : (tensor<7x4xf32>, tensor<7x1xi64>, tensor<7x4xf32>) -> tensor<7x4xf32>
+    return %y : tensor<7x4xf32>
+  })",
+                   {0, 0}));
+}
+
 TEST_F(InPlaceTest, MapsThatReadElsewhereAreRefused) {
   expectRefused(R"(func.func @main(%x: tensor<35x35xf32>) -> tensor<35x35xf32> {
     %t = nn.transpose %x [1, 0] : (tensor<35x35xf32>) -> tensor<35x35xf32>
