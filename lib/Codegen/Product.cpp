@@ -2,7 +2,7 @@
 //
 //   batch, outer rows, outer columns
 //     blocks of 256 rows
-//       panels of some vectors of columns          fits the second cache, with all of its depth
+//       panels of some vectors of columns          fits the second cache, with all of its depth; the next one is on its way
 //         blocks of rows                           numbers of A come from the first cache
 //           depth                                  Tile.h
 //
@@ -162,6 +162,8 @@ private:
   void panel(Value placeA, Value placeB, Value column, int64_t vectors, Value firstRow, int64_t numRows);
   void pack(Value placeB, Value column, int64_t vectors);
   void packTurned(Value placeB, Value column, int64_t vectors);
+  bool fetchesAhead() const;
+  void fetchAhead(Value placeB, Value row, Value column, ArrayRef<Value> k);
   void tile(Value placeA, Value placeB, Value row, Value column, TileShape shape);
   Value locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k);
   Value locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
@@ -352,6 +354,21 @@ Value ProductLoops::locateVector(Value placeB, Value column, int64_t v, ArrayRef
   return p.add(at, place.constant);
 }
 
+/// True if panels of weights come from memory one after the other, each for several blocks of rows.
+bool ProductLoops::fetchesAhead() const {
+  constexpr int64_t fewest = 4, most = 256;
+  return columns.b.width == lanes && lanes > 1 && rows.extent >= fewest * shape.rows && rows.extent <= most;
+}
+
+/// Asks for the next panel, line by line, so that all of it has come when the last block of rows is done with this one.
+void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Value> k) {
+  PlaceBuilder &p = e.places;
+  int64_t apart = llvm::divideCeil(shape.vectors * lanes, llvm::divideCeil(rows.extent, shape.rows));
+  Place next = b.along(columns.b, column, shape.vectors * lanes);
+  Value steps = p.add(p.mul(p.div(row, shape.rows), countElements(depth)), p.linearise(k, depth));
+  b.prefetch(p.add(p.add(p.add(placeB, next.base), p.mul(steps, apart)), next.constant));
+}
+
 Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
   PlaceBuilder &p = e.places;
   Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
@@ -362,6 +379,8 @@ Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, Ti
         [&](int64_t v, ArrayRef<Value> k) { return loadPairs(e, b.getBuffer(), locateVector(placeB, column, v, k)); });
   auto scalar = [&](int64_t r, ArrayRef<Value> k) { return a.load(locateNumber(placeA, row, r, k)); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
+    if (v == 0 && fetchesAhead())
+      fetchAhead(placeB, row, column, k);
     if (product.mustPack)
       return e.load(packed, compute,
                     {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});

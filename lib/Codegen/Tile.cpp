@@ -8,6 +8,7 @@
 #include "Tile.h"
 #include "Emitter.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <numeric>
@@ -69,6 +70,11 @@ Place Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
 
 Value Operand::load(Value place, int64_t apart) const {
   return e.elements.widen(e.load(buffer, element, {place, e.getLanes() > 1 ? apart : 0}));
+}
+
+void Operand::prefetch(Value place) const {
+  constexpr unsigned secondCache = 2;
+  memref::PrefetchOp::create(e.b, e.loc, buffer, place, /*isWrite=*/false, secondCache, /*isDataCache=*/true);
 }
 
 //===----------------------------------------------------------------------===//
