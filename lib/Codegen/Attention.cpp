@@ -11,8 +11,8 @@
 // Of what a causal mask hides from all queries of a block nothing is computed. Rotary embedding is pulled.
 //
 //===----------------------------------------------------------------------===//
+#include "Attention.h"
 #include "Emitter.h"
-#include "Tile.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -26,18 +26,12 @@ public:
   void run();
 
 private:
-  /// Where in a batch and among heads the kernel stands.
-  struct Head {
-    Value batch, kv, query;
-  };
   Value locate(const Operand &operand, Value batch, Value head) const;
   Value placeTurned(Value key, Value component) const;
   void turnKeys(Value place);
   void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
-  Value countVisible(Value row, int64_t height);
   Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
-  Value mask(const Head &head, Value score, Value row, Value key);
   void normalise(Value r, Value loopEnd);
   void weigh(const Head &head, Value row, int64_t height, Value visible);
   /// Calls `body` with each vector of keys whose scores are there.
@@ -92,7 +86,7 @@ void Attention::run() {
   e.walk({getShape(op.getQuery())[0], kvHeads}, {}, [&](ArrayRef<Value> at, Values) {
     turnKeys(locate(k, at[0], at[1]));
     e.loop(heads / kvHeads, [&](Value member) {
-      Head head{at[0], at[1], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
+      Head head{at[0], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
       overBlocks(e, queries, rows, [&](Value row, int64_t height) { block(head, row, height); });
     });
     return Values();
@@ -162,33 +156,52 @@ void Attention::turnKeys(Value place) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// How many keys, from the first, some query of a block sees.
-Value Attention::countVisible(Value row, int64_t height) {
-  if (!op.getCausal())
-    return e.places.number(keys);
-  // Any larger offset excludes all or nothing too.
-  int64_t offset = std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
-  return e.places.clamp(e.places.add(row, height + offset), 0, keys);
+/// Any larger offset of the diagonal excludes all or nothing too.
+static int64_t getOffset(nn::AttentionOp op) {
+  int64_t queries = getShape(op.getQuery())[2], keys = getShape(op.getKey())[2];
+  return std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
 }
 
-/// Excluded scores are -inf, and so are those behind the last key.
-Value Attention::mask(const Head &head, Value score, Value row, Value key) {
+Value cleave::codegen::countVisible(Emitter &e, nn::AttentionOp op, Value row, int64_t height) {
+  int64_t keys = getShape(op.getKey())[2];
+  if (!op.getCausal())
+    return e.places.number(keys);
+  return e.places.clamp(e.places.add(row, height + getOffset(op)), 0, keys);
+}
+
+/// The mask is added, or decides, before what lies ahead is excluded.
+static Value mask(Emitter &e, nn::AttentionOp op, const Head &head, Value score, Value row, Value key) {
   Value excluded = e.elements.like(score, -INFINITY);
   if (Value added = op.getMask()) {
     Value there = e.eval(added, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(added)));
     if (getElement(added).isInteger(1))
       score = e.elements.select(there, score, excluded);
     else
-      score = e.elements.add(score, e.elements.convert(there, getElement(added), compute));
+      score = e.elements.add(score, e.elements.convert(there, getElement(added), getElementTypeOrSelf(score)));
   }
   if (op.getCausal()) {
-    int64_t offset = std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
-    Value ahead = arith::SubIOp::create(e.b, e.loc, e.places.add(row, offset), key);
+    Value ahead = arith::SubIOp::create(e.b, e.loc, e.places.add(row, getOffset(op)), key);
     ahead = e.splat(arith::IndexCastOp::create(e.b, e.loc, e.b.getI32Type(), ahead));
     Value isHidden = e.elements.compare(Relation::Gt, e.getLaneNumbers(1, e.b.getI32Type()), ahead);
     score = e.elements.select(isHidden, excluded, score);
   }
   return e.getActive() < e.getLanes() ? e.elements.select(e.getActiveMask(), score, excluded) : score;
+}
+
+Value cleave::codegen::finishScore(Emitter &e, nn::AttentionOp op, const Head &head, Value product, Value row,
+                                   Value key) {
+  Value score = e.elements.mul(product, op.getScale().convertToDouble());
+  if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
+    score = e.elements.mul(e.elements.tanh(e.elements.divide(score, e.elements.like(score, cap), false)), cap);
+  return mask(e, op, head, score, row, key);
+}
+
+Value cleave::codegen::weighScore(Emitter &e, Value score, Value shift) {
+  ElementBuilder &m = e.elements;
+  Value apart = m.sub(score, shift);
+  if (!getElementTypeOrSelf(apart).isF32())
+    return m.exp(apart);
+  return m.select(m.compare(Relation::Lt, apart, -86.6), m.like(apart, 0), m.expOfNegative(apart));
 }
 
 /// A block of scores, in the order of the evaluator: product, scale, cap, mask.
@@ -209,10 +222,8 @@ Values Attention::score(const Head &head, Value row, int64_t height, Value key, 
     std::optional<int64_t> known = PlaceBuilder::getKnown(at);
     int64_t active = known ? std::min(lanes, keys - *known) : lanes;
     for (int64_t r = 0; r < height; ++r) {
-      Value score = e.elements.mul(products[r * wide + v], op.getScale().convertToDouble());
-      if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
-        score = e.elements.mul(e.elements.tanh(e.elements.divide(score, e.elements.like(score, cap), false)), cap);
-      score = e.withLanes(lanes, active, [&] { return mask(head, score, p.add(row, r), at); });
+      Value score = e.withLanes(lanes, active,
+                                [&] { return finishScore(e, op, head, products[r * wide + v], p.add(row, r), at); });
       e.store(scores, score, {p.add(at, r * width), lanes > 1});
       largest[r] = e.elements.extremum(true, largest[r], score, false);
     }
@@ -241,7 +252,7 @@ void Attention::normalise(Value r, Value loopEnd) {
   Value shift = e.splat(m.select(seesNothing, zero, largest)), row = e.places.mul(r, width);
   Value sum = overScores(loopEnd, m.number(e.withLanes(compute), 0), [&](Value key, Value carried) {
     Index at{e.places.add(row, key), lanes > 1};
-    Value weight = m.exp(m.sub(e.load(scores, compute, at), shift));
+    Value weight = weighScore(e, e.load(scores, compute, at), shift);
     e.store(scores, weight, at);
     return m.add(carried, weight);
   });
@@ -261,7 +272,7 @@ void Attention::normalise(Value r, Value loopEnd) {
 void Attention::weigh(const Head &head, Value row, int64_t height, Value visible) {
   PlaceBuilder &p = e.places;
   int64_t vectors = llvm::divideCeil(valueSize, lanes), most = fitVectors(e.getNumRegisters(), height, vectors);
-  Value placeV = locate(v, head.batch, head.kv);
+  Value placeV = locate(v, head.batch, e.places.div(head.query, heads / kvHeads));
   auto getActive = [&](int64_t vector) { return std::min(lanes, valueSize - vector * lanes); };
   for (int64_t first = 0; first < vectors; first += most) {
     int64_t count = std::min(most, vectors - first);
@@ -296,7 +307,7 @@ void Attention::weigh(const Head &head, Value row, int64_t height, Value visible
 void Attention::block(const Head &head, Value row, int64_t height) {
   e.withLanes(lanes, lanes, [&] {
     PlaceBuilder &p = e.places;
-    Value visible = countVisible(row, height), loopEnd = p.number(looped);
+    Value visible = countVisible(e, op, row, height), loopEnd = p.number(looped);
     int64_t step = wide * lanes;
     if (op.getCausal())
       loopEnd = p.clamp(p.mul(p.div(p.add(visible, step - 1), step), step), 0, looped);
@@ -351,8 +362,13 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
 }
 
 void cleave::codegen::registerAttention(FormTable &table) {
-  table.addTile<nn::AttentionOp>(
-      {[](Operation *) { return true; },
-       [](Emitter &e, Operation *op, TileSink sink) { Attention(e, cast<nn::AttentionOp>(op), sink).run(); }});
+  table.addTile<nn::AttentionOp>({[](Operation *) { return true; },
+                                  [](Emitter &e, Operation *op, TileSink sink) {
+                                    auto attention = cast<nn::AttentionOp>(op);
+                                    if (canPairAttention(e, attention))
+                                      runPairedAttention(e, attention, sink);
+                                    else
+                                      Attention(e, attention, sink).run();
+                                  }});
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

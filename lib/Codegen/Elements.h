@@ -80,6 +80,8 @@ public:
 
   // Functions of one float. f32 is computed by polynomials, f64 by the C library.
   mlir::Value exp(mlir::Value x);
+  /// Of x of at most 0, in f32, where what is below 10^-37 does not count.
+  mlir::Value expOfNegative(mlir::Value x);
   mlir::Value log(mlir::Value x);
   mlir::Value erf(mlir::Value x);
   mlir::Value tanh(mlir::Value x);
@@ -97,7 +99,6 @@ private:
   };
   Reduced reduceExp(mlir::Value x);
   mlir::Value scaleBy(mlir::Value value, mlir::Value power);
-  mlir::Value expOfNegative(mlir::Value x);
   mlir::Value horner(mlir::Value x, llvm::ArrayRef<double> coefficients);
   mlir::Value toInteger(mlir::Value value, mlir::Type to, bool isUnsigned);
   mlir::Value roundToOdd(mlir::Value value);

@@ -56,7 +56,8 @@ std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string 
   made->fma = has.checkFeatures("+fma");
   made->tiles = has.checkFeatures("+avx512bw,+avx512vl,+amx-tile,+amx-bf16");
   // Processors with tiles do half as many products in pairs as in f32.
-  made->pairProducts = has.checkFeatures("+avx512bf16") && !made->tiles;
+  made->halves = has.checkFeatures("+avx512bw,+avx512vl,+avx512bf16");
+  made->pairProducts = made->halves && !made->tiles;
   made->vectorBytes = has.checkFeatures("+avx512f,+avx512bw,+avx512vl") ? 64 : has.checkFeatures("+avx2") ? 32 : 16;
   return made;
 }

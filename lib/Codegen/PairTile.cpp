@@ -29,6 +29,8 @@ using namespace cleave::codegen;
 /// Memory knows no pairs: twice as many halves are loaded as one vector.
 Value cleave::codegen::loadPairs(Emitter &e, Value buffer, Value place) {
   int64_t lanes = e.getLanes();
+  if (cast<MemRefType>(buffer.getType()).getElementType().isInteger(32))
+    return e.load(buffer, e.b.getI32Type(), {place, lanes > 1});
   auto halves = VectorType::get({2 * lanes}, cast<MemRefType>(buffer.getType()).getElementType());
   Value loaded = vector::LoadOp::create(e.b, e.loc, halves, buffer, place);
   Value pairs = vector::BitCastOp::create(e.b, e.loc, VectorType::get({lanes}, e.b.getI32Type()), loaded);
@@ -57,26 +59,53 @@ static Value dot(Emitter &e, Value x, Value y, Value sum) {
       .getResult(0);
 }
 
+Value cleave::codegen::roundToHalves(Emitter &e, Value vector) {
+  if (e.getTarget().roundsToHalves() && e.getLanes() == 16) {
+    auto type = VectorType::get({16}, e.b.getBF16Type());
+    auto name = e.b.getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512");
+    vector = LLVM::CallIntrinsicOp::create(e.b, e.loc, type, name, ValueRange{vector}).getResult(0);
+  } else {
+    vector = e.elements.narrow(vector, e.b.getBF16Type());
+  }
+  return e.elements.bitcast(vector, e.b.getI16Type());
+}
+
+/// Calls `body` for steps of the depth with the numbers that they begin at.
+static Values overDepth(Emitter &e, const PairBlock &block, int64_t step, Values init,
+                        function_ref<Values(ArrayRef<Value>, Values)> body) {
+  auto at = [&](ArrayRef<Value> index, Values carried) {
+    SmallVector<Value> k(index);
+    k.back() = e.places.mul(k.back(), step);
+    return body(k, carried);
+  };
+  if (block.end)
+    return e.loop(e.places.number(0), e.places.div(block.end, step), 1, init,
+                  [&](Value index, Values carried) { return at(index, carried); });
+  SmallVector<int64_t> steps(block.depth);
+  steps.back() /= step;
+  return e.walk(steps, init, at);
+}
+
 /// Both halves of a vector are widened once for all rows.
-Values cleave::codegen::sumPairs(Emitter &e, TileShape shape, ArrayRef<int64_t> depth, Values sums,
-                                 function_ref<Value(int64_t, ArrayRef<Value>)> pair,
-                                 function_ref<Value(int64_t, ArrayRef<Value>)> pairs) {
+static void multiplyVectors(Emitter &e, const PairBlock &block) {
   bool isDot = hasDot(e);
-  return e.walk(depth, sums, [&](ArrayRef<Value> k, Values carried) {
+  auto [rows, width, cost] = block.shape;
+  Values none(rows * width, e.elements.number(e.withLanes(e.b.getF32Type()), 0));
+  Values sums = overDepth(e, block, 2, none, [&, rows = rows, width = width](ArrayRef<Value> k, Values carried) {
     Values vectors, high;
-    for (int64_t v = 0; v < shape.vectors; ++v)
-      vectors.push_back(pairs(v, k));
+    for (int64_t v = 0; v < width; ++v)
+      vectors.push_back(loadPairs(e, block.pairs, block.vector(v, k)));
     if (!isDot)
       for (Value &vector : vectors) {
         high.push_back(widenHalf(e, vector, true));
         vector = widenHalf(e, vector, false);
       }
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      Value number = e.splat(e.asScalar([&] { return pair(row, k); }));
+    for (int64_t row = 0; row < rows; ++row) {
+      Value number = e.splat(e.asScalar([&] { return loadPairs(e, block.numbers, block.number(row, k)); }));
       Value low = isDot ? number : widenHalf(e, number, false);
       Value upper = isDot ? Value() : widenHalf(e, number, true);
-      for (int64_t v = 0; v < shape.vectors; ++v) {
-        Value &sum = carried[row * shape.vectors + v];
+      for (int64_t v = 0; v < width; ++v) {
+        Value &sum = carried[row * width + v];
         sum = isDot ? dot(e, low, vectors[v], sum) : e.elements.fma(low, vectors[v], sum);
         if (!isDot)
           sum = e.elements.fma(upper, high[v], sum);
@@ -84,6 +113,10 @@ Values cleave::codegen::sumPairs(Emitter &e, TileShape shape, ArrayRef<int64_t> 
     }
     return carried;
   });
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    int64_t place = int64_t(i) / width * block.outApart + int64_t(i) % width * e.getLanes();
+    e.store(block.out, sum, {e.places.add(block.place, place), e.getLanes() > 1});
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,6 +124,12 @@ Values cleave::codegen::sumPairs(Emitter &e, TileShape shape, ArrayRef<int64_t> 
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// Where a tile begins, and how many places of its buffer rows are apart.
+struct TilePlace {
+  Value buffer, place;
+  int64_t apart;
+};
+
 /// Calls of the intrinsics, for tiles of one number of rows. They take rows and bytes of a row with each call: what LLVM
 /// configures registers by.
 class Tiles {
@@ -146,29 +185,48 @@ bool cleave::codegen::usesTiles(ModuleOp kernels) {
       .wasInterrupted();
 }
 
+bool cleave::codegen::canTile(Emitter &e, int64_t depth) {
+  return e.getTarget().hasTiles() && e.getVectorLanes(e.b.getF32Type()) == kTileRows && depth % kTileDepth == 0;
+}
+
 /// Tiles of numbers are loaded once for all columns of a step: of eight registers two by two tiles take four for sums, two
 /// for numbers, and one or two for pairs.
-void cleave::codegen::multiplyTiles(Emitter &e, int64_t rows, TileShape shape, ArrayRef<int64_t> depth,
-                                    function_ref<TilePlace(int64_t, ArrayRef<Value>)> numbers,
-                                    function_ref<TilePlace(int64_t, ArrayRef<Value>)> pairs,
-                                    function_ref<TilePlace(int64_t, int64_t)> out) {
-  Tiles tiles(e, rows);
+///
+/// All tiles have as many rows: the last one begins early enough, and computes some rows a second time.
+static void multiplyTiles(Emitter &e, const PairBlock &block) {
+  int64_t height = std::min(kTileRows, block.allRows), width = block.shape.vectors;
+  int64_t tall = (block.shape.rows + height - 1) / height;
+  int64_t pairBits = cast<MemRefType>(block.pairs.getType()).getElementTypeBitWidth();
+  auto getFirst = [&](int64_t tile) { return std::min(tile * height, block.shape.rows - height); };
+  Tiles tiles(e, height);
   Values sums;
-  for (int64_t i = 0; i < shape.rows * shape.vectors; ++i)
+  for (int64_t i = 0; i < tall * width; ++i)
     sums.push_back(tiles.zero());
-  sums = e.walk(depth, sums, [&](ArrayRef<Value> k, Values carried) {
+  sums = overDepth(e, block, kTileDepth, sums, [&](ArrayRef<Value> k, Values carried) {
     Values loaded;
-    for (int64_t row = 0; row < shape.rows; ++row)
-      loaded.push_back(tiles.loadNumbers(numbers(row, k)));
-    for (int64_t v = 0; v < shape.vectors; ++v) {
-      Value columns = tiles.loadPairs(pairs(v, k));
-      for (int64_t row = 0; row < shape.rows; ++row) {
-        Value &sum = carried[row * shape.vectors + v];
-        sum = tiles.multiply(loaded[row], columns, sum);
+    for (int64_t tile = 0; tile < tall; ++tile)
+      loaded.push_back(tiles.loadNumbers({block.numbers, block.number(getFirst(tile), k), block.apart}));
+    for (int64_t v = 0; v < width; ++v) {
+      Value columns = tiles.loadPairs({block.pairs, block.vector(v, k), 32 * kTileRows / pairBits});
+      for (int64_t tile = 0; tile < tall; ++tile) {
+        Value &sum = carried[tile * width + v];
+        sum = tiles.multiply(loaded[tile], columns, sum);
       }
     }
     return carried;
   });
-  for (auto [i, sum] : llvm::enumerate(sums))
-    tiles.store(sum, out(int64_t(i) / shape.vectors, int64_t(i) % shape.vectors));
+  for (auto [i, sum] : llvm::enumerate(sums)) {
+    int64_t place = getFirst(int64_t(i) / width) * block.outApart + int64_t(i) % width * kTileRows;
+    tiles.store(sum, {block.out, e.places.add(block.place, place), block.outApart});
+  }
+}
+
+void cleave::codegen::multiplyPairs(Emitter &e, const PairBlock &block) {
+  int64_t lanes = e.getVectorLanes(e.b.getF32Type());
+  if (canTile(e, block.depth.back()))
+    return multiplyTiles(e, block);
+  e.withLanes(lanes, lanes, [&] {
+    multiplyVectors(e, block);
+    return 0;
+  });
 }

@@ -18,26 +18,36 @@ namespace cleave::codegen {
 /// `lanes` pairs from `place`, an element of a buffer of 16 bits, on: integers of 32 bits.
 mlir::Value loadPairs(Emitter &e, mlir::Value buffer, mlir::Value place);
 
-/// As sumTile: `pair(row, k)` gives a pair, `pairs(v, k)` a vector of them.
-Values sumPairs(Emitter &e, TileShape shape, llvm::ArrayRef<int64_t> depth, Values sums,
-                llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> pair,
-                llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> pairs);
-
 /// What an instruction for tiles works on: 16 rows of 64 bytes.
 constexpr int64_t kTileRows = 16, kTileDepth = 32;
 
-/// Where a tile begins: `buffer` of 16 or 32 bits a place, and how many places its rows are apart.
-struct TilePlace {
-  mlir::Value buffer, place;
-  int64_t apart;
-};
+/// True if tiles go into a depth of so many numbers.
+bool canTile(Emitter &e, int64_t depth);
 
-/// Sums of `rows` (at most 16) x 16 a tile, in tiles of `shape`, walk `depth`, whose last extent counts steps of 32 numbers, and
-/// go to `out(row tile, column tile)`. Rows of a column tile's operand are 16 pairs side by side.
-void multiplyTiles(Emitter &e, int64_t rows, TileShape shape, llvm::ArrayRef<int64_t> depth,
-                   llvm::function_ref<TilePlace(int64_t, llvm::ArrayRef<mlir::Value>)> numbers,
-                   llvm::function_ref<TilePlace(int64_t, llvm::ArrayRef<mlir::Value>)> pairs,
-                   llvm::function_ref<TilePlace(int64_t, int64_t)> out);
+/// A block of sums: rows of numbers of bf16 times vectors of pairs, in f32.
+struct PairBlock {
+  TileShape shape;
+  /// How many rows there are in all: of 16 or more, a tile may compute up to 15 in front of the block a second time.
+  int64_t allRows;
+  /// Numbers to sum, of the last dim an even number; or, of one dim, `end` numbers, known when the kernel runs.
+  llvm::SmallVector<int64_t> depth;
+  mlir::Value end;
+  /// A buffer of 16 bits. `number(row, k)` is a place in it, and rows lie `apart`.
+  mlir::Value numbers;
+  int64_t apart;
+  llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> number;
+  /// A buffer of 16 bits, or of 32: `vector(v, k)` is the place of as many pairs as there are lanes, side by side; those of the
+  /// next two numbers follow.
+  mlir::Value pairs;
+  llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> vector;
+  /// Sums go to a buffer of f32, row 0 to `place`.
+  mlir::Value out, place;
+  int64_t outApart;
+};
+void multiplyPairs(Emitter &e, const PairBlock &block);
+
+/// f32 as bf16, for numbers that are to be multiplied: as 16 bits, denormals perhaps as zeros.
+mlir::Value roundToHalves(Emitter &e, mlir::Value vector);
 
 } // namespace cleave::codegen
 

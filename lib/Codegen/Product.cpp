@@ -89,8 +89,10 @@ static void order(SmallVector<Axis> &axes, bool byB, int64_t lanes) {
 static bool hasPairs(const Product &product, const View &a, const View &b, int64_t lanes) {
   const Axis &inner = product.depth.back(), &last = product.columns.back();
   bool isNarrow = getElement(a.base).isBF16() && getElement(b.base).isBF16() && getElement(product.result).isF32();
-  return isNarrow && lanes > 1 && inner.extent % 2 == 0 && inner.a.stride == 1 && !inner.a.width &&
-         inner.b.width == 2 && last.b.stride == 2 && last.b.width % lanes == 0;
+  bool fits = last.b.width == lanes || (last.b.width % lanes == 0 && lanes < kTileRows);
+  return isNarrow && lanes > 1 && last.extent > 1 && inner.extent % 2 == 0 && inner.a.stride == 1 && !inner.a.width &&
+         inner.b.width == 2 && inner.b.panel == 2 * last.b.width && last.b.stride == 2 && fits &&
+         !product.rows.back().a.width;
 }
 
 /// The product with the first operand giving numbers, or, exchanged, the second.
@@ -169,7 +171,6 @@ private:
   Value locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
   Values sum(Value placeA, Value placeB, Value row, Value column, TileShape shape);
   void chooseShape();
-  void tileOfTiles(Value placeA, Value placeB, Value row, Value column, TileShape shape);
   void finish(const Values &sums, Value row, Value column, TileShape shape);
   void finishBlock(Value row, Value column, TileShape shape, int64_t first);
   void handOutRow(Value row, Value column, TileShape shape, function_ref<Value(int64_t)> sum);
@@ -183,9 +184,7 @@ private:
   const Axis &rows, &columns;
   int64_t lanes = 1;
   TileShape shape{1, 1};
-  SmallVector<int64_t> depth; ///< of the last one, steps
-  int64_t step = 1;           ///< of the last one: 2 in pairs, more in tiles
-  bool isTiled = false;
+  SmallVector<int64_t> depth;
   Type compute = ElementBuilder::getComputeType(getElement(product.result));
   Value packed, block; ///< a panel; sums on their way out
   Point point;
@@ -206,14 +205,11 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
 
 /// Two by two tiles share what they load; few rows are one tile, by more columns.
 void ProductLoops::chooseShape() {
-  const ViewDim &inner = product.depth.back().b, &last = columns.b;
-  isTiled = product.isPaired && e.getTarget().hasTiles() && lanes == kTileRows && last.width == lanes &&
-            product.depth.back().extent % kTileDepth == 0 && inner.panel == 2 * lanes && !rows.a.width;
-  step = isTiled ? kTileDepth : product.isPaired ? 2 : 1;
   int64_t vectors = llvm::divideCeil(columns.extent, lanes);
-  shape = chooseTile(e.getNumRegisters(), rows.extent, vectors);
-  if (isTiled)
+  if (product.isPaired && canTile(e, product.depth.back().extent))
     shape = {std::min(rows.extent, 2 * kTileRows), std::min<int64_t>(vectors, rows.extent > kTileRows ? 2 : 4)};
+  else
+    shape = chooseTile(e.getNumRegisters(), rows.extent, vectors);
 }
 
 /// Memory of its own is made where the kernel begins, once for all loops.
@@ -224,11 +220,10 @@ void ProductLoops::run() {
   chooseShape();
   for (const Axis &axis : product.depth)
     depth.push_back(axis.extent);
-  depth.back() /= step;
   if (product.mustPack)
     packed = e.allocate(compute, countElements(depth) * shape.vectors * lanes);
-  if (shape.rows > 1 || isTiled)
-    block = e.allocate(compute, (shape.rows + (isTiled ? kTileRows : 0)) * shape.vectors * lanes);
+  if (shape.rows > 1 || product.isPaired)
+    block = e.allocate(compute, (shape.rows + (product.isPaired ? kTileRows : 0)) * shape.vectors * lanes);
   SmallVector<const Axis *> outer;
   SmallVector<int64_t> extents;
   for (ArrayRef<Axis> axes :
@@ -341,7 +336,7 @@ Value ProductLoops::locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Va
   Place place = a.along(rows.a, row, r);
   Value at = p.add(placeA, place.base);
   for (auto [axis, index] : llvm::zip_equal(product.depth, k))
-    at = p.add(at, a.along(axis.a, &axis == &product.depth.back() ? p.mul(index, step) : index).base);
+    at = p.add(at, a.along(axis.a, index).base);
   return p.add(at, place.constant);
 }
 
@@ -350,7 +345,7 @@ Value ProductLoops::locateVector(Value placeB, Value column, int64_t v, ArrayRef
   Place place = b.along(columns.b, column, v * lanes);
   Value at = p.add(placeB, place.base);
   for (auto [axis, index] : llvm::zip_equal(product.depth, k))
-    at = p.add(at, b.along(axis.b, &axis == &product.depth.back() ? p.mul(index, step) : index).base);
+    at = p.add(at, b.along(axis.b, index).base);
   return p.add(at, place.constant);
 }
 
@@ -371,12 +366,6 @@ void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Va
 
 Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
   PlaceBuilder &p = e.places;
-  Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-  if (product.isPaired)
-    return sumPairs(
-        e, own, depth, none,
-        [&](int64_t r, ArrayRef<Value> k) { return loadPairs(e, a.getBuffer(), locateNumber(placeA, row, r, k)); },
-        [&](int64_t v, ArrayRef<Value> k) { return loadPairs(e, b.getBuffer(), locateVector(placeB, column, v, k)); });
   auto scalar = [&](int64_t r, ArrayRef<Value> k) { return a.load(locateNumber(placeA, row, r, k)); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (v == 0 && fetchesAhead())
@@ -387,30 +376,29 @@ Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, Ti
     int64_t active = columns.b.width ? lanes : getActive(v, column);
     return e.withLanes(lanes, active, [&] { return b.load(locateVector(placeB, column, v, k)); });
   };
+  Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
   return sumTile(e, own, depth, none, scalar, vector);
 }
 
+/// Of pairs all sums go by way of memory. There are places for rows in front of the block.
 void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, TileShape own) {
-  if (isTiled)
-    return tileOfTiles(placeA, placeB, row, column, own);
-  finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, row, column, own); }), row, column, own);
-}
-
-/// All tiles have as many rows: the last one begins early enough, and computes some rows a second time. So there are
-/// places for rows in front of the block.
-void ProductLoops::tileOfTiles(Value placeA, Value placeB, Value row, Value column, TileShape own) {
-  int64_t height = std::min(kTileRows, rows.extent), size = own.vectors * lanes;
-  auto getFirst = [&](int64_t tile) { return std::min(tile * height, own.rows - height); };
-  auto numbers = [&](int64_t tile, ArrayRef<Value> k) {
-    return TilePlace{a.getBuffer(), locateNumber(placeA, row, getFirst(tile), k), rows.a.stride};
-  };
-  auto pairs = [&](int64_t v, ArrayRef<Value> k) {
-    return TilePlace{b.getBuffer(), locateVector(placeB, column, v, k), 2 * lanes};
-  };
-  auto out = [&](int64_t tile, int64_t v) {
-    return TilePlace{block, e.places.number((getFirst(tile) + kTileRows) * size + v * lanes), size};
-  };
-  multiplyTiles(e, height, {(own.rows + height - 1) / height, own.vectors}, depth, numbers, pairs, out);
+  if (!product.isPaired)
+    return finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, row, column, own); }), row, column, own);
+  auto number = [&](int64_t r, ArrayRef<Value> k) { return locateNumber(placeA, row, r, k); };
+  auto vector = [&](int64_t v, ArrayRef<Value> k) { return locateVector(placeB, column, v, k); };
+  int64_t apart = own.vectors * lanes;
+  multiplyPairs(e, {own,
+                    rows.extent,
+                    {depth.begin(), depth.end()},
+                    Value(),
+                    a.getBuffer(),
+                    rows.a.stride,
+                    number,
+                    b.getBuffer(),
+                    vector,
+                    block,
+                    e.places.number(kTileRows * apart),
+                    apart});
   finishBlock(row, column, own, kTileRows);
 }
 

@@ -4,7 +4,7 @@
 // RUN: cleave-kernels %s --isa x86-64-v3 | FileCheck %s --check-prefix=WIDE
 // RUN: cleave-kernels %s --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64 --check | FileCheck %s --check-prefix=CHECKED
-// CHECKED: 5 passed, 0 failed
+// CHECKED: 10 passed, 0 failed
 
 // Two by two tiles: 45 rows are 32 and 13, of which the last tile computes 3 a second time.
 // TILES-LABEL: func.func @blocks
@@ -80,4 +80,70 @@ func.func @epilogue(%x: tensor<31x32xbf16>, %p: tensor<2x16x16x2xbf16>, %c: tens
   %1 = nn.add %0, %c : (tensor<31x20xf32>, tensor<20xf32>) -> tensor<31x20xf32>
   %2 = nn.cast %1 : (tensor<31x20xf32>) -> tensor<31x20xbf16>
   return %2 : tensor<31x20xbf16>
+}
+
+// Both products of attention are of pairs: scores go through memory in f32, weights in bf16. 33 queries and 45 keys fill no tiles.
+// TILES-LABEL: func.func @attention
+// TILES: vector.transpose {{.*}}vector<16x16xi32>
+// TILES: tdpbf16ps
+// TILES: tilestored64
+// TILES: cvtneps2bf16
+// TILES: tdpbf16ps
+// PAIRS-LABEL: func.func @attention
+// PAIRS: dpbf16ps
+// PAIRS: cvtneps2bf16
+// PAIRS: dpbf16ps
+func.func @attention(%q: tensor<1x3x33x64xbf16>, %k: tensor<1x3x45x64xbf16>, %v: tensor<1x3x45x48xbf16>) -> tensor<1x3x33x48xbf16> {
+  %a = nn.cast %q : (tensor<1x3x33x64xbf16>) -> tensor<1x3x33x64xf32>
+  %b = nn.cast %k : (tensor<1x3x45x64xbf16>) -> tensor<1x3x45x64xf32>
+  %c = nn.cast %v : (tensor<1x3x45x48xbf16>) -> tensor<1x3x45x48xf32>
+  %0 = nn.attention %a, %b, %c scale 0.125 causal {causalOffset = 12 : i64} : (tensor<1x3x33x64xf32>, tensor<1x3x45x64xf32>, tensor<1x3x45x48xf32>) -> tensor<1x3x33x48xf32>
+  %1 = nn.cast %0 : (tensor<1x3x33x48xf32>) -> tensor<1x3x33x48xbf16>
+  return %1 : tensor<1x3x33x48xbf16>
+}
+
+// Heads that share keys, a mask that is added, an odd number of keys, and components that are no number of squares.
+// TILES-LABEL: func.func @grouped
+func.func @grouped(%q: tensor<2x4x17x18xbf16>, %k: tensor<2x2x23x18xbf16>, %v: tensor<2x2x23x16xbf16>, %m: tensor<2x1x17x23xf32>) -> tensor<2x4x17x16xbf16> {
+  %a = nn.cast %q : (tensor<2x4x17x18xbf16>) -> tensor<2x4x17x18xf32>
+  %b = nn.cast %k : (tensor<2x2x23x18xbf16>) -> tensor<2x2x23x18xf32>
+  %c = nn.cast %v : (tensor<2x2x23x16xbf16>) -> tensor<2x2x23x16xf32>
+  %0 = nn.attention %a, %b, %c mask %m scale 0.25 : (tensor<2x4x17x18xf32>, tensor<2x2x23x18xf32>, tensor<2x2x23x16xf32>, tensor<2x1x17x23xf32>) -> tensor<2x4x17x16xf32>
+  %1 = nn.cast %0 : (tensor<2x4x17x16xf32>) -> tensor<2x4x17x16xbf16>
+  return %1 : tensor<2x4x17x16xbf16>
+}
+
+// One query, as in decoding; keys and values seen by way of a transpose.
+// TILES-LABEL: func.func @decode
+func.func @decode(%q: tensor<1x2x1x64xbf16>, %k: tensor<1x100x2x64xbf16>, %v: tensor<1x100x2x64xbf16>) -> tensor<1x2x1x64xbf16> {
+  %a = nn.cast %q : (tensor<1x2x1x64xbf16>) -> tensor<1x2x1x64xf32>
+  %x = nn.cast %k : (tensor<1x100x2x64xbf16>) -> tensor<1x100x2x64xf32>
+  %b = nn.transpose %x [0, 2, 1, 3] : (tensor<1x100x2x64xf32>) -> tensor<1x2x100x64xf32>
+  %y = nn.transpose %v [0, 2, 1, 3] : (tensor<1x100x2x64xbf16>) -> tensor<1x2x100x64xbf16>
+  %c = nn.cast %y : (tensor<1x2x100x64xbf16>) -> tensor<1x2x100x64xf32>
+  %0 = nn.attention %a, %b, %c scale 0.125 : (tensor<1x2x1x64xf32>, tensor<1x2x100x64xf32>, tensor<1x2x100x64xf32>) -> tensor<1x2x1x64xf32>
+  %1 = nn.cast %0 : (tensor<1x2x1x64xf32>) -> tensor<1x2x1x64xbf16>
+  return %1 : tensor<1x2x1x64xbf16>
+}
+
+// Of what a mask of bools and a diagonal exclude nothing is left: zeros.
+// TILES-LABEL: func.func @excluded
+func.func @excluded(%q: tensor<1x1x64x32xbf16>, %k: tensor<1x1x96x32xbf16>, %v: tensor<1x1x96x20xbf16>, %m: tensor<64x96xi1>) -> tensor<1x1x64x20xbf16> {
+  %a = nn.cast %q : (tensor<1x1x64x32xbf16>) -> tensor<1x1x64x32xf32>
+  %b = nn.cast %k : (tensor<1x1x96x32xbf16>) -> tensor<1x1x96x32xf32>
+  %c = nn.cast %v : (tensor<1x1x96x20xbf16>) -> tensor<1x1x96x20xf32>
+  %0 = nn.attention %a, %b, %c mask %m scale 0.25 causal {causalOffset = -3 : i64} : (tensor<1x1x64x32xf32>, tensor<1x1x96x32xf32>, tensor<1x1x96x20xf32>, tensor<64x96xi1>) -> tensor<1x1x64x20xf32>
+  %1 = nn.cast %0 : (tensor<1x1x64x20xf32>) -> tensor<1x1x64x20xbf16>
+  return %1 : tensor<1x1x64x20xbf16>
+}
+
+// Operands of two types are read number by number.
+// TILES-LABEL: func.func @mixed
+// TILES-NOT: tdpbf16ps
+func.func @mixed(%q: tensor<1x2x16x32xbf16>, %k: tensor<1x2x16x32xf32>, %v: tensor<1x2x16x32xbf16>) -> tensor<1x2x16x32xbf16> {
+  %a = nn.cast %q : (tensor<1x2x16x32xbf16>) -> tensor<1x2x16x32xf32>
+  %c = nn.cast %v : (tensor<1x2x16x32xbf16>) -> tensor<1x2x16x32xf32>
+  %0 = nn.attention %a, %k, %c scale 0.25 : (tensor<1x2x16x32xf32>, tensor<1x2x16x32xf32>, tensor<1x2x16x32xf32>) -> tensor<1x2x16x32xf32>
+  %1 = nn.cast %0 : (tensor<1x2x16x32xf32>) -> tensor<1x2x16x32xbf16>
+  return %1 : tensor<1x2x16x32xbf16>
 }

@@ -36,6 +36,8 @@ public:
   bool hasFma() const { return fma; }
   /// Multiplies bf16 pair by pair, faster than it would multiply them as f32.
   bool hasPairProducts() const { return pairProducts; }
+  /// Rounds vectors of 16 f32 to bf16 by an instruction.
+  bool roundsToHalves() const { return halves; }
   /// Multiplies bf16 in tiles (AMX). A process has to ask for them once.
   bool hasTiles() const { return tiles; }
   llvm::TargetMachine &getMachine() const { return *machine; }
@@ -48,7 +50,7 @@ private:
   HostTarget() = default;
   std::unique_ptr<llvm::TargetMachine> machine;
   int64_t vectorBytes = 16;
-  bool fma = false, pairProducts = false, tiles = false;
+  bool fma = false, pairProducts = false, tiles = false, halves = false;
 };
 
 /// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.

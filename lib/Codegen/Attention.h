@@ -1,0 +1,32 @@
+//===- Attention.h - what forms of attention share --------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_CODEGEN_ATTENTION_H
+#define CLEAVE_LIB_CODEGEN_ATTENTION_H
+
+#include "Tile.h"
+
+namespace cleave::codegen {
+
+/// Where in a batch and among heads of queries a kernel stands.
+struct Head {
+  mlir::Value batch, query;
+};
+
+/// How many keys, from the first, some query of a block sees.
+mlir::Value countVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t height);
+
+/// Scores of neighbouring keys from products, in the order of the evaluator: scale, cap, mask. Excluded ones are -inf, and so are
+/// those in lanes that do not exist.
+mlir::Value finishScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Value product, mlir::Value row,
+                        mlir::Value key);
+
+/// `exp(score - shift)` of what is not above `shift`. Where it would be below 2^-125 it is 0: denormals take a hundred times as
+/// long, and masks of large numbers give nothing else.
+mlir::Value weighScore(Emitter &e, mlir::Value score, mlir::Value shift);
+
+/// The form for bf16 in memory, where it applies.
+bool canPairAttention(Emitter &e, nn::AttentionOp op);
+void runPairedAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_ATTENTION_H
