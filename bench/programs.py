@@ -244,7 +244,7 @@ def bench(build, library, row, ranks, options):
 def off_by(got, want):
     """The largest difference, as a part of the largest element of its row."""
     scale = np.abs(want).max(axis=-1 if want.ndim and want.shape[-1] > 1 else None, keepdims=True, initial=0)
-    return float((np.abs(got.astype(np.float64) - want) / scale).max(initial=0))
+    return float((np.abs(got.astype(np.float64) - want) / np.where(scale > 0, scale, 1)).max(initial=0))
 
 
 def bench_precision(build, library, row, ranks, options):

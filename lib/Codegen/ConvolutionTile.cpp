@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "ConvolutionTile.h"
 #include "Emitter.h"
+#include "PairedConvolution.h"
 #include "PixelTile.h"
 #include "Window.h"
 
@@ -120,7 +121,7 @@ void ConvolutionTile::run() {
 /// Windows that hang over the ends of rows, and lanes that no channel has, count; so do stores, which are turned once by channels.
 bool ConvolutionTile::wantsChannels() {
   const ViewDim &dim = weight.getDim(0);
-  bool isSideBySide = dim.width ? dim.width % lanes == 0 && op.getGroups() == 1 : dim.stride == 1;
+  bool isSideBySide = dim.stride == 1 && dim.width % lanes == 0 && (dim.width == 0 || op.getGroups() == 1);
   if (!isSideBySide || channelsOut < lanes / 2 || lanes < 4)
     return false;
   int64_t registers = e.getNumRegisters(), steps = countElements(taps), band = planes.getBand();
@@ -328,5 +329,8 @@ void ConvolutionTile::handOut(Value batch, Value group, Value member, Value row,
 }
 
 void cleave::codegen::runConvolution(Emitter &e, nn::ConvOp op, TileSink sink) {
-  isByPixels(e, op) ? runByPixels(e, op, sink) : ConvolutionTile(e, op, sink).run();
+  if (isByPairs(e, op))
+    runByPairs(e, op, sink);
+  else
+    isByPixels(e, op) ? runByPixels(e, op, sink) : ConvolutionTile(e, op, sink).run();
 }

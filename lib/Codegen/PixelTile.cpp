@@ -43,7 +43,7 @@ static constexpr int64_t kFewChannels = 4;
 //===----------------------------------------------------------------------===//
 
 /// Elementwise ops, then a transpose that puts channels last, whichever way is taken. One pixel has them last anyway.
-static bool leavesChannelsLast(Value value) {
+bool cleave::codegen::leavesChannelsLast(Value value) {
   if (llvm::all_of(getShape(value).drop_front(2), [](int64_t extent) { return extent == 1; }))
     return true;
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -64,7 +64,7 @@ static bool areChannelsApart(Value input) { return View::get(input).dims[1].stri
 bool cleave::codegen::isByPixels(Emitter &e, nn::ConvOp op) {
   int64_t lanes = e.getVectorLanes(ElementBuilder::getComputeType(getElement(op.getResult())));
   ViewDim dim = View::get(op.getWeight()).dims[0];
-  bool isSideBySide = dim.width ? dim.width % lanes == 0 : dim.stride == 1;
+  bool isSideBySide = dim.stride == 1 && dim.width % lanes == 0;
   ArrayRef<int64_t> weight = getShape(op.getWeight());
   bool isDeep = op.getGroups() > 1;
   if (!hasShortBorders(getWindow(op, 1, getKernel(op, 1))))

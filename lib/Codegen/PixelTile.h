@@ -11,6 +11,9 @@
 
 namespace cleave::codegen {
 
+/// True for a value that elementwise ops and a transpose to channels last make of it, whichever way is taken.
+bool leavesChannelsLast(mlir::Value value);
+
 /// True for a convolution or pool that leaves with channels last, and whose operands let vectors run along them.
 bool isByPixels(Emitter &e, nn::ConvOp op);
 bool isByPixels(Emitter &e, nn::PoolOp op);

@@ -4,7 +4,7 @@
 // RUN: cleave-kernels %s --isa x86-64-v3 | FileCheck %s --check-prefix=WIDE
 // RUN: cleave-kernels %s --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64 --check | FileCheck %s --check-prefix=CHECKED
-// CHECKED: 10 passed, 0 failed
+// CHECKED: 14 passed, 0 failed
 
 // Two by two tiles: 45 rows are 32 and 13, of which the last tile computes 3 a second time.
 // TILES-LABEL: func.func @blocks
@@ -146,4 +146,67 @@ func.func @mixed(%q: tensor<1x2x16x32xbf16>, %k: tensor<1x2x16x32xf32>, %v: tens
   %0 = nn.attention %a, %k, %c scale 0.25 : (tensor<1x2x16x32xf32>, tensor<1x2x16x32xf32>, tensor<1x2x16x32xf32>) -> tensor<1x2x16x32xf32>
   %1 = nn.cast %0 : (tensor<1x2x16x32xf32>) -> tensor<1x2x16x32xbf16>
   return %1 : tensor<1x2x16x32xbf16>
+}
+
+// A band of input is copied with its borders; rows of windows are one line, over their ends.
+// TILES-LABEL: func.func @padded_conv
+// TILES: scf.if
+// TILES-COUNT-4: tdpbf16ps
+func.func @padded_conv(%x0: tensor<1x14x14x32xbf16>, %w0: tensor<3x3x3x16x16x2xbf16>, %b: tensor<40xf32>) -> tensor<1x14x14x40xbf16> {
+  %u = exec.unpack %w0 order [2, 3, 1, 0] batch 0 width 16 interleave 2 : (tensor<3x3x3x16x16x2xbf16>) -> tensor<40x32x3x3xbf16>
+  %x = nn.cast %x0 : (tensor<1x14x14x32xbf16>) -> tensor<1x14x14x32xf32>
+  %w = nn.cast %u : (tensor<40x32x3x3xbf16>) -> tensor<40x32x3x3xf32>
+  %n = nn.transpose %x [0, 3, 1, 2] : (tensor<1x14x14x32xf32>) -> tensor<1x32x14x14xf32>
+  %c = nn.conv %n, %w, %b strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x32x14x14xf32>, tensor<40x32x3x3xf32>, tensor<40xf32>) -> tensor<1x40x14x14xf32>
+  %r = nn.relu %c : (tensor<1x40x14x14xf32>) -> tensor<1x40x14x14xf32>
+  %y = nn.transpose %r [0, 2, 3, 1] : (tensor<1x40x14x14xf32>) -> tensor<1x14x14x40xf32>
+  %z = nn.cast %y : (tensor<1x14x14x40xf32>) -> tensor<1x14x14x40xbf16>
+  return %z : tensor<1x14x14x40xbf16>
+}
+
+// Windows two pixels apart: each row of windows is a line.
+// TILES-LABEL: func.func @strided_conv
+// TILES: tdpbf16ps
+func.func @strided_conv(%x0: tensor<1x9x11x64xbf16>, %w0: tensor<3x3x3x32x16x2xbf16>, %b: tensor<33xf32>) -> tensor<1x5x6x33xbf16> {
+  %u = exec.unpack %w0 order [2, 3, 1, 0] batch 0 width 16 interleave 2 : (tensor<3x3x3x32x16x2xbf16>) -> tensor<33x64x3x3xbf16>
+  %x = nn.cast %x0 : (tensor<1x9x11x64xbf16>) -> tensor<1x9x11x64xf32>
+  %w = nn.cast %u : (tensor<33x64x3x3xbf16>) -> tensor<33x64x3x3xf32>
+  %n = nn.transpose %x [0, 3, 1, 2] : (tensor<1x9x11x64xf32>) -> tensor<1x64x9x11xf32>
+  %c = nn.conv %n, %w, %b strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x64x9x11xf32>, tensor<33x64x3x3xf32>, tensor<33xf32>) -> tensor<1x33x5x6xf32>
+  %r = nn.relu %c : (tensor<1x33x5x6xf32>) -> tensor<1x33x5x6xf32>
+  %y = nn.transpose %r [0, 2, 3, 1] : (tensor<1x33x5x6xf32>) -> tensor<1x5x6x33xf32>
+  %z = nn.cast %y : (tensor<1x5x6x33xf32>) -> tensor<1x5x6x33xbf16>
+  return %z : tensor<1x5x6x33xbf16>
+}
+
+// All pixels of both images are one line, and nothing is copied.
+// TILES-LABEL: func.func @pointwise_conv
+// TILES-NOT: scf.if
+// TILES-COUNT-4: tdpbf16ps
+func.func @pointwise_conv(%x0: tensor<2x7x7x32xbf16>, %w0: tensor<2x1x1x16x16x2xbf16>, %b: tensor<32xf32>) -> tensor<2x7x7x32xbf16> {
+  %u = exec.unpack %w0 order [2, 3, 1, 0] batch 0 width 16 interleave 2 : (tensor<2x1x1x16x16x2xbf16>) -> tensor<32x32x1x1xbf16>
+  %x = nn.cast %x0 : (tensor<2x7x7x32xbf16>) -> tensor<2x7x7x32xf32>
+  %w = nn.cast %u : (tensor<32x32x1x1xbf16>) -> tensor<32x32x1x1xf32>
+  %n = nn.transpose %x [0, 3, 1, 2] : (tensor<2x7x7x32xf32>) -> tensor<2x32x7x7xf32>
+  %c = nn.conv %n, %w, %b strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x32x7x7xf32>, tensor<32x32x1x1xf32>, tensor<32xf32>) -> tensor<2x32x7x7xf32>
+  %r = nn.relu %c : (tensor<2x32x7x7xf32>) -> tensor<2x32x7x7xf32>
+  %y = nn.transpose %r [0, 2, 3, 1] : (tensor<2x32x7x7xf32>) -> tensor<2x7x7x32xf32>
+  %z = nn.cast %y : (tensor<2x7x7x32xf32>) -> tensor<2x7x7x32xbf16>
+  return %z : tensor<2x7x7x32xbf16>
+}
+
+// Channels that fill no tiles go pair by pair.
+// TILES-LABEL: func.func @odd_conv
+// TILES-NOT: tdpbf16ps
+// TILES: math.fma
+func.func @odd_conv(%x0: tensor<1x9x9x34xbf16>, %w0: tensor<2x3x3x17x16x2xbf16>, %b: tensor<18xf32>) -> tensor<1x9x9x18xbf16> {
+  %u = exec.unpack %w0 order [2, 3, 1, 0] batch 0 width 16 interleave 2 : (tensor<2x3x3x17x16x2xbf16>) -> tensor<18x34x3x3xbf16>
+  %x = nn.cast %x0 : (tensor<1x9x9x34xbf16>) -> tensor<1x9x9x34xf32>
+  %w = nn.cast %u : (tensor<18x34x3x3xbf16>) -> tensor<18x34x3x3xf32>
+  %n = nn.transpose %x [0, 3, 1, 2] : (tensor<1x9x9x34xf32>) -> tensor<1x34x9x9xf32>
+  %c = nn.conv %n, %w, %b strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x34x9x9xf32>, tensor<18x34x3x3xf32>, tensor<18xf32>) -> tensor<1x18x9x9xf32>
+  %r = nn.relu %c : (tensor<1x18x9x9xf32>) -> tensor<1x18x9x9xf32>
+  %y = nn.transpose %r [0, 2, 3, 1] : (tensor<1x18x9x9xf32>) -> tensor<1x9x9x18xf32>
+  %z = nn.cast %y : (tensor<1x9x9x18xf32>) -> tensor<1x9x9x18xbf16>
+  return %z : tensor<1x9x9x18xbf16>
 }

@@ -66,7 +66,12 @@ static Wish getWish(nn::ConvOp op, int64_t width) {
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
   layout.order.append({1, 0});
-  return Wish{lookThrough(op.getWeight()), layout};
+  Value weight = lookThrough(op.getWeight());
+  // Of channels that fill no tiles each is widened by itself: pairs would gain nothing on one processor or another.
+  constexpr int64_t tileDepth = 32;
+  if (layout.width > 0 && isNarrow(weight) && op.getWeight().getType().getDimSize(1) % tileDepth == 0)
+    layout.interleave = 2;
+  return Wish{weight, layout};
 }
 
 static std::optional<Wish> findWish(Block &body, int64_t width) {
