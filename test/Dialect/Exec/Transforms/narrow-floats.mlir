@@ -34,7 +34,8 @@ func.func @layers(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
 // A mask made of integers, and positions times frequencies, stay as they are; an embedding does not. Movement moves bf16.
 // CHECK-LABEL: @numbers
 // CHECK: exec.pack %{{.*}} order [0, 1] batch 0 width 0 interleave 1 : (tensor<9x4xf32>) -> tensor<9x4xbf16>
-// CHECK: nn.einsum {{.*}}"s,f->sf" : (tensor<3xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+// CHECK: exec.fused {{.*}} : (tensor<3xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+// CHECK-NEXT: nn.einsum {{.*}}"s,f->sf" : (tensor<3xf32>, tensor<4xf32>) -> tensor<3x4xf32>
 // CHECK: nn.gather {{.*}} -> tensor<3x4xbf16>
 nn.param @table : tensor<9x4xf32> = dense<0.5> : tensor<9x4xf32>
 nn.param @f : tensor<4xf32> = dense<0.25> : tensor<4xf32>
