@@ -35,7 +35,9 @@ TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t v
       int64_t cost = 0;
       for (auto [height, times] : {std::pair(tall, rows / tall), std::pair(rows % tall, int64_t{1})})
         cost += times * (vectors / wide * countHalfCycles(height, wide) + countHalfCycles(height, vectors % wide));
-      if (cost < least || (cost == least && wide == best.vectors)) {
+      // Of equal ones a taller one, or one that leaves no panel of another width: that would be code of its own.
+      bool isSimpler = vectors % wide == 0 && vectors % best.vectors != 0;
+      if (cost < least || (cost == least && (wide == best.vectors || isSimpler))) {
         least = cost;
         best = {tall, wide, cost};
       }
