@@ -149,6 +149,7 @@ uint32_t ProgramTables::addPieces(exec::PiecesOp op) {
 /// Variants never run at the same time: a buffer is as large as the one that wants most of it. Weights are kept from call
 /// to call, and get their places one by one.
 void ProgramTables::addBuffers() {
+  int64_t &bound = made->bounds.emplace_back(0);
   for (auto op : source->module.getOps<exec::BufferOp>()) {
     auto kind = static_cast<program::BufferKind>(op.getKind());
     auto [it, isNew] = buffers.try_emplace(op.getSymName(), role.buffers.size());
@@ -159,6 +160,7 @@ void ProgramTables::addBuffers() {
       buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());
     buffer.alignment = std::max<uint32_t>(buffer.alignment, op.getAlign());
     source->buffers[op.getSymName()] = it->second;
+    bound += op.getBound().value_or(0);
   }
 }
 

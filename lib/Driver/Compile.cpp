@@ -8,7 +8,6 @@
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Program/File.h"
-#include "cleave/Program/Summary.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -104,22 +103,23 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
 // The command
 //===----------------------------------------------------------------------===//
 
-/// Counted from the program: memory is that of the variant that wants most.
-static ProgramReport describe(const program::Program &program, double seconds) {
+/// Memory is that of the variant that wants most: all variants use the same.
+static ProgramReport describe(const Assembly &assembly, double seconds) {
+  const program::Program &program = assembly.program;
   ProgramReport report;
   report.kernels = program.kernels.size();
   report.compileSeconds = seconds;
   report.precision = program.metadata.precision;
-  std::vector<program::VariantSummary> summaries = program::summarize(program);
-  for (auto [variant, summary] : llvm::zip_equal(program.variants, summaries)) {
+  for (const program::Buffer &buffer : program.roles.front().buffers)
+    if (buffer.kind == program::BufferKind::Activations || buffer.kind == program::BufferKind::Communication)
+      report.arena.bytes += buffer.bytes;
+  for (auto [variant, bound] : llvm::zip_equal(program.variants, assembly.bounds)) {
     VariantReport &made = report.variants.emplace_back();
     for (const program::Dim &dim : variant.dims)
       made.dims.emplace_back(dim.name, dim.size);
-    for (const program::ListSummary &list : summary.lists) {
+    for (const program::List &list : variant.lists)
       made.commands = std::max<int64_t>(made.commands, list.commands.size());
-      made.liveBytes = std::max<int64_t>(made.liveBytes, list.liveBytes);
-      report.arena.bytes = std::max<int64_t>(report.arena.bytes, list.arenaBytes);
-    }
+    made.liveBytes = bound;
     report.commands = std::max(report.commands, made.commands);
     report.arena.bound = std::max(report.arena.bound, made.liveBytes);
   }
@@ -144,6 +144,6 @@ ExitCode cleave::driver::compileCommand(Session &session) {
   if (error)
     return session.fail(std::move(error));
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  report->program = describe(assembly->program, seconds.count());
+  report->program = describe(*assembly, seconds.count());
   return writeReport(session, *report, !options.quiet);
 }

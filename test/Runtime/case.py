@@ -9,6 +9,8 @@ import numpy as np
 
 HAS_MPI = shutil.which("mpirun") is not None
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n"]
+# Open MPI leaves memory behind, which is no finding of a sanitizer about us.
+MPI_ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
 # Four processes start, a fault is found after the deadline that a case sets, all end within 2 s; and a busy machine.
 LIMIT = 15
 
@@ -37,8 +39,7 @@ class Case:
         return [*([*MPIRUN, str(ranks)] if ranks else []), f"{self.build}/bin/cleave-run", self.path(program), *words]
 
     def start(self, program, *words, ranks=0, **options):
-        # Open MPI leaves memory behind, which is no finding of a sanitizer about us.
-        options.setdefault("env", {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if ranks else None)
+        options.setdefault("env", MPI_ENVIRONMENT if ranks else None)
         return subprocess.Popen(self.command(program, *words, ranks=ranks), cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, errors="replace", **options)
 
@@ -50,7 +51,7 @@ class Case:
     def script(self, script, ranks):
         """(exit code, output) of a shell script, once per rank under mpirun."""
         return self.wait(subprocess.Popen([*MPIRUN, str(ranks), "sh", "-c", script], cwd=self.folder, text=True, errors="replace",
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=MPI_ENVIRONMENT))
 
     def wait(self, process):
         try:

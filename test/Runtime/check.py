@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import harness  # noqa: E402
+from case import MPI_ENVIRONMENT  # noqa: E402
 
 # (mesh, scope, operations and elements that each rank compares)
 CONFORMANCE = [
@@ -49,7 +50,8 @@ LIMIT = 12
 def start(build, ranks, *arguments, limit=120):
     """(exit code, output) of `ranks` processes; what has not ended after `limit` seconds is ended, and has no code."""
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), f"{build}/bin/MpiRanks", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               env=MPI_ENVIRONMENT)
     try:
         output = process.communicate(timeout=limit)[0]
         return process.returncode, output

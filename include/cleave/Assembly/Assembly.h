@@ -35,7 +35,8 @@ struct Assembly {
   std::vector<std::shared_ptr<const MappedFile>> files;
 
   // For reports.
-  double compileSeconds = 0; ///< of kernels
+  std::vector<int64_t> bounds; ///< of each variant, bytes of arenas that are needed at one time at the most
+  double compileSeconds = 0;   ///< of kernels
 };
 
 /// Makes a program of functions of `ordered` modules, its variants: the same model on the same mesh for other shapes. They

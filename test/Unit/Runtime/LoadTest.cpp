@@ -281,7 +281,9 @@ TEST(Loads, WeightsInsideAreReadOnce) {
   uint32_t whole = b.addType({rows, rows}), end = b.addType({4});
   b.program.weights = {{"w", whole, -1, 0, 0, "", {reinterpret_cast<const char *>(elements.data()), count * 4}, false}};
   uint32_t to = b.addBuffer(BufferKind::Weights, count * 4), out = b.addBuffer(BufferKind::Output, 16);
-  b.role().loads = {{0, {{}, {}}, {rows, rows}, {}, {to, whole, {}}}};
+  uint32_t half = b.addType({rows / 2, rows});
+  b.role().loads = {{0, {{}, {}}, {rows / 2, rows}, {}, {to, half, {}}},
+                    {0, {{rows / 2, -1}, {}}, {rows / 2, rows}, {}, {to, half, {count * 2, -1}}}};
   b.add(Copy{{to, end, {count * 4 - 16, -1}}, {out, end, {}}});
   b.addOutput("w", end, {out, end, {}});
   Folder folder;
@@ -309,7 +311,7 @@ TEST(Loads, WeightsInsideAreReadOnce) {
   WeightFiles files(*program, folder.path, "", &file);
   std::filesystem::resize_file(folder.path + "/m.cleave", 3 << 20);
   std::vector<char> target(count * 4);
-  cleave::program::Status failed = files.load(program->roles[0].loads[0], 0, target.data());
+  cleave::program::Status failed = files.load(program->roles[0].loads[1], 0, target.data());
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->message, testing::StartsWith("weight \"w\": the file has become shorter, "));
 }

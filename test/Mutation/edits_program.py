@@ -1,0 +1,57 @@
+"""Small errors in the program file: what its checks let pass, how it is read. check.py says how they are tried."""
+from edit import Edit
+
+PROGRAM = "CleaveProgramTests"
+LIFETIMES, MEETINGS = "lib/Program/CheckLifetimes.cpp", "lib/Program/CheckMeetings.cpp"
+COMMANDS, COLLECTIVES = "lib/Program/CheckCommands.cpp", "lib/Program/CheckCollectives.cpp"
+TENSORS, WEIGHTS, TABLES = "lib/Program/CheckTensors.cpp", "lib/Program/CheckWeights.cpp", "lib/Program/CheckTables.cpp"
+
+EDITS = [
+    Edit("data-at-any-byte", "lib/Program/Decode.cpp", "from.offset() % kAlignment", "false", "P4: data need not be aligned", [PROGRAM]),
+    Edit("data-past-the-end", "lib/Program/Decode.cpp", "from.length() > data.size() - from.offset()", "false",
+         "P4: data may lie behind the file", [PROGRAM]),
+    Edit("newer-versions", "lib/Program/Read.cpp", "program.version() > kVersion", "false", "P2: any version is read", [PROGRAM]),
+    Edit("alias-of-a-later-one", TABLES, "parameter.alias >= int64_t(i)", "parameter.alias > int64_t(i)",
+         "P7: a parameter may be in place of itself", [PROGRAM]),
+    Edit("blocks-of-any-size", TABLES, "countAll(kernel.block) > most", "false", "P7: 1024 x 1024 threads", [PROGRAM]),
+    Edit("weights-past-the-file", WEIGHTS, "length > file.bytes - weight.offset", "false", "P13: a weight may lie behind its file", [PROGRAM]),
+    Edit("slice-by-one-too-far", WEIGHTS, "start->most > whole.shape[dim] - size", "start->most > whole.shape[dim] - size + 1",
+         "P16: a slice may end behind its weight", [PROGRAM]),
+    Edit("loads-on-each-other", WEIGHTS, "before.offset.base + int64_t(getSpanBytes(program.types[before.type])) > view.offset.base", "false", "P16: loads may share bytes", [PROGRAM]),
+    Edit("loads-into-activations", WEIGHTS, "program.roles[role].buffers[load.target.buffer].kind != BufferKind::Weights", "false",
+         "P16: weights may go anywhere", [PROGRAM]),
+    Edit("any-stream", COMMANDS, "command.stream >= streams", "command.stream > streams", "P17: a stream that there is not", [PROGRAM]),
+    Edit("recorded-twice", COMMANDS, "recorded[record->event]", "false", "P23: an event may be recorded twice", [PROGRAM],
+         after="if (const auto *record"),
+    Edit("awaited-too-early", COMMANDS, "!recorded[wait->event]", "false", "P23: a wait may stand before its record", [PROGRAM]),
+    Edit("box-past-the-end", COMMANDS, "box[end * pieces.dims + dim] + box[dim] > type.shape[dim]", "box[dim] > type.shape[dim]",
+         "P22: a box may end behind its tensor", [PROGRAM]),
+    Edit("inputs-are-written", COMMANDS, "kind == BufferKind::Input", "false", "P24: a command may write an input", [PROGRAM]),
+    Edit("operands-share", COMMANDS, "!isOne || !(isCollective || isSame(operands[i].view, operands[j].view))", "false",
+         "P24: operands may share written bytes", [PROGRAM]),
+    Edit("ranks-outside", COLLECTIVES, "!isMember[rank]", "false", "P21: a rank of the role may be in no group", [PROGRAM]),
+    Edit("sizes-of-collectives", COLLECTIVES, "operand.shape[dim] * gather == result.shape[dim] * slice", "true",
+         "P21: a result may be larger than what is gathered", [PROGRAM]),
+    Edit("in-place-of-another", COLLECTIVES, "!isWhole && !isPiece", "false", "P21: pieces of other ranks may be overwritten", [PROGRAM]),
+    Edit("outputs-with-holes", TENSORS, "boxes.size() != wanted", "boxes.size() > wanted", "P25: nobody need hold a part of an output", [PROGRAM]),
+    Edit("boxes-anywhere", TENSORS, "box.back() % local.shape[dim]", "false", "P25: boxes may overlap", [PROGRAM]),
+    Edit("shared-outputs", TENSORS, "!isState[i] && !taken.insert({place.role, place.view.buffer}).second", "false",
+         "P25: outputs may share a buffer", [PROGRAM]),
+    Edit("states-apart", TENSORS, "isSame(a.view.offset, b.view.offset)", "true", "P26: a state's two tensors may lie apart", [PROGRAM]),
+    Edit("equal-variants", TENSORS, "!isNew", "false", "P27: two variants of the same shapes", [PROGRAM]),
+    Edit("reads-garbage", LIFETIMES, "it == segments.end() || it->first != at", "it == segments.end()", "P28: what nothing has written may be read",
+         [PROGRAM]),
+    Edit("states-are-unwritten", LIFETIMES, "own.buffers[i].kind == BufferKind::State", "false", "P28: a sound program with a state is refused",
+         [PROGRAM]),
+    Edit("writers-not-ordered", LIFETIMES, "clock[segment.writerStream] < segment.writerTime", "false", "P29: streams race for a read", [PROGRAM]),
+    Edit("readers-not-ordered", LIFETIMES, "clock[other] < segment.readers[other]", "false", "P29: streams race for a write", [PROGRAM]),
+    Edit("waits-know-nothing", LIFETIMES, "clock[stream] = std::max(clock[stream], events[wait->event][stream]);", ";",
+         "P29: events order nothing", [PROGRAM]),
+    Edit("outputs-half-written", LIFETIMES, "it->first > at || it->second.end <= at", "it->first > at", "P30: an output may miss its end", [PROGRAM]),
+    Edit("streams-of-meetings", MEETINGS, "other != command.stream", "false", "P31: meetings of a group on two streams", [PROGRAM]),
+    Edit("reductions-differ", MEETINGS, "x.reduction == y.reduction", "true", "P31: a sum meets a maximum", [PROGRAM]),
+    Edit("types-differ", MEETINGS, "fit(x.operands, y.operands)", "true", "P31: other counts meet", [PROGRAM]),
+    Edit("exchanges-of-other-types", MEETINGS, "getElement(program, *exchange) == getElement(program, std::get<Exchange>(b))", "true",
+         "P31: an exchange of floats meets one of integers", [PROGRAM]),
+    Edit("waiting-for-ever", MEETINGS, "place < sorted.commands[stream].size()", "false", "P32: nobody sees that ranks wait for ever", [PROGRAM]),
+]
