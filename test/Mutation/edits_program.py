@@ -50,7 +50,7 @@ EDITS = [
     Edit("outputs-half-written", LIFETIMES, "it->first > at || it->second.end <= at", "it->first > at", "P30: an output may miss its end", [PROGRAM]),
     Edit("streams-of-meetings", MEETINGS, "other != command.stream", "false", "P31: meetings of a group on two streams", [PROGRAM]),
     Edit("reductions-differ", MEETINGS, "x.reduction == y.reduction", "true", "P31: a sum meets a maximum", [PROGRAM]),
-    Edit("types-differ", MEETINGS, "fit(x.operands, y.operands)", "true", "P31: other counts meet", [PROGRAM]),
+    Edit("types-differ", MEETINGS, "fit(x.operands, y.operands) && fit(x.results, y.results)", "true", "P31: other counts meet", [PROGRAM]),
     Edit("exchanges-of-other-types", MEETINGS, "getElement(program, *exchange) == getElement(program, std::get<Exchange>(b))", "true",
          "P31: an exchange of floats meets one of integers", [PROGRAM]),
     Edit("waiting-for-ever", MEETINGS, "place < sorted.commands[stream].size()", "false", "P32: nobody sees that ranks wait for ever", [PROGRAM]),

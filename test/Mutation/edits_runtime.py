@@ -79,7 +79,7 @@ EDITS = [
          "the first variant is picked whatever the shapes", [RUNTIME]),
     Edit("failure-not-told", "lib/Runtime/Run.cpp", "rank.log->getPlace() + \": the kernel ended with \"", "std::string(\"the kernel ended with \")",
          "a crash does not say where", [RUNTIME]),
-    Edit("output-in-place", "lib/Runtime/Files.cpp", "bool isPublished = !failed && publish(file, path);", "bool isPublished = publish(file, path);",
+    Edit("output-in-place", "lib/Runtime/Files.cpp", "!failed && publish(file, path)", "publish(file, path)",
          "what could not be written whole takes the name", ["cleave-run"]),
     Edit("weights-of-another-place", "lib/Runtime/Weights.cpp", "uint64_t(weight.embedded.data() - programFile->get().data())", "64",
          "weights inside a program are read from the wrong place", [RUNTIME]),
