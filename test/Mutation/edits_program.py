@@ -47,7 +47,7 @@ EDITS = [
     Edit("readers-not-ordered", LIFETIMES, "clock[other] < segment.readers[other]", "false", "P29: streams race for a write", [PROGRAM]),
     Edit("waits-know-nothing", LIFETIMES, "clock[stream] = std::max(clock[stream], events[wait->event][stream]);", ";",
          "P29: events order nothing", [PROGRAM]),
-    Edit("outputs-half-written", LIFETIMES, "it->first > at || it->second.end <= at", "it->first > at", "P30: an output may miss its end", [PROGRAM]),
+    Edit("outputs-half-written", LIFETIMES, "it->first > at || it->second.end <= at", "false", "P30: an output may have a hole", [PROGRAM]),
     Edit("streams-of-meetings", MEETINGS, "other != command.stream", "false", "P31: meetings of a group on two streams", [PROGRAM]),
     Edit("reductions-differ", MEETINGS, "x.reduction == y.reduction", "true", "P31: a sum meets a maximum", [PROGRAM]),
     Edit("types-differ", MEETINGS, "fit(x.operands, y.operands) && fit(x.results, y.results)", "true", "P31: other counts meet", [PROGRAM]),

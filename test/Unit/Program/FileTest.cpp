@@ -210,4 +210,15 @@ TEST(FileTest, RefusesBytesOutsideOfTheData) {
   std::string bytes = writeProgram(makeSingle());
   EXPECT_EQ(refuse(std::string_view(bytes).substr(0, bytes.size() - 1)),
             "bytes 0 + 18 do not lie in the 17 bytes of data at a multiple of 64 (P4)");
+  // Inside, but not at a multiple: offset and length stand side by side in the tables.
+  auto asBytes = [](uint64_t offset, uint64_t length) {
+    std::string text(16, '\0');
+    std::memcpy(text.data(), &offset, 8);
+    std::memcpy(text.data() + 8, &length, 8);
+    return text;
+  };
+  size_t at = bytes.find(asBytes(0, 18));
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 16, asBytes(4, 8));
+  EXPECT_EQ(refuse(bytes), "bytes 4 + 8 do not lie in the 18 bytes of data at a multiple of 64 (P4)");
 }

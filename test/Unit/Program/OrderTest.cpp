@@ -54,6 +54,14 @@ TEST(OrderTest, P26States) {
             "state \"present\" is not the input \"query\" in type, sharding and place (P26)");
   EXPECT_EQ(with([](Variant &v) { v.outputs[1].sharding = "[x, _, _, _]"; }),
             "state \"present\" is not the input \"past\" in type, sharding and place (P26)");
+  // In the buffer of its input, but not where that is.
+  EXPECT_EQ(refuse(makeCuda(),
+                   [&](Program &p) {
+                     View &view = p.variants[0].outputs[1].places[0].view;
+                     p.roles[0].buffers[view.buffer].bytes += 64;
+                     view.offset.base += 64;
+                   }),
+            "state \"present\" is not the input \"past\" in type, sharding and place (P26)");
   EXPECT_EQ(with([](Variant &v) { v.states.clear(), v.outputs.pop_back(); }),
             "\"past\" is no state, but lies in a buffer of one (P26)");
 }
@@ -142,6 +150,8 @@ TEST(OrderTest, P30OutputsAreWritten) {
             "output \"y\": byte 0 of buffer 1 on rank 0 is never written (P30)");
   EXPECT_EQ(refuse(makePipeline(), [](Program &p) { as<Launch>(p, 3, 1).operands[1].offset.base = 0; }),
             "output \"y\": byte 64 of buffer 1 on rank 2 is never written (P30)");
+  EXPECT_EQ(refuse(makePipeline(), [](Program &p) { as<Launch>(p, 1, 1).operands[1].offset.base = 64; }),
+            "output \"y\": byte 0 of buffer 1 on rank 2 is never written (P30)");
 }
 
 TEST(OrderTest, P31MeetingsAreAlike) {
@@ -163,6 +173,10 @@ TEST(OrderTest, P31MeetingsAreAlike) {
   second.commands.push_back(reduce(got, Reduction::Sum));
   EXPECT_EQ(refuse(program), "");
   second.commands.back() = reduce(got, Reduction::Max);
+  EXPECT_EQ(refuse(program), "rank 2, stream 0, command 4 (all_reduce): meets rank 0 at its command 4 (all_reduce), "
+                             "which is not alike (P31)");
+  program.types.push_back({Element::F32, {2, 4}, {}});
+  second.commands.back() = reduce({0, uint32_t(program.types.size() - 1), {}}, Reduction::Sum);
   EXPECT_EQ(refuse(program), "rank 2, stream 0, command 4 (all_reduce): meets rank 0 at its command 4 (all_reduce), "
                              "which is not alike (P31)");
   second.commands.back() = {0, -1, Collective{CollectiveKind::Barrier, Reduction::None, 0, {}, {}, {}, {}}};

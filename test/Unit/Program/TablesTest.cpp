@@ -122,6 +122,8 @@ TEST(TablesTest, P13Weights) {
   EXPECT_EQ(with(0, [](Weight &w, Program &) { w.file = 1; }), "weight \"w\": file 1 of 1 (P13)");
   EXPECT_EQ(with(0, [](Weight &w, Program &) { w.offset = UINT64_MAX - 100; }),
             "weight \"w\": bytes 18446744073709551515 + 1024 do not lie in \"model.onnx\" of 5000 (P13)");
+  EXPECT_EQ(with(0, [](Weight &w, Program &) { w.offset = 4000; }),
+            "weight \"w\": bytes 4000 + 1024 do not lie in \"model.onnx\" of 5000 (P13)");
   EXPECT_EQ(with(0, [](Weight &w, Program &) { w.digest = "0011"; }),
             "weight \"w\": digest \"0011\", expected 16 hexadecimal digits (P13)");
 }
