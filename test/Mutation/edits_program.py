@@ -27,7 +27,7 @@ EDITS = [
     Edit("box-past-the-end", COMMANDS, "box[end * pieces.dims + dim] + box[dim] > type.shape[dim]", "box[dim] > type.shape[dim]",
          "P22: a box may end behind its tensor", [PROGRAM]),
     Edit("inputs-are-written", COMMANDS, "kind == BufferKind::Input", "false", "P24: a command may write an input", [PROGRAM]),
-    Edit("operands-share", COMMANDS, "!isOne || !(isCollective || isSame(operands[i].view, operands[j].view))", "false",
+    Edit("operands-share", COMMANDS, "!isOne || !(isCollective || isMoved || isSame(operands[i].view, operands[j].view))", "false",
          "P24: operands may share written bytes", [PROGRAM]),
     Edit("ranks-outside", COLLECTIVES, "!isMember[rank]", "false", "P21: a rank of the role may be in no group", [PROGRAM]),
     Edit("sizes-of-collectives", COLLECTIVES, "operand.shape[dim] * gather == result.shape[dim] * slice", "true",
