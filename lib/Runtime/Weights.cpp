@@ -19,7 +19,6 @@
 
 using namespace cleave::program;
 using cleave::runtime::FileBytes;
-using cleave::runtime::readAt;
 using cleave::runtime::Scatter;
 using cleave::runtime::WeightFiles;
 
