@@ -1,6 +1,6 @@
 """Compiled programs against onnxruntime: the same model, inputs and threads, call by call in turn, in one process.
 
-Usage: programs.py BUILD_DIR [ROW...] [--rounds N] [--ranks N] [--models DIR] [--precision bf16]
+Usage: programs.py BUILD_DIR [ROW...] [--rounds N] [--ranks N] [--models DIR] [--precision bf16|split]
 
 Never a test. Prints a table for docs/benchmarks.md: medians, the ratio of medians, and half of the distance between the
 quartiles. One thread is timed by the processor time of the process, more by the clock. Models come from PyPI packages,
@@ -278,7 +278,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--models", default=os.path.join(ROOT, "build", "models"))
     parser.add_argument("--ranks", type=int, choices=(1, 2))
-    parser.add_argument("--precision", choices=["bf16"])
+    parser.add_argument("--precision", choices=["bf16", "split"])
     options = parser.parse_args()
     os.makedirs(options.models, exist_ok=True)
     build = os.path.abspath(options.build)

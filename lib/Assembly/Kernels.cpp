@@ -77,6 +77,8 @@ LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
     std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
     if (!target)
       return source->module.emitError(error);
+    if (options.splitsProducts)
+      target->splitProducts();
     if (index == program.targets.size())
       program.targets.push_back({program::Device::Host, target->getArchitecture(), {}});
     std::vector<std::string> &features = program.targets[index].features;

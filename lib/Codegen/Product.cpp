@@ -12,12 +12,15 @@
 //                                                    of 32; by way of memory, as all blocks of several rows, to the sink
 //         blocks as above                            pair by pair else: half as many steps of the depth
 //
+// On demand f32 goes that way, too, split into two numbers of bf16 each (SplitTile.h).
+//
 // Where columns do not lie side by side in either operand (q k^T), a panel is transposed into memory of its own first.
 //
 //===----------------------------------------------------------------------===//
 #include "Product.h"
 #include "Emitter.h"
 #include "PairTile.h"
+#include "SplitTile.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
@@ -149,6 +152,9 @@ std::optional<Product> Product::get(Operation *op, int64_t lanes) {
 // Loops
 //===----------------------------------------------------------------------===//
 
+/// Rows that go by while one panel of columns stays in the second cache.
+static constexpr int64_t kMostRows = 256;
+
 namespace {
 class ProductLoops {
 public:
@@ -166,7 +172,10 @@ private:
   void packTurned(Value placeB, Value column, int64_t vectors);
   bool fetchesAhead() const;
   void fetchAhead(Value placeB, Value row, Value column, ArrayRef<Value> k);
+  bool canSplit() const;
+  void splitRows(Value placeA, Value firstRow, int64_t numRows);
   void tile(Value placeA, Value placeB, Value row, Value column, TileShape shape);
+  Value loadVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
   Value locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k);
   Value locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
   Values sum(Value placeA, Value placeB, Value row, Value column, TileShape shape);
@@ -187,6 +196,8 @@ private:
   SmallVector<int64_t> depth;
   Type compute = ElementBuilder::getComputeType(getElement(product.result));
   Value packed, block; ///< a panel; sums on their way out
+  std::optional<SplitTile> split;
+  Value firstRow; ///< of the block of rows that is split
   Point point;
 };
 } // namespace
@@ -203,10 +214,19 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
     point[axis.parts.back().first].lane = lane;
 }
 
+/// Few rows are bound by memory, and gain nothing.
+bool ProductLoops::canSplit() const {
+  auto isWide = [](Value value) { return getElement(View::get(value).base).isF32(); };
+  const Axis &inner = product.depth.back();
+  return e.getTarget().splitsProducts() && canTile(e, inner.extent) && lanes == kTileRows &&
+         rows.extent >= 2 * kTileRows && isWide(product.a) && isWide(product.b) && compute.isF32() &&
+         inner.a.stride == 1 && !inner.a.width && !rows.a.width;
+}
+
 /// Two by two tiles share what they load; few rows are one tile, by more columns.
 void ProductLoops::chooseShape() {
   int64_t vectors = llvm::divideCeil(columns.extent, lanes);
-  if (product.isPaired && canTile(e, product.depth.back().extent))
+  if ((product.isPaired && canTile(e, product.depth.back().extent)) || canSplit())
     shape = {std::min(rows.extent, 2 * kTileRows), std::min<int64_t>(vectors, rows.extent > kTileRows ? 2 : 4)};
   else
     shape = chooseTile(e.getNumRegisters(), rows.extent, vectors);
@@ -222,8 +242,10 @@ void ProductLoops::run() {
     depth.push_back(axis.extent);
   if (product.mustPack)
     packed = e.allocate(compute, countElements(depth) * shape.vectors * lanes);
+  if (canSplit())
+    split.emplace(e, depth, std::min(rows.extent, kMostRows), shape.vectors);
   if (shape.rows > 1 || product.isPaired)
-    block = e.allocate(compute, (shape.rows + (product.isPaired ? kTileRows : 0)) * shape.vectors * lanes);
+    block = e.allocate(compute, (shape.rows + (product.isPaired || split ? kTileRows : 0)) * shape.vectors * lanes);
   SmallVector<const Axis *> outer;
   SmallVector<int64_t> extents;
   for (ArrayRef<Axis> axes :
@@ -244,15 +266,19 @@ void ProductLoops::run() {
   });
 }
 
-/// A packed panel serves all rows.
+/// A packed panel serves all rows; where these are split, too, a block of them.
 void ProductLoops::matrix(Value placeA, Value placeB) {
-  constexpr int64_t mostRows = 256;
-  int64_t rowsPerBlock = product.mustPack ? rows.extent : std::max<int64_t>(1, mostRows / shape.rows) * shape.rows;
+  int64_t rowsPerBlock =
+      product.mustPack && !split ? rows.extent : std::max<int64_t>(1, kMostRows / shape.rows) * shape.rows;
   int64_t whole = columns.extent / lanes / shape.vectors * shape.vectors;
   overBlocks(e, rows.extent, rowsPerBlock, [&](Value firstRow, int64_t numRows) {
+    if (split)
+      splitRows(placeA, firstRow, numRows);
     auto panelAt = [&](Value column, int64_t vectors) {
       if (product.mustPack)
         pack(placeB, column, vectors);
+      if (split)
+        split->setVectors(vectors, [&](int64_t v, ArrayRef<Value> k) { return loadVector(placeB, column, v, k); });
       panel(placeA, placeB, column, vectors, firstRow, numRows);
     };
     if (whole > 0)
@@ -260,6 +286,13 @@ void ProductLoops::matrix(Value placeA, Value placeB) {
                  [&](Value column, int64_t) { panelAt(column, shape.vectors); });
     if (int64_t rest = columns.extent - whole * lanes)
       panelAt(e.places.number(whole * lanes), llvm::divideCeil(rest, lanes));
+  });
+}
+
+void ProductLoops::splitRows(Value placeA, Value first, int64_t numRows) {
+  firstRow = first;
+  split->setNumbers(numRows, [&](Value row, ArrayRef<Value> k) {
+    return a.load(locateNumber(placeA, e.places.add(first, row), 0, k));
   });
 }
 
@@ -364,17 +397,24 @@ void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Va
   b.prefetch(p.add(p.add(p.add(placeB, next.base), p.mul(steps, apart)), next.constant));
 }
 
-Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+/// As many columns as there are lanes, side by side.
+Value ProductLoops::loadVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
+  int64_t active = columns.b.width || product.mustPack ? lanes : getActive(v, column);
+  return e.withLanes(lanes, active, [&] {
+    if (!product.mustPack)
+      return b.load(locateVector(placeB, column, v, k));
+    return e.load(packed, compute,
+                  {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
+  });
+}
+
+Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
   auto scalar = [&](int64_t r, ArrayRef<Value> k) { return a.load(locateNumber(placeA, row, r, k)); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (v == 0 && fetchesAhead())
       fetchAhead(placeB, row, column, k);
-    if (product.mustPack)
-      return e.load(packed, compute,
-                    {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
-    int64_t active = columns.b.width ? lanes : getActive(v, column);
-    return e.withLanes(lanes, active, [&] { return b.load(locateVector(placeB, column, v, k)); });
+    return loadVector(placeB, column, v, k);
   };
   Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
   return sumTile(e, own, depth, none, scalar, vector);
@@ -382,11 +422,16 @@ Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, Ti
 
 /// Of pairs all sums go by way of memory. There are places for rows in front of the block.
 void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+  int64_t apart = own.vectors * lanes;
+  if (split) {
+    Value inBlock = arith::SubIOp::create(e.b, e.loc, row, firstRow);
+    split->multiply(own, rows.extent, inBlock, block, e.places.number(kTileRows * apart), apart);
+    return finishBlock(row, column, own, kTileRows);
+  }
   if (!product.isPaired)
     return finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, row, column, own); }), row, column, own);
   auto number = [&](int64_t r, ArrayRef<Value> k) { return locateNumber(placeA, row, r, k); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) { return locateVector(placeB, column, v, k); };
-  int64_t apart = own.vectors * lanes;
   multiplyPairs(e, {own,
                     rows.extent,
                     {depth.begin(), depth.end()},

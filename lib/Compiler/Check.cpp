@@ -98,7 +98,7 @@ OutputCheck Checker::run(unsigned index, std::string name) {
   OutputCheck found;
   found.name = std::move(name);
   Type element = check.want[index].getElementType();
-  Tolerance byType = check.isNarrow && element.isF32() ? kNarrowTolerance : getDefaultTolerance(element);
+  Tolerance byType = check.ofWide && element.isF32() ? *check.ofWide : getDefaultTolerance(element);
   found.tolerance = {check.rtol.value_or(byType.rtol), check.atol.value_or(byType.atol),
                      check.rtol || check.atol ? 0 : byType.ofRow};
   found.difference = compare(check.got[index], check.want[index], found.tolerance);

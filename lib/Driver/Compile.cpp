@@ -61,15 +61,18 @@ static bool addOtherVariant(Session &first, const std::map<std::string, int64_t>
 }
 
 /// What cannot be kept is said rather than approximated. False after an error.
-static bool checkPrecision(Session &session) {
+static bool checkPrecision(Session &session, const AssemblyOptions &assembly) {
   const Options &options = session.getOptions();
-  if (options.precision == Precision::Split)
-    return session.Compilation::fail(
-        makeError("--precision split: sums of three products of bf16 want tiles (AMX), for "
-                  "which there is no such code yet; f32 and bf16 are there"));
   if (options.precision == Precision::BF16 && session.getPhase() >= Phase::Clustered)
     return session.Compilation::fail(makeError("{0} is {1} already: --precision comes too late", options.compile.model,
                                                toString(session.getPhase())));
+  std::string error;
+  if (options.precision == Precision::Split)
+    for (const std::string &isa : assembly.isas)
+      if (std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
+          target && !target->hasTiles())
+        return session.Compilation::fail(makeError(
+            "--precision split computes in tiles (AMX), and --isa {0} has none: f32 and bf16 are there", isa));
   return true;
 }
 
@@ -89,7 +92,8 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
     return nullptr;
   }
   assembly.metadata.precision = kPrecisionWords[static_cast<size_t>(options.precision)].str();
-  if (!checkPrecision(session))
+  assembly.splitsProducts = options.precision == Precision::Split;
+  if (!checkPrecision(session, assembly))
     return nullptr;
   Assembler assembler(assembly);
   bool isWhole = addVariant(session, options.precision, *target, assembler);

@@ -72,6 +72,18 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
   return std::nullopt;
 }
 
+/// What --check allows of f32 instead of its own default.
+static std::optional<Tolerance> getTolerance(Precision precision) {
+  switch (precision) {
+  case Precision::F32:
+    return std::nullopt;
+  case Precision::BF16:
+    return kNarrowTolerance;
+  case Precision::Split:
+    return kSplitTolerance;
+  }
+}
+
 ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
@@ -155,6 +167,6 @@ ExitCode cleave::driver::runCommand(Session &session) {
     return session.getExitCode();
   func::FuncOp ranks = unplanned ? unplanned->lookupSymbol<func::FuncOp>(func.getName()) : func;
   Check check{ranks,    unsharded,    *inputs,      outputs,
-              expected, options.rtol, options.atol, options.precision == Precision::BF16};
+              expected, options.rtol, options.atol, getTolerance(options.precision)};
   return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

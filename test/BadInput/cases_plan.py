@@ -95,7 +95,7 @@ def command_lines():
     yield line("unknown-precision", "compile", "m.onnx", "--precision", "fp8", "-o", "m.cleave")
     yield line("precision-of-another-command", "shard", "m.onnx", "--precision", "bf16")
     fault = lambda name, words, *arguments: Case(name, list(arguments), {"m.onnx": mlp()}, words, 1)
-    yield fault("precision-split", ["split", "AMX"], "compile", "m.onnx", "--precision", "split", "-o", "m.cleave")
+    yield fault("precision-split", ["split", "AMX"], "compile", "m.onnx", "--precision", "split", "--isa", "x86-64-v3", "-o", "m.cleave")
     yield fault("precision-of-the-evaluator", ["--executor=program"], "run", "m.onnx", "--precision", "bf16")
     yield line("dim-syntax", "inspect", "m.onnx", "--dim", "batch")
     yield line("dim-twice", "inspect", "m.onnx", "--dim", "batch=2,batch=3")

@@ -161,6 +161,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> isa("isa", cl::desc("processor, as LLVM names it"), cl::init("native"));
   cl::opt<bool> times("time", cl::desc("compile and run, and print what it costs"));
   cl::opt<std::string> objectFile("object", cl::desc("where to write the object"));
+  cl::opt<bool> splits("split", cl::desc("products of f32 as three of bf16"));
   cl::opt<bool> checks("check", cl::desc("run, and compare with the evaluator"));
   cl::ParseCommandLineOptions(argc, argv, "functions of nn ops as kernels\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -168,6 +169,8 @@ int main(int argc, char **argv) {
   loadDialects(context);
   std::string reason;
   std::unique_ptr<HostTarget> target = HostTarget::create(isa, reason);
+  if (splits && target)
+    target->splitProducts();
   if (checks && target) {
     std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &reason);
     return file ? checkAll(file->getBuffer(), context, *target) : 1;

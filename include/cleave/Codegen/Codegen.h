@@ -40,6 +40,10 @@ public:
   bool roundsToHalves() const { return halves; }
   /// Multiplies bf16 in tiles (AMX). A process has to ask for them once.
   bool hasTiles() const { return tiles; }
+  /// Products of f32 are those of two numbers of bf16 for each, in tiles: three products for one, each right to about 2^-16.
+  /// Precondition: hasTiles().
+  void splitProducts() { splits = true; }
+  bool splitsProducts() const { return splits; }
   llvm::TargetMachine &getMachine() const { return *machine; }
   /// `x86-64`, `aarch64`: what program files call it.
   std::string getArchitecture() const;
@@ -50,7 +54,7 @@ private:
   HostTarget() = default;
   std::unique_ptr<llvm::TargetMachine> machine;
   int64_t vectorBytes = 16;
-  bool fma = false, pairProducts = false, tiles = false, halves = false;
+  bool fma = false, pairProducts = false, tiles = false, halves = false, splits = false;
 };
 
 /// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.

@@ -18,7 +18,7 @@ struct Check {
   mlir::func::FuncOp ranks, original;
   llvm::ArrayRef<reference::Tensor> inputs, got, want; ///< `got` on ranks, `want` on one device
   std::optional<double> rtol, atol;                    ///< as asked for; the defaults go by element type
-  bool isNarrow = false;                               ///< what ran on ranks stores f32 as bf16
+  std::optional<Tolerance> ofWide = {};                ///< default for f32, where what ran on ranks computes it in less
 };
 
 /// How far rounding moves an output, by a run of both programs with every float an f64.
