@@ -26,7 +26,6 @@ public:
   void run();
 
 private:
-  Value locate(const Operand &operand, Value batch, Value head) const;
   Value placeTurned(Value key, Value component) const;
   void turnKeys(Value place);
   void turnSquare(Value place, Value key, Value component);
@@ -73,8 +72,7 @@ Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
   block_ = e.allocate(compute, rows * llvm::divideCeil(valueSize, lanes) * lanes);
 }
 
-/// The first element of a head.
-Value Attention::locate(const Operand &operand, Value batch, Value head) const {
+Value cleave::codegen::locateHead(Emitter &e, const Operand &operand, Value batch, Value head) {
   return e.places.add(e.places.add(operand.getOrigin(), operand.along(operand.getDim(0), batch).base),
                       operand.along(operand.getDim(1), head).base);
 }
@@ -84,7 +82,7 @@ void Attention::run() {
   if (countElements(getShape(op.getResult())) == 0)
     return;
   e.walk({getShape(op.getQuery())[0], kvHeads}, {}, [&](ArrayRef<Value> at, Values) {
-    turnKeys(locate(k, at[0], at[1]));
+    turnKeys(locateHead(e, k, at[0], at[1]));
     e.loop(heads / kvHeads, [&](Value member) {
       Head head{at[0], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
       overBlocks(e, queries, rows, [&](Value row, int64_t height) { block(head, row, height); });
@@ -207,7 +205,7 @@ Value cleave::codegen::weighScore(Emitter &e, Value score, Value shift) {
 /// A block of scores, in the order of the evaluator: product, scale, cap, mask.
 Values Attention::score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest) {
   PlaceBuilder &p = e.places;
-  Value placeQ = locate(q, head.batch, head.query);
+  Value placeQ = locateHead(e, q, head.batch, head.query);
   auto scalar = [&](int64_t r, ArrayRef<Value> d) {
     Place at = q.along(q.getDim(2), row, r);
     return q.load(p.add(p.add(p.add(placeQ, at.base), q.along(q.getDim(3), d[0]).base), at.constant));
@@ -272,7 +270,7 @@ void Attention::normalise(Value r, Value loopEnd) {
 void Attention::weigh(const Head &head, Value row, int64_t height, Value visible) {
   PlaceBuilder &p = e.places;
   int64_t vectors = llvm::divideCeil(valueSize, lanes), most = fitVectors(e.getNumRegisters(), height, vectors);
-  Value placeV = locate(v, head.batch, e.places.div(head.query, heads / kvHeads));
+  Value placeV = locateHead(e, v, head.batch, e.places.div(head.query, heads / kvHeads));
   auto getActive = [&](int64_t vector) { return std::min(lanes, valueSize - vector * lanes); };
   for (int64_t first = 0; first < vectors; first += most) {
     int64_t count = std::min(most, vectors - first);

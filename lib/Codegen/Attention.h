@@ -11,6 +11,9 @@ struct Head {
   mlir::Value batch, query;
 };
 
+/// The first element of a head.
+mlir::Value locateHead(Emitter &e, const Operand &operand, mlir::Value batch, mlir::Value head);
+
 /// How many keys, from the first, some query of a block sees.
 mlir::Value countVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t height);
 

@@ -32,7 +32,6 @@ public:
   void run();
 
 private:
-  Value locate(const Operand &operand, Value batch, Value head) const;
   void clear();
   void turnKeys(Value place);
   void copyKeys(Value place, int64_t firstKey, int64_t numKeys, int64_t firstPair);
@@ -71,20 +70,14 @@ PairedAttention::PairedAttention(Emitter &e, nn::AttentionOp op, TileSink sink)
   sums = e.allocate(f32, (rows + kTileRows) * panels * kLanes);
 }
 
-/// The first element of a head.
-Value PairedAttention::locate(const Operand &operand, Value batch, Value head) const {
-  return e.places.add(e.places.add(operand.getOrigin(), operand.along(operand.getDim(0), batch).base),
-                      operand.along(operand.getDim(1), head).base);
-}
-
 /// Keys and values are brought into place once for all heads that share them.
 void PairedAttention::run() {
   if (countElements(getShape(op.getResult())) == 0)
     return;
   clear();
   e.walk({getShape(op.getQuery())[0], kvHeads}, {}, [&](ArrayRef<Value> at, Values) {
-    turnKeys(locate(k, at[0], at[1]));
-    pairValues(locate(v, at[0], at[1]));
+    turnKeys(locateHead(e, k, at[0], at[1]));
+    pairValues(locateHead(e, v, at[0], at[1]));
     e.loop(heads / kvHeads, [&](Value member) {
       Head head{at[0], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
       overBlocks(e, queries, rows, [&](Value row, int64_t height) { block(head, row, height); });
@@ -200,7 +193,7 @@ void PairedAttention::block(const Head &head, Value row, int64_t height) {
 
 void PairedAttention::score(const Head &head, Value row, int64_t height, Value end) {
   PlaceBuilder &p = e.places;
-  Value place = locate(q, head.batch, head.query);
+  Value place = locateHead(e, q, head.batch, head.query);
   e.loop(p.number(0), end, 2 * kLanes, {}, [&](Value key, Values) {
     auto numbers = [&](int64_t r, ArrayRef<Value> d) {
       Place at = q.along(q.getDim(2), row, r);
