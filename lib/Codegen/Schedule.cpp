@@ -7,7 +7,7 @@
 //   map   x + f(x)               x only ever at the point that is stored
 //   tile  a b + x                x likewise; a and b, of which blocks need rows and columns, not at all
 //   row   softmax x              x in its own row; the sweeps before the last store nothing
-//   no    x + transpose x        elsewhere
+//   no    x + transpose x        elsewhere; but a transpose that another one undoes leads back to the point
 //
 //===----------------------------------------------------------------------===//
 #include "Schedule.h"
@@ -15,6 +15,8 @@
 #include "Expand.h"
 #include "View.h"
 #include "cleave/Codegen/Codegen.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace cleave;
@@ -181,46 +183,59 @@ void Schedule::findAnchor(Block &block) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// Where a value is wanted: its dim i at the index that is being stored (in a row kernel: in the row) along dim `order[i]`; or
+/// anywhere.
+using Order = std::optional<SmallVector<int64_t>>;
+
 /// Looks, from the results down, for reads of an argument that may come too late.
 class LateReads {
 public:
   LateReads(const Schedule &schedule, Value argument) : schedule(schedule), argument(argument) {}
 
-  /// \param isHere `value` is wanted at the point, or in the row, that is being stored.
-  bool isFree(Value value, bool isHere);
+  bool isFree(Value value, const Order &order);
 
 private:
-  bool staysHere(Operation *op, Value operand) const;
+  Order findOrder(Operation *op, Value operand, const Order &order) const;
 
   const Schedule &schedule;
   Value argument;
-  llvm::DenseSet<Value> seen[2];
+  std::set<std::pair<void *, Order>> seen;
 };
 } // namespace
 
-/// True if `op` at a point, or in a row, reads `operand` there. Elementwise ops of as many elements do, and reshapes; in rows a
-/// reduction, and what reads one element a row.
-bool LateReads::staysHere(Operation *op, Value operand) const {
+/// At the index that is being stored.
+static Order standStill(Value value) { return llvm::to_vector(llvm::seq<int64_t>(0, getShape(value).size())); }
+
+/// Where `op` reads `operand`. Elementwise ops of as many elements read it where they are, and reshapes, if dims are in order; in
+/// rows a reduction, and what reads one element a row. What one transpose has exchanged another may put back.
+Order LateReads::findOrder(Operation *op, Value operand, const Order &order) const {
   const Rows &rows = schedule.rows;
-  if (rows.isSwept(op))
-    return true;
-  if (!getForms().find(op)->element)
-    return isa<nn::ReshapeOp>(op);
   Value result = op->getResult(0);
-  if (countElements(getShape(operand)) == countElements(getShape(result)))
-    return true;
-  return !rows.swept.empty() && getShape(operand) == ArrayRef(rows.getKeptShape()) &&
-         getShape(result) == ArrayRef(rows.shape);
+  if (!order)
+    return std::nullopt;
+  if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
+    Order before = order;
+    for (auto [dim, from] : llvm::enumerate(transpose.getPermutation()))
+      (*before)[from] = (*order)[dim];
+    return before;
+  }
+  bool isElement = bool(getForms().find(op)->element);
+  if (isElement && getShape(operand) == getShape(result))
+    return order;
+  bool isWhole = countElements(getShape(operand)) == countElements(getShape(result));
+  bool isOfRow = !rows.swept.empty() && getShape(operand) == ArrayRef(rows.getKeptShape()) &&
+                 getShape(result) == ArrayRef(rows.shape);
+  bool isHere = rows.isSwept(op) || (isElement && (isWhole || isOfRow)) || isa<nn::ReshapeOp>(op);
+  return isHere && order == standStill(result) ? standStill(operand) : std::nullopt;
 }
 
-bool LateReads::isFree(Value value, bool isHere) {
+bool LateReads::isFree(Value value, const Order &order) {
   if (value == argument)
-    return isHere;
-  if (isa<BlockArgument>(value) || schedule.isFilled(value) || !seen[isHere].insert(value).second)
+    return order == standStill(value);
+  if (isa<BlockArgument>(value) || schedule.isFilled(value) || !seen.insert({value.getAsOpaquePointer(), order}).second)
     return true;
   Operation *op = value.getDefiningOp();
-  return llvm::all_of(op->getOperands(),
-                      [&](Value operand) { return isFree(operand, isHere && staysHere(op, operand)); });
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return isFree(operand, findOrder(op, operand, order)); });
 }
 
 static int64_t countBytes(Value value) {
@@ -248,7 +263,10 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
     bool isOfOneKind = schedule.anchor.has(other) == isAnchored;
     bool isTogether = isOfOneKind && (isAnchored || !schedule.rows.swept.empty() || getShape(other) == getShape(to));
     isLater |= isTogether;
-    if (isLater && (isAnchored || isOfOneKind) && !reads.isFree(other, isTogether))
+    bool isMoved =
+        isAnchored && isOfOneKind && schedule.anchor.spaceOf.lookup(other) != schedule.anchor.spaceOf.lookup(to);
+    Order order = isTogether && !isMoved ? standStill(other) : std::nullopt;
+    if (isLater && (isAnchored || isOfOneKind) && !reads.isFree(other, order))
       return false;
   }
   return true;

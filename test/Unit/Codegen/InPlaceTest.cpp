@@ -99,6 +99,26 @@ TEST_F(InPlaceTest, MapsThatReadElsewhereAreRefused) {
                 {0, 0});
 }
 
+/// As around what is computed with channels last.
+TEST_F(InPlaceTest, TransposesMayUndoEachOther) {
+  auto join = [](StringRef there, StringRef back) {
+    return (R"(func.func @main(%x: tensor<7x7x7xf32>, %z: tensor<7x7x7xf32>) -> tensor<7x7x7xf32> {
+    %0 = nn.transpose %x [)" +
+            there + R"(] : (tensor<7x7x7xf32>) -> tensor<7x7x7xf32>
+    %1 = nn.transpose %z [2, 0, 1] : (tensor<7x7x7xf32>) -> tensor<7x7x7xf32>
+    %2 = nn.add %0, %1 : (tensor<7x7x7xf32>, tensor<7x7x7xf32>) -> tensor<7x7x7xf32>
+    %y = nn.transpose %2 [)" +
+            back + R"(] : (tensor<7x7x7xf32>) -> tensor<7x7x7xf32>
+    return %y : tensor<7x7x7xf32>
+  })")
+        .str();
+  };
+  expectAllowed(join("2, 0, 1", "1, 2, 0"), {0, 0});
+  expectAllowed(join("2, 0, 1", "1, 2, 0"), {1, 0});
+  expectRefused(join("2, 0, 1", "2, 0, 1"), {0, 0});
+  expectRefused(join("1, 2, 0", "1, 2, 0"), {0, 0});
+}
+
 /// The first shape's results are stored before the second's are computed.
 TEST_F(InPlaceTest, LaterMapsMustNotReadWhatIsOverwritten) {
   constexpr const char *two = R"(func.func @main(%x: tensor<5x35xf32>) -> (tensor<5x35xf32>, tensor<35x5xf32>) {
@@ -176,6 +196,29 @@ TEST_F(InPlaceTest, ContractionsDoNotOverwriteTheirOperands) {
   expectRefused(product, {0, 0});
   expectRefused(product, {1, 0});
   expectAllowed(product, {2, 0});
+}
+
+/// The second result is stored somewhere else at the same time.
+TEST_F(InPlaceTest, MovedResultsOfAContractionHaveOtherPoints) {
+  constexpr const char *both =
+      R"(func.func @main(%x: tensor<160x16xf32>, %w: tensor<16x160xf32>, %r: tensor<160x160xf32>) -> (tensor<160x160xf32>, tensor<160x160xf32>) {
+    %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<160x16xf32>, tensor<16x160xf32>) -> tensor<160x160xf32>
+    %y = nn.add %p, %r : (tensor<160x160xf32>, tensor<160x160xf32>) -> tensor<160x160xf32>
+    %t = nn.transpose %p [1, 0] : (tensor<160x160xf32>) -> tensor<160x160xf32>
+    %z = nn.add %t, %r : (tensor<160x160xf32>, tensor<160x160xf32>) -> tensor<160x160xf32>
+    return %y, %z : tensor<160x160xf32>, tensor<160x160xf32>
+  })";
+  expectRefused(both, {2, 0});
+  expectRefused(both, {2, 1});
+  constexpr const char *there =
+      R"(func.func @main(%x: tensor<160x16xf32>, %w: tensor<16x160xf32>, %r: tensor<160x160xf32>) -> tensor<160x160xf32> {
+    %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<160x16xf32>, tensor<16x160xf32>) -> tensor<160x160xf32>
+    %s = nn.transpose %r [1, 0] : (tensor<160x160xf32>) -> tensor<160x160xf32>
+    %z = nn.add %p, %s : (tensor<160x160xf32>, tensor<160x160xf32>) -> tensor<160x160xf32>
+    %y = nn.transpose %z [1, 0] : (tensor<160x160xf32>) -> tensor<160x160xf32>
+    return %y : tensor<160x160xf32>
+  })";
+  expectAllowed(there, {2, 0});
 }
 
 } // namespace
