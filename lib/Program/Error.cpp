@@ -12,6 +12,9 @@ using namespace cleave::program;
 void Part::appendTo(std::string &message) const {
   switch (kind) {
   case Kind::Text:
+    message.append(text, length);
+    break;
+  case Kind::Literal:
     message += text;
     break;
   case Kind::Signed:

@@ -85,6 +85,8 @@ static constexpr Row kRows[] = {
      setSeconds<&RunOptions::silence>},
     {"--find-nan", nullptr, "ends at the first command whose result has a NaN; slow", setFlag<&RunOptions::nan, true>},
     {"--no-pin", nullptr, "leaves it to the system on which cores ranks run", setFlag<&RunOptions::pin, false>},
+    {"--no-graph", nullptr, "gives a CUDA device its commands one by one in every call",
+     setFlag<&RunOptions::graph, false>},
 };
 
 /// Help and version go before everything else on the line.

@@ -128,6 +128,7 @@ int Run::open() {
   how.communication.recordFolder = options.record;
   how.usesMpi = usesMpi(options);
   how.pinsThreads = options.pin;
+  how.usesGraphs = options.graph;
   how.catchesCrashes = true;
   how.findsNan = options.nan;
   how.keepsTimes = options.profile || !options.trace.empty();

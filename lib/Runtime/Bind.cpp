@@ -157,6 +157,8 @@ void Binder::addLooks(const program::Action &action) {
 
 /// Waits for the first `meetings` of a stream.
 void Binder::finish(uint32_t which, uint64_t meetings) {
+  if (context.queue)
+    return;
   Queue &queue = started[which];
   for (; queue.finished < meetings; ++queue.finished) {
     const Started &next = queue.meetings[queue.finished];
@@ -185,6 +187,11 @@ std::vector<Binder::Range> Binder::getRanges(const program::Action &action) cons
 void Binder::startMeeting(Meeting meeting) {
   if (meeting.operations.empty())
     return;
+  if (context.queue) {
+    list.meetings.push_back(std::move(meeting));
+    addStep(Step::Kind::Start, list.meetings.size() - 1);
+    return;
+  }
   GroupId group = meeting.operations.front().group;
   Queue &queue = started[stream];
   std::vector<Range> ranges = getRanges(source.commands[command].action);
@@ -214,7 +221,7 @@ program::Status Binder::bindAction(const program::Collective &collective) {
   if (program::Status error = bindCollective(context, collective, meeting))
     return error;
   // More tensors than may be under way at once are several meetings, one behind the other.
-  while (meeting.operations.size() > kMaxPending) {
+  while (!context.queue && meeting.operations.size() > kMaxPending) {
     Meeting rest = meeting;
     rest.operations.assign(meeting.operations.begin() + kMaxPending, meeting.operations.end());
     rest.packs.clear();
@@ -235,14 +242,18 @@ program::Status Binder::bindAction(const program::Exchange &exchange) {
   return program::kGood;
 }
 
-/// Nothing is done: what the event stands behind is known.
+/// On the host nothing is done: what the event stands behind is known.
 program::Status Binder::bindAction(const program::Record &record) {
+  if (context.queue)
+    addStep(Step::Kind::Record, record.event);
   events[record.event] = {stream, started[stream].meetings.size()};
   return program::kGood;
 }
 
 /// What a rank did by itself is done; meetings may have to be waited for.
 program::Status Binder::bindAction(const program::Wait &wait) {
+  if (context.queue)
+    addStep(Step::Kind::Wait, wait.event);
   finish(events[wait.event].stream, events[wait.event].meetings);
   return program::kGood;
 }
@@ -259,7 +270,7 @@ program::Status Binder::bindCommand(uint32_t index) {
     return error;
   bool meets = std::holds_alternative<program::Collective>(next.action) ||
                std::holds_alternative<program::Exchange>(next.action);
-  if (context.findsNan && !meets)
+  if (context.findsNan && (!meets || context.queue))
     addLooks(next.action);
   return program::kGood;
 }

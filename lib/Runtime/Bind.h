@@ -7,6 +7,8 @@
 //   list     launch a | record 0 | [1] wait 0 | [1] all_reduce | [1] record 1 | launch b | wait 1 | launch c
 //   steps    launch a |                         start          |                launch b | finish | launch c
 //
+// A device with a queue gets all of it as it stands, events too.
+//
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_RUNTIME_BIND_H
 #define CLEAVE_LIB_RUNTIME_BIND_H
@@ -40,11 +42,11 @@ struct Look {
 };
 
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, Start, Finish, Look };
+  enum class Kind : uint8_t { Launch, Copy, Start, Finish, Look, Record, Wait };
   Kind kind = Kind::Launch;
   uint32_t stream = 0;
   uint32_t command = 0;
-  /// Of copies, meetings and looks: which one.
+  /// Of copies, meetings, looks and events: which one.
   uint32_t index = 0;
   BoundLaunch launch;
 };
@@ -80,6 +82,8 @@ struct BindContext {
   /// The communicator's groups, by groups and by pieces of the program.
   const std::vector<GroupId> &groups, &pieceGroups;
   bool findsNan;
+  /// The device's; null if it has none.
+  const Queue *queue = nullptr;
 };
 
 program::Status bind(const BindContext &context, uint32_t variant, BoundList &list);

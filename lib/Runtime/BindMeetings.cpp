@@ -1,7 +1,7 @@
 //===- BindMeetings.cpp - collectives and exchanges as operations ---------===//
 //
 // A collective that cuts one dim is one operation per tensor, with a tiling along that dim. One that cuts several at once
-// goes through packed parts:
+// goes through packed parts, and on a device with a queue, whose library knows no tilings, all whose parts have rows:
 //
 //   gather    parts one behind the other ──unpack──▶ boxes of the result
 //   scatter   boxes of the operand ──pack──▶ parts one behind the other
@@ -90,9 +90,9 @@ private:
 
 program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t> &cut, char *&address, bool packs) {
   Shape part = divide(whole.shape, cut);
-  int dim = findCutDim(cut);
-  if (dim >= 0)
-    return tile(part, dim, members);
+  if (int dim = findCutDim(cut); dim >= 0)
+    if (Tiling tiling = tile(part, dim, members); !context.queue || tiling.rows == 1)
+      return tiling;
   uint64_t size = getElementBytes(whole.element), elements = uint64_t(multiply(part, 0, part.size()));
   program::Result<char *> packed = context.addresses.getScratch(elements * members * size);
   if (!packed)
@@ -158,6 +158,10 @@ program::Status cleave::runtime::bindCollective(const BindContext &context, cons
   for (size_t i = 0; i < collective.operands.size(); ++i)
     if (program::Status error = Pair(context, collective, i, meeting).bind())
       return error;
+  for (const Operation &operation : meeting.operations)
+    if (context.queue)
+      if (program::Status error = context.queue->check(operation))
+        return error;
   return program::kGood;
 }
 
@@ -214,6 +218,41 @@ static const Type *findEnd(const program::Program &program, uint32_t variant, ui
   return nullptr;
 }
 
+/// For a device whose library sends runs: where what a rank sends, or receives, has rows, all of it is packed, and its pieces
+/// say where they lie then. The address of the packed ones, or `address`.
+static program::Result<char *> packPieces(const BindContext &context, uint32_t member, bool isSource, uint64_t size,
+                                          char *address, Meeting &meeting) {
+  auto offsetOf = [&](Piece &piece) -> uint64_t & { return isSource ? piece.sourceOffset : piece.targetOffset; };
+  auto strideOf = [&](Piece &piece) -> uint64_t & { return isSource ? piece.sourceStride : piece.targetStride; };
+  std::vector<Piece *> own;
+  uint64_t elements = 0;
+  bool hasRows = false;
+  for (Piece &piece : meeting.pieces)
+    if ((isSource ? piece.source : piece.target) == member) {
+      own.push_back(&piece);
+      elements += piece.rows * piece.row;
+      hasRows |= piece.rows > 1 && strideOf(piece) != piece.row;
+    }
+  if (!hasRows)
+    return address;
+  program::Result<char *> packed = context.addresses.getScratch(elements * size);
+  uint64_t next = 0;
+  for (Piece *piece : own) {
+    if (!packed)
+      break;
+    Shape shape = {int64_t(piece->rows), int64_t(piece->row)}, strides = {int64_t(strideOf(*piece)), 1};
+    char *box = address + offsetOf(*piece) * size, *flat = *packed + next * size;
+    if (isSource)
+      meeting.packs.push_back({planCopy(size, shape, strides, {}), box, flat});
+    else
+      meeting.unpacks.push_back({planCopy(size, shape, {}, strides), flat, box});
+    offsetOf(*piece) = next;
+    strideOf(*piece) = piece->row;
+    next += piece->rows * piece->row;
+  }
+  return packed;
+}
+
 program::Status cleave::runtime::bindExchange(const BindContext &context, uint32_t variant, const Exchange &exchange,
                                               size_t count, Meeting &meeting) {
   const program::Program &program = context.program;
@@ -254,9 +293,20 @@ program::Status cleave::runtime::bindExchange(const BindContext &context, uint32
   const std::optional<View> &any = exchange.operand ? exchange.operand : exchange.result;
   if (!any)
     return program::kGood;
+  ElementType type = program.types[any->type].element;
+  char *operand = exchange.operand ? context.addresses.get(*exchange.operand) : nullptr;
+  char *result = exchange.result ? context.addresses.get(*exchange.result) : nullptr;
+  for (bool isSource : {true, false}) {
+    char *&address = isSource ? operand : result;
+    if (!context.queue || !address)
+      continue;
+    program::Result<char *> packed =
+        packPieces(context, indexOf(context.rank), isSource, getElementBytes(type), address, meeting);
+    if (!packed)
+      return packed.getError();
+    address = *packed;
+  }
   meeting.operations.push_back(
-      cleave::runtime::exchange(context.pieceGroups[exchange.pieces], program.types[any->type].element,
-                                exchange.operand ? context.addresses.get(*exchange.operand) : nullptr,
-                                exchange.result ? context.addresses.get(*exchange.result) : nullptr, meeting.pieces));
+      cleave::runtime::exchange(context.pieceGroups[exchange.pieces], type, operand, result, meeting.pieces));
   return program::kGood;
 }

@@ -10,6 +10,7 @@
 
 using namespace cleave::runtime;
 
+Queue::~Queue() = default;
 Device::~Device() = default;
 
 /// Those of row-major order where there are none.

@@ -22,6 +22,8 @@ struct TimedStep {
 /// One rank of this process.
 struct LocalRank {
   uint32_t rank = 0, role = 0;
+  Device *device = nullptr;
+  Queue *queue = nullptr; ///< the device's, if it has one
   RankMemory *memory = nullptr;
   std::shared_ptr<CommandLog> log;
   std::unique_ptr<Communicator> communicator;
@@ -29,6 +31,9 @@ struct LocalRank {
   std::vector<GroupId> groups, pieceGroups;
   /// By variant.
   std::vector<BoundList> lists;
+  /// Of lists that have run on a device with a queue: the whole list as one graph, made at its second run.
+  std::vector<std::optional<uint32_t>> graphs;
+  std::vector<bool> hasRun;
   std::vector<std::vector<TensorBox>> inputs, outputs;
   std::vector<TimedStep> times;
   CrashGuard guard;
@@ -40,8 +45,10 @@ struct Executor::State {
   ExecutorOptions options;
   program::Program program;
   Clock clock;
-  std::unique_ptr<Device> device;
-  std::vector<KernelEntry> kernels;
+  /// One for all ranks of this process, or, with queues, one for each.
+  std::vector<std::unique_ptr<Device>> devices;
+  /// By device and kernel.
+  std::vector<std::vector<KernelEntry>> kernels;
   std::optional<Memory> memory;
   std::vector<LocalRank> ranks;
   std::unique_ptr<RankThreads> threads;
@@ -79,14 +86,16 @@ struct Executor::State {
   bool isHub() const { return ranks.front().rank == 0; }
 
 private:
-  ExecutorStatus pickTarget(uint32_t &target) const;
+  ExecutorStatus pickTarget(const Device &device, uint32_t &target) const;
+  ExecutorStatus loadCode(Device &device, std::vector<KernelEntry> &entries);
   ExecutorStatus loadCode();
+  ExecutorStatus openDevices(const std::vector<uint32_t> &numbers);
   ExecutorStatus openRanks(std::string_view bytes);
   ExecutorStatus comparePrograms(std::string_view bytes);
   ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();
-  void splitGroups(LocalRank &rank);
+  program::Status splitGroups(LocalRank &rank);
 
   ExecutorStatus pickVariant(const std::vector<Argument> &inputs, Call &call) const;
   ExecutorStatus checkInput(const Argument &input, Call &call) const;
@@ -95,6 +104,9 @@ private:
   Status runRank(LocalRank &rank, Call &call);
   template <bool kKeepsTimes> Status runSteps(LocalRank &rank, const BoundList &list);
   Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
+  Status runList(LocalRank &rank);
+  Status settle(LocalRank &rank);
+  Status failDevice(LocalRank &rank, const std::string &detail);
   Status look(LocalRank &rank, const BoundList &list, const Step &step);
   Status gather(LocalRank &rank, Call &call);
   char *getWhole(Call &call, uint32_t output, uint32_t term);

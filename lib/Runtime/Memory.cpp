@@ -16,8 +16,8 @@ namespace program = cleave::program;
 using program::BufferKind;
 using program::makeError;
 
-Memory::Memory(const program::Program &program, Device &device, const std::vector<uint32_t> &local)
-    : program(program), device(device), ranges(program.roles.size()), owners(local.size()) {
+Memory::Memory(const program::Program &program, const std::vector<std::pair<uint32_t, Device *>> &local)
+    : program(program), ranges(program.roles.size()), owners(local.size()) {
   std::vector<uint32_t> roleOf(program.ranks);
   for (uint32_t role = 0; role < program.roles.size(); ++role) {
     for (uint32_t rank : program.roles[role].ranks)
@@ -32,8 +32,8 @@ Memory::Memory(const program::Program &program, Device &device, const std::vecto
     std::sort(ranges[role].begin(), ranges[role].end(),
               [](const Range &a, const Range &b) { return std::tie(a.buffer, a.begin) < std::tie(b.buffer, b.begin); });
   }
-  for (uint32_t rank : local)
-    ranks.emplace_back(*this, rank, roleOf[rank]);
+  for (auto [rank, device] : local)
+    ranks.emplace_back(*this, *device, rank, roleOf[rank]);
   shareLoads();
 }
 
@@ -41,21 +41,21 @@ Memory::Memory(const program::Program &program, Device &device, const std::vecto
 // Sharing
 //===----------------------------------------------------------------------===//
 
-/// Loads that are one on several ranks are done by these in turn.
+/// Loads that are one on several ranks of a device are done by these in turn.
 void Memory::shareLoads() {
   for (uint32_t role = 0; role < program.roles.size(); ++role) {
     const std::vector<program::Load> &loads = program.roles[role].loads;
     for (uint32_t load = 0; load < loads.size(); ++load) {
-      std::map<std::vector<int64_t>, std::vector<uint32_t>> sharers;
+      std::map<std::pair<Device *, std::vector<int64_t>>, std::vector<uint32_t>> sharers;
       for (uint32_t local = 0; local < ranks.size(); ++local) {
         if (ranks[local].role != role)
           continue;
         std::vector<int64_t> starts;
         for (const program::Number &start : loads[load].starts)
           starts.push_back(program.evaluate(start, ranks[local].rank));
-        sharers[starts].push_back(local);
+        sharers[{&ranks[local].device, starts}].push_back(local);
       }
-      for (const auto &[starts, those] : sharers)
+      for (const auto &[key, those] : sharers)
         for (uint32_t local : those)
           owners[local].push_back(those[load % those.size()]);
     }
@@ -109,10 +109,12 @@ std::vector<uint32_t> Memory::getLoads(size_t local) const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// All that the ranks will touch.
-uint64_t Memory::countBytes() const {
+/// All that the ranks of a device will touch.
+uint64_t Memory::countBytes(const Device &device) const {
   uint64_t bytes = 0;
   for (size_t local = 0; local < ranks.size(); ++local) {
+    if (&ranks[local].device != &device)
+      continue;
     const program::Role &role = program.roles[ranks[local].role];
     for (const program::Buffer &buffer : role.buffers)
       bytes += buffer.kind == BufferKind::Weights ? 0 : buffer.bytes;
@@ -124,12 +126,15 @@ uint64_t Memory::countBytes() const {
 
 /// All or nothing is known before the first byte is touched: what the system gives without asking is not there yet.
 program::Status Memory::allocate(uint64_t limit) {
-  uint64_t needed = countBytes(), most = limit ? limit : device.getFreeBytes();
-  if (needed > most)
-    return makeError("the program needs ", needed, " bytes of memory on this machine, ", most, " are free");
+  for (RankMemory &rank : ranks) {
+    uint64_t needed = countBytes(rank.device), most = limit ? limit : rank.device.getFreeBytes();
+    if (needed > most)
+      return makeError("the program needs ", needed, " bytes of memory on this ",
+                       rank.device.getQueue() ? "device, " : "machine, ", most, " are free");
+  }
   for (RankMemory &rank : ranks)
     for (const program::Buffer &buffer : program.roles[rank.role].buffers) {
-      program::Result<char *> address = device.allocate(buffer.bytes, buffer.alignment, buffer.memory);
+      program::Result<char *> address = rank.device.allocate(buffer.bytes, buffer.alignment, buffer.memory);
       if (!address)
         return address.getError();
       rank.buffers.push_back(*address);
@@ -150,7 +155,7 @@ char *RankMemory::get(const program::View &view) const {
 /// Counts as a buffer.
 program::Result<char *> RankMemory::getScratch(uint64_t bytes) {
   scratchBytes += bytes;
-  return memory.device.allocate(bytes, 64, program::Memory::Device);
+  return device.allocate(bytes, 64, program::Memory::Device);
 }
 
 void RankMemory::clearStates() {
@@ -158,7 +163,7 @@ void RankMemory::clearStates() {
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i].kind == BufferKind::State && all[i].bytes) {
       std::vector<char> zeros(all[i].bytes);
-      memory.device.write(buffers[i], zeros.data(), zeros.size());
+      device.write(buffers[i], zeros.data(), zeros.size());
     }
 }
 

@@ -1,6 +1,6 @@
 //===- Memory.h - buffers of ranks ------------------------------*- C++ -*-===//
 //
-// Each rank has the buffers of its role. What ranks of one process load alike exists once: each such load is done by one of
+// Each rank has the buffers of its role. What ranks of one device load alike exists once: each such load is done by one of
 // them, and the others look into its buffer. Their own has room at the same place, whose pages are never touched.
 //
 //   rank 0   | w, rows 0-7 | bias ....|      views of rank 1 into `bias` lie in the buffer of rank 0
@@ -19,7 +19,8 @@ class Memory;
 /// The buffers of one rank.
 class RankMemory final : public Addresses {
 public:
-  RankMemory(Memory &memory, uint32_t rank, uint32_t role) : memory(memory), rank(rank), role(role) {}
+  RankMemory(Memory &memory, Device &device, uint32_t rank, uint32_t role)
+      : memory(memory), device(device), rank(rank), role(role) {}
 
   char *get(const program::View &view) const override;
   program::Result<char *> getScratch(uint64_t bytes) override;
@@ -33,6 +34,7 @@ public:
 private:
   friend class Memory;
   Memory &memory;
+  Device &device;
   const uint32_t rank, role;
   std::vector<char *> buffers;
   uint64_t scratchBytes = 0;
@@ -40,10 +42,10 @@ private:
 
 class Memory {
 public:
-  /// Of the ranks of this process.
-  Memory(const program::Program &program, Device &device, const std::vector<uint32_t> &ranks);
+  /// Of the ranks of this process, each with its device.
+  Memory(const program::Program &program, const std::vector<std::pair<uint32_t, Device *>> &ranks);
 
-  /// Gets memory for all buffers, unless it would be more than `limit` (0: than what is free).
+  /// Gets memory for all buffers, unless a device would give more than `limit` (0: than what is free).
   program::Status allocate(uint64_t limit);
   RankMemory &get(size_t local) { return ranks[local]; }
   uint32_t getRole(size_t local) const { return ranks[local].role; }
@@ -60,11 +62,10 @@ private:
   };
   void shareLoads();
   void keepSpanned(uint32_t role);
-  uint64_t countBytes() const;
+  uint64_t countBytes(const Device &device) const;
   const Range *findRange(uint32_t role, uint32_t buffer, uint64_t offset) const;
 
   const program::Program &program;
-  Device &device;
   std::vector<RankMemory> ranks;
   /// By role, in the order of buffers and places.
   std::vector<std::vector<Range>> ranges;

@@ -1,12 +1,12 @@
 //===- Open.cpp - from the bytes of a program to ranks that can run -------===//
 //
-//   read and check ─▶ communicators ─▶ target, code ─▶ memory ─▶ weights, all ranks at once ─▶ commands bound
+//   read and check ─▶ communicators, devices ─▶ target, code ─▶ memory ─▶ weights, all ranks at once ─▶ commands bound
 //
 // Where ranks are processes, they first see that they have the same program, and that all have come this far.
 //
 //===----------------------------------------------------------------------===//
 #include "ExecutorState.h"
-#include "OpenMpi.h"
+#include "OwnLibraries.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/File.h"
 #include "cleave/Program/Operands.h"
@@ -73,20 +73,41 @@ ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
   std::vector<uint32_t> numbers;
   for (const auto &communicator : communicators)
     numbers.push_back(uint32_t(communicator->getRank()));
-  device = options.makeDevice ? options.makeDevice() : makeHost();
-  memory.emplace(program, *device, numbers);
+  if (ExecutorStatus error = openDevices(numbers))
+    return error;
+  std::vector<std::pair<uint32_t, Device *>> deviceOf;
+  for (size_t local = 0; local < numbers.size(); ++local)
+    deviceOf.emplace_back(numbers[local], devices[devices.size() == 1 ? 0 : local].get());
+  memory.emplace(program, deviceOf);
   ranks = std::vector<LocalRank>(communicators.size());
   for (size_t local = 0; local < ranks.size(); ++local) {
     LocalRank &rank = ranks[local];
     rank.rank = numbers[local];
     rank.role = memory->getRole(local);
     rank.memory = &memory->get(local);
+    rank.device = deviceOf[local].second;
+    rank.queue = rank.device->getQueue();
     rank.communicator = std::move(communicators[local]);
     rank.log = std::make_shared<CommandLog>(program, clock, rank.role);
     rank.communicator->setWork(rank.log);
   }
   threads = std::make_unique<RankThreads>(ranks.size(), options.pinsThreads);
   return options.usesMpi ? comparePrograms(bytes) : std::nullopt;
+}
+
+/// What the program was compiled for.
+ExecutorStatus Executor::State::openDevices(const std::vector<uint32_t> &numbers) {
+  if (options.makeDevice) {
+    devices.push_back(options.makeDevice());
+  } else if (program.targets.empty() || program.targets.front().device == program::Device::Host) {
+    devices.push_back(makeHost());
+  } else {
+    Result<std::vector<std::unique_ptr<Device>>> opened = openCudaLibrary(program.ranks, numbers);
+    if (!opened)
+      return ::fail(ErrorKind::Machine, opened.getError().message);
+    devices = std::move(*opened);
+  }
+  return std::nullopt;
 }
 
 /// All ranks must have read the same file.
@@ -120,14 +141,19 @@ ExecutorStatus Executor::State::agree(ExecutorStatus status) {
 }
 
 /// Group by group in the program's order, which is that of all ranks.
-void Executor::State::splitGroups(LocalRank &rank) {
+program::Status Executor::State::splitGroups(LocalRank &rank) {
+  program::Status error;
   auto split = [&](std::vector<int> members, std::vector<GroupId> &ids) {
     if (std::find(members.begin(), members.end(), int(rank.rank)) == members.end())
       members.clear();
     ids.emplace_back();
     // What fails here, every operation will tell.
     (void)rank.communicator->split(members, ids.back());
+    if (rank.queue && !error)
+      error = rank.queue->split(members);
   };
+  if (rank.queue && !(program.groups.empty() && program.pieces.empty()))
+    error = rank.queue->connect([&] { return isStopped.load(); });
   for (const program::Groups &groups : program.groups) {
     auto own = std::find(groups.ranks.begin(), groups.ranks.end(), rank.rank);
     auto begin = groups.ranks.begin() + (own - groups.ranks.begin()) / groups.size * groups.size;
@@ -141,6 +167,9 @@ void Executor::State::splitGroups(LocalRank &rank) {
     members.erase(std::unique(members.begin(), members.end()), members.end());
     split(std::move(members), rank.pieceGroups);
   }
+  if (error)
+    isStopped.store(true);
+  return error;
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,10 +177,10 @@ void Executor::State::splitGroups(LocalRank &rank) {
 //===----------------------------------------------------------------------===//
 
 /// The first target that suits this machine. If none does, why each does not.
-ExecutorStatus Executor::State::pickTarget(uint32_t &target) const {
+ExecutorStatus Executor::State::pickTarget(const Device &device, uint32_t &target) const {
   std::string reasons;
   for (target = 0; target < program.targets.size(); ++target) {
-    std::optional<std::string> missing = device->findMissing(program.targets[target]);
+    std::optional<std::string> missing = device.findMissing(program.targets[target]);
     if (!missing)
       return std::nullopt;
     reasons += concat(reasons.empty() ? "" : "; ", "target ", target, ": ", *missing);
@@ -160,26 +189,34 @@ ExecutorStatus Executor::State::pickTarget(uint32_t &target) const {
 }
 
 /// Of several objects for the target the first that loads counts; the last error is told if none does.
-ExecutorStatus Executor::State::loadCode() {
+ExecutorStatus Executor::State::loadCode(Device &device, std::vector<KernelEntry> &entries) {
   uint32_t target = 0;
-  if (ExecutorStatus error = pickTarget(target))
+  if (ExecutorStatus error = pickTarget(device, target))
     return error;
   std::vector<uint32_t> code;
   for (const program::Module &module : program.modules) {
     Result<uint32_t> loaded = program::makeError("there is none for target ", target);
     for (const program::Object &object : module.objects)
       if (object.target == target && !loaded)
-        loaded = device->load(object, module.name);
+        loaded = device.load(object, module.name);
     if (!loaded)
       return ::fail(ErrorKind::Program, concat("module ", quote(module.name), ": ", loaded.getError().message));
     code.push_back(*loaded);
   }
   for (const program::Kernel &kernel : program.kernels) {
-    Result<KernelEntry> entry = device->find(code[kernel.module], kernel.entry);
+    Result<KernelEntry> entry = device.find(code[kernel.module], kernel.entry);
     if (!entry)
       return ::fail(ErrorKind::Program, concat("kernel ", quote(kernel.name), ": ", entry.getError().message));
-    kernels.push_back(*entry);
+    entries.push_back(*entry);
   }
+  return std::nullopt;
+}
+
+ExecutorStatus Executor::State::loadCode() {
+  kernels.resize(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i)
+    if (ExecutorStatus error = loadCode(*devices[i], kernels[i]))
+      return error;
   return std::nullopt;
 }
 
@@ -212,8 +249,12 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
     const LocalRank &rank = ranks[local];
     for (uint32_t number : memory->getLoads(local)) {
       const program::Load &load = program.roles[rank.role].loads[number];
+      char *target = rank.memory->getTarget(load);
+      std::vector<char> staged(rank.queue ? program::getSpanBytes(program.types[load.target.type]) : 0);
       if (!errors[local])
-        errors[local] = files.load(load, rank.rank, rank.memory->getTarget(load));
+        errors[local] = files.load(load, rank.rank, rank.queue ? staged.data() : target);
+      if (rank.queue)
+        rank.device->write(target, staged.data(), staged.size());
       if (!options.onLoad)
         continue;
       std::lock_guard<std::mutex> lock(mutex);
@@ -233,11 +274,18 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
 
 /// Groups are made by all ranks before any binds: members look each other up.
 ExecutorStatus Executor::State::bindRanks() {
-  for (LocalRank &rank : ranks)
-    splitGroups(rank);
-  for (LocalRank &rank : ranks) {
-    BindContext context = {program, rank.rank,   rank.role,        *device,         *rank.memory,
-                           kernels, rank.groups, rank.pieceGroups, options.findsNan};
+  std::vector<program::Status> errors(ranks.size());
+  threads->run([&](size_t local) { errors[local] = splitGroups(ranks[local]); }, [] { return true; });
+  for (size_t local = 0; local < ranks.size(); ++local)
+    if (errors[local])
+      return ::fail(ErrorKind::Ranks, concat("rank ", ranks[local].rank, ": ", errors[local]->message));
+  for (size_t local = 0; local < ranks.size(); ++local) {
+    LocalRank &rank = ranks[local];
+    const std::vector<KernelEntry> &entries = kernels[devices.size() == 1 ? 0 : local];
+    BindContext context = {program, rank.rank,   rank.role,        *rank.device,     *rank.memory,
+                           entries, rank.groups, rank.pieceGroups, options.findsNan, rank.queue};
+    rank.graphs.resize(program.variants.size());
+    rank.hasRun.resize(program.variants.size());
     rank.lists.resize(program.variants.size());
     for (uint32_t variant = 0; variant < program.variants.size(); ++variant) {
       if (program::Status error = bind(context, variant, rank.lists[variant]))

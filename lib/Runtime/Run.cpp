@@ -192,13 +192,16 @@ Status Executor::State::runRank(LocalRank &rank, Call &call) {
     const program::Tensor &tensor = source.inputs[box.tensor];
     if (!call.inputs[box.tensor])
       continue;
-    if (box.term > 0)
-      fillNeutral({program.types[tensor.type].element, box.shape, box.strides}, tensor.reduction, box.address);
-    else
-      device->copy(box.box, call.inputs[box.tensor] + box.offset, box.address, 0);
+    if (box.term > 0) {
+      program::Type type = {program.types[tensor.type].element, box.shape, box.strides};
+      std::vector<char> neutral(program::getSpanBytes(type));
+      fillNeutral(type, tensor.reduction, neutral.data());
+      rank.device->write(box.address, neutral.data(), neutral.size());
+    } else {
+      rank.device->upload(box.box, call.inputs[box.tensor] + box.offset, box.address);
+    }
   }
-  const BoundList &list = rank.lists[call.variant];
-  Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list);
+  Status status = runList(rank);
   currentGuard = nullptr;
   if (status.isOk())
     status = gather(rank, call);
@@ -226,42 +229,104 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     rank.log->begin(variant, step.command);
     if (step.kind == Step::Kind::Launch) {
       guard.isArmed = 1;
-      device->launch(step.launch, step.stream);
+      rank.device->launch(step.launch, step.stream);
       guard.isArmed = 0;
     } else if (Status status = runStep(rank, list, step); !status.isOk()) {
       return status;
     }
-    if constexpr (kKeepsTimes)
+    if constexpr (kKeepsTimes) {
+      if (Status status = settle(rank); !status.isOk())
+        return status;
       rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, getTicks()});
+    }
   }
-  device->synchronize();
+  return {};
+}
+
+/// With a queue: the first time as it stands, since memory may have to be got on the way; from the second on as a graph.
+Status Executor::State::runList(LocalRank &rank) {
+  const BoundList &list = rank.lists[variant];
+  if (!rank.queue)
+    return options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list);
+  bool isKept = options.usesGraphs && !options.keepsTimes && !options.findsNan;
+  bool isGraph = isKept && rank.hasRun[variant];
+  rank.hasRun[variant] = true;
+  if (!isGraph || !rank.graphs[variant]) {
+    if (isGraph)
+      rank.queue->beginGraph();
+    if (Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list); !status.isOk())
+      return status;
+    if (isGraph) {
+      program::Result<uint32_t> graph = rank.queue->endGraph();
+      if (!graph)
+        return failDevice(rank, graph.getError().message);
+      rank.graphs[variant] = *graph;
+    }
+  }
+  if (isGraph)
+    rank.queue->replay(*rank.graphs[variant]);
+  return settle(rank);
+}
+
+Status Executor::State::failDevice(LocalRank &rank, const std::string &detail) {
+  rank.queue->abort();
+  return rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": ", detail));
+}
+
+/// Waits until a queue is empty: as long as the deadline says, and nobody fails.
+Status Executor::State::settle(LocalRank &rank) {
+  int64_t began = getNow();
+  while (rank.queue) {
+    program::Result<bool> isDone = rank.queue->poll();
+    if (!isDone)
+      return failDevice(rank, isDone.getError().message);
+    if (*isDone)
+      break;
+    if (isStopped.load(std::memory_order_relaxed))
+      return failDevice(rank, "stopped");
+    if (double(getNow() - began) * 1e-9 > options.communication.deadline)
+      return failDevice(rank, concat("the device was not done within ", options.communication.deadline, " s"));
+    std::this_thread::yield();
+  }
   return {};
 }
 
 /// Copies, and both ends of meetings.
 Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const Step &step) {
-  if (step.kind == Step::Kind::Look)
+  Device &device = *rank.device;
+  switch (step.kind) {
+  case Step::Kind::Look:
     return look(rank, list, step);
-  if (step.kind == Step::Kind::Copy) {
-    const BoundCopy &copy = list.copies[step.index];
-    device->copy(copy.box, copy.source, copy.target, step.stream);
+  case Step::Kind::Record:
+    device.record(step.index, step.stream);
     return {};
+  case Step::Kind::Wait:
+    device.wait(step.index, step.stream);
+    return {};
+  case Step::Kind::Copy:
+    device.copy(list.copies[step.index].box, list.copies[step.index].source, list.copies[step.index].target,
+                step.stream);
+    return {};
+  default:
+    break;
   }
   // Tickets are the call's own.
   Meeting &meeting = const_cast<Meeting &>(list.meetings[step.index]);
   bool starts = step.kind == Step::Kind::Start;
   if (starts)
     for (const BoundCopy &pack : meeting.packs)
-      device->copy(pack.box, pack.source, pack.target, step.stream);
-  for (size_t i = 0; i < meeting.operations.size(); ++i) {
+      device.copy(pack.box, pack.source, pack.target, step.stream);
+  if (rank.queue)
+    rank.queue->meet(meeting.operations, step.stream);
+  for (size_t i = 0; !rank.queue && i < meeting.operations.size(); ++i) {
     Status status = starts ? rank.communicator->start(meeting.operations[i], meeting.tickets[i])
                            : rank.communicator->wait(meeting.tickets[i]);
     if (!status.isOk())
       return status;
   }
-  if (!starts)
+  if (!starts || rank.queue)
     for (const BoundCopy &unpack : meeting.unpacks)
-      device->copy(unpack.box, unpack.source, unpack.target, step.stream);
+      device.copy(unpack.box, unpack.source, unpack.target, step.stream);
   return {};
 }
 
@@ -282,8 +347,10 @@ template <typename T> static bool hasNan(const std::vector<char> &elements) {
 /// Elements are gathered first, wherever they lie: only who looks for NaN pays for it.
 Status Executor::State::look(LocalRank &rank, const BoundList &list, const Step &step) {
   const Look &look = list.looks[step.index];
+  if (Status status = settle(rank); !status.isOk())
+    return status;
   std::vector<char> elements(look.view.box.getBytes());
-  copyBox(look.view.box, look.view.source, elements.data());
+  rank.device->download(look.view.box, look.view.source, elements.data());
   bool isFound = look.type == ElementType::F16    ? hasNan<Half>(elements)
                  : look.type == ElementType::BF16 ? hasNan<BFloat>(elements)
                  : look.type == ElementType::F32  ? hasNan<float>(elements)
@@ -309,8 +376,7 @@ Status Executor::State::gather(LocalRank &rank, Call &call) {
   if (!options.usesMpi) {
     for (const TensorBox &box : boxes)
       if (call.isWanted[box.tensor])
-        device->copy(box.box, box.address, getWhole(call, box.tensor, box.term) + box.offset, 0);
-    device->synchronize();
+        rank.device->download(box.box, box.address, getWhole(call, box.tensor, box.term) + box.offset);
     return {};
   }
   const std::vector<program::Tensor> &outputs = program.variants[call.variant].outputs;

@@ -95,11 +95,6 @@ public:
   void copy(const BoxCopy &box, const char *source, char *target, uint32_t stream) override {
     host->copy(box, source, target, stream);
   }
-  void record(uint32_t event, uint32_t stream) override { host->record(event, stream); }
-  void wait(uint32_t event, uint32_t stream) override { host->wait(event, stream); }
-  void synchronize() override { host->synchronize(); }
-  void write(char *target, const void *source, uint64_t bytes) override { host->write(target, source, bytes); }
-  void read(void *target, const char *source, uint64_t bytes) override { host->read(target, source, bytes); }
 
 private:
   std::unique_ptr<Device> host;

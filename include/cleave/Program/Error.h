@@ -51,7 +51,8 @@ private:
   Error error;
 };
 
-/// A text or a number of a message. Messages are put together out of line: there are many of them, and the runtime is small.
+/// A text or a number of a message. Messages are put together out of line, from parts of two words each: there are many of
+/// them, and the runtime is small.
 class Part {
 public:
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
@@ -64,16 +65,18 @@ public:
     else
       bits = static_cast<uint64_t>(number);
   }
-  Part(std::string_view text) : kind(Kind::Text), text(text) {}
-  Part(const std::string &text) : Part(std::string_view(text)) {}
-  Part(const char *text) : Part(std::string_view(text)) {}
+  Part(std::string_view view) : kind(Kind::Text), length(uint32_t(view.size())), text(view.data()) {}
+  Part(const std::string &view) : Part(std::string_view(view)) {}
+  /// Ends with a zero.
+  Part(const char *literal) : kind(Kind::Literal), text(literal) {}
 
   void appendTo(std::string &message) const;
 
 private:
-  enum class Kind : uint8_t { Text, Signed, Unsigned, Real } kind;
-  std::string_view text;
+  enum class Kind : uint8_t { Text, Literal, Signed, Unsigned, Real } kind;
+  uint32_t length = 0; ///< of a text
   union {
+    const char *text;
     uint64_t bits;
     double real;
   };

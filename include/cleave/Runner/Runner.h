@@ -31,7 +31,7 @@ struct RunOptions {
   Ranks ranks = Ranks::Auto;   ///< Auto: processes where a launcher says that this is one of several
   double deadline = 60;        ///< seconds that ranks wait for each other
   double silence = 0;          ///< seconds that a rank may be silent; 0: the runtime's own
-  bool profile = false, nan = false, pin = true;
+  bool profile = false, nan = false, pin = true, graph = true;
 };
 
 /// The command line, or what is wrong with it. Words that only print are not for this (`printsOnly`).

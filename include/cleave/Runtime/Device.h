@@ -1,8 +1,8 @@
 //===- Device.h - where the commands of a rank run --------------*- C++ -*-===//
 //
 // A device has memory, code and streams. The executor decides what is done in which order, a device does it: on the host at
-// once, elsewhere it is put into a stream, and `synchronize` waits for it. Addresses of a device's memory are its own;
-// `write` and `read` go between them and the host's.
+// once, elsewhere it is put into a stream (`Queue`) and done later. Addresses of a device's memory are its own; `upload`,
+// `download` and `write` go between them and the host's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_RUNTIME_DEVICE_H
@@ -10,6 +10,8 @@
 
 #include "cleave/Program/Error.h"
 #include "cleave/Program/Program.h"
+#include "cleave/Runtime/Operation.h"
+#include <functional>
 #include <memory>
 
 namespace cleave::runtime {
@@ -42,9 +44,37 @@ BoxCopy planCopy(uint64_t elementBytes, const std::vector<int64_t> &shape, const
 /// In the host's memory.
 void copyBox(const BoxCopy &box, const char *source, char *target);
 
+/// What only a device does whose commands are done later. Of one rank: others meet it by what its library has.
+class Queue {
+public:
+  virtual ~Queue();
+
+  /// Meets all `ranks` ranks of the program, for the first time; every rank calls it at the same time.
+  virtual program::Status connect(const std::function<bool()> &isStopped) = 0;
+  /// Makes the next group, as Communicator::split does; members are ranks, none where this one is in no group.
+  virtual program::Status split(const std::vector<int> &members) = 0;
+  /// Why the ranks of a group cannot do this; nothing if they can. Parts are contiguous.
+  virtual program::Status check(const Operation &operation) const = 0;
+  /// Operations that a group does at once.
+  virtual void meet(const std::vector<Operation> &operations, uint32_t stream) = 0;
+
+  /// What is issued from here on is not done but kept, to be done at once by `replay`, as often as one likes.
+  virtual void beginGraph() = 0;
+  virtual program::Result<uint32_t> endGraph() = 0;
+  virtual void replay(uint32_t graph) = 0;
+
+  /// Whether all that was issued is done, or the first error of any of it.
+  virtual program::Result<bool> poll() = 0;
+  /// Gives up what others are waited for in: a rank has failed.
+  virtual void abort() = 0;
+};
+
 class Device {
 public:
   virtual ~Device();
+
+  /// Null: each command is done when it is issued, streams and events mean nothing, and ranks meet by communicators.
+  virtual Queue *getQueue() { return nullptr; }
 
   /// Why code for `target` cannot run here; nothing if it can.
   virtual std::optional<std::string> findMissing(const program::Target &target) const = 0;
@@ -59,13 +89,14 @@ public:
   virtual void launch(const BoundLaunch &launch, uint32_t stream) = 0;
   virtual void copy(const BoxCopy &box, const char *source, char *target, uint32_t stream) = 0;
   /// What stands behind `wait` on its stream runs after what stood before `record` on its own.
-  virtual void record(uint32_t event, uint32_t stream) = 0;
-  virtual void wait(uint32_t event, uint32_t stream) = 0;
-  /// Returns when all streams are done.
-  virtual void synchronize() = 0;
+  virtual void record(uint32_t, uint32_t) {}
+  virtual void wait(uint32_t, uint32_t) {}
 
-  virtual void write(char *target, const void *source, uint64_t bytes) = 0;
-  virtual void read(void *target, const char *source, uint64_t bytes) = 0;
+  /// From the host's memory, which is free again at once; before all that is issued later.
+  virtual void upload(const BoxCopy &box, const char *source, char *target) { copy(box, source, target, 0); }
+  /// Into the host's memory, where it is at once. Precondition: all that was issued is done.
+  virtual void download(const BoxCopy &box, const char *source, char *target) { copy(box, source, target, 0); }
+  void write(char *target, const char *source, uint64_t bytes) { upload({{}, bytes}, source, target); }
 };
 
 /// This machine: commands are done when they are issued.

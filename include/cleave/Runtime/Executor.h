@@ -49,6 +49,8 @@ struct ExecutorOptions {
   Options communication;
   /// This process is one rank, of those that a launcher started.
   bool usesMpi = false;
+  /// Devices that can keep a whole list of commands, and do it at once, do.
+  bool usesGraphs = true;
   /// Binds the thread of each rank to a core, where there are as many cores as ranks.
   bool pinsThreads = true;
   /// Turns SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT of a kernel into a failure, while it runs. Not for processes that use these

@@ -68,10 +68,12 @@ TEST(ExecutorFaults, MissingDevicesAreNamed) {
   Builder b = makeChain();
   b.program.targets = {{cleave::program::Device::Cuda, "sm_90", {}}};
   b.program.modules[0].objects[0].format = Format::Ptx;
+  setenv("CLEAVE_CUDA_RUNTIME", "/no/such/libcleave_cuda.so", 1);
   EXPECT_EQ(
       refuse(b.write(), ErrorKind::Machine),
-      "the program has no code for this machine: target 0: it is for a device of kind cuda, of which there is none; "
-      "compile it for the host");
+      "programs for CUDA need libcleave_cuda: /no/such/libcleave_cuda.so: cannot open shared object file: No such "
+      "file or directory");
+  unsetenv("CLEAVE_CUDA_RUNTIME");
 }
 
 TEST(ExecutorFaults, CompilersNamesOfFeaturesAreKnown) {

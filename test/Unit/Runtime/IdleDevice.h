@@ -37,17 +37,6 @@ public:
 
   void launch(const BoundLaunch &, uint32_t) override {}
   void copy(const BoxCopy &box, const char *source, char *target, uint32_t) override { copyBox(box, source, target); }
-  void record(uint32_t, uint32_t) override {}
-  void wait(uint32_t, uint32_t) override {}
-  void synchronize() override {}
-  void write(char *target, const void *source, uint64_t bytes) override {
-    if (bytes)
-      std::memcpy(target, source, bytes);
-  }
-  void read(void *target, const char *source, uint64_t bytes) override {
-    if (bytes)
-      std::memcpy(target, source, bytes);
-  }
 
 private:
   std::vector<char *> blocks;

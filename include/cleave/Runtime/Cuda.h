@@ -1,0 +1,19 @@
+//===- Cuda.h - NVIDIA's devices --------------------------------*- C++ -*-===//
+//
+// Lies in a library of its own, libcleave_cuda, which opens the driver and NCCL by name (cleave/Cuda/Libraries.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_RUNTIME_CUDA_H
+#define CLEAVE_RUNTIME_CUDA_H
+
+#include "cleave/Runtime/Device.h"
+
+namespace cleave::runtime {
+
+/// A device for each of these ranks of the `size` that there are, all in this process: rank r gets the r-th that is visible.
+/// An error if there are fewer (NCCL wants one for each), unless NCCL_MULTI_RANK_GPU_ENABLE says that ranks may share.
+program::Result<std::vector<std::unique_ptr<Device>>> openCuda(uint32_t size, const std::vector<uint32_t> &ranks);
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_RUNTIME_CUDA_H

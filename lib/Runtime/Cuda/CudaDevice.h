@@ -1,0 +1,91 @@
+//===- CudaDevice.h - one of NVIDIA's devices -------------------*- C++ -*-===//
+//
+// One rank's device: memory, code, streams and events of the driver, and NCCL for what ranks do together. Calls that fail
+// after something was issued leave their error here, until `poll` is asked.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_RUNTIME_CUDA_CUDADEVICE_H
+#define CLEAVE_LIB_RUNTIME_CUDA_CUDADEVICE_H
+
+#include "CudaGroups.h"
+#include "Staging.h"
+
+namespace cleave::runtime {
+
+class CudaDevice final : public Device, public Queue {
+public:
+  CudaDevice(const cuda::Driver &driver, uint32_t rank, uint32_t size, std::shared_ptr<CudaWorld> world)
+      : driver(driver), rank(rank), size(size), world(std::move(world)) {}
+  ~CudaDevice() override;
+  /// Precondition of everything else.
+  program::Status open(int ordinal);
+
+  // CudaDevice.cpp
+  Queue *getQueue() override { return this; }
+  std::optional<std::string> findMissing(const program::Target &target) const override;
+  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory) override;
+  uint64_t getFreeBytes() const override;
+  program::Result<uint32_t> load(const program::Object &object, const std::string &name) override;
+  program::Result<KernelEntry> find(uint32_t code, const std::string &entry) override;
+  void launch(const BoundLaunch &launch, uint32_t stream) override;
+  void record(uint32_t event, uint32_t stream) override;
+  void wait(uint32_t event, uint32_t stream) override;
+
+  // CudaCopies.cpp
+  void copy(const BoxCopy &box, const char *source, char *target, uint32_t stream) override;
+  void upload(const BoxCopy &box, const char *source, char *target) override;
+  void download(const BoxCopy &box, const char *source, char *target) override;
+
+  // CudaQueue.cpp
+  program::Status connect(const std::function<bool()> &isStopped) override;
+  program::Status split(const std::vector<int> &members) override;
+  program::Status check(const Operation &operation) const override;
+  void meet(const std::vector<Operation> &operations, uint32_t stream) override;
+  void beginGraph() override;
+  program::Result<uint32_t> endGraph() override;
+  void replay(uint32_t graph) override;
+  program::Result<bool> poll() override;
+  void abort() override;
+
+private:
+  /// The driver's calls are about the context of the thread that makes them.
+  void enter() const;
+  /// Keeps the first error. False if this is one.
+  bool keep(cuda::Result result, const char *what);
+  bool keep(const program::Status &status);
+  cuda::Stream getStream(uint32_t number);
+  cuda::Event getEvent(uint32_t number);
+  void order(cuda::Stream first, cuda::Stream second);
+  bool copyPitched(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
+                   cuda::Stream stream);
+  void copyFrom(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
+                cuda::Stream stream);
+
+  const cuda::Driver &driver;
+  const uint32_t rank, size;
+  std::shared_ptr<CudaWorld> world;
+  cuda::Device device = 0;
+  cuda::Context context = nullptr;
+  bool isEmulated = false;
+  int major = 0, minor = 0;
+
+  std::vector<cuda::DevicePointer> blocks;
+  std::vector<void *> hostBlocks;
+  std::vector<cuda::Module> modules;
+  std::vector<cuda::Stream> streams;
+  /// By stream: whether it comes after what was uploaded last, which stream 0 does.
+  std::vector<bool> follows;
+  std::vector<cuda::Event> events;
+  std::vector<cuda::GraphExec> graphs;
+  cuda::Event fork = nullptr;
+  std::unique_ptr<Staging> staging;
+  std::unique_ptr<CudaGroups> groups;
+  /// For tensors that move over themselves.
+  cuda::DevicePointer bounce = 0;
+  uint64_t bounceBytes = 0;
+  program::Status failed;
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_LIB_RUNTIME_CUDA_CUDADEVICE_H

@@ -1,0 +1,231 @@
+//===- CudaGroups.cpp - what ranks do together, by NCCL -------------------===//
+//
+// Parts are contiguous by the time they come here, and pieces are runs: what all_to_all and exchanges move goes point to
+// point, in one group call. Sizes that NCCL has no type for are moved as bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "CudaGroups.h"
+
+#include <algorithm>
+#include <thread>
+
+using namespace cleave::runtime;
+using namespace cleave::cuda;
+using cleave::program::concat;
+using cleave::program::kGood;
+using cleave::program::makeError;
+using cleave::program::Status;
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+Status CudaGroups::describe(NcclResult result, const char *what) const {
+  if (result == NcclResult::Success)
+    return kGood;
+  return makeError("NCCL cannot ", what, ": ", cuda::describe(result));
+}
+
+/// Waits until a call is through that NCCL goes on with by itself.
+Status CudaGroups::finish(NcclResult result, const char *what, NcclComm comm) const {
+  while (result == NcclResult::InProgress) {
+    if (isStopped && isStopped())
+      return makeError("NCCL did not ", what, ": another rank has failed");
+    std::this_thread::yield();
+    if (NcclResult asked = nccl.ncclCommGetAsyncError(comm, &result); asked != NcclResult::Success)
+      return describe(asked, what);
+  }
+  return describe(result, what);
+}
+
+Status CudaGroups::getError() const {
+  for (const Group &group : groups) {
+    NcclResult result = NcclResult::Success;
+    if (!group.comm || group.isShared)
+      continue;
+    if (Status error = describe(nccl.ncclCommGetAsyncError(group.comm, &result), "be asked for errors"))
+      return error;
+    if (result != NcclResult::InProgress && result != NcclResult::Success)
+      return describe(result, "go on");
+  }
+  return kGood;
+}
+
+//===----------------------------------------------------------------------===//
+// Communicators
+//===----------------------------------------------------------------------===//
+
+Status CudaGroups::connect(CudaWorld &world, uint32_t size, uint32_t own, const std::function<bool()> &stopped) {
+  isStopped = stopped;
+  rank = own;
+  NcclUniqueId id;
+  {
+    std::lock_guard<std::mutex> lock(world.mutex);
+    if (!world.id) {
+      world.id.emplace();
+      if (Status error = describe(nccl.ncclGetUniqueId(&*world.id), "make an id"))
+        return error;
+    }
+    id = *world.id;
+  }
+  NcclConfig config;
+  config.blocking = 0;
+  Group &all = groups.emplace_back();
+  all.size = size;
+  all.index = rank;
+  return finish(nccl.ncclCommInitRankConfig(&all.comm, int(size), id, int(rank), &config), "connect the ranks",
+                all.comm);
+}
+
+/// All ranks take part, those that are in no group too.
+Status CudaGroups::split(const std::vector<int> &members) {
+  Group all = groups.front();
+  Group &group = groups.emplace_back();
+  group.size = uint32_t(members.size());
+  group.index = uint32_t(std::find(members.begin(), members.end(), int(rank)) - members.begin());
+  if (members.size() == all.size && std::is_sorted(members.begin(), members.end())) {
+    group.comm = all.comm;
+    group.isShared = true;
+    return kGood;
+  }
+  NcclConfig config;
+  config.blocking = 0;
+  config.splitShare = 1;
+  int color = members.empty() ? kNcclNoColor : *std::min_element(members.begin(), members.end());
+  Status error =
+      finish(nccl.ncclCommSplit(all.comm, color, int(group.index), &group.comm, &config), "split the ranks", all.comm);
+  if (error || !group.comm)
+    return error;
+  return finish(NcclResult::InProgress, "make a group", group.comm);
+}
+
+/// Groups before what they were split from. All that ranks do together is done, or given up: so nobody need be waited for.
+CudaGroups::~CudaGroups() { abort(); }
+
+void CudaGroups::abort() {
+  for (; !groups.empty(); groups.pop_back())
+    if (groups.back().comm && !groups.back().isShared)
+      (void)nccl.ncclCommAbort(groups.back().comm);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A type of NCCL, and how many of it an element is.
+struct Elements {
+  NcclType type;
+  uint64_t count;
+};
+} // namespace
+
+static Elements convert(ElementType type) {
+  switch (type) {
+  case ElementType::F16:
+    return {NcclType::F16, 1};
+  case ElementType::BF16:
+    return {NcclType::BF16, 1};
+  case ElementType::F32:
+    return {NcclType::F32, 1};
+  case ElementType::F64:
+    return {NcclType::F64, 1};
+  case ElementType::I8:
+    return {NcclType::I8, 1};
+  case ElementType::I1:
+  case ElementType::UI8:
+    return {NcclType::UI8, 1};
+  case ElementType::I16:
+  case ElementType::UI16:
+    return {NcclType::UI8, 2};
+  case ElementType::I32:
+    return {NcclType::I32, 1};
+  case ElementType::UI32:
+    return {NcclType::UI32, 1};
+  case ElementType::I64:
+    return {NcclType::I64, 1};
+  case ElementType::UI64:
+    break;
+  }
+  return {NcclType::UI64, 1};
+}
+
+static NcclReduction convert(Reduction reduction) {
+  return reduction == Reduction::Prod  ? NcclReduction::Prod
+         : reduction == Reduction::Max ? NcclReduction::Max
+         : reduction == Reduction::Min ? NcclReduction::Min
+                                       : NcclReduction::Sum;
+}
+
+static bool reduces(const Operation &operation) {
+  return operation.kind == OperationKind::AllReduce || operation.kind == OperationKind::ReduceScatter;
+}
+
+Status cleave::runtime::checkNccl(const Operation &operation) {
+  if (reduces(operation) && convert(operation.type).count > 1)
+    return makeError("combines integers of 16 bits, which NCCL does not");
+  return kGood;
+}
+
+/// Between start and end of a group call. Members are counted as in the group.
+NcclResult CudaGroups::start(const Operation &operation, Stream stream) const {
+  const Group &group = groups[operation.group];
+  Elements elements = convert(operation.type);
+  uint64_t count = operation.count * elements.count, bytes = cleave::program::getElementBytes(operation.type);
+  const char *input = static_cast<const char *>(operation.input);
+  char *output = static_cast<char *>(operation.output);
+  NcclResult result = NcclResult::Success;
+  auto isFine = [](NcclResult got) { return got == NcclResult::Success || got == NcclResult::InProgress; };
+  switch (operation.kind) {
+  case OperationKind::Barrier: {
+    void *address = reinterpret_cast<void *>(word);
+    return nccl.ncclAllReduce(address, address, 1, NcclType::I32, NcclReduction::Max, group.comm, stream);
+  }
+  case OperationKind::AllReduce:
+    return nccl.ncclAllReduce(input, output, count, elements.type, convert(operation.reduction), group.comm, stream);
+  case OperationKind::AllGather:
+    return nccl.ncclAllGather(input, output, count, elements.type, group.comm, stream);
+  case OperationKind::ReduceScatter:
+    return nccl.ncclReduceScatter(input, output, count, elements.type, convert(operation.reduction), group.comm,
+                                  stream);
+  case OperationKind::AllToAll:
+    for (uint64_t member = 0; member < group.size && isFine(result); ++member) {
+      uint64_t offset = member * operation.count * bytes;
+      result = nccl.ncclSend(input + offset, count, elements.type, int(member), group.comm, stream);
+      if (isFine(result))
+        result = nccl.ncclRecv(output + offset, count, elements.type, int(member), group.comm, stream);
+    }
+    return result;
+  case OperationKind::Exchange:
+    for (uint64_t i = 0; i < operation.numPieces && isFine(result); ++i) {
+      const Piece &piece = operation.pieces[i];
+      uint64_t size = piece.rows * piece.row * elements.count;
+      if (piece.source == group.index)
+        result = nccl.ncclSend(input + piece.sourceOffset * bytes, size, elements.type, int(piece.target), group.comm,
+                               stream);
+      if (piece.target == group.index && isFine(result))
+        result = nccl.ncclRecv(output + piece.targetOffset * bytes, size, elements.type, int(piece.source), group.comm,
+                               stream);
+    }
+    return result;
+  }
+  return result;
+}
+
+Status CudaGroups::meet(const std::vector<Operation> &operations, Stream stream) {
+  NcclComm comm = groups[operations.front().group].comm;
+  if (Status error = describe(nccl.ncclGroupStart(), "begin a group call"))
+    return error;
+  NcclResult result = NcclResult::Success;
+  for (const Operation &operation : operations) {
+    bool isEmpty =
+        operation.kind != OperationKind::Exchange && operation.kind != OperationKind::Barrier && operation.count == 0;
+    if (!isEmpty && (result == NcclResult::Success || result == NcclResult::InProgress))
+      result = start(operation, stream);
+  }
+  // A group that was begun must end, whatever came of what stands in it.
+  NcclResult ended = nccl.ncclGroupEnd();
+  if (result != NcclResult::Success && result != NcclResult::InProgress)
+    return describe(result, cleave::runtime::getName(operations.front().kind));
+  return finish(ended, cleave::runtime::getName(operations.front().kind), comm);
+}
