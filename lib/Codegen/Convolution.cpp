@@ -79,7 +79,7 @@ static Spot findSource(Emitter &e, Value place, Value tap, int64_t stride, int64
                        int64_t extent) {
   PlaceBuilder &p = e.places;
   Value shifted = p.add(p.add(place, pad), p.mul(p.mul(tap, dilation), -1));
-  Value safe = p.clamp(shifted, 0, INT64_MAX), window = p.div(safe, stride);
+  Value safe = arith::MaxSIOp::create(e.b, e.loc, shifted, p.number(0)), window = p.div(safe, stride);
   Value isWhole = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, p.rem(safe, stride), p.number(0));
   Value isIn = e.elements.both(p.isLess(p.number(-1), shifted), p.isLess(window, extent));
   return {p.clamp(window, 0, extent - 1), e.elements.both(isWhole, isIn)};
@@ -189,8 +189,19 @@ template <typename OpT> static auto each(Value (*compute)(Emitter &, OpT, const 
   };
 }
 
+/// Likewise as a pull, for threads.
+template <typename OpT> static auto single(Value (*compute)(Emitter &, OpT, const Point &)) {
+  return [compute](Emitter &e, OpT op, const Point &point) {
+    Type held = ElementBuilder::getHeldType(getElement(op.getResult()));
+    return e.perLane(held, point, [&](const Point &at) { return compute(e, op, at); });
+  };
+}
+
 void cleave::codegen::registerConvolution(FormTable &table) {
   table.addFill<nn::ConvOp>(each(computeConv));
+  table.addPull<nn::ConvOp>(single(computeConv));
+  table.addPull<nn::ConvTransposeOp>(single(computeConvTranspose));
+  table.addPull<nn::PoolOp>(single(computePool));
   table.addTile<nn::ConvOp>(
       {[](Operation *op) { return canTileConvolution(cast<nn::ConvOp>(op)); },
        [](Emitter &e, Operation *op, TileSink sink) { runConvolution(e, cast<nn::ConvOp>(op), sink); }});

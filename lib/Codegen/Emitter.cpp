@@ -116,10 +116,12 @@ Value Emitter::evalScalar(Value value, const Point &point) {
   return asScalar([&] { return eval(value, point); });
 }
 
+Value Emitter::toPlace(Value index) { return arith::IndexCastOp::create(b, loc, b.getIndexType(), index); }
+
 /// Nothing is read out of bounds, whatever the data say.
 Value Emitter::evalPlace(Value value, const Point &point, int64_t extent) {
   Value index = evalScalar(value, point);
-  index = arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+  index = toPlace(index);
   index = places.select(places.isLess(index, 0), places.add(index, extent), index);
   return places.clamp(index, 0, extent - 1);
 }
@@ -187,6 +189,12 @@ Value Emitter::loadStrided(Value buffer, Index at) {
   return vector::FromElementsOp::create(b, loc, type, each);
 }
 
+Value Emitter::loadVector(Value buffer, Value at) {
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  return vector::LoadOp::create(b, loc, cast<VectorType>(withLanes(stored)), buffer, at);
+}
+void Emitter::storeVector(Value buffer, Value value, Value at) { vector::StoreOp::create(b, loc, value, buffer, at); }
+
 /// Bools are bytes in memory.
 Value Emitter::load(Value buffer, Type element, Index at) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
@@ -196,7 +204,7 @@ Value Emitter::load(Value buffer, Type element, Index at) {
   } else if (at.lane != 1) {
     value = loadStrided(buffer, at);
   } else if (active == lanes) {
-    value = vector::LoadOp::create(b, loc, cast<VectorType>(withLanes(stored)), buffer, at.base);
+    value = loadVector(buffer, at.base);
   } else {
     auto type = cast<VectorType>(withLanes(stored));
     value = vector::MaskedLoadOp::create(b, loc, type, buffer, at.base, getActiveMask(), elements.number(type, 0));
@@ -222,7 +230,7 @@ void Emitter::store(Value buffer, Value value, Index at) {
     return;
   }
   if (active == lanes)
-    return void(vector::StoreOp::create(b, loc, value, buffer, at.base));
+    return storeVector(buffer, value, at.base);
   vector::MaskedStoreOp::create(b, loc, buffer, at.base, getActiveMask(), value);
 }
 
@@ -257,15 +265,16 @@ Value Emitter::makeTable(DenseElementsAttr numbers) {
   Value &made = tables[numbers];
   if (made)
     return made;
-  auto module = entry->getParentOp()->getParentOfType<ModuleOp>();
+  Operation *module = entry->getParentOp()->getParentWithTrait<OpTrait::SymbolTable>();
   auto kernel = cast<SymbolOpInterface>(entry->getParentOp()).getName();
-  auto type = MemRefType::get({numbers.getNumElements()}, numbers.getElementType());
+  auto type = MemRefType::get({numbers.getNumElements()}, numbers.getElementType(), MemRefLayoutAttrInterface{},
+                              getTableSpace());
   numbers = numbers.reshape(RankedTensorType::get(type.getShape(), type.getElementType()));
   std::string name;
-  for (unsigned count = 0; name.empty() || module.lookupSymbol(name); ++count)
+  for (unsigned count = 0; name.empty() || SymbolTable::lookupSymbolIn(module, name); ++count)
     name = (kernel + "_table" + Twine(count)).str();
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(module.getBody());
+  b.setInsertionPointToStart(&module->getRegion(0).front());
   memref::GlobalOp::create(b, loc, name, b.getStringAttr("private"), type, numbers, /*constant=*/true,
                            /*alignment=*/b.getI64IntegerAttr(64));
   b.setInsertionPointToStart(entry);
@@ -321,6 +330,8 @@ Values Emitter::walk(ArrayRef<int64_t> extents, Values init, function_ref<Values
   };
   return nest(init);
 }
+
+void Emitter::forAll(ArrayRef<int64_t> extents, function_ref<void(const Point &)> body) { overAll(extents, body); }
 
 void Emitter::overAll(ArrayRef<int64_t> shape, function_ref<void(const Point &)> body) {
   walk(shape, {}, [&](ArrayRef<Value> at, Values) {

@@ -21,8 +21,9 @@ namespace cleave::codegen {
 
 class Emitter {
 public:
-  Emitter(mlir::MLIRContext *context, mlir::Location location, const HostTarget &target)
+  Emitter(mlir::MLIRContext *context, mlir::Location location, const Target &target)
       : b(context), loc(location), elements(b, loc, target.hasFma()), places(b, loc), target(target) {}
+  virtual ~Emitter() = default;
 
   mlir::OpBuilder b;
   mlir::Location loc;
@@ -45,7 +46,8 @@ public:
   int64_t getVectorLanes(mlir::Type element) const {
     return target.getVectorBytes() * 8 / element.getIntOrFloatBitWidth();
   }
-  const HostTarget &getTarget() const { return target; }
+  /// For forms that are tried on the host only.
+  const HostTarget &getHost() const { return static_cast<const HostTarget &>(target); }
   int64_t getNumRegisters() const { return target.getVectorBytes() == 64 ? 32 : 16; }
   template <typename Fn> auto withLanes(int64_t count, int64_t used, Fn fn) {
     std::swap(count, lanes);
@@ -92,6 +94,8 @@ public:
   /// All positions below `extents`, the last one fastest.
   Values walk(llvm::ArrayRef<int64_t> extents, Values init,
               llvm::function_ref<Values(llvm::ArrayRef<mlir::Value>, Values)> body);
+  /// Likewise where no position needs what another one did: a loop here, threads where there are any.
+  virtual void forAll(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(const Point &)> body);
   /// All points of `shape`, one by one.
   void overAll(llvm::ArrayRef<int64_t> shape, llvm::function_ref<void(const Point &)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
@@ -99,7 +103,7 @@ public:
                      llvm::function_ref<mlir::Value()> no);
 
   /// Memory of the kernel's own, for as long as it runs.
-  mlir::Value allocate(mlir::Type element, int64_t count);
+  virtual mlir::Value allocate(mlir::Type element, int64_t count);
   /// A buffer of numbers that the kernel's object holds.
   mlir::Value makeTable(mlir::DenseElementsAttr numbers);
   /// The point of an operand that broadcasts to the result, at a point of the result.
@@ -117,6 +121,15 @@ public:
   void storeInRow(mlir::Value value, const Point &point, mlir::Value element);
   llvm::DenseMap<mlir::Value, Row> rows;
 
+protected:
+  /// Neighbouring elements that all exist.
+  virtual mlir::Value loadVector(mlir::Value buffer, mlir::Value at);
+  virtual void storeVector(mlir::Value buffer, mlir::Value value, mlir::Value at);
+  /// Where tables lie.
+  virtual mlir::Attribute getTableSpace() const { return {}; }
+  /// An index operand's element as a position of any size.
+  virtual mlir::Value toPlace(mlir::Value index);
+
 private:
   using Key = std::vector<intptr_t>;
 
@@ -132,7 +145,7 @@ private:
     return result;
   }
 
-  const HostTarget &target;
+  const Target &target;
   int64_t lanes = 1, active = 1;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;

@@ -5,7 +5,7 @@
 //   element   what it does with one element of each operand, or a vector of them (add, exp, select)
 //   pull      its result at a point, by evaluating operands at points (transpose, gather, einsum)
 //   fold      a reduction, as a monoid: extents, identity, lift, combine, finish (reduce, arg_reduce)
-//   fill      all of its results, by loops of its own (top_k, scatter)
+//   fill      all of its results, by loops of its own (top_k, scatter); what has a pull too is filled on the host only
 //   tile      its result in blocks of its own choice, vector by vector: others compute with them before they are stored
 //   expand    other ops of nn that come to the same (softmax, layer_norm), put in its place beforehand
 //
@@ -53,15 +53,24 @@ struct FoldForm {
   std::function<mlir::Value(Emitter &, mlir::Operation *, mlir::ValueRange)> finish;
 };
 
+/// Where a kernel runs: by one thread, or by as many as there are elements.
+enum class Processor { Host, Device };
+
 struct Form {
   ElementForm element;
   PullForm pull;
   FillForm fill;
   ExpandForm expand;
   std::optional<FoldForm> fold;
-  std::optional<TileForm> tile;
+  std::optional<TileForm> tile, deviceTile;
 
-  bool isTiled(mlir::Operation *op) const { return tile && tile->applies(op); }
+  const std::optional<TileForm> &getTile(Processor processor) const {
+    return processor == Processor::Host ? tile : deviceTile;
+  }
+  bool isTiled(mlir::Operation *op, Processor processor = Processor::Host) const {
+    return getTile(processor) && getTile(processor)->applies(op);
+  }
+  bool isFilled(Processor processor) const { return fill && (processor == Processor::Host || !pull); }
 };
 
 class FormTable {
@@ -84,6 +93,7 @@ public:
   }
   template <typename OpT> void addFold(FoldForm form) { forms[mlir::TypeID::get<OpT>()].fold = form; }
   template <typename OpT> void addTile(TileForm form) { forms[mlir::TypeID::get<OpT>()].tile = form; }
+  template <typename OpT> void addDeviceTile(TileForm form) { forms[mlir::TypeID::get<OpT>()].deviceTile = form; }
   const Form *find(mlir::Operation *op) const {
     auto found = forms.find(op->getName().getTypeID());
     return found == forms.end() ? nullptr : &found->second;

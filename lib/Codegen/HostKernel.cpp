@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
 #include "Expand.h"
+#include "Results.h"
 #include "Schedule.h"
 #include "Turn.h"
 #include "View.h"
@@ -28,16 +29,11 @@ using namespace cleave::codegen;
 
 namespace {
 
-/// A result of the kernel: a value (reshapes behind it are left out, they change no byte) and where it goes.
-struct Result {
-  Value value, buffer;
-};
-
 class HostKernel {
 public:
   HostKernel(func::FuncOp region, const HostTarget &target)
       : region(region), target(target), schedule(region), rows(schedule.rows),
-        e(region.getContext(), region.getLoc(), target) {}
+        e(region.getContext(), region.getLoc(), target), store(e) {}
   void emit(StringRef name, ModuleOp kernels);
 
 private:
@@ -49,9 +45,6 @@ private:
 
   void fill();
   void runAnchor();
-  void storeAnchored(ArrayRef<Result> group, const Point &point, Value value);
-  void storeOneByOne(ArrayRef<Result> group, const Point &point, Value value);
-  void storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint);
   void map(ArrayRef<Result> results);
   void mapPieces(nn::ConcatOp op, Value buffer);
 
@@ -72,6 +65,7 @@ private:
   Rows rows;   ///< those that the kernel walks
   Point stand; ///< where it stands in their other dims
   Emitter e;
+  ResultStore store;
   SmallVector<Result> results;
   int64_t width = 1;
   bool isAlongLanes() const { return rows.dim + 1 == int64_t(rows.shape.size()); }
@@ -225,64 +219,13 @@ void HostKernel::fill() {
   }
 }
 
-/// Where an element at `point` of a value goes in what is transposed or reshaped from it; nothing if lanes fall apart.
-static std::optional<Point> move(Emitter &e, Operation *op, const Point &point) {
-  if (auto transpose = dyn_cast<nn::TransposeOp>(op))
-    return llvm::map_to_vector<4>(transpose.getPermutation(), [&](int64_t dim) { return point[dim]; });
-  return reshapePoint(e, point, getShape(op->getOperand(0)), getShape(op->getResult(0)));
-}
-
-/// Elements of the anchor, and what is computed of them: values that were moved are remembered where they went.
-void HostKernel::storeAnchored(ArrayRef<Result> group, const Point &point, Value value) {
-  const Anchor &anchor = schedule.anchor;
-  SmallVector<Point> points{point};
-  for (const Anchor::Space &space : ArrayRef(anchor.spaces).drop_front()) {
-    std::optional<Point> at = move(e, space.move, points[space.from]);
-    if (!at)
-      return storeOneByOne(group, point, value);
-    points.push_back(*at);
-  }
-  e.remember(anchor.op->getResult(0), point, value);
-  for (Operation *op : anchor.moves)
-    e.remember(op->getResult(0), points[anchor.spaceOf.lookup(op->getResult(0))],
-               e.eval(op->getOperand(0), points[anchor.spaceOf.lookup(op->getOperand(0))]));
-  storeAll(group, [&](const Result &result) { return points[anchor.spaceOf.lookup(result.value)]; });
-}
-
-/// Each lane as a point of its own.
-void HostKernel::storeOneByOne(ArrayRef<Result> group, const Point &point, Value value) {
-  for (int64_t lane = 0, active = e.getActive(); lane < active; ++lane) {
-    Value part = e.takeLanes(value, lane, 1);
-    Point single;
-    for (const Index &index : point)
-      single.push_back({e.places.add(index.base, lane * index.lane)});
-    e.asScalar([&] {
-      storeAnchored(group, single, part);
-      return 0;
-    });
-  }
-}
-
 /// What is computed of a block is stored when the block is there.
 void HostKernel::runAnchor() {
   auto isAnchored = [&](const Result &result) { return schedule.anchor.has(result.value); };
   SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
   Operation *op = schedule.anchor.op;
-  getForms().find(op)->tile->run(e, op, [&](const Point &point, Value value) {
-    // A vector along a dim of one element is that element.
-    Point at = e.broadcast(point, getShape(op->getResult(0)));
-    return isUniform(at) && !isUniform(point) ? storeOneByOne(group, at, value) : storeAnchored(group, at, value);
-  });
+  store.runAnchor(schedule.anchor, group, [&](TileSink sink) { getForms().find(op)->tile->run(e, op, sink); });
   llvm::erase_if(results, isAnchored);
-}
-
-/// All results at their points, then all stores: a result may stand where an argument is read at the same point.
-void HostKernel::storeAll(ArrayRef<Result> group, function_ref<Point(const Result &)> getPoint) {
-  SmallVector<Value> values;
-  for (const Result &result : group)
-    values.push_back(e.eval(result.value, getPoint(result)));
-  for (auto [result, value] : llvm::zip_equal(group, values))
-    e.store(result.buffer, value, e.places.linearise(getPoint(result), getShape(result.value)));
 }
 
 /// A transpose behind `value`, perhaps with some dims as one, that is stored square by square; null if there is none.
@@ -323,7 +266,7 @@ void HostKernel::map(ArrayRef<Result> group) {
                 [&](const Point &at) { return e.places.linearise(at, getShape(transpose)); });
   Point point;
   overDims(getShape(group.front().value), 0, -1, point,
-           [&] { storeAll(group, [&](const Result &) { return point; }); });
+           [&] { store.storeAll(group, [&](const Result &) { return point; }); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,10 +291,10 @@ void HostKernel::sweep(ArrayRef<Result> wanted) {
     overRow(
         1, [] { return Values(); }, [](Values, Values) { return Values(); },
         [&](Point point, Values) {
-          storeAll(whole, [&](const Result &) { return point; });
+          store.storeAll(whole, [&](const Result &) { return point; });
           return Values();
         });
-  storeAll(single, [&](const Result &result) {
+  store.storeAll(single, [&](const Result &result) {
     Point point = stand;
     if (getShape(result.value).size() < rows.shape.size())
       point.erase(point.begin() + rows.dim);

@@ -14,7 +14,8 @@
 
 using namespace cleave::codegen;
 
-HostTarget::~HostTarget() = default;
+Target::Target() = default;
+Target::~Target() = default;
 
 /// `+avx2,-amx-tile,..`, in one order everywhere.
 static std::string getFeatures() {

@@ -151,6 +151,70 @@ static void fillScatterNd(Emitter &e, nn::ScatterNdOp op, ValueRange buffers) {
   });
 }
 
+/// One element (or lanes of a slice) after all updates that meet it, in their order: what threads do, each for itself.
+/// `meet(at)` says whether the update at position `at` of `extents` comes here, and where it lies among the updates.
+static Value pullScatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, const Point &point,
+                         ArrayRef<int64_t> extents, function_ref<std::pair<Value, Point>(ArrayRef<Value>)> meet) {
+  Type element = getElement(input), compute = ElementBuilder::getComputeType(element);
+  bool isSet = kind == nn::ScatterKind::Set;
+  auto widen = [&](Value value) { return isSet ? value : e.elements.widen(value); };
+  Type type = e.withLanes(isSet ? ElementBuilder::getHeldType(element) : compute);
+  Values all = e.walk(extents, {widen(e.eval(input, point))}, [&](ArrayRef<Value> at, Values old) {
+    auto [isHere, from] = meet(at);
+    Point source = from;
+    auto change = [&] {
+      Value with = widen(e.eval(updates, source));
+      return isSet ? with : update(e.elements, kind, old[0], with, element.isUnsignedInteger());
+    };
+    return Values{e.choose(isHere, type, change, [&] { return old[0]; })};
+  });
+  return e.elements.narrow(all[0], ElementBuilder::getHeldType(element));
+}
+
+/// Updates lie beside the element, in dims that may be shorter than the input's.
+static Value pullScatterElements(Emitter &e, nn::ScatterElementsOp op, const Point &point) {
+  if (!isUniform(point))
+    return e.perLane(op.getResult(), point);
+  int64_t dim = op.getDim();
+  ArrayRef<int64_t> shape = getShape(op.getInput()), updates = getShape(op.getUpdates());
+  PlaceBuilder &p = e.places;
+  return pullScatter(e, op.getInput(), op.getUpdates(), op.getKind(), point, {updates[dim]}, [&](ArrayRef<Value> step) {
+    Point at = point;
+    at[dim] = {step[0]};
+    Value isHere;
+    for (int64_t other = 0; other < int64_t(shape.size()); ++other) {
+      if (other == dim || shape[other] == updates[other])
+        continue;
+      Value isInside = p.isLess(at[other].base, updates[other]);
+      isHere = isHere ? e.elements.both(isHere, isInside) : isInside;
+      at[other].base = p.clamp(at[other].base, 0, std::max<int64_t>(updates[other] - 1, 0));
+    }
+    Value place = e.evalPlace(op.getIndices(), at, shape[dim]);
+    Value isSame = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, place, point[dim].base);
+    return std::make_pair(isHere ? e.elements.both(isHere, isSame) : isSame, at);
+  });
+}
+
+/// Whole slices are updated; lanes within one stay together.
+static Value pullScatterNd(Emitter &e, nn::ScatterNdOp op, const Point &point) {
+  ArrayRef<int64_t> shape = getShape(op.getInput()), indices = getShape(op.getIndices());
+  int64_t depth = indices.back();
+  if (!isUniform(Point(point.begin(), point.begin() + depth)))
+    return e.perLane(op.getResult(), point);
+  ArrayRef<int64_t> tuples = indices.drop_back();
+  return pullScatter(e, op.getInput(), op.getUpdates(), op.getKind(), point, tuples, [&](ArrayRef<Value> places) {
+    Point at;
+    for (Value place : places)
+      at.push_back({place});
+    Value isHere = e.elements.constant(e.b.getBoolAttr(true));
+    for (auto [dim, index] : llvm::enumerate(pullTuple(e, op.getIndices(), at, shape, 0)))
+      isHere = e.elements.both(
+          isHere, arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, index.base, point[dim].base));
+    at.append(point.begin() + depth, point.end());
+    return std::make_pair(isHere, at);
+  });
+}
+
 void cleave::codegen::registerIndexing(FormTable &table) {
   table.addPull<nn::GatherOp>(pullGather);
   table.addPull<nn::GatherElementsOp>(pullGatherElements);
@@ -158,4 +222,6 @@ void cleave::codegen::registerIndexing(FormTable &table) {
   table.addPull<nn::OneHotOp>(pullOneHot);
   table.addFill<nn::ScatterElementsOp>(fillScatterElements);
   table.addFill<nn::ScatterNdOp>(fillScatterNd);
+  table.addPull<nn::ScatterElementsOp>(pullScatterElements);
+  table.addPull<nn::ScatterNdOp>(pullScatterNd);
 }

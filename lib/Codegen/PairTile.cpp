@@ -46,7 +46,7 @@ static Value widenHalf(Emitter &e, Value pairs, bool isHigh) {
 }
 
 /// The instruction is there for vectors of the full width alone.
-static bool hasDot(Emitter &e) { return e.getTarget().hasPairProducts() && e.getLanes() == 16; }
+static bool hasDot(Emitter &e) { return e.getHost().hasPairProducts() && e.getLanes() == 16; }
 
 /// The processor adds both products of a lane to its sum, and flushes denormals to zero on the way.
 static Value dot(Emitter &e, Value x, Value y, Value sum) {
@@ -60,7 +60,7 @@ static Value dot(Emitter &e, Value x, Value y, Value sum) {
 }
 
 Value cleave::codegen::roundToHalves(Emitter &e, Value vector) {
-  if (e.getTarget().roundsToHalves() && e.getLanes() == 16) {
+  if (e.getHost().roundsToHalves() && e.getLanes() == 16) {
     auto type = VectorType::get({16}, e.b.getBF16Type());
     auto name = e.b.getStringAttr("llvm.x86.avx512bf16.cvtneps2bf16.512");
     vector = LLVM::CallIntrinsicOp::create(e.b, e.loc, type, name, ValueRange{vector}).getResult(0);
@@ -186,7 +186,7 @@ bool cleave::codegen::usesTiles(ModuleOp kernels) {
 }
 
 bool cleave::codegen::canTile(Emitter &e, int64_t depth) {
-  return e.getTarget().hasTiles() && e.getVectorLanes(e.b.getF32Type()) == kTileRows && depth % kTileDepth == 0;
+  return e.getHost().hasTiles() && e.getVectorLanes(e.b.getF32Type()) == kTileRows && depth % kTileDepth == 0;
 }
 
 /// Tiles of numbers are loaded once for all columns of a step: of eight registers two by two tiles take four for sums, two

@@ -98,7 +98,17 @@ SmallVector<Value> PlaceBuilder::delinearise(Value linear, ArrayRef<int64_t> sha
   return at;
 }
 
+void PlaceBuilder::know(const Point &point, ArrayRef<int64_t> shape, Value linear) {
+  known = Known{point, SmallVector<int64_t>(shape), linear};
+}
+
 Index PlaceBuilder::linearise(const Point &point, ArrayRef<int64_t> shape) {
+  auto areSame = [](const auto &pair) {
+    const auto &[x, y] = pair;
+    return x.base == y.base && x.lane == y.lane;
+  };
+  if (known && shape == ArrayRef(known->shape) && llvm::all_of(llvm::zip_equal(point, known->point), areSame))
+    return {known->linear, point.empty() ? 0 : point.back().lane};
   Index linear{number(0)};
   for (auto [index, extent] : llvm::zip_equal(point, shape))
     linear = {add(mul(linear.base, extent), index.base), linear.lane * extent + index.lane};

@@ -45,8 +45,16 @@ public:
   llvm::SmallVector<mlir::Value> delinearise(mlir::Value linear, llvm::ArrayRef<int64_t> shape);
   /// Where the lanes of a point of a tensor of `shape` lie in row-major order.
   Index linearise(const Point &point, llvm::ArrayRef<int64_t> shape);
+  /// Says where a point of a tensor of `shape` lies, for a point that was made from that.
+  void know(const Point &point, llvm::ArrayRef<int64_t> shape, mlir::Value linear);
 
 private:
+  struct Known {
+    Point point;
+    llvm::SmallVector<int64_t> shape;
+    mlir::Value linear;
+  };
+  std::optional<Known> known;
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Block *entry = nullptr;

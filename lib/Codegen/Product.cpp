@@ -218,7 +218,7 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
 bool ProductLoops::canSplit() const {
   auto isWide = [](Value value) { return getElement(View::get(value).base).isF32(); };
   const Axis &inner = product.depth.back();
-  return e.getTarget().splitsProducts() && canTile(e, inner.extent) && lanes == kTileRows &&
+  return e.getHost().splitsProducts() && canTile(e, inner.extent) && lanes == kTileRows &&
          rows.extent >= 2 * kTileRows && isWide(product.a) && isWide(product.b) && compute.isF32() &&
          inner.a.stride == 1 && !inner.a.width && !rows.a.width;
 }

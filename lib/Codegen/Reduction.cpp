@@ -163,13 +163,7 @@ template <bool isLog, typename OpT> static Value expandSoftmax(OpBuilder &b, OpT
 static void overLines(Emitter &e, ArrayRef<int64_t> shape, int64_t dim, function_ref<void(const Point &)> body) {
   SmallVector<int64_t> extents(shape);
   extents[dim] = 1;
-  e.walk(extents, {}, [&](ArrayRef<Value> at, Values) {
-    Point point;
-    for (Value place : at)
-      point.push_back({place});
-    body(point);
-    return Values();
-  });
+  e.forAll(extents, body);
 }
 
 /// Forwards or backwards; the sum is carried in the compute type, each of its states rounded for itself.

@@ -107,8 +107,8 @@ template <typename T> static Value makeTable(Emitter &e, ArrayRef<T> numbers, Ty
   return e.makeTable(DenseElementsAttr::get(RankedTensorType::get({int64_t(numbers.size())}, type), numbers));
 }
 
-/// Weights are multiplied and added as f64, like the evaluator's.
-static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
+/// An element of the result. Weights are multiplied and added as f64, like the evaluator's.
+static Value computeResize(Emitter &e, nn::ResizeOp op, const Point &result) {
   ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op.getResult());
   SmallVector<int64_t> dims, counts;
   SmallVector<Value> positions, weights;
@@ -133,23 +133,34 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
     }
     return e.eval(op.getInput(), at);
   };
-  auto compute = [&](const Point &point) -> Value {
-    Value factor;
-    if (op.getMode() == nn::ResizeMode::Nearest)
-      return read(point, SmallVector<Value>(dims.size(), e.places.number(0)), factor);
-    Values sum = e.walk(counts, {e.elements.number(e.withLanes(f64), 0)}, [&](ArrayRef<Value> taps, Values carried) {
-      Value product;
-      Value x = e.elements.convert(read(point, taps, product), element, f64);
-      return Values{product ? e.elements.fma(x, e.splat(product), carried[0]) : e.elements.add(carried[0], x)};
-    });
-    return e.elements.convert(sum[0], f64, element);
+  Value factor;
+  if (op.getMode() == nn::ResizeMode::Nearest)
+    return read(result, SmallVector<Value>(dims.size(), e.places.number(0)), factor);
+  Values sum = e.walk(counts, {e.elements.number(e.withLanes(f64), 0)}, [&](ArrayRef<Value> taps, Values carried) {
+    Value product;
+    Value x = e.elements.convert(read(result, taps, product), element, f64);
+    return Values{product ? e.elements.fma(x, e.splat(product), carried[0]) : e.elements.add(carried[0], x)};
+  });
+  return e.elements.convert(sum[0], f64, element);
+}
+
+/// Lanes stay together along a last dim that keeps its extent.
+static bool keepsLast(nn::ResizeOp op) {
+  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op.getResult());
+  return !to.empty() && op.getScales().back() == 1 && from.back() == to.back();
+}
+
+static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
+  ArrayRef<int64_t> to = getShape(op.getResult());
+  Type element = getElement(op.getInput());
+  auto put = [&](const Point &point) {
+    e.store(buffers[0], computeResize(e, op, point), e.places.linearise(point, to));
   };
-  auto put = [&](const Point &point) { e.store(buffers[0], compute(point), e.places.linearise(point, to)); };
   // A last dim that keeps its extent is walked by vectors.
   bool isNearest = op.getMode() == nn::ResizeMode::Nearest;
   int64_t extent = to.empty() ? 1 : to.back();
-  int64_t lanes = e.getVectorLanes(isNearest ? ElementBuilder::getComputeType(element) : Type(f64));
-  if (extent == 1 || llvm::is_contained(dims, int64_t(to.size()) - 1))
+  int64_t lanes = e.getVectorLanes(isNearest ? ElementBuilder::getComputeType(element) : Type(e.b.getF64Type()));
+  if (extent == 1 || !keepsLast(op))
     return e.overAll(to, put);
   e.overAll(to.drop_back(), [&](const Point &outer) {
     overBlocks(e, extent, lanes, [&](Value at, int64_t active) {
@@ -163,4 +174,12 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
   });
 }
 
-void cleave::codegen::registerResize(FormTable &table) { table.addFill<nn::ResizeOp>(fillResize); }
+void cleave::codegen::registerResize(FormTable &table) {
+  table.addFill<nn::ResizeOp>(fillResize);
+  table.addPull<nn::ResizeOp>([](Emitter &e, nn::ResizeOp op, const Point &point) {
+    bool isApart = !isUniform(point) && !(keepsLast(op) && isUniform(Point(point.begin(), point.end() - 1)));
+    Type held = ElementBuilder::getHeldType(getElement(op.getInput()));
+    return isApart ? e.perLane(held, point, [&](const Point &at) { return computeResize(e, op, at); })
+                   : computeResize(e, op, point);
+  });
+}

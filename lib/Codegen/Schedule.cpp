@@ -14,7 +14,7 @@
 #include "Elements.h"
 #include "Expand.h"
 #include "View.h"
-#include "cleave/Codegen/Codegen.h"
+#include "cleave/Codegen/Device.h"
 
 #include <set>
 
@@ -35,7 +35,7 @@ bool Rows::fits(Value value) const {
   return has == ArrayRef(shape) || has == ArrayRef(getKeptShape()) || has == ArrayRef(dropped);
 }
 
-Schedule::Schedule(func::FuncOp region) {
+Schedule::Schedule(func::FuncOp region, Processor processor) : processor(processor) {
   Block &block = region.front();
   for (Value value : block.getTerminator()->getOperands()) {
     while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
@@ -77,8 +77,10 @@ static bool isPulledOnce(Value value) {
 }
 
 /// What tiles load from has to lie in memory.
-static llvm::DenseSet<Operation *> findBases(Block &block) {
+static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) {
   llvm::DenseSet<Operation *> bases;
+  if (processor == Processor::Device)
+    return bases; // there they pull
   for (Operation &op : block.without_terminator())
     if (getForms().find(&op)->isTiled(&op))
       for (Value operand : op.getOperands())
@@ -89,11 +91,12 @@ static llvm::DenseSet<Operation *> findBases(Block &block) {
 /// What is not pulled element by element: results of `fill` and `tile` ops, and others that take work and would be computed
 /// again and again.
 void Schedule::findFilled(Block &block) {
-  llvm::DenseSet<Operation *> bases = findBases(block);
+  llvm::DenseSet<Operation *> bases = findBases(block, processor);
   for (Operation &op : block.without_terminator()) {
     const Form *form = getForms().find(&op);
-    bool isHeavy = form->fold ? !rows.isSwept(&op) : op.hasTrait<nn::Laborious>();
-    if (form->fill || form->isTiled(&op) || bases.contains(&op) || (isHeavy && !isPulledOnce(op.getResult(0))))
+    bool isHeavy = form->fold ? !rows.isSwept(&op) : form->fill || op.hasTrait<nn::Laborious>();
+    if (form->isFilled(processor) || form->isTiled(&op, processor) || bases.contains(&op) ||
+        (isHeavy && !isPulledOnce(op.getResult(0))))
       filled.push_back(&op);
   }
 }
@@ -170,7 +173,7 @@ void Schedule::findAnchor(Block &block) {
       return other != op && llvm::any_of(other->getOperands(), [&](Value value) { return dependsOn(value, op); });
     });
     Anchor found;
-    if (isWanted || !getForms().find(op)->isTiled(op) || !found.follow(op, results))
+    if (isWanted || !getForms().find(op)->isTiled(op, processor) || !found.follow(op, results))
       continue;
     anchor = found;
     llvm::erase(filled, op);
@@ -218,6 +221,12 @@ Order LateReads::findOrder(Operation *op, Value operand, const Order &order) con
     for (auto [dim, from] : llvm::enumerate(transpose.getPermutation()))
       (*before)[from] = (*order)[dim];
     return before;
+  }
+  // Where threads pull what a scatter gives, each looks at its own element of what is updated.
+  if (auto form = dyn_cast<nn::FormOpInterface>(op); form && form.getForm() == nn::Form::Scatter) {
+    bool isUpdated = schedule.processor == Processor::Device && operand == op->getOperand(0) &&
+                     llvm::count(op->getOperands(), operand) == 1;
+    return isUpdated ? order : std::nullopt;
   }
   bool isElement = bool(getForms().find(op)->element);
   if (isElement && getShape(operand) == getShape(result))
@@ -270,4 +279,27 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
       return false;
   }
   return true;
+}
+
+/// Threads do not wait for each other: whatever reads the argument must be the thread that stores there. A row's only element is read by
+/// all threads of the row, and stored by one.
+bool cleave::codegen::canBeInPlaceOnDevice(Block &block, unsigned argument, unsigned result) {
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  mergeDims(*region);
+  Schedule schedule(*region, Processor::Device);
+  Value from = region->getArgument(argument), to = schedule.getResult(result);
+  const Rows &rows = schedule.rows;
+  bool isWhole = rows.swept.empty() || (getShape(to) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1);
+  if (countElements(getShape(from)) != countElements(getShape(to)) || countBytes(from) != countBytes(to) || !isWhole ||
+      !schedule.filled.empty())
+    return false;
+  LateReads reads(schedule, from);
+  bool isTurned =
+      !region->front().getOps<nn::TransposeOp>().empty(); // threads then store at other points than they read
+  return llvm::all_of(schedule.results, [&](Value other) {
+    bool isAnchored = schedule.anchor.has(to), isOfOneKind = schedule.anchor.has(other) == isAnchored;
+    bool isTogether = isOfOneKind && (isAnchored || !rows.swept.empty() || getShape(other) == getShape(to));
+    bool isMoved = other != to && isTurned;
+    return reads.isFree(other, isTogether && !isMoved ? standStill(other) : std::nullopt);
+  });
 }

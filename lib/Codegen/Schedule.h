@@ -1,8 +1,9 @@
 //===- Schedule.h - what a kernel computes when -----------------*- C++ -*-===//
 //
-// A kernel of the host goes through three steps: what must lie in memory is put there (*filled*); the blocks of one
+// A kernel goes through three steps: what must lie in memory is put there (*filled*); the blocks of one
 // contraction are computed and stored, with what is computed of them (*anchor*); rows are swept, where there are rows, or the
-// other results are mapped. Emission follows this, and so do questions about a kernel that is not there yet.
+// other results are mapped. Emission follows this, and so do questions about a kernel that is not there yet. A device has no first
+// step: what would be filled there is a kernel of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_SCHEDULE_H
@@ -51,7 +52,7 @@ private:
 
 /// Of a region in simple ops (Expand.h).
 struct Schedule {
-  explicit Schedule(mlir::func::FuncOp region);
+  explicit Schedule(mlir::func::FuncOp region, Processor processor = Processor::Host);
 
   bool isFilled(mlir::Value value) const { return llvm::is_contained(filled, value.getDefiningOp()); }
   /// What result `index` is a reshape of; reshapes change no byte.
@@ -63,6 +64,7 @@ struct Schedule {
   Anchor anchor;
   /// No reductions: every result is a map.
   Rows rows;
+  Processor processor;
 
 private:
   void findRows(mlir::Block &block);

@@ -4,12 +4,15 @@
 //   cleave-kernels FILE.mlir --time           what compiling and running each costs, in thread CPU time: a line each,
 //                                             `name<TAB>ns per element of its largest tensor`, and one for compiling
 //   cleave-kernels FILE.mlir --object FILE.o    writes the object, to look at its instructions
+//   cleave-kernels FILE.mlir --target cuda:sm_90 [--emit=gpu|launches|ptx|cubin]    kernels of a device: before they are lowered, how
+//                                             they are launched, PTX, or machine code where there is a ptxas
 //   cleave-kernels FILE.mlir --check          runs each distinct body, of functions and of exec.kernel, on random inputs, and
 //                                             compares with the evaluator. A file may hold several modules, split by
 //                                             `// -----`
 //
 //===----------------------------------------------------------------------===//
 #include "KernelRunner.h"
+#include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/IRMapping.h"
@@ -156,6 +159,56 @@ static int checkAll(StringRef text, MLIRContext &context, const HostTarget &targ
   return wrong ? 1 : 0;
 }
 
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum class Emit { Gpu, Launches, Ptx, Cubin };
+} // namespace
+
+static int fail(const std::string &reason) { return llvm::errs() << "error: " << reason << "\n", 1; }
+
+static int emitForDevice(StringRef file, StringRef architecture, Emit emit, MLIRContext &context) {
+  loadDeviceDialects(context);
+  std::string reason;
+  std::unique_ptr<CudaTarget> target = CudaTarget::create(architecture, reason);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(file, &context);
+  if (!module || !target)
+    return fail(reason);
+  double start = getSeconds();
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+  SmallVector<DeviceKernel> launches;
+  for (auto func : module->getOps<func::FuncOp>()) {
+    if (!canEmitDevice(func.front(), reason))
+      return fail((func.getName() + ": " + reason).str());
+    launches.push_back(emitDeviceKernel(func.front(), func.getName(), *kernels, *target));
+  }
+  if (emit == Emit::Launches)
+    for (const DeviceKernel &kernel : launches)
+      llvm::outs() << llvm::formatv("{0}\t{1} x {2} threads, {3} bytes shared\n", kernel.name, kernel.grid[0],
+                                    kernel.block[0], kernel.sharedBytes);
+  if (emit == Emit::Gpu) {
+    PassManager passes(&context); // so that what is printed can be read
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createCSEPass());
+    (void)passes.run(*kernels);
+    llvm::outs() << *kernels;
+  }
+  if (emit == Emit::Gpu || emit == Emit::Launches)
+    return 0;
+  FailureOr<std::string> ptx = compilePtx(*kernels, *target);
+  if (failed(ptx))
+    return 1;
+  llvm::errs() << llvm::formatv("compiling, ms a kernel\t{0:F1}\n", (getSeconds() - start) * 1e3 / launches.size());
+  if (emit == Emit::Ptx)
+    return llvm::outs() << *ptx, 0;
+  std::optional<std::string> cubin = assemblePtx(*ptx, *target, reason);
+  if (!cubin)
+    return fail(reason.empty() ? "there is no ptxas" : reason);
+  return llvm::outs() << *cubin, 0;
+}
+
 int main(int argc, char **argv) {
   cl::opt<std::string> input(cl::Positional, cl::desc("FILE"), cl::Required);
   cl::opt<std::string> isa("isa", cl::desc("processor, as LLVM names it"), cl::init("native"));
@@ -163,10 +216,17 @@ int main(int argc, char **argv) {
   cl::opt<std::string> objectFile("object", cl::desc("where to write the object"));
   cl::opt<bool> splits("split", cl::desc("products of f32 as three of bf16"));
   cl::opt<bool> checks("check", cl::desc("run, and compare with the evaluator"));
+  cl::opt<std::string> device("target", cl::desc("cuda:ARCHITECTURE: kernels of a GPU"));
+  cl::opt<Emit> emit("emit", cl::desc("what of kernels of a GPU"), cl::init(Emit::Gpu),
+                     cl::values(clEnumValN(Emit::Gpu, "gpu", "before they are lowered"),
+                                clEnumValN(Emit::Launches, "launches", "how they are launched"),
+                                clEnumValN(Emit::Ptx, "ptx", "PTX"), clEnumValN(Emit::Cubin, "cubin", "machine code")));
   cl::ParseCommandLineOptions(argc, argv, "functions of nn ops as kernels\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
   loadDialects(context);
+  if (StringRef name = device; name.consume_front("cuda:"))
+    return emitForDevice(input, name, emit, context);
   std::string reason;
   std::unique_ptr<HostTarget> target = HostTarget::create(isa, reason);
   if (splits && target)

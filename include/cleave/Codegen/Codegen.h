@@ -22,18 +22,30 @@ class TargetMachine;
 
 namespace cleave::codegen {
 
-/// The processor that host kernels are for.
-class HostTarget {
+/// What kernels are for: all that forms of ops ask about it.
+class Target {
 public:
-  ~HostTarget();
+  virtual ~Target();
+  /// Bytes of the widest vector worth loading, storing or computing with.
+  int64_t getVectorBytes() const { return vectorBytes; }
+  /// Has fused multiply-add.
+  bool hasFma() const { return fma; }
+  llvm::TargetMachine &getMachine() const { return *machine; }
+
+protected:
+  Target();
+  std::unique_ptr<llvm::TargetMachine> machine;
+  int64_t vectorBytes = 16;
+  bool fma = false;
+};
+
+/// The processor that host kernels are for.
+class HostTarget : public Target {
+public:
   /// \param isa `native`, this machine; else a processor as LLVM names it (`x86-64`, `x86-64-v3`, `sapphirerapids`).
   /// Null, with a reason, where there is no such.
   static std::unique_ptr<HostTarget> create(llvm::StringRef isa, std::string &error);
 
-  /// Bytes of the widest vector register worth using.
-  int64_t getVectorBytes() const { return vectorBytes; }
-  /// Has fused multiply-add.
-  bool hasFma() const { return fma; }
   /// Multiplies bf16 pair by pair, faster than it would multiply them as f32.
   bool hasPairProducts() const { return pairProducts; }
   /// Rounds vectors of 16 f32 to bf16 by an instruction.
@@ -44,7 +56,6 @@ public:
   /// Precondition: hasTiles().
   void splitProducts() { splits = true; }
   bool splitsProducts() const { return splits; }
-  llvm::TargetMachine &getMachine() const { return *machine; }
   /// `x86-64`, `aarch64`: what program files call it.
   std::string getArchitecture() const;
   /// What a processor must be able to do for code that is made for this one, as LLVM names it.
@@ -52,9 +63,7 @@ public:
 
 private:
   HostTarget() = default;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  int64_t vectorBytes = 16;
-  bool fma = false, pairProducts = false, tiles = false, halves = false, splits = false;
+  bool pairProducts = false, tiles = false, halves = false, splits = false;
 };
 
 /// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.

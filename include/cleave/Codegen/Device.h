@@ -1,0 +1,82 @@
+//===- Device.h - nn ops as kernels of a GPU --------------------*- C++ -*-===//
+//
+// The same regions as the host's (Codegen.h), one kernel each: functions of one gpu.module over flat buffers, arguments first, then
+// results. A kernel is launched with one parameter per buffer, a pointer, in that order.
+//
+//   emitDeviceKernel .. emitDeviceKernel   into one module
+//   compilePtx        -> PTX text          -> assemble -> cubin
+//   translateDevice   -> llvm::Module      what an emulation makes code for this machine of
+//
+// Nothing of NVIDIA's is needed for that, but libdevice for the functions that `compilePtx` names when it is not there.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_CODEGEN_DEVICE_H
+#define CLEAVE_CODEGEN_DEVICE_H
+
+#include "cleave/Codegen/Codegen.h"
+#include <array>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace cleave::codegen {
+
+/// A kind of GPU that kernels are for.
+class CudaTarget : public Target {
+public:
+  /// \param architecture as `ptxas` calls it: `sm_80`, `sm_90`, `sm_100`, `sm_120`. Null, with a reason, where there is no such.
+  static std::unique_ptr<CudaTarget> create(llvm::StringRef architecture, std::string &error);
+  const std::string &getArchitecture() const { return architecture; }
+
+private:
+  CudaTarget() = default;
+  std::string architecture;
+};
+
+/// How a kernel is launched. Its shared memory is declared in its code: `sharedBytes` says how much, and nothing is to be
+/// asked for at launch.
+struct DeviceKernel {
+  std::string name;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t sharedBytes = 0;
+};
+
+/// True if `region` can be one kernel of a device; else `reason` says why not. More is refused than `canEmit` does: a kernel of a
+/// device has no memory of its own that all of its threads see, so what would lie there has to be a kernel before.
+bool canEmitDevice(mlir::Block &region, std::string &reason);
+
+/// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
+bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);
+
+/// Registers and loads the dialects that kernels of devices are made of, those of the host's among them.
+void loadDeviceDialects(mlir::MLIRContext &context);
+
+/// Adds to `kernels` (to its gpu.module, which is made where there is none) a function `name` that computes `region`.
+/// \param inPlace per result the argument in whose bytes it lies, or -1; empty: none does. No other two buffers may overlap.
+/// Preconditions: `canEmitDevice(region)`, and the dialects are loaded.
+DeviceKernel emitDeviceKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels,
+                              const CudaTarget &target, llvm::ArrayRef<int64_t> inPlace = {});
+
+/// The kernels as LLVM IR with NVPTX's intrinsics, before libdevice is linked and anything is optimised. `kernels` is used up.
+/// Null where it cannot be lowered, with an error at its location.
+std::unique_ptr<llvm::Module> translateDevice(mlir::ModuleOp kernels, const CudaTarget &target,
+                                              llvm::LLVMContext &context);
+
+struct PtxOptions {
+  /// `libdevice.10.bc`; empty: looked for where CUDA is installed. Only kernels that call one of its functions need it.
+  std::string libdevice;
+};
+
+/// PTX text of all kernels, which are used up. Equal modules give equal text.
+mlir::FailureOr<std::string> compilePtx(mlir::ModuleOp kernels, const CudaTarget &target,
+                                        const PtxOptions &options = {});
+
+/// Machine code for `target` by `ptxas`, looked for on PATH and where CUDA is installed; nothing where there is none, or where it
+/// refuses (then with `error`).
+std::optional<std::string> assemblePtx(llvm::StringRef ptx, const CudaTarget &target, std::string &error);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_CODEGEN_DEVICE_H

@@ -1,0 +1,192 @@
+//===- DeviceEmitter.cpp - kernels by pulling, by many threads ------------===//
+//
+// Accesses are as wide as the divisor of their place proves them aligned, at most 16 bytes, for every buffer begins at a multiple of
+// 16.
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceEmitter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave::codegen;
+
+/// Address space of what every thread sees.
+static constexpr int64_t kGlobal = 1;
+/// Threads of a block where a kernel does not care.
+static constexpr int64_t kUsualThreads = 256;
+
+MemRefType cleave::codegen::flattenOnDevice(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return MemRefType::get({tensor.getNumElements()}, ElementBuilder::getStoredType(tensor.getElementType()),
+                         MemRefLayoutAttrInterface{},
+                         IntegerAttr::get(IntegerType::get(type.getContext(), 64), kGlobal));
+}
+
+void DeviceEmitter::start(gpu::GPUFuncOp func) {
+  kernel = func;
+  Emitter::start(&func.getBody().front());
+  thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  block = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+void DeviceEmitter::launch(int64_t wanted, int64_t each) {
+  assert((threads == 0 || threads == each) && "launched twice");
+  threads = each;
+  blocks = std::max(blocks, wanted);
+}
+
+Value DeviceEmitter::getGlobalThread() { return places.add(places.mul(block, threads), thread); }
+
+/// Where other parts of the kernel have fixed the launch, its threads take turns.
+void DeviceEmitter::overThreads(int64_t count, function_ref<void(Value)> body) {
+  if (isLaunched() && count > blocks * threads) {
+    loop(getGlobalThread(), places.number(count), blocks * threads, {}, [&](Value number, Values) {
+      body(number);
+      return Values();
+    });
+    return;
+  }
+  if (!isLaunched())
+    launch(llvm::divideCeil(count, kUsualThreads), kUsualThreads);
+  if (count == blocks * threads)
+    return body(getGlobalThread());
+  Value number = getGlobalThread();
+  when(places.isLess(number, count), [&] { body(number); });
+}
+
+void DeviceEmitter::forAll(ArrayRef<int64_t> extents, function_ref<void(const Point &)> body) {
+  overThreads(ShapedType::getNumElements(extents), [&](Value number) {
+    Point point;
+    for (Value place : places.delinearise(number, extents))
+      point.push_back({place});
+    body(point);
+  });
+}
+
+Value DeviceEmitter::share(Type element, int64_t count) {
+  sharedBytes += llvm::alignTo(count * llvm::divideCeil(element.getIntOrFloatBitWidth(), 8), 16);
+  auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space);
+  Value shared = kernel.addWorkgroupAttribution(type, loc);
+  kernel.setWorkgroupAttributionAttr(kernel.getNumWorkgroupAttributions() - 1, "llvm.align", b.getI64IntegerAttr(16));
+  return shared;
+}
+
+void DeviceEmitter::barrier() { gpu::BarrierOp::create(b, loc); }
+
+Value DeviceEmitter::shuffleWord(Value word, int64_t mask) {
+  return gpu::ShuffleOp::create(b, loc, word, mask, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
+}
+
+/// In words of 32 bits.
+Value DeviceEmitter::shuffle(Value value, int64_t mask) {
+  Type type = value.getType(), i32 = b.getI32Type();
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (bits == 32)
+    return shuffleWord(value, mask);
+  Type integer = b.getIntegerType(bits);
+  Value whole = type == integer ? value : Value(arith::BitcastOp::create(b, loc, integer, value));
+  if (bits < 32) {
+    whole = arith::ExtUIOp::create(b, loc, i32, whole);
+    whole = arith::TruncIOp::create(b, loc, integer, shuffleWord(whole, mask));
+  } else {
+    Value half = arith::ConstantOp::create(b, loc, b.getIntegerAttr(integer, 32));
+    Value low = arith::TruncIOp::create(b, loc, i32, whole);
+    Value high = arith::TruncIOp::create(b, loc, i32, arith::ShRUIOp::create(b, loc, whole, half));
+    low = arith::ExtUIOp::create(b, loc, integer, shuffleWord(low, mask));
+    high = arith::ExtUIOp::create(b, loc, integer, shuffleWord(high, mask));
+    whole = arith::OrIOp::create(b, loc, low, arith::ShLIOp::create(b, loc, high, half));
+  }
+  return type == integer ? whole : Value(arith::BitcastOp::create(b, loc, type, whole));
+}
+
+/// A butterfly: in each step both of a pair combine the same two values, and what combines here commutes, so both have the same bits.
+Values DeviceEmitter::acrossWarp(Values values, int64_t width, function_ref<Values(Values, Values)> combine) {
+  for (int64_t apart = width / 2; apart > 0; apart /= 2) {
+    Values others;
+    for (Value value : values)
+      others.push_back(shuffle(value, apart));
+    values = combine(values, others);
+  }
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value DeviceEmitter::allocate(Type, int64_t) { llvm_unreachable("a kernel of a device has no memory of its own"); }
+
+Attribute DeviceEmitter::getTableSpace() const {
+  return IntegerAttr::get(IntegerType::get(b.getContext(), 64), kGlobal);
+}
+
+/// How many lanes of `element` lie together at `at` for certain.
+static int64_t countTogether(Value at, int64_t lanes, Type element) {
+  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  int64_t together = std::gcd(PlaceBuilder::getDivisor(at), lanes);
+  together = int64_t(1) << llvm::countr_zero(uint64_t(together)); // accesses are powers of two
+  return std::min(together, std::max<int64_t>(16 / bytes, 1));
+}
+
+/// There is no lowering of vectors put into vectors, so they are made from their elements.
+Value DeviceEmitter::loadVector(Value buffer, Value at) {
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  int64_t together = countTogether(at, getLanes(), stored);
+  Values each;
+  for (int64_t lane = 0; lane < getLanes(); lane += together) {
+    Value place = places.add(at, lane);
+    if (together == 1) {
+      each.push_back(memref::LoadOp::create(b, loc, buffer, place));
+      continue;
+    }
+    auto type = VectorType::get({together}, stored);
+    llvm::MaybeAlign align(together * llvm::divideCeil(stored.getIntOrFloatBitWidth(), 8));
+    Value piece = vector::LoadOp::create(b, loc, type, buffer, ValueRange{place}, false, align);
+    if (together == getLanes())
+      return piece;
+    for (int64_t i = 0; i < together; ++i)
+      each.push_back(vector::ExtractOp::create(b, loc, piece, i));
+  }
+  return vector::FromElementsOp::create(b, loc, VectorType::get({getLanes()}, stored), each);
+}
+
+void DeviceEmitter::storeVector(Value buffer, Value value, Value at) {
+  Type stored = cast<MemRefType>(buffer.getType()).getElementType();
+  int64_t together = countTogether(at, getLanes(), stored);
+  for (int64_t lane = 0; lane < getLanes(); lane += together) {
+    Value place = places.add(at, lane);
+    if (together == 1) {
+      memref::StoreOp::create(b, loc, takeLanes(value, lane, 1), buffer, place);
+      continue;
+    }
+    Value piece = value;
+    if (together < getLanes()) {
+      Values each;
+      for (int64_t i = 0; i < together; ++i)
+        each.push_back(takeLanes(value, lane + i, 1));
+      piece = vector::FromElementsOp::create(b, loc, VectorType::get({together}, stored), each);
+    }
+    llvm::MaybeAlign align(together * llvm::divideCeil(stored.getIntOrFloatBitWidth(), 8));
+    vector::StoreOp::create(b, loc, piece, buffer, ValueRange{place}, false, align);
+  }
+}
+
+/// Positions may have 32 bits: what has more is brought into their range first, so that it is still out of any dim's.
+Value DeviceEmitter::toPlace(Value index) {
+  if (index.getType().getIntOrFloatBitWidth() == 64) {
+    Value low = elements.integer(index.getType(), INT32_MIN / 2),
+          high = elements.integer(index.getType(), INT32_MAX / 2);
+    index = arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, index, low), high);
+  }
+  return Emitter::toPlace(index);
+}

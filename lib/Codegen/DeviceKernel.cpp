@@ -1,0 +1,235 @@
+//===- DeviceKernel.cpp - kernels for devices ------------------------------===//
+//
+// The same schedule as the host's, but for its first step: what would be filled before is refused, since threads of different
+// blocks cannot wait for each other. One of these makes the kernel:
+//
+//   fill   the region's only op that fills its results by itself: its independent positions are threads
+//   tile   blocks of an anchor, by a template of the anchor's form, with what is computed of them
+//   row    rows of reductions                                                                  DeviceRow.cpp
+//   turn   a transpose that moves the last dim                                                 DeviceTurn.cpp
+//   map    every result element by itself: a vector of 16 bytes a thread
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceTemplates.h"
+#include "Expand.h"
+#include "cleave/Codegen/Device.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+
+int64_t cleave::codegen::getDeviceLanes(func::FuncOp region, int64_t extent) {
+  int64_t least = 8, most = 8;
+  auto note = [&](Type type) {
+    least = std::min<int64_t>(least, llvm::divideCeil(cast<RankedTensorType>(type).getElementTypeBitWidth(), 8));
+  };
+  llvm::for_each(region.getArgumentTypes(), note);
+  llvm::for_each(region.getResultTypes(), note);
+  return std::gcd(std::min(16 / least, most), extent);
+}
+
+namespace {
+
+class KernelWriter {
+public:
+  KernelWriter(func::FuncOp region, const CudaTarget &target)
+      : region(region), schedule(region, Processor::Device), e(region.getContext(), region.getLoc(), target), store(e) {
+  }
+  DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace);
+
+private:
+  gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace);
+  void describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace);
+  void compute();
+  void fill(Operation *op);
+  void runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run);
+  void map(ArrayRef<Result> group);
+  bool isWalked();
+
+  func::FuncOp region;
+  Schedule schedule;
+  DeviceEmitter e;
+  ResultStore store;
+  SmallVector<Result> results;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+static gpu::GPUModuleOp getDeviceModule(ModuleOp kernels) {
+  for (auto module : kernels.getOps<gpu::GPUModuleOp>())
+    return module;
+  kernels->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), UnitAttr::get(kernels.getContext()));
+  OpBuilder b = OpBuilder::atBlockEnd(kernels.getBody());
+  return gpu::GPUModuleOp::create(b, kernels.getLoc(), "kernels");
+}
+
+/// Buffers apart from all others, which are only read, may be read through the cache that knows of no stores. What a template fills
+/// by itself it may read again.
+void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace) {
+  unsigned count = region.getNumArguments();
+  auto say = [&](unsigned index, StringRef name, Attribute what) { func.setArgAttr(index, name, what); };
+  UnitAttr yes = e.b.getUnitAttr();
+  for (auto [index, type] : llvm::enumerate(func.getFunctionType().getInputs())) {
+    auto memref = cast<MemRefType>(type);
+    bool isResult = index >= count;
+    bool isShared = isResult ? !inPlace.empty() && inPlace[index - count] >= 0 : llvm::is_contained(inPlace, index);
+    if (int64_t bytes = memref.getNumElements() * memref.getElementTypeBitWidth() / 8)
+      say(index, LLVM::LLVMDialect::getDereferenceableAttrName(), e.b.getI64IntegerAttr(bytes));
+    say(index, LLVM::LLVMDialect::getAlignAttrName(), e.b.getI64IntegerAttr(16));
+    if (isShared)
+      continue;
+    say(index, LLVM::LLVMDialect::getNoAliasAttrName(), yes);
+    if (!isResult)
+      say(index, LLVM::LLVMDialect::getReadonlyAttrName(), yes);
+    else if (schedule.filled.empty())
+      say(index, LLVM::LLVMDialect::getWriteOnlyAttrName(), yes);
+  }
+}
+
+/// A function with a buffer for each argument and result.
+gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace) {
+  SmallVector<Type> types;
+  for (Type type : llvm::concat<const Type>(region.getArgumentTypes(), region.getResultTypes()))
+    types.push_back(flattenOnDevice(type));
+  e.b.setInsertionPointToEnd(getDeviceModule(kernels).getBody());
+  auto func = gpu::GPUFuncOp::create(e.b, e.loc, name, e.b.getFunctionType(types, {}));
+  func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), e.b.getUnitAttr());
+  describeBuffers(func, inPlace);
+  Block &body = func.getBody().front();
+  e.b.setInsertionPointToEnd(&body);
+  gpu::ReturnOp::create(e.b, e.loc);
+  e.start(func);
+  for (auto [argument, buffer] : llvm::zip(region.getArguments(), body.getArguments()))
+    e.bind(argument, buffer);
+  auto outputs = body.getArguments().slice(region.getNumArguments(), region.getNumResults());
+  for (auto [value, buffer] : llvm::zip_equal(schedule.results, outputs))
+    results.push_back({value, buffer});
+  return func;
+}
+
+DeviceKernel KernelWriter::emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace) {
+  gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace);
+  llvm::erase_if(results, [](const Result &result) { return countElements(getShape(result.value)) == 0; });
+  compute();
+  if (!e.isLaunched())
+    e.launch(1, kWarp); // nothing to compute
+  func.setKnownBlockSize(ArrayRef<int32_t>{int32_t(e.getThreads()), 1, 1});
+  return {name.str(), {uint32_t(e.getBlocks()), 1, 1}, {uint32_t(e.getThreads()), 1, 1}, uint32_t(e.getSharedBytes())};
+}
+
+/// Of what there is beside the anchor, results of one shape share their threads.
+void KernelWriter::compute() {
+  if (results.empty())
+    return;
+  if (!schedule.filled.empty())
+    return fill(schedule.filled.front());
+  if (const Anchor &anchor = schedule.anchor) {
+    auto isAnchored = [&](const Result &result) { return anchor.has(result.value); };
+    SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
+    Operation *op = anchor.op;
+    runAnchor(anchor, group, [&](TileSink sink) { getForms().find(op)->deviceTile->run(e, op, sink); });
+    llvm::erase_if(results, isAnchored);
+  } else if (!schedule.rows.swept.empty()) {
+    return runRows(e, store, region, schedule.rows, results);
+  } else if (std::optional<Anchor> turned = findTurned(region, results)) {
+    return runAnchor(*turned, results, [&](TileSink sink) { runTurned(e, cast<nn::TransposeOp>(turned->op), sink); });
+  }
+  // The largest first: it says how many threads there are.
+  auto isSmaller = [](const Result &x, const Result &y) {
+    return countElements(getShape(x.value)) < countElements(getShape(y.value));
+  };
+  while (!results.empty()) {
+    ArrayRef<int64_t> shape = getShape(llvm::max_element(results, isSmaller)->value);
+    auto hasShape = [&](const Result &result) { return getShape(result.value) == shape; };
+    map(llvm::to_vector(llvm::make_filter_range(results, hasShape)));
+    llvm::erase_if(results, hasShape);
+  }
+}
+
+void KernelWriter::fill(Operation *op) {
+  SmallVector<Value> buffers;
+  for (Value value : op->getResults())
+    buffers.push_back(llvm::find_if(results, [&](const Result &result) { return result.value == value; })->buffer);
+  getForms().find(op)->fill(e, op, buffers);
+}
+
+void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run) {
+  store.runAnchor(anchor, group, run);
+}
+
+/// True if each element walks for itself, and shares nothing with its neighbours: then neighbours are threads.
+bool KernelWriter::isWalked() {
+  return llvm::any_of(region.front(), [](Operation &op) {
+    const Form *form = getForms().find(&op);
+    return form && form->fill && form->pull;
+  });
+}
+
+void KernelWriter::map(ArrayRef<Result> group) {
+  ArrayRef<int64_t> shape = getShape(group.front().value);
+  int64_t lanes = shape.empty() || isWalked() ? 1 : getDeviceLanes(region, shape.back());
+  e.overThreads(countElements(shape) / lanes, [&](Value number) {
+    Value linear = e.places.mul(number, lanes);
+    Point point;
+    for (Value place : e.places.delinearise(linear, shape))
+      point.push_back({place});
+    if (lanes > 1)
+      point.back().lane = 1;
+    if (!shape.empty())
+      e.places.know(point, shape, linear);
+    e.withLanes(lanes, lanes, [&] {
+      store.storeAll(group, [&](const Result &) { return point; });
+      return 0;
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What there is a kernel for
+//===----------------------------------------------------------------------===//
+
+/// Ops that fill have a kernel alone, which is their last op.
+static bool fillsAlone(const Schedule &schedule, Operation *op) {
+  return op->getNumResults() == schedule.results.size() &&
+         llvm::all_of(op->getResults(), [&](Value value) { return llvm::count(schedule.results, value) == 1; });
+}
+
+bool cleave::codegen::canEmitDevice(Block &block, std::string &reason) {
+  if (!canEmit(block, reason))
+    return false;
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  mergeDims(*region);
+  Schedule schedule(*region, Processor::Device);
+  for (Operation *op : schedule.filled) {
+    const Form *form = getForms().find(op);
+    if (schedule.filled.size() == 1 && !schedule.anchor && form->isFilled(Processor::Device) &&
+        fillsAlone(schedule, op))
+      continue;
+    reason = (op->getName().getStringRef() +
+              " has to lie in memory before what is computed of it: it is a kernel of its own")
+                 .str();
+    return false;
+  }
+  for (Operation &op : region->front().without_terminator())
+    if (const Form *form = getForms().find(&op); form->tile && !form->pull && !form->fill && !form->deviceTile) {
+      reason = (op.getName().getStringRef() + " has no form for devices").str();
+      return false;
+    }
+  return true;
+}
+
+DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
+                                               ArrayRef<int64_t> inPlace) {
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  mergeDims(*region);
+  return KernelWriter(*region, target).emit(name, kernels, inPlace);
+}

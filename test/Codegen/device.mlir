@@ -1,0 +1,145 @@
+// RUN: cleave-kernels %s --target cuda:sm_90 | FileCheck %s
+// RUN: cleave-kernels %s --target cuda:sm_90 --emit=launches | FileCheck %s --check-prefix=LAUNCH
+// RUN: cleave-kernels %s --target cuda:sm_90 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=PTX
+// RUN: cleave-kernels %s --target cuda:sm_80 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=SM80
+// RUN: not cleave-kernels %s --target cuda:sm_50 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: error: no GPU of kernels is called 'sm_50'
+// SM80: .target sm_80
+// PTX: .target sm_90
+
+// Every element by itself: 16 bytes a thread, and no remainder where rows are known.
+// CHECK-LABEL: gpu.func @map
+// CHECK-SAME: memref<393216xf32, 1> {llvm.align = 16 : i64, llvm.dereferenceable = 1572864 : i64, llvm.noalias, llvm.readonly}
+// CHECK-SAME: memref<393216xf32, 1> {llvm.align = 16 : i64, llvm.dereferenceable = 1572864 : i64, llvm.noalias, llvm.writeonly}
+// CHECK-SAME: known_block_size = array<i32: 256, 1, 1>
+// CHECK: %[[AT:.*]] = arith.muli %{{.*}}, %c4
+// CHECK: vector.load %arg0[%[[AT]]] {alignment = 16 : i64}
+// CHECK: vector.load %arg1[%{{.*}}] {alignment = 16 : i64}
+// CHECK-NOT: scf.
+// CHECK: vector.store %{{.*}}, %arg2[%[[AT]]] {alignment = 16 : i64}
+// CHECK: gpu.return
+// LAUNCH: map{{[[:space:]]}}384 x 256 threads, 0 bytes shared
+// PTX-LABEL: .visible .entry map(
+// PTX: .maxntid 256
+// PTX-COUNT-2: ld.global.nc.v4.b32
+// PTX-NOT: call
+// PTX: st.global.v4.b32
+// PTX: ret;
+func.func @map(%x: tensor<128x3072xf32>, %c: tensor<3072xf32>) -> tensor<128x3072xf32> {
+  %0 = nn.add %x, %c : (tensor<128x3072xf32>, tensor<3072xf32>) -> tensor<128x3072xf32>
+  %1 = nn.gelu %0 : (tensor<128x3072xf32>) -> tensor<128x3072xf32>
+  return %1 : tensor<128x3072xf32>
+}
+
+// A warp a row: read once, two reductions by shuffles, no shared memory.
+// CHECK-LABEL: gpu.func @warp_a_row
+// CHECK-COUNT-1: vector.load %arg0
+// CHECK-COUNT-10: gpu.shuffle xor
+// CHECK-NOT: vector.load
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.return
+// LAUNCH: warp_a_row{{[[:space:]]}}192 x 256 threads, 0 bytes shared
+func.func @warp_a_row(%x: tensor<1536x128xf32>) -> tensor<1536x128xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<1536x128xf32>) -> tensor<1536x128xf32>
+  return %y : tensor<1536x128xf32>
+}
+
+// Five rows for blocks of eight: a team without a row computes with the last one, and stores nothing.
+// CHECK-LABEL: gpu.func @teams_without_a_row
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[ROW:.*]], %c5
+// CHECK: arith.minsi
+// CHECK-COUNT-10: gpu.shuffle xor
+// CHECK: scf.if %[[IS]]
+// CHECK: vector.store
+// CHECK: gpu.return
+func.func @teams_without_a_row(%x: tensor<5x128xf32>) -> tensor<5x128xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<5x128xf32>) -> tensor<5x128xf32>
+  return %y : tensor<5x128xf32>
+}
+
+// A block a row: each warp writes its slot, one barrier a reduction. The end of the row counts as the identity.
+// CHECK-LABEL: gpu.func @block_a_row
+// CHECK: scf.for
+// CHECK: arith.cmpi slt, %{{.*}}, %c5001
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: memref.store %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>
+// CHECK: gpu.barrier
+// CHECK: memref.load
+// CHECK-COUNT-3: gpu.shuffle xor
+// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.return
+// LAUNCH: block_a_row{{[[:space:]]}}40 x 256 threads, 64 bytes shared
+func.func @block_a_row(%x: tensor<40x5001xf32>) -> tensor<40x5001xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<40x5001xf32>) -> tensor<40x5001xf32>
+  return %y : tensor<40x5001xf32>
+}
+
+// Over a major dim lanes are columns of their own: 16 threads share one.
+// CHECK-LABEL: gpu.func @columns
+// CHECK: scf.for
+// CHECK: vector.load %arg0{{.*}}vector<4xf32>
+// CHECK: vector.store {{.*}} memref<2048xf32, #gpu.address_space<workgroup>>
+// CHECK: gpu.barrier
+// CHECK-COUNT-16: vector.load
+// CHECK: vector.store {{.*}}vector<4xf32>
+// CHECK: gpu.return
+// LAUNCH: columns{{[[:space:]]}}3 x 512 threads, 8192 bytes shared
+func.func @columns(%x: tensor<640x384xf32>) -> tensor<384xf32> {
+  %y = nn.reduce sum %x dims [0] : (tensor<640x384xf32>) -> tensor<384xf32>
+  return %y : tensor<384xf32>
+}
+
+// Squares of 32 x 32 through shared memory, with what is computed behind them.
+// CHECK-LABEL: gpu.func @turned
+// CHECK: memref.load %arg0
+// CHECK: memref.store {{.*}} memref<1056xf32, #gpu.address_space<workgroup>>
+// CHECK: gpu.barrier
+// CHECK: memref.load {{.*}} memref<1056xf32, #gpu.address_space<workgroup>>
+// CHECK: arith.mulf
+// CHECK: memref.store {{.*}}, %arg1
+// CHECK: gpu.return
+// LAUNCH: turned{{[[:space:]]}}72 x 256 threads, 4224 bytes shared
+// PTX-LABEL: .visible .entry turned(
+// PTX: ld.global.nc.b32
+// PTX: st.shared.b32
+// PTX: bar.sync
+// PTX: ld.shared.b32
+// PTX: st.global.b32
+func.func @turned(%x: tensor<12x70x64xf32>) -> tensor<12x64x70xf32> {
+  %0 = nn.transpose %x [0, 2, 1] : (tensor<12x70x64xf32>) -> tensor<12x64x70xf32>
+  %y = nn.mul %0, %0 : (tensor<12x64x70xf32>, tensor<12x64x70xf32>) -> tensor<12x64x70xf32>
+  return %y : tensor<12x64x70xf32>
+}
+
+// Rows of odd length go element by element: nothing proves that a vector is aligned.
+// CHECK-LABEL: gpu.func @odd_rows
+// CHECK-NOT: vector<
+// CHECK: gpu.return
+func.func @odd_rows(%x: tensor<4x7x5xf32>, %c: tensor<4x1x5xf32>) -> tensor<4x7x5xf32> {
+  %0 = nn.add %x, %c : (tensor<4x7x5xf32>, tensor<4x1x5xf32>) -> tensor<4x7x5xf32>
+  return %0 : tensor<4x7x5xf32>
+}
+
+// Lines of running sums are threads.
+// CHECK-LABEL: gpu.func @lines
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: gpu.return
+// LAUNCH: lines{{[[:space:]]}}1 x 256 threads
+func.func @lines(%x: tensor<12x70xf32>) -> tensor<12x70xf32> {
+  %0 = nn.cumsum %x dim 1 : (tensor<12x70xf32>) -> tensor<12x70xf32>
+  return %0 : tensor<12x70xf32>
+}
+
+// Each element of what is updated looks for the updates that meet it: the same result whatever the order of threads.
+// CHECK-LABEL: gpu.func @scattered
+// CHECK: scf.for
+// CHECK: scf.if
+// CHECK: memref.store {{.*}}, %arg3
+// CHECK: gpu.return
+func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf32>) -> tensor<64x8xf32> {
+  %0 = nn.scatter_nd add %x, %i, %u : (tensor<64x8xf32>, tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<64x8xf32>
+  return %0 : tensor<64x8xf32>
+}
