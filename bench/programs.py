@@ -58,10 +58,11 @@ LAYERS = ["--mesh", "model=2", *(word for node in COLUMNS for word in ("--shard"
           *(word for node in ROWS_OF for word in ("--shard", f"node:{node}#1=[model, _]"))]
 MEGATRON = ["--mesh", "model=2", "--shard", "node:/h.*/{attn/c_attn,mlp/c_fc}/Gemm#1=[_, model]",
             "--shard", "node:/h.*/{attn/c_attn,mlp/c_fc}/Gemm#2=[model]", "--shard", "node:/h.*/{attn,mlp}/c_proj/Gemm#1=[model, _]"]
-# Two ranks of one image: by channels. Of a bottleneck the first layer sums over those that a rank has.
-CHANNELS = ["--plan", os.path.join(ROOT, "bench", "channels.yaml")]
-BOTTLENECKS = ["--mesh", "model=2", "--shard", "*{branch2[bc],proj_shortcut,conv_1}*weights*=[model, ...]",
-            "--shard", "*branch2a*weights*=[_, model, ...]"]
+# Two ranks of one image: each has half of its rows, or columns where there are more of them.
+def over_dim(name, rank, dim):
+    return ["--mesh", "space=2", "--shard", f"{name}=[{', '.join('space' if i == dim else '_' for i in range(rank))}]"]
+
+
 GPT = {"layers": 12, "batch": 1, "hidden": 768, "heads": 12, "seed": 1}
 CACHE = {f"past.{layer}.{name}": (1, 12, 512, 64) for layer in range(12) for name in ("key", "value")}
 ROWS = [
@@ -69,11 +70,11 @@ ROWS = [
     Row("GPT-2-size decode at 512", (GPT, {"seq": 1, "decode": 1}), {"hidden_in": (1, 1, 768), "attention_mask": (1, 513)},
         {"attention_mask": None}, MEGATRON, CACHE),
     minilm(1, 32, LAYERS), minilm(8, 32, BATCH), minilm(8, 128, BATCH),
-    Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}, split=CHANNELS),
-    Row("PP-OCR recognition 48x320", RECOGNITION, {"x": (1, 3, 48, 320)}, split=CHANNELS),
-    Row("ResNet 1", RESNET, {"input:0": (1, 224, 224, 3)}, split=BOTTLENECKS),
+    Row("PP-OCR detection 640", DETECTION, {"x": (1, 3, 640, 640)}, split=over_dim("x", 4, 2)),
+    Row("PP-OCR recognition 48x320", RECOGNITION, {"x": (1, 3, 48, 320)}, split=over_dim("x", 4, 3)),
+    Row("ResNet 1", RESNET, {"input:0": (1, 224, 224, 3)}, split=over_dim("input:0", 4, 1)),
     Row("ResNet 8", RESNET, {"input:0": (8, 224, 224, 3)}, split=over_batch("input:0", 4)),
-    Row("YOLOv8n", YOLO, {"images": (1, 3, 320, 320)}, split=CHANNELS),
+    Row("YOLOv8n", YOLO, {"images": (1, 3, 320, 320)}, split=over_dim("images", 4, 2)),
 ]
 
 

@@ -124,7 +124,8 @@ def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<Symb
     DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCauseAttr", "setCauseAttr"]>]> {
   let summary = "pieces from rank to rank";
   let description = [{
-    Each rank sends boxes of its source, and receives boxes of its target. `over` says among which ranks, for people.
+    Each rank sends boxes of its source, and receives boxes of its target; what no piece comes to stays as it was. The source
+    may be a part of the target that no piece comes to. `over` says among which ranks, for people.
 
     Constraints: (C1) the symbol is an exec.pieces of as many dims as both views; (C2) boxes lie in the views; (C3) one
     element type.

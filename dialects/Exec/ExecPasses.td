@@ -270,8 +270,9 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
     * (M2) views lie in their buffers, aligned to their elements, and in the tensor that they are of, on every rank;
     * (M3) what a command reads was written before, last through a view of the same tensor;
     * (M4) nothing writes weights or inputs; of what a command writes it reads or writes nothing else, but one tensor in
-      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row, or rows that a
-      copy moves towards the beginning, with the same strides;
+      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row, rows that a
+      copy moves towards the beginning, with the same strides, or an exchange's source, where no piece that any rank gets
+      lies in its bytes;
     * (M5) outputs are written, each in a buffer of its own, as each input is, but for the two tensors of a state;
     * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row.
 

@@ -192,6 +192,29 @@ static bool isSame(const View &a, const View &b) {
   return a.buffer == b.buffer && a.offset.base == b.offset.base && a.offset.column == b.offset.column;
 }
 
+/// True if no piece that a rank gets lies in the bytes of the operand. Precondition: P22 holds.
+static bool getsBeside(const Program &program, const Exchange &exchange) {
+  const Pieces &pieces = program.pieces[exchange.pieces];
+  const View &operand = *exchange.operand, &result = *exchange.result;
+  if (operand.offset.column != result.offset.column)
+    return false;
+  const Type &type = program.types[result.type];
+  std::vector<int64_t> strides = getStrides(type);
+  int64_t bytes = getElementBytes(type.element), begin = operand.offset.base,
+          end = begin + int64_t(getSpanBytes(program.types[operand.type]));
+  for (size_t i = 0; i < pieces.ends.size(); ++i) {
+    const int64_t *extents = &pieces.boxes[i * 3 * pieces.dims], *to = extents + 2 * pieces.dims;
+    int64_t first = result.offset.base, last = first;
+    for (uint32_t dim = 0; dim < pieces.dims; ++dim) {
+      first += to[dim] * strides[dim] * bytes;
+      last += (to[dim] + extents[dim] - 1) * strides[dim] * bytes;
+    }
+    if (first < end && begin < last + bytes)
+      return false;
+  }
+  return true;
+}
+
 /// Operands of one command share no bytes that it writes, but for those that are declared to be one tensor in place.
 /// A view with strides stands for all bytes from its first to its last element.
 Status Checker::checkOverlaps(const Spot &spot) {
@@ -199,6 +222,7 @@ Status Checker::checkOverlaps(const Spot &spot) {
   const Action &action = getCommand(spot).action;
   std::vector<Operand> operands = getOperands(program, action);
   const auto *copy = std::get_if<Copy>(&action);
+  const auto *exchange = std::get_if<Exchange>(&action);
   bool isCollective = std::holds_alternative<Collective>(action), isMoved = copy && movesDown(program, *copy);
   auto share = [&](const View &a, const View &b) {
     int64_t sizeA = getSpanBytes(getType(a)), sizeB = getSpanBytes(getType(b));
@@ -223,7 +247,9 @@ Status Checker::checkOverlaps(const Spot &spot) {
       bool isOne = operands[i].alias == int64_t(j);
       if ((!isWritten && operands[j].access == Access::Read) || !share(operands[i].view, operands[j].view))
         continue;
-      if (!isOne || !(isCollective || isMoved || isSame(operands[i].view, operands[j].view)))
+      bool isInPlace = exchange ? getsBeside(program, *exchange)
+                                : isCollective || isMoved || isSame(operands[i].view, operands[j].view);
+      if (!isOne || !isInPlace)
         return makeError("operands ", j, " and ", i, " share bytes, and are not one tensor in place (P24)");
     }
   }

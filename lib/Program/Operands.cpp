@@ -54,8 +54,9 @@ struct Collector {
   }
   void operator()(const Exchange &exchange) {
     read(exchange.operand);
+    // Beside what it sends; the checks of overlaps (P24) say how.
     if (exchange.result)
-      write(*exchange.result);
+      write(*exchange.result, exchange.operand ? 0 : -1);
   }
   void operator()(const Record &) {}
   void operator()(const Wait &) {}

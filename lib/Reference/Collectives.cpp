@@ -143,9 +143,9 @@ static PerRank localSlice(const PerRank &inputs, ArrayAttr dims, spmd::MeshAttr 
 // Exchanging
 //===----------------------------------------------------------------------===//
 
-/// Where `box` begins in a shard that begins at `shard`.
-static SmallVector<int64_t> getStartInside(const spmd::Box &box, ArrayRef<int64_t> shard) {
-  return llvm::map_to_vector(llvm::zip_equal(box.start, shard),
+/// Where what begins at `start` begins in a shard that begins at `shard`.
+static SmallVector<int64_t> getStartInside(ArrayRef<int64_t> start, ArrayRef<int64_t> shard) {
+  return llvm::map_to_vector(llvm::zip_equal(start, shard),
                              [](auto starts) { return std::get<0>(starts) - std::get<1>(starts); });
 }
 
@@ -159,10 +159,49 @@ static PerRank permute(spmd::PermuteOp op, const PerRank &inputs) {
     Tensor &result = results.emplace_back(Tensor::zeros(cast<RankedTensorType>(op.getResult().getType())));
     SmallVector<int64_t> start = to.getOffset(global, rank);
     moves.forEachInto(rank, [&](const spmd::Piece &piece) {
-      copyBox(piece.box.extents, inputs[piece.source], getStartInside(piece.box, from.getOffset(global, piece.source)),
-              result, getStartInside(piece.box, start));
+      copyBox(piece.box.extents, inputs[piece.source],
+              getStartInside(piece.box.start, from.getOffset(global, piece.source)), result,
+              getStartInside(piece.box.start, start));
     });
   }
+  return results;
+}
+
+/// Where a rank's interval begins in each dim, by its numbers along their axes.
+static SmallVector<int64_t> getWindowStart(ArrayRef<spmd::DimWindow> windows, ArrayRef<spmd::RankGroups> dims,
+                                           int64_t rank) {
+  return llvm::map_to_vector(llvm::zip_equal(windows, dims),
+                             [&](auto dim) { return std::get<0>(dim).startOf(std::get<1>(dim).indexOf(rank)); });
+}
+
+/// A tensor full of one number.
+static Tensor fill(RankedTensorType type, TypedAttr number) {
+  Tensor result = Tensor::zeros(type);
+  FailureOr<Tensor> one =
+      Tensor::fromAttr(DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), Attribute(number)));
+  MutableArrayRef<char> bytes(const_cast<char *>(result.getBytes().data()), result.getBytes().size());
+  for (size_t at = 0; at < bytes.size(); at += one->getBytes().size())
+    llvm::copy(one->getBytes(), bytes.begin() + at);
+  return result;
+}
+
+static PerRank window(spmd::WindowOp op, const PerRank &inputs, spmd::MeshAttr mesh) {
+  SmallVector<spmd::DimWindow, 4> windows = op.getWindows();
+  SmallVector<spmd::RankGroups> dims = getGroupsPerDim(op.getDims(), mesh);
+  ArrayRef<int64_t> local = inputs.front().getShape();
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  PerRank results(inputs.size());
+  op.getRankGroups().forEachGroup([&](ArrayRef<int64_t> group) {
+    for (auto [number, target] : llvm::enumerate(group)) {
+      Tensor &result = results[target] = op.getFillAttr() ? fill(type, op.getFillAttr()) : Tensor::zeros(type);
+      SmallVector<int64_t> start = getWindowStart(windows, dims, target);
+      spmd::forEachWindowPiece(windows, number, [&](const spmd::WindowPiece &piece) {
+        int64_t source = group[piece.source];
+        copyBox(piece.extents, inputs[source], getStartInside(piece.from, getPieceStart(dims, local, source)), result,
+                getStartInside(piece.to, start));
+      });
+    }
+  });
   return results;
 }
 
@@ -203,6 +242,7 @@ FailureOr<PerRank> cleave::reference::evaluateCollective(spmd::CollectiveOpInter
           [&](spmd::AllToAllOp op) { return localSlice(allGather(inputs, op.getGather(), mesh), op.getSlice(), mesh); })
       .Case([&](spmd::LocalSliceOp op) { return localSlice(inputs, op.getDims(), mesh); })
       .Case([&](spmd::PermuteOp op) { return permute(op, inputs); })
+      .Case([&](spmd::WindowOp op) { return window(op, inputs, mesh); })
       .Case([&](spmd::KeepOnFirstOp op) { return keepOnFirst(op, inputs); })
       .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); })
       .Default(

@@ -188,6 +188,25 @@ static bool isMisaligned(const void *address, ElementType type) {
   return reinterpret_cast<uintptr_t>(address) % getElementBytes(type) != 0;
 }
 
+/// Whether a piece that member `index` gets lies between the first and the last byte that it sends.
+static bool getsOverSent(const Operation &operation, uint64_t index) {
+  uint64_t size = getElementBytes(operation.type), first = kLargest, last = 0;
+  auto input = reinterpret_cast<uintptr_t>(operation.input), output = reinterpret_cast<uintptr_t>(operation.output);
+  for (uint64_t i = 0; i < operation.numPieces; ++i)
+    if (const Piece &piece = operation.pieces[i]; piece.source == index) {
+      first = std::min(first, piece.sourceOffset);
+      last = std::max(last, piece.sourceOffset + getExtent(0, piece.rows, piece.row, piece.sourceStride));
+    }
+  for (uint64_t i = 0; i < operation.numPieces; ++i)
+    if (const Piece &piece = operation.pieces[i]; piece.target == index) {
+      uintptr_t begin = output + piece.targetOffset * size;
+      uintptr_t end = begin + getExtent(0, piece.rows, piece.row, piece.targetStride) * size;
+      if (begin < input + last * size && input + first * size < end)
+        return true;
+    }
+  return false;
+}
+
 static std::optional<std::string> findMistakeInPieces(const Operation &operation, uint64_t members, uint64_t index) {
   for (uint64_t i = 0; i < operation.numPieces; ++i) {
     const Piece &piece = operation.pieces[i];
@@ -203,6 +222,8 @@ static std::optional<std::string> findMistakeInPieces(const Operation &operation
                    operation.type))
       return name + " is too large";
   }
+  if (getsOverSent(operation, index))
+    return "a piece comes to where another one is sent from";
   return std::nullopt;
 }
 
@@ -216,9 +237,8 @@ std::optional<std::string> cleave::runtime::findMistake(const Operation &operati
     return std::string("cannot combine ") + getWord(operation.type) + " by " + getWord(operation.reduction);
   if (isMisaligned(operation.input, operation.type) || isMisaligned(operation.output, operation.type))
     return "an operand is not aligned to its elements";
-  bool moves = operation.kind == OperationKind::Exchange ? operation.numPieces > 0 : operation.count > 0;
-  bool inOrder = operation.kind != OperationKind::AllToAll && operation.kind != OperationKind::Exchange;
-  if (moves && !inOrder && operation.input == operation.output && operation.input)
+  bool moves = operation.count > 0;
+  if (moves && operation.kind == OperationKind::AllToAll && operation.input == operation.output && operation.input)
     return std::string(getName(operation.kind)) + " cannot be done in place";
   if (operation.kind == OperationKind::Exchange)
     return findMistakeInPieces(operation, members, index);

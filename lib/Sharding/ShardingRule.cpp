@@ -61,6 +61,14 @@ std::optional<FactorId> RuleBuilder::addReduction(int64_t size, ReductionKind ki
   return factor;
 }
 
+SlidingDim RuleBuilder::addSliding(int64_t inputSize, int64_t resultSize) {
+  SlidingDim sliding;
+  sliding.result = addFactor(resultSize);
+  sliding.input = addFactor(inputSize);
+  addChoice({{sliding.input, sliding.result}, {}, std::nullopt});
+  return sliding;
+}
+
 RuleBuilder &RuleBuilder::operandDim(unsigned index, llvm::ArrayRef<FactorId> factors) {
   rule.operands[index].emplace_back(factors.begin(), factors.end());
   return *this;
@@ -137,6 +145,19 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
   os << '}';
 }
 
+/// What is cut together: ` exchange={l>k,o>n}`, input before result.
+static void printPairs(llvm::raw_ostream &os, llvm::ArrayRef<Choice> choices) {
+  auto pairs = llvm::make_filter_range(choices, [](const Choice &choice) { return choice.factors.size() == 2; });
+  if (pairs.empty())
+    return;
+  os << " exchange={";
+  llvm::interleave(
+      pairs, os,
+      [&](const Choice &choice) { os << nameOfFactor(choice.factors[0]) << '>' << nameOfFactor(choice.factors[1]); },
+      ",");
+  os << '}';
+}
+
 llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const ShardingRule &rule) {
   printTensors(os, rule.operands);
   os << "->";
@@ -157,6 +178,7 @@ llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const Shardin
   printFactorSet(os, "reduce", reduced);
   printFactorSet(os, "replicate", whole);
   printFactorSet(os, "ordered", rule.orderedFactors);
+  printPairs(os, rule.choices);
   for (const Choice &choice : rule.choices) {
     if (!choice.factors.empty() || choice.partialOperands.empty())
       continue;

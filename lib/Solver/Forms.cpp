@@ -121,6 +121,20 @@ void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
 
 static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
+/// Positions that the busiest rank sends in an exchange; nothing if ranks would not need intervals at one distance.
+std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
+  SmallVector<DimWindow, 2> dims;
+  for (const SlidingDim &slide : cost.slides) {
+    int64_t ranks = mesh.product(cuts[slide.input]), extent = rule.factorSizes[slide.input] / ranks;
+    int64_t moved = rule.factorSizes[slide.result] / ranks * slide.stride, step = moved / slide.share;
+    if (ranks > 1 && moved % slide.share != 0)
+      return std::nullopt;
+    dims.push_back(ranks == 1 ? DimWindow::whole(extent)
+                              : DimWindow{extent, ranks, step, slide.low, step + slide.high, slide.isClamped});
+  }
+  return countSentElements(dims);
+}
+
 /// Sources of the formulas: InnerCost in ShardingRule.h.
 bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   for (const InnerCost &cost : rule.inner) {
@@ -132,12 +146,20 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     int64_t ranks = mesh.product(group);
     if (ranks == 1)
       continue;
-    // Row movement is not priced yet: such an op is resharded to be whole.
-    if (cost.kind == InnerCost::Kind::Exchange)
-      return false;
     __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
     for (FactorId factor : cost.elementFactors)
       bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    if (cost.kind == InnerCost::Kind::Exchange) {
+      std::optional<int64_t> sent = countSent(rule, cost, cuts);
+      if (!sent)
+        return false;
+      GroupCost direct = directCost(mesh, costs, group);
+      form.innerBytes = clampCost(form.innerBytes + *sent * bytes);
+      if (*sent > 0)
+        form.innerUnits =
+            clampCost(form.innerUnits + *sent * bytes * direct.perPiece + direct.fixed + costs.perCollective);
+      continue;
+    }
     // An all_reduce is two rings over pieces of what is reduced, a gather one over all of it.
     bool isGather = cost.kind == InnerCost::Kind::AllGather;
     int64_t rings = isGather ? 1 : 2, share = isGather ? 1 : ranks;

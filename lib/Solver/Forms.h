@@ -13,6 +13,7 @@
 #include "Interner.h"
 #include "SearchGraph.h"
 #include "cleave/Sharding/ReshardPlanner.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include <cassert>
 
 namespace cleave::spmd {
@@ -89,6 +90,7 @@ private:
   bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
                 StateId wished);
   bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
+  std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
 
   const AtomMesh &mesh;

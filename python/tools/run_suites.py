@@ -77,9 +77,9 @@ def suites(build):
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 64)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
-    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 152)
-    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 152)
-    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 152)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 157)
+    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 157)
+    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 157)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 96)
@@ -88,7 +88,7 @@ def suites(build):
     # Fewer without mpirun.
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 30 if shutil.which("mpirun") else 26)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
-    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 152)
+    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 157)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)

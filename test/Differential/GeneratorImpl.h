@@ -67,6 +67,14 @@ private:
   Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
 
+  /// What a window does to spatial dims, one entry per dim in each list.
+  struct Window {
+    llvm::SmallVector<int64_t> kernel, strides, low, high, dilations, result;
+    std::string getText() const;
+  };
+  Window pickWindow(const Value &x, int64_t largestKernel);
+  Value addPicture(int64_t channels);
+
   // Ops. Each returns false where the values at hand do not suit it.
   bool addUnary();
   bool addBinary();
@@ -84,6 +92,8 @@ private:
   bool addGather();
   bool addScan();
   bool addConv();
+  bool addPool();
+  bool addResize();
   bool addAttention();
   bool addOp();
 

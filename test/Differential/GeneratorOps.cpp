@@ -255,16 +255,90 @@ bool Generator::addScan() {
   return add(formatv("nn.rotate {0} dim {1} by {2}", x->name, dim, below(x->shape[dim])), {x}, x->shape);
 }
 
+/// What a window does to each spatial dim of `x`, the extents of the result at the end.
+Generator::Window Generator::pickWindow(const Value &x, int64_t largestKernel) {
+  Window window;
+  for (int64_t extent : llvm::ArrayRef<int64_t>(x.shape).drop_front(2)) {
+    int64_t kernel = 1 + below(largestKernel), dilation = 1 + below(2), low = below(3), high = below(3);
+    int64_t span = (kernel - 1) * dilation + 1, stride = 1 + below(3);
+    // Some of each window lies on the picture.
+    if (span > extent)
+      kernel = dilation = span = 1;
+    // Pads of a pool lie within its window.
+    low = std::min(low, kernel - 1);
+    high = std::min(high, kernel - 1);
+    window.kernel.push_back(kernel);
+    window.strides.push_back(stride);
+    window.low.push_back(low);
+    window.high.push_back(high);
+    window.dilations.push_back(dilation);
+    window.result.push_back((extent + low + high - span) / stride + 1);
+  }
+  return window;
+}
+
+std::string Generator::Window::getText() const {
+  return formatv("strides {0} pads_low {1} pads_high {2} dilations {3}", listText(strides), listText(low),
+                 listText(high), listText(dilations));
+}
+
+/// Batch, channels, and one or two dims for windows.
+Value Generator::addPicture(int64_t channels) {
+  static constexpr int64_t extents[] = {4, 6, 8, 8, 12};
+  SmallVector<int64_t> shape = {1 + below(3), channels, pick(extents)};
+  if (chance(50))
+    shape.push_back(pick(extents));
+  if (countElements(shape) > kMaxElements)
+    shape[0] = 1;
+  return addArgument(shape, "f32");
+}
+
 bool Generator::addConv() {
   static constexpr int64_t channelCounts[] = {2, 4, 8};
-  int64_t channels = pick(channelCounts), outputs = pick(channelCounts), batch = 1 + below(4);
-  int64_t groups = chance(30) ? 2 : 1, kernel = 1 + 2 * below(2);
-  Value x = addArgument({batch, channels, 6}, "f32");
-  Value w = addArgument({outputs, channels / groups, kernel}, "f32");
-  Value b = addArgument({outputs}, "f32");
-  return add(formatv("nn.conv {0}, {1}, {2} strides [1] pads_low [{3}] pads_high [{3}] dilations [1] groups {4}",
-                     x.name, w.name, b.name, kernel / 2, groups),
-             {&x, &w, &b}, {batch, outputs, 6});
+  int64_t channels = pick(channelCounts), outputs = pick(channelCounts), groups = chance(30) ? 2 : 1;
+  Value x = addPicture(channels);
+  Window window = pickWindow(x, 3);
+  SmallVector<int64_t> weight = {outputs, channels / groups}, shape = {x.shape[0], outputs};
+  weight.append(window.kernel);
+  shape.append(window.result);
+  if (countElements(shape) > kMaxElements)
+    return false;
+  Value w = addArgument(weight, "f32"), b = addArgument({outputs}, "f32");
+  return add(formatv("nn.conv {0}, {1}, {2} {3} groups {4}", x.name, w.name, b.name, window.getText(), groups),
+             {&x, &w, &b}, shape);
+}
+
+bool Generator::addPool() {
+  static constexpr const char *kinds[] = {"max", "average", "lp"};
+  const Value *found = pickValue(3);
+  Value x = found && chance(70) ? *found : addPicture(2);
+  Window window = pickWindow(x, 3);
+  SmallVector<int64_t> shape = {x.shape[0], x.shape[1]};
+  shape.append(window.result);
+  return add(formatv("nn.pool {0} {1} kernel {2} {3}{4}", pick(kinds), x.name, listText(window.kernel),
+                     window.getText(), chance(30) ? " count_pads" : ""),
+             {&x}, shape);
+}
+
+bool Generator::addResize() {
+  static constexpr const char *modes[] = {"nearest", "linear", "cubic"}, *coordinates[] = {"half_pixel", "asymmetric"};
+  const Value *found = pickValue(1);
+  if (!found)
+    return false;
+  Value x = *found;
+  SmallVector<int64_t> shape(x.shape);
+  std::string scales;
+  for (int64_t &extent : shape) {
+    int64_t times = chance(40) ? 2 : 1;
+    bool shrinks = times == 1 && extent % 2 == 0 && chance(20);
+    extent = shrinks ? extent / 2 : extent * times;
+    scales += formatv("{0}{1:f1}", scales.empty() ? "" : ", ", shrinks ? 0.5 : double(times));
+  }
+  if (countElements(shape) > kMaxElements)
+    return false;
+  return add(formatv("nn.resize {0} {1} coordinates {2} rounding floor scales [{3}]", pick(modes), x.name,
+                     pick(coordinates), scales),
+             {&x}, shape);
 }
 
 bool Generator::addAttention() {
@@ -281,11 +355,12 @@ bool Generator::addAttention() {
 bool Generator::addOp() {
   using Member = bool (Generator::*)();
   static constexpr Member members[] = {
-      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,   &Generator::addBinary,
-      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,   &Generator::addEinsum,
-      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,  &Generator::addNorm,
-      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,  &Generator::addBroadcast,
-      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,      &Generator::addGather,
-      &Generator::addScan,      &Generator::addConv,    &Generator::addAttention};
+      &Generator::addUnary,     &Generator::addUnary,    &Generator::addBinary,  &Generator::addBinary,
+      &Generator::addSelect,    &Generator::addEinsum,   &Generator::addEinsum,  &Generator::addEinsum,
+      &Generator::addReduce,    &Generator::addReduce,   &Generator::addSoftmax, &Generator::addNorm,
+      &Generator::addTranspose, &Generator::addReshape,  &Generator::addReshape, &Generator::addBroadcast,
+      &Generator::addConcat,    &Generator::addSlice,    &Generator::addPad,     &Generator::addGather,
+      &Generator::addScan,      &Generator::addConv,     &Generator::addConv,    &Generator::addPool,
+      &Generator::addResize,    &Generator::addAttention};
   return (this->*pick(members))();
 }

@@ -51,7 +51,7 @@ def Nn_PoolKind : I32EnumAttr<"PoolKind", "what a window computes", [
 }
 def Nn_PoolKindAttr : EnumAttr<Nn_Dialect, Nn_PoolKind, "pool_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_PoolOp : Nn_Op<"pool", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_ClonePartition]> {
+def Nn_PoolOp : Nn_Op<"pool", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "maximum, average or p-norm over windows";
   let description = [{
     Padding never wins a maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last

@@ -73,7 +73,7 @@ Operation reduceScatter(GroupId group, Reduction reduction, ElementType type, co
                         Tiling from);
 /// Part p of the input becomes, at rank p, the part of the sender. Never in place.
 Operation allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from, Tiling to);
-/// Pieces from point to point; a rank may send to itself. Never in place. The list must stay until the operation is done.
+/// Pieces from point to point; a rank may send to itself, and get none between the first and the last byte that it sends. The list must stay until the operation is done.
 Operation exchange(GroupId group, ElementType type, const void *input, void *output, const std::vector<Piece> &pieces);
 /// Returns when all members have come.
 Operation barrier(GroupId group);

@@ -6,7 +6,7 @@
 //
 //   none          operands and results are whole over the atom
 //   cut f         factor f is cut; if f does not reach the results, they become partial (kind in `result`)
-//   cut (f, g)    both are cut together: halo exchange and row movement, f of the operand, g of the result
+//   cut (f, g)    both are cut together: an exchange with neighbours, f of the operand, g of the result
 //   partial {j}   operands j are partial over the atom, and so are the results: the op is linear in them
 //
 // Pure data without IR, so that deciding can be tested by itself. Source of the model: docs/sharding-model.md.
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace cleave::spmd {
 
@@ -48,12 +49,27 @@ struct Choice {
   }
 };
 
+/// Dims of operand and result that are cut together: of the input, a rank that has `n` positions of the result needs
+/// [rank * s + low, (rank + 1) * s + high), where s = n * stride / share, which must be whole.
+struct SlidingDim {
+  FactorId input = -1, result = -1;
+  int64_t stride = 1, share = 1;
+  int64_t low = 0, high = 0;
+  /// Beyond the ends of the input is its nearest position.
+  bool isClamped = false;
+
+  bool operator==(const SlidingDim &other) const {
+    return std::tie(input, result, stride, share, low, high, isClamped) ==
+           std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.isClamped);
+  }
+};
+
 /// Communication that an op does inside itself when `factors` are cut (statistics of a softmax, halo rows, ...).
 struct InnerCost {
   enum class Kind {
     AllReduce, ///< `times` all_reduces of `elements` over the ranks that cut `factors`
     AllGather, ///< `times` all_gathers of `elements` from each of those ranks
-    Exchange,  ///< row movement between an operand's dim and a result's dim, see `Exchange`
+    Exchange,  ///< each rank's own piece of the operand with edges of its neighbours, see `slides`
   };
   Kind kind;
   /// The group: all atoms that cut any of these.
@@ -63,6 +79,8 @@ struct InnerCost {
   llvm::SmallVector<FactorId, 4> elementFactors;
   int64_t elementScale = 1;
   int64_t elementBytes = 4;
+  /// Of an exchange, the dims that slide, one or several of them cut. Elements are then those of one position.
+  llvm::SmallVector<SlidingDim, 2> slides = {};
 };
 
 /// How one op may be split. `operands` and `results` index like the op's.
@@ -117,6 +135,9 @@ public:
   std::optional<FactorId> addParallel(int64_t size);
   /// Adds a factor whose cut leaves the results partial; `partialOperands` (a bias) join in. Nothing for size < 2.
   std::optional<FactorId> addReduction(int64_t size, ReductionKind kind, llvm::ArrayRef<int32_t> partialOperands = {});
+  /// Adds factors of a dim of an operand and of a dim of the result that are cut together, by the choice `cut (f, g)`:
+  /// result first, then input. What that costs is the caller's business. Precondition: both extents >= 2.
+  SlidingDim addSliding(int64_t inputSize, int64_t resultSize);
   /// Appends a dim to operand / result `index`: its factors major to minor (none: whole).
   RuleBuilder &operandDim(unsigned index, llvm::ArrayRef<FactorId> factors);
   RuleBuilder &resultDim(unsigned index, llvm::ArrayRef<FactorId> factors);

@@ -149,10 +149,46 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   for (auto [factor, size] : llvm::enumerate(rule.factorSizes))
     if (size % getExtent(getCuts(rule, factor)) != 0)
       return false;
+  for (const InnerCost &cost : rule.inner)
+    for (const SlidingDim &slide : cost.slides)
+      if (int64_t pieces = getExtent(getCuts(rule, slide.input));
+          pieces > 1 && rule.factorSizes[slide.result] / pieces * slide.stride % slide.share != 0)
+        return false;
   auto dimsNest = [&](const TensorFactors &dims) {
     return llvm::all_of(dims, [&](const DimFactors &factors) { return nests(rule, *this, factors); });
   };
   return llvm::all_of(rule.operands, dimsNest) && llvm::all_of(rule.results, dimsNest);
+}
+
+/// Where the interval of piece `piece` begins, which a rank needs along a dim that slides; as long as it is.
+static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
+                                               int64_t piece) {
+  if (pieces == 1)
+    return {0, rule.factorSizes[slide.input]};
+  int64_t step = rule.factorSizes[slide.result] / pieces * slide.stride / slide.share;
+  return {piece * step + slide.low, step + slide.high - slide.low};
+}
+
+/// Position by position: what each rank of the group needs, and whose it is. `sent` is by rank.
+static void countExchanged(const ShardingRule &rule, const Assignment &assignment, ArrayRef<SlidingDim> slides,
+                           int64_t source, int64_t target, std::vector<int64_t> &sent) {
+  if (slides.empty()) {
+    sent.resize(std::max<size_t>(sent.size(), source + 1));
+    sent[source] += source != target;
+    return;
+  }
+  const SlidingDim &slide = slides.front();
+  int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.input));
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    auto [start, count] = getInterval(rule, slide, pieces, piece);
+    for (int64_t position = start; position < start + count; ++position) {
+      bool isThere = position >= 0 && position < whole;
+      int64_t nearest = std::min(std::max<int64_t>(position, 0), whole - 1);
+      if (isThere || slide.isClamped)
+        countExchanged(rule, assignment, slides.drop_front(), source * pieces + nearest / (whole / pieces),
+                       target * pieces + piece, sent);
+    }
+  }
 }
 
 int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
@@ -167,6 +203,12 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
     int64_t ranks = getExtent(group);
     for (FactorId factor : cost.elementFactors)
       bytes *= rule.factorSizes[factor] / getExtent(getCuts(rule, factor));
+    if (cost.kind == InnerCost::Kind::Exchange) {
+      std::vector<int64_t> sent;
+      countExchanged(rule, *this, cost.slides, 0, 0, sent);
+      total += bytes * *llvm::max_element(sent);
+      continue;
+    }
     total += cost.times * (cost.kind == InnerCost::Kind::AllGather ? (ranks - 1) * bytes
                                                                    : llvm::divideCeil(2 * (ranks - 1) * bytes, ranks));
   }

@@ -207,6 +207,24 @@ TEST(CommandsTest, P24Overlaps) {
     EXPECT_EQ(
         message,
         "rank 0, stream 0, command 9 (copy): operands 0 and 1 share bytes, and are not one tensor in place (P24)");
+  // Ranks swap a row of 2x4, which lies in the 4x4 that they get it in, from row `place` on.
+  auto swapRows = [](int64_t place, int64_t row, int32_t column) {
+    return refuse(makeCollectives(), [&](Program &p) {
+      p.types.push_back({Element::F32, {2, 4}, {}});
+      p.types.push_back({Element::F32, {4, 4}, {}});
+      uint32_t small = p.types.size() - 2, large = small + 1;
+      p.pieces.push_back({2, {{0, 1}, {1, 0}}, {1, 4, 0, 0, row, 0, 1, 4, 1, 0, row, 0}});
+      p.variants[0].lists[0].commands.push_back(
+          {0, -1, Exchange{1, View{2, small, {place * 16, column}}, View{2, large, {0, -1}}}});
+    });
+  };
+  EXPECT_EQ(swapRows(0, 2, -1), "");
+  EXPECT_EQ(swapRows(1, 0, -1), "");
+  EXPECT_EQ(swapRows(1, 3, -1), "");
+  for (std::string message : {swapRows(0, 1, -1), swapRows(1, 1, -1), swapRows(2, 2, -1), swapRows(0, 3, 0)})
+    EXPECT_EQ(message,
+              "rank 0, stream 0, command 9 (exchange): operands 0 and 1 share bytes, and are not one tensor in "
+              "place (P24)");
   // On some rank is on one too many.
   EXPECT_EQ(refuse(makeCollectives(), [](Program &p) { as<Copy>(p, 0) = {{2, 1, {64, -1}}, {2, 1, {0, 0}}}; }),
             "rank 0, stream 0, command 0 (copy): operands 0 and 1 share bytes, and are not one tensor in place (P24)");

@@ -269,6 +269,7 @@ TEST(Faults, ImpossibleOperationsAreRefused) {
   Tiling overlapping = {2, 8, 4, 16};
   std::vector<Piece> outside = {{0, 5, 1, 1, 0, 0, 0, 0}},
                      huge = {{0, 0, uint64_t(1) << 40, 1, 0, uint64_t(1) << 40, 0, 1}};
+  std::vector<Piece> onSent = {{0, 0, 1, 4, 0, 0, 3, 0}}, between = {{0, 0, 2, 1, 0, 4, 2, 4}};
   std::pair<Operation, const char *> cases[] = {
       {allReduce(kWorld, Reduction::Sum, ElementType::I1, in, out, 4), "cannot combine i1 by sum"},
       {allReduce(kWorld, Reduction::Sum, ElementType::F32, odd, out, 4), "an operand is not aligned to its elements"},
@@ -279,12 +280,29 @@ TEST(Faults, ImpossibleOperationsAreRefused) {
       {allGather(kWorld, ElementType::F32, in, out, overlapping), "parts of 16 elements do not lie as said"},
       {exchange(kWorld, ElementType::F32, in, out, outside), "piece 0 goes from member 0 to 5 of a group of 1"},
       {exchange(kWorld, ElementType::F32, in, out, huge), "piece 0 is too large"},
+      {exchange(kWorld, ElementType::F32, in, in, onSent), "a piece comes to where another one is sent from"},
+      {exchange(kWorld, ElementType::F32, in, in, between), "a piece comes to where another one is sent from"},
+      {exchange(kWorld, ElementType::F32, in + 1, in, onSent), "a piece comes to where another one is sent from"},
       {barrier(7), "no group 7 for barrier"},
   };
   for (auto &test : cases) {
     Ranks ranks(1, withDeadline(60), [&](Communicator &communicator) { return communicator.run(test.first); });
     ranks.expectAll(Cause::Invalid, HasSubstr(test.second));
   }
+}
+
+TEST(Faults, PiecesMayComeBesideWhatIsSent) {
+  Operands operands;
+  float *data = operands.input[0];
+  std::vector<Piece> beside = {{0, 0, 1, 4, 0, 0, 4, 0}};
+  for (int i = 0; i < 8; ++i)
+    data[i] = float(i);
+  Ranks ranks(1, withDeadline(60), [&](Communicator &communicator) {
+    return communicator.run(exchange(kWorld, ElementType::F32, data, data, beside));
+  });
+  EXPECT_TRUE(ranks.statuses.front().isOk());
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(data[i], float(i % 4));
 }
 
 TEST(Faults, WaitingOutOfOrderIsRefused) {

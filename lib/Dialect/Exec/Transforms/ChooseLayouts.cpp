@@ -5,6 +5,7 @@
 //
 //   windowed   conv, pool, batch norm                   transposed ─▶ op as it was ─▶ transposed
 //   plain      elementwise, concat, slice, resize ..    the op on dims in the other order
+//   spmd.window                                         as plain; in front of a convolution from there on
 //   any other                                           reads the value itself: transposed, where that is gone
 //
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
@@ -66,6 +67,7 @@ private:
   bool isWorthIt(Operation *op) const;
   Value convertWindowed(Operation *op);
   Value convertPlain(Operation *op);
+  bool convertWindow(spmd::WindowOp op);
   /// `value` with channels last, beside operands of `rank` dims.
   Value getLast(Value value, int64_t rank);
   /// `value` itself.
@@ -223,7 +225,32 @@ Value LayoutChooser::convertPlain(Operation *op) {
   return plain->getResult(0);
 }
 
+/// In front of a convolution rows are moved once they lie side by side.
+bool LayoutChooser::convertWindow(spmd::WindowOp op) {
+  int64_t rank = op.getInput().getType().getRank();
+  auto goesOn = [](Operation *user) {
+    return isa<nn::ConvOp>(user) && getShape(user->getResult(0))[1] >= kFewChannels;
+  };
+  if (rank < 3 || !(last.contains(op.getInput()) || llvm::any_of(op->getUsers(), goesOn)))
+    return false;
+  OpBuilder builder(op);
+  auto moved = cast<spmd::WindowOp>(builder.clone(*op));
+  moved.getInputMutable().assign(getLast(op.getInput(), rank));
+  moved.setDimsAttr(builder.getArrayAttr(
+      llvm::map_to_vector(getLastOrder(rank), [&](int64_t dim) -> Attribute { return op.getDims()[dim]; })));
+  moved.setSteps(reorder(op.getSteps()));
+  moved.setLows(reorder(op.getLows()));
+  moved.setHighs(reorder(op.getHighs()));
+  RankedTensorType type = op.getResult().getType();
+  moved.getResult().setType(RankedTensorType::get(reorder(type.getShape()), type.getElementType()));
+  last[op.getResult()] = moved.getResult();
+  first[op.getResult()] = Value();
+  return true;
+}
+
 bool LayoutChooser::convert(Operation *op) {
+  if (auto window = dyn_cast<spmd::WindowOp>(op))
+    return convertWindow(window);
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isa<nn::FormOpInterface>(op))
     return false;
   Value result = op->getResult(0);

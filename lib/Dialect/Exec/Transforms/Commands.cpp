@@ -6,6 +6,7 @@
 //   a concat along rows              an exec.copy of each part that was not made in its place
 //   exec.append                      an exec.copy of each operand
 //   collectives of spmd              exec.collective; exec.exchange where pieces go from rank to rank
+//   spmd.window                      an exec.exchange of what is missing (Windows.cpp)
 //   a rank's own piece of a tensor   rows: a view at an offset that depends on the rank; else an exec.copy of a view with
 //                                    strides
 //   what is returned                 an exec.copy where it could not be made in the output
@@ -27,11 +28,6 @@ CommandBuilder::CommandBuilder(func::FuncOp func, const Placement &placement, Ra
     : func(func), placement(placement), table(table), weights(func, table), builder(func.getContext()), outside(func),
       symbols(func->getParentOfType<ModuleOp>()), body(new Block()) {
   builder.setInsertionPointToEnd(body);
-}
-
-/// The command's node is the op's.
-template <typename OpT> void CommandBuilder::note(OpT command, Operation *op) {
-  command->setDiscardableAttrs(op->getDiscardableAttrDictionary());
 }
 
 //===----------------------------------------------------------------------===//
@@ -322,6 +318,7 @@ LogicalResult CommandBuilder::emitCollective(spmd::CollectiveOpInterface op) {
           [&](spmd::ReduceScatterOp op) { return emitCollective(op, CollectiveKind::ReduceScatter, {}, op.getDims()); })
       .Case([&](spmd::AllToAllOp op) { return emitAllToAll(op); })
       .Case([&](spmd::PermuteOp op) { return emitPermute(op); })
+      .Case([&](spmd::WindowOp op) { return emitWindow(op); })
       .Case([&](spmd::LocalSliceOp op) {
         bool isSeenThrough = placement.getRoot(op.getResult()).value != op.getResult();
         return isSeenThrough || isLoaded(op.getResult()) ? success() : emitSlice(op);

@@ -29,6 +29,9 @@ private:
   llvm::LogicalResult emitPermute(spmd::PermuteOp op);
   llvm::LogicalResult emitAllToAll(spmd::AllToAllOp op);
   llvm::LogicalResult emitSlice(spmd::LocalSliceOp op);
+  llvm::LogicalResult emitWindow(spmd::WindowOp op);
+  llvm::LogicalResult fillEdges(spmd::WindowOp op);
+  llvm::LogicalResult fillEdge(spmd::WindowOp op, unsigned dim, int64_t start, int64_t size);
   llvm::LogicalResult emitReturn(mlir::func::ReturnOp op);
   llvm::LogicalResult emitInputs();
   template <typename OpT>
@@ -43,7 +46,10 @@ private:
   mlir::Value createView(mlir::FlatSymbolRefAttr buffer, NumberAttr offset, mlir::Type tensorType, mlir::Value whole,
                          llvm::ArrayRef<int64_t> strides = {});
   mlir::FlatSymbolRefAttr getBuffer(BufferKind kind, unsigned number);
-  template <typename OpT> void note(OpT command, mlir::Operation *op);
+  /// The command's node is the op's.
+  template <typename OpT> void note(OpT command, mlir::Operation *op) {
+    command->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  }
   void createBuffers();
 
   mlir::func::FuncOp func;

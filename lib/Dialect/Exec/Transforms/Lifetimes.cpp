@@ -123,6 +123,9 @@ bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
   }
   if (auto copy = dyn_cast<CopyOp>(op.getOperation()))
     return movesDown(copy) && to.begin < from.begin;
+  if (auto exchange = dyn_cast<ExchangeOp>(op.getOperation()))
+    return getTensor(exchange.getSource()) == getTensor(exchange.getTarget()) &&
+           getsBeside(exchange, ranges.getPieces(exchange), from, to);
   auto collective = dyn_cast<CollectiveOp>(op.getOperation());
   if (!collective || read != write)
     return false;

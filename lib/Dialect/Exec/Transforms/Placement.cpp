@@ -350,12 +350,26 @@ void Placement::placeParts(LaunchOp op, ArrayRef<unsigned> parts) {
   }
 }
 
+/// As with parts; a value is framed once.
+void Placement::placeInWindow(spmd::WindowOp op) {
+  Place at = placeAnywhere(op.getResult());
+  std::optional<int64_t> own = getOwnOffset(op);
+  Value root = getRoot(op.getInput()).value;
+  int64_t end = until[op.getResult()];
+  if (!own || !mayLie(op.getInput(), {at.storage, table.add(at.offset, *own), at.tensor}, op) ||
+      uses[root].last.step >= end)
+    return;
+  at.offset = table.add(at.offset, *own);
+  place(root, at, end);
+  inPart.insert({op, 0});
+}
+
 /// Lets what dies at `op` lie where its result does.
 void Placement::placeOperands(Operation *op) {
   for (Value result : op->getResults())
     placeAnywhere(result);
   auto share = [&](OpOperand &operand, const Place &at, int64_t end) {
-    if (dies(operand) && mayLie(operand.get(), at, op))
+    if (dies(operand) && !framed.contains(getRoot(operand.get()).value) && mayLie(operand.get(), at, op))
       place(getRoot(operand.get()).value, at, end);
   };
   if (auto launch = dyn_cast<LaunchOp>(op)) {
@@ -385,6 +399,9 @@ void Placement::placeOperands(Operation *op) {
 void Placement::placeAll() {
   outputs.assign(block.getTerminator()->getNumOperands(), kNone);
   placeArguments();
+  for (Operation *op : steps)
+    if (auto window = dyn_cast<spmd::WindowOp>(op); window && getOwnOffset(window))
+      framed.insert(getRoot(window.getInput()).value);
   for (Operation *op : llvm::reverse(steps)) {
     auto launch = dyn_cast<LaunchOp>(op);
     auto parts = launch ? getConcatenated(getKernel(launch)) : std::nullopt;
@@ -392,6 +409,8 @@ void Placement::placeAll() {
       placeReturned(op);
     else if (parts)
       placeParts(launch, *parts);
+    else if (auto window = dyn_cast<spmd::WindowOp>(op))
+      placeInWindow(window);
     else if (llvm::all_of(op->getResults(),
                           [&](Value result) { return getRoot(result).value == result && !isLoaded(result); }))
       placeOperands(op);

@@ -11,6 +11,7 @@
 //   operand of a kernel or       where the result lies, if it dies here and the kernel says that it may (in place)
 //   all_reduce
 //   operand of an all_gather     as its own row of the result
+//   operand of a window          in the middle of the result, where those are rows
 //   anything else                a storage of its own
 //
 // A storage of the arena lives from the first step that makes one of its values to the last that reads one. What a
@@ -77,7 +78,7 @@ public:
   bool isInOutput(mlir::Value value, unsigned number) const;
   /// The strides of a value that is not dense: a state that grows. Else none.
   llvm::SmallVector<int64_t> getStrides(mlir::Value value) const;
-  /// True if part number `number` of a concat (`getConcatenated`) is made in its place.
+  /// True if part number `number` of a concat (`getConcatenated`) is made in its place, or the operand (0) of a window.
   bool isInPart(mlir::Operation *concat, unsigned number) const;
   const MemoryPlan &getArena() const { return arena; }
 
@@ -103,6 +104,7 @@ private:
   void placeReturned(mlir::Operation *op);
   void placeParts(LaunchOp op, llvm::ArrayRef<unsigned> parts);
   void placeOperands(mlir::Operation *op);
+  void placeInWindow(spmd::WindowOp op);
   void findLifetimes();
 
   /// True if nothing but `op` reads the root of `operand` from there on, once, and `operand` is all of it, made by a command.
@@ -128,6 +130,8 @@ private:
   /// Per root the step from which on something else is in its bytes.
   llvm::DenseMap<mlir::Value, int64_t> until;
   llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> inPart;
+  /// Roots that a window would have in the middle of its result.
+  llvm::DenseSet<mlir::Value> framed;
   llvm::SmallVector<Storage> storages;
   llvm::SmallVector<spmd::StatePlace> states;
   /// By number of what is returned, the storage that it goes to.
@@ -137,6 +141,8 @@ private:
 
 /// Whether other ranks are needed for it.
 bool communicates(mlir::Operation *op);
+/// Where in a window's result, in bytes, a rank's own operand lies; nothing where that is no range, or not at one place.
+std::optional<int64_t> getOwnOffset(spmd::WindowOp op);
 /// Whether it is loaded, not computed: a parameter, a constant, its packed form, the rank's number, or a slice of such.
 bool isLoaded(mlir::Value value);
 /// If the kernel is nothing but a concat of arguments along the outermost dim of more than one element: their numbers, in

@@ -21,6 +21,8 @@ Ranges::Ranges(ModuleOp module) {
   }
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
+  for (auto list : module.getOps<PiecesOp>())
+    pieces[list.getSymNameAttr()] = list;
 }
 
 Range Ranges::get(Value value, int64_t rank) const {
@@ -65,4 +67,22 @@ bool cleave::exec::isOwnRow(CollectiveOp op, const Range &source, const Range &t
   ArrayRef<int64_t> pieces = gathers ? *op.getGather() : *op.getSlice();
   const Range &row = gathers ? source : target, &whole = gathers ? target : source;
   return !pieces.empty() && pieces.front() == size && row.begin == whole.begin + index * (row.end - row.begin);
+}
+
+bool cleave::exec::getsBeside(ExchangeOp op, PiecesOp pieces, const Range &source, const Range &target) {
+  auto type = cast<MemRefType>(op.getTarget().getType());
+  SmallVector<int64_t> strides = *getStrides(type);
+  int64_t bytes = spmd::getElementBytes(type.getElementType());
+  for (int64_t index = 0; index < pieces.size(); ++index) {
+    PiecesOp::Piece piece = pieces.getPiece(index);
+    int64_t first = 0, last = 0;
+    for (auto [to, extent, stride] : llvm::zip_equal(piece.to, piece.extents, strides)) {
+      first += to * stride;
+      last += (to + extent - 1) * stride;
+    }
+    Range box{target.buffer, target.begin + first * bytes, target.begin + (last + 1) * bytes};
+    if (box.overlaps(source))
+      return false;
+  }
+  return true;
 }

@@ -30,6 +30,7 @@ public:
   llvm::ArrayRef<BufferOp> getBuffers() const { return buffers; }
   BufferOp getBuffer(mlir::Value view) const { return buffers[getNumber(view.getDefiningOp<ViewOp>())]; }
   KernelOp getKernel(RunOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
+  PiecesOp getPieces(ExchangeOp op) const { return pieces.lookup(op.getPiecesAttr().getAttr()); }
 
 private:
   struct Column {
@@ -41,12 +42,16 @@ private:
   llvm::SmallVector<BufferOp> buffers;
   llvm::DenseMap<mlir::StringAttr, unsigned> numbers;
   llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
+  llvm::DenseMap<mlir::StringAttr, PiecesOp> pieces;
   llvm::DenseMap<llvm::StringRef, Column> columns;
 };
 
 /// True if one of `source` and `target` is row number `index` of the other, as an all_gather or reduce_scatter of rows
 /// among `size` ranks asks for in place.
 bool isOwnRow(CollectiveOp op, const Range &source, const Range &target, int64_t index, int64_t size);
+
+/// True if no piece that any rank gets lies in the bytes of `source`, on a rank where the views are `source` and `target`.
+bool getsBeside(ExchangeOp op, PiecesOp pieces, const Range &source, const Range &target);
 
 } // namespace cleave::exec
 

@@ -118,6 +118,43 @@ Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t>
   return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
 }
 
+/// Reads off the rule which dims of operand 0 slide; `n` is this rank's extent of the result there.
+static SmallVector<LocalBuilder::ReadDim, 2> findReadDims(const PartitionContext &context) {
+  SmallVector<LocalBuilder::ReadDim, 2> dims;
+  Shape input = LocalBuilder::getShape(context.operands[0]);
+  for (const InnerCost &cost : context.rule.inner)
+    for (const SlidingDim &slide : cost.slides)
+      for (auto [dim, factors] : llvm::enumerate(context.rule.operands[0])) {
+        if (!llvm::is_contained(factors, slide.input) || context.cuts[slide.input].empty())
+          continue;
+        SmallVector<AxisAttr> axes = llvm::to_vector(context.cuts[slide.input]);
+        int64_t ranks = context.getExtent(axes);
+        int64_t step = context.rule.factorSizes[slide.result] / ranks * slide.stride / slide.share;
+        dims.push_back({unsigned(dim), axes, {input[dim], ranks, step, slide.low, step + slide.high, slide.isClamped}});
+      }
+  return dims;
+}
+
+SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill) {
+  SmallVector<ReadDim, 2> read = findReadDims(context);
+  if (read.empty())
+    return read;
+  Value &input = context.operands[0];
+  SmallVector<int64_t> shape(getShape(input)), steps(shape.size(), 0), lows(shape.size(), 0), highs(shape);
+  SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
+  for (const ReadDim &at : read) {
+    dims[at.dim] = builder.getArrayAttr(SmallVector<Attribute>(at.axes.begin(), at.axes.end()));
+    steps[at.dim] = at.window.step;
+    lows[at.dim] = at.window.low;
+    highs[at.dim] = at.window.high;
+    shape[at.dim] = at.window.high - at.window.low;
+  }
+  auto type = RankedTensorType::get(shape, getElementType(input));
+  input = builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill,
+                                         /*cause=*/StringAttr());
+  return read;
+}
+
 Value LocalBuilder::allGather(Value value, int64_t dim, ArrayRef<AxisAttr> axes) {
   SmallVector<int64_t> shape(getShape(value));
   SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));

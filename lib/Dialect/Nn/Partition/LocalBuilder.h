@@ -69,6 +69,17 @@ public:
   /// The shards of all ranks along `axes`, one after the other along `dim`.
   mlir::Value allGather(mlir::Value value, int64_t dim, llvm::ArrayRef<spmd::AxisAttr> axes);
 
+  /// One dim of what `readWindows` gives: the axes that cut it, and who has what and wants what.
+  struct ReadDim {
+    unsigned dim;
+    llvm::SmallVector<spmd::AxisAttr> axes;
+    spmd::DimWindow window;
+  };
+  /// What this rank's part of the result needs of operand 0 along the dims that the rule slides over and that are cut:
+  /// with edges of neighbours, and `fill` beyond the ends (null: the nearest position). Operand 0 of the context becomes
+  /// that.
+  llvm::SmallVector<ReadDim, 2> readWindows(mlir::TypedAttr fill);
+
   spmd::PartitionContext &context;
 
 private:

@@ -1,8 +1,12 @@
 //===- Convolution.cpp - windows over spatial dims ------------------------===//
 //
-// Batch and channels can be cut. A spatial dim stays whole where windows of neighbouring shards overlap; where every
-// window lies in one step (patches, 1x1), input dim = [result position, position in the step], and the first is
-// parallel.
+// Batch and channels can be cut, and so can spatial dims. Where every window lies in one step (patches, 1x1), input dim =
+// [result position, position in the step], and the first is parallel. Elsewhere windows of neighbouring shards overlap:
+// input and result are cut together, and a rank gets the edges that it needs, with what is padded.
+//
+//   result       |0 0 0 0|1 1 1 1|
+//   stride 1     [. 0 0 0 0 1]             window of 3, padded by 1:  low = -padding
+//                        [0 1 1 1 1 .]     high = span - stride - padding, both beyond a step
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
@@ -29,6 +33,51 @@ static MaybeFactor addChannelsIn(OpRule &rule, int64_t size, bool hasBias) {
   return rule.addReduction(size, ReductionKind::Sum, hasBias ? ArrayRef<int32_t>{2} : ArrayRef<int32_t>{});
 }
 
+namespace {
+/// One spatial dim of a window.
+struct Window {
+  int64_t kernel, stride, dilation, padLow, padHigh;
+
+  int64_t getSpan() const { return (kernel - 1) * dilation + 1; }
+  bool isPatchwise(int64_t input, int64_t result) const {
+    return cleave::nn::isPatchwise(input, result, kernel, stride, dilation, padLow, padHigh);
+  }
+};
+} // namespace
+
+/// A dim of operand 0 that the window slides over, and the result's.
+static void addSlidDim(OpRule &rule, int64_t input, int64_t result, const Window &window) {
+  if (window.isPatchwise(input, result)) {
+    OpRule::Spatial spatial = rule.addSpatialDim(/*isLocal=*/true, result, input);
+    rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse);
+    return;
+  }
+  SlidingDim slide;
+  slide.stride = window.stride;
+  slide.low = -window.padLow;
+  slide.high = window.getSpan() - window.stride - window.padLow;
+  OpRule::Windowed factors = rule.addWindowDim(input, result, slide);
+  rule.operandDim(0, factors.input).resultDim(0, factors.result);
+}
+
+/// A dim of operand 0, each position of which the window spreads over the result: position o of the result comes from
+/// those of the input from (o + padding - span + 1) / stride up to (o + padding) / stride.
+static void addSpreadDim(OpRule &rule, int64_t input, int64_t result, const Window &window) {
+  SlidingDim slide;
+  slide.share = window.stride;
+  slide.low = -llvm::divideFloorSigned(window.getSpan() - 1 - window.padLow, window.stride);
+  slide.high = (window.padLow + window.stride - 1) / window.stride;
+  // The local op crops what its first position adds in front of the shard; it cannot add.
+  bool crops = window.padLow >= slide.low * window.stride;
+  if (window.isPatchwise(result, input) || !crops) {
+    OpRule::Spatial spatial = rule.addSpatialDim(window.isPatchwise(result, input), input, result);
+    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
+    return;
+  }
+  OpRule::Windowed factors = rule.addWindowDim(input, result, slide);
+  rule.operandDim(0, factors.input).resultDim(0, factors.result);
+}
+
 ShardingRule ConvOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
@@ -44,12 +93,12 @@ ShardingRule ConvOp::getShardingRule() {
     rule.operandDim(2, channelsOut);
   for (size_t dim = 2; dim < input.size(); ++dim) {
     size_t i = dim - 2;
-    bool isLocal = isPatchwise(input[dim], result[dim], weight[dim], getStrides()[i], getDilations()[i],
-                               getPadsLow()[i], getPadsHigh()[i]);
-    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, result[dim], input[dim]);
-    rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse).operandDim(1, rule.addWhole(weight[dim]));
+    addSlidDim(rule, input[dim], result[dim],
+               {weight[dim], getStrides()[i], getDilations()[i], getPadsLow()[i], getPadsHigh()[i]});
+    rule.operandDim(1, rule.addWhole(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
+  rule.addExchange();
   rule.rule.reducedDim = "channel dim";
   rule.rule.flops = 2 * product(result) * product(weight.drop_front());
   return rule.finish("windows over the spatial dims overlap");
@@ -71,12 +120,12 @@ ShardingRule ConvTransposeOp::getShardingRule() {
     rule.operandDim(2, channelsOut);
   for (size_t dim = 2; dim < input.size(); ++dim) {
     size_t i = dim - 2;
-    bool isLocal = isPatchwise(result[dim], input[dim], weight[dim], getStrides()[i], getDilations()[i],
-                               getPadsLow()[i], getPadsHigh()[i]);
-    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, input[dim], result[dim]);
-    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine).operandDim(1, rule.addWhole(weight[dim]));
+    addSpreadDim(rule, input[dim], result[dim],
+                 {weight[dim], getStrides()[i], getDilations()[i], getPadsLow()[i], getPadsHigh()[i]});
+    rule.operandDim(1, rule.addWhole(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
+  rule.addExchange();
   rule.rule.flops = 2 * product(input) * product(weight.drop_front());
   return rule.finish("windows over the spatial dims overlap");
 }
@@ -89,10 +138,9 @@ ShardingRule PoolOp::getShardingRule() {
   rule.operandDims(0, outer).resultDims(0, outer);
   for (size_t dim = 2; dim < input.size(); ++dim) {
     size_t i = dim - 2;
-    bool isLocal = isPatchwise(input[dim], result[dim], getKernel()[i], getStrides()[i], getDilations()[i],
-                               getPadsLow()[i], getPadsHigh()[i]);
-    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, result[dim], input[dim]);
-    rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse);
+    addSlidDim(rule, input[dim], result[dim],
+               {getKernel()[i], getStrides()[i], getDilations()[i], getPadsLow()[i], getPadsHigh()[i]});
   }
+  rule.addExchange();
   return rule.finish("windows over the spatial dims overlap");
 }

@@ -1,10 +1,14 @@
 //===- Resize.cpp - where samples lie on one device -----------------------===//
 //
 // A dim can be cut where it is left alone, and where a nearest upscaling repeats each element a whole number of times:
-// result dim = [input position, repetition], and the first is parallel. Elsewhere a sample looks across the border.
+// result dim = [input position, repetition], and the first is parallel. Elsewhere a sample looks across the border: input
+// and result are cut together, where all ranks sample alike, at positions that differ by whole steps.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
+
+#include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave::nn;
@@ -32,13 +36,59 @@ static bool isRepeatingNearest(ResizeOp op, int64_t input, int64_t result, doubl
   return false;
 }
 
+/// Where result position o lies in the input, for o = 0 and o = -1: positions repeat with the period of the shards.
+static double getPosition(ResizeOp op, int64_t o, double scale) {
+  double position = static_cast<double>(o);
+  return op.getCoordinates() == ResizeCoordinates::Asymmetric ? position / scale : (position + 0.5) / scale - 0.5;
+}
+
+/// True if the ratio of extents is the scale, and samples are taken by that alone. Nearest samples jump, so that positions
+/// have to be exact, which quotients by whole numbers and by powers of two are.
+static bool samplesAlike(ResizeOp op, int64_t input, int64_t result, double scale) {
+  if (static_cast<double>(input) * scale != static_cast<double>(result) || op.getExcludeOutside() ||
+      op.getCoordinates() == ResizeCoordinates::AlignCorners || (op.getAntialias() && scale < 1))
+    return false;
+  // Of a piece that becomes one position, that is the middle.
+  if (op.getCoordinates() == ResizeCoordinates::PytorchHalfPixel && scale < 1)
+    return false;
+  int exponent;
+  return op.getMode() != ResizeMode::Nearest || std::floor(scale) == scale || std::frexp(scale, &exponent) == 0.5;
+}
+
+/// What a rank reads around its own piece, rounded up to what makes whole positions of the result.
+static SlidingDim getSlide(ResizeOp op, int64_t input, int64_t result, double scale) {
+  int64_t common = std::gcd(input, result);
+  SlidingDim slide;
+  slide.stride = input / common;
+  slide.share = result / common;
+  slide.isClamped = true;
+  NearestMode rounding = op.getRounding();
+  bool isFloor = op.getMode() == ResizeMode::Nearest && rounding == NearestMode::Floor;
+  int64_t left = op.getMode() == ResizeMode::Cubic ? 1 : 0, right = isFloor ? 0 : left + 1;
+  auto below = static_cast<int64_t>(std::floor(getPosition(op, 0, scale))) - left;
+  auto above = static_cast<int64_t>(std::floor(getPosition(op, -1, scale))) + right + 1;
+  auto roundUp = [&](int64_t count) {
+    return llvm::divideCeil(std::max<int64_t>(count, 0), slide.stride) * slide.stride;
+  };
+  slide.low = -static_cast<int64_t>(roundUp(-below));
+  slide.high = static_cast<int64_t>(roundUp(above));
+  return slide;
+}
+
 ShardingRule ResizeOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
-    bool isLocal = getScales()[dim] == 1.0 || isRepeatingNearest(*this, extent, result[dim], getScales()[dim]);
-    OpRule::Spatial spatial = rule.addSpatialDim(isLocal, extent, result[dim]);
-    rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
+    double scale = getScales()[dim];
+    bool isLocal = scale == 1.0 || isRepeatingNearest(*this, extent, result[dim], scale);
+    if (isLocal || !samplesAlike(*this, extent, result[dim], scale)) {
+      OpRule::Spatial spatial = rule.addSpatialDim(isLocal, extent, result[dim]);
+      rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
+      continue;
+    }
+    OpRule::Windowed factors = rule.addWindowDim(extent, result[dim], getSlide(*this, extent, result[dim], scale));
+    rule.operandDim(0, factors.input).resultDim(0, factors.result);
   }
+  rule.addExchange();
   return rule.finish("samples between the shards of every dim would be needed");
 }

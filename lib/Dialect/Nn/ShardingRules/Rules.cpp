@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
@@ -102,6 +104,42 @@ OpRule::Spatial OpRule::addSpatialDim(bool isLocal, int64_t coarse, int64_t fine
     return {present(addWhole(coarse)), present(addWhole(fine))};
   MaybeFactor position = addParallel(coarse), inner = addWhole(coarse ? fine / coarse : 0);
   return {present(position), present({position, inner})};
+}
+
+OpRule::Windowed OpRule::addWindowDim(int64_t input, int64_t result, SlidingDim window) {
+  // What divides both, or nothing can cut them.
+  if (std::gcd(input, result) < 2) {
+    MaybeFactor made = addWhole(result);
+    return {present(addWhole(input)), present(made)};
+  }
+  SlidingDim factors = addSliding(input, result);
+  window.input = factors.input;
+  window.result = factors.result;
+  slides.push_back(window);
+  return {{window.input}, {window.result}};
+}
+
+/// What is sent for each position of the dims that slide: all that the operand has there. A cut of the input is one of
+/// the result, by which alone compute shrinks.
+OpRule &OpRule::addExchange() {
+  if (slides.empty())
+    return *this;
+  auto isInput = [&](FactorId factor) {
+    return llvm::any_of(slides, [&](const SlidingDim &slide) { return slide.input == factor; });
+  };
+  InnerCost cost;
+  cost.kind = InnerCost::Kind::Exchange;
+  cost.elementBytes = bytesOf(op->getOperand(0));
+  cost.slides = slides;
+  for (const SlidingDim &slide : slides)
+    cost.factors.push_back(slide.input);
+  for (const DimFactors &dim : rule.operands[0])
+    llvm::copy_if(dim, std::back_inserter(cost.elementFactors), [&](FactorId factor) { return !isInput(factor); });
+  addInner(std::move(cost));
+  for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
+    if (!isInput(factor))
+      rule.flopFactors.push_back(factor);
+  return *this;
 }
 
 /// Moving terms and combining them commute, whatever they are combined by.

@@ -59,6 +59,15 @@ public:
   };
   Spatial addSpatialDim(bool isLocal, int64_t coarse, int64_t fine);
 
+  /// Factors of one dim of operand 0 and of the result, over which a window slides: both can be cut together, by an
+  /// exchange with neighbours, which reads what `window` says. Where nothing divides both extents they stay whole.
+  struct Windowed {
+    llvm::SmallVector<spmd::FactorId, 4> input, result;
+  };
+  Windowed addWindowDim(int64_t input, int64_t result, spmd::SlidingDim window);
+  /// Adds what the exchange of all such dims sends, once all dims of operand 0 are there.
+  OpRule &addExchange();
+
   /// The op only moves elements of `operands` (or repeats them): any kind of partial result passes through.
   OpRule &addMovement(llvm::ArrayRef<int32_t> operands);
 
@@ -69,6 +78,7 @@ private:
   OpRule &addOrdered(spmd::InnerCost cost);
 
   mlir::Operation *op;
+  llvm::SmallVector<spmd::SlidingDim, 2> slides;
 };
 
 /// Kind of a partial result where each element is right on one rank and zero on all others: sum, or max for bool.

@@ -224,6 +224,51 @@ LogicalResult PermuteOp::verify() {
   return success(MeshAtoms::create(mesh, *this, {getFrom(), getTo()}) != nullptr); // C4
 }
 
+LogicalResult WindowOp::verify() {
+  MeshAttr mesh = getMesh(*this);
+  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (failed(verifyAxesPerDim(*this, getDims())))
+    return failure();
+  size_t rank = from.getRank();
+  for (auto [name, list] :
+       {std::pair("steps", getSteps()), std::pair("lows", getLows()), std::pair("highs", getHighs())})
+    if (list.size() != rank)
+      return emitOpError() << "has " << list.size() << " " << name << " but operand has " << rank << " dims";
+  if (from.getElementType() != to.getElementType() || to.getRank() != from.getRank())
+    return emitOpError() << "result " << to << " does not have the rank and element type of operand " << from;
+  if (TypedAttr fill = getFillAttr(); fill && fill.getType() != from.getElementType())
+    return emitOpError() << "fills " << from.getElementType() << " with a number of type " << fill.getType();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (getSteps()[dim] < 0 || (getSteps()[dim] != 0 && cast<ArrayAttr>(getDims()[dim]).empty()))
+      return emitOpError() << "has the step " << getSteps()[dim] << " along dim " << dim << " cut over "
+                           << getExtent(mesh, getDims()[dim]) << " ranks";
+    int64_t wanted = 0, ranks = getExtent(mesh, getDims()[dim]), last = 0, end = 0;
+    if (llvm::SubOverflow(getHighs()[dim], getLows()[dim], wanted) || wanted != to.getShape()[dim])
+      return emitOpError() << "result dim " << dim << " is " << to.getShape()[dim] << " but the interval from "
+                           << getLows()[dim] << " to " << getHighs()[dim] << " is of another size";
+    if (llvm::MulOverflow(getSteps()[dim], ranks, last) || llvm::AddOverflow(last, getHighs()[dim], end) ||
+        llvm::MulOverflow(from.getShape()[dim], ranks, end))
+      return emitOpError() << "reaches beyond counting along dim " << dim;
+  }
+  return success();
+}
+
+SmallVector<DimWindow, 4> WindowOp::getWindows() {
+  MeshAttr mesh = getMesh(*this);
+  SmallVector<DimWindow, 4> windows;
+  for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(getInput().getType()).getShape()))
+    windows.push_back(
+        {extent, getExtent(mesh, getDims()[dim]), getSteps()[dim], getLows()[dim], getHighs()[dim], !getFillAttr()});
+  return windows;
+}
+
+/// What a rank has is what it wants.
+OpFoldResult WindowOp::fold(FoldAdaptor) {
+  if (getMesh(*this) && llvm::all_of(getWindows(), [](const DimWindow &window) { return window.isIdentity(); }))
+    return getInput();
+  return {};
+}
+
 /// For every collective, through the interface: what one of them needs besides stands in its own `verify`.
 LogicalResult cleave::spmd::verifyCollective(Operation *op) {
   MeshAttr mesh = getMesh(op);
@@ -252,6 +297,7 @@ SmallVector<AxisAttr> AllReduceOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AllGatherOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> ReduceScatterOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> AllToAllOp::getGroupAxes() { return flatten(getGather()); }
+SmallVector<AxisAttr> WindowOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
@@ -294,6 +340,12 @@ int64_t PermuteOp::getWireBytes() {
   auto global = cast<RankedTensorType>(getGlobal());
   return exchangeBytes(atoms->getAtoms(), global.getShape(), getElementBytes(global.getElementType()),
                        atoms->toState(getFrom()), atoms->toState(getTo()));
+}
+
+/// Those at the ends send less than those in the middle, which count.
+int64_t WindowOp::getWireBytes() {
+  return countSentElements(getWindows()) *
+         getElementBytes(cast<RankedTensorType>(getInput().getType()).getElementType());
 }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {

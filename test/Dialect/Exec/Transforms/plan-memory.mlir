@@ -314,3 +314,70 @@ exec.kernel @turn_0(%a: tensor<4xf32>) {
   %0 = nn.slice %a starts [3] sizes [4] steps [-1] : (tensor<4xf32>) -> tensor<4xf32>
   exec.yield %0 : tensor<4xf32>
 }
+
+// -----
+
+// Rows are made in the middle of what a convolution reads, and only edges go to neighbours; beyond the ends all ranks fill in
+// zeros first. What is read again afterwards is read there.
+// CHECK: exec.pieces @pieces_0 dims 3 [
+// CHECK-NEXT: 1 -> 0 box [1, 1, 4] from [0, 0, 0] to [0, 5, 0],
+// CHECK-NEXT: 0 -> 1 box [1, 1, 4] from [0, 3, 0] to [0, 0, 0]
+// CHECK-LABEL: @rows_with_edges
+// CHECK: %[[X:.*]] = exec.view @input_0[0]
+// CHECK: %[[W:.*]] = exec.view @activations[0] : memref<1x6x4xf32>
+// CHECK: %[[A:.*]] = exec.view @activations[16] of %[[W]] : memref<1x4x4xf32> of memref<1x6x4xf32>
+// CHECK: exec.run @exp_0(%[[X]]) into (%[[A]])
+// CHECK: %[[ZEROS:.*]] = exec.view @weights[0] : memref<1x1x4xf32>
+// CHECK: %[[LOW:.*]] = exec.view @activations[0] of %[[W]]
+// CHECK: exec.copy %[[ZEROS]] into %[[LOW]]
+// CHECK: %[[HIGH:.*]] = exec.view @activations[80] of %[[W]]
+// CHECK: exec.copy %{{.*}} into %[[HIGH]]
+// CHECK: exec.exchange @pieces_0 over {"x"} %[[A]] into %[[W]] : memref<1x4x4xf32> into memref<1x6x4xf32>
+// CHECK: exec.run @sum_0(%[[W]])
+// CHECK: exec.run @add_0(%[[A]],
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+func.func @rows_with_edges(%x: tensor<1x4x4xf32>) -> tensor<1x4x4xf32> {
+  %a = exec.launch @exp_0(%x) : (tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  %w = spmd.window %a dims [{}, {"x"}, {}] steps [0, 4, 0] lows [0, -1, 0] highs [1, 5, 4] fill 0.0 : f32 : (tensor<1x4x4xf32>) -> tensor<1x6x4xf32>
+  %s = exec.launch @sum_0(%w) : (tensor<1x6x4xf32>) -> tensor<4xf32>
+  %y = exec.launch @add_0(%a, %s) : (tensor<1x4x4xf32>, tensor<4xf32>) -> tensor<1x4x4xf32>
+  return %y : tensor<1x4x4xf32>
+}
+exec.kernel @exp_0(%a: tensor<1x4x4xf32>) {
+  %0 = nn.exp %a : (tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  exec.yield %0 : tensor<1x4x4xf32>
+}
+exec.kernel @sum_0(%w: tensor<1x6x4xf32>) {
+  %0 = nn.reduce sum %w dims [0, 1] : (tensor<1x6x4xf32>) -> tensor<4xf32>
+  exec.yield %0 : tensor<4xf32>
+}
+exec.kernel @add_0(%a: tensor<1x4x4xf32>, %s: tensor<4xf32>) {
+  %0 = nn.add %a, %s : (tensor<1x4x4xf32>, tensor<4xf32>) -> tensor<1x4x4xf32>
+  exec.yield %0 : tensor<1x4x4xf32>
+}
+}
+
+// -----
+
+// Columns are no range, and an input lies where it lies: all of it goes along with the edges, each rank's own to itself.
+// CHECK: exec.pieces @pieces_0 dims 2 [
+// CHECK-NEXT: 0 -> 0 box [4, 2] from [0, 0] to [0, 1]
+// CHECK-NEXT: 1 -> 0 box [4, 1] from [0, 0] to [0, 3]
+// CHECK-NEXT: 0 -> 1 box [4, 1] from [0, 1] to [0, 0]
+// CHECK-NEXT: 1 -> 1 box [4, 2] from [0, 0] to [0, 1]
+// The nearest column stands for what lies beyond.
+// CHECK: exec.pieces @pieces_1 dims 2 [
+// CHECK-NEXT: 0 -> 0 box [4, 1] from [0, 0] to [0, 0]
+// CHECK-NEXT: 0 -> 0 box [4, 2] from [0, 0] to [0, 1]
+// CHECK-LABEL: @columns_with_edges
+// CHECK: %[[LOW:.*]] = exec.view @{{.*}}[0] of %[[W:.*]] : memref<4x1xf32, strided<[4, 1]>> of memref<4x4xf32>
+// CHECK: exec.copy %{{.*}} into %[[LOW]]
+// CHECK: exec.exchange @pieces_0 over {"x"} %{{.*}} into %[[W]] : memref<4x2xf32> into memref<4x4xf32>
+// CHECK: exec.exchange @pieces_1
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+func.func @columns_with_edges(%x: tensor<4x2xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = spmd.window %x dims [{}, {"x"}] steps [0, 2] lows [0, -1] highs [4, 3] fill 0.0 : f32 : (tensor<4x2xf32>) -> tensor<4x4xf32>
+  %1 = spmd.window %x dims [{}, {"x"}] steps [0, 2] lows [0, -1] highs [4, 3] : (tensor<4x2xf32>) -> tensor<4x4xf32>
+  return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+}

@@ -164,6 +164,33 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 
 // -----
 
+// M4: a row that comes to where rows are sent from.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  exec.buffer @in input 64 align 64
+  exec.buffer @a activations 256 align 64
+  exec.buffer @out output 64 align 64
+  exec.pieces @pieces_0 dims 2 [
+    0 -> 1 box [1, 4] from [3, 0] to [1, 0],
+    1 -> 0 box [1, 4] from [0, 0] to [5, 0]
+  ]
+  exec.kernel @exp_0(%a: tensor<4x4xf32>) {
+    %0 = nn.exp %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    exec.yield %0 : tensor<4x4xf32>
+  }
+  func.func @main() {
+    %x = exec.view @in[0] : memref<4x4xf32>
+    exec.input "x" in %x : memref<4x4xf32> of tensor<4x4xf32> starts [0, 0]
+    %w = exec.view @a[0] : memref<6x4xf32>
+    %a = exec.view @a[16] of %w : memref<4x4xf32> of memref<6x4xf32>
+    exec.run @exp_0(%x) into (%a) : (memref<4x4xf32>) -> memref<4x4xf32>
+    // expected-error @below {{'exec.exchange' op writes result 0 where it reads operand 0, and not in place, on rank 0 (M4)}}
+    exec.exchange @pieces_0 over {"x"} %a into %w : memref<4x4xf32> into memref<6x4xf32>
+    return
+  }
+}
+
+// -----
+
 // M4: an all_reduce of another place.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   exec.buffer @in input 64 align 64

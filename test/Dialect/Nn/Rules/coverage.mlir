@@ -128,7 +128,7 @@ func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c
   %rotary_embedding = nn.rotary_embedding %h, %r, %r rotated 6 : (tensor<2x4x8x6xf32>, tensor<1x8x3xf32>, tensor<1x8x3xf32>) -> tensor<2x4x8x6xf32>
   // expected-remark @below {{([i,k,m,p],[j,k,n,q])->([i,j,l,o]) {i=2,j=4,k=4,l=6,m=8,n=3,o=4,p=6,q=3} reduce={k}}}
   %conv = nn.conv %h, %k strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x4x8x6xf32>, tensor<4x4x3x3xf32>) -> tensor<2x4x6x4xf32>
-  // expected-remark @below {{([i,k,l,o],[k,j,n,q])->([i,j,m,p]) {i=2,j=4,k=4,l=8,m=10,n=3,o=6,p=8,q=3} reduce={k}}}
+  // expected-remark @below {{([i,k,m,p],[k,j,n,q])->([i,j,l,o]) {i=2,j=4,k=4,l=10,m=8,n=3,o=8,p=6,q=3} reduce={k}}}
   %conv_transpose = nn.conv_transpose %h, %k strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 0] groups 1 : (tensor<2x4x8x6xf32>, tensor<4x4x3x3xf32>) -> tensor<2x4x10x8xf32>
   // expected-remark @below {{([i,j,kl,mn])->([i,j,k,m]) {i=2,j=4,k=4,l=2,m=3,n=2}}}
   %pool = nn.pool max %h kernel [2, 2] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (tensor<2x4x8x6xf32>) -> tensor<2x4x4x3xf32>
@@ -174,8 +174,8 @@ func.func @what_must_be_whole(%x: tensor<8xf32>, %n: tensor<8xi32>, %c: tensor<1
   // expected-remark @below {{must_replicate="the elements of the last dim are rotated in pairs"}}
   %4 = nn.rotary_embedding %h, %t, %t rotated 8 : (tensor<1x1x1x8xf32>, tensor<1x1x4xf32>, tensor<1x1x4xf32>) -> tensor<1x1x1x8xf32>
   // expected-remark @below {{must_replicate="windows over the spatial dims overlap"}}
-  %5 = nn.pool max %i kernel [3] strides [1] pads_low [1] pads_high [1] dilations [1] : (tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
+  %5 = nn.pool max %i kernel [8] strides [1] pads_low [0] pads_high [0] dilations [1] : (tensor<1x1x8xf32>) -> tensor<1x1x1xf32>
   // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
-  %6 = nn.resize linear %i coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0] : (tensor<1x1x8xf32>) -> tensor<1x1x16xf32>
+  %6 = nn.resize linear %i coordinates align_corners rounding floor scales [1.0, 1.0, 2.0] : (tensor<1x1x8xf32>) -> tensor<1x1x16xf32>
   return
 }

@@ -1,4 +1,5 @@
-// Rules of resampling: a dim is cut where it is left alone, or repeated.
+// Rules of resampling: a dim is cut where it is left alone, or repeated; else together with that of the input, where all ranks
+// sample alike.
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 
@@ -12,20 +13,32 @@ func.func @nearest_upscaling_by_an_integer_is_local(%x: tensor<1x3x8x8xf32>) {
 
 func.func @rounding_decides_what_is_nearest(%x: tensor<1x3x8x8xf32>) {
   // 2 / 3 is nearest to 1, in the next shard; (0 + 0.5) / 2 - 0.5 lies below 0, in the shard before.
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=24,l=8} replicate={j,k}{{$}}}}
+  // expected-remark-re @below {{([1,i,k,l])->([1,i,j,l]) {i=3,j=24,k=8,l=8} exchange={k>j}{{$}}}}
   %0 = nn.resize nearest %x coordinates asymmetric rounding round_prefer_floor scales [1.0, 1.0, 3.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x24x8xf32>
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
+  // expected-remark-re @below {{([1,i,k,l])->([1,i,j,l]) {i=3,j=16,k=8,l=8} exchange={k>j}{{$}}}}
   %1 = nn.resize nearest %x coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
   return
 }
 
 func.func @other_samples_come_from_neighbours(%x: tensor<1x3x8x8xf32>) {
-  // Rounding i / 2 up reaches into the next shard; so does interpolation, and a scale that is no integer.
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
+  // Rounding i / 2 up reaches into the next shard; so does interpolation, and a scale that is no integer, by which the nearest
+  // could be another one on another shard.
+  // expected-remark-re @below {{([1,i,k,l])->([1,i,j,l]) {i=3,j=16,k=8,l=8} exchange={k>j}{{$}}}}
   %0 = nn.resize nearest %x coordinates asymmetric rounding ceil scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
-  // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=16,l=8} replicate={j,k}{{$}}}}
+  // expected-remark-re @below {{([1,i,k,l])->([1,i,j,l]) {i=3,j=16,k=8,l=8} exchange={k>j}{{$}}}}
   %1 = nn.resize linear %x coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>
   // expected-remark-re @below {{([1,i,j,l])->([1,i,k,l]) {i=3,j=8,k=12,l=8} replicate={j,k}{{$}}}}
   %2 = nn.resize nearest %x coordinates asymmetric rounding floor scales [1.0, 1.0, 1.5, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x12x8xf32>
+  return
+}
+
+func.func @ranks_sample_alike_or_not_at_all(%x: tensor<12xf32>) {
+  // Two of three: alike after whole periods. With aligned corners, or scales that are not the ratio, there are none.
+  // expected-remark-re @below {{([j])->([i]) {i=18,j=12} exchange={j>i}{{$}}}}
+  %0 = nn.resize cubic %x coordinates half_pixel rounding floor scales [1.5] : (tensor<12xf32>) -> tensor<18xf32>
+  // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
+  %1 = nn.resize linear %x coordinates align_corners rounding floor scales [2.0] : (tensor<12xf32>) -> tensor<24xf32>
+  // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
+  %2 = nn.resize linear %x coordinates half_pixel rounding floor scales [2.05] : (tensor<12xf32>) -> tensor<24xf32>
   return
 }

@@ -7,6 +7,7 @@
 #define CLEAVE_DIALECT_SPMD_IR_SPMD_H
 
 #include "cleave/Dialect/Spmd/IR/Partition.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"

@@ -1,0 +1,111 @@
+//===- WindowMoves.cpp - who gives whom what of its edges -----------------===//
+//
+// Dims do not know of each other: a box is the product of its intervals, and so is what of it lies in a shard. So what a
+// member sends is
+//
+//   sent  =  prod over dims of covered  -  prod over dims of own
+//
+// where covered adds up, over all intervals of a dim, what they share with the member's shard, and own is what its own
+// interval does. Members that have the same numbers in a dim are counted once.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/WindowMoves.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <set>
+
+using namespace llvm;
+using namespace cleave::spmd;
+
+namespace {
+/// What an interval and a shard share.
+struct Overlap {
+  int64_t shard, from, to, extent;
+};
+/// What goes on along the dims so far.
+struct Box {
+  int64_t source = 0;
+  SmallVector<int64_t, 4> from, to, extents;
+};
+} // namespace
+
+/// In ascending order of where it goes. Beyond the ends position by position, as all are the same one.
+static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+  int64_t begin = dim.startOf(piece), end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
+  if (dim.isClamped)
+    for (int64_t to = begin; to < std::min<int64_t>(end, 0); ++to)
+      callback({0, 0, to, 1});
+  for (int64_t at = std::max<int64_t>(begin, 0), last = std::min(end, whole); at < last;) {
+    int64_t shard = at / dim.extent, next = std::min(last, (shard + 1) * dim.extent);
+    callback({shard, at, at, next - at});
+    at = next;
+  }
+  if (dim.isClamped)
+    for (int64_t to = std::max(begin, whole); to < end; ++to)
+      callback({dim.pieces - 1, whole - 1, to, 1});
+}
+
+static void combine(ArrayRef<DimWindow> dims, ArrayRef<int64_t> pieces, Box &box,
+                    function_ref<void(const WindowPiece &)> callback) {
+  if (dims.empty())
+    return callback({box.source, box.from, box.to, box.extents});
+  int64_t before = box.source;
+  forEachOverlap(dims.front(), pieces.front(), [&](const Overlap &overlap) {
+    box.source = before * dims.front().pieces + overlap.shard;
+    box.from.push_back(overlap.from);
+    box.to.push_back(overlap.to);
+    box.extents.push_back(overlap.extent);
+    combine(dims.drop_front(), pieces.drop_front(), box, callback);
+    box.from.pop_back();
+    box.to.pop_back();
+    box.extents.pop_back();
+  });
+  box.source = before;
+}
+
+void cleave::spmd::forEachWindowPiece(ArrayRef<DimWindow> dims, int64_t target,
+                                      function_ref<void(const WindowPiece &)> callback) {
+  SmallVector<int64_t, 4> pieces(dims.size());
+  for (size_t dim = dims.size(); dim-- > 0; target /= dims[dim].pieces)
+    pieces[dim] = target % dims[dim].pieces;
+  Box box;
+  combine(dims, pieces, box, callback);
+}
+
+namespace {
+/// Elements of a shard along one dim: that intervals cover, one by one, and that its own does.
+struct Share {
+  int64_t covered = 0, own = 0;
+  bool operator<(const Share &other) const { return std::pair(covered, own) < std::pair(other.covered, other.own); }
+};
+} // namespace
+
+/// The shares that occur along a dim.
+static std::set<Share> findShares(const DimWindow &dim) {
+  SmallVector<Share> shares(dim.pieces);
+  for (int64_t piece = 0; piece < dim.pieces; ++piece)
+    forEachOverlap(dim, piece, [&](const Overlap &overlap) {
+      shares[overlap.shard].covered += overlap.extent;
+      if (overlap.shard == piece)
+        shares[overlap.shard].own += overlap.extent;
+    });
+  return {shares.begin(), shares.end()};
+}
+
+static int64_t countMost(ArrayRef<std::set<Share>> dims, int64_t covered, int64_t own) {
+  if (dims.empty())
+    return covered - own;
+  int64_t most = 0;
+  for (const Share &share : dims.front())
+    most = std::max(most, countMost(dims.drop_front(), covered * share.covered, own * share.own));
+  return most;
+}
+
+int64_t cleave::spmd::countSentElements(ArrayRef<DimWindow> dims) {
+  if (any_of(dims, [](const DimWindow &dim) { return dim.extent == 0; }))
+    return 0;
+  SmallVector<std::set<Share>, 4> shares;
+  for (const DimWindow &dim : dims)
+    shares.push_back(findShares(dim));
+  return countMost(shares, 1, 1);
+}

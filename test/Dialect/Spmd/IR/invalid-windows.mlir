@@ -1,0 +1,100 @@
+// Constraints of spmd.window.
+//
+// RUN: cleave-opt %s --split-input-file --verify-diagnostics
+
+// C2 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @there_is_a_list_per_dim_of_a_window(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op has 1 axis lists but operand has 2 dims}}
+  %0 = spmd.window %x dims [{"x"}] steps [4, 0] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C2 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @there_is_a_step_per_dim(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op has 1 steps but operand has 2 dims}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C2 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @there_is_an_end_per_dim(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op has 3 highs but operand has 2 dims}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [0, 0] highs [4, 8, 1] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C3 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @an_interval_is_as_long_as_its_dim(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op result dim 0 is 5 but the interval from -1 to 5 is of another size}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}
+
+// -----
+
+// C3 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @a_window_keeps_the_element_type(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op result 'tensor<4x8xi32>' does not have the rank and element type of operand 'tensor<4x8xf32>'}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xi32>
+  return
+}
+}
+
+// -----
+
+// C4 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @intervals_move_on(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op has the step -4 along dim 0 cut over 2 ranks}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [-4, 0] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C4 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_is_not_cut_does_not_move_on(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op has the step 1 along dim 1 cut over 1 ranks}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 1] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C4 of window: no number overflows.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @positions_can_be_counted(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op reaches beyond counting along dim 0}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [9223372036854775807, 0] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C5 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_is_filled_in_is_an_element(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op fills 'f32' with a number of type 'f64'}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] fill 0.0 : f64 : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}

@@ -1,0 +1,133 @@
+//===- WindowMovesTest.cpp - who gives whom what of its edges -------------===//
+//
+// Held against the definition, element by element.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/WindowMoves.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+
+using namespace cleave::spmd;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+/// Calls back with every place of a box of `extents`.
+template <typename Function> void forEachPlace(const Ints &extents, Function callback) {
+  Ints place(extents.size());
+  int64_t count = 1;
+  for (int64_t extent : extents)
+    count *= extent;
+  for (int64_t number = 0; number < count; ++number) {
+    int64_t rest = number;
+    for (size_t dim = extents.size(); dim-- > 0; rest /= extents[dim])
+      place[dim] = rest % extents[dim];
+    callback(place);
+  }
+}
+
+Ints piecesOf(llvm::ArrayRef<DimWindow> dims) {
+  Ints pieces;
+  for (const DimWindow &dim : dims)
+    pieces.push_back(dim.pieces);
+  return pieces;
+}
+
+/// By place in the value that it goes to: place that it comes from, and the member that has that.
+using Moves = std::map<Ints, std::pair<Ints, int64_t>>;
+
+/// What member `target` gets, straight from the definition.
+Moves expectedInto(llvm::ArrayRef<DimWindow> dims, const Ints &target) {
+  Ints extents;
+  for (const DimWindow &dim : dims)
+    extents.push_back(dim.high - dim.low);
+  Moves moves;
+  forEachPlace(extents, [&](const Ints &offset) {
+    Ints to, from;
+    int64_t source = 0;
+    bool isThere = true;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      int64_t whole = dims[i].extent * dims[i].pieces;
+      to.push_back(target[i] * dims[i].step + dims[i].low + offset[i]);
+      isThere &= dims[i].isClamped || (to[i] >= 0 && to[i] < whole);
+      from.push_back(std::min(std::max<int64_t>(to[i], 0), whole - 1));
+      source = source * dims[i].pieces + from[i] / dims[i].extent;
+    }
+    if (isThere)
+      moves[to] = {from, source};
+  });
+  return moves;
+}
+
+std::vector<DimWindow> randomDims(std::mt19937 &random) {
+  std::vector<DimWindow> dims(1 + random() % 3);
+  for (DimWindow &dim : dims) {
+    dim.extent = 1 + random() % 4;
+    dim.pieces = 1 + random() % 4;
+    dim.step = dim.pieces == 1 ? 0 : random() % 6;
+    dim.low = int64_t(random() % 9) - 4;
+    dim.high = dim.low + int64_t(random() % 7);
+    dim.isClamped = random() % 3 == 0;
+    if (random() % 3 == 0)
+      dim = DimWindow::whole(dim.extent);
+  }
+  return dims;
+}
+
+TEST(WindowMovesTest, PiecesAreWhatTheDefinitionSays) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<DimWindow> dims = randomDims(random);
+    Ints pieces = piecesOf(dims);
+    std::vector<int64_t> sent;
+    int64_t target = 0;
+    forEachPlace(pieces, [&](const Ints &place) {
+      Moves moves;
+      forEachWindowPiece(dims, target, [&](const WindowPiece &piece) {
+        forEachPlace(Ints(piece.extents.begin(), piece.extents.end()), [&](const Ints &offset) {
+          Ints from(piece.from.begin(), piece.from.end()), to(piece.to.begin(), piece.to.end());
+          for (size_t dim = 0; dim < offset.size(); ++dim) {
+            from[dim] += offset[dim];
+            to[dim] += offset[dim];
+          }
+          EXPECT_TRUE(moves.insert({to, {from, piece.source}}).second) << "sent twice";
+        });
+      });
+      Moves expected = expectedInto(dims, place);
+      EXPECT_EQ(moves, expected);
+      for (const auto &[to, move] : expected) {
+        sent.resize(std::max<size_t>(sent.size(), move.second + 1));
+        sent[move.second] += move.second != target;
+      }
+      ++target;
+    });
+    EXPECT_EQ(countSentElements(dims), sent.empty() ? 0 : *llvm::max_element(sent));
+  }
+}
+
+// Rows of 8 on 4 ranks: a window of 3 wants a row of each neighbour, of which the ranks in the middle have two.
+TEST(WindowMovesTest, TheBusiestRankIsInTheMiddle) {
+  EXPECT_EQ(countSentElements({{8, 4, 8, -1, 9}, DimWindow::whole(10)}), 20);
+  EXPECT_EQ(countSentElements({{8, 2, 8, -1, 9}, DimWindow::whole(10)}), 10);
+  // One position on each rank, and windows of five.
+  EXPECT_EQ(countSentElements({{1, 8, 1, -2, 3}}), 4);
+  EXPECT_EQ(countSentElements({{8, 4, 8, 0, 8}}), 0);
+}
+
+TEST(WindowMovesTest, WhatIsWantedIsWhatThereIs) {
+  EXPECT_TRUE((DimWindow{4, 2, 4, 0, 4}).isIdentity());
+  EXPECT_TRUE(DimWindow::whole(4).isIdentity());
+  EXPECT_FALSE((DimWindow{4, 2, 2, 0, 4}).isIdentity());
+  EXPECT_FALSE((DimWindow{4, 2, 4, 0, 3}).isIdentity());
+  EXPECT_FALSE((DimWindow{4, 2, 4, -1, 4}).isIdentity());
+}
+
+TEST(WindowMovesTest, NothingIsSentOfNothing) {
+  EXPECT_EQ(countSentElements({{0, 2, 0, -1, 1}}), 0);
+  EXPECT_EQ(countSentElements({}), 0);
+}
+
+} // namespace
