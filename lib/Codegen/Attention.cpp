@@ -62,7 +62,8 @@ Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
       kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
       compute(ElementBuilder::getComputeType(getElement(op.getQuery()))), lanes(e.getVectorLanes(compute)) {
   int64_t registers = e.getNumRegisters(), vectors = llvm::divideCeil(keys, lanes);
-  rows = std::min<int64_t>(8, chooseTile(registers, queries, llvm::divideCeil(valueSize, lanes)).rows);
+  TileExtents weighed{queries, int64_t(llvm::divideCeil(valueSize, lanes)), keys * lanes * 4};
+  rows = std::min<int64_t>(8, chooseTile(registers, weighed).rows);
   wide = fitVectors(registers, rows, vectors);
   width = vectors * lanes;
   looped = keys / (wide * lanes) * (wide * lanes);

@@ -45,6 +45,7 @@ public:
 
 private:
   bool wantsChannels();
+  int64_t countVectorBytes() const { return countElements(taps) * lanes * 4; }
   Value locateWeight(Value channel, int64_t offset, ArrayRef<Value> tap);
   void tileChannels(Value group, Value member, Value row, Value column, TileShape own);
   void bandByChannels(Value group, int64_t numRows);
@@ -105,7 +106,7 @@ void ConvolutionTile::run() {
     sums = e.allocate(compute, deep * (planes.getBand() * columns.windows + lanes));
     block = e.allocate(compute, lanes * llvm::divideCeil(columns.windows, lanes) * lanes);
   } else {
-    shape = chooseTile(e.getNumRegisters(), channelsOut, pitch / lanes);
+    shape = chooseTile(e.getNumRegisters(), {channelsOut, pitch / lanes, countVectorBytes()});
     sums = e.allocate(compute, channelsOut * pitch);
   }
   if (!byChannels && channelsOut >= kManyChannels && rows.kernel * columns.kernel == 1)
@@ -127,8 +128,9 @@ bool ConvolutionTile::wantsChannels() {
   int64_t registers = e.getNumRegisters(), steps = countElements(taps), band = planes.getBand();
   bool isFlat = planes.getPitch() == columns.windows;
   int64_t windowsARow = columns.windows * (isFlat ? band : 1);
-  int64_t channels = chooseTile(registers, windowsARow, deep / lanes).cost * (isFlat ? 1 : band);
-  int64_t others = chooseTile(registers, channelsOut, pitch / lanes).cost,
+  int64_t bytes = countVectorBytes();
+  int64_t channels = chooseTile(registers, {windowsARow, deep / lanes, bytes}).cost * (isFlat ? 1 : band);
+  int64_t others = chooseTile(registers, {channelsOut, pitch / lanes, bytes}).cost,
           outputs = band * columns.windows * channelsOut;
   // Several taps find numbers where the one before was; numbers of one tap are lines apart.
   int64_t percent = rows.kernel * columns.kernel > 1 ? 105 : 100;
@@ -174,7 +176,7 @@ void ConvolutionTile::bandByWindows(Value group) {
 void ConvolutionTile::bandByChannels(Value group, int64_t numRows) {
   bool isFlat = planes.getPitch() == columns.windows;
   int64_t inRow = isFlat ? numRows * columns.windows : columns.windows;
-  shape = chooseTile(e.getNumRegisters(), inRow, deep / lanes);
+  shape = chooseTile(e.getNumRegisters(), {inRow, deep / lanes, countVectorBytes()});
   auto panelAt = [&](Value member, int64_t vectors) {
     e.loop(isFlat ? 1 : numRows, [&](Value row) {
       overBlocks(e, inRow, shape.rows,

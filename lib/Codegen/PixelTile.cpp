@@ -172,7 +172,7 @@ void PixelTile::run() {
     block = e.allocate(compute, shape.rows * shape.vectors * lanes);
   int64_t rowBytes = getShape(op->getOperand(0))[1] * columns.extent * rows.stride * 4;
   int64_t most = std::max<int64_t>(getBandBytes() / std::max<int64_t>(rowBytes, 1), 1);
-  int64_t band = std::min(most, rows.windows), images = std::clamp<int64_t>(most / rows.windows, 1, result[0]);
+  int64_t band = chooseBand(rows.windows, most), images = chooseBand(result[0], most / rows.windows);
   int64_t size = shape.vectors * lanes, whole = channels / size * size;
   overBlocks(e, result[0], images, [&](Value firstImage, int64_t numImages) {
     overBlocks(e, rows.windows, band, [&](Value firstRow, int64_t numRows) {
@@ -349,7 +349,8 @@ private:
 /// Pixels a multiple of a page apart would fall on the same lines of the first cache.
 TileShape PixelConvolution::chooseShape(int64_t vectors) {
   int64_t bytes = getWindowStep() * compute.getIntOrFloatBitWidth() / 8, most = bytes % 4096 == 0 ? 8 : kMostWindows;
-  return chooseTile(e.getNumRegisters(), columns.windows, byChannel ? 1 : vectors, most);
+  int64_t taps = countElements(getShape(conv.getWeight())) / channels;
+  return chooseTile(e.getNumRegisters(), {columns.windows, byChannel ? 1 : vectors, taps * lanes * 4}, most);
 }
 
 /// Vectors of weights at a place of channel `member`; panels are filled up, else lanes behind the last one are not read.

@@ -229,7 +229,7 @@ void ProductLoops::chooseShape() {
   if ((product.isPaired && canTile(e, product.depth.back().extent)) || canSplit())
     shape = {std::min(rows.extent, 2 * kTileRows), std::min<int64_t>(vectors, rows.extent > kTileRows ? 2 : 4)};
   else
-    shape = chooseTile(e.getNumRegisters(), rows.extent, vectors);
+    shape = chooseTile(e.getNumRegisters(), {rows.extent, vectors, countExtent(product.depth) * lanes * 4});
 }
 
 /// Memory of its own is made where the kernel begins, once for all loops.

@@ -1,8 +1,10 @@
 //===- Tile.cpp - blocks of sums in registers -----------------------------===//
 //
-// A block's cost is counted per step of the depth: multiplications two a cycle, loads two a cycle, and four cycles at
-// least, since a sum must wait for itself. Which block is cheapest follows: 8 x 3 of 32 registers where rows abound, 1 x 8
-// of one row.
+// A block's cost is counted per step of the depth, in quarters of half a cycle: multiplications two a cycle, loads two a cycle,
+// and four cycles at least, since a sum must wait for itself. Numbers and vectors that are loaded cost a little beside that, more
+// where a panel of vectors is too large for the first cache and comes from the second for every block. Which block is
+// cheapest follows: 8 x 3 of 32 registers where rows abound, 14 x 2 where these leave no rest, 6 x 4 of small panels, 1 x 8 of
+// one row.
 //
 //===----------------------------------------------------------------------===//
 #include "Tile.h"
@@ -17,31 +19,34 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 
-/// Cycles per step of the depth, in halves.
-static int64_t countHalfCycles(int64_t rows, int64_t vectors) {
+/// What stays in the first cache beside what else is read.
+static constexpr int64_t kNearBytes = 40 << 10;
+
+/// Of one step of the depth. What does not depend on the depth (where the sums go) is spread over it: a quarter each.
+static int64_t countQuarters(int64_t rows, int64_t vectors, bool isNear) {
   if (rows == 0 || vectors == 0)
     return 0;
-  return std::max({rows * vectors, rows + vectors, int64_t{8}});
+  return 4 * std::max({rows * vectors, rows + vectors, int64_t{8}}) + 2 * rows + (isNear ? 2 : 6) * vectors + 4;
 }
 
-/// Sums, the vectors of one step and one number share the registers. More than 12 rows read too many streams.
-TileShape cleave::codegen::chooseTile(int64_t registers, int64_t rows, int64_t vectors, int64_t most) {
-  TileShape best{1, 1};
-  int64_t least = INT64_MAX;
+/// Sums, the vectors of one step and one number share the registers. Rests of rows and of vectors are code of their own, which
+/// counts as much as one in 32.
+TileShape cleave::codegen::chooseTile(int64_t registers, TileExtents all, int64_t most) {
+  TileShape best{1, 1, INT64_MAX};
   for (int64_t wide : {3, 4, 2, 6, 8, 1})
-    for (int64_t tall = 1; tall <= std::min(rows, most); ++tall) {
-      if (wide > vectors || tall * wide + wide + 1 > registers)
+    for (int64_t tall = 1; tall <= std::min(all.rows, most); ++tall) {
+      if (wide > all.vectors || tall * wide + wide + 1 > registers)
         continue;
-      int64_t cost = 0;
-      for (auto [height, times] : {std::pair(tall, rows / tall), std::pair(rows % tall, int64_t{1})})
-        cost += times * (vectors / wide * countHalfCycles(height, wide) + countHalfCycles(height, vectors % wide));
-      // Of equal ones a taller one, or one that leaves no panel of another width: that would be code of its own.
-      bool isSimpler = vectors % wide == 0 && vectors % best.vectors != 0;
-      if (cost < least || (cost == least && (wide == best.vectors || isSimpler))) {
-        least = cost;
+      int64_t cost = 0, rest = all.rows % tall, narrow = all.vectors % wide;
+      bool isNear = wide * all.vectorBytes <= kNearBytes;
+      for (auto [height, times] : {std::pair(tall, all.rows / tall), std::pair(rest, int64_t{1})})
+        cost +=
+            times * (all.vectors / wide * countQuarters(height, wide, isNear) + countQuarters(height, narrow, isNear));
+      cost += cost / 32 * ((rest > 0) + (narrow > 0));
+      if (cost < best.cost)
         best = {tall, wide, cost};
-      }
     }
+  best.cost /= 4;
   return best;
 }
 

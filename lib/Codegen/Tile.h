@@ -22,8 +22,14 @@ struct TileShape {
   int64_t cost = 0; ///< of the whole product, in half cycles per step of the depth
 };
 
-/// The cheapest block for a product of so many rows and vectors, `most` rows tall.
-TileShape chooseTile(int64_t registers, int64_t rows, int64_t vectors, int64_t most = 12);
+/// A product as blocks see it.
+struct TileExtents {
+  int64_t rows, vectors;
+  int64_t vectorBytes; ///< of a vector of columns, along all of the depth
+};
+
+/// The cheapest block, `most` rows tall: more would read too many streams.
+TileShape chooseTile(int64_t registers, TileExtents all, int64_t most = 12);
 
 /// A place of the form `base + constant`: what neighbours in a block share, and how far apart they are.
 struct Place {

@@ -13,8 +13,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 
-/// The most rows of at most `most` that divide all, if there are about as many.
-static int64_t chooseBand(int64_t rows, int64_t most) {
+int64_t cleave::codegen::chooseBand(int64_t rows, int64_t most) {
   most = std::min(std::max<int64_t>(most, 1), rows);
   for (int64_t band = most; band * 2 > most; --band)
     if (rows % band == 0)

@@ -41,6 +41,9 @@ inline int64_t getKernel(nn::ConvOp op, int64_t dim) {
   return at < 2 ? 1 : weight[at];
 }
 
+/// The most rows of at most `most` that divide all, if there are about as many: a rest is code of its own.
+int64_t chooseBand(int64_t rows, int64_t most);
+
 /// Bands of rows of windows over the planes of some channels of an operand [batch, channels, rows.., columns].
 class Planes {
 public:
