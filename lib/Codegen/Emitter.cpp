@@ -199,6 +199,11 @@ void Emitter::storeVector(Value buffer, Value value, Value at) { vector::StoreOp
 Value Emitter::load(Value buffer, Type element, Index at) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
   Value value;
+  if (isAsking) {
+    if (isLarge(buffer))
+      memref::PrefetchOp::create(b, loc, buffer, at.base, /*isWrite=*/false, kFirstCache, /*isDataCache=*/true);
+    return elements.number(withLanes(element), 0);
+  }
   if (lanes == 1) {
     value = memref::LoadOp::create(b, loc, buffer, at.base);
   } else if (at.lane != 1) {
@@ -216,6 +221,8 @@ Value Emitter::load(Value buffer, Type element, Index at) {
 
 /// As load, the other way; of lanes apart only the active ones.
 void Emitter::store(Value buffer, Value value, Index at) {
+  if (isAsking)
+    return;
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
   if (getElementTypeOrSelf(value).isBF16())
     value = elements.bitcast(value, stored);
@@ -232,6 +239,21 @@ void Emitter::store(Value buffer, Value value, Index at) {
   if (active == lanes)
     return storeVector(buffer, value, at.base);
   vector::MaskedStoreOp::create(b, loc, buffer, at.base, getActiveMask(), value);
+}
+
+void Emitter::ask(function_ref<void()> body) {
+  isAsking = true;
+  scoped([&] {
+    body();
+    return 0;
+  });
+  isAsking = false;
+}
+
+/// A part of the second cache.
+bool Emitter::isLarge(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  return isa<BlockArgument>(buffer) && type.getNumElements() * type.getElementTypeBitWidth() / 8 > 256 << 10;
 }
 
 void Emitter::storeInRow(Value value, const Point &point, Value element) {

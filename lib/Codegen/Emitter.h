@@ -84,6 +84,10 @@ public:
   mlir::Value perLane(mlir::Type element, const Point &point, llvm::function_ref<mlir::Value(const Point &)> fn);
   mlir::Value load(mlir::Value buffer, mlir::Type element, Index at);
   void store(mlir::Value buffer, mlir::Value value, Index at);
+  /// Asks for what `body` would load of arguments that are too large for caches. Nothing is stored, and what is computed means
+  /// nothing.
+  void ask(llvm::function_ref<void()> body);
+  static bool isLarge(mlir::Value buffer);
 
   // Control.
   /// From 0 to `count` by `step`; `body` gets the position and carried values, and returns the next ones.
@@ -147,6 +151,7 @@ private:
 
   const Target &target;
   int64_t lanes = 1, active = 1;
+  bool isAsking = false;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> allocated;

@@ -136,6 +136,8 @@ private:
   void handOut(Value batch, Value member, Value row, Value column, TileShape own, const Values &sums);
   void handOut(Value batch, Value member, Value row, Value column, int64_t vectors, function_ref<Value(int64_t)> sum);
   bool isCheap() const;
+  bool readsMore() const;
+  void askAhead(Value batch, Value member, Value row, Value column, TileShape own);
 
   TileShape shape{1, 1};
   Value block; ///< sums on their way out; none where they go from registers
@@ -160,6 +162,16 @@ bool PixelTile::isCheap() const {
   return llvm::all_of(op->getBlock()->without_terminator(), [&](Operation &other) {
     return &other == op || !getForms().find(&other)->element ||
            isa<nn::AddOp, nn::SubOp, nn::MulOp, nn::ReluOp, nn::MaxOp, nn::MinOp>(other);
+  });
+}
+
+/// True if what follows reads a tensor that is too large for caches, such as a residual.
+bool PixelTile::readsMore() const {
+  llvm::DenseSet<Value> own;
+  for (Value operand : op->getOperands())
+    own.insert(View::get(operand).base);
+  return llvm::any_of(op->getBlock()->getArguments(), [&](Value argument) {
+    return !own.contains(argument) && Emitter::isLarge(e.getBuffer(argument));
   });
 }
 
@@ -246,8 +258,20 @@ SmallVector<TapRun> PixelTile::findRuns(std::optional<int64_t> column, int64_t h
   return runs;
 }
 
+/// What will be read of a block when its sums are there.
+void PixelTile::askAhead(Value batch, Value member, Value row, Value column, TileShape own) {
+  e.ask([&] {
+    e.loop(own.rows, [&](Value window) {
+      handOut(batch, member, row, e.places.add(column, window), own.vectors,
+              [&](int64_t) { return e.elements.number(e.withLanes(compute), 0); });
+    });
+  });
+}
+
 void PixelTile::tile(Value batch, Value member, Value row, Value column, TileShape own) {
   PlaceBuilder &p = e.places;
+  if (readsMore())
+    askAhead(batch, member, row, column, own);
   int64_t rank = result.size();
   SmallVector<TapRun> runs = findRuns(PlaceBuilder::getKnown(column), own.rows);
   Value first = p.add(p.mul(row, rows.stride), -rows.padLow);
@@ -370,8 +394,12 @@ Values PixelConvolution::addRun(const TapRun &run, Value tapRow, Value pixel, Va
   if (rank == 4)
     weights = p.add(weights, weight.along(weight.getDim(2), tapRow).base);
   int64_t count = run.end - run.first;
+  bool isPointwise = rows.kernel * columns.kernel == 1 && columns.stride == 1 && channel.stride == 1;
   auto at = [&](Value tap, Value c, Values carried) {
     Value from = p.add(p.add(pixel, p.mul(tap, getTapStep())), p.mul(c, channel.stride));
+    // Pixels that are read once a panel: in as many steps as a pixel has channels all of the next block's are asked for.
+    if (isPointwise)
+      input.prefetch(p.add(p.add(pixel, own.rows * getWindowStep()), p.mul(c, own.rows)), kFirstCache);
     Value place = p.add(p.add(weights, p.mul(tap, byTap.stride)), p.mul(c, deep.stride));
     return addPixels(run, from, place, member, own, carried);
   };

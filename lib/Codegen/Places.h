@@ -12,6 +12,9 @@
 
 namespace cleave::codegen {
 
+/// How near a line is wanted, as memref.prefetch says it.
+constexpr unsigned kSecondCache = 2, kFirstCache = 3;
+
 /// Lane l lies at `base + l * lane`.
 struct Index {
   mlir::Value base;

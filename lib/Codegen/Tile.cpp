@@ -79,9 +79,8 @@ Value Operand::load(Value place, int64_t apart) const {
   return e.elements.widen(e.load(buffer, element, {place, e.getLanes() > 1 ? apart : 0}));
 }
 
-void Operand::prefetch(Value place) const {
-  constexpr unsigned secondCache = 2;
-  memref::PrefetchOp::create(e.b, e.loc, buffer, place, /*isWrite=*/false, secondCache, /*isDataCache=*/true);
+void Operand::prefetch(Value place, unsigned cache) const {
+  memref::PrefetchOp::create(e.b, e.loc, buffer, place, /*isWrite=*/false, cache, /*isDataCache=*/true);
 }
 
 //===----------------------------------------------------------------------===//

@@ -49,8 +49,8 @@ public:
   mlir::Value getBuffer() const { return buffer; }
   /// What lies at `place`, in the compute type: as many neighbours as there are lanes, so far apart.
   mlir::Value load(mlir::Value place, int64_t apart = 1) const;
-  /// Asks for the line of memory at `place`, which may lie behind the last element.
-  void prefetch(mlir::Value place) const;
+  /// Asks for the line of memory at `place`, which may lie behind the last element, up to a cache.
+  void prefetch(mlir::Value place, unsigned cache = kSecondCache) const;
 
 private:
   Emitter &e;
