@@ -462,9 +462,10 @@ public:
       : PixelTile(e, op, getPoolWindow(op, 0), getPoolWindow(op, 1), sink), counts(PoolCounts::get(e, op)) {}
 
 private:
+  /// Four sums, of one window if it has as many: then pixels are read from end to end.
   TileShape chooseShape(int64_t vectors) override {
-    int64_t height = std::min<int64_t>(columns.windows, 4);
-    return {height, std::min(vectors, 4 / height)};
+    int64_t wide = std::min<int64_t>(vectors, 4);
+    return {std::min(columns.windows, 4 / wide), wide};
   }
   double getIdentity() const override { return counts ? 0 : -INFINITY; }
   Values addRun(const TapRun &run, Value tapRow, Value pixel, Value member, TileShape own, Values sums) override;
