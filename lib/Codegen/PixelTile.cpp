@@ -270,6 +270,7 @@ void PixelTile::askAhead(Value batch, Value member, Value row, Value column, Til
 
 void PixelTile::tile(Value batch, Value member, Value row, Value column, TileShape own) {
   PlaceBuilder &p = e.places;
+  batch = p.hide(batch);
   if (readsMore())
     askAhead(batch, member, row, column, own);
   int64_t rank = result.size();

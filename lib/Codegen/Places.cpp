@@ -6,6 +6,7 @@
 #include "Places.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -48,6 +49,16 @@ Value PlaceBuilder::rem(Value x, int64_t y) {
     return number(*known % y);
   return y == 1 ? number(0) : Value(arith::RemUIOp::create(b, loc, x, number(y)));
 }
+/// By assembly without an instruction, whose result is in the operand's register.
+Value PlaceBuilder::hide(Value x) {
+  if (getKnown(x))
+    return x;
+  Value bits = arith::IndexCastOp::create(b, loc, b.getI64Type(), x);
+  auto same = LLVM::InlineAsmOp::create(b, loc, TypeRange{b.getI64Type()}, ValueRange{bits}, "", "=r,0",
+                                        /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                                        /*asm_dialect=*/nullptr, /*operand_attrs=*/nullptr);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), same.getResult(0));
+}
 Value PlaceBuilder::isLess(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y); }
 Value PlaceBuilder::isLess(Value x, int64_t y) { return isLess(x, number(y)); }
 Value PlaceBuilder::clamp(Value x, int64_t low, int64_t high) {
@@ -71,6 +82,8 @@ int64_t PlaceBuilder::getDivisor(Value value) {
       return 1;
     return std::gcd(getDivisor(loop.getLowerBound()), getDivisor(loop.getStep()));
   }
+  if (isa<arith::IndexCastOp, LLVM::InlineAsmOp>(op)) // hidden
+    return getDivisor(op->getOperand(0));
   if (isa<arith::MulIOp>(op))
     return std::gcd(anything, getDivisor(op->getOperand(0)) * getDivisor(op->getOperand(1)));
   if (isa<arith::AddIOp, arith::RemUIOp, arith::MinSIOp, arith::MaxSIOp>(op))

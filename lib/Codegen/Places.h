@@ -30,6 +30,9 @@ public:
 
   mlir::Value number(int64_t value);
   static std::optional<int64_t> getKnown(mlir::Value value);
+  /// The same number, of which LLVM does not know where it comes from: of loops in loops in loops, each of whose indices is in every
+  /// address, it would try all ways to split these sums.
+  mlir::Value hide(mlir::Value x);
   mlir::Value add(mlir::Value x, mlir::Value y);
   mlir::Value add(mlir::Value x, int64_t y);
   mlir::Value mul(mlir::Value x, int64_t y);
