@@ -5,6 +5,7 @@
 // has made the vectors already), and the code generator.
 //
 //===----------------------------------------------------------------------===//
+#include "CompileObject.h"
 #include "cleave/Codegen/Codegen.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -100,25 +101,31 @@ static void wrap(llvm::Function &kernel) {
   b.CreateRetVoid();
 }
 
-/// Layout, triple and features, and a wrapper around each function that was there before.
-static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
+void cleave::codegen::setTarget(llvm::Module &module, llvm::TargetMachine &machine) {
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
-  SmallVector<llvm::Function *> kernels;
-  for (llvm::Function &function : module)
-    if (!function.isDeclaration())
-      kernels.push_back(&function);
-  llvm::for_each(kernels, [](llvm::Function *kernel) { wrap(*kernel); });
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
-    // Where a division may be by an estimate, that has 14 bits with AVX-512, else 12: so many rounds bring it to 24.
-    bool isFine = machine.getTargetFeatureString().contains("+avx512f");
-    function.addFnAttr("reciprocal-estimates", isFine ? "vec-divf:1,!divf" : "vec-divf:2,!divf");
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
+}
+
+/// The target, and a wrapper around each function that was there before.
+static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
+  SmallVector<llvm::Function *> kernels;
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      kernels.push_back(&function);
+  llvm::for_each(kernels, [](llvm::Function *kernel) { wrap(*kernel); });
+  setTarget(module, machine);
+  // Where a division may be by an estimate, that has 14 bits with AVX-512, else 12: so many rounds bring it to 24.
+  bool isFine = machine.getTargetFeatureString().contains("+avx512f");
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      function.addFnAttr("reciprocal-estimates", isFine ? "vec-divf:1,!divf" : "vec-divf:2,!divf");
 }
 
 /// instcombine by default ends the process where one round is not enough.
@@ -140,6 +147,17 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.run(module, modules);
 }
 
+std::optional<std::string> cleave::codegen::generateObject(llvm::Module &module, llvm::TargetMachine &machine) {
+  optimise(module, machine);
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return std::nullopt;
+  passes.run(module);
+  return std::string(object.begin(), object.end());
+}
+
 FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const HostTarget &target) {
   if (failed(verify(kernels)) || failed(lowerToLLVMDialect(kernels)))
     return failure();
@@ -148,12 +166,8 @@ FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const Ho
   if (!module)
     return failure();
   prepare(*module, target.getMachine());
-  optimise(*module, target.getMachine());
-  SmallVector<char, 0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager passes;
-  if (target.getMachine().addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+  std::optional<std::string> object = generateObject(*module, target.getMachine());
+  if (!object)
     return failure();
-  passes.run(*module);
-  return std::string(object.begin(), object.end());
+  return std::move(*object);
 }
