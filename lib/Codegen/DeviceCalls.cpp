@@ -3,6 +3,12 @@
 // An intrinsic of NVVM says in its name what it does. Those that MLIR's translation makes are known here by that name; any
 // other is an error, for what is left out silently would be taken for tested.
 //
+//   llvm.nvvm.read.ptx.sreg.tid.x()        readRegister(0), which may be called once for all its uses
+//   llvm.nvvm.barrier.cta.sync.aligned..   barrier(site): the thread waits for those of its block
+//   llvm.nvvm.shfl.sync.bfly.f32(..)       meetWarp(kind, mask, words in, words out, site), as all that lanes do together
+//   llvm.nvvm.cp.async.ca..(to, from)      copyAsync(to, from, bytes, filled, site of the store, site of the load)
+//   __nv_expf(x)                           expf(x)
+//
 //===----------------------------------------------------------------------===//
 #include "DeviceCalls.h"
 
@@ -89,6 +95,7 @@ static std::optional<WarpOperation> getWarpOperation(StringRef name) {
   // A shuffle's name goes on with the type of its value: words of 32 bits all.
   for (auto [mode, kind] : {std::pair("bfly", WarpKind::ShuffleXor), std::pair("up", WarpKind::ShuffleUp),
                             std::pair("down", WarpKind::ShuffleDown), std::pair("idx", WarpKind::ShuffleIndex)})
+    // Values are words of 32 bits; with a p behind, the result says whether the lane was there.
     for (StringRef type : {".i32", ".f32", ".i32p", ".f32p"})
       if (name == ("shfl.sync." + Twine(mode) + type).str())
         return WarpOperation{kind};
@@ -164,6 +171,7 @@ public:
   Replacer(Function &kernel, HookCaller &caller, SmallVectorImpl<RangeAccess> &accesses)
       : kernel(kernel), caller(caller), b(caller.b), accesses(accesses) {}
 
+  /// One call, whatever it is; an error if nobody knows it.
   Error replace(CallInst &call) {
     b.SetInsertPoint(&call);
     b.SetCurrentDebugLocation(call.getDebugLoc());
@@ -191,6 +199,7 @@ private:
       call.replaceAllUsesWith(value);
     call.eraseFromParent();
   }
+  /// The same arguments and result under another name, which the linker finds in the C library.
   CallInst *callLibrary(StringRef name, CallInst &call) {
     FunctionCallee function = kernel.getParent()->getOrInsertFunction(name, call.getFunctionType());
     return b.CreateCall(function, SmallVector<Value *>(call.args()));
@@ -288,6 +297,7 @@ bool Replacer::replaceAsync(CallInst &call, StringRef name) {
   } else if (name == "cp.async.wait.all") {
     caller.call(Hook::WaitForCopies, b.getVoidTy(), {b.getInt32(~0u)});
   } else {
+    // With an s behind, an operand says how many bytes come from memory; the rest is zero.
     bool isPart = name.consume_back(".s");
     if (!name.consume_front("cp.async.ca.shared.global.") && !name.consume_front("cp.async.cg.shared.global."))
       return false;
@@ -318,6 +328,7 @@ Value *Replacer::makeWords(ArrayRef<Value *> operands) {
     else
       words.push_back(b.CreateBitCast(operand, b.getInt32Ty()));
   }
+  // In the entry block, so that a loop does not take memory in every round.
   IRBuilder<>::InsertPointGuard guard(b);
   BasicBlock::iterator here = b.GetInsertPoint();
   BasicBlock *block = b.GetInsertBlock();

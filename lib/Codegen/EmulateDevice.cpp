@@ -116,6 +116,7 @@ uint32_t KernelEmulation::getObject(Value *pointer) {
   if (auto *variable = dyn_cast<GlobalVariable>(base))
     return addGlobal(*variable);
   auto *local = dyn_cast<AllocaInst>(base);
+  // What has another size in each call cannot be held to one.
   if (!local || !local->isStaticAlloca())
     return emulation::unknownObject;
   objects.push_back({"a local variable", ObjectKind::Local, base});
@@ -162,6 +163,7 @@ void KernelEmulation::weighObjects() {
       weigh(objects[access.object], access);
       continue;
     }
+    // It may be any of them: all have its granule, and are written if it writes.
     for (KernelObject &object : objects)
       weigh(object, access);
   }
@@ -173,6 +175,7 @@ void KernelEmulation::weighObjects() {
 void KernelEmulation::tellAccesses() {
   for (const Access &access : accesses) {
     Constant *site = caller.makeSite(*access.before, access.flags, access.bytes, access.alignment, access.object);
+    // The runtime itself tells these accesses, when they happen.
     if (access.site >= 0) {
       cast<CallInst>(access.before)->setArgOperand(unsigned(access.site), site);
       continue;
@@ -286,6 +289,7 @@ Expected<Constant *> KernelEmulation::run() {
     objects.back().argument = argument.getArgNo();
     objects.back().bytes = argument.getDereferenceableBytes();
   }
+  // Before anything is added: calls of the emulator load from its table, which is no access of the kernel.
   SmallVector<Instruction *> touching;
   for (Instruction &instruction : instructions(kernel)) {
     instruction.dropUnknownNonDebugMetadata();
@@ -399,6 +403,7 @@ Error cleave::codegen::emulate(Module &device, const HostTarget &host) {
       return row.takeError();
     rows.push_back(*row);
   }
+  // Kernels name shared variables no more, so these can go.
   SmallVector<Constant *> variables = takeVariables(device, caller);
   exportModule(device, caller, rows, variables);
   for (Function &function : make_early_inc_range(device))

@@ -3,6 +3,9 @@
 // Every thread of a block runs until it waits or ends. Then warps whose lanes have all come to one place meet, and when
 // nothing else can go on, the block passes its barrier, if all threads stand at the same one. If they do not, they never will.
 //
+// Threads are not interleaved otherwise: a race is found by what was not ordered (Access.cpp), not by the order that happened. So
+// one run of a kernel is enough, and a block costs little more than its threads one after the other.
+//
 //===----------------------------------------------------------------------===//
 #include "Block.h"
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Block.h"
+#include "Halves.h"
 
 #include <cstring>
 
@@ -150,29 +151,13 @@ static uint32_t match(const Thread *lanes, uint32_t mask, uint32_t value) {
 // mma.sync.m16n8: lane = 4 g + t holds rows g and g + 8 of a and of the result, column g of b
 //===----------------------------------------------------------------------===//
 
-static float asFloat(uint32_t bits) {
-  float value = 0;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-/// Exact: every f16 is an f32. Denormals are multiples of 2^-24.
-static float halfToFloat(uint32_t half) {
-  uint32_t sign = (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
-  if (exponent == 31)
-    return asFloat(sign | 0x7f800000 | fraction << 13);
-  if (exponent == 0)
-    return asFloat(sign | 0x3f800000) * (float(fraction) * 0x1p-24f);
-  return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
-}
-
 /// Element `number` of a fragment's word, of which there are `perWord`.
 static float getElement(WarpKind kind, uint32_t word, uint32_t number) {
   if (kind == WarpKind::MultiplyTf32K8)
     return asFloat(word & 0xffffe000); // 10 bits of fraction
   uint32_t half = word >> (16 * number) & 0xffff;
   bool isHalf = kind == WarpKind::MultiplyF16K16 || kind == WarpKind::MultiplyF16K8;
-  return isHalf ? halfToFloat(half) : asFloat(half << 16);
+  return isHalf ? halfToFloat(uint16_t(half)) : bf16ToFloat(uint16_t(half));
 }
 
 /// Two words of a hold 8 rows each of one chunk of k, one of b a chunk of its column; the sum begins with c.
@@ -185,7 +170,7 @@ static void multiply(Thread *lanes, WarpKind kind) {
     for (uint32_t chunk = 0; chunk < chunks; ++chunk)
       for (uint32_t i = 0; i < perWord; ++i) {
         uint32_t k = (chunk * 4 + lane % 4) * perWord + i, group = lane / 4;
-        a[group][k] = getElement(kind, lanes[lane].in[2 * chunk], i);
+        a[group][k] = getElement(kind, lanes[lane].in[size_t(2) * chunk], i);
         a[group + 8][k] = getElement(kind, lanes[lane].in[2 * chunk + 1], i);
         b[k][group] = getElement(kind, lanes[lane].in[2 * chunks + chunk], i);
       }
@@ -207,7 +192,7 @@ static void loadMatrices(Thread *lanes, WarpKind kind, uint32_t lane) {
     uint16_t halves[2];
     for (uint32_t i = 0; i < 2; ++i) {
       uint32_t row = isTurned ? lane % 4 * 2 + i : lane / 4, column = isTurned ? lane / 4 : lane % 4 * 2 + i;
-      memcpy(&halves[i], getPointer(lanes[8 * matrix + row].in) + 2 * column, 2);
+      memcpy(&halves[i], getPointer(lanes[8 * matrix + row].in) + size_t(2) * column, 2);
     }
     lanes[lane].out[matrix] = halves[0] | uint32_t(halves[1]) << 16;
   }
