@@ -179,20 +179,20 @@ def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
   let description = [{
     The operands of a group are the shards of one value, per dim along the listed axes. Per dim, the rank with index r
     along these axes gets positions `[r * step + low, r * step + high)` of it: its own piece with rows of its neighbours,
-    or another piece. What lies beyond the ends of the value is `fill`; without it, the nearest position there is. Only what
-    a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
+    or another piece. What lies beyond the ends of the value is `fill`; without it, the nearest position there is, or, where
+    it `wraps`, the value once more. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
 
     Constraints: (C1) axes exist and do not overlap; (C2) one axis list, step, low and high per dim; (C3) a result dim is
-    high - low; (C4) steps are not negative, and 0 where there are no axes; (C5) `fill` is a number of the
-    element type.
+    high - low; (C4) steps are 0 where there are no axes; (C5) `fill` is a number of the element type, and not there
+    where the value wraps.
 
     Example: rows of a picture, 8 on each rank, with one more on each side
     `%w = spmd.window %x dims [{}, {"x"} ] steps [0, 8] lows [0, -1] highs [4, 9] fill 0.0 : f32 : (tensor<4x8xf32>) -> tensor<4x10xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims, DenseI64ArrayAttr:$steps, DenseI64ArrayAttr:$lows,
-                       DenseI64ArrayAttr:$highs, OptionalAttr<TypedAttrInterface>:$fill, OptionalAttr<StrAttr>:$cause);
+                       DenseI64ArrayAttr:$highs, OptionalAttr<TypedAttrInterface>:$fill, UnitAttr:$wraps, OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? (`wraps` $wraps^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{

@@ -137,6 +137,13 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   for (auto [index, state] : enumerate(results))
     if (!dealOut(rule.results[index], *state, "result " + Twine(index)))
       return std::nullopt;
+  // Intervals move on from rank to rank as the pieces of the result do.
+  for (const InnerCost &cost : rule.inner)
+    for (const SlidingDim &slide : cost.slides)
+      if (!match.cuts[slide.result].empty() && match.cuts[slide.input] != match.cuts[slide.result]) {
+        fail("a dim of the result is split otherwise than that of the operand that it is made of");
+        return std::nullopt;
+      }
   match.choices.assign(mesh.numAtoms(), 0);
   for (unsigned atom = 0; atom < mesh.numAtoms(); ++atom)
     if (!findChoice(atom, operands, results))

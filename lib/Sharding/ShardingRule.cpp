@@ -34,6 +34,16 @@ bool ShardingRule::isReduction(FactorId factor) const {
   return cut >= 0 && choices[cut].partial;
 }
 
+std::optional<DimWindow> SlidingDim::getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const {
+  if (pieces == 1)
+    return DimWindow::whole(inputSize);
+  int64_t moved = resultSize / pieces * stride, step = moved / share;
+  if (moved % share != 0)
+    return std::nullopt;
+  return DimWindow{
+      inputSize / pieces, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
+}
+
 //===----------------------------------------------------------------------===//
 // Building
 //===----------------------------------------------------------------------===//
@@ -145,15 +155,18 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
   os << '}';
 }
 
-/// What is cut together: ` exchange={l>k,o>n}`, input before result.
+/// What is cut together: ` exchange={l>k,o>n}`, inputs before the result.
 static void printPairs(llvm::raw_ostream &os, llvm::ArrayRef<Choice> choices) {
-  auto pairs = llvm::make_filter_range(choices, [](const Choice &choice) { return choice.factors.size() == 2; });
+  auto pairs = llvm::make_filter_range(choices, [](const Choice &choice) { return choice.factors.size() > 1; });
   if (pairs.empty())
     return;
   os << " exchange={";
   llvm::interleave(
       pairs, os,
-      [&](const Choice &choice) { os << nameOfFactor(choice.factors[0]) << '>' << nameOfFactor(choice.factors[1]); },
+      [&](const Choice &choice) {
+        llvm::ArrayRef<FactorId> factors = choice.factors;
+        os << join(factors.drop_back()) << '>' << nameOfFactor(factors.back());
+      },
       ",");
   os << '}';
 }

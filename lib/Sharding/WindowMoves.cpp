@@ -29,10 +29,24 @@ struct Box {
 };
 } // namespace
 
+/// Runs of the dim one after the other, as often as it repeats.
+static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+  int64_t end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
+  for (int64_t at = dim.startOf(piece); at < end;) {
+    int64_t from = (at % whole + whole) % whole, shard = from / dim.extent;
+    int64_t count = std::min(end - at, (shard + 1) * dim.extent - from);
+    callback({shard, from, at, count});
+    at += count;
+  }
+}
+
 /// In ascending order of where it goes. Beyond the ends position by position, as all are the same one.
 static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+  if (dim.beyond == Beyond::Wrap)
+    return forEachWrapped(dim, piece, callback);
+  bool isClamped = dim.beyond == Beyond::Nearest;
   int64_t begin = dim.startOf(piece), end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
-  if (dim.isClamped)
+  if (isClamped)
     for (int64_t to = begin; to < std::min<int64_t>(end, 0); ++to)
       callback({0, 0, to, 1});
   for (int64_t at = std::max<int64_t>(begin, 0), last = std::min(end, whole); at < last;) {
@@ -40,7 +54,7 @@ static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<voi
     callback({shard, at, at, next - at});
     at = next;
   }
-  if (dim.isClamped)
+  if (isClamped)
     for (int64_t to = std::max(begin, whole); to < end; ++to)
       callback({dim.pieces - 1, whole - 1, to, 1});
 }

@@ -125,12 +125,17 @@ static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by
 std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
   SmallVector<DimWindow, 2> dims;
   for (const SlidingDim &slide : cost.slides) {
-    int64_t ranks = mesh.product(cuts[slide.input]), extent = rule.factorSizes[slide.input] / ranks;
-    int64_t moved = rule.factorSizes[slide.result] / ranks * slide.stride, step = moved / slide.share;
-    if (ranks > 1 && moved % slide.share != 0)
+    const AtomList &mine = cuts[slide.input], &made = cuts[slide.result];
+    int64_t extent = rule.factorSizes[slide.input];
+    // A cut of the input alone is another choice.
+    if (made.empty()) {
+      dims.push_back(DimWindow::whole(extent / mesh.product(mine)));
+      continue;
+    }
+    std::optional<DimWindow> window = slide.getWindow(extent, rule.factorSizes[slide.result], mesh.product(made));
+    if (mine != made || !window)
       return std::nullopt;
-    dims.push_back(ranks == 1 ? DimWindow::whole(extent)
-                              : DimWindow{extent, ranks, step, slide.low, step + slide.high, slide.isClamped});
+    dims.push_back(*window);
   }
   return countSentElements(dims);
 }

@@ -22,7 +22,6 @@ from onnx import helper, numpy_helper
 
 # Rules that are not there yet.
 UNEVEN = "uneven shards"
-MOVE = "row exchange along a sharded dim"
 TYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "i8": np.int8, "i1": np.bool_}
 DRAWS = {
     "fan_in": lambda rng, shape, size: rng.standard_normal(shape) * size ** -0.5,

@@ -3,7 +3,7 @@
 Usage: sharded.py BUILD_DIR [--outlined|--ordered|--program] [NAME...]
 
 A plan splits over `data` the batch, or the first dim of an input that divides, and over `model` the weights of dots and
-convolutions, columns and rows in turn. The wishes are not tuned: what must hold is that every output is right on every
+convolutions, columns and rows in turn; of pictures rows and columns are split, too. The wishes are not tuned: what must hold is that every output is right on every
 mesh, and that no rank does all of the work, so that no case passes because nothing was split. With --outlined, what runs on
 the ranks has been lowered to kernels; with --ordered to commands on memory, whose arena is at most 1.1 times what is
 needed at one time; with --program it is compiled, and run by the executor, on one rank and on 8, too.
@@ -22,6 +22,9 @@ import harness
 HERE = os.path.dirname(os.path.abspath(__file__))
 # B: the least number that divides the batch, as the recorded inputs have it.
 MESHES = ["data=B", "model=2", "data=B,model=2", "model=3,data=B"]
+# Of pictures: rows, or rows and columns, where edges go to neighbours.
+PICTURES = ["resnet_ts17", "unet_dyn18"]
+PICTURE_MESHES = ["rows=2", "rows=4", "rows=2,columns=2"]
 PROGRAM_MESHES = ["one=1", *MESHES, "data=B,model=4"]
 # What the refusal of onnxruntime's fused operators says.
 REFUSED = {"bert_ort": "com.microsoft"}
@@ -49,6 +52,8 @@ def meet(mesh, arrays):
 def rules(name, mesh, arrays):
     """--shard arguments."""
     sizes = dict((axis, int(size)) for axis, size in (entry.split("=") for entry in mesh.split(",")))
+    if "rows" in sizes:
+        return ["--shard", f"image=[_, _, rows, {'columns' if 'columns' in sizes else '_'}]"]
     model = onnx.load(os.path.join(HERE, name + ".onnx"), load_external_data=False)
     shapes = {weight.name: list(weight.dims) for weight in model.graph.initializer}
     result, seen = [], set()
@@ -98,7 +103,7 @@ def main():
     with open(os.path.join(HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
     cases = {f"{name} on {mesh}": (name, mesh) for name in names
-             for mesh in (PROGRAM_MESHES if "--program" in flags else MESHES)}
+             for mesh in [*(PROGRAM_MESHES if "--program" in flags else MESHES), *PICTURE_MESHES * (name in PICTURES)]}
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, lambda case: problem(build, *case, how, folder))
 

@@ -46,7 +46,7 @@ def Nn_BroadcastOp : Nn_Op<"broadcast", [Nn_Form<"Map">, Nn_KeepsNumbers, Nn_Clo
   let hasFolder = 1;
 }
 
-def Nn_ConcatOp : Nn_Op<"concat", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_ClonePartition]> {
+def Nn_ConcatOp : Nn_Op<"concat", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "operands one after the other along a dim";
   let description = [{
     Constraints: (C1) at least one operand; (C2) one rank and element type; (C3) `dim` is in [0, rank); (C4) all other
@@ -81,7 +81,7 @@ def Nn_PadMode : I32EnumAttr<"PadMode", "what padding holds", [
 }
 def Nn_PadModeAttr : EnumAttr<Nn_Dialect, Nn_PadMode, "pad_mode"> { let assemblyFormat = "$value"; }
 
-def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_ClonePartition]> {
+def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "elements added before and after, per dim";
   let description = [{
     `value` (a scalar operand, zero where absent) fills in constant mode; edge repeats the border, reflect mirrors
@@ -97,7 +97,7 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers
   let assemblyFormat = "`` $mode $input (`value` $value^)? `low` $low `high` $high attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_ClonePartition]> {
+def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "elements shifted along a dim, those that leave coming back at the other end";
   let description = [{
     Result element i is operand element `(i + amount) mod size`.

@@ -16,6 +16,7 @@
 #define CLEAVE_SHARDING_SHARDINGRULE_H
 
 #include "cleave/Sharding/ReductionKind.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -50,17 +51,20 @@ struct Choice {
 };
 
 /// Dims of operand and result that are cut together: of the input, a rank that has `n` positions of the result needs
-/// [rank * s + low, (rank + 1) * s + high), where s = n * stride / share, which must be whole.
+/// [rank * s + low, (rank + 1) * s + high), where s = n * stride / share, which must be whole. Of a negative stride the ends are
+/// [(rank + 1) * s + low, rank * s + high).
 struct SlidingDim {
   FactorId input = -1, result = -1;
   int64_t stride = 1, share = 1;
   int64_t low = 0, high = 0;
-  /// Beyond the ends of the input is its nearest position.
-  bool isClamped = false;
+  Beyond beyond = Beyond::Fill;
+
+  /// Who has what and who needs what, where both are cut into `pieces`; nothing if s is not whole.
+  std::optional<DimWindow> getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const;
 
   bool operator==(const SlidingDim &other) const {
-    return std::tie(input, result, stride, share, low, high, isClamped) ==
-           std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.isClamped);
+    return std::tie(input, result, stride, share, low, high, beyond) ==
+           std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.beyond);
   }
 };
 

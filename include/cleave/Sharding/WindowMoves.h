@@ -2,7 +2,7 @@
 //
 // A dim is cut into shards, one after the other, and each rank wants an interval of it that moves on by a step from rank
 // to rank: its own piece with the edges of its neighbours, or another piece. What lies beyond the ends of the dim comes
-// from nobody, or is the nearest position that there is.
+// from nobody, or is the nearest position that there is, or goes on at the other end.
 //
 //   shards of 4          |0 0 0 0|1 1 1 1|2 2 2 2|
 //   step 4, [-1, 5)     [. 0 0 0 0 1]                      rank 0, `.` lies beyond
@@ -22,13 +22,15 @@
 
 namespace cleave::spmd {
 
+/// What lies beyond the ends of a dim: something that no rank has, its nearest position, or the dim once more.
+enum class Beyond : uint8_t { Fill, Nearest, Wrap };
+
 /// One dim: `pieces` shards of `extent`, and per piece p the interval [p * step + low, p * step + high).
 struct DimWindow {
   int64_t extent;
   int64_t pieces = 1;
   int64_t step = 0, low = 0, high = 0;
-  /// Beyond the ends of the dim is what is there.
-  bool isClamped = false;
+  Beyond beyond = Beyond::Fill;
 
   /// A dim that is not cut, and that each rank wants as it is.
   static DimWindow whole(int64_t extent) { return {extent, 1, 0, 0, extent}; }

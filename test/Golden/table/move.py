@@ -1,5 +1,5 @@
 """Reshapes, transposes, slices, and moves from dim to dim."""
-from case import MOVE, Case, Peer
+from case import Case, Peer
 
 CASES = [
     Case("concat_sharded_dim", "x=4", """
@@ -33,14 +33,13 @@ CASES = [
         rolled: f32[64, 64] [x, _] = Concat(tail, head, axis=0)
     """,
          least=256, plan="CP of one row", peer=Peer(256, "partitioned", collectives={"permute": 1}),
-         least_note="needs Slice, Slice, Concat of one tensor seen as a rotation", waits_for=(MOVE, "'nn.rotate' op is re"),
-         exact=True, jax_diff=0.0),
+         least_note="needs Slice, Slice, Concat of one tensor seen as a rotation", exact=True, jax_diff=0.0),
     Case("reverse", "x=4", """
         rows: f32[64, 64] [x, _] ~ normal(0.125)
         picked: f32[64, 64] [x, _] = Slice(rows, [-1], [-65], [0], [-1])
     """,
          least=4096, plan="CP of the shard, local reverse", peer=Peer(4096, "partitioned", collectives={"permute": 1}),
-         waits_for=(MOVE, "'nn.slice' op is re"), exact=True, jax_diff=0.0),
+         exact=True, jax_diff=0.0),
     Case("repeat_sharded", "x=4", """
         rows: f32[16, 64] [x, _] ~ normal(0.25)
         output: f32[32, 64] [x, _] = Reshape(Expand(Unsqueeze(rows, [1]), [16, 2, 64]), [32, 64])

@@ -151,8 +151,9 @@ bool Assignment::isValid(const ShardingRule &rule) const {
       return false;
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (int64_t pieces = getExtent(getCuts(rule, slide.input));
-          pieces > 1 && rule.factorSizes[slide.result] / pieces * slide.stride % slide.share != 0)
+      if (int64_t pieces = getExtent(getCuts(rule, slide.result));
+          pieces > 1 && (rule.factorSizes[slide.result] / pieces * slide.stride % slide.share != 0 ||
+                         getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
     return llvm::all_of(dims, [&](const DimFactors &factors) { return nests(rule, *this, factors); });
@@ -163,10 +164,9 @@ bool Assignment::isValid(const ShardingRule &rule) const {
 /// Where the interval of piece `piece` begins, which a rank needs along a dim that slides; as long as it is.
 static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
                                                int64_t piece) {
-  if (pieces == 1)
-    return {0, rule.factorSizes[slide.input]};
   int64_t step = rule.factorSizes[slide.result] / pieces * slide.stride / slide.share;
-  return {piece * step + slide.low, step + slide.high - slide.low};
+  int64_t first = step > 0 ? piece : piece + 1, last = step > 0 ? piece + 1 : piece;
+  return {first * step + slide.low, last * step + slide.high - first * step - slide.low};
 }
 
 /// Position by position: what each rank of the group needs, and whose it is. `sent` is by rank.
@@ -178,13 +178,21 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
     return;
   }
   const SlidingDim &slide = slides.front();
-  int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.input));
+  int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.result));
+  if (pieces == 1) { // nothing moves along it
+    whole /= assignment.getExtent(assignment.getCuts(rule, slide.input));
+    for (int64_t position = 0; position < whole; ++position)
+      countExchanged(rule, assignment, slides.drop_front(), source, target, sent);
+    return;
+  }
   for (int64_t piece = 0; piece < pieces; ++piece) {
     auto [start, count] = getInterval(rule, slide, pieces, piece);
     for (int64_t position = start; position < start + count; ++position) {
       bool isThere = position >= 0 && position < whole;
       int64_t nearest = std::min(std::max<int64_t>(position, 0), whole - 1);
-      if (isThere || slide.isClamped)
+      if (slide.beyond == Beyond::Wrap)
+        nearest = (position % whole + whole) % whole;
+      if (isThere || slide.beyond != Beyond::Fill)
         countExchanged(rule, assignment, slides.drop_front(), source * pieces + nearest / (whole / pieces),
                        target * pieces + piece, sent);
     }
@@ -204,7 +212,7 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
     for (FactorId factor : cost.elementFactors)
       bytes *= rule.factorSizes[factor] / getExtent(getCuts(rule, factor));
     if (cost.kind == InnerCost::Kind::Exchange) {
-      std::vector<int64_t> sent;
+      std::vector<int64_t> sent(1);
       countExchanged(rule, *this, cost.slides, 0, 0, sent);
       total += bytes * *llvm::max_element(sent);
       continue;

@@ -376,10 +376,32 @@ TEST(Partition, OtherWholeMovement) {
   check("%x: tensor<4x12xf32>", "%0 = nn.rotate %x dim 1 by 5 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
 }
 
+// Parts go where their rows belong; what leaves at one end comes back at the other.
+TEST(Partition, MovementAlongCutDims) {
+  check("%x: tensor<8x4xf32>, %y: tensor<12x4xf32>, %z: tensor<4x4xf32>",
+        "%0 = nn.concat %x, %y, %z dim 0 : (tensor<8x4xf32>, tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<24x4xf32>");
+  check("%x: tensor<4xi1>, %y: tensor<4xi1>",
+        "%0 = nn.concat %x, %y dim 0 : (tensor<4xi1>, tensor<4xi1>) -> tensor<8xi1>");
+  for (const char *amount : {"1", "6", "11"})
+    check("%x: tensor<12x4xi32>",
+          llvm::Twine("%0 = nn.rotate %x dim 0 by ") + amount + " : (tensor<12x4xi32>) -> tensor<12x4xi32>");
+  check("%x: tensor<8x8xf32>",
+        "%0 = nn.pad constant %x low [1, 0] high [3, 4] : (tensor<8x8xf32>) -> tensor<12x12xf32>");
+  check(
+      "%x: tensor<8x8xi64>, %v: tensor<i64>",
+      "%0 = nn.pad constant %x value %v low [4, 2] high [0, 2] : (tensor<8x8xi64>, tensor<i64>) -> tensor<12x12xi64>");
+  check("%x: tensor<4x8xf32>", "%0 = nn.pad edge %x low [1, 0] high [3, 4] : (tensor<4x8xf32>) -> tensor<8x12xf32>");
+  check("%x: tensor<4x8xf32>", "%0 = nn.pad wrap %x low [1, 0] high [3, 4] : (tensor<4x8xf32>) -> tensor<8x12xf32>");
+  check("%x: tensor<12x8xf32>",
+        "%0 = nn.slice %x starts [3, 7] sizes [8, 8] steps [1, -1] : (tensor<12x8xf32>) -> tensor<8x8xf32>");
+  check("%x: tensor<24xf32>", "%0 = nn.slice %x starts [22] sizes [8] steps [-2] : (tensor<24xf32>) -> tensor<8xf32>");
+  check("%x: tensor<24xf32>", "%0 = nn.slice %x starts [2] sizes [4] steps [5] : (tensor<24xf32>) -> tensor<4xf32>");
+}
+
 TEST(Partition, Padding) {
-  check("%x: tensor<4x6xf32>", "%0 = nn.pad constant %x low [0, 1] high [0, 2] : (tensor<4x6xf32>) -> tensor<4x9xf32>");
+  check("%x: tensor<4x6xf32>", "%0 = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<4x6xf32>) -> tensor<4x8xf32>");
   check("%x: tensor<4x6xf32>, %v: tensor<f32>",
-        "%0 = nn.pad constant %x value %v low [0, 1] high [0, 2] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x9xf32>");
+        "%0 = nn.pad constant %x value %v low [0, 1] high [0, 1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x8xf32>");
   check("%x: tensor<4x6xf32>", "%0 = nn.pad reflect %x low [0, 2] high [0, 1] : (tensor<4x6xf32>) -> tensor<4x9xf32>");
 }
 

@@ -52,8 +52,9 @@ Moves expectedInto(llvm::ArrayRef<DimWindow> dims, const Ints &target) {
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t whole = dims[i].extent * dims[i].pieces;
       to.push_back(target[i] * dims[i].step + dims[i].low + offset[i]);
-      isThere &= dims[i].isClamped || (to[i] >= 0 && to[i] < whole);
-      from.push_back(std::min(std::max<int64_t>(to[i], 0), whole - 1));
+      isThere &= dims[i].beyond != Beyond::Fill || (to[i] >= 0 && to[i] < whole);
+      from.push_back(dims[i].beyond == Beyond::Wrap ? ((to[i] % whole) + whole) % whole
+                                                    : std::min(std::max<int64_t>(to[i], 0), whole - 1));
       source = source * dims[i].pieces + from[i] / dims[i].extent;
     }
     if (isThere)
@@ -67,10 +68,10 @@ std::vector<DimWindow> randomDims(std::mt19937 &random) {
   for (DimWindow &dim : dims) {
     dim.extent = 1 + random() % 4;
     dim.pieces = 1 + random() % 4;
-    dim.step = dim.pieces == 1 ? 0 : random() % 6;
+    dim.step = dim.pieces == 1 ? 0 : int64_t(random() % 9) - 3;
     dim.low = int64_t(random() % 9) - 4;
     dim.high = dim.low + int64_t(random() % 7);
-    dim.isClamped = random() % 3 == 0;
+    dim.beyond = static_cast<Beyond>(random() % 3);
     if (random() % 3 == 0)
       dim = DimWindow::whole(dim.extent);
   }

@@ -62,12 +62,13 @@ LogicalResult CommandBuilder::fillEdge(spmd::WindowOp op, unsigned dim, int64_t 
   return success();
 }
 
-/// The first rank goes beyond one end by the most, the last one beyond the other.
+/// The first rank goes beyond one end by the most, the last one beyond the other; from the end, it is the other way round.
 LogicalResult CommandBuilder::fillEdges(spmd::WindowOp op) {
   for (auto [dim, window] : llvm::enumerate(op.getWindows())) {
-    int64_t size = window.high - window.low, low = std::clamp<int64_t>(-window.low, 0, size),
-            over = (window.pieces - 1) * window.step + window.high - window.pieces * window.extent,
-            high = std::clamp<int64_t>(over, 0, size);
+    int64_t last = (window.pieces - 1) * window.step, whole = window.pieces * window.extent;
+    int64_t size = window.high - window.low, under = -window.low - std::min<int64_t>(last, 0),
+            over = std::max<int64_t>(last, 0) + window.high - whole;
+    int64_t low = std::clamp<int64_t>(under, 0, size), high = std::clamp<int64_t>(over, 0, size);
     if (failed(fillEdge(op, dim, 0, low)) || failed(fillEdge(op, dim, size - high, high)))
       return failure();
   }

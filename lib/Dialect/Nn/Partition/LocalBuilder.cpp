@@ -118,39 +118,33 @@ Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t>
   return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
 }
 
-/// Reads off the rule which dims of operand 0 slide; `n` is this rank's extent of the result there.
-static SmallVector<LocalBuilder::ReadDim, 2> findReadDims(const PartitionContext &context) {
-  SmallVector<LocalBuilder::ReadDim, 2> dims;
-  Shape input = LocalBuilder::getShape(context.operands[0]);
-  for (const InnerCost &cost : context.rule.inner)
-    for (const SlidingDim &slide : cost.slides)
-      for (auto [dim, factors] : llvm::enumerate(context.rule.operands[0])) {
-        if (!llvm::is_contained(factors, slide.input) || context.cuts[slide.input].empty())
-          continue;
-        SmallVector<AxisAttr> axes = llvm::to_vector(context.cuts[slide.input]);
-        int64_t ranks = context.getExtent(axes);
-        int64_t step = context.rule.factorSizes[slide.result] / ranks * slide.stride / slide.share;
-        dims.push_back({unsigned(dim), axes, {input[dim], ranks, step, slide.low, step + slide.high, slide.isClamped}});
-      }
-  return dims;
-}
-
-SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill) {
-  SmallVector<ReadDim, 2> read = findReadDims(context);
-  if (read.empty())
-    return read;
-  Value &input = context.operands[0];
+SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, unsigned operand) {
+  Value &input = context.operands[operand];
   SmallVector<int64_t> shape(getShape(input)), steps(shape.size(), 0), lows(shape.size(), 0), highs(shape);
   SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
-  for (const ReadDim &at : read) {
-    dims[at.dim] = builder.getArrayAttr(SmallVector<Attribute>(at.axes.begin(), at.axes.end()));
-    steps[at.dim] = at.window.step;
-    lows[at.dim] = at.window.low;
-    highs[at.dim] = at.window.high;
-    shape[at.dim] = at.window.high - at.window.low;
-  }
+  SmallVector<ReadDim, 2> read;
+  bool wraps = false;
+  // A factor stands in one dim of one operand.
+  for (const InnerCost &cost : context.rule.inner)
+    for (const SlidingDim &slide : cost.slides)
+      for (auto [dim, factors] : llvm::enumerate(context.rule.operands[operand])) {
+        if (!llvm::is_contained(factors, slide.input) || context.cuts[slide.result].empty())
+          continue;
+        SmallVector<AxisAttr> axes = llvm::to_vector(context.cuts[slide.input]);
+        std::optional<DimWindow> window = slide.getWindow(
+            context.rule.factorSizes[slide.input], context.rule.factorSizes[slide.result], context.getExtent(axes));
+        dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+        steps[dim] = window->step;
+        lows[dim] = window->low;
+        highs[dim] = window->high;
+        shape[dim] = window->high - window->low;
+        wraps |= window->beyond == Beyond::Wrap;
+        read.push_back({unsigned(dim), axes, *window});
+      }
+  if (read.empty())
+    return read;
   auto type = RankedTensorType::get(shape, getElementType(input));
-  input = builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill,
+  input = builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill, wraps,
                                          /*cause=*/StringAttr());
   return read;
 }

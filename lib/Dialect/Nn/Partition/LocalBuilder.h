@@ -75,10 +75,9 @@ public:
     llvm::SmallVector<spmd::AxisAttr> axes;
     spmd::DimWindow window;
   };
-  /// What this rank's part of the result needs of operand 0 along the dims that the rule slides over and that are cut:
-  /// with edges of neighbours, and `fill` beyond the ends (null: the nearest position). Operand 0 of the context becomes
-  /// that.
-  llvm::SmallVector<ReadDim, 2> readWindows(mlir::TypedAttr fill);
+  /// What this rank's part of the result needs of an operand along the dims that the rule slides over and that are cut:
+  /// with edges of neighbours, and `fill` beyond the ends (null: what the rule says). The operand becomes that.
+  llvm::SmallVector<ReadDim, 2> readWindows(mlir::TypedAttr fill, unsigned operand = 0);
 
   spmd::PartitionContext &context;
 

@@ -1,5 +1,8 @@
 //===- Movement.cpp - slices and triangles of shards ----------------------===//
 //
+// Where operand and result are cut together, a rank reads the interval that its part is made of: what is left are steps of a
+// slice, the padding of other dims, and of the parts of a concatenation which one it is.
+//
 // A slice of a cut dim wants elements that some rank holds and others do not. Each rank looks up those that it holds
 // and puts zeros for the others: a partial sum, which the resharding behind it combines (a maximum, for bool).
 //
@@ -32,6 +35,8 @@ static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, cons
 // Dims that are whole, or of which every shard keeps its own elements, are sliced at once. Where the result does not
 // have the cut of the operand, each rank fills in what it holds.
 LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  auto read = build.readWindows(/*fill=*/{});
   SmallVector<MaskedSlice> maskedDims;
   Value value = context.operands[0];
   SmallVector<int64_t> starts(getStarts()), sizes(context.resultTypes.front().getShape()), steps(getSteps());
@@ -44,11 +49,66 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
     steps[dim] = 1;
     maskedDims.push_back({dim, axes});
   }
-  LocalBuilder build(context);
-  value = SliceOp::create(context.builder, context.loc, value, starts, sizes, steps);
+  for (const LocalBuilder::ReadDim &at : read)
+    starts[at.dim] = steps[at.dim] > 0 ? 0 : at.window.high - at.window.low - 1;
+  value = context.builder.createOrFold<SliceOp>(context.loc, value, starts, sizes, steps);
   for (const MaskedSlice &masked : maskedDims)
     value = fillInWhatIsHeld(build, *this, value, masked);
   results.push_back(value);
+  return success();
+}
+
+LogicalResult RotateOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  bool isRead = !LocalBuilder(context).readWindows(/*fill=*/{}).empty();
+  results.push_back(isRead ? context.operands[0] : cloneLocal(*this, context)->getResult(0));
+  return success();
+}
+
+// Zeros come along with what is read; another value takes their place.
+LogicalResult PadOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  Type element = getInput().getType().getElementType();
+  bool isConstant = getMode() == PadMode::Constant;
+  auto read = build.readWindows(isConstant ? context.builder.getZeroAttr(element) : TypedAttr());
+  auto clone = cast<PadOp>(cloneLocal(*this, context));
+  SmallVector<int64_t> low(getLow()), high(getHigh());
+  for (const LocalBuilder::ReadDim &at : read)
+    low[at.dim] = high[at.dim] = 0;
+  clone.setLow(low);
+  clone.setHigh(high);
+  Value result = clone;
+  for (const LocalBuilder::ReadDim &at : read) {
+    if (!isConstant || !getValue())
+      break;
+    int64_t rank = low.size(), made = context.resultTypes.front().getDimSize(at.dim);
+    Value positions = build.globalPositions(at.axes, made, rank, at.dim);
+    Value isInside =
+        build.both(build.isAtLeast(positions, build.position(getLow()[at.dim])),
+                   build.isLess(positions, build.position(getLow()[at.dim] + at.window.extent * at.window.pieces)));
+    result = build.select(isInside, result, clone.getValue());
+  }
+  results.push_back(result);
+  return success();
+}
+
+// Each part lies where it belongs in what is read of it; a position shows which part is the one.
+LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  TypedAttr zero = context.builder.getZeroAttr(getResult().getType().getElementType());
+  bool isRead = false;
+  for (unsigned index = 0; index < context.operands.size(); ++index)
+    isRead |= !build.readWindows(zero, index).empty();
+  if (!isRead)
+    return partitionByCloning(*this, context, results);
+  int64_t dim = getDim(), end = getResult().getType().getDimSize(dim);
+  RankedTensorType type = context.resultTypes.front();
+  Value positions = build.globalPositions(context.getResultCuts(0, dim), type.getDimSize(dim), type.getRank(), dim);
+  Value result;
+  for (auto [global, part] : llvm::reverse(llvm::zip_equal(getInputs(), context.operands))) {
+    result = result ? build.select(build.isLess(positions, build.position(end)), part, result) : part;
+    end -= LocalBuilder::getShape(global)[dim];
+  }
+  results.push_back(result);
   return success();
 }
 

@@ -1,7 +1,8 @@
 //===- Movement.cpp - elements change place, not value --------------------===//
 //
-// Partial results of any kind pass through movement. A dim along which elements move stays whole, except where every
-// shard keeps its own (aligned strides, a triangle), or a rank can fill in what it holds (a slice, as a masked sum).
+// Partial results of any kind pass through movement. Along a dim where elements move, a shard may keep its own (aligned
+// strides, a triangle), or a rank fill in what it holds (a slice, as a masked sum). Else operand and result are cut together, and
+// each rank gets the interval that its part is made of, where it is one: slices, pads, rotations, concatenations.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
@@ -133,41 +134,119 @@ ShardingRule TriluOp::getShardingRule() {
   return rule.finish();
 }
 
+/// Of more parts a rank would put each together with all others.
+static constexpr size_t kMostExchanged = 8;
+
+/// Along the dim of the concatenation all parts and the result are cut together: of each part a rank gets what falls into
+/// its interval.
+static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
+  int64_t extent = shapeOf(op.getResult())[dim], common = extent;
+  for (Value input : op.getInputs())
+    common = shapeOf(input)[dim] == 0 ? 1 : std::gcd(common, shapeOf(input)[dim]);
+  bool isCut = common > 1 && op.getInputs().size() <= kMostExchanged;
+  MaybeFactor result = rule.addWhole(extent);
+  rule.resultDim(0, result);
+  Choice together;
+  for (auto [index, input] : llvm::enumerate(op.getInputs())) {
+    MaybeFactor factor = rule.addWhole(shapeOf(input)[dim]);
+    rule.operandDim(index, factor);
+    if (isCut)
+      together.factors.push_back(*factor);
+  }
+  if (!isCut)
+    return;
+  together.factors.push_back(*result);
+  rule.addChoice(together);
+}
+
+/// What is sent of each part, once all dims are there.
+static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
+  const Choice *together =
+      llvm::find_if(rule.rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; });
+  if (together == rule.rule.choices.end())
+    return;
+  int64_t offset = 0;
+  for (auto [index, input] : llvm::enumerate(op.getInputs())) {
+    SlidingDim slide;
+    slide.input = together->factors[index];
+    slide.result = together->factors.back();
+    slide.low = slide.high = -offset;
+    rule.addExchangeOf(index, slide);
+    offset += shapeOf(input)[op.getDim()];
+  }
+}
+
 ShardingRule ConcatOp::getShardingRule() {
   OpRule rule(*this);
-  int64_t along = getDim();
   SmallVector<int32_t> all = llvm::to_vector(llvm::seq<int32_t>(0, getInputs().size()));
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getResult()))) {
-    bool isMoved = static_cast<int64_t>(dim) == along && getInputs().size() > 1;
-    MaybeFactor factor = isMoved ? rule.addWhole(extent) : rule.addParallel(extent);
-    for (auto [index, input] : llvm::enumerate(getInputs()))
-      rule.operandDim(index, isMoved ? rule.addWhole(shapeOf(input)[dim]) : factor);
+    if (dim == getDim() && getInputs().size() > 1) {
+      addConcatenatedDim(rule, *this, dim);
+      continue;
+    }
+    MaybeFactor factor = rule.addParallel(extent);
+    for (int32_t index : all)
+      rule.operandDim(index, factor);
     rule.resultDim(0, factor);
   }
+  addConcatenatedParts(rule, *this);
   rule.addMovement(all);
   return rule.finish();
 }
 
+/// A dim of operand 0 of which a rank gets the positions of its part of the result, `by` further on.
+static void addShiftedDim(OpRule &rule, int64_t extent, int64_t result, int64_t by, Beyond beyond) {
+  SlidingDim slide;
+  slide.low = slide.high = by;
+  slide.beyond = beyond;
+  OpRule::Windowed factors = rule.addWindowDim(extent, result, slide);
+  rule.operandDim(0, factors.input).resultDim(0, factors.result);
+}
+
 ShardingRule RotateOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims;
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
-    bool isMoved = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim()) && getAmount() != 0;
-    dims.push_back(isMoved ? rule.addWhole(extent) : rule.addParallel(extent));
+    if (dim == getDim() && getAmount() != 0) {
+      addShiftedDim(rule, extent, extent, getAmount(), Beyond::Wrap);
+      continue;
+    }
+    MaybeFactor factor = rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, factor);
   }
-  rule.operandDims(0, dims).resultDims(0, dims).addMovement(0);
+  rule.addExchange().addMovement(0);
   return rule.finish();
+}
+
+/// What the positions of padding are; nothing where they do not go on as an interval does.
+static std::optional<Beyond> getBeyond(PadMode mode) {
+  switch (mode) {
+  case PadMode::Constant:
+    return Beyond::Fill;
+  case PadMode::Edge:
+    return Beyond::Nearest;
+  case PadMode::Wrap:
+    return Beyond::Wrap;
+  case PadMode::Reflect:
+    break;
+  }
+  return std::nullopt;
 }
 
 // Constant padding is linear like the data: with a value, both are partial; without one, zeros add up to zero.
 ShardingRule PadOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
+  std::optional<Beyond> beyond = getBeyond(getMode());
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
     bool isMoved = getLow()[dim] != 0 || getHigh()[dim] != 0;
+    if (isMoved && beyond) {
+      addShiftedDim(rule, extent, result[dim], -getLow()[dim], *beyond);
+      continue;
+    }
     MaybeFactor factor = isMoved ? rule.addWhole(extent) : rule.addParallel(extent);
     rule.operandDim(0, factor).resultDim(0, isMoved ? rule.addWhole(result[dim]) : factor);
   }
+  rule.addExchange();
   getValue() ? rule.addMovement({0, 1}) : rule.addMovement(0);
   return rule.finish();
 }
@@ -176,7 +255,8 @@ ShardingRule PadOp::getShardingRule() {
 // Slice
 //===----------------------------------------------------------------------===//
 
-/// Factors of one dim of a slice: untouched; one element of every step, shard by shard; or filled in by each rank.
+/// Factors of one dim of a slice: untouched; one element of every step, shard by shard; or filled in by each rank, or cut
+/// together with the result.
 static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t size, int64_t step, ReductionKind mask) {
   bool isWhole = start == 0 && step == 1 && size == extent;
   bool isAligned = step > 0 && start < step && size > 0 && extent == size * step;
@@ -185,8 +265,18 @@ static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t si
     rule.operandDim(0, OpRule::present({position, skipped})).resultDim(0, position);
     return;
   }
-  rule.operandDim(0, rule.addReduction(extent, mask));
-  rule.resultDim(0, rule.addWhole(size));
+  MaybeFactor held = rule.addReduction(extent, mask), kept = rule.addWhole(size);
+  rule.operandDim(0, held).resultDim(0, kept);
+  if (std::gcd(extent, size) < 2)
+    return;
+  SlidingDim slide;
+  slide.input = *held;
+  slide.result = *kept;
+  slide.stride = step;
+  slide.low = step > 0 ? start : start - step;
+  slide.high = (step > 0 ? start - step : start) + 1;
+  slide.beyond = Beyond::Nearest;
+  rule.addSlide(slide);
 }
 
 ShardingRule SliceOp::getShardingRule() {
@@ -194,6 +284,6 @@ ShardingRule SliceOp::getShardingRule() {
   ReductionKind mask = getMaskKind(elementTypeOf(getInput()));
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
     addSlicedDim(rule, extent, getStarts()[dim], getSizes()[dim], getSteps()[dim], mask);
-  rule.addMovement(0);
+  rule.addExchange().addMovement(0);
   return rule.finish();
 }

@@ -61,7 +61,7 @@ static SlidingDim getSlide(ResizeOp op, int64_t input, int64_t result, double sc
   SlidingDim slide;
   slide.stride = input / common;
   slide.share = result / common;
-  slide.isClamped = true;
+  slide.beyond = Beyond::Nearest;
   NearestMode rounding = op.getRounding();
   bool isFloor = op.getMode() == ResizeMode::Nearest && rounding == NearestMode::Floor;
   int64_t left = op.getMode() == ResizeMode::Cubic ? 1 : 0, right = isFloor ? 0 : left + 1;

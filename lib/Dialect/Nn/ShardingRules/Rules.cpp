@@ -16,7 +16,8 @@ ArrayRef<int64_t> cleave::nn::shapeOf(Value value) { return cast<RankedTensorTyp
 
 Type cleave::nn::elementTypeOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-int64_t cleave::nn::bytesOf(Value value) { return elementTypeOf(value).getIntOrFloatBitWidth() / 8; }
+/// A bool has one, too.
+int64_t cleave::nn::bytesOf(Value value) { return llvm::divideCeil(elementTypeOf(value).getIntOrFloatBitWidth(), 8); }
 
 int64_t cleave::nn::statisticBytes(Value value) { return elementTypeOf(value).isF64() ? 8 : 4; }
 
@@ -119,25 +120,36 @@ OpRule::Windowed OpRule::addWindowDim(int64_t input, int64_t result, SlidingDim 
   return {{window.input}, {window.result}};
 }
 
-/// What is sent for each position of the dims that slide: all that the operand has there. A cut of the input is one of
-/// the result, by which alone compute shrinks.
+OpRule &OpRule::addSlide(const SlidingDim &slide) {
+  addChoice({{slide.input, slide.result}, {}, std::nullopt});
+  slides.push_back(slide);
+  return *this;
+}
+
+/// What is sent for each position of the dims that slide: all that the operand has there.
+OpRule &OpRule::addExchangeOf(unsigned operand, ArrayRef<SlidingDim> slides) {
+  InnerCost cost;
+  cost.kind = InnerCost::Kind::Exchange;
+  cost.elementBytes = bytesOf(op->getOperand(operand));
+  cost.slides.assign(slides.begin(), slides.end());
+  for (const SlidingDim &slide : slides)
+    cost.factors.push_back(slide.result);
+  auto isOther = [&](FactorId factor) {
+    return llvm::none_of(slides, [&](const SlidingDim &slide) { return slide.input == factor; });
+  };
+  for (const DimFactors &dim : rule.operands[operand])
+    llvm::copy_if(dim, std::back_inserter(cost.elementFactors), isOther);
+  addInner(std::move(cost));
+  return *this;
+}
+
+/// A cut of the input is one of the result, by which alone compute shrinks.
 OpRule &OpRule::addExchange() {
   if (slides.empty())
     return *this;
-  auto isInput = [&](FactorId factor) {
-    return llvm::any_of(slides, [&](const SlidingDim &slide) { return slide.input == factor; });
-  };
-  InnerCost cost;
-  cost.kind = InnerCost::Kind::Exchange;
-  cost.elementBytes = bytesOf(op->getOperand(0));
-  cost.slides = slides;
-  for (const SlidingDim &slide : slides)
-    cost.factors.push_back(slide.input);
-  for (const DimFactors &dim : rule.operands[0])
-    llvm::copy_if(dim, std::back_inserter(cost.elementFactors), [&](FactorId factor) { return !isInput(factor); });
-  addInner(std::move(cost));
+  addExchangeOf(0, slides);
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
-    if (!isInput(factor))
+    if (llvm::none_of(slides, [&](const SlidingDim &slide) { return slide.input == factor; }))
       rule.flopFactors.push_back(factor);
   return *this;
 }

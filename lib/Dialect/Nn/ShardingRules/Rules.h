@@ -65,8 +65,12 @@ public:
     llvm::SmallVector<spmd::FactorId, 4> input, result;
   };
   Windowed addWindowDim(int64_t input, int64_t result, spmd::SlidingDim window);
+  /// Lets factors that are there be cut together, as above.
+  OpRule &addSlide(const spmd::SlidingDim &slide);
   /// Adds what the exchange of all such dims sends, once all dims of operand 0 are there.
   OpRule &addExchange();
+  /// Adds what an exchange of `slides`, dims of `operand`, sends.
+  OpRule &addExchangeOf(unsigned operand, llvm::ArrayRef<spmd::SlidingDim> slides);
 
   /// The op only moves elements of `operands` (or repeats them): any kind of partial result passes through.
   OpRule &addMovement(llvm::ArrayRef<int32_t> operands);
@@ -78,6 +82,7 @@ private:
   OpRule &addOrdered(spmd::InnerCost cost);
 
   mlir::Operation *op;
+  /// Of operand 0.
   llvm::SmallVector<spmd::SlidingDim, 2> slides;
 };
 

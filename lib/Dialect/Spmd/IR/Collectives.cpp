@@ -238,8 +238,10 @@ LogicalResult WindowOp::verify() {
     return emitOpError() << "result " << to << " does not have the rank and element type of operand " << from;
   if (TypedAttr fill = getFillAttr(); fill && fill.getType() != from.getElementType())
     return emitOpError() << "fills " << from.getElementType() << " with a number of type " << fill.getType();
+  if (getWraps() && getFillAttr())
+    return emitOpError() << "wraps, and has something to fill in";
   for (size_t dim = 0; dim < rank; ++dim) {
-    if (getSteps()[dim] < 0 || (getSteps()[dim] != 0 && cast<ArrayAttr>(getDims()[dim]).empty()))
+    if (getSteps()[dim] != 0 && cast<ArrayAttr>(getDims()[dim]).empty())
       return emitOpError() << "has the step " << getSteps()[dim] << " along dim " << dim << " cut over "
                            << getExtent(mesh, getDims()[dim]) << " ranks";
     int64_t wanted = 0, ranks = getExtent(mesh, getDims()[dim]), last = 0, end = 0;
@@ -247,7 +249,7 @@ LogicalResult WindowOp::verify() {
       return emitOpError() << "result dim " << dim << " is " << to.getShape()[dim] << " but the interval from "
                            << getLows()[dim] << " to " << getHighs()[dim] << " is of another size";
     if (llvm::MulOverflow(getSteps()[dim], ranks, last) || llvm::AddOverflow(last, getHighs()[dim], end) ||
-        llvm::MulOverflow(from.getShape()[dim], ranks, end))
+        llvm::AddOverflow(last, getLows()[dim], end) || llvm::MulOverflow(from.getShape()[dim], ranks, end))
       return emitOpError() << "reaches beyond counting along dim " << dim;
   }
   return success();
@@ -255,10 +257,11 @@ LogicalResult WindowOp::verify() {
 
 SmallVector<DimWindow, 4> WindowOp::getWindows() {
   MeshAttr mesh = getMesh(*this);
+  Beyond beyond = getWraps() ? Beyond::Wrap : getFillAttr() ? Beyond::Fill : Beyond::Nearest;
   SmallVector<DimWindow, 4> windows;
   for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(getInput().getType()).getShape()))
     windows.push_back(
-        {extent, getExtent(mesh, getDims()[dim]), getSteps()[dim], getLows()[dim], getHighs()[dim], !getFillAttr()});
+        {extent, getExtent(mesh, getDims()[dim]), getSteps()[dim], getLows()[dim], getHighs()[dim], beyond});
   return windows;
 }
 

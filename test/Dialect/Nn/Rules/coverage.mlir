@@ -140,13 +140,13 @@ func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c
   %transpose = nn.transpose %x [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
   // expected-remark @below {{([j,k])->([i,j,k]) {i=2,j=8,k=4}}}
   %broadcast = nn.broadcast %x : (tensor<8x4xf32>) -> tensor<2x8x4xf32>
-  // expected-remark @below {{([j,l],[k,l])->([i,l]) {i=16,j=8,k=8,l=4} replicate={i,j,k}}}
+  // expected-remark @below {{([j,l],[k,l])->([i,l]) {i=16,j=8,k=8,l=4} exchange={jk>i}}}
   %concat = nn.concat %x, %x dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=2} reduce={j} replicate={k}}}
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=2} reduce={j} exchange={j>k}}}
   %slice = nn.slice %x starts [0, 1] sizes [8, 2] steps [1, 1] : (tensor<8x4xf32>) -> tensor<8x2xf32>
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=5} replicate={j,k}}}
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=5,k=4} replicate={j,k}}}
   %pad = nn.pad edge %x low [0, 1] high [0, 0] : (tensor<8x4xf32>) -> tensor<8x5xf32>
-  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4} replicate={j}}}
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=4,k=4} exchange={k>j}}}
   %rotate = nn.rotate %x dim 1 by 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
   %trilu = nn.trilu %x offset 0 upper : (tensor<8x4xf32>) -> tensor<8x4xf32>

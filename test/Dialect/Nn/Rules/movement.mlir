@@ -46,19 +46,19 @@ func.func @broadcast_adds_parallel_dims(%x: tensor<4x1xf32>) {
   return
 }
 
-func.func @concat_needs_its_dim_whole(%x: tensor<8x4xf32>, %y: tensor<2x4xf32>) {
+func.func @concat_cuts_its_parts_together(%x: tensor<8x4xf32>, %y: tensor<2x4xf32>) {
   // Factors of the dim: result i, operands j and k.
-  // expected-remark-re @below {{([j,l],[k,l])->([i,l]) {i=10,j=8,k=2,l=4} replicate={i,j,k} linear(sum)={0,1} linear(prod)={0,1} linear(max)={0,1} linear(min)={0,1}{{$}}}}
+  // expected-remark-re @below {{([j,l],[k,l])->([i,l]) {i=10,j=8,k=2,l=4} exchange={jk>i} linear(sum)={0,1} linear(prod)={0,1} linear(max)={0,1} linear(min)={0,1}{{$}}}}
   %0 = nn.concat %x, %y dim 0 : (tensor<8x4xf32>, tensor<2x4xf32>) -> tensor<10x4xf32>
   return
 }
 
-func.func @slices_are_filled_in_by_their_holders(%x: tensor<8x6xf32>, %p: tensor<8x6xi1>) {
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=2} reduce={j} replicate={k} linear}}
+func.func @slices_are_filled_in_by_their_holders_or_cut(%x: tensor<8x6xf32>, %p: tensor<8x6xi1>) {
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=2} reduce={j} exchange={j>k} linear}}
   %0 = nn.slice %x starts [0, 2] sizes [8, 2] steps [1, 1] : (tensor<8x6xf32>) -> tensor<8x2xf32>
   // expected-remark @below {{([i,j])->([1,j]) {i=8,j=6} reduce={i} linear}}
   %1 = nn.slice %x starts [7, 0] sizes [1, 6] steps [1, 1] : (tensor<8x6xf32>) -> tensor<1x6xf32>
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=6} reduce={j} replicate={k} linear}}
+  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=6} reduce={j} exchange={j>k} linear}}
   %2 = nn.slice %x starts [0, 5] sizes [8, 6] steps [1, -1] : (tensor<8x6xf32>) -> tensor<8x6xf32>
   return
 }
@@ -68,26 +68,26 @@ func.func @aligned_strides_stay_in_their_shards(%x: tensor<8x6xf32>) {
   // expected-remark @below {{([i,jk])->([i,j]) {i=8,j=3,k=2} replicate={k} linear}}
   %0 = nn.slice %x starts [0, 1] sizes [8, 3] steps [1, 2] : (tensor<8x6xf32>) -> tensor<8x3xf32>
   // Elements 0, 3 of 0..7: 8 is no number of steps, so a shard may hold none of them.
-  // expected-remark @below {{([i,k])->([j,k]) {i=8,j=2,k=6} reduce={i} replicate={j} linear}}
+  // expected-remark @below {{([i,k])->([j,k]) {i=8,j=2,k=6} reduce={i} exchange={i>j} linear}}
   %1 = nn.slice %x starts [0, 0] sizes [2, 6] steps [3, 1] : (tensor<8x6xf32>) -> tensor<2x6xf32>
   return
 }
 
 func.func @padding_moves_only_padded_dims(%x: tensor<8x4xf32>, %v: tensor<f32>) {
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=6} replicate={j,k} linear(sum)={0}}}
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=6,k=4} exchange={k>j} linear(sum)={0}}}
   %0 = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>
-  // expected-remark @below {{([i,j],[])->([i,k]) {i=8,j=4,k=6} replicate={j,k} linear(sum)={0,1}}}
+  // expected-remark @below {{([i,k],[])->([i,j]) {i=8,j=6,k=4} exchange={k>j} linear(sum)={0,1}}}
   %1 = nn.pad constant %x value %v low [0, 1] high [0, 1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x6xf32>
   // Padding on one side only moves the dim, too.
-  // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=8} replicate={j,k} linear(sum)={0}}}
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=8,k=4} exchange={k>j} linear(sum)={0}}}
   %2 = nn.pad constant %x low [0, 0] high [0, 4] : (tensor<8x4xf32>) -> tensor<8x8xf32>
-  // expected-remark @below {{([i,k])->([j,k]) {i=8,j=16,k=4} replicate={i,j} linear(sum)={0}}}
+  // expected-remark @below {{([j,k])->([i,k]) {i=16,j=8,k=4} exchange={j>i} linear(sum)={0}}}
   %3 = nn.pad constant %x low [8, 0] high [0, 0] : (tensor<8x4xf32>) -> tensor<16x4xf32>
   return
 }
 
-func.func @rotation_needs_its_dim_whole(%x: tensor<8x4xf32>) {
-  // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4} replicate={j} linear}}
+func.func @rotation_cuts_both_ends(%x: tensor<8x4xf32>) {
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=4,k=4} exchange={k>j} linear}}
   %0 = nn.rotate %x dim 1 by 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return
 }

@@ -59,17 +59,6 @@ func.func @a_window_keeps_the_element_type(%x: tensor<4x8xf32>) {
 
 // C4 of window.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
-func.func @intervals_move_on(%x: tensor<4x8xf32>) {
-  // expected-error @below {{'spmd.window' op has the step -4 along dim 0 cut over 2 ranks}}
-  %0 = spmd.window %x dims [{"x"}, {}] steps [-4, 0] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  return
-}
-}
-
-// -----
-
-// C4 of window.
-module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @what_is_not_cut_does_not_move_on(%x: tensor<4x8xf32>) {
   // expected-error @below {{'spmd.window' op has the step 1 along dim 1 cut over 1 ranks}}
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 1] lows [0, 0] highs [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -95,6 +84,17 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @what_is_filled_in_is_an_element(%x: tensor<4x8xf32>) {
   // expected-error @below {{'spmd.window' op fills 'f32' with a number of type 'f64'}}
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] fill 0.0 : f64 : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}
+
+// -----
+
+// C5 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_wraps_is_not_filled(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op wraps, and has something to fill in}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] fill 0.0 : f32 wraps : (tensor<4x8xf32>) -> tensor<5x8xf32>
   return
 }
 }

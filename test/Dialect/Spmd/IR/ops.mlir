@@ -68,6 +68,8 @@ func.func @windows_have_edges_of_neighbours(%x: tensor<4x8xf32>) {
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] fill 0.0 : f32 : (tensor<4x8xf32>) -> tensor<6x8xf32>
   // CHECK: spmd.window %{{.*}} dims [{"x"}, {"y"}] steps [4, 2] lows [0, -3] highs [6, 9] : (tensor<4x8xf32>) -> tensor<6x12xf32> cause "why"
   %1 = spmd.window %x dims [{"x"}, {"y"}] steps [4, 2] lows [0, -3] highs [6, 9] : (tensor<4x8xf32>) -> tensor<6x12xf32> cause "why"
+  // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [-4, 0] lows [3, 0] highs [9, 8] wraps : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  %2 = spmd.window %x dims [{"x"}, {}] steps [-4, 0] lows [3, 0] highs [9, 8] wraps : (tensor<4x8xf32>) -> tensor<6x8xf32>
   return
 }
 

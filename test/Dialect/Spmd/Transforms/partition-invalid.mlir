@@ -50,3 +50,16 @@ func.func @reshards_come_first(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
   // expected-error @+1 {{'func.return' op wants a value otherwise than it is shared: spmd-insert-reshards comes first}}
   return {spmd.operands = [#w]} %x : tensor<8xf32, #x>
 }
+
+// -----
+
+// Intervals move on along x, then y; the pieces of the result along y, then x.
+#mesh = #spmd.mesh<["x"=2, "y"=2]>
+#o_xy = #spmd.sharding<#mesh, [{}, {}, {"x", "y"}]>
+#o_yx = #spmd.sharding<#mesh, [{}, {}, {"y", "x"}]>
+#ooo = #spmd.sharding<#mesh, [{}, {}, {}]>
+func.func @operand_and_result_of_a_window_are_split_alike(%x: tensor<1x1x8xf32, #o_xy>, %w: tensor<1x1x3xf32, #ooo>) -> tensor<1x1x8xf32, #o_yx> {
+  // expected-error @below {{'nn.conv' op cannot be partitioned: a dim of the result is split otherwise than that of the operand that it is made of}}
+  %0 = nn.conv %x, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x1x8xf32, #o_xy>, tensor<1x1x3xf32, #ooo>) -> tensor<1x1x8xf32, #o_yx>
+  return %0 : tensor<1x1x8xf32, #o_yx>
+}
