@@ -203,7 +203,7 @@ static bool getsBeside(const Program &program, const Exchange &exchange) {
   int64_t bytes = getElementBytes(type.element), begin = operand.offset.base,
           end = begin + int64_t(getSpanBytes(program.types[operand.type]));
   for (size_t i = 0; i < pieces.ends.size(); ++i) {
-    const int64_t *extents = &pieces.boxes[i * 3 * pieces.dims], *to = extents + 2 * pieces.dims;
+    const int64_t *extents = &pieces.boxes[i * 3 * pieces.dims], *to = extents + size_t(2) * pieces.dims;
     int64_t first = result.offset.base, last = first;
     for (uint32_t dim = 0; dim < pieces.dims; ++dim) {
       first += to[dim] * strides[dim] * bytes;
