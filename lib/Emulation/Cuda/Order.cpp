@@ -20,11 +20,12 @@ void cleave::cuda::join(Clock &clock, const Clock &other) {
 /// A stream that a clock does not know is one that it is not ordered behind.
 uint64_t cleave::cuda::get(const Clock &clock, uint32_t stream) { return stream < clock.size() ? clock[stream] : 0; }
 
-bool Accesses::isCovered(const Access &old, const Touch &touch, uint32_t stream, const Clock &clock) const {
+bool Accesses::isCovered(const Access &old, const Touch &touch, const Clock &clock) const {
   bool isInside = touch.from <= old.touch.from && old.touch.from + old.touch.bytes <= touch.from + touch.bytes;
   bool isBefore = old.tick <= get(clock, old.stream);
-  // A read covers an earlier read of its own stream alone: a writer must wait for each reader.
-  return isInside && isBefore && (touch.writes || (!old.touch.writes && old.stream == stream));
+  // A read covers earlier reads: who is ordered behind it is ordered behind those. A write it does not cover, for that concerns
+  // readers to come.
+  return isInside && isBefore && (touch.writes || !old.touch.writes);
 }
 
 /// Against all that is remembered, then in its place.
@@ -40,9 +41,9 @@ std::vector<std::string> Accesses::add(const std::string &command, uint32_t stre
         found.push_back(command + (touch.writes ? " writes what " : " reads what ") + old.command +
                         (old.touch.writes ? " writes" : " reads") + " on another stream, and no event orders them");
     }
-    list.erase(std::remove_if(list.begin(), list.end(),
-                              [&](const Access &old) { return isCovered(old, touch, stream, clock); }),
-               list.end());
+    list.erase(
+        std::remove_if(list.begin(), list.end(), [&](const Access &old) { return isCovered(old, touch, clock); }),
+        list.end());
     list.push_back({touch, stream, get(clock, stream), command});
   }
   return found;

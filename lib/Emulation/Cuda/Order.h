@@ -45,7 +45,7 @@ private:
     uint64_t tick;
     std::string command;
   };
-  bool isCovered(const Access &old, const Touch &touch, uint32_t stream, const Clock &clock) const;
+  bool isCovered(const Access &old, const Touch &touch, const Clock &clock) const;
   std::vector<Access> list;
 };
 

@@ -149,9 +149,12 @@ static std::vector<uint16_t> multiplyHalves(BlasType type, const std::vector<uin
 
 TEST(EmulatedBlas, RoundsHalvesOnce) {
   auto nothing = [](MatmulDescription, MatrixLayout) {};
-  // 2048 + 1 + 1 is 2050 in f16, which sums term by term would never leave 2048; 256 + 1 + 1 likewise in bf16.
+  // 2048 + 1 + 1 is 2050 in f16, which sums term by term would never leave 2048; 2051 lies between 2050 and 2052, of which
+  // the latter is even. 256 + 1 + 1 likewise in bf16.
   EXPECT_EQ(multiplyHalves(BlasType::F16, {0x6800, 0x3c00, 0x3c00}, nothing), std::vector<uint16_t>{0x6801});
   EXPECT_EQ(multiplyHalves(BlasType::BF16, {0x4380, 0x3f80, 0x3f80}, nothing), std::vector<uint16_t>{0x4381});
+  EXPECT_EQ(multiplyHalves(BlasType::F16, {0x6800, 0x3c00, 0x3c00, 0x3c00}, nothing), std::vector<uint16_t>{0x6802});
+  EXPECT_EQ(multiplyHalves(BlasType::BF16, {0x4380, 0x3f80, 0x3f80, 0x3f80}, nothing), std::vector<uint16_t>{0x4382});
 }
 
 TEST(EmulatedBlas, RefusesWhatDoesNotFit) {

@@ -145,6 +145,12 @@ TEST_F(DriverTest, TheHostAndReadersOrder) {
   EXPECT_EQ(driver.cuStreamSynchronize(one), Result::Success);
   EXPECT_EQ(launch(y, z, other), Result::Success);
   EXPECT_EQ(driver.cuMemcpyDtoDAsync_v2(x, y, 1024, one), Result::Success) << "both read y";
+  // A host that asked until an event was there has waited for it, too.
+  Event event = makeEvent();
+  EXPECT_EQ(driver.cuEventRecord(event, one), Result::Success);
+  while (driver.cuEventQuery(event) == Result::NotReady)
+    continue;
+  EXPECT_EQ(launch(x, allocate(1024), makeStream()), Result::Success);
   EXPECT_EQ(driver.cuMemsetD8Async(y, 0, 1024, one), Result::LaunchFailed);
   EXPECT_EQ(takeFindings(),
             "device 0: fill of 1024 bytes writes what kernel \"increment\" reads on another stream, and no "
@@ -199,6 +205,13 @@ TEST_F(DriverTest, MemoryEndsAndIsFreed) {
   EXPECT_EQ(driver.cuMemFree_v2(x), Result::Success);
   EXPECT_EXIT(bytes[0] = 1, ::testing::KilledBySignal(SIGSEGV), "");
   EXPECT_EQ(driver.cuMemFree_v2(x), Result::InvalidValue);
+  DevicePointer left = 0;
+  {
+    UseDevice another(3);
+    left = allocate(64);
+  }
+  EXPECT_EXIT(*reinterpret_cast<volatile char *>(left) = 1, ::testing::KilledBySignal(SIGSEGV), "")
+      << "the context is gone";
 }
 
 // Memory that is not pinned is read when the copy is enqueued, pinned memory when it runs.
