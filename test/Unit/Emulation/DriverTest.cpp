@@ -157,6 +157,21 @@ TEST_F(DriverTest, TheHostAndReadersOrder) {
             "event orders them\n");
 }
 
+// One reader waits for the writer; another, which does not, is no better off for that.
+TEST_F(DriverTest, AReaderDoesNotWaitForAnother) {
+  DevicePointer x = upload(count()), y = allocate(1024), z = allocate(1024), w = allocate(1024);
+  Stream writer = makeStream(), reader = makeStream(), other = makeStream();
+  Event event = makeEvent();
+  EXPECT_EQ(launch(x, y, writer), Result::Success);
+  EXPECT_EQ(driver.cuEventRecord(event, writer), Result::Success);
+  EXPECT_EQ(driver.cuStreamWaitEvent(reader, event, 0), Result::Success);
+  EXPECT_EQ(launch(y, z, reader), Result::Success);
+  EXPECT_EQ(driver.cuMemcpyDtoDAsync_v2(w, y, 1024, other), Result::LaunchFailed);
+  EXPECT_EQ(takeFindings(),
+            "device 0: copy of 1024 bytes reads what kernel \"increment\" writes on another stream, and no "
+            "event orders them\n");
+}
+
 TEST_F(DriverTest, ErrorsOfKernelsStick) {
   DevicePointer x = upload(count()), y = allocate(1024);
   Stream stream = makeStream();
