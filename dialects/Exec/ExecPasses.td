@@ -101,6 +101,28 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
   ];
 }
 
+def SplitKernels : Exec_Pass<"exec-split-kernels"> {
+  let summary = "kernels that a device can run";
+  let description = [{
+    A kernel of a device has no memory that all of its threads see, and its threads cannot wait for each other. Where a body needs more
+    than one sweep over rows that its results have (`codegen::canEmitDevice` says when), its composite ops become simple ones, and
+    each op whose result has to lie in memory ends a kernel; what is cheap is computed in each kernel that needs it.
+
+    Not part of `exec-lower` but for devices; it runs behind `exec-form-kernels`, before weights are packed or kernels outlined.
+
+    ```mlir
+    %y = exec.fused (%a = %x) : (tensor<2x6x40xf32>) -> tensor<2x6x40xf32> {                      // before
+      %0 = nn.cumsum %a dim 2 : ...
+      %1 = nn.relu %0 : ...
+
+    %s = exec.fused (%a = %x) : (tensor<2x6x40xf32>) -> tensor<2x6x40xf32> {                      // after
+      %0 = nn.cumsum %a dim 2 : ...
+    %y = exec.fused (%a = %s) : (tensor<2x6x40xf32>) -> tensor<2x6x40xf32> {
+      %0 = nn.relu %a : ...
+    ```
+  }];
+}
+
 def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
   let summary = "bf16 in memory, f32 in registers";
   let description = [{

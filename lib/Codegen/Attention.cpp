@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
-#include "Emitter.h"
+#include "DeviceTemplates.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -369,5 +369,8 @@ void cleave::codegen::registerAttention(FormTable &table) {
                                     else
                                       Attention(e, attention, sink).run();
                                   }});
+  table.addDeviceTile<nn::AttentionOp>(
+      {[](Operation *) { return true; },
+       [](Emitter &e, Operation *op, TileSink sink) { runDeviceAttention(e, cast<nn::AttentionOp>(op), sink); }});
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

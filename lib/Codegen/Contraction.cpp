@@ -4,7 +4,7 @@
 // letters that are summed, with lanes along the result's last dim.
 //
 //===----------------------------------------------------------------------===//
-#include "Emitter.h"
+#include "DeviceTemplates.h"
 #include "Product.h"
 
 using namespace mlir;
@@ -68,4 +68,7 @@ void cleave::codegen::registerContraction(FormTable &table) {
                                  Type compute = ElementBuilder::getComputeType(getElement(op->getResult(0)));
                                  runProduct(e, *Product::get(op, e.getVectorLanes(compute)), sink);
                                }});
+  table.addDeviceTile<nn::EinsumOp>(
+      {[](Operation *op) { return canRunProduct(cast<nn::EinsumOp>(op)); },
+       [](Emitter &e, Operation *op, TileSink sink) { runDeviceProduct(e, cast<nn::EinsumOp>(op), sink); }});
 }

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -80,7 +81,18 @@ static unsigned getIndexBits(ModuleOp kernels) {
   return isLarge ? 64 : 32;
 }
 
+/// Fused multiply-adds, of which polynomials are made, stay vectors on the way: calls would be of scalars each.
+static void lowerFma(ModuleOp kernels) {
+  kernels.walk([](math::FmaOp op) {
+    OpBuilder b(op);
+    op.replaceAllUsesWith(
+        LLVM::FMAOp::create(b, op.getLoc(), op.getType(), op.getA(), op.getB(), op.getC()).getResult());
+    op.erase();
+  });
+}
+
 static LogicalResult lowerToNvvm(ModuleOp kernels) {
+  lowerFma(kernels);
   PassManager passes(kernels.getContext());
   passes.enableVerifier(false);
   passes.addPass(createStripDebugInfoPass());

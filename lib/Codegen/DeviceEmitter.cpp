@@ -83,27 +83,33 @@ Value DeviceEmitter::share(Type element, int64_t count) {
 
 void DeviceEmitter::barrier() { gpu::BarrierOp::create(b, loc); }
 
-Value DeviceEmitter::shuffleWord(Value word, int64_t mask) {
-  return gpu::ShuffleOp::create(b, loc, word, mask, kWarp, gpu::ShuffleMode::XOR).getShuffleResult();
+Value DeviceEmitter::shuffle(Value value, int64_t mask) {
+  return shuffle(value, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(mask)), gpu::ShuffleMode::XOR);
+}
+Value DeviceEmitter::shuffleFrom(Value value, Value number) {
+  return shuffle(value, arith::IndexCastOp::create(b, loc, b.getI32Type(), number), gpu::ShuffleMode::IDX);
 }
 
 /// In words of 32 bits.
-Value DeviceEmitter::shuffle(Value value, int64_t mask) {
+Value DeviceEmitter::shuffle(Value value, Value offset, gpu::ShuffleMode mode) {
   Type type = value.getType(), i32 = b.getI32Type();
+  Value width = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(kWarp));
+  auto word = [&](Value from) -> Value {
+    return gpu::ShuffleOp::create(b, loc, from, offset, width, mode).getShuffleResult();
+  };
   unsigned bits = type.getIntOrFloatBitWidth();
   if (bits == 32)
-    return shuffleWord(value, mask);
+    return word(value);
   Type integer = b.getIntegerType(bits);
   Value whole = type == integer ? value : Value(arith::BitcastOp::create(b, loc, integer, value));
   if (bits < 32) {
-    whole = arith::ExtUIOp::create(b, loc, i32, whole);
-    whole = arith::TruncIOp::create(b, loc, integer, shuffleWord(whole, mask));
+    whole = arith::TruncIOp::create(b, loc, integer, word(arith::ExtUIOp::create(b, loc, i32, whole)));
   } else {
     Value half = arith::ConstantOp::create(b, loc, b.getIntegerAttr(integer, 32));
     Value low = arith::TruncIOp::create(b, loc, i32, whole);
     Value high = arith::TruncIOp::create(b, loc, i32, arith::ShRUIOp::create(b, loc, whole, half));
-    low = arith::ExtUIOp::create(b, loc, integer, shuffleWord(low, mask));
-    high = arith::ExtUIOp::create(b, loc, integer, shuffleWord(high, mask));
+    low = arith::ExtUIOp::create(b, loc, integer, word(low));
+    high = arith::ExtUIOp::create(b, loc, integer, word(high));
     whole = arith::OrIOp::create(b, loc, low, arith::ShLIOp::create(b, loc, high, half));
   }
   return type == integer ? whole : Value(arith::BitcastOp::create(b, loc, type, whole));

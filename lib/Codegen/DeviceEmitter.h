@@ -47,6 +47,8 @@ public:
   void barrier();
   /// The value of another thread of the warp: of that whose number differs in the bits of `mask`.
   mlir::Value shuffle(mlir::Value value, int64_t mask);
+  /// The value of thread `number` of the warp.
+  mlir::Value shuffleFrom(mlir::Value value, mlir::Value number);
   /// Combines what `width` neighbouring threads of a warp have, in a fixed order; all of them get it.
   Values acrossWarp(Values values, int64_t width, llvm::function_ref<Values(Values, Values)> combine);
 
@@ -60,7 +62,7 @@ protected:
   mlir::Value toPlace(mlir::Value index) override;
 
 private:
-  mlir::Value shuffleWord(mlir::Value word, int64_t mask);
+  mlir::Value shuffle(mlir::Value value, mlir::Value offset, mlir::gpu::ShuffleMode mode);
 
   mlir::gpu::GPUFuncOp kernel;
   mlir::Value thread, block;

@@ -193,43 +193,8 @@ void KernelWriter::map(ArrayRef<Result> group) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// What there is a kernel for
-//===----------------------------------------------------------------------===//
-
-/// Ops that fill have a kernel alone, which is their last op.
-static bool fillsAlone(const Schedule &schedule, Operation *op) {
-  return op->getNumResults() == schedule.results.size() &&
-         llvm::all_of(op->getResults(), [&](Value value) { return llvm::count(schedule.results, value) == 1; });
-}
-
-bool cleave::codegen::canEmitDevice(Block &block, std::string &reason) {
-  if (!canEmit(block, reason))
-    return false;
-  OwningOpRef<func::FuncOp> region = expandRegion(block);
-  mergeDims(*region);
-  Schedule schedule(*region, Processor::Device);
-  for (Operation *op : schedule.filled) {
-    const Form *form = getForms().find(op);
-    if (schedule.filled.size() == 1 && !schedule.anchor && form->isFilled(Processor::Device) &&
-        fillsAlone(schedule, op))
-      continue;
-    reason = (op->getName().getStringRef() +
-              " has to lie in memory before what is computed of it: it is a kernel of its own")
-                 .str();
-    return false;
-  }
-  for (Operation &op : region->front().without_terminator())
-    if (const Form *form = getForms().find(&op); form->tile && !form->pull && !form->fill && !form->deviceTile) {
-      reason = (op.getName().getStringRef() + " has no form for devices").str();
-      return false;
-    }
-  return true;
-}
-
 DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
                                                ArrayRef<int64_t> inPlace) {
-  OwningOpRef<func::FuncOp> region = expandRegion(block);
-  mergeDims(*region);
+  OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   return KernelWriter(*region, target).emit(name, kernels, inPlace);
 }

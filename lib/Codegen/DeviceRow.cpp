@@ -69,14 +69,32 @@ static constexpr int64_t kBlock = 256;
 static constexpr int64_t kSplit = 16;
 
 /// As many threads as give each some 32 elements at most, within a block; few for short rows.
-void RowKernel::placeAlong() {
-  int64_t extent = rows.shape[rows.dim];
-  width = getDeviceLanes(region, extent);
+static int64_t chooseTeam(int64_t extent, int64_t width) {
+  int64_t team = 1;
   while (team < kWarp && team * width < extent)
     team *= 2;
   while (team >= kWarp && team < 1024 && team * 32 < extent && team * width * 2 <= extent)
     team *= 2;
-  int64_t count = countElements(kept), perBlock = team > kWarp ? 1 : kBlock / team;
+  return team;
+}
+
+/// Teams in a block: whole warps, and as many as leave no block with less, where that can be.
+static int64_t countTeams(int64_t team, int64_t count) {
+  if (team > kWarp)
+    return 1;
+  int64_t perWarp = kWarp / team, most = kBlock / kWarp;
+  if (count % perWarp)
+    return perWarp * most;
+  while (count / perWarp % most)
+    --most;
+  return perWarp * most;
+}
+
+void RowKernel::placeAlong() {
+  int64_t extent = rows.shape[rows.dim];
+  width = getDeviceLanes(region, extent);
+  team = chooseTeam(extent, width);
+  int64_t count = countElements(kept), perBlock = countTeams(team, count);
   e.launch(llvm::divideCeil(count, perBlock), team * perBlock);
   Value row = e.places.add(e.places.mul(e.getBlock(), perBlock), e.places.div(e.getThread(), team));
   if (team > kWarp)
@@ -278,6 +296,16 @@ void RowKernel::run(ArrayRef<Result> results) {
            [&] { store.storeAll(single, [&](const Result &result) { return getSingle(result.value); }); });
     return 0;
   });
+}
+
+/// Of blocks, whatever they are, and of teams.
+bool cleave::codegen::readsOwnElements(func::FuncOp region, const Rows &rows) {
+  int64_t count = countElements(rows.getKeptShape()), extent = rows.shape[rows.dim];
+  int64_t lanes = getDeviceLanes(region, rows.shape.back());
+  if (rows.dim + 1 < int64_t(rows.shape.size()))
+    return count / lanes % kBlock == 0 && (extent % kSplit == 0 || extent < 4 * kSplit);
+  int64_t team = chooseTeam(extent, lanes);
+  return count % countTeams(team, count) == 0 && extent % (team * lanes) == 0;
 }
 
 void cleave::codegen::runRows(DeviceEmitter &e, ResultStore &store, func::FuncOp region, const Rows &rows,

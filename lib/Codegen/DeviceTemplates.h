@@ -4,8 +4,12 @@
 
 #include "DeviceEmitter.h"
 #include "Results.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace cleave::codegen {
+
+/// A copy of `region` as a function, in the simple ops that kernels of devices are made of.
+mlir::OwningOpRef<mlir::func::FuncOp> prepareForDevice(mlir::Block &region);
 
 /// How many neighbours a thread takes where rows have `extent` elements: as many of the smallest elements as 16 bytes hold.
 int64_t getDeviceLanes(mlir::func::FuncOp region, int64_t extent);
@@ -14,10 +18,20 @@ int64_t getDeviceLanes(mlir::func::FuncOp region, int64_t extent);
 void runRows(DeviceEmitter &e, ResultStore &store, mlir::func::FuncOp region, const Rows &rows,
              llvm::ArrayRef<Result> results);
 
+/// True if no thread of such a kernel reads what another one stores: there is no end of a row, or of rows, where places are clamped.
+bool readsOwnElements(mlir::func::FuncOp region, const Rows &rows);
+
 /// A transpose that moves the last dim, behind which all of `group` is elementwise; nothing if there is none.
 std::optional<Anchor> findTurned(mlir::func::FuncOp region, llvm::ArrayRef<Result> group);
 /// Hands out the elements of a transpose, turned in shared memory (DeviceTurn.cpp).
 void runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink sink);
+
+/// Contractions of two tensors of floats, in squares (DeviceProduct.cpp).
+bool canRunProduct(nn::EinsumOp op);
+void runDeviceProduct(Emitter &e, nn::EinsumOp op, TileSink sink);
+
+/// Attention, a warp for each query (DeviceAttention.cpp).
+void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 
 } // namespace cleave::codegen
 

@@ -48,6 +48,8 @@ Value Emitter::getActiveMask() {
 
 Value Emitter::getLaneNumbers(int64_t step, Type type) {
   type = type ? type : b.getI64Type();
+  if (lanes == 1)
+    return elements.integer(type, 0);
   SmallVector<Attribute> numbers;
   for (int64_t lane = 0; lane < lanes; ++lane)
     numbers.push_back(b.getIntegerAttr(type, lane * step));

@@ -10,7 +10,7 @@
 //   no    x + transpose x        elsewhere; but a transpose that another one undoes leads back to the point
 //
 //===----------------------------------------------------------------------===//
-#include "Schedule.h"
+#include "DeviceTemplates.h"
 #include "Elements.h"
 #include "Expand.h"
 #include "View.h"
@@ -64,11 +64,15 @@ void Schedule::findRows(Block &block) {
 }
 
 /// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result.
-static bool isPulledOnce(Value value) {
+static bool isPulledOnce(Value value, Processor processor) {
   while (value.hasOneUse()) {
     Operation *user = *value.user_begin();
     if (user->hasTrait<OpTrait::IsTerminator>())
       return true;
+    if (processor == Processor::Device && isa<nn::ReshapeOp>(user)) {
+      value = user->getResult(0);
+      continue;
+    }
     if (!getForms().find(user)->element || getShape(user->getResult(0)) != getShape(value))
       return false;
     value = user->getResult(0);
@@ -96,7 +100,7 @@ void Schedule::findFilled(Block &block) {
     const Form *form = getForms().find(&op);
     bool isHeavy = form->fold ? !rows.isSwept(&op) : form->fill || op.hasTrait<nn::Laborious>();
     if (form->isFilled(processor) || form->isTiled(&op, processor) || bases.contains(&op) ||
-        (isHeavy && !isPulledOnce(op.getResult(0))))
+        (isHeavy && !isPulledOnce(op.getResult(0), processor)))
       filled.push_back(&op);
   }
 }
@@ -282,14 +286,15 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
 }
 
 /// Threads do not wait for each other: whatever reads the argument must be the thread that stores there. A row's only element is read by
-/// all threads of the row, and stored by one.
+/// all threads of the row, and stored by one; and where rows end a thread reads what is
+/// another's.
 bool cleave::codegen::canBeInPlaceOnDevice(Block &block, unsigned argument, unsigned result) {
-  OwningOpRef<func::FuncOp> region = expandRegion(block);
-  mergeDims(*region);
+  OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   Schedule schedule(*region, Processor::Device);
   Value from = region->getArgument(argument), to = schedule.getResult(result);
   const Rows &rows = schedule.rows;
-  bool isWhole = rows.swept.empty() || (getShape(to) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1);
+  bool isWhole = rows.swept.empty() ||
+                 (getShape(to) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1 && readsOwnElements(*region, rows));
   if (countElements(getShape(from)) != countElements(getShape(to)) || countBytes(from) != countBytes(to) || !isWhole ||
       !schedule.filled.empty())
     return false;

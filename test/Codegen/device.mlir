@@ -45,17 +45,17 @@ func.func @warp_a_row(%x: tensor<1536x128xf32>) -> tensor<1536x128xf32> {
   return %y : tensor<1536x128xf32>
 }
 
-// Five rows for blocks of eight: a team without a row computes with the last one, and stores nothing.
+// Five rows of 16 for teams of four, eight in a warp: a team without a row computes with the last one, and stores nothing.
 // CHECK-LABEL: gpu.func @teams_without_a_row
 // CHECK: %[[IS:.*]] = arith.cmpi slt, %[[ROW:.*]], %c5
 // CHECK: arith.minsi
-// CHECK-COUNT-10: gpu.shuffle xor
+// CHECK-COUNT-4: gpu.shuffle xor
 // CHECK: scf.if %[[IS]]
 // CHECK: vector.store
 // CHECK: gpu.return
-func.func @teams_without_a_row(%x: tensor<5x128xf32>) -> tensor<5x128xf32> {
-  %y = nn.softmax %x dim 1 : (tensor<5x128xf32>) -> tensor<5x128xf32>
-  return %y : tensor<5x128xf32>
+func.func @teams_without_a_row(%x: tensor<5x16xf32>) -> tensor<5x16xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<5x16xf32>) -> tensor<5x16xf32>
+  return %y : tensor<5x16xf32>
 }
 
 // A block a row: each warp writes its slot, one barrier a reduction. The end of the row counts as the identity.
@@ -142,4 +142,44 @@ func.func @lines(%x: tensor<12x70xf32>) -> tensor<12x70xf32> {
 func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf32>) -> tensor<64x8xf32> {
   %0 = nn.scatter_nd add %x, %i, %u : (tensor<64x8xf32>, tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<64x8xf32>
   return %0 : tensor<64x8xf32>
+}
+
+// A contraction with all that follows it: squares of the result, 4 x 4 sums a thread, the next step loaded while one is multiplied.
+// CHECK-LABEL: gpu.func @product
+// CHECK: vector.load %arg0{{.*}}vector<4xf32>
+// CHECK: vector.load %arg1{{.*}}vector<4xf32>
+// CHECK: scf.for
+// CHECK: vector.store {{.*}} #gpu.address_space<workgroup>
+// CHECK: gpu.barrier
+// CHECK: vector.load %arg0
+// CHECK-COUNT-64: math.fma
+// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: vector.load %arg2
+// CHECK: vector.store {{.*}}, %arg3
+// CHECK: gpu.return
+// LAUNCH: product{{[[:space:]]}}384 x 64 threads, 4608 bytes shared
+// PTX-LABEL: .visible .entry product(
+// PTX: ld.shared.v4.b32
+// PTX: fma.rn.f32
+func.func @product(%x: tensor<128x768xf32>, %w: tensor<768x3072xf32>, %c: tensor<3072xf32>) -> tensor<128x3072xf32> {
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<128x768xf32>, tensor<768x3072xf32>) -> tensor<128x3072xf32>
+  %1 = nn.add %0, %c : (tensor<128x3072xf32>, tensor<3072xf32>) -> tensor<128x3072xf32>
+  %2 = nn.relu %1 : (tensor<128x3072xf32>) -> tensor<128x3072xf32>
+  return %2 : tensor<128x3072xf32>
+}
+
+// A warp a query: no key that a causal mask hides is read, and no score is stored.
+// CHECK-LABEL: gpu.func @attention
+// CHECK: %[[VISIBLE:.*]] = arith.minsi
+// CHECK: scf.for %{{.*}} to %[[VISIBLE]]
+// CHECK: gpu.shuffle xor
+// CHECK: gpu.shuffle idx
+// CHECK-NOT: workgroup
+// CHECK: memref.store {{.*}}, %arg3
+// CHECK: gpu.return
+// LAUNCH: attention{{[[:space:]]}}32 x 256 threads, 0 bytes shared
+func.func @attention(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x40x64xf32>, %v: tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32> {
+  %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<2x8x16x64xf32>, tensor<2x2x40x64xf32>, tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32>
+  return %y : tensor<2x8x16x64xf32>
 }

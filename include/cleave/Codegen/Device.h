@@ -14,6 +14,8 @@
 #define CLEAVE_CODEGEN_DEVICE_H
 
 #include "cleave/Codegen/Codegen.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include <array>
 
 namespace llvm {
@@ -46,6 +48,14 @@ struct DeviceKernel {
 /// True if `region` can be one kernel of a device; else `reason` says why not. More is refused than `canEmit` does: a kernel of a
 /// device has no memory of its own that all of its threads see, so what would lie there has to be a kernel before.
 bool canEmitDevice(mlir::Block &region, std::string &reason);
+
+/// A region in simple ops, for whoever splits it.
+struct DeviceCuts {
+  mlir::OwningOpRef<mlir::func::FuncOp> region;
+  /// Ops of it, in the order of the program, whose results have to lie in memory before the rest is computed.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+DeviceCuts findDeviceCuts(mlir::Block &region);
 
 /// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
 bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);

@@ -1,0 +1,158 @@
+//===- DeviceAttention.cpp - attention on devices ---------------------------===//
+//
+// A warp has a query, and goes through the keys 32 at a time, without ever keeping more than their scores:
+//
+//   score of this thread's key         product, scale, cap, mask, as on the host
+//   largest = max(largest, scores)     of the warp; what has been summed is scaled by exp(what was largest - largest)
+//   weight of this thread's key        exp(score - largest)
+//   sums += weights * values           each thread has every 32nd component; a weight comes from its thread by a shuffle
+//
+// Source of the running largest: Milakov and Gimelshein, arXiv:1805.02867.
+//
+//===----------------------------------------------------------------------===//
+#include "Attention.h"
+#include "DeviceTemplates.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+using Relation = ElementBuilder::Relation;
+
+namespace {
+
+class AttentionKernel {
+public:
+  AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+  void run();
+
+private:
+  void place();
+  Value multiply(Value key);
+  Values step(Value first, Values carried);
+  Value weighValues(Value first, Value weight, size_t component, Value sum);
+  Point getKey(Value key, Value component) const;
+
+  DeviceEmitter &e;
+  nn::AttentionOp op;
+  TileSink sink;
+  int64_t heads, queries, size, kvHeads, keys, valueSize;
+  Type compute;
+  Head head;
+  Value row, kvHead, lane, visible;
+  Value isThere; ///< i1: the warp has a query; none: all have
+};
+
+} // namespace
+
+/// Queries of a block.
+static constexpr int64_t kWarps = 8;
+
+AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink)
+    : e(e), op(op), sink(sink), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
+      size(getShape(op.getQuery())[3]), kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]),
+      valueSize(getShape(op.getValue())[3]), compute(ElementBuilder::getComputeType(getElement(op.getQuery()))) {}
+
+void AttentionKernel::place() {
+  PlaceBuilder &p = e.places;
+  int64_t count = getShape(op.getQuery())[0] * heads * queries;
+  e.launch(llvm::divideCeil(count, kWarps), kWarps * kWarp);
+  Value number = p.add(p.mul(e.getBlock(), kWarps), p.div(e.getThread(), kWarp));
+  if (count % kWarps) {
+    isThere = p.isLess(number, count);
+    number = p.clamp(number, 0, count - 1);
+  }
+  SmallVector<Value> at = p.delinearise(number, {getShape(op.getQuery())[0], heads, queries});
+  head = {at[0], at[1]};
+  row = at[2];
+  kvHead = p.div(at[1], heads / kvHeads);
+  lane = p.rem(e.getThread(), kWarp);
+  visible = countVisible(e, op, row, 1);
+}
+
+/// The query times a key, four components at a time where they lie together.
+Value AttentionKernel::multiply(Value key) {
+  PlaceBuilder &p = e.places;
+  int64_t wide = size % 4 == 0 ? 4 : 1;
+  return e.withLanes(wide, wide, [&] {
+    Values none{e.elements.number(e.withLanes(compute), 0)};
+    Values sum = e.loop(p.number(0), p.number(size), wide, none, [&](Value component, Values carried) {
+      Index along{component, wide > 1};
+      Value q = e.elements.widen(e.eval(op.getQuery(), {{head.batch}, {head.query}, {row}, along}));
+      Value k = e.elements.widen(e.eval(op.getKey(), {{head.batch}, {kvHead}, {key}, along}));
+      return Values{e.elements.fma(q, k, carried[0])};
+    });
+    Value total = wide == 1 ? sum[0] : e.takeLanes(sum[0], 0, 1);
+    for (int64_t i = 1; i < wide; ++i)
+      total = e.elements.add(total, e.takeLanes(sum[0], i, 1));
+    return total;
+  });
+}
+
+/// A weight of a key that is not seen is 0; what it is multiplied by is a value that is.
+Value AttentionKernel::weighValues(Value first, Value weight, size_t component, Value sum) {
+  PlaceBuilder &p = e.places;
+  constexpr int64_t together = 8;
+  Value column = p.clamp(p.add(lane, int64_t(component) * kWarp), 0, valueSize - 1);
+  Value last = p.add(visible, -1);
+  return e.loop(p.number(0), p.number(kWarp), together, {sum}, [&](Value number, Values carried) {
+    Value next = carried[0];
+    for (int64_t i = 0; i < together; ++i) {
+      Value from = p.add(number, i), key = arith::MinSIOp::create(e.b, e.loc, p.add(first, from), last);
+      Value v = e.elements.widen(e.eval(op.getValue(), {{head.batch}, {kvHead}, {key}, {column}}));
+      next = e.elements.fma(e.shuffleFrom(weight, from), v, next);
+    }
+    return Values{next};
+  })[0];
+}
+
+/// 32 keys from `first` on. Carried: the largest score, the sum of weights, sums of components.
+Values AttentionKernel::step(Value first, Values carried) {
+  ElementBuilder &m = e.elements;
+  PlaceBuilder &p = e.places;
+  auto larger = [&](Value x, Value y) { return m.extremum(true, x, y, false); };
+  Value mine = p.add(first, lane), key = p.clamp(mine, 0, keys - 1), lowest = m.number(compute, -INFINITY);
+  Value score = finishScore(e, op, head, multiply(key), row, key);
+  score = m.select(p.isLess(mine, keys), score, lowest);
+  Values best = e.acrossWarp({score}, kWarp, [&](Values x, Values y) { return Values{larger(x[0], y[0])}; });
+  Value largest = larger(carried[0], best[0]);
+  Value shift = m.select(m.compare(Relation::Eq, largest, lowest), m.number(compute, 0), largest);
+  Value factor = weighScore(e, carried[0], shift), weight = weighScore(e, score, shift);
+  Values added = e.acrossWarp({weight}, kWarp, [&](Values x, Values y) { return Values{m.add(x[0], y[0])}; });
+  Values next{largest, m.fma(carried[1], factor, added[0])};
+  for (size_t i = 2; i < carried.size(); ++i)
+    next.push_back(weighValues(first, weight, i - 2, m.mul(carried[i], factor)));
+  return next;
+}
+
+/// A query that sees nothing gives zeros.
+void AttentionKernel::run() {
+  if (countElements(getShape(op.getResult())) == 0)
+    return;
+  place();
+  ElementBuilder &m = e.elements;
+  PlaceBuilder &p = e.places;
+  Value zero = m.number(compute, 0), one = m.number(compute, 1), lowest = m.number(compute, -INFINITY);
+  Values carried{lowest, zero};
+  carried.append(llvm::divideCeil(valueSize, kWarp), zero);
+  if (keys > 0)
+    carried =
+        e.loop(p.number(0), visible, kWarp, carried, [&](Value first, Values inner) { return step(first, inner); });
+  Value seesNothing = m.compare(Relation::Eq, carried[0], lowest);
+  Value scale = m.divide(one, m.select(seesNothing, one, carried[1]), false);
+  for (size_t i = 2; i < carried.size(); ++i) {
+    Value column = p.add(lane, int64_t(i - 2) * kWarp), isIn = isThere;
+    if (int64_t(i - 1) * kWarp > valueSize) {
+      Value isComponent = p.isLess(column, valueSize);
+      isIn = isIn ? m.both(isIn, isComponent) : isComponent;
+    }
+    auto store = [&] {
+      Value result = m.narrow(m.mul(carried[i], scale), ElementBuilder::getHeldType(getElement(op.getResult())));
+      sink({{head.batch}, {head.query}, {row}, {column}}, result);
+    };
+    isIn ? e.when(isIn, store) : store();
+  }
+}
+
+void cleave::codegen::runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink) {
+  AttentionKernel(static_cast<DeviceEmitter &>(e), op, sink).run();
+}

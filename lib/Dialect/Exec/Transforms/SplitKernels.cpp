@@ -1,0 +1,134 @@
+//===- SplitKernels.cpp - kernels that a device can run ---------------------===//
+//
+// Threads of different blocks do not wait for each other, so that what all of a kernel's threads read has to be there when
+// it starts. Where a body needs more (a reduction whose rows its results do not have, an op that fills by itself), composite ops become
+// simple ones, and each op that has to lie in memory ends a kernel:
+//
+//   { d = x - mean x; y = d * rsqrt (mean d^2) }     ->     { mean x } { mean (x - m)^2 } { y }
+//
+// What is cheap is computed in each kernel that needs it. Parts are split again until a device has a kernel for each.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Codegen/Device.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_SPLITKERNELS
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+namespace {
+
+/// Makes kernels of the parts of a region, each in front of `end`.
+class Splitter {
+public:
+  explicit Splitter(Operation *end) : end(end), builder(end), inner(end->getContext()) {}
+  /// What a value of the region is outside.
+  IRMapping values;
+  FusedOp makePart(ArrayRef<Value> results);
+
+private:
+  Value resolve(Value value);
+
+  Operation *end;
+  OpBuilder builder, inner;
+  // Of the part that is being made:
+  IRMapping inside;
+  Block *body = nullptr;
+  SmallVector<Value> operands;
+};
+
+} // namespace
+
+/// In a part: its argument for what is outside, else a copy of the op that makes it.
+Value Splitter::resolve(Value value) {
+  if (Value known = inside.lookupOrNull(value))
+    return known;
+  if (Value outside = values.lookupOrNull(value)) {
+    operands.push_back(outside);
+    inside.map(value, body->addArgument(value.getType(), value.getLoc()));
+    return inside.lookup(value);
+  }
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    resolve(operand);
+  inner.clone(*op, inside);
+  return inside.lookup(value);
+}
+
+FusedOp Splitter::makePart(ArrayRef<Value> results) {
+  inside.clear();
+  operands.clear();
+  body = new Block(); // owned by the kernel once there is one
+  inner.setInsertionPointToEnd(body);
+  SmallVector<Value> yielded;
+  for (Value result : results)
+    yielded.push_back(resolve(result));
+  YieldOp::create(inner, end->getLoc(), yielded);
+  OperationState state(end->getLoc(), FusedOp::getOperationName());
+  state.addOperands(operands);
+  state.addTypes(ValueRange(yielded).getTypes());
+  state.addRegion()->push_back(body);
+  auto made = cast<FusedOp>(builder.create(state));
+  for (auto [result, outside] : llvm::zip_equal(results, made.getResults()))
+    values.map(result, outside);
+  return made;
+}
+
+/// A value that is only reshaped on its way out goes out so: that changes no byte.
+static Value followReshapes(Value value) {
+  while (value.hasOneUse() && isa<nn::ReshapeOp>(*value.user_begin()))
+    value = value.user_begin()->getResult(0);
+  return value.hasOneUse() && value.user_begin()->hasTrait<OpTrait::IsTerminator>() ? value : Value();
+}
+
+/// Whatever a part holds is less than the whole, or it cannot be split.
+static LogicalResult split(FusedOp fused) {
+  std::string reason;
+  Block &body = fused.getBody().front();
+  if (codegen::canEmitDevice(body, reason))
+    return success();
+  codegen::DeviceCuts cuts = codegen::findDeviceCuts(body);
+  Block &region = cuts.region->front();
+  Splitter splitter(fused);
+  splitter.values.map(region.getArguments(), fused.getInputs());
+  SmallVector<FusedOp> parts;
+  for (Operation *op : cuts.ops) {
+    Value whole = op->getNumResults() == 1 ? followReshapes(op->getResult(0)) : Value();
+    parts.push_back(splitter.makePart(whole ? SmallVector<Value>{whole} : SmallVector<Value>(op->getResults())));
+  }
+  SmallVector<Value> rest;
+  for (Value result : region.getTerminator()->getOperands())
+    if (!splitter.values.contains(result))
+      rest.push_back(result);
+  if (!rest.empty())
+    parts.push_back(splitter.makePart(rest));
+  for (auto [result, inside] : llvm::zip_equal(fused.getResults(), region.getTerminator()->getOperands()))
+    result.replaceAllUsesWith(splitter.values.lookup(inside));
+  if (parts.size() == 1)
+    return fused.emitOpError("is no kernel of a device: ") << reason;
+  fused.erase();
+  return success(llvm::all_of(parts, [](FusedOp part) { return succeeded(split(part)); }));
+}
+
+namespace {
+struct SplitKernels : cleave::exec::impl::SplitKernelsBase<SplitKernels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    OwnFaults faults(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      for (auto fused : llvm::make_early_inc_range(func.getOps<FusedOp>()))
+        if (failed(split(fused)))
+          return signalPassFailure();
+  }
+};
+} // namespace
