@@ -12,6 +12,8 @@
 
 namespace cleave::codegen {
 
+class CudaTarget;
+
 /// A result of a kernel that lies where an argument lies.
 struct InPlace {
   unsigned argument, result;
@@ -24,6 +26,11 @@ void askForTiles();
 llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
                                                llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,
                                                llvm::ArrayRef<InPlace> places = {});
+
+/// Runs the region's kernel of a device under the emulator; what it finds, or why there is no kernel.
+std::string runOnDevice(mlir::Block &region, const CudaTarget &target, const HostTarget &host,
+                        llvm::ArrayRef<reference::Tensor> inputs, llvm::SmallVectorImpl<reference::Tensor> &got,
+                        llvm::ArrayRef<InPlace> places = {});
 
 /// The first element that differs, or an empty string.
 std::string findDifference(llvm::ArrayRef<reference::Tensor> got, llvm::ArrayRef<reference::Tensor> want);

@@ -21,6 +21,11 @@ KernelTest::KernelTest() {
     return success();
   });
   target = HostTarget::create("native", errors);
+  if (const char *number = getenv("CLEAVE_DEVICE")) {
+    every = std::max(1, atoi(number));
+    loadDeviceDialects(context);
+    device = CudaTarget::create("sm_90", errors);
+  }
 }
 
 FailureOr<std::string> KernelTest::compile(StringRef text) {
@@ -52,7 +57,23 @@ std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs, ArrayRe
   if (failed(object))
     return "cannot compile: " + errors;
   SmallVector<Tensor> got = runObject(*object, "kernel", inputs, func.getResultTypes(), places);
-  return findDifference(got, want);
+  std::string fault = findDifference(got, want);
+  return fault.empty() && device ? checkOnDevice(func, inputs, want, places) : fault;
+}
+
+/// What has to be split first is no kernel here.
+std::string KernelTest::checkOnDevice(func::FuncOp func, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want,
+                                      ArrayRef<InPlace> places) {
+  std::string reason;
+  Block &region = func.front();
+  auto isAllowed = [&](InPlace place) { return canBeInPlaceOnDevice(region, place.argument, place.result); };
+  if (count++ % every || !canEmitDevice(region, reason) || !llvm::all_of(places, isAllowed))
+    return "";
+  SmallVector<Tensor> got;
+  std::string fault = runOnDevice(region, *device, *target, inputs, got, places);
+  if (fault.empty())
+    fault = findDifference(got, want);
+  return fault.empty() ? "" : "on the device: " + fault;
 }
 
 std::string KernelTest::checkInPlace(StringRef text, uint64_t seed, int64_t &pairs) {

@@ -3,6 +3,7 @@
 #define CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
 
 #include "../../Codegen/KernelRunner.h"
+#include "cleave/Codegen/Device.h"
 #include "gtest/gtest.h"
 
 namespace cleave::codegen {
@@ -28,6 +29,14 @@ protected:
   mlir::MLIRContext context;
   std::string errors;
   std::unique_ptr<HostTarget> target;
+  /// With CLEAVE_DEVICE=n in the environment every n-th of what runs on the host runs on an emulated device, too.
+  std::unique_ptr<CudaTarget> device;
+
+private:
+  int64_t every = 1;
+  inline static int64_t count = 0; ///< of all tests together
+  std::string checkOnDevice(mlir::func::FuncOp func, llvm::ArrayRef<reference::Tensor> inputs,
+                            llvm::ArrayRef<reference::Tensor> want, llvm::ArrayRef<InPlace> places);
 };
 
 } // namespace cleave::codegen

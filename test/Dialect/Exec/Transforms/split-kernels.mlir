@@ -1,4 +1,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
+// RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
+// RAN: 6 passed, 0 failed
 
 // What fills by itself is a kernel, and what reads it another.
 // CHECK-LABEL: @scanned
