@@ -30,7 +30,8 @@ def arguments(*known):
 
 
 # How far a suite's programs go down, beyond collectives: arguments of `cleave run`.
-LOWERINGS = {"--outlined": ["--emit", "outlined"], "--ordered": ["--emit", "ordered"], "--program": ["--executor", "program"]}
+LOWERINGS = {"--outlined": ["--emit", "outlined"], "--ordered": ["--emit", "ordered"], "--program": ["--executor", "program"],
+             "--emulated": ["--device", "cuda-emulated"]}
 
 
 def lower(flags):

@@ -258,6 +258,7 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
     }
     ```
   }];
+  let options = [Option<"forDevices", "devices", "bool", "false", "kernels are those of devices, which work in place otherwise">];
 }
 
 def Order : Exec_Pass<"exec-order"> {

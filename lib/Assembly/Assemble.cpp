@@ -34,6 +34,8 @@ LogicalResult ProgramTables::addVariant(func::FuncOp func, ArrayRef<program::Dim
     return failure();
   addRankTable();
   addBuffers();
+  if (!options.devices.empty())
+    noteAlignments(func);
   if (failed(addKernels()) || failed(addList(func, variant)))
     return failure();
   program.variants.push_back(std::move(variant));

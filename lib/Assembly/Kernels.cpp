@@ -1,7 +1,7 @@
 //===- Kernels.cpp - kernels of a module as machine code ------------------===//
 //
 // All kernels of a processor that a variant adds are one shared library: one object file, linked once. They are compiled in
-// the order in which they stand, so equal modules give equal bytes.
+// the order in which they stand, so equal modules give equal bytes. DeviceKernels.cpp is the same for devices.
 //
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
@@ -14,20 +14,22 @@
 using namespace mlir;
 using namespace cleave;
 
-/// What a kernel computes, whatever it is called.
-static std::string describe(exec::KernelOp kernel) {
+/// What a kernel computes, whatever it is called, and what it relies on.
+static std::string describe(exec::KernelOp kernel, ArrayRef<int64_t> alignments) {
   OwningOpRef<exec::KernelOp> nameless = kernel.clone();
   nameless->setSymName("kernel");
   std::string text;
   llvm::raw_string_ostream os(text);
   nameless->print(os, OpPrintingFlags().useLocalScope());
+  llvm::interleaveComma(alignments, os << " aligned ");
   return text;
 }
 
 /// Arguments are read, results are written, and may be in place of an argument where the code allows. False where the
 /// program has the kernel already.
 bool ProgramTables::addKernel(exec::KernelOp op) {
-  auto [it, isNew] = kernels.try_emplace(describe(op), program.kernels.size());
+  ArrayRef<int64_t> alignments = source->alignments[op.getSymName()];
+  auto [it, isNew] = kernels.try_emplace(describe(op, alignments), program.kernels.size());
   source->kernels[op.getSymName()] = it->second;
   if (!isNew)
     return false;
@@ -36,7 +38,9 @@ bool ProgramTables::addKernel(exec::KernelOp op) {
   kernel.module = program.modules.size();
   auto add = [&](Type type, program::Access access, int64_t alias) {
     uint32_t number = addType(cast<ShapedType>(type));
-    uint32_t alignment = program::getElementBytes(program.types[number].element);
+    size_t index = kernel.parameters.size();
+    uint32_t alignment = index < alignments.size() ? uint32_t(alignments[index])
+                                                   : program::getElementBytes(program.types[number].element);
     kernel.parameters.push_back({number, access, int32_t(alias), alignment});
   };
   for (Type type : op.getBody().getArgumentTypes())
@@ -46,12 +50,25 @@ bool ProgramTables::addKernel(exec::KernelOp op) {
   return true;
 }
 
+void ProgramTables::tell(const std::string &text) const {
+  if (options.onProgress)
+    options.onProgress(text);
+}
+
+/// The features of a target, which the first module makes.
+std::vector<std::string> &ProgramTables::addTarget(size_t index, program::Device device,
+                                                   const std::string &architecture) {
+  if (index == program.targets.size())
+    program.targets.push_back({device, architecture, {}});
+  return program.targets[index].features;
+}
+
+void ProgramTables::addObject(program::Module &library, size_t target, program::Format format, std::string code) {
+  library.objects.push_back({uint32_t(target), format, made->bytes.emplace_back(std::move(code))});
+}
+
 FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, const codegen::HostTarget &target,
                                               bool &usesTiles) {
-  auto tell = [&](const std::string &text) {
-    if (options.onProgress)
-      options.onProgress(text);
-  };
   OwningOpRef<ModuleOp> code = ModuleOp::create(source->module.getLoc());
   for (auto [index, op] : llvm::enumerate(added)) {
     exec::KernelOp kernel = op;
@@ -69,9 +86,7 @@ FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, co
   return std::move(*library);
 }
 
-LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
-  program::Module library;
-  library.name = program.modules.empty() ? "kernels" : llvm::formatv("kernels_{0}", program.modules.size()).str();
+LogicalResult ProgramTables::addHostCode(ArrayRef<exec::KernelOp> added, program::Module &library) {
   for (auto [index, isa] : llvm::enumerate(options.isas)) {
     std::string error;
     std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
@@ -79,28 +94,36 @@ LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
       return source->module.emitError(error);
     if (options.splitsProducts)
       target->splitProducts();
-    if (index == program.targets.size())
-      program.targets.push_back({program::Device::Host, target->getArchitecture(), {}});
-    std::vector<std::string> &features = program.targets[index].features;
+    std::vector<std::string> &features = addTarget(index, program::Device::Host, target->getArchitecture());
     bool usesTiles = llvm::is_contained(features, "amx-tile");
     FailureOr<std::string> code = compile(added, *target, usesTiles);
     if (failed(code))
       return failure();
     features = target->getRequirements(usesTiles);
-    library.objects.push_back(
-        {uint32_t(index), program::Format::SharedObject, made->bytes.emplace_back(std::move(*code))});
+    addObject(library, index, program::Format::SharedObject, std::move(*code));
   }
-  program.modules.push_back(std::move(library));
+  return success();
+}
+
+LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
+  program::Module library;
+  library.name = program.modules.empty() ? "kernels" : llvm::formatv("kernels_{0}", program.modules.size()).str();
+  if (failed(options.devices.empty() ? addHostCode(added, library) : addDeviceCode(added, library)))
+    return failure();
+  // A program that only moves tensors has targets, and no code.
+  if (!library.objects.empty())
+    program.modules.push_back(std::move(library));
   return success();
 }
 
 LogicalResult ProgramTables::addKernels() {
   auto start = std::chrono::steady_clock::now();
-  codegen::loadDialects(*source->module.getContext());
+  codegen::loadDeviceDialects(*source->module.getContext());
   SmallVector<exec::KernelOp> added;
   for (auto kernel : source->module.getOps<exec::KernelOp>()) {
     std::string reason;
-    if (!codegen::canEmit(kernel.getBody().front(), reason))
+    Block &body = kernel.getBody().front();
+    if (options.devices.empty() ? !codegen::canEmit(body, reason) : !codegen::canEmitDevice(body, reason))
       return kernel.emitError("no kernel can be made of it: ") << reason;
     if (addKernel(kernel))
       added.push_back(kernel);

@@ -9,7 +9,7 @@
 #define CLEAVE_LIB_ASSEMBLY_TABLES_H
 
 #include "cleave/Assembly/Assembly.h"
-#include "cleave/Codegen/Codegen.h"
+#include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Weights.h"
 #include "llvm/ADT/StringMap.h"
@@ -39,6 +39,8 @@ private:
     spmd::MeshAttr mesh;
     llvm::StringMap<nn::ParamOp> params;
     llvm::StringMap<uint32_t> kernels, columns, buffers, pieces, weights;
+    /// By kernel and parameter: what the addresses of all launches are multiples of, up to kDeviceAlignment.
+    llvm::StringMap<llvm::SmallVector<int64_t>> alignments;
     /// By buffer and offset in the module.
     std::map<std::pair<uint32_t, int64_t>, Moved> loaded;
   };
@@ -61,9 +63,21 @@ private:
   // Kernels.cpp
   mlir::LogicalResult addKernels();
   bool addKernel(exec::KernelOp kernel);
+  void tell(const std::string &text) const;
+  std::vector<std::string> &addTarget(size_t index, program::Device device, const std::string &architecture);
+  void addObject(program::Module &library, size_t target, program::Format format, std::string code);
   mlir::FailureOr<std::string> compile(llvm::ArrayRef<exec::KernelOp> kernels, const codegen::HostTarget &target,
                                        bool &usesTiles);
+  mlir::LogicalResult addHostCode(llvm::ArrayRef<exec::KernelOp> kernels, program::Module &library);
   mlir::LogicalResult addModule(llvm::ArrayRef<exec::KernelOp> kernels);
+
+  // DeviceKernels.cpp
+  void noteAlignments(mlir::func::FuncOp func);
+  mlir::OwningOpRef<mlir::ModuleOp> emitDevice(llvm::ArrayRef<exec::KernelOp> kernels,
+                                               const codegen::CudaTarget &target);
+  mlir::LogicalResult addEmulated(mlir::ModuleOp code, const codegen::CudaTarget &target, size_t index,
+                                  program::Module &library);
+  mlir::LogicalResult addDeviceCode(llvm::ArrayRef<exec::KernelOp> kernels, program::Module &library);
 
   // Weights.cpp
   mlir::LogicalResult addLoad(exec::LoadOp load);

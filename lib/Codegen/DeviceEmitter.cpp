@@ -136,18 +136,20 @@ Attribute DeviceEmitter::getTableSpace() const {
   return IntegerAttr::get(IntegerType::get(b.getContext(), 64), kGlobal);
 }
 
-/// How many lanes of `element` lie together at `at` for certain.
-static int64_t countTogether(Value at, int64_t lanes, Type element) {
-  int64_t bytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-  int64_t together = std::gcd(PlaceBuilder::getDivisor(at), lanes);
+/// How many lanes lie together at `at` for certain, in one access.
+int64_t DeviceEmitter::countTogether(Value buffer, Value at) const {
+  auto known = alignments.find(buffer);
+  int64_t alignment = known == alignments.end() ? kDeviceAlignment : known->second;
+  int64_t bytes = llvm::divideCeil(cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+  int64_t together = std::gcd(PlaceBuilder::getDivisor(at), getLanes());
   together = int64_t(1) << llvm::countr_zero(uint64_t(together)); // accesses are powers of two
-  return std::min(together, std::max<int64_t>(16 / bytes, 1));
+  return std::min(together, std::max<int64_t>(alignment / bytes, 1));
 }
 
 /// There is no lowering of vectors put into vectors, so they are made from their elements.
 Value DeviceEmitter::loadVector(Value buffer, Value at) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
-  int64_t together = countTogether(at, getLanes(), stored);
+  int64_t together = countTogether(buffer, at);
   Values each;
   for (int64_t lane = 0; lane < getLanes(); lane += together) {
     Value place = places.add(at, lane);
@@ -168,7 +170,7 @@ Value DeviceEmitter::loadVector(Value buffer, Value at) {
 
 void DeviceEmitter::storeVector(Value buffer, Value value, Value at) {
   Type stored = cast<MemRefType>(buffer.getType()).getElementType();
-  int64_t together = countTogether(at, getLanes(), stored);
+  int64_t together = countTogether(buffer, at);
   for (int64_t lane = 0; lane < getLanes(); lane += together) {
     Value place = places.add(at, lane);
     if (together == 1) {

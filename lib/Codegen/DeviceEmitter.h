@@ -52,6 +52,9 @@ public:
   /// Combines what `width` neighbouring threads of a warp have, in a fixed order; all of them get it.
   Values acrossWarp(Values values, int64_t width, llvm::function_ref<Values(Values, Values)> combine);
 
+  /// Says what a buffer's address is a multiple of; kDeviceAlignment without that.
+  void setAlignment(mlir::Value buffer, int64_t bytes) { alignments[buffer] = bytes; }
+
   /// A kernel of a device has none. Precondition of a kernel: nobody asks.
   mlir::Value allocate(mlir::Type element, int64_t count) override;
 
@@ -63,10 +66,12 @@ protected:
 
 private:
   mlir::Value shuffle(mlir::Value value, mlir::Value offset, mlir::gpu::ShuffleMode mode);
+  int64_t countTogether(mlir::Value buffer, mlir::Value at) const;
 
   mlir::gpu::GPUFuncOp kernel;
   mlir::Value thread, block;
   int64_t blocks = 1, threads = 0, sharedBytes = 0;
+  llvm::DenseMap<mlir::Value, int64_t> alignments;
 };
 
 /// Elements of a device's memory.

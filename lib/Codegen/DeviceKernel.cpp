@@ -40,11 +40,12 @@ public:
   KernelWriter(func::FuncOp region, const CudaTarget &target)
       : region(region), schedule(region, Processor::Device), e(region.getContext(), region.getLoc(), target), store(e) {
   }
-  DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace);
+  DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments);
 
 private:
-  gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace);
-  void describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace);
+  gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
+                              ArrayRef<int64_t> alignments);
+  void describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments);
   void compute();
   void fill(Operation *op);
   void runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run);
@@ -74,7 +75,7 @@ static gpu::GPUModuleOp getDeviceModule(ModuleOp kernels) {
 
 /// Buffers apart from all others, which are only read, may be read through the cache that knows of no stores. What a template fills
 /// by itself it may read again.
-void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace) {
+void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments) {
   unsigned count = region.getNumArguments();
   auto say = [&](unsigned index, StringRef name, Attribute what) { func.setArgAttr(index, name, what); };
   UnitAttr yes = e.b.getUnitAttr();
@@ -84,7 +85,9 @@ void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlac
     bool isShared = isResult ? !inPlace.empty() && inPlace[index - count] >= 0 : llvm::is_contained(inPlace, index);
     if (int64_t bytes = memref.getNumElements() * memref.getElementTypeBitWidth() / 8)
       say(index, LLVM::LLVMDialect::getDereferenceableAttrName(), e.b.getI64IntegerAttr(bytes));
-    say(index, LLVM::LLVMDialect::getAlignAttrName(), e.b.getI64IntegerAttr(16));
+    int64_t alignment = alignments.empty() ? kDeviceAlignment : alignments[index];
+    say(index, LLVM::LLVMDialect::getAlignAttrName(), e.b.getI64IntegerAttr(alignment));
+    e.setAlignment(func.getArgument(index), alignment);
     if (isShared)
       continue;
     say(index, LLVM::LLVMDialect::getNoAliasAttrName(), yes);
@@ -96,14 +99,15 @@ void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlac
 }
 
 /// A function with a buffer for each argument and result.
-gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace) {
+gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
+                                          ArrayRef<int64_t> alignments) {
   SmallVector<Type> types;
   for (Type type : llvm::concat<const Type>(region.getArgumentTypes(), region.getResultTypes()))
     types.push_back(flattenOnDevice(type));
   e.b.setInsertionPointToEnd(getDeviceModule(kernels).getBody());
   auto func = gpu::GPUFuncOp::create(e.b, e.loc, name, e.b.getFunctionType(types, {}));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), e.b.getUnitAttr());
-  describeBuffers(func, inPlace);
+  describeBuffers(func, inPlace, alignments);
   Block &body = func.getBody().front();
   e.b.setInsertionPointToEnd(&body);
   gpu::ReturnOp::create(e.b, e.loc);
@@ -116,8 +120,9 @@ gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, Arra
   return func;
 }
 
-DeviceKernel KernelWriter::emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace) {
-  gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace);
+DeviceKernel KernelWriter::emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
+                                ArrayRef<int64_t> alignments) {
+  gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace, alignments);
   llvm::erase_if(results, [](const Result &result) { return countElements(getShape(result.value)) == 0; });
   compute();
   if (!e.isLaunched())
@@ -194,7 +199,7 @@ void KernelWriter::map(ArrayRef<Result> group) {
 }
 
 DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
-                                               ArrayRef<int64_t> inPlace) {
+                                               ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments) {
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
-  return KernelWriter(*region, target).emit(name, kernels, inPlace);
+  return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments);
 }

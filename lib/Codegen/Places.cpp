@@ -105,7 +105,8 @@ Value PlaceBuilder::linearise(ArrayRef<Value> at, ArrayRef<int64_t> shape) {
 SmallVector<Value> PlaceBuilder::delinearise(Value linear, ArrayRef<int64_t> shape) {
   SmallVector<Value> at(shape.size());
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
-    at[dim] = dim == 0 ? linear : rem(linear, shape[dim]);
+    // Of a dim of one element the place is known, and the same for who finds what was evaluated there.
+    at[dim] = shape[dim] == 1 ? number(0) : dim == 0 ? linear : rem(linear, shape[dim]);
     linear = dim == 0 ? linear : div(linear, shape[dim]);
   }
   return at;

@@ -4,7 +4,7 @@
 // commands, and kernels and weights that are new, go into the program. The file appears whole or not at all.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Codegen/Codegen.h"
+#include "cleave/Codegen/Device.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Program/File.h"
@@ -29,17 +29,70 @@ static std::vector<std::string> getIsas(llvm::StringRef isa) {
   return {isa.str()};
 }
 
-static bool addVariant(Compilation &variant, Precision precision, const codegen::HostTarget &target,
-                       Assembler &assembler) {
+namespace {
+
+/// Targets of the command line that exist.
+struct Targets {
+  std::vector<std::string> isas, devices;
+  /// The first of the host's; null with devices.
+  std::unique_ptr<codegen::HostTarget> host;
+};
+
+} // namespace
+
+/// What a program is for that runs at once. The driver takes PTX of the least architecture on all later ones.
+static llvm::StringRef getTarget(const Options &options) {
+  switch (options.device) {
+  case DeviceKind::Host:
+    return options.target;
+  case DeviceKind::Cuda:
+    return "cuda:sm_80";
+  case DeviceKind::CudaEmulated:
+    return "cuda:emulated";
+  }
+}
+
+/// `cuda:sm_90,sm_80`: the architectures.
+static llvm::Expected<Targets> getTargets(const Options &options) {
+  Targets targets;
+  std::string error;
+  llvm::StringRef text = getTarget(options);
+  if (text == "host") {
+    targets.isas = getIsas(options.isa);
+    targets.host = codegen::HostTarget::create(targets.isas.front(), error);
+    if (!targets.host)
+      return makeError("--isa {0}: {1}", options.isa, error);
+    return targets;
+  }
+  if (!text.consume_front("cuda:"))
+    return makeError("--target {0}: expected host, or cuda: and architectures, as in cuda:sm_90", options.target);
+  if (options.isa != "native")
+    return makeError("--isa {0} is about the host, and --target is {1}", options.isa, options.target);
+  if (options.precision == Precision::Split)
+    return makeError("--precision split is for the host; on CUDA devices there are f32 and bf16");
+  llvm::SmallVector<llvm::StringRef> names;
+  text.split(names, ',');
+  for (llvm::StringRef name : names) {
+    if (name != "emulated" && !codegen::CudaTarget::create(name, error))
+      return makeError("--target {0}: {1}, nor is it 'emulated'", options.target, error);
+    targets.devices.push_back(name.str());
+  }
+  return targets;
+}
+
+static bool addVariant(Compilation &variant, Precision precision, const Targets &targets, Assembler &assembler) {
   if (precision == Precision::BF16)
     variant.narrowFloats();
-  variant.packWeights(codegen::getPanelWidth(target, mlir::Float32Type::get(&variant.getContext())));
+  if (targets.host)
+    variant.packWeights(codegen::getPanelWidth(*targets.host, mlir::Float32Type::get(&variant.getContext())));
+  else
+    variant.useDevices();
   return variant.advance(Phase::Ordered) && variant.addTo(assembler);
 }
 
 /// The model anew, for other sizes. What comes up says so.
-static bool addOtherVariant(Session &first, const std::map<std::string, int64_t> &dims,
-                            const codegen::HostTarget &target, Assembler &assembler) {
+static bool addOtherVariant(Session &first, const std::map<std::string, int64_t> &dims, const Targets &targets,
+                            Assembler &assembler) {
   CompileOptions options = first.getOptions().compile;
   options.dims = dims;
   std::string name;
@@ -57,7 +110,7 @@ static bool addOtherVariant(Session &first, const std::map<std::string, int64_t>
     return false;
   if (!variant.hasMesh())
     variant.useOneDevice();
-  return addVariant(variant, first.getOptions().precision, target, assembler);
+  return addVariant(variant, first.getOptions().precision, targets, assembler);
 }
 
 /// What cannot be kept is said rather than approximated. False after an error.
@@ -78,28 +131,28 @@ static bool checkPrecision(Session &session, const AssemblyOptions &assembly) {
 
 std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::StringRef folder) {
   const Options &options = session.getOptions();
+  llvm::Expected<Targets> targets = getTargets(options);
+  if (!targets) {
+    session.fail(targets.takeError());
+    return nullptr;
+  }
   AssemblyOptions assembly;
-  assembly.isas = getIsas(options.isa);
+  assembly.isas = targets->isas;
+  assembly.devices = targets->devices;
   assembly.embedsWeights = options.embedWeights;
   assembly.folder = folder.empty() ? "." : folder.str();
   assembly.metadata.producer = "cleave " CLEAVE_VERSION;
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();
   assembly.onProgress = session.getProgress();
-  std::string error;
-  std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(assembly.isas.front(), error);
-  if (!target) {
-    session.fail(makeError("--isa {0}: {1}", options.isa, error));
-    return nullptr;
-  }
   assembly.metadata.precision = kPrecisionWords[static_cast<size_t>(options.precision)].str();
   assembly.splitsProducts = options.precision == Precision::Split;
   if (!checkPrecision(session, assembly))
     return nullptr;
   Assembler assembler(assembly);
-  bool isWhole = addVariant(session, options.precision, *target, assembler);
+  bool isWhole = addVariant(session, options.precision, *targets, assembler);
   std::vector<std::map<std::string, int64_t>> variants = options.dims.getVariants();
   for (const std::map<std::string, int64_t> &dims : llvm::drop_begin(variants))
-    isWhole = isWhole && addOtherVariant(session, dims, *target, assembler);
+    isWhole = isWhole && addOtherVariant(session, dims, *targets, assembler);
   return isWhole ? assembler.take() : nullptr;
 }
 

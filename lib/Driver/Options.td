@@ -76,6 +76,8 @@ defm seed : Value<"seed", "N", "seed", [Bench, Run], "seed of random inputs, whe
 def Programs : OptionGroup<"3a">, HelpText<"Programs">;
 let Group = Programs in {
 def embed_weights : Switch<"embed-weights", "embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
+defm device : Value<"device", "DEVICE", "device", [Run],
+                    "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;
 defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
 defm isa : Value<"isa", "ISA", "isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
@@ -83,7 +85,8 @@ defm isa : Value<"isa", "ISA", "isa", [Compile], "processor to compile for, as L
 defm precision : Value<"precision", "HOW", "precision", [Bench, Compile, Run],
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
-defm target : Value<"target", "TARGET", "target", [Compile], "kind of device">;
+defm target : Value<"target", "TARGET", "target", [Compile],
+                    "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;

@@ -17,6 +17,8 @@
 #include "cleave/Support/Status.h"
 #include "llvm/Support/Format.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
@@ -57,12 +59,20 @@ static void printOutputs(func::FuncOp func, ArrayRef<Tensor> outputs) {
                  << llvm::left_justify(formatType(tensor.getType()), typeWidth) << "  " << summarize(tensor) << '\n';
 }
 
+/// Lets a library of ours stand for CUDA's: one device per rank, that this machine plays. What the user has set stays.
+static void emulateDevices(uint32_t ranks) {
+  setenv("CLEAVE_CUDA_LIBRARY", "libcleave_emulated_cuda.so", /*overwrite=*/0);
+  setenv("CLEAVE_EMULATION_DEVICES", std::to_string(ranks).c_str(), /*overwrite=*/0);
+}
+
 /// Compiles what is left of the way, and runs that in this process. Nothing after an error.
 static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRef<Tensor> inputs,
                                                        ArrayRef<RankedTensorType> outputs) {
   std::unique_ptr<Assembly> made = makeProgram(session, ".");
   if (!made)
     return std::nullopt;
+  if (session.getOptions().device == DeviceKind::CudaEmulated)
+    emulateDevices(made->program.ranks);
   llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
   llvm::Expected<SmallVector<Tensor>> results =
       executor ? runProgram(**executor, inputs, outputs) : executor.takeError();
@@ -88,7 +98,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  bool isProgram = options.executor == ExecutorKind::Program;
+  bool isProgram = options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
   if (!isProgram && options.precision != Precision::F32)
     return session.fail(makeError("--precision is about programs: use --executor=program"));
   if (isProgram && session.getPhase() >= Phase::Planned)

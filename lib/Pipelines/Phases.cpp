@@ -81,6 +81,8 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createChooseLayouts());
   manager.addPass(exec::createFormKernels());
+  if (options.isForDevices)
+    manager.addPass(exec::createSplitKernels());
   if (options.narrowsFloats)
     manager.addPass(exec::createNarrowFloats());
   if (options.panelWidth) {
@@ -104,8 +106,10 @@ static void addPlanGate(OpPassManager &manager, Phase phase) {
 }
 
 /// No tensors but in kernels: every value has a place in memory.
-static void addPlanned(OpPassManager &manager, const ShardOptions &, ShardState &) {
-  manager.addPass(exec::createPlanMemory());
+static void addPlanned(OpPassManager &manager, const ShardOptions &options, ShardState &) {
+  exec::PlanMemoryOptions planning;
+  planning.forDevices = options.isForDevices;
+  manager.addPass(exec::createPlanMemory(planning));
   addPlanGate(manager, Phase::Planned);
 }
 

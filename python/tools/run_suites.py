@@ -83,6 +83,8 @@ def suites(build):
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
+    yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)
+    yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 152)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 48)
     # Fewer without mpirun.

@@ -1,6 +1,6 @@
 """The golden sharding cases: right values, no more bytes than needed, never more than the peer.
 
-Usage: check.py BUILD_DIR [--fix-table] [--outlined|--ordered|--program] [NAME...]
+Usage: check.py BUILD_DIR [--fix-table] [--outlined|--ordered|--program|--emulated] [NAME...]
 
 A case passes if it runs with equal values at the least known bytes (2 % slack), or at least no more than the peer, and
 splits the compute at least as well as the peer. A case that waits for a rule must say so: a refusal that names the

@@ -20,6 +20,8 @@ using ProgressHandler = std::function<void(const std::string &)>;
 struct AssemblyOptions {
   /// The processors that kernels are for, the best first: `native`, or as LLVM names them.
   std::vector<std::string> isas = {"native"};
+  /// CUDA devices that kernels are for instead, as `ptxas` names them, or `emulated`; empty: the program is for the host.
+  std::vector<std::string> devices;
   /// Products of f32 are computed as three of bf16 (codegen::HostTarget). Every processor must have tiles.
   bool splitsProducts = false;
   /// Weights stand in the program, not in the files that they came from.

@@ -63,11 +63,16 @@ bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned resul
 /// Registers and loads the dialects that kernels of devices are made of, those of the host's among them.
 void loadDeviceDialects(mlir::MLIRContext &context);
 
+/// Addresses of buffers are multiples of so many bytes, unless it is said otherwise: of as many as the widest access has.
+constexpr int64_t kDeviceAlignment = 16;
+
 /// Adds to `kernels` (to its gpu.module, which is made where there is none) a function `name` that computes `region`.
 /// \param inPlace per result the argument in whose bytes it lies, or -1; empty: none does. No other two buffers may overlap.
+/// \param alignments per argument, then result, what its address is a multiple of, up to kDeviceAlignment; empty: of that.
 /// Preconditions: `canEmitDevice(region)`, and the dialects are loaded.
 DeviceKernel emitDeviceKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels,
-                              const CudaTarget &target, llvm::ArrayRef<int64_t> inPlace = {});
+                              const CudaTarget &target, llvm::ArrayRef<int64_t> inPlace = {},
+                              llvm::ArrayRef<int64_t> alignments = {});
 
 /// The kernels as LLVM IR with NVPTX's intrinsics, before libdevice is linked and anything is optimised. `kernels` is used up.
 /// Null where it cannot be lowered, with an error at its location.

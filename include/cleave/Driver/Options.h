@@ -30,8 +30,8 @@ enum class Color { Auto, Always, Never };
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
 /// What programs are compiled for.
-enum class TargetKind { Host };
-constexpr llvm::StringLiteral kTargetWords[] = {"host"};
+enum class DeviceKind { Host, Cuda, CudaEmulated };
+constexpr llvm::StringLiteral kDeviceWords[] = {"host", "cuda", "cuda-emulated"};
 
 /// What floats of f32 are in programs.
 enum class Precision { F32, BF16, Split };
@@ -68,7 +68,8 @@ struct Options {
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
   bool json = false; ///< --json of inspect
   ExecutorKind executor = ExecutorKind::Reference;
-  TargetKind target = TargetKind::Host;
+  std::string target = "host";
+  DeviceKind device = DeviceKind::Host;
   Precision precision = Precision::F32;
   std::string isa = "native";
   bool embedWeights = false;

@@ -27,6 +27,8 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   std::optional<spmd::CostModel> costs;
   /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
   int64_t panelWidth = 0;
+  /// Kernels are for devices (codegen/Device.h).
+  bool isForDevices = false;
   /// Floats lie in memory as bf16.
   bool narrowsFloats = false;
 

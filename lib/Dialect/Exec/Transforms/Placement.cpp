@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "Placement.h"
 
-#include "cleave/Codegen/Codegen.h"
+#include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -118,8 +118,8 @@ static bool isView(spmd::LocalSliceOp op) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states)
-    : block(block), table(table), states(states) {
+Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states, bool forDevices)
+    : block(block), table(table), forDevices(forDevices), states(states) {
   auto module = block.getParentOp()->getParentOfType<ModuleOp>();
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
@@ -292,11 +292,13 @@ void Placement::chooseInPlace() {
     if (isNew) {
       Block &body = kernel.getBody().front();
       std::string reason;
-      bool isEmitted = !getConcatenated(kernel) && codegen::canEmit(body, reason);
+      bool isEmitted = !getConcatenated(kernel) &&
+                       (forDevices ? codegen::canEmitDevice(body, reason) : codegen::canEmit(body, reason));
+      auto canBeInPlace = forDevices ? codegen::canBeInPlaceOnDevice : codegen::canBeInPlace;
       for (unsigned result = 0; result < launch.getNumResults(); ++result)
         for (unsigned argument = 0; argument < launch.getNumOperands(); ++argument) {
           entry->second.resize(launch.getNumResults());
-          entry->second[result].push_back(isEmitted && codegen::canBeInPlace(body, argument, result) ? 0 : -1);
+          entry->second[result].push_back(isEmitted && canBeInPlace(body, argument, result) ? 0 : -1);
         }
     }
     // What a state stands for in the next call cannot be had another way: it counts for more.

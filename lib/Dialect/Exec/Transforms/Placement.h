@@ -58,7 +58,8 @@ struct Place {
 
 class Placement {
 public:
-  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states);
+  /// \param forDevices kernels are those of devices (codegen::canBeInPlaceOnDevice).
+  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, bool forDevices = false);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
@@ -119,6 +120,7 @@ private:
 
   mlir::Block &block;
   RankTable &table;
+  bool forDevices;
   llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
   llvm::SmallVector<mlir::Operation *> steps;
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;

@@ -57,7 +57,7 @@ struct PlanMemory : cleave::exec::impl::PlanMemoryBase<PlanMemory> {
     keepOnFirstByKernels(block);
     copyOldStates(func, *states);
     RankTable table(getOperation());
-    Placement placement(block, table, *states);
+    Placement placement(block, table, *states, forDevices);
     placement.run();
     if (failed(CommandBuilder(func, placement, table).run()))
       signalPassFailure();

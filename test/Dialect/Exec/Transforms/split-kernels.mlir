@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 6 passed, 0 failed
+// RAN: 7 passed, 0 failed
 
 // What fills by itself is a kernel, and what reads it another.
 // CHECK-LABEL: @scanned
@@ -40,4 +40,14 @@ func.func @whole(%x: tensor<4x3x5xf32>) -> tensor<4xf32> {
   // CHECK: return
   %0 = nn.reduce sum %x dims [1, 2] : (tensor<4x3x5xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// An op that fills by itself writes all of its results, wanted or not.
+// CHECK-LABEL: @unwanted
+func.func @unwanted(%x: tensor<64xf32>) -> tensor<64xf32> {
+  // CHECK: exec.fused (%{{.*}} = %arg0) : (tensor<64xf32>) -> (tensor<64xf32>, tensor<64xi64>)
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0, %1 = nn.top_k %x k 64 dim 0 smallest : (tensor<64xf32>) -> (tensor<64xf32>, tensor<64xi64>)
+  return %0 : tensor<64xf32>
 }

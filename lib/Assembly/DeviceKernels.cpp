@@ -1,0 +1,117 @@
+//===- DeviceKernels.cpp - kernels of a module as code of GPUs ------------===//
+//
+// For each architecture PTX, which the driver of a later one takes too, and before it what `ptxas` makes of it, where there is
+// one. The emulated device gets a shared library of this machine.
+//
+// Kernels of devices rely on addresses: where all launches of a kernel have multiples of 16 bytes, its accesses are that wide.
+//
+//===----------------------------------------------------------------------===//
+#include "Tables.h"
+
+#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/EmulateDevice.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace cleave;
+
+/// The architecture that programs for the emulated device name.
+static constexpr llvm::StringLiteral kEmulated = "emulated";
+/// Whose kernels it emulates.
+static constexpr llvm::StringLiteral kEmulatedArchitecture = "sm_90";
+
+//===----------------------------------------------------------------------===//
+// Alignments
+//===----------------------------------------------------------------------===//
+
+/// What a view's offset is a multiple of, on all ranks.
+static int64_t getAlignment(exec::ViewOp view, DictionaryAttr table) {
+  exec::NumberAttr offset = view.getOffset();
+  int64_t alignment = std::gcd(codegen::kDeviceAlignment, offset.getBase());
+  if (offset.hasColumn())
+    for (int64_t number : table.getAs<DenseI64ArrayAttr>(offset.getColumn()).asArrayRef())
+      alignment = std::gcd(alignment, number);
+  return alignment;
+}
+
+void ProgramTables::noteAlignments(func::FuncOp func) {
+  auto table = source->module->getAttrOfType<DictionaryAttr>(exec::ExecDialect::kRankTableAttr);
+  for (auto run : func.getOps<exec::RunOp>()) {
+    SmallVector<int64_t> &all = source->alignments[run.getKernel()];
+    all.resize(run->getNumOperands(), codegen::kDeviceAlignment);
+    for (auto [alignment, operand] : llvm::zip_equal(all, run->getOperands()))
+      alignment = std::gcd(alignment, getAlignment(operand.getDefiningOp<exec::ViewOp>(), table));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// Adds the kernels to a module, and notes how they are launched.
+OwningOpRef<ModuleOp> ProgramTables::emitDevice(ArrayRef<exec::KernelOp> added, const codegen::CudaTarget &target) {
+  OwningOpRef<ModuleOp> code = ModuleOp::create(source->module.getLoc());
+  for (auto [index, op] : llvm::enumerate(added)) {
+    exec::KernelOp kernel = op;
+    tell(llvm::formatv("kernel {0} of {1}", index + 1, added.size()));
+    StringRef name = kernel.getSymName();
+    codegen::DeviceKernel made =
+        codegen::emitDeviceKernel(kernel.getBody().front(), name, *code, target,
+                                  kernel.getInPlace().value_or(ArrayRef<int64_t>()), source->alignments.lookup(name));
+    program::Kernel &entry = program.kernels[source->kernels.lookup(name)];
+    entry.grid = {made.grid[0], made.grid[1], made.grid[2]};
+    entry.block = {made.block[0], made.block[1], made.block[2]};
+  }
+  return code;
+}
+
+/// What the emulated device loads is in the place of a cubin: code for it alone.
+LogicalResult ProgramTables::addEmulated(ModuleOp code, const codegen::CudaTarget &target, size_t index,
+                                         program::Module &library) {
+  std::string error;
+  std::unique_ptr<codegen::HostTarget> host = codegen::HostTarget::create("native", error);
+  if (!host)
+    return source->module.emitError(error);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> device = codegen::translateDevice(code, target, context);
+  if (!device)
+    return failure();
+  llvm::Expected<std::string> emulated = codegen::makeEmulatedLibrary(*device, *host);
+  if (!emulated)
+    return source->module.emitError(llvm::toString(emulated.takeError()));
+  addObject(library, index, program::Format::Cubin, std::move(*emulated));
+  return success();
+}
+
+/// A cubin that cannot be made is no error: the driver assembles PTX by itself.
+LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, program::Module &library) {
+  for (auto [index, architecture] : llvm::enumerate(options.devices)) {
+    std::string error;
+    bool isEmulated = architecture == kEmulated;
+    std::unique_ptr<codegen::CudaTarget> target =
+        codegen::CudaTarget::create(isEmulated ? kEmulatedArchitecture.str() : architecture, error);
+    if (!target)
+      return source->module.emitError(error);
+    addTarget(index, program::Device::Cuda, architecture);
+    if (added.empty())
+      continue;
+    OwningOpRef<ModuleOp> code = emitDevice(added, *target);
+    tell(llvm::formatv("{0} code of {1} kernels", architecture, added.size()));
+    if (isEmulated) {
+      if (failed(addEmulated(*code, *target, index, library)))
+        return failure();
+      continue;
+    }
+    FailureOr<std::string> ptx = codegen::compilePtx(*code, *target);
+    if (failed(ptx))
+      return failure();
+    if (std::optional<std::string> cubin = codegen::assemblePtx(*ptx, *target, error))
+      addObject(library, index, program::Format::Cubin, std::move(*cubin));
+    addObject(library, index, program::Format::Ptx, std::move(*ptx));
+  }
+  return success();
+}
