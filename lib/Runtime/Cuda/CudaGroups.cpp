@@ -11,7 +11,6 @@
 
 using namespace cleave::runtime;
 using namespace cleave::cuda;
-using cleave::program::concat;
 using cleave::program::kGood;
 using cleave::program::makeError;
 using cleave::program::Status;
