@@ -322,6 +322,7 @@ def LowerPipeline : Exec_Pass<"exec-lower"> {
   let options = [
     Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop behind",
            "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Ordered}">,
+    Option<"forDevices", "devices", "bool", "false", "kernels are those of devices: exec-split-kernels, too">,
   ];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::mlir::func::FuncDialect"];
 }

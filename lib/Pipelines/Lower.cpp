@@ -25,9 +25,11 @@ struct Lower : exec::impl::LowerPipelineBase<Lower> {
   void runOnOperation() override {
     OpPassManager manager(ModuleOp::getOperationName());
     ShardState state;
+    ShardOptions options;
+    options.isForDevices = forDevices;
     for (const PipelinePhase &phase : getLowerPhases())
       if (phase.phase <= last)
-        phase.addPasses(manager, ShardOptions(), state);
+        phase.addPasses(manager, options, state);
     if (failed(runPipeline(manager, getOperation())))
       signalPassFailure();
   }

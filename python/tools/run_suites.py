@@ -77,12 +77,16 @@ def suites(build):
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
+    # Where NVIDIA's assembler is.
+    yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 157)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 157)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 157)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
+    yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
+                count_closing, 500)
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)
     yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 152)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)

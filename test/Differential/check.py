@@ -1,8 +1,8 @@
 """The differential suite: random programs, meshes and wishes, with fixed seeds.
 
-Usage: check.py BUILD_DIR [--seed N] [--count N]
+Usage: check.py BUILD_DIR [--emulated] [--seed N] [--count N]
 
-Each is lowered to kernels, compiled and run as a program, too. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
+Each is lowered to kernels, compiled and run as a program, too; with --emulated for CUDA, on devices that this machine plays. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
 """
 import os
 import re
@@ -15,28 +15,32 @@ import harness
 SLICE = 50
 
 
-def run(build, seed, count):
+def run(build, how, seed, count):
     """(passed, failed, output) of `count` seeds from `seed` on."""
-    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), "--program"],
-                          capture_output=True, text=True)
+    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), how],
+                          capture_output=True, text=True,
+                          env={**os.environ, "CLEAVE_CUDA_LIBRARY": "libcleave_emulated_cuda.so",
+                               "CLEAVE_EMULATION_DEVICES": "16"})
     found = re.findall(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
     if found and sum(map(int, found[-1])) == count:
         return int(found[-1][0]), int(found[-1][1]), done.stderr
     if count == 1:
         return 0, 1, done.stderr
-    parts = [run(build, seed + i, 1) for i in range(count)]
+    parts = [run(build, how, seed + i, 1) for i in range(count)]
     return sum(p for p, _, _ in parts), sum(f for _, f, _ in parts), "\n".join(text for _, _, text in parts)
 
 
 def main():
     arguments = sys.argv[1:]
+    how = "--emulated" if "--emulated" in arguments else "--program"
+    arguments = [word for word in arguments if word != "--emulated"]
     options = {"--seed": 1, "--count": 2000}
     while len(arguments) > 1:
         options[arguments[-2]] = int(arguments[-1])
         arguments = arguments[:-2]
     first, end = options["--seed"], options["--seed"] + options["--count"]
     slices = [(seed, min(SLICE, end - seed)) for seed in range(first, end, SLICE)]
-    results = harness.each(lambda part: run(arguments[0], *part), slices)
+    results = harness.each(lambda part: run(arguments[0], how, *part), slices)
     for _, failed, text in results:
         if failed:
             print(text)

@@ -139,7 +139,7 @@ uint64_t getNumber(const char *name, uint64_t otherwise) {
 
 TEST_F(DeviceRegionsTest, EqualTheEvaluator) {
   static constexpr const char *types[] = {"f32", "f32", "f64", "bf16", "f16"};
-  uint64_t first = getNumber("CLEAVE_REGION", 1), count = getNumber("CLEAVE_DEVICE_REGIONS", 200), kernels = 0;
+  uint64_t first = getNumber("CLEAVE_REGION", 1), count = getNumber("CLEAVE_DEVICE_REGIONS", 1000), kernels = 0;
   std::vector<Region> regions;
   // Some regions are several kernels on a device, made of parts of them: these are passed over.
   for (uint64_t seed = first; kernels < count && seed < first + 20 * count; ++seed) {
