@@ -85,6 +85,7 @@ def suites(build):
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
+    yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1765)
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
                 count_closing, 500)
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)

@@ -1,10 +1,10 @@
 //===- Conformance.cpp - imports and runs many ONNX models ----------------===//
 //
-//   cleave-conformance [--program] CASES
+//   cleave-conformance [--program|--emulated] CASES
 //
 // Each line of CASES is `name<TAB>model<TAB>arrays.npz<TAB>rtol<TAB>atol`; the arrays are named `in:X` and `out:Y`.
 // Each model is imported with the shapes of its inputs, run by the reference evaluator (with --program: compiled, and run
-// as a program), and compared as ONNX's own
+// as a program; with --emulated as one for a CUDA device that this machine plays), and compared as ONNX's own
 // backend tests do: |got - want| <= atol + rtol * |want|, integers exactly. One line per case goes to standard output:
 //
 //   PASS name
@@ -40,6 +40,8 @@ struct Case {
   std::string name, model, arrays;
   double rtol, atol;
 };
+/// Who runs it.
+enum class Way { Evaluator, Program, Emulated };
 /// A case may take this long: the slowest takes a tenth of it, and, with sanitizers, a minute on a busy machine.
 constexpr unsigned kSecondsPerCase = 300;
 } // namespace
@@ -173,7 +175,7 @@ static std::string runAndCompare(func::FuncOp func, const NpzArrays &arrays, con
 }
 
 /// Compiles the rest of the way, runs the program, and compares; what is wrong, or an empty string.
-static std::string runProgramAndCompare(Compilation &compilation, const NpzArrays &arrays, const Case &test) {
+static std::string runProgramAndCompare(Compilation &compilation, const NpzArrays &arrays, const Case &test, Way way) {
   OwningOpRef<ModuleOp> original = compilation.getModule().clone();
   auto func = original->lookupSymbol<func::FuncOp>("main");
   SmallVector<Tensor> inputs;
@@ -182,6 +184,10 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   compilation.useOneDevice();
   AssemblyOptions options;
   options.folder = "/";
+  if (way == Way::Emulated) {
+    compilation.useDevices();
+    options.devices = {"emulated"};
+  }
   std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
   if (!assembly)
     return "does not compile";
@@ -193,7 +199,7 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
 }
 
 /// The line that reports the case.
-static std::string runProgramCase(const Case &test) {
+static std::string runProgramCase(const Case &test, Way way) {
   auto arrays = readNpz(test.arrays);
   if (!arrays)
     return "WRONG " + test.name + "\t" + llvm::toString(arrays.takeError());
@@ -202,7 +208,7 @@ static std::string runProgramCase(const Case &test) {
   options.inputs = test.arrays;
   Compilation compilation(options);
   bool isLoaded = compilation.load();
-  std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test) : "", message;
+  std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test, way) : "", message;
   for (const cleave::Diagnostic &diagnostic : compilation.getDiagnostics())
     if (message.empty() && diagnostic.severity == cleave::Diagnostic::Severity::Error)
       message = diagnostic.message;
@@ -246,7 +252,7 @@ static std::string runCase(const Case &test) {
 }
 
 /// Runs the case in a child and gives its line, or one that says how the child ended.
-static std::string runGuarded(const Case &test, bool isProgram) {
+static std::string runGuarded(const Case &test, Way way) {
   int pipes[2];
   if (pipe(pipes) != 0)
     return "CRASH " + test.name + "\tno pipe";
@@ -254,7 +260,7 @@ static std::string runGuarded(const Case &test, bool isProgram) {
   if (child == 0) {
     close(pipes[0]);
     alarm(kSecondsPerCase);
-    std::string line = isProgram ? runProgramCase(test) : runCase(test);
+    std::string line = way == Way::Evaluator ? runCase(test) : runProgramCase(test, way);
     ssize_t written = write(pipes[1], line.data(), line.size());
     _exit(written == ssize_t(line.size()) ? 0 : 1);
   }
@@ -274,10 +280,11 @@ static std::string runGuarded(const Case &test, bool isProgram) {
 }
 
 int main(int argc, char **argv) {
-  bool isProgram = argc == 3 && StringRef(argv[1]) == "--program";
-  auto buffer = llvm::MemoryBuffer::getFile(argc == 2 + isProgram ? argv[argc - 1] : "");
+  StringRef word = argc == 3 ? argv[1] : "";
+  Way way = word == "--program" ? Way::Program : word == "--emulated" ? Way::Emulated : Way::Evaluator;
+  auto buffer = llvm::MemoryBuffer::getFile(argc == 2 || way != Way::Evaluator ? argv[argc - 1] : "");
   if (!buffer)
-    return llvm::errs() << "usage: cleave-conformance [--program] CASES\n", 2;
+    return llvm::errs() << "usage: cleave-conformance [--program|--emulated] CASES\n", 2;
   for (llvm::line_iterator line(**buffer); !line.is_at_eof(); ++line) {
     SmallVector<StringRef> fields;
     line->split(fields, '\t');
@@ -285,7 +292,7 @@ int main(int argc, char **argv) {
     if (fields.size() != 5 || fields[3].getAsDouble(test.rtol) || fields[4].getAsDouble(test.atol))
       return llvm::errs() << "error: bad line '" << *line << "'\n", 2;
     test.name = fields[0].str(), test.model = fields[1].str(), test.arrays = fields[2].str();
-    std::string text = runGuarded(test, isProgram);
+    std::string text = runGuarded(test, way);
     llvm::replace(text, '\n', ' ');
     llvm::outs() << text << "\n";
     llvm::outs().flush();
