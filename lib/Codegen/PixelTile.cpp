@@ -105,8 +105,7 @@ protected:
   virtual int64_t getBandBytes() { return 0; }
   /// What sums are before the first tap.
   virtual double getIdentity() const { return 0; }
-  /// Sums of windows [run.low, run.high) and the taps of a run in a row of the kernel: `pixel` is the place of the first channel
-  /// of window 0 at tap 0.
+  /// Sums of windows [run.low, run.high) and the taps of a run in a row; `pixel` is where the first channel of window 0 is at tap 0.
   virtual Values addRun(const TapRun &run, Value tapRow, Value pixel, Value member, TileShape own, Values sums) = 0;
   /// The element that `sum` comes to, in the compute type.
   virtual Value finish(Value sum, const Point &point) = 0;

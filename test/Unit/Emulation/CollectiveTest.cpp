@@ -1,17 +1,14 @@
 //===- CollectiveTest.cpp - NCCL of devices that are not there ------------===//
 //
-// Ranks are threads, and once processes. What they compute is held against formulas; what they do wrong must be named.
+// Ranks are threads. What they compute is held against formulas; what they do wrong must be named.
 //
 //===----------------------------------------------------------------------===//
 #include "Devices.h"
 
 #include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstring>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace cleave::cuda;
 using ::testing::AnyOf;
@@ -25,12 +22,6 @@ struct Rank {
   Stream stream;
 };
 } // namespace
-
-static NcclUniqueId makeId() {
-  NcclUniqueId id{};
-  EXPECT_EQ(getNccl().ncclGetUniqueId(&id), NcclResult::Success);
-  return id;
-}
 
 static void runRank(const NcclUniqueId &id, int number, int size, const std::function<void(Rank &)> &body) {
   UseDevice use(number);
@@ -52,8 +43,6 @@ static void runRanks(int size, const std::function<void(Rank &)> &body) {
 }
 
 static Result synchronize(const Rank &rank) { return getDriver().cuStreamSynchronize(rank.stream); }
-
-template <typename T> static void *pointer(T address) { return reinterpret_cast<void *>(address); }
 
 /// Element i of what rank r gives.
 static int getTerm(int rank, size_t i) { return int((rank * 3 + i * 5) % 4) + 1; }
@@ -444,63 +433,3 @@ TEST(EmulatedNccl, WindowsBeginAtPages) {
   });
   takeFindings();
 }
-
-//===----------------------------------------------------------------------===//
-// Ranks as processes
-//===----------------------------------------------------------------------===//
-
-/// What the process of a rank ends with: 0, or the number of what failed.
-static int runProcess(const NcclUniqueId &id, int number, int size, bool dies) {
-  const Nccl &nccl = getNccl();
-  UseDevice use(0);
-  NcclComm comm = nullptr;
-  if (nccl.ncclCommInitRankConfig(&comm, size, id, number, nullptr) != NcclResult::Success)
-    return 1;
-  DevicePointer memory = upload(std::vector<int32_t>{number + 1, 10 * number});
-  Stream stream = makeStream();
-  if (dies && number == 1)
-    raise(SIGKILL);
-  if (nccl.ncclAllReduce(pointer(memory), pointer(memory), 2, NcclType::I32, NcclReduction::Sum, comm, stream) !=
-      NcclResult::Success)
-    return 2;
-  NcclResult error = NcclResult::Success;
-  Result result = Result::NotReady;
-  while (result == Result::NotReady && error == NcclResult::Success) {
-    result = getDriver().cuStreamQuery(stream);
-    nccl.ncclCommGetAsyncError(comm, &error);
-  }
-  if (dies)
-    return error == NcclResult::RemoteError ? 0 : 3;
-  if (result != Result::Success)
-    return 4;
-  nccl.ncclCommDestroy(comm);
-  int terms = size * (size + 1) / 2;
-  return download<int32_t>(memory, 2) == std::vector<int32_t>{terms, 10 * (terms - size)} ? 0 : 5;
-}
-
-static void runProcesses(int size, bool dies) {
-  NcclUniqueId id = makeId();
-  std::vector<pid_t> processes;
-  for (int number = 0; number < size; ++number) {
-    pid_t process = fork();
-    if (process == 0)
-      _exit(runProcess(id, number, size, dies));
-    processes.push_back(process);
-  }
-  for (int number = 0; number < size; ++number) {
-    int status = 0;
-    // Whoever is not waited for still has a process: in the order of their ends.
-    pid_t ended = waitpid(-1, &status, 0);
-    if (dies && ended == processes[1])
-      EXPECT_TRUE(WIFSIGNALED(status));
-    else
-      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "exit code " << WEXITSTATUS(status);
-  }
-}
-
-TEST(EmulatedNccl, RanksAreProcessesToo) {
-  for (int size : {2, 4})
-    runProcesses(size, false);
-}
-
-TEST(EmulatedNccl, AProcessThatDiesIsNoticed) { runProcesses(3, true); }

@@ -23,6 +23,12 @@ const Driver &cleave::cuda::getDriver() { return getTable(openDriver); }
 const Blas &cleave::cuda::getBlas() { return getTable(openBlas); }
 const Nccl &cleave::cuda::getNccl() { return getTable(openNccl); }
 
+NcclUniqueId cleave::cuda::makeId() {
+  NcclUniqueId id{};
+  EXPECT_EQ(getNccl().ncclGetUniqueId(&id), NcclResult::Success);
+  return id;
+}
+
 std::string cleave::cuda::takeFindings() {
   getDriver();
   static void *library = dlopen(CLEAVE_EMULATED_CUDA, RTLD_NOW | RTLD_NOLOAD);

@@ -42,6 +42,9 @@ private:
 Stream makeStream();
 Event makeEvent(unsigned flags = kEventDisableTiming);
 DevicePointer allocate(size_t bytes);
+NcclUniqueId makeId();
+/// An address of a device, as NCCL takes it.
+template <typename T> void *pointer(T address) { return reinterpret_cast<void *>(address); }
 template <typename T> DevicePointer upload(const std::vector<T> &values);
 template <typename T> std::vector<T> download(DevicePointer from, size_t count);
 
