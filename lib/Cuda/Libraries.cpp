@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Cuda/Libraries.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <glob.h>
@@ -62,6 +63,9 @@ static std::vector<std::string> listFolders() {
   pythons.insert(pythons.end(), {"/usr/local/lib", "/usr/lib"});
   for (const std::string &python : pythons)
     addMatches(folders, python + "/python3*/*-packages/nvidia/*/lib");
+  // Variables often say what is tried anyway.
+  for (auto folder = folders.begin(); folder != folders.end();)
+    folder = std::find(folders.begin(), folder, *folder) == folder ? folder + 1 : folders.erase(folder);
   return folders;
 }
 

@@ -20,6 +20,9 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import check  # noqa: E402
 import harness  # noqa: E402
+
+# No test may find a driver.
+os.environ["CLEAVE_CUDA_LIBRARY"] = "/nowhere/libcuda.so"
 from case import HAS_MPI, LIMIT, Case, equal, numbers, weights  # noqa: E402
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -109,8 +112,7 @@ REFUSED = {
     "empty-program": ("empty.cleave", [], r'cannot run ".*empty.cleave": .*\(P1\)'),
     "folder": (".", [], r"cannot read .*: it is no regular file"),
     "other-machine": ("foreign.cleave", [], r'the program has no code for this machine: .* this processor has no "quantum"'),
-    "no-gpu": ("gpu.cleave", [], r'the program has no code for this machine: target 0: it is for a device of kind cuda, of which there is none; '
-                                 r'compile it for the host'),
+    "no-gpu": ("gpu.cleave", [], r"no CUDA driver \(12 or later\) found; tried /nowhere/libcuda.so"),
     "too-little-memory": ("huge.cleave", [], r"the program needs 70368744178\d+ bytes of memory on this machine, \d+ are free"),
     "missing-inputs": ("chain.cleave", ["--inputs", "none.npz"], r"cannot read none.npz: No such file or directory"),
     "no-archive": ("chain.cleave", ["--inputs", "no.npz"], r"cannot read no.npz: not a zip archive"),
