@@ -29,7 +29,6 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -128,8 +127,7 @@ static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
       function.addFnAttr("reciprocal-estimates", isFine ? "vec-divf:1,!divf" : "vec-divf:2,!divf");
 }
 
-/// instcombine by default ends the process where one round is not enough.
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+void cleave::codegen::optimise(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -140,15 +138,20 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  makePasses(builder).run(module, modules);
+}
+
+/// instcombine by default ends the process where one round is not enough.
+static llvm::ModulePassManager makeHostPasses(llvm::PassBuilder &builder) {
   llvm::ModulePassManager passes;
   constexpr const char *pipeline =
       "function(sroa,early-cse,loop-mssa(licm),instcombine<no-verify-fixpoint>,gvn,dse,simplifycfg)";
   llvm::cantFail(builder.parsePassPipeline(passes, pipeline));
-  passes.run(module, modules);
+  return passes;
 }
 
 std::optional<std::string> cleave::codegen::generateObject(llvm::Module &module, llvm::TargetMachine &machine) {
-  optimise(module, machine);
+  optimise(module, machine, makeHostPasses);
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;

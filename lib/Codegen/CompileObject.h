@@ -2,18 +2,18 @@
 #ifndef CLEAVE_LIB_CODEGEN_COMPILEOBJECT_H
 #define CLEAVE_LIB_CODEGEN_COMPILEOBJECT_H
 
+#include "llvm/Passes/PassBuilder.h"
 #include <optional>
 #include <string>
-
-namespace llvm {
-class Module;
-class TargetMachine;
-} // namespace llvm
 
 namespace cleave::codegen {
 
 /// Layout, triple and, in every function, processor and features of `machine`.
 void setTarget(llvm::Module &module, llvm::TargetMachine &machine);
+
+using PassMaker = llvm::function_ref<llvm::ModulePassManager(llvm::PassBuilder &)>;
+/// Runs the passes that `makePasses` builds, with all analyses that passes of `machine` may ask for.
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses);
 
 /// Optimises and generates; nothing if the machine makes no objects.
 std::optional<std::string> generateObject(llvm::Module &module, llvm::TargetMachine &machine);

@@ -5,6 +5,7 @@
 // (sin, pow, those of f64). Then LLVM's pipeline at -O1, which gives as few registers as -O3 does, and the code generator; ptxas does the rest.
 //
 //===----------------------------------------------------------------------===//
+#include "CompileObject.h"
 #include "cleave/Codegen/Device.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -33,7 +34,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -205,20 +205,6 @@ static std::string linkLibdevice(llvm::Module &module, const PtxOptions &options
   return missing.empty() ? "" : path + " has no " + llvm::join(missing, ", ");
 }
 
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1).run(module, modules);
-}
-
 FailureOr<std::string> cleave::codegen::compilePtx(ModuleOp kernels, const CudaTarget &target,
                                                    const PtxOptions &options) {
   llvm::LLVMContext context;
@@ -228,7 +214,9 @@ FailureOr<std::string> cleave::codegen::compilePtx(ModuleOp kernels, const CudaT
     return failure();
   if (std::string fault = linkLibdevice(*module, options); !fault.empty())
     return emitError(location, fault);
-  optimise(*module, target.getMachine());
+  optimise(*module, target.getMachine(), [](llvm::PassBuilder &builder) {
+    return builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1);
+  });
   SmallVector<char, 0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;

@@ -126,7 +126,6 @@ static Library findEntries(Library library, Nccl &nccl) {
   return library;
 }
 
-/// A system without any CUDA has no folder that exists: then the list of what was tried is short.
 static std::string describeTried(const std::vector<std::string> &paths) {
   std::string tried;
   for (const std::string &path : paths)

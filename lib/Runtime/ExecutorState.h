@@ -104,6 +104,7 @@ private:
   Status runRank(LocalRank &rank, Call &call);
   template <bool kKeepsTimes> Status runSteps(LocalRank &rank, const BoundList &list);
   Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
+  Status runMeeting(LocalRank &rank, const BoundList &list, const Step &step);
   Status runList(LocalRank &rank);
   Status settle(LocalRank &rank);
   Status failDevice(LocalRank &rank, const std::string &detail);

@@ -101,6 +101,8 @@ ExecutorStatus Executor::State::openDevices(const std::vector<uint32_t> &numbers
     devices.push_back(options.makeDevice());
   } else if (program.targets.empty() || program.targets.front().device == program::Device::Host) {
     devices.push_back(makeHost());
+  } else if (options.usesMpi) {
+    return ::fail(ErrorKind::Machine, "ranks on CUDA devices are threads of one process, not processes under MPI");
   } else {
     Result<std::vector<std::unique_ptr<Device>>> opened = openCudaLibrary(program.ranks, numbers);
     if (!opened)

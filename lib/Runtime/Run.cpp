@@ -291,7 +291,7 @@ Status Executor::State::settle(LocalRank &rank) {
   return {};
 }
 
-/// Copies, and both ends of meetings.
+/// All but launches.
 Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const Step &step) {
   Device &device = *rank.device;
   switch (step.kind) {
@@ -308,25 +308,35 @@ Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const St
                 step.stream);
     return {};
   default:
-    break;
+    return runMeeting(rank, list, step);
   }
+}
+
+static void copyAll(Device &device, const std::vector<BoundCopy> &copies, uint32_t stream) {
+  for (const BoundCopy &copy : copies)
+    device.copy(copy.box, copy.source, copy.target, stream);
+}
+
+/// One end of a meeting. A queue gets all of it where it starts.
+Status Executor::State::runMeeting(LocalRank &rank, const BoundList &list, const Step &step) {
   // Tickets are the call's own.
   Meeting &meeting = const_cast<Meeting &>(list.meetings[step.index]);
   bool starts = step.kind == Step::Kind::Start;
   if (starts)
-    for (const BoundCopy &pack : meeting.packs)
-      device.copy(pack.box, pack.source, pack.target, step.stream);
-  if (rank.queue)
+    copyAll(*rank.device, meeting.packs, step.stream);
+  if (rank.queue) {
     rank.queue->meet(meeting.operations, step.stream);
-  for (size_t i = 0; !rank.queue && i < meeting.operations.size(); ++i) {
+    copyAll(*rank.device, meeting.unpacks, step.stream);
+    return {};
+  }
+  for (size_t i = 0; i < meeting.operations.size(); ++i) {
     Status status = starts ? rank.communicator->start(meeting.operations[i], meeting.tickets[i])
                            : rank.communicator->wait(meeting.tickets[i]);
     if (!status.isOk())
       return status;
   }
-  if (!starts || rank.queue)
-    for (const BoundCopy &unpack : meeting.unpacks)
-      device.copy(unpack.box, unpack.source, unpack.target, step.stream);
+  if (!starts)
+    copyAll(*rank.device, meeting.unpacks, step.stream);
   return {};
 }
 

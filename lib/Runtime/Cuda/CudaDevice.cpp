@@ -122,11 +122,8 @@ CudaDevice::~CudaDevice() {
   (void)driver.cuDevicePrimaryCtxRelease_v2(device);
 }
 
-void CudaDevice::enter() const {
-  static thread_local cuda::Context current = nullptr;
-  if (current != context && driver.cuCtxSetCurrent(context) == cuda::Result::Success)
-    current = context;
-}
+/// Not remembered by thread: a context may get the address of one that is gone. What fails here, the next call will tell.
+void CudaDevice::enter() const { (void)driver.cuCtxSetCurrent(context); }
 
 bool CudaDevice::keep(const program::Status &status) {
   if (status && !failed)

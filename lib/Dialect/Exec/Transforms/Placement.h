@@ -59,7 +59,7 @@ struct Place {
 class Placement {
 public:
   /// \param forDevices kernels are those of devices (codegen::canBeInPlaceOnDevice).
-  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, bool forDevices = false);
+  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, bool forDevices);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
