@@ -173,7 +173,8 @@ static llvm::json::Object toJson(const ListSummary &list) {
                                           {"text", llvm::json::fixUTF8(command.text)},
                                           {"node", llvm::json::fixUTF8(command.node)},
                                           {"sent_bytes", command.sentBytes},
-                                          {"live_bytes", command.liveBytes}});
+                                          {"live_bytes", command.liveBytes},
+                                          {"tensor_bytes", command.tensorBytes}});
   return llvm::json::Object{{"role", llvm::json::fixUTF8(list.role)}, {"ranks", toJson(list.ranks)},
                             {"arena_bytes", list.arenaBytes},         {"liveness_bound_bytes", list.liveBytes},
                             {"weight_bytes", list.weightBytes},       {"commands", std::move(commands)}};

@@ -224,6 +224,14 @@ static std::string describe(const Program &program, const Action &action) {
          (writes.empty() ? "" : " -> " + writes);
 }
 
+/// A tensor that is read and written counts twice.
+static uint64_t countTensors(const Program &program, const Action &action) {
+  uint64_t bytes = 0;
+  for (const Operand &operand : getOperands(program, action))
+    bytes += getBytes(program.types[operand.view.type]) * (operand.access == Access::ReadWrite ? 2 : 1);
+  return bytes;
+}
+
 /// Of the first rank of a role, which the others are like.
 static ListSummary summarize(const Program &program, const Role &role, const List &list) {
   std::vector<uint64_t> live = LiveBytes(program, list, role).get();
@@ -240,7 +248,8 @@ static ListSummary summarize(const Program &program, const Role &role, const Lis
       for (auto [rank, bytes] : countSent(program, *exchange))
         sent = std::max(sent, bytes);
     summary.commands.push_back({command.stream, getWord(command.action), describe(program, command.action),
-                                command.node < 0 ? "" : printable(program.nodes[command.node]), sent, live[i]});
+                                command.node < 0 ? "" : printable(program.nodes[command.node]), sent, live[i],
+                                countTensors(program, command.action)});
     summary.liveBytes = std::max(summary.liveBytes, live[i]);
   }
   return summary;

@@ -98,7 +98,7 @@ private:
   std::unique_ptr<Executor> executor;
   NpzArrays inputs;
   std::vector<Value> outputs;
-  std::vector<double> seconds;
+  std::vector<double> seconds, deviceSeconds;
 };
 
 } // namespace
@@ -131,6 +131,7 @@ int Run::open() {
   how.usesGraphs = options.graph;
   how.catchesCrashes = true;
   how.findsNan = options.nan;
+  how.timesDevices = !options.report.empty();
   how.keepsTimes = options.profile || !options.trace.empty();
   Progress progress;
   how.onLoad = [&](uint64_t loaded, uint64_t total) { progress.say(formatLoading(loaded, total)); };
@@ -161,23 +162,34 @@ int Run::call() {
   for (unsigned i = 0; i <= options.repeat; ++i) {
     if (ExecutorStatus error = executor->run(arguments, outputs))
       return fail(*error);
-    if (i > 0)
-      seconds.push_back(executor->getRunSeconds());
+    if (i == 0)
+      continue;
+    seconds.push_back(executor->getRunSeconds());
+    if (std::optional<double> onDevice = executor->getDeviceSeconds())
+      deviceSeconds.push_back(*onDevice);
   }
   return kDone;
 }
 
+static std::string formatSeconds(const std::vector<double> &seconds) {
+  std::string text;
+  for (double each : seconds) {
+    char number[32];
+    std::snprintf(number, sizeof(number), "%.9f", each);
+    text += (text.empty() ? "" : ", ") + std::string(number);
+  }
+  return "[" + text + "]";
+}
+
 /// docs/interface.md fixes its fields.
 std::string Run::formatReport() const {
-  char number[32];
-  std::snprintf(number, sizeof(number), "%.6f", executor->getLoadSeconds());
-  std::string text = concat("{\"version\": 1, \"ranks\": ", executor->getProgram().ranks,
-                            ", \"load_seconds\": ", number, ", \"runs\": [");
-  for (size_t i = 0; i < seconds.size(); ++i) {
-    std::snprintf(number, sizeof(number), "%.9f", seconds[i]);
-    text += (i ? ", " : "") + std::string(number);
-  }
-  return text + concat("], \"peak_bytes_per_rank\": ", executor->getPeakBytes(), "}\n");
+  char load[32];
+  std::snprintf(load, sizeof(load), "%.6f", executor->getLoadSeconds());
+  std::string text = concat("{\"version\": 1, \"ranks\": ", executor->getProgram().ranks, ", \"load_seconds\": ", load,
+                            ", \"runs\": ", formatSeconds(seconds));
+  if (!deviceSeconds.empty())
+    text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
+  return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(), "}\n");
 }
 
 /// Rank 0 writes what is asked for; what was not, it tells in a line per output.

@@ -88,6 +88,12 @@ const cleave::program::Program &Executor::getProgram() const { return state->pro
 uint32_t Executor::getRank() const { return state->ranks.front().rank; }
 double Executor::getLoadSeconds() const { return state->loadSeconds; }
 double Executor::getRunSeconds() const { return state->runSeconds; }
+std::optional<double> Executor::getDeviceSeconds() const {
+  std::optional<double> most;
+  for (const LocalRank &rank : state->ranks)
+    most = std::max(most, rank.deviceSeconds);
+  return most;
+}
 uint32_t Executor::getVariant() const { return state->variant; }
 
 uint64_t Executor::getPeakBytes() const {

@@ -12,7 +12,7 @@
 
 namespace cleave::runtime {
 
-/// A command that was done, or waited for, in ticks.
+/// A command that was done, or waited for, in ticks; of a queue in its marks until all is done.
 struct TimedStep {
   uint32_t stream, command;
   bool isFinish;
@@ -36,6 +36,8 @@ struct LocalRank {
   std::vector<bool> hasRun;
   std::vector<std::vector<TensorBox>> inputs, outputs;
   std::vector<TimedStep> times;
+  /// Of the last call, where it was a graph and somebody asks.
+  std::optional<double> deviceSeconds;
   CrashGuard guard;
 };
 
@@ -106,7 +108,9 @@ private:
   Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
   Status runMeeting(LocalRank &rank, const BoundList &list, const Step &step);
   Status runList(LocalRank &rank);
+  Status replay(LocalRank &rank, uint32_t graph);
   Status settle(LocalRank &rank);
+  Status readMarks(LocalRank &rank, uint64_t began);
   Status failDevice(LocalRank &rank, const std::string &detail);
   Status look(LocalRank &rank, const BoundList &list, const Step &step);
   Status gather(LocalRank &rank, Call &call);

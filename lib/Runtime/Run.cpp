@@ -222,10 +222,11 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
       return rank.communicator->fail(Cause::Aborted,
                                      rank.log->getPlace() + ": the kernel ended with " + guard.describe());
   }
+  auto tell = [&](const Step &step) -> uint64_t { return rank.queue ? rank.queue->mark(step.stream) : getTicks(); };
   for (const Step &step : list.steps) {
     if (isStopped.load(std::memory_order_relaxed))
       return rank.communicator->fail(Cause::Aborted, "stopped");
-    [[maybe_unused]] uint64_t begin = kKeepsTimes ? getTicks() : 0;
+    [[maybe_unused]] uint64_t begin = kKeepsTimes ? tell(step) : 0;
     rank.log->begin(variant, step.command);
     if (step.kind == Step::Kind::Launch) {
       guard.isArmed = 1;
@@ -234,11 +235,8 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     } else if (Status status = runStep(rank, list, step); !status.isOk()) {
       return status;
     }
-    if constexpr (kKeepsTimes) {
-      if (Status status = settle(rank); !status.isOk())
-        return status;
-      rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, getTicks()});
-    }
+    if constexpr (kKeepsTimes)
+      rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, tell(step)});
   }
   return {};
 }
@@ -246,26 +244,57 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
 /// With a queue: the first time as it stands, since memory may have to be got on the way; from the second on as a graph.
 Status Executor::State::runList(LocalRank &rank) {
   const BoundList &list = rank.lists[variant];
-  if (!rank.queue)
-    return options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list);
-  bool isKept = options.usesGraphs && !options.keepsTimes && !options.findsNan;
+  rank.deviceSeconds.reset();
+  if (rank.queue)
+    rank.queue->clearMarks();
+  bool isKept = rank.queue && options.usesGraphs && !options.keepsTimes && !options.findsNan;
   bool isGraph = isKept && rank.hasRun[variant];
   rank.hasRun[variant] = true;
-  if (!isGraph || !rank.graphs[variant]) {
-    if (isGraph)
-      rank.queue->beginGraph();
-    if (Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list); !status.isOk())
-      return status;
-    if (isGraph) {
-      program::Result<uint32_t> graph = rank.queue->endGraph();
-      if (!graph)
-        return failDevice(rank, graph.getError().message);
-      rank.graphs[variant] = *graph;
-    }
-  }
+  if (isGraph && rank.graphs[variant])
+    return replay(rank, *rank.graphs[variant]);
   if (isGraph)
-    rank.queue->replay(*rank.graphs[variant]);
-  return settle(rank);
+    rank.queue->beginGraph();
+  uint64_t began = getTicks();
+  if (Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list); !status.isOk())
+    return status;
+  if (!isGraph)
+    return rank.queue ? readMarks(rank, began) : Status();
+  program::Result<uint32_t> graph = rank.queue->endGraph();
+  if (!graph)
+    return failDevice(rank, graph.getError().message);
+  rank.graphs[variant] = *graph;
+  return replay(rank, *graph);
+}
+
+Status Executor::State::replay(LocalRank &rank, uint32_t graph) {
+  if (!options.timesDevices) {
+    rank.queue->replay(graph);
+    return settle(rank);
+  }
+  uint32_t begin = rank.queue->mark(0);
+  rank.queue->replay(graph);
+  uint32_t end = rank.queue->mark(0);
+  if (Status status = settle(rank); !status.isOk())
+    return status;
+  program::Result<double> seconds = rank.queue->measure(begin, end);
+  if (!seconds)
+    return failDevice(rank, seconds.getError().message);
+  rank.deviceSeconds = *seconds;
+  return {};
+}
+
+/// Marks of steps become ticks, as if the first one had been made when the host began.
+Status Executor::State::readMarks(LocalRank &rank, uint64_t began) {
+  if (Status status = settle(rank); !status.isOk())
+    return status;
+  for (TimedStep &step : rank.times)
+    for (uint64_t *mark : {&step.begin, &step.end}) {
+      program::Result<double> seconds = rank.queue->measure(0, uint32_t(*mark));
+      if (!seconds)
+        return failDevice(rank, seconds.getError().message);
+      *mark = began + uint64_t(std::max(*seconds, 0.0) * 1e9 / clock.getRate());
+    }
+  return {};
 }
 
 Status Executor::State::failDevice(LocalRank &rank, const std::string &detail) {

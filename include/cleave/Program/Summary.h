@@ -16,8 +16,9 @@ struct CommandSummary {
   std::string kind; ///< `launch`, `all_reduce`, ...
   std::string text; ///< kernel and operands: `gelu(0+0 f32[4, 8]) -> 2+0 f32[4, 8]`; a view is buffer+offset type
   std::string node;
-  uint64_t sentBytes; ///< by the rank that sends most
-  uint64_t liveBytes; ///< of activations and communication, while it runs
+  uint64_t sentBytes;   ///< by the rank that sends most
+  uint64_t liveBytes;   ///< of activations and communication, while it runs
+  uint64_t tensorBytes; ///< of its operands and results: what a kernel moves that touches each element once
 };
 
 struct ListSummary {

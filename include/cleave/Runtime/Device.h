@@ -63,6 +63,12 @@ public:
   virtual program::Result<uint32_t> endGraph() = 0;
   virtual void replay(uint32_t graph) = 0;
 
+  /// Notes when what a stream has been given so far is done; the number of the note, from 0 since `clearMarks`.
+  virtual uint32_t mark(uint32_t stream) = 0;
+  virtual void clearMarks() = 0;
+  /// Seconds from one mark to another. Precondition: all that was issued is done.
+  virtual program::Result<double> measure(uint32_t from, uint32_t to) = 0;
+
   /// Whether all that was issued is done, or the first error of any of it.
   virtual program::Result<bool> poll() = 0;
   /// Gives up what others are waited for in: a rank has failed.

@@ -60,6 +60,8 @@ struct ExecutorOptions {
   bool findsNan = false;
   /// Keeps the time of each command, for `getEvents`.
   bool keepsTimes = false;
+  /// Takes the time of calls on devices, for `getDeviceSeconds`.
+  bool timesDevices = false;
   /// Bytes that all ranks of this process may have together; 0: what the system says is free.
   uint64_t memoryLimit = 0;
   /// Told while weights are loaded, how many bytes of how many are there. From any thread, by one at a time.
@@ -120,6 +122,9 @@ public:
   double getLoadSeconds() const;
   /// Of the last run.
   double getRunSeconds() const;
+  /// Of the last run, from its first command to its last on the device, of the rank that took longest: with `timesDevices`,
+  /// where it was one graph.
+  std::optional<double> getDeviceSeconds() const;
   /// Bytes in the buffers of the rank that has most.
   uint64_t getPeakBytes() const;
   /// The variant that the last run picked.

@@ -104,9 +104,10 @@ CudaDevice::~CudaDevice() {
   groups.reset();
   for (cuda::GraphExec graph : graphs)
     (void)driver.cuGraphExecDestroy(graph);
-  for (cuda::Event event : events)
-    if (event)
-      (void)driver.cuEventDestroy_v2(event);
+  for (const std::vector<cuda::Event> *list : {&events, &marks})
+    for (cuda::Event event : *list)
+      if (event)
+        (void)driver.cuEventDestroy_v2(event);
   if (fork)
     (void)driver.cuEventDestroy_v2(fork);
   staging.reset();
@@ -244,22 +245,23 @@ cuda::Stream CudaDevice::getStream(uint32_t number) {
   return streams[number];
 }
 
-cuda::Event CudaDevice::getEvent(uint32_t number) {
-  if (events.size() <= number)
-    events.resize(number + 1);
-  if (!events[number])
-    keep(driver.cuEventCreate(&events[number], cuda::kEventDisableTiming), "make an event");
-  return events[number];
+cuda::Event CudaDevice::getEvent(std::vector<cuda::Event> &list, uint32_t number, unsigned flags) {
+  if (list.size() <= number)
+    list.resize(number + 1);
+  if (!list[number])
+    keep(driver.cuEventCreate(&list[number], flags), "make an event");
+  return list[number];
 }
 
 void CudaDevice::record(uint32_t event, uint32_t stream) {
   enter();
-  keep(driver.cuEventRecord(getEvent(event), getStream(stream)), "record an event");
+  keep(driver.cuEventRecord(getEvent(events, event, cuda::kEventDisableTiming), getStream(stream)), "record an event");
 }
 
 void CudaDevice::wait(uint32_t event, uint32_t stream) {
   enter();
-  keep(driver.cuStreamWaitEvent(getStream(stream), getEvent(event), 0), "wait for an event");
+  keep(driver.cuStreamWaitEvent(getStream(stream), getEvent(events, event, cuda::kEventDisableTiming), 0),
+       "wait for an event");
 }
 
 /// What a kernel may have of shared memory without being asked for more.

@@ -44,6 +44,9 @@ public:
   void beginGraph() override;
   program::Result<uint32_t> endGraph() override;
   void replay(uint32_t graph) override;
+  uint32_t mark(uint32_t stream) override;
+  void clearMarks() override { marked = 0; }
+  program::Result<double> measure(uint32_t from, uint32_t to) override;
   program::Result<bool> poll() override;
   void abort() override;
 
@@ -54,7 +57,8 @@ private:
   bool keep(cuda::Result result, const char *what);
   bool keep(const program::Status &status);
   cuda::Stream getStream(uint32_t number);
-  cuda::Event getEvent(uint32_t number);
+  /// Of `list`, made where it is not there yet.
+  cuda::Event getEvent(std::vector<cuda::Event> &list, uint32_t number, unsigned flags);
   void order(cuda::Stream first, cuda::Stream second);
   bool copyPitched(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
                    cuda::Stream stream);
@@ -75,7 +79,8 @@ private:
   std::vector<cuda::Stream> streams;
   /// By stream: whether it comes after what was uploaded last, which stream 0 does.
   std::vector<bool> follows;
-  std::vector<cuda::Event> events;
+  std::vector<cuda::Event> events, marks;
+  uint32_t marked = 0;
   std::vector<cuda::GraphExec> graphs;
   cuda::Event fork = nullptr;
   std::unique_ptr<Staging> staging;

@@ -85,6 +85,26 @@ void CudaDevice::replay(uint32_t graph) {
 }
 
 //===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+uint32_t CudaDevice::mark(uint32_t stream) {
+  enter();
+  keep(driver.cuEventRecord(getEvent(marks, marked, cuda::kEventDefault), getStream(stream)), "record an event");
+  return marked++;
+}
+
+/// Half a microsecond is what the driver tells apart.
+program::Result<double> CudaDevice::measure(uint32_t from, uint32_t to) {
+  enter();
+  float milliseconds = 0;
+  keep(driver.cuEventElapsedTime(&milliseconds, marks[from], marks[to]), "tell the time between events");
+  if (failed)
+    return *failed;
+  return double(milliseconds) * 1e-3;
+}
+
+//===----------------------------------------------------------------------===//
 // The end
 //===----------------------------------------------------------------------===//
 
