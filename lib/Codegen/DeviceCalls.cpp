@@ -276,6 +276,14 @@ bool Replacer::replaceSimple(CallInst &call, StringRef name) {
     put(call, callLibrary(function, call));
     return true;
   }
+  // To 10 bits of fraction, halves away from zero: carries go into the exponent. NaN and infinity stay.
+  if (name == "f2tf32.rna") {
+    Value *bits = b.CreateBitCast(call.getArgOperand(0), b.getInt32Ty());
+    Value *isFinite = b.CreateICmpULT(b.CreateAnd(bits, b.getInt32(0x7fffffff)), b.getInt32(0x7f800000));
+    Value *rounded = b.CreateAnd(b.CreateAdd(bits, b.getInt32(0x1000)), b.getInt32(0xffffe000));
+    put(call, b.CreateSelect(isFinite, rounded, bits));
+    return true;
+  }
   if (name.starts_with("rcp.")) {
     put(call, b.CreateFDiv(ConstantFP::get(call.getType(), 1), call.getArgOperand(0)));
     return true;

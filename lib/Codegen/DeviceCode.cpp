@@ -11,8 +11,10 @@
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
@@ -21,6 +23,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -28,6 +31,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/Intrinsics.h"
@@ -60,7 +64,7 @@ void cleave::codegen::loadDeviceDialects(MLIRContext &context) {
   ub::registerConvertUBToLLVMInterface(registry);
   vector::registerConvertVectorToLLVMInterface(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<gpu::GPUDialect, NVVM::NVVMDialect>();
+  context.loadDialect<gpu::GPUDialect, nvgpu::NVGPUDialect, NVVM::NVVMDialect>();
 }
 
 //===----------------------------------------------------------------------===//
@@ -91,8 +95,26 @@ static void lowerFma(ModuleOp kernels) {
   });
 }
 
+/// ldmatrix and cp.async. Upstream's pass of that name takes positions for numbers of 64 bits; memory is described as the
+/// pass behind it does, so that what both cast back and forth goes away.
+static LogicalResult lowerNvgpu(ModuleOp kernels) {
+  MLIRContext *context = kernels.getContext();
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(getIndexBits(kernels));
+  LLVMTypeConverter converter(context, options);
+  nvgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+  RewritePatternSet patterns(context);
+  populateNVGPUToNVVMConversionPatterns(converter, patterns);
+  ConversionTarget target(*context);
+  target.addIllegalDialect<nvgpu::NVGPUDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyPartialConversion(kernels, target, std::move(patterns));
+}
+
 static LogicalResult lowerToNvvm(ModuleOp kernels) {
   lowerFma(kernels);
+  if (failed(lowerNvgpu(kernels)))
+    return failure();
   PassManager passes(kernels.getContext());
   passes.enableVerifier(false);
   passes.addPass(createStripDebugInfoPass());

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceEmitter.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -81,6 +83,21 @@ Value DeviceEmitter::share(Type element, int64_t count) {
   return shared;
 }
 
+Value DeviceEmitter::viewShared(Value bytes, int64_t from, Type element, int64_t count) {
+  auto space = cast<MemRefType>(bytes.getType()).getMemorySpace();
+  auto type = MemRefType::get({count}, ElementBuilder::getStoredType(element), MemRefLayoutAttrInterface{}, space);
+  return memref::ViewOp::create(b, loc, type, bytes, places.number(from), ValueRange());
+}
+
+/// Past the first cache: what is copied is read from shared memory.
+void DeviceEmitter::copyAsync(Value to, Value toPlace, Value from, Value fromPlace, Value present) {
+  int64_t count = kDeviceAlignment * 8 / cast<MemRefType>(to.getType()).getElementTypeBitWidth();
+  nvgpu::DeviceAsyncCopyOp::create(b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), to, toPlace, from,
+                                   fromPlace, b.getIndexAttr(count), present, b.getUnitAttr());
+}
+void DeviceEmitter::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(b, loc); }
+void DeviceEmitter::waitForCopies(int64_t open) { NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(open)); }
+
 void DeviceEmitter::barrier() { gpu::BarrierOp::create(b, loc); }
 
 Value DeviceEmitter::shuffle(Value value, int64_t mask) {
@@ -136,10 +153,14 @@ Attribute DeviceEmitter::getTableSpace() const {
   return IntegerAttr::get(IntegerType::get(b.getContext(), 64), kGlobal);
 }
 
+int64_t DeviceEmitter::getAlignment(Value buffer) const {
+  auto known = alignments.find(buffer);
+  return known == alignments.end() ? kDeviceAlignment : known->second;
+}
+
 /// How many lanes lie together at `at` for certain, in one access.
 int64_t DeviceEmitter::countTogether(Value buffer, Value at) const {
-  auto known = alignments.find(buffer);
-  int64_t alignment = known == alignments.end() ? kDeviceAlignment : known->second;
+  int64_t alignment = getAlignment(buffer);
   int64_t bytes = llvm::divideCeil(cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
   int64_t together = std::gcd(PlaceBuilder::getDivisor(at), getLanes());
   together = int64_t(1) << llvm::countr_zero(uint64_t(together)); // accesses are powers of two

@@ -22,7 +22,8 @@ constexpr int64_t kWarp = 32;
 class DeviceEmitter : public Emitter {
 public:
   DeviceEmitter(mlir::MLIRContext *context, mlir::Location location, const CudaTarget &target)
-      : Emitter(context, location, target) {}
+      : Emitter(context, location, target), target(target) {}
+  const CudaTarget &getTarget() const { return target; }
 
   /// Builds in the only block of `kernel`.
   void start(mlir::gpu::GPUFuncOp kernel);
@@ -44,7 +45,16 @@ public:
   /// Memory that all threads of a block see.
   mlir::Value share(mlir::Type element, int64_t count);
   int64_t getSharedBytes() const { return sharedBytes; }
+  /// A part of shared bytes as elements.
+  mlir::Value viewShared(mlir::Value bytes, int64_t from, mlir::Type element, int64_t count);
   void barrier();
+  /// Begins to copy 16 bytes of elements to shared memory; of `present` elements, where that is given, the rest is 0. Who
+  /// reads them waits for their group first, then meets the other threads at a barrier.
+  void copyAsync(mlir::Value to, mlir::Value toPlace, mlir::Value from, mlir::Value fromPlace, mlir::Value present);
+  /// Copies that were begun since the last time are a group.
+  void commitCopies();
+  /// Until no more than so many groups are on their way.
+  void waitForCopies(int64_t open);
   /// The value of another thread of the warp: of that whose number differs in the bits of `mask`.
   mlir::Value shuffle(mlir::Value value, int64_t mask);
   /// The value of thread `number` of the warp.
@@ -54,6 +64,8 @@ public:
 
   /// Says what a buffer's address is a multiple of; kDeviceAlignment without that.
   void setAlignment(mlir::Value buffer, int64_t bytes) { alignments[buffer] = bytes; }
+
+  int64_t getAlignment(mlir::Value buffer) const;
 
   /// A kernel of a device has none. Precondition of a kernel: nobody asks.
   mlir::Value allocate(mlir::Type element, int64_t count) override;
@@ -68,6 +80,7 @@ private:
   mlir::Value shuffle(mlir::Value value, mlir::Value offset, mlir::gpu::ShuffleMode mode);
   int64_t countTogether(mlir::Value buffer, mlir::Value at) const;
 
+  const CudaTarget &target;
   mlir::gpu::GPUFuncOp kernel;
   mlir::Value thread, block;
   int64_t blocks = 1, threads = 0, sharedBytes = 0;

@@ -1,22 +1,18 @@
 //===- DeviceProduct.cpp - contractions on devices --------------------------===//
 //
 // Letters of an equation are rows (of the first operand and the result), columns (of the second and the result), depth (of both
-// operands) or batches (of all). A block of threads makes a square of the result, each thread 4 x 4 elements of it in registers:
+// operands) or batches (of all); each group is one number, its last letter fastest. What lies side by side in the result are
+// columns, if need be with the operands exchanged.
 //
-//   for each 16 of the depth
-//     store what was loaded of both operands to shared memory, a barrier
-//     load the next 16, while
-//     16 times: 4 rows of the one and 4 columns of the other, 16 products              in the order of the depth
-//     a barrier
-//
-// Operands are pulled, whatever they are made of; along the dim that lies side by side in memory where that can be told. Sums are in
-// the compute type, fused, one depth after the other, as the host's are. What lies behind the end of the depth counts as 0;
-// rows and columns behind theirs are computed of others and not stored.
+// Operands are pulled, whatever they are made of; what is a tensor of f16 or bf16 that is widened is multiplied as it lies in
+// memory. Sums are in the compute type.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceTemplates.h"
+#include "DeviceTile.h"
+#include "View.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave;
@@ -34,13 +30,14 @@ struct Group {
     extents.push_back(extent);
   }
   int64_t count() const { return countElements(extents); }
-  /// Four neighbours are four of the last letter.
-  bool hasVectors() const { return !extents.empty() && extents.back() % 4 == 0; }
+  /// So many neighbours, from a multiple of it on, are neighbours of the last letter.
+  int64_t together() const { return extents.empty() ? 1 : extents.back(); }
 };
 
 struct Equation {
   nn::EinsumTerms terms;
-  Group batch, rows, columns, depth;
+  Group batch, outer[2], depth; ///< outer: rows, columns
+  unsigned operand[2] = {0, 1}; ///< which one has the rows, the columns
 
   static std::optional<Equation> get(nn::EinsumOp op);
 };
@@ -48,47 +45,28 @@ struct Equation {
 /// Where letters stand.
 using Letters = llvm::DenseMap<char, Index>;
 
-/// An operand's share of a step: `wide` elements at a time, side by side along `fast`.
-struct Share {
-  Value operand;
-  StringRef term;
-  const Group *outer; ///< rows or columns
-  bool alongDepth;    ///< else along the outer letters
-  int64_t wide;
-  Value memory; ///< [depth][outer], rows `kApart` longer than needed
-};
-
-class ProductKernel {
+class ProductSource : public TileSource {
 public:
-  ProductKernel(DeviceEmitter &e, nn::EinsumOp op, const Equation &equation, TileSink sink)
-      : e(e), op(op), equation(equation), sink(sink),
-        compute(ElementBuilder::getComputeType(getElement(op.getResult()))) {}
-  void run();
+  ProductSource(DeviceEmitter &e, nn::EinsumOp op, const Equation &equation, TileSink sink);
+  void enter(Value batch) override;
+  Value load(unsigned side, Value outer, Value depth) override;
+  std::optional<Location> locate(unsigned side, Value outer, Value depth) override;
+  void store(Value row, Value column, Value sums) override;
 
 private:
-  void place();
-  Share makeShare(unsigned number, const Group &outer);
+  void chooseElement();
+  void describe(unsigned side);
+  StringRef getTerm(unsigned side) const { return equation.terms.inputs[equation.operand[side]]; }
   void set(Letters &letters, const Group &group, Value linear, bool isWide);
-  int64_t getParts(const Share &share) const { return side * kDepth / (threads * share.wide); }
-  /// Where part `part` of this thread's lies in the tile: along the depth, along the outer letters.
-  std::pair<Value, Value> placePart(const Share &share, int64_t part);
-  Value load(const Share &share, Value outerStart, Value step, int64_t part);
-  Values loadAll(Value step);
-  void storeAll(ArrayRef<Value> parts);
-  Values multiply(Values sums);
-  void storeSums(ArrayRef<Value> sums);
-
-  static constexpr int64_t kDepth = 16, kApart = 4, kEach = 4;
+  Point getPoint(unsigned side, Value outer, Value depth);
 
   DeviceEmitter &e;
   nn::EinsumOp op;
   const Equation &equation;
   TileSink sink;
-  Type compute;
-  int64_t side = 64, threads = 256;
-  SmallVector<Share, 2> shares;
+  Value operands[2];
+  View views[2];
   Letters batch;
-  Value firstRow, firstColumn, inRows, inColumns; ///< of the square; of this thread in it
 };
 
 } // namespace
@@ -97,7 +75,8 @@ private:
 std::optional<Equation> Equation::get(nn::EinsumOp op) {
   if (op.getInputs().size() != 2 || !isa<FloatType>(getElement(op.getResult())))
     return std::nullopt;
-  Equation made{*nn::parseEinsum(op.getEquation()), {}, {}, {}, {}};
+  Equation made;
+  made.terms = *nn::parseEinsum(op.getEquation());
   StringRef a = made.terms.inputs[0], b = made.terms.inputs[1], result = made.terms.result;
   std::map<char, int64_t> extents;
   for (auto [term, operand] : llvm::zip_equal(made.terms.inputs, op.getInputs()))
@@ -110,7 +89,7 @@ std::optional<Equation> Equation::get(nn::EinsumOp op) {
   for (char letter : result) {
     if (result.count(letter) > 1)
       return std::nullopt;
-    Group &group = !a.contains(letter) ? made.columns : !b.contains(letter) ? made.rows : made.batch;
+    Group &group = !a.contains(letter) ? made.outer[1] : !b.contains(letter) ? made.outer[0] : made.batch;
     group.add(letter, extents[letter]);
   }
   for (char letter : a)
@@ -122,187 +101,121 @@ std::optional<Equation> Equation::get(nn::EinsumOp op) {
   bool isSummedAlone = llvm::any_of(b, [&](char letter) { return !result.contains(letter) && !a.contains(letter); });
   if (isSummedAlone || made.depth.letters.empty())
     return std::nullopt;
+  if (!result.empty() && StringRef(made.outer[0].letters).contains(result.back())) {
+    std::swap(made.outer[0], made.outer[1]);
+    std::swap(made.operand[0], made.operand[1]);
+  }
   return made;
 }
 
-/// Small squares where large ones would leave most of a device without work.
-void ProductKernel::place() {
-  PlaceBuilder &p = e.places;
-  int64_t rows = equation.rows.count(), columns = equation.columns.count(), batches = equation.batch.count();
-  auto countBlocks = [&] { return batches * llvm::divideCeil(rows, side) * llvm::divideCeil(columns, side); };
-  if (countBlocks() < 128) {
-    side = 32;
-    threads = 64;
+ProductSource::ProductSource(DeviceEmitter &e, nn::EinsumOp op, const Equation &equation, TileSink sink)
+    : e(e), op(op), equation(equation), sink(sink) {
+  batches = equation.batch.count();
+  depth = equation.depth.count();
+  chooseElement();
+  for (unsigned side : {0, 1})
+    describe(side);
+  // As many as 16 bytes of the result are, and no fewer than four numbers.
+  int64_t bits = ElementBuilder::getStoredType(getElement(op.getResult())).getIntOrFloatBitWidth();
+  StringRef result = equation.terms.result;
+  if (!result.empty() && StringRef(equation.outer[1].letters).ends_with(result.take_back()))
+    storeLanes = std::gcd(equation.outer[1].together(), std::max<int64_t>(128 / bits, 4));
+}
+
+/// What `value` is before it is widened.
+static Value getNarrow(Value value) {
+  auto cast = value.getDefiningOp<nn::CastOp>();
+  if (!cast || !getElement(value).isF32())
+    return value;
+  Type from = getElement(cast.getInput());
+  return from.isF16() || from.isBF16() ? cast.getInput() : value;
+}
+
+void ProductSource::chooseElement() {
+  Value narrow[2] = {getNarrow(op.getInputs()[0]), getNarrow(op.getInputs()[1])};
+  element = getElement(narrow[0]);
+  bool areHalves = (element.isF16() || element.isBF16()) && getElement(narrow[1]) == element;
+  if (!areHalves)
+    element = ElementBuilder::getComputeType(getElement(op.getResult()));
+  isShort = element.isF32() && e.getTarget().allowsTf32();
+  for (unsigned side : {0, 1}) {
+    unsigned number = equation.operand[side];
+    operands[side] = areHalves ? narrow[number] : op.getInputs()[number];
+    views[side] = View::get(operands[side]);
   }
-  e.launch(countBlocks(), threads);
-  SmallVector<Value> at = p.delinearise(
-      e.getBlock(), {batches, int64_t(llvm::divideCeil(rows, side)), int64_t(llvm::divideCeil(columns, side))});
-  set(batch, equation.batch, at[0], false);
-  firstRow = p.mul(at[1], side);
-  firstColumn = p.mul(at[2], side);
-  inRows = p.mul(p.div(e.getThread(), side / kEach), kEach);
-  inColumns = p.mul(p.rem(e.getThread(), side / kEach), kEach);
 }
 
 /// The letter that comes last in an operand's term says along what its elements lie side by side.
-Share ProductKernel::makeShare(unsigned number, const Group &outer) {
-  StringRef term = equation.terms.inputs[number];
-  bool alongDepth = term.empty() || !StringRef(outer.letters).ends_with(term.take_back());
-  const Group &fast = alongDepth ? equation.depth : outer;
-  bool isWide = fast.hasVectors() && !term.empty() && term.back() == fast.letters.back();
-  Value memory = e.share(compute, kDepth * (side + kApart));
-  return {op.getInputs()[number], term, &outer, alongDepth, isWide ? 4 : 1, memory};
+void ProductSource::describe(unsigned side) {
+  StringRef term = getTerm(side);
+  const Group &outer = equation.outer[side];
+  Side &made = sides[side];
+  made.count = outer.count();
+  made.alongDepth = term.empty() || !StringRef(outer.letters).ends_with(term.take_back());
+  const Group &fast = made.alongDepth ? equation.depth : outer;
+  made.together = !term.empty() && term.back() == fast.letters.back() ? fast.together() : 1;
 }
 
-void ProductKernel::set(Letters &letters, const Group &group, Value linear, bool isWide) {
+void ProductSource::set(Letters &letters, const Group &group, Value linear, bool isWide) {
   for (auto [letter, place] : llvm::zip_equal(group.letters, e.places.delinearise(linear, group.extents)))
     letters[letter] = {place};
   if (isWide)
     letters[group.letters.back()].lane = 1;
 }
 
-std::pair<Value, Value> ProductKernel::placePart(const Share &share, int64_t part) {
-  PlaceBuilder &p = e.places;
-  int64_t across = (share.alongDepth ? kDepth : side) / share.wide, each = threads / across;
-  Value fast = p.mul(p.rem(e.getThread(), across), share.wide);
-  Value slow = p.add(p.div(e.getThread(), across), part * each);
-  return share.alongDepth ? std::make_pair(fast, slow) : std::make_pair(slow, fast);
-}
+void ProductSource::enter(Value number) { set(batch, equation.batch, number, false); }
 
-/// What is behind an end is read at the last place there is.
-Value ProductKernel::load(const Share &share, Value outerStart, Value step, int64_t part) {
-  PlaceBuilder &p = e.places;
-  auto [inDepth, inOuter] = placePart(share, part);
-  auto clamp = [&](Value place, const Group &group, bool isFast, int64_t tile) {
-    int64_t count = group.count();
-    return count % tile == 0 ? place : p.clamp(place, 0, count - (isFast ? share.wide : 1));
-  };
-  Value depth = p.add(p.mul(step, kDepth), inDepth), outer = p.add(outerStart, inOuter);
+Point ProductSource::getPoint(unsigned side, Value outer, Value depth) {
+  bool isWide = e.getLanes() > 1, alongDepth = sides[side].alongDepth;
   Letters letters = batch;
-  // The step behind the last is loaded too, and not used: it must be somewhere.
-  set(letters, equation.depth, p.clamp(depth, 0, equation.depth.count() - (share.alongDepth ? share.wide : 1)),
-      share.alongDepth && share.wide > 1);
-  set(letters, *share.outer, clamp(outer, *share.outer, !share.alongDepth, side), !share.alongDepth && share.wide > 1);
+  set(letters, equation.depth, depth, isWide && alongDepth);
+  set(letters, equation.outer[side], outer, isWide && !alongDepth);
   Point point;
-  for (auto [letter, extent] : llvm::zip_equal(share.term, getShape(share.operand)))
-    point.push_back(extent == 1 ? Index{p.number(0)} : letters.lookup(letter));
-  return e.withLanes(share.wide, share.wide, [&] {
-    Value value = e.elements.widen(e.eval(share.operand, point));
-    if (equation.depth.count() % kDepth == 0)
-      return value;
-    Value isThere = p.isLess(depth, equation.depth.count());
-    return Value(arith::SelectOp::create(e.b, e.loc, isThere, value, e.elements.like(value, 0)));
-  });
+  for (auto [letter, extent] : llvm::zip_equal(getTerm(side), getShape(operands[side])))
+    point.push_back(extent == 1 ? Index{e.places.number(0)} : letters.lookup(letter));
+  return point;
 }
 
-Values ProductKernel::loadAll(Value step) {
-  Values parts;
-  for (const Share &share : shares)
-    for (int64_t part = 0; part < getParts(share); ++part)
-      parts.push_back(load(share, share.outer == &equation.rows ? firstRow : firstColumn, step, part));
-  return parts;
+Value ProductSource::load(unsigned side, Value outer, Value depth) {
+  Value value = e.eval(operands[side], getPoint(side, outer, depth));
+  return getElement(operands[side]) == element ? value : e.elements.widen(value);
 }
 
-/// Rows of the tile are the depth, so that what a step multiplies lies side by side; what was loaded along the depth is stored
-/// element by element.
-void ProductKernel::storeAll(ArrayRef<Value> parts) {
+/// Through movements, if neighbours stay neighbours.
+std::optional<TileSource::Location> ProductSource::locate(unsigned side, Value outer, Value depth) {
   PlaceBuilder &p = e.places;
-  int64_t pitch = side + kApart;
-  for (const Share &share : shares)
-    for (int64_t part = 0; part < getParts(share); ++part, parts = parts.drop_front()) {
-      auto [depth, outer] = placePart(share, part);
-      Value place = p.add(p.mul(depth, pitch), outer), value = parts.front();
-      e.withLanes(share.wide, share.wide, [&] {
-        e.store(share.memory, value, {place, share.alongDepth ? pitch : 1});
-        return 0;
-      });
-    }
-}
-
-/// Sums are four vectors of four columns.
-Values ProductKernel::multiply(Values sums) {
-  PlaceBuilder &p = e.places;
-  int64_t pitch = side + kApart;
-  e.withLanes(kEach, kEach, [&] {
-    for (int64_t depth = 0; depth < kDepth; ++depth) {
-      Value a = e.load(shares[0].memory, compute, {p.add(inRows, depth * pitch), 1});
-      Value b = e.load(shares[1].memory, compute, {p.add(inColumns, depth * pitch), 1});
-      for (int64_t row = 0; row < kEach; ++row)
-        sums[row] = e.elements.fma(e.splat(e.takeLanes(a, row, 1)), b, sums[row]);
-    }
-    return 0;
-  });
-  return sums;
-}
-
-/// Vectors where all of their elements are there together, or none.
-void ProductKernel::storeSums(ArrayRef<Value> sums) {
-  PlaceBuilder &p = e.places;
-  const Group &rows = equation.rows, &columns = equation.columns;
-  Type held = ElementBuilder::getHeldType(getElement(op.getResult()));
-  bool isWide = columns.hasVectors();
-  auto storeAt = [&](Value row, Value column, Value value, bool wide) {
-    Value isThere;
-    auto need = [&](Value place, const Group &group) {
-      if (group.count() % side == 0)
-        return;
-      Value isIn = p.isLess(place, group.count());
-      isThere = isThere ? e.elements.both(isThere, isIn) : isIn;
-    };
-    need(row, rows);
-    need(column, columns);
-    auto store = [&] {
-      Letters letters = batch;
-      set(letters, rows, row, false);
-      set(letters, columns, column, wide);
-      Point point;
-      for (char letter : equation.terms.result)
-        point.push_back(letters.lookup(letter));
-      sink(point, e.elements.narrow(value, held));
-    };
-    isThere ? e.when(isThere, store) : store();
-  };
-  for (int64_t i = 0; i < kEach; ++i) {
-    Value row = p.add(p.add(firstRow, inRows), i), column = p.add(firstColumn, inColumns);
-    if (isWide) {
-      e.withLanes(kEach, kEach, [&] {
-        storeAt(row, column, sums[i], true);
-        return 0;
-      });
-      continue;
-    }
-    for (int64_t lane = 0; lane < kEach; ++lane)
-      storeAt(row, p.add(column, lane), e.takeLanes(sums[i], lane, 1), false);
+  const View &view = views[side];
+  Value buffer = e.getBuffer(view.base);
+  if (!buffer || getElement(view.base) != element)
+    return std::nullopt;
+  Value place = p.number(view.offset);
+  Point point = e.withLanes(2, 2, [&] { return getPoint(side, outer, depth); });
+  int64_t apart = 0;
+  for (auto [index, dim] : llvm::zip_equal(point, view.dims)) {
+    if (dim.width)
+      return std::nullopt;
+    place = p.add(place, p.mul(index.base, dim.stride));
+    apart += index.lane * dim.stride;
   }
+  return apart == 1 ? std::optional(Location{buffer, place}) : std::nullopt;
 }
 
-void ProductKernel::run() {
-  if (countElements(getShape(op.getResult())) == 0)
-    return;
-  place();
-  shares = {makeShare(0, equation.rows), makeShare(1, equation.columns)};
-  Value zero = e.withLanes(kEach, kEach, [&] { return e.elements.number(e.withLanes(compute), 0); });
-  Values sums(kEach, zero);
-  int64_t steps = llvm::divideCeil(equation.depth.count(), kDepth);
-  if (steps > 0) {
-    Values carried = loadAll(e.places.number(0));
-    size_t loaded = carried.size();
-    carried.append(sums);
-    carried = e.loop(e.places.number(0), e.places.number(steps), 1, carried, [&](Value step, Values inner) {
-      storeAll(ArrayRef(inner).take_front(loaded));
-      e.barrier();
-      Values next = loadAll(e.places.add(step, 1));
-      next.append(multiply(Values(ArrayRef(inner).drop_front(loaded))));
-      e.barrier();
-      return next;
-    });
-    sums = Values(ArrayRef(carried).drop_front(loaded));
-  }
-  storeSums(sums);
+void ProductSource::store(Value row, Value column, Value sums) {
+  Letters letters = batch;
+  set(letters, equation.outer[0], row, false);
+  set(letters, equation.outer[1], column, e.getLanes() > 1);
+  Point point;
+  for (char letter : equation.terms.result)
+    point.push_back(letters.lookup(letter));
+  sink(point, e.elements.narrow(sums, ElementBuilder::getHeldType(getElement(op.getResult()))));
 }
 
 bool cleave::codegen::canRunProduct(nn::EinsumOp op) { return Equation::get(op).has_value(); }
 
 void cleave::codegen::runDeviceProduct(Emitter &e, nn::EinsumOp op, TileSink sink) {
-  ProductKernel(static_cast<DeviceEmitter &>(e), op, *Equation::get(op), sink).run();
+  if (countElements(getShape(op.getResult())) == 0)
+    return;
+  Equation equation = *Equation::get(op);
+  ProductSource source(static_cast<DeviceEmitter &>(e), op, equation, sink);
+  runTile(static_cast<DeviceEmitter &>(e), source);
 }

@@ -144,31 +144,6 @@ func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf
   return %0 : tensor<64x8xf32>
 }
 
-// A contraction with all that follows it: squares of the result, 4 x 4 sums a thread, the next step loaded while one is multiplied.
-// CHECK-LABEL: gpu.func @product
-// CHECK: vector.load %arg0{{.*}}vector<4xf32>
-// CHECK: vector.load %arg1{{.*}}vector<4xf32>
-// CHECK: scf.for
-// CHECK: vector.store {{.*}} #gpu.address_space<workgroup>
-// CHECK: gpu.barrier
-// CHECK: vector.load %arg0
-// CHECK-COUNT-64: math.fma
-// CHECK: gpu.barrier
-// CHECK-NOT: gpu.barrier
-// CHECK: vector.load %arg2
-// CHECK: vector.store {{.*}}, %arg3
-// CHECK: gpu.return
-// LAUNCH: product{{[[:space:]]}}384 x 64 threads, 4608 bytes shared
-// PTX-LABEL: .visible .entry product(
-// PTX: ld.shared.v4.b32
-// PTX: fma.rn.f32
-func.func @product(%x: tensor<128x768xf32>, %w: tensor<768x3072xf32>, %c: tensor<3072xf32>) -> tensor<128x3072xf32> {
-  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<128x768xf32>, tensor<768x3072xf32>) -> tensor<128x3072xf32>
-  %1 = nn.add %0, %c : (tensor<128x3072xf32>, tensor<3072xf32>) -> tensor<128x3072xf32>
-  %2 = nn.relu %1 : (tensor<128x3072xf32>) -> tensor<128x3072xf32>
-  return %2 : tensor<128x3072xf32>
-}
-
 // A warp a query: no key that a causal mask hides is read, and no score is stored.
 // CHECK-LABEL: gpu.func @attention
 // CHECK: %[[VISIBLE:.*]] = arith.minsi
