@@ -123,6 +123,37 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
   }];
 }
 
+def ChunkCollectives : Exec_Pass<"exec-chunk-collectives"> {
+  let summary = "products in rows, each part's all_reduce behind the next part's product";
+  let description = [{
+    What alone reads a contraction, an all_reduce, waits for all of it. In `chunks` parts along the first dim of the result that has more than one
+    element, the parts are sent while others are computed; together they send what was sent before. The part of a value that is not
+    computed here lies in its bytes, and parts of the result are made in theirs.
+
+    As many parts are made as divide the dim, at most `chunks`. With 0 (`--chunk-collectives auto`) that number of at most 8 which takes least time by
+    the cost model: a product of `f` flops takes `f * per flop` units, an all_reduce its bytes on the wire and those that a link could have
+    sent until it began (a MiB: 5 microseconds of 200 GB/s); parts go through both as through a pipeline of two stages.
+
+    Not part of `exec-lower` but on demand; it runs in front of `exec-recognise-attention`.
+
+    ```mlir
+    %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>           // before
+    %y = spmd.all_reduce sum %p over {"model"} : tensor<8x6xf32>
+
+    %a = nn.slice %x starts [0, 0] sizes [4, 4] steps [1, 1] : (tensor<8x4xf32>) -> tensor<4x4xf32>     // after, chunks=2
+    %p = nn.einsum %a, %w "mk,kn->mn" : (tensor<4x4xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    %r = spmd.all_reduce sum %p over {"model"} : tensor<4x6xf32>
+    %b = nn.slice %x starts [4, 0] ...
+    %q = nn.einsum %b, %w ...
+    %s = spmd.all_reduce sum %q over {"model"} : tensor<4x6xf32>
+    %y = nn.concat %r, %s dim 0 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    ```
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", "0", "how many parts at most; 0: as many as take least time by the cost model">,
+  ];
+}
+
 def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
   let summary = "bf16 in memory, f32 in registers";
   let description = [{

@@ -53,6 +53,15 @@ static std::string read(std::optional<double> &field, StringRef text) {
   return "";
 }
 
+/// How many parts something is cut into; 0 leaves it to the cost model.
+static std::string read(std::optional<int64_t> &field, StringRef text) {
+  int64_t number = 0;
+  if (text != "auto" && (text.getAsInteger(10, number) || number < 1))
+    return "expected auto, or a number of parts";
+  field = number;
+  return "";
+}
+
 /// Sizes of dims: `batch=8,seq=128`; a number behind a comma is another size of the same dim.
 static std::string read(DimSizes &field, StringRef text) {
   llvm::SmallVector<StringRef> entries;

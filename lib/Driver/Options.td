@@ -75,6 +75,8 @@ defm seed : Value<"seed", "N", "seed", [Bench, Run], "seed of random inputs, whe
 
 def Programs : OptionGroup<"3a">, HelpText<"Programs">;
 let Group = Programs in {
+defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.chunks", [Bench, Compile, Run, Shard],
+                               "sends sums of products in N parts, or in as many as pay, one while the next is computed">;
 def embed_weights : Switch<"embed-weights", "embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
 defm device : Value<"device", "DEVICE", "device", [Run],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;

@@ -78,6 +78,11 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 
 /// Ops in groups that run as one kernel each; what a library computes is its command.
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &) {
+  if (options.chunks) {
+    exec::ChunkCollectivesOptions chunking;
+    chunking.chunks = *options.chunks;
+    manager.addPass(exec::createChunkCollectives(chunking));
+  }
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createChooseLayouts());
   manager.addPass(exec::createFormKernels());

@@ -23,10 +23,11 @@ struct Shard : spmd::impl::ShardPipelineBase<Shard> {
   using Base::Base;
 
   ShardOptions getOptions() const {
-    return {{plan, mesh, llvm::to_vector(shard), llvm::to_vector(state)},
-            {optimize, traceDecisions},
-            {checkBytes},
-            /*costs=*/{}};
+    ShardOptions options;
+    static_cast<spmd::AnnotateOptions &>(options) = {plan, mesh, llvm::to_vector(shard), llvm::to_vector(state)};
+    static_cast<spmd::PropagateOptions &>(options) = {optimize, traceDecisions};
+    static_cast<spmd::PartitionOptions &>(options) = {checkBytes};
+    return options;
   }
 
   void runOnOperation() override {

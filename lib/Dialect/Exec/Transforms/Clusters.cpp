@@ -136,6 +136,15 @@ static bool movesChannels(Operation *op) {
   return (isToLast || isToFirst) && llvm::is_sorted(order);
 }
 
+/// True for parts that ranks have exchanged one by one, and that lie one behind the other: each is made where it belongs.
+static bool putsTogether(Operation *op) {
+  auto concat = dyn_cast<nn::ConcatOp>(op);
+  return concat &&
+         llvm::all_of(getShape(concat.getResult()).take_front(concat.getDim()),
+                      [](int64_t size) { return size == 1; }) &&
+         llvm::all_of(concat.getInputs(), [](Value part) { return part.getDefiningOp<spmd::CollectiveOpInterface>(); });
+}
+
 void Clusters::place(Operation *op) {
   std::optional<nn::Form> form = getForm(op);
   if (!form || form == nn::Form::Data)
@@ -153,7 +162,7 @@ void Clusters::place(Operation *op) {
   created.ops.push_back(op);
   created.rows = Rows::get(op);
   created.hasAnchor = isAnchor(op);
-  created.isOpen = isFusable(op) || created.hasAnchor;
+  created.isOpen = (isFusable(op) || created.hasAnchor) && !putsTogether(op);
   int64_t elements = countReadElements(op);
   created.elements = elements;
   if (isFusable(op))

@@ -16,7 +16,8 @@
 //            works element by element in the space of its result, its epilogue, and a transpose at the end. No rows
 //
 // What only moves elements on their way to anchors is in no cluster: these read through it (`isInlined`). An alias goes along with the cluster of its operand: it is free inside and outside. Values with several readers that
-// are cheap are not put into a cluster at all; each reader computes them (`isInlined`).
+// are cheap are not put into a cluster at all; each reader computes them (`isInlined`). A concat of rows that ranks have exchanged in
+// parts stays alone: memory is planned so that there is nothing to do.
 //
 //       %s = add %x, %r            cluster 0: add, layer_norm, cast; results %s (read again below) and %c,
 //       %n = layer_norm %s         both with the rows of %s

@@ -1,0 +1,148 @@
+//===- ChunkCollectives.cpp - send one part while the next is computed ----===//
+//
+//   einsum %x, %w ── all_reduce          einsum %x[0:4], %w ── all_reduce ────────┐
+//                                                  einsum %x[4:8], %w ── all_reduce ── concat
+//
+// Parts are along the result's first dim of several elements, and in it one behind the other, so that nothing is copied to put
+// them together. Operands that have the dim's letter are cut; the others, weights among them, each part reads whole.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Sharding/CostModel.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_CHUNKCOLLECTIVES
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+/// The most parts that are made without being asked for, and what a link could have sent until a collective begins.
+static constexpr int64_t kMostParts = 8, kBytesToBegin = 1 << 20;
+
+namespace {
+
+/// A contraction whose sum over ranks alone reads it.
+struct Pair {
+  nn::EinsumOp product;
+  spmd::AllReduceOp sum;
+  int64_t dim; ///< of the result
+  char letter;
+
+  int64_t getExtent() { return product.getResult().getType().getDimSize(dim); }
+};
+
+} // namespace
+
+static std::optional<Pair> findPair(spmd::AllReduceOp sum) {
+  auto product = sum.getInput().getDefiningOp<nn::EinsumOp>();
+  if (!product || !product->hasOneUse())
+    return std::nullopt;
+  std::optional<nn::EinsumTerms> terms = nn::parseEinsum(product.getEquation());
+  ArrayRef<int64_t> shape = product.getResult().getType().getShape();
+  const auto *dim = llvm::find_if(shape, [](int64_t size) { return size != 1; });
+  if (!terms || dim == shape.end() || *dim == 0)
+    return std::nullopt;
+  Pair pair = {product, sum, dim - shape.begin(), terms->result[dim - shape.begin()]};
+  // A letter that stands twice is a diagonal.
+  auto isTwice = [&](StringRef term) { return term.count(pair.letter) > 1; };
+  return isTwice(terms->result) || llvm::any_of(terms->inputs, isTwice) ? std::nullopt : std::optional(pair);
+}
+
+/// Units of time of a pair in so many parts: the first is computed, then parts are computed and sent, then the last is sent.
+static double countUnits(double computes, double sends, double begins, int64_t parts) {
+  double product = computes / double(parts), sum = sends / double(parts) + begins;
+  return product + double(parts - 1) * std::max(product, sum) + sum;
+}
+
+/// Extents of all letters, multiplied, are the products that are summed.
+static double countProducts(nn::EinsumOp op) {
+  nn::EinsumTerms terms = *nn::parseEinsum(op.getEquation());
+  llvm::SmallDenseMap<char, int64_t> extents;
+  for (auto [term, operand] : llvm::zip_equal(terms.inputs, op.getInputs()))
+    for (auto [letter, size] : llvm::zip_equal(term, cast<RankedTensorType>(operand.getType()).getShape()))
+      extents[letter] = std::max(extents[letter], size);
+  double products = 1;
+  for (auto [letter, extent] : extents)
+    products *= double(extent);
+  return products;
+}
+
+static int64_t chooseParts(Pair pair, int64_t most) {
+  const spmd::CostModel costs = spmd::CostModel::create(spmd::Optimize::Balanced);
+  auto bytes = double(spmd::countWireBytes(pair.sum));
+  double computes = 2 * countProducts(pair.product) * costs.perFlop;
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t parts = 1; parts <= std::min(most ? most : kMostParts, pair.getExtent()); ++parts) {
+    if (pair.getExtent() % parts != 0)
+      continue;
+    double units = most ? -double(parts)
+                        : countUnits(computes, bytes * spmd::kCostUnitsPerByte,
+                                     double(kBytesToBegin * spmd::kCostUnitsPerByte), parts);
+    if (parts == 1 || units < least) {
+      best = parts;
+      least = units;
+    }
+  }
+  return best;
+}
+
+/// Part `part` of `parts` of `value` along `dim`.
+static Value makeSlice(OpBuilder &builder, Value value, int64_t dim, int64_t part, int64_t parts) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape()), steps(type.getRank(), 1);
+  sizes[dim] /= parts;
+  starts[dim] = part * sizes[dim];
+  return nn::SliceOp::create(builder, value.getLoc(), type.clone(sizes), value, starts, sizes, steps);
+}
+
+static void cut(Pair pair, int64_t parts) {
+  OpBuilder builder(pair.sum);
+  nn::EinsumTerms terms = *nn::parseEinsum(pair.product.getEquation());
+  RankedTensorType type = pair.product.getResult().getType();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[pair.dim] /= parts;
+  type = type.clone(shape);
+  SmallVector<Value> sums;
+  for (int64_t part = 0; part < parts; ++part) {
+    IRMapping mapping;
+    for (auto [term, operand] : llvm::zip_equal(terms.inputs, pair.product.getInputs()))
+      if (size_t dim = term.find(pair.letter); dim != StringRef::npos)
+        mapping.map(operand, makeSlice(builder, operand, int64_t(dim), part, parts));
+    for (Operation *op : {pair.product.getOperation(), pair.sum.getOperation()})
+      builder.clone(*op, mapping)->getResult(0).setType(type);
+    sums.push_back(mapping.lookup(pair.sum.getResult()));
+  }
+  auto whole = nn::ConcatOp::create(builder, pair.sum.getLoc(), pair.sum.getType(), sums, pair.dim);
+  pair.sum->replaceAllUsesWith(whole);
+  pair.sum->erase();
+  pair.product->erase();
+}
+
+namespace {
+struct ChunkCollectives : cleave::exec::impl::ChunkCollectivesBase<ChunkCollectives> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    OwnFaults faults(&getContext());
+    SmallVector<Pair> pairs;
+    getOperation().walk([&](spmd::AllReduceOp op) {
+      if (std::optional<Pair> pair = findPair(op))
+        pairs.push_back(*pair);
+    });
+    for (const Pair &pair : pairs)
+      if (int64_t parts = chooseParts(pair, chunks); parts > 1)
+        cut(pair, parts);
+  }
+};
+} // namespace
