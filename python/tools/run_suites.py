@@ -91,7 +91,7 @@ def suites(build):
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)
     yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 152)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
-    yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 48)
+    yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)
     # Fewer without mpirun.
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 30 if shutil.which("mpirun") else 26)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)

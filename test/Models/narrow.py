@@ -3,9 +3,9 @@
 Usage: narrow.py BUILD_DIR [NAME...]
 
 What must hold of every element: with floats stored as bf16 it is off by at most 2 in 100 of the largest of its row (of its
-tensor, where rows have one element), with products split into three of bf16, where this machine can compute these, by at
-most 2 in 10,000. The command's own check must say so against the evaluator in f32, too, and a second run must give the same
-bits.
+tensor, where rows have one element), on the device that this machine plays, too; with products split into three of bf16,
+where this machine can compute these, by at most 2 in 10,000. The command's own check must say so against the evaluator in
+f32, too, and a second run must give the same bits.
 """
 import json
 import os
@@ -20,13 +20,16 @@ import sharded
 
 MESHES = ["one=1", "data=2", "model=2"]
 MOST = {"bf16": 2e-2, "split": 2e-4}
+HOST, DEVICE = ["--executor", "program"], ["--device", "cuda-emulated"]
 # Random weights and few channels a group: in onnxruntime weights rounded to bf16, and nothing else, move it by 1.9e-2.
 ALLOWED = {("unet_dyn18", "bf16"): 6e-2}
 
 
-def precisions():
+def get_ways():
+    """Name -> (precision, where)."""
     with open("/proc/cpuinfo") as file:
-        return ["bf16", "split"] if "amx_bf16" in file.read() else ["bf16"]
+        split = {"split": ("split", HOST)} if "amx_bf16" in file.read() else {}
+    return {"bf16": ("bf16", HOST), "bf16 on devices": ("bf16", DEVICE), **split}
 
 
 def difference(got, arrays, most):
@@ -45,19 +48,20 @@ def difference(got, arrays, most):
     return ""
 
 
-def problem(build, name, precision, mesh, folder):
+def problem(build, name, way, mesh, folder):
     """What is wrong, or an empty string."""
+    precision, where = get_ways()[way]
     arrays = dict(np.load(os.path.join(sharded.HERE, name + ".npz")))
     batch = next(array.shape[0] for key, array in arrays.items() if key.startswith("in:") and array.ndim)
     if batch % 2:
         mesh = mesh.replace("data=2", f"data={batch}")
-    outputs = [os.path.join(folder, f"{name}.{precision}.{mesh}.{run}.npz") for run in range(2)]
+    outputs = [os.path.join(folder, f"{name}.{way}.{mesh}.{run}.npz") for run in range(2)]
     most = ALLOWED.get((name, precision), MOST[precision])
     tolerance = ["--rtol", "0", "--atol", str(most)] if (name, precision) in ALLOWED else []
     for path in outputs:
         done = harness.cleave(build, "run", os.path.join(sharded.HERE, name + ".onnx"), "--inputs",
                               os.path.join(sharded.HERE, name + ".npz"), "--outputs", path, "--mesh", mesh, "--check", "--quiet",
-                              "--executor", "program", "--precision", precision, *tolerance, *sharded.rules(name, mesh, arrays))
+                              *where, "--precision", precision, *tolerance, *sharded.rules(name, mesh, arrays))
         if name in sharded.REFUSED:
             is_refused = done.returncode == 1 and sharded.REFUSED[name] in done.stderr
             return "" if is_refused else f"exit {done.returncode}, expected a refusal: {done.stderr[-500:]}"
@@ -73,7 +77,7 @@ def main():
     build, wanted, _ = harness.arguments()
     with open(os.path.join(sharded.HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
-    cases = {f"{name} in {precision} on {mesh}": (name, precision, mesh) for name in names for precision in precisions()
+    cases = {f"{name} in {way} on {mesh}": (name, way, mesh) for name in names for way in get_ways()
              for mesh in MESHES}
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, lambda case: problem(build, *case, folder))
