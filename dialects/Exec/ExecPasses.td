@@ -182,6 +182,33 @@ def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
   }];
 }
 
+def UseLibraries : Exec_Pass<"exec-use-libraries"> {
+  let summary = "kernels that a device's libraries have";
+  let description = [{
+    cuBLASLt and cuDNN compute a product, or a convolution, times a number, plus a bias and a residual, through relu or the
+    tanh form of gelu (`codegen::findMatmul`, `findConvolution`). A kernel that is one of these stays a kernel, its arguments
+    in the order of a command's operands; assembly makes it that command, which the kernel stands in for where a library is
+    missing or refuses. Of a kernel that does more, the longest beginning that is one becomes a kernel of its own: if at least
+    64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than another pass over
+    the result costs.
+
+    Not part of `exec-lower` but for devices; it runs behind `exec-split-kernels` and `exec-narrow-floats`.
+
+    ```mlir
+    %y = exec.fused (%a = %bias, %b = %x, %c = %w) : ... {                       // before
+      %0 = nn.einsum %b, %c "ik,kj->ij" : ...
+      %1 = nn.add %0, %a : ...
+      %2 = nn.gelu %1 : ...
+
+    %p = exec.fused (%a = %x, %b = %w, %c = %bias) : ... {                       // after
+      %0 = nn.einsum %a, %b "ik,kj->ij" : ...
+      %1 = nn.add %0, %c : ...
+    %y = exec.fused (%a = %p) : ... {
+      %0 = nn.gelu %a : ...
+    ```
+  }];
+}
+
 def PackWeights : Exec_Pass<"exec-pack-weights"> {
   let summary = "weights in the order in which contractions read them";
   let description = [{
@@ -354,6 +381,7 @@ def LowerPipeline : Exec_Pass<"exec-lower"> {
     Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop behind",
            "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Ordered}">,
     Option<"forDevices", "devices", "bool", "false", "kernels are those of devices: exec-split-kernels, too">,
+    Option<"withLibraries", "libraries", "bool", "false", "and devices have libraries: exec-use-libraries, too">,
   ];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::mlir::func::FuncDialect"];
 }

@@ -77,6 +77,8 @@ LogicalResult ProgramTables::addStates(program::Variant &variant) {
 //===----------------------------------------------------------------------===//
 
 program::Action ProgramTables::makeAction(exec::RunOp op) {
+  if (std::optional<program::Action> call = makeCall(op))
+    return *call;
   program::Launch launch;
   launch.kernel = source->kernels.lookup(op.getKernel());
   for (Value operand : op->getOperands())

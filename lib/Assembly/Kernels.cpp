@@ -125,6 +125,7 @@ LogicalResult ProgramTables::addKernels() {
     Block &body = kernel.getBody().front();
     if (options.devices.empty() ? !codegen::canEmit(body, reason) : !codegen::canEmitDevice(body, reason))
       return kernel.emitError("no kernel can be made of it: ") << reason;
+    source->bodies[kernel.getSymName()] = kernel;
     if (addKernel(kernel))
       added.push_back(kernel);
   }

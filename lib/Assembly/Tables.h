@@ -39,6 +39,7 @@ private:
     spmd::MeshAttr mesh;
     llvm::StringMap<nn::ParamOp> params;
     llvm::StringMap<uint32_t> kernels, columns, buffers, pieces, weights;
+    llvm::StringMap<exec::KernelOp> bodies; ///< kernels by name
     /// By kernel and parameter: what the addresses of all launches are multiples of, up to kDeviceAlignment.
     llvm::StringMap<llvm::SmallVector<int64_t>> alignments;
     /// By buffer and offset in the module.
@@ -78,6 +79,9 @@ private:
   mlir::LogicalResult addEmulated(mlir::ModuleOp code, const codegen::CudaTarget &target, size_t index,
                                   program::Module &library);
   mlir::LogicalResult addDeviceCode(llvm::ArrayRef<exec::KernelOp> kernels, program::Module &library);
+
+  // LibraryCalls.cpp
+  std::optional<program::Action> makeCall(exec::RunOp op);
 
   // Weights.cpp
   mlir::LogicalResult addLoad(exec::LoadOp load);

@@ -127,7 +127,10 @@ void Compilation::useOneDevice() {
 
 void Compilation::narrowFloats() { state->options.sharding.narrowsFloats = true; }
 void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
-void Compilation::useDevices() { state->options.sharding.isForDevices = true; }
+void Compilation::useDevices(bool withLibraries) {
+  state->options.sharding.isForDevices = true;
+  state->options.sharding.usesLibraries = withLibraries;
+}
 
 void Compilation::tellProgress(ProgressHandler handler) { state->onProgress = std::move(handler); }
 const ProgressHandler &Compilation::getProgress() const { return state->onProgress; }

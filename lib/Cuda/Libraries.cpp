@@ -155,6 +155,11 @@ static program::Result<const Table *> open(const char *what, const std::vector<c
   return program::makeError("no ", what, " found", reason, "; tried ", describeTried(paths));
 }
 
+/// Whether the user does without a library: a list of words with commas.
+static bool isLeftOut(const std::string &name) {
+  return concat(",", getVariable("CLEAVE_CUDA_WITHOUT"), ",").find("," + name + ",") != std::string::npos;
+}
+
 // The answer of the first call is that of all.
 program::Result<const Driver *> cuda::openDriver() {
   static const program::Result<const Driver *> driver = open<Driver>("CUDA driver (12 or later)", kDriverNames);
@@ -162,7 +167,9 @@ program::Result<const Driver *> cuda::openDriver() {
 }
 
 program::Result<const Blas *> cuda::openBlas() {
-  static const program::Result<const Blas *> blas = open<Blas>("cuBLASLt (12 or later)", kBlasNames);
+  static const program::Result<const Blas *> blas =
+      isLeftOut("cublasLt") ? program::Result<const Blas *>(program::makeError("CLEAVE_CUDA_WITHOUT names cublasLt"))
+                            : open<Blas>("cuBLASLt (12 or later)", kBlasNames);
   return blas;
 }
 

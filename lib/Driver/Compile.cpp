@@ -80,13 +80,13 @@ static llvm::Expected<Targets> getTargets(const Options &options) {
   return targets;
 }
 
-static bool addVariant(Compilation &variant, Precision precision, const Targets &targets, Assembler &assembler) {
-  if (precision == Precision::BF16)
+static bool addVariant(Compilation &variant, const Options &options, const Targets &targets, Assembler &assembler) {
+  if (options.precision == Precision::BF16)
     variant.narrowFloats();
   if (targets.host)
     variant.packWeights(codegen::getPanelWidth(*targets.host, mlir::Float32Type::get(&variant.getContext())));
   else
-    variant.useDevices();
+    variant.useDevices(options.libraries == LibraryUse::Auto);
   return variant.advance(Phase::Ordered) && variant.addTo(assembler);
 }
 
@@ -110,7 +110,7 @@ static bool addOtherVariant(Session &first, const std::map<std::string, int64_t>
     return false;
   if (!variant.hasMesh())
     variant.useOneDevice();
-  return addVariant(variant, first.getOptions().precision, targets, assembler);
+  return addVariant(variant, first.getOptions(), targets, assembler);
 }
 
 /// What cannot be kept is said rather than approximated. False after an error.
@@ -139,6 +139,7 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   AssemblyOptions assembly;
   assembly.isas = targets->isas;
   assembly.devices = targets->devices;
+  assembly.usesLibraries = options.libraries == LibraryUse::Auto;
   assembly.embedsWeights = options.embedWeights;
   assembly.folder = folder.empty() ? "." : folder.str();
   assembly.metadata.producer = "cleave " CLEAVE_VERSION;
@@ -149,7 +150,7 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   if (!checkPrecision(session, assembly))
     return nullptr;
   Assembler assembler(assembly);
-  bool isWhole = addVariant(session, options.precision, *targets, assembler);
+  bool isWhole = addVariant(session, options, *targets, assembler);
   std::vector<std::map<std::string, int64_t>> variants = options.dims.getVariants();
   for (const std::map<std::string, int64_t> &dims : llvm::drop_begin(variants))
     isWhole = isWhole && addOtherVariant(session, dims, *targets, assembler);

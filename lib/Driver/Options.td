@@ -84,6 +84,8 @@ defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
 defm isa : Value<"isa", "ISA", "isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
                  "code for several, picked where it runs">;
+defm libraries : Value<"libraries", "HOW", "libraries", [Compile, Run],
+                       "of CUDA devices: auto (without it), cuBLASLt and cuDNN where they are found, or none, kernels of Cleave alone">;
 defm precision : Value<"precision", "HOW", "precision", [Bench, Compile, Run],
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;

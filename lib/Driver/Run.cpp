@@ -14,6 +14,7 @@
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Reference/Weights.h"
+#include "cleave/Runtime/Device.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/Format.h"
 
@@ -67,7 +68,8 @@ static void emulateDevices(uint32_t ranks) {
 
 /// Compiles what is left of the way, and runs that in this process. Nothing after an error.
 static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRef<Tensor> inputs,
-                                                       ArrayRef<RankedTensorType> outputs) {
+                                                       ArrayRef<RankedTensorType> outputs,
+                                                       std::vector<LibraryReport> &libraries) {
   std::unique_ptr<Assembly> made = makeProgram(session, ".");
   if (!made)
     return std::nullopt;
@@ -76,8 +78,11 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
   llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
   llvm::Expected<SmallVector<Tensor>> results =
       executor ? runProgram(**executor, inputs, outputs) : executor.takeError();
-  if (results)
+  if (results) {
+    for (const runtime::LibraryUse &use : (*executor)->getLibraries())
+      libraries.push_back({use.name, int64_t(use.calls), int64_t(use.fallbacks), use.reason, int64_t(use.workspace)});
     return std::move(*results);
+  }
   session.fail(results.takeError());
   return std::nullopt;
 }
@@ -152,8 +157,9 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!inputs)
     return session.fail(inputs.takeError());
   SmallVector<Tensor> outputs, expected;
+  std::vector<LibraryReport> libraries;
   if (isProgram) {
-    std::optional<SmallVector<Tensor>> results = runAsProgram(session, *inputs, getOutputTypes(func));
+    std::optional<SmallVector<Tensor>> results = runAsProgram(session, *inputs, getOutputTypes(func), libraries);
     if (!results)
       return session.getExitCode();
     outputs = std::move(*results);
@@ -163,9 +169,14 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!options.outputs.empty())
     if (llvm::Error error = writeTensors(getOutputNames(func), outputs, options.outputs))
       return session.fail(std::move(error));
-  if (isReported)
-    if (ExitCode code = writeReport(session, !options.quiet))
+  if (isReported) {
+    std::optional<Report> report = session.makeReport();
+    if (!report)
+      return session.getExitCode();
+    report->libraries = std::move(libraries);
+    if (ExitCode code = writeReport(session, *report, !options.quiet))
       return code;
+  }
   if (options.outputs.empty() && !options.quiet)
     printOutputs(func, outputs);
   if (!original) {

@@ -27,6 +27,7 @@ struct Lower : exec::impl::LowerPipelineBase<Lower> {
     ShardState state;
     ShardOptions options;
     options.isForDevices = forDevices;
+    options.usesLibraries = withLibraries;
     for (const PipelinePhase &phase : getLowerPhases())
       if (phase.phase <= last)
         phase.addPasses(manager, options, state);

@@ -90,6 +90,8 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
     manager.addPass(exec::createSplitKernels());
   if (options.narrowsFloats)
     manager.addPass(exec::createNarrowFloats());
+  if (options.usesLibraries)
+    manager.addPass(exec::createUseLibraries());
   if (options.panelWidth) {
     exec::PackWeightsOptions packing;
     packing.width = options.panelWidth;

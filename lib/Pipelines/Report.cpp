@@ -323,6 +323,14 @@ static void write(llvm::json::OStream &json, const VariantReport &variant) {
   json.attribute("liveness_bound_bytes", variant.liveBytes);
 }
 
+static void write(llvm::json::OStream &json, const LibraryReport &library) {
+  json.attribute("name", library.name);
+  json.attribute("calls", library.calls);
+  json.attribute("fallbacks", library.fallbacks);
+  json.attribute("reason", library.reason);
+  json.attribute("workspace_bytes", library.workspaceBytes);
+}
+
 template <typename T> static void writeList(llvm::json::OStream &json, StringRef key, const std::vector<T> &list) {
   json.attributeArray(key, [&] {
     for (const T &entry : list)
@@ -376,6 +384,8 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
     writeList(json, "replicated", report.replicated);
     if (report.program)
       json.attributeObject("program", [&] { write(json, *report.program); });
+    if (!report.libraries.empty())
+      writeList(json, "libraries", report.libraries);
     writePairs(json, "seconds", report.seconds);
   });
 }

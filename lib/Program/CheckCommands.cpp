@@ -81,13 +81,21 @@ Status Checker::checkCommand(const Spot &spot) {
 // Kernels (P18)
 //===----------------------------------------------------------------------===//
 
+/// What a library sees with the dims of its own may have others in a kernel: rows that lie one behind another are one dim.
+static bool haveSameBytes(const Type &kernels, const Type &command) {
+  bool isWhole = isDense(kernels) && getBytes(kernels) == getSpanBytes(command);
+  return kernels.element == command.element && isWhole;
+}
+
 /// Each operand is of the type that the code was made for, aligned as it expects.
-Status Checker::checkSignature(size_t role, int32_t number, const std::vector<Operand> &operands) const {
+Status Checker::checkSignature(size_t role, int32_t number, const std::vector<Operand> &operands,
+                               bool isFallback) const {
   const Kernel &kernel = program.kernels[number];
   for (size_t i = 0; i < operands.size(); ++i) {
     const Parameter &parameter = kernel.parameters[i];
     const Type &wanted = program.types[parameter.type], &type = getType(operands[i].view);
-    if (!isAlike(wanted, type) || wanted.strides != type.strides)
+    bool isSame = isAlike(wanted, type) && wanted.strides == type.strides;
+    if (!isSame && !(isFallback && haveSameBytes(wanted, type)))
       return makeError("operand ", i, " is ", format(type), ", but kernel ", quote(kernel.name), " takes ",
                        format(wanted), " (P18)");
     if (!isAligned(role, operands[i].view, parameter.alignment))
@@ -121,10 +129,10 @@ Status Checker::checkFallback(const Spot &spot, int32_t number) const {
     return makeError("has ", operands.size(), " operands for the ", kernel.parameters.size(), " of kernel ",
                      quote(kernel.name), ", and no numbers (P18)");
   for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].access != kernel.parameters[i].access || kernel.parameters[i].alias != -1)
+    if (operands[i].access != kernel.parameters[i].access || kernel.parameters[i].alias != operands[i].alias)
       return makeError("operand ", i, " is for ", getWord(operands[i].access), ", but kernel ", quote(kernel.name),
                        " will ", getWord(kernel.parameters[i].access), " (P18)");
-  return checkSignature(spot.role, number, operands);
+  return checkSignature(spot.role, number, operands, /*isFallback=*/true);
 }
 
 //===----------------------------------------------------------------------===//

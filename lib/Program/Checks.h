@@ -91,7 +91,8 @@ private:
   Status checkAction(const Spot &spot, const Exchange &exchange);
   Status checkAction(const Spot &spot, const Record &record) const;
   Status checkAction(const Spot &spot, const Wait &wait) const;
-  Status checkSignature(size_t role, int32_t kernel, const std::vector<Operand> &operands) const;
+  Status checkSignature(size_t role, int32_t kernel, const std::vector<Operand> &operands,
+                        bool isFallback = false) const;
   Status checkFallback(const Spot &spot, int32_t kernel) const;
   Status checkOverlaps(const Spot &spot);
 

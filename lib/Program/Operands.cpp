@@ -24,18 +24,29 @@ struct Collector {
   }
   void write(const View &view, int32_t alias = -1) { operands.push_back({view, Access::Write, alias}); }
 
+  /// A result lies in the bytes of the residual, the operand before it, where the fallback does so, too.
+  template <typename Contraction> void finish(const Contraction &contraction) {
+    read(contraction.bias), read(contraction.residual);
+    auto residual = int32_t(operands.size()) - 1;
+    bool hasKernel = contraction.fallback >= 0 && contraction.fallback < int64_t(program.kernels.size());
+    const Kernel *kernel = hasKernel ? &program.kernels[contraction.fallback] : nullptr;
+    bool isInPlace =
+        contraction.residual && kernel && !kernel->parameters.empty() && kernel->parameters.back().alias == residual;
+    write(contraction.result, isInPlace ? residual : -1);
+  }
+
   void operator()(const Launch &launch) {
     const std::vector<Parameter> &parameters = program.kernels[launch.kernel].parameters;
     for (size_t i = 0; i < launch.operands.size(); ++i)
       operands.push_back({launch.operands[i], parameters[i].access, parameters[i].alias});
   }
   void operator()(const Matmul &matmul) {
-    read(matmul.a), read(matmul.b), read(matmul.bias), read(matmul.residual);
-    write(matmul.result);
+    read(matmul.a), read(matmul.b);
+    finish(matmul);
   }
   void operator()(const Convolution &conv) {
-    read(conv.input), read(conv.filter), read(conv.bias), read(conv.residual);
-    write(conv.result);
+    read(conv.input), read(conv.filter);
+    finish(conv);
   }
   void operator()(const Attention &attention) {
     read(attention.query), read(attention.key), read(attention.value), read(attention.mask);

@@ -194,10 +194,30 @@ static std::string describe(const Program &program, const View &view) {
   return concat(view.buffer, "+", view.offset.base, column, " ", format(program.types[view.type]));
 }
 
+/// What a contraction does beside multiplying, and the kernel that stands in for a library.
+template <typename Contraction>
+static std::string describeEpilogue(const Program &program, const Contraction &contraction) {
+  std::string words;
+  if (contraction.bias)
+    words += "bias ";
+  if (contraction.residual)
+    words += "residual ";
+  if (contraction.activation != Activation::None)
+    words += concat(getWord(contraction.activation), " ");
+  if (contraction.fallback >= 0)
+    words += "or " + printable(program.kernels[contraction.fallback].name);
+  return words;
+}
+
 /// What stands before the operands.
 static std::string describeHead(const Program &program, const Action &action) {
   if (const auto *launch = std::get_if<Launch>(&action))
     return printable(program.kernels[launch->kernel].name);
+  if (const auto *matmul = std::get_if<Matmul>(&action))
+    return concat(matmul->transposeA ? "transpose_a " : "", matmul->transposeB ? "transpose_b " : "",
+                  matmul->scale == 1 ? "" : concat("scale ", matmul->scale, " "), describeEpilogue(program, *matmul));
+  if (const auto *conv = std::get_if<Convolution>(&action))
+    return describeEpilogue(program, *conv);
   if (const auto *collective = std::get_if<Collective>(&action)) {
     std::string over = "over " + printable(program.groups[collective->groups].axes);
     return collective->reduction == Reduction::None ? over : concat(getWord(collective->reduction), " ", over);

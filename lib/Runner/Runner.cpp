@@ -9,6 +9,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runner/Progress.h"
+#include "cleave/Runtime/Device.h"
 #include "cleave/Runtime/Files.h"
 #include "cleave/Runtime/Launch.h"
 #include "cleave/Runtime/Profile.h"
@@ -181,6 +182,26 @@ static std::string formatSeconds(const std::vector<double> &seconds) {
   return "[" + text + "]";
 }
 
+/// Who computes contractions; nothing where no device has libraries.
+static std::string formatLibraries(const std::vector<LibraryUse> &libraries) {
+  std::string text;
+  for (const LibraryUse &use : libraries)
+    text += concat(text.empty() ? ", \"libraries\": [" : ", ", "{\"name\": ", quoteJson(use.name),
+                   ", \"calls\": ", use.calls, ", \"fallbacks\": ", use.fallbacks,
+                   ", \"reason\": ", quoteJson(use.reason), ", \"workspace_bytes\": ", use.workspace, "}");
+  return text.empty() ? text : text + "]";
+}
+
+/// The same behind a profile, for people.
+static void printLibraries(const std::vector<LibraryUse> &libraries) {
+  for (const LibraryUse &use : libraries) {
+    std::printf("%s: %llu calls", use.name.c_str(), static_cast<unsigned long long>(use.calls));
+    if (use.fallbacks)
+      std::printf(", %llu left to kernels: %s", static_cast<unsigned long long>(use.fallbacks), use.reason.c_str());
+    std::printf("\n");
+  }
+}
+
 /// docs/interface.md fixes its fields.
 std::string Run::formatReport() const {
   char load[32];
@@ -189,7 +210,8 @@ std::string Run::formatReport() const {
                             ", \"runs\": ", formatSeconds(seconds));
   if (!deviceSeconds.empty())
     text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
-  return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(), "}\n");
+  return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
+                       formatLibraries(executor->getLibraries()), "}\n");
 }
 
 /// Rank 0 writes what is asked for; what was not, it tells in a line per output.
@@ -200,8 +222,10 @@ int Run::write() {
     if (options.outputs.empty())
       std::printf("%s  %s\n", printable(value.name).c_str(),
                   format(program::Type{value.type, value.shape, {}}).c_str());
-  if (options.profile)
+  if (options.profile) {
     std::fputs(formatProfile(makeProfile(*executor)).c_str(), stdout);
+    printLibraries(executor->getLibraries());
+  }
   program::Status failed;
   if (!options.outputs.empty())
     failed = writeOutputs(options.outputs, outputs);

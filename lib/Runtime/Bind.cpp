@@ -46,17 +46,17 @@ private:
 
   program::Status bindCommand(uint32_t command);
   program::Status bindAction(const program::Launch &launch);
-  program::Status bindAction(const program::Matmul &matmul) { return bindFallback(matmul, matmul.fallback); }
-  program::Status bindAction(const program::Convolution &conv) { return bindFallback(conv, conv.fallback); }
+  program::Status bindAction(const program::Matmul &matmul) { return bindContraction(matmul, matmul.fallback); }
+  program::Status bindAction(const program::Convolution &conv) { return bindContraction(conv, conv.fallback); }
   program::Status bindAction(const program::Attention &attention) {
-    return bindFallback(attention, attention.fallback);
+    return bindContraction(attention, attention.fallback);
   }
   program::Status bindAction(const program::Copy &copy);
   program::Status bindAction(const program::Collective &collective);
   program::Status bindAction(const program::Exchange &exchange);
   program::Status bindAction(const program::Record &record);
   program::Status bindAction(const program::Wait &wait);
-  program::Status bindFallback(const program::Action &action, int32_t kernel);
+  program::Status bindContraction(const program::Action &action, int32_t kernel);
   void addLaunch(uint32_t kernel, std::vector<void *> arguments);
   Step &addStep(Step::Kind kind, size_t index);
   void startMeeting(Meeting meeting);
@@ -118,14 +118,18 @@ program::Status Binder::bindAction(const program::Launch &launch) {
   return program::kGood;
 }
 
-/// A contraction as the kernel that says the same.
-program::Status Binder::bindFallback(const program::Action &action, int32_t kernel) {
+/// A contraction: what a library of the device does, or the kernel that says the same.
+program::Status Binder::bindContraction(const program::Action &action, int32_t kernel) {
+  std::vector<char *> addresses;
+  for (const program::Operand &operand : program::getOperands(context.program, action))
+    addresses.push_back(context.addresses.get(operand.view));
+  if (std::optional<uint32_t> call = context.device.prepare(context.program, action, addresses)) {
+    addStep(Step::Kind::Call, *call);
+    return program::kGood;
+  }
   if (kernel < 0)
     return makeError("has no fallback kernel, and this device no library for it");
-  std::vector<void *> arguments;
-  for (const program::Operand &operand : program::getOperands(context.program, action))
-    arguments.push_back(context.addresses.get(operand.view));
-  addLaunch(uint32_t(kernel), std::move(arguments));
+  addLaunch(uint32_t(kernel), {addresses.begin(), addresses.end()});
   return program::kGood;
 }
 

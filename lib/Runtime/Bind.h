@@ -42,11 +42,11 @@ struct Look {
 };
 
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, Start, Finish, Look, Record, Wait };
+  enum class Kind : uint8_t { Launch, Call, Copy, Start, Finish, Look, Record, Wait };
   Kind kind = Kind::Launch;
   uint32_t stream = 0;
   uint32_t command = 0;
-  /// Of copies, meetings, looks and events: which one.
+  /// Of calls of libraries, copies, meetings, looks and events: which one.
   uint32_t index = 0;
   BoundLaunch launch;
 };

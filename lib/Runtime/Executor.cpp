@@ -103,6 +103,24 @@ uint64_t Executor::getPeakBytes() const {
   return most;
 }
 
+std::vector<LibraryUse> Executor::getLibraries() const {
+  std::vector<LibraryUse> all;
+  for (const auto &device : state->devices)
+    for (const LibraryUse &use : device->getLibraries()) {
+      auto same = std::find_if(all.begin(), all.end(), [&](const LibraryUse &other) { return other.name == use.name; });
+      if (same == all.end()) {
+        all.push_back(use);
+        continue;
+      }
+      same->calls += use.calls;
+      same->fallbacks += use.fallbacks;
+      same->workspace = std::max(same->workspace, use.workspace);
+      if (same->reason.empty())
+        same->reason = use.reason;
+    }
+  return all;
+}
+
 /// Ticks become seconds only here.
 std::vector<Event> Executor::getEvents() const {
   std::vector<Event> events;

@@ -326,6 +326,9 @@ Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const St
   switch (step.kind) {
   case Step::Kind::Look:
     return look(rank, list, step);
+  case Step::Kind::Call:
+    device.call(step.index, step.stream);
+    return {};
   case Step::Kind::Record:
     device.record(step.index, step.stream);
     return {};

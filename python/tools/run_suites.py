@@ -89,6 +89,8 @@ def suites(build):
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
                 count_closing, 500)
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)
+    yield Suite("models-kernels-alone", [python, "test/Models/sharded.py", build, "--emulated", "--kernels-alone"],
+                count_closing, 32)
     yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 152)
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)

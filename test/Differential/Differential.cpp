@@ -15,6 +15,7 @@
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
+#include "cleave/Runtime/Device.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -81,11 +82,13 @@ static bool isSameLowered(ModuleOp partitioned, ArrayRef<Tensor> inputs, ArrayRe
 }
 
 /// Compiles what has been lowered, and calls the program twice: outputs are right but for rounding, and the same again.
+/// \param calls counts commands that libraries of devices computed.
 static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want,
-                           bool isForDevices) {
+                           bool isForDevices, uint64_t &calls) {
   AssemblyOptions options;
   if (isForDevices)
     options.devices = {"emulated"};
+  options.usesLibraries = isForDevices;
   std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), options);
   if (!made)
     return false;
@@ -110,6 +113,8 @@ static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Ten
       }
     first = std::move(*got);
   }
+  for (const runtime::LibraryUse &use : (*executor)->getLibraries())
+    calls += use.calls;
   return true;
 }
 
@@ -120,8 +125,9 @@ struct Depth {
 };
 } // namespace
 
-/// Adds to `parts` how many sums more there were than before they went in parts.
-static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, Depth depth, uint64_t &parts) {
+/// Adds to `parts` how many sums more there were than before they went in parts, to `calls` what libraries of devices computed.
+static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, Depth depth, uint64_t &parts,
+                    uint64_t &calls) {
   OwningOpRef<ModuleOp> original = parseSourceString<ModuleOp>(text, &context);
   if (!original)
     return false;
@@ -144,10 +150,10 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
     return false;
   parts += *more;
   // Kernels of devices are made of other ops than the model's, so bits may differ: only what they compute is compared.
-  if (depth.isForDevices ? failed(runPasses(*partitioned, "exec-lower{devices=true}"))
+  if (depth.isForDevices ? failed(runPasses(*partitioned, "exec-lower{devices=true libraries=true}"))
                          : depth.lowers && !isSameLowered(*partitioned, inputs, got))
     return false;
-  return !depth.compiles || isRightProgram(*partitioned, func, inputs, want, depth.isForDevices);
+  return !depth.compiles || isRightProgram(*partitioned, func, inputs, want, depth.isForDevices, calls);
 }
 
 static bool printKernels(MLIRContext &context, const std::string &text) {
@@ -186,7 +192,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   registerPasses();
-  uint64_t failed = 0, parts = 0;
+  uint64_t failed = 0, parts = 0, calls = 0;
   for (uint64_t current = seed; current < seed + count; ++current) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     std::string text = test::generateModule(current);
@@ -194,13 +200,15 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts))
+    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts, calls))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1\n" << text << '\n';
   }
   if (!printsKernels)
     llvm::outs() << parts << " parts of sums more than there were\n";
+  if (depth.isForDevices)
+    llvm::outs() << calls << " calls of libraries\n";
   (printsKernels ? llvm::errs() : llvm::outs()) << count - failed << " passed, " << failed << " failed\n";
   return failed ? 1 : 0;
 }

@@ -1,13 +1,14 @@
 """The fixtures, partitioned: each on several meshes, with generic plans, against its recorded outputs.
 
-Usage: sharded.py BUILD_DIR [--outlined|--ordered|--program|--emulated] [NAME...]
+Usage: sharded.py BUILD_DIR [--outlined|--ordered|--program|--emulated [--kernels-alone]] [NAME...]
 
 A plan splits over `data` the batch, or the first dim of an input that divides, and over `model` the weights of dots and
 convolutions, columns and rows in turn; of pictures rows and columns are split, too. The wishes are not tuned: what must hold is that every output is right on every
 mesh, and that no rank does all of the work, so that no case passes because nothing was split. With --outlined, what runs on
 the ranks has been lowered to kernels; with --ordered to commands on memory, whose arena is at most 1.1 times what is
 needed at one time; with --program it is compiled, and run by the executor, on one rank and on 8, too; with
---emulated the same for CUDA, on devices that this machine plays, which check every access.
+--emulated the same for CUDA, on devices that this machine plays, which check every access: what cuBLASLt takes is its, and in every
+case there is some; with --kernels-alone, on one and on two ranks, libraries are hidden from what was compiled for them.
 """
 import json
 import os
@@ -31,6 +32,8 @@ PROGRAM_MESHES = ["one=1", *MESHES, "data=B,model=4"]
 REFUSED = {"bert_ort": "com.microsoft"}
 # Of what is needed at one time. Kernels of devices work in place less often, and small fixtures have few tensors to put together.
 MOST_ARENA, MOST_EMULATED_ARENA = 1.1, 1.2
+# Convolutions alone.
+WITHOUT_CALLS = ["unet_dyn18"]
 TOLERANCE = {"gpt2_fp16": 3e-2, "llama_bf16": 1e-1}
 
 
@@ -78,10 +81,13 @@ def problem(build, name, mesh, flags, folder):
     """What is wrong, or an empty string."""
     arrays = dict(np.load(os.path.join(HERE, name + ".npz")))
     mesh = meet(mesh, arrays)
+    is_alone = "--kernels-alone" in flags
+    flags = [flag for flag in flags if flag != "--kernels-alone"]
     outputs, report = (os.path.join(folder, f"{name}.{mesh}.{suffix}") for suffix in ("npz", "json"))
     done = harness.cleave(build, "run", os.path.join(HERE, name + ".onnx"), "--inputs", os.path.join(HERE, name + ".npz"),
                           "--outputs", outputs, "--report", report, "--mesh", mesh, "--check", "--quiet",
-                          *flags, *rules(name, mesh, arrays))
+                          *flags, *rules(name, mesh, arrays),
+                          env={**os.environ, "CLEAVE_CUDA_WITHOUT": "cublasLt,cudnn" if is_alone else ""})
     if name in REFUSED:
         is_refused = done.returncode == 1 and REFUSED[name] in done.stderr
         return "" if is_refused else f"exit {done.returncode}, expected a refusal: {done.stderr[-500:]}"
@@ -89,6 +95,10 @@ def problem(build, name, mesh, flags, folder):
         return f"exit {done.returncode}: {(done.stderr + done.stdout)[-500:]}"
     with open(report) as file:
         told = json.load(file)
+    if "cuda-emulated" in flags:
+        calls, fallbacks = (sum(library[key] for library in told.get("libraries", [])) for key in ("calls", "fallbacks"))
+        if (calls != 0 or fallbacks == 0) if is_alone else (calls == 0 and name not in WITHOUT_CALLS):
+            return f"libraries computed {calls} commands, and kernels {fallbacks} in their stead"
     flops = told["flops"]
     if flops["per_rank"] >= flops["total"] and mesh != "one=1":
         return f"a rank does all of the work: {flops['per_rank']} of {flops['total']} flops"
@@ -100,13 +110,15 @@ def problem(build, name, mesh, flags, folder):
 
 
 def main():
-    build, wanted, flags = harness.arguments(*harness.LOWERINGS)
-    how = harness.lower(flags)
+    build, wanted, flags = harness.arguments(*harness.LOWERINGS, "--kernels-alone")
+    is_alone = "--kernels-alone" in flags
+    how = harness.lower(flags) + ["--kernels-alone"] * is_alone
     with open(os.path.join(HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
     cases = {f"{name} on {mesh}": (name, mesh) for name in names
-             for mesh in [*(PROGRAM_MESHES if {"--program", "--emulated"} & set(flags) else MESHES),
-                          *PICTURE_MESHES * (name in PICTURES)]}
+             for mesh in (["one=1", "model=2"] if is_alone else
+                          [*(PROGRAM_MESHES if {"--program", "--emulated"} & set(flags) else MESHES),
+                           *PICTURE_MESHES * (name in PICTURES)])}
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, lambda case: problem(build, *case, how, folder))
 

@@ -185,8 +185,9 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   AssemblyOptions options;
   options.folder = "/";
   if (way == Way::Emulated) {
-    compilation.useDevices();
+    compilation.useDevices(/*withLibraries=*/true);
     options.devices = {"emulated"};
+    options.usesLibraries = true;
   }
   std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
   if (!assembly)

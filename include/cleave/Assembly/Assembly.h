@@ -22,6 +22,8 @@ struct AssemblyOptions {
   std::vector<std::string> isas = {"native"};
   /// CUDA devices that kernels are for instead, as `ptxas` names them, or `emulated`; empty: the program is for the host.
   std::vector<std::string> devices;
+  /// Kernels of devices that are calls of a library (codegen/Libraries.h) become commands of these.
+  bool usesLibraries = false;
   /// Products of f32 are computed as three of bf16 (codegen::HostTarget). Every processor must have tiles.
   bool splitsProducts = false;
   /// Weights stand in the program, not in the files that they came from.

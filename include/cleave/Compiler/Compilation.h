@@ -79,8 +79,8 @@ public:
   void narrowFloats();
   /// Packs weights into panels of that width when kernels are formed (codegen::getPanelWidth).
   void packWeights(int64_t width);
-  /// Plans for kernels of devices, not of the host.
-  void useDevices();
+  /// Plans for kernels of devices, not of the host; with kernels of their own for what libraries of devices have.
+  void useDevices(bool withLibraries);
 
   /// The program of an ordered module. Null after an error.
   std::unique_ptr<Assembly> assemble(AssemblyOptions options);

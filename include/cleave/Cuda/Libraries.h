@@ -22,6 +22,7 @@ namespace cleave::cuda {
 /// The entries of a library, the same table on every call; an error says which names were tried, or which entry the library
 /// lacks. May be called from any thread.
 program::Result<const Driver *> openDriver();
+/// An error, too, where CLEAVE_CUDA_WITHOUT names it (`cublasLt`): programs run without.
 program::Result<const Blas *> openBlas();
 program::Result<const Nccl *> openNccl();
 

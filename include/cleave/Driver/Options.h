@@ -37,6 +37,10 @@ constexpr llvm::StringLiteral kDeviceWords[] = {"host", "cuda", "cuda-emulated"}
 enum class Precision { F32, BF16, Split };
 constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
 
+/// Who computes what a device has libraries for: these where they are found, or kernels alone.
+enum class LibraryUse { Auto, None };
+constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
+
 /// Who runs a model.
 enum class ExecutorKind { Reference, Program };
 constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
@@ -71,6 +75,7 @@ struct Options {
   std::string target = "host";
   DeviceKind device = DeviceKind::Host;
   Precision precision = Precision::F32;
+  LibraryUse libraries = LibraryUse::Auto;
   std::string isa = "native";
   bool embedWeights = false;
 };

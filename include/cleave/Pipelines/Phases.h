@@ -29,6 +29,8 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   int64_t panelWidth = 0;
   /// Kernels are for devices (codegen/Device.h).
   bool isForDevices = false;
+  /// What their libraries have is a kernel of its own. Precondition: isForDevices.
+  bool usesLibraries = false;
   /// Sums of products over ranks go in parts: so many at most, or, 0, as many as pay. None: they stay whole.
   std::optional<int64_t> chunks;
   /// Floats lie in memory as bf16.

@@ -71,6 +71,14 @@ struct ProgramReport {
   std::string precision;     ///< what floats lie in memory as: f32 (as the model says), bf16
 };
 
+/// A library of the devices that a program ran on: commands that it computed, and that kernels did in its stead.
+struct LibraryReport {
+  std::string name;
+  int64_t calls = 0, fallbacks = 0;
+  std::string reason; ///< why the first of the latter
+  int64_t workspaceBytes = 0;
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
@@ -85,6 +93,8 @@ struct Report {
   std::vector<ReplicationReport> replicated;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
+  /// Of devices; the caller fills them in.
+  std::vector<LibraryReport> libraries;
   /// Seconds of each phase, in order; the caller fills them in.
   std::vector<std::pair<std::string, double>> seconds;
 

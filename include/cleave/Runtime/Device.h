@@ -44,6 +44,15 @@ BoxCopy planCopy(uint64_t elementBytes, const std::vector<int64_t> &shape, const
 /// In the host's memory.
 void copyBox(const BoxCopy &box, const char *source, char *target);
 
+/// What a library of a device does for a program.
+struct LibraryUse {
+  std::string name;
+  uint64_t calls = 0;     ///< commands that it computes
+  uint64_t fallbacks = 0; ///< those that kernels compute in its stead
+  std::string reason;     ///< why the first of them
+  uint64_t workspace = 0; ///< bytes that its calls need beside the program's buffers
+};
+
 /// What only a device does whose commands are done later. Of one rank: others meet it by what its library has.
 class Queue {
 public:
@@ -93,6 +102,15 @@ public:
   virtual program::Result<KernelEntry> find(uint32_t code, const std::string &entry) = 0;
 
   virtual void launch(const BoundLaunch &launch, uint32_t stream) = 0;
+  /// Lets a library of the device plan a contraction, whose operands lie at `addresses` (program::getOperands): what `call` does
+  /// then. Nothing if there is none, or if it refuses: the fallback is launched instead.
+  virtual std::optional<uint32_t> prepare(const program::Program &, const program::Action &,
+                                          const std::vector<char *> &) {
+    return std::nullopt;
+  }
+  virtual void call(uint32_t, uint32_t) {}
+  /// The libraries that have been asked.
+  virtual std::vector<LibraryUse> getLibraries() const { return {}; }
   virtual void copy(const BoxCopy &box, const char *source, char *target, uint32_t stream) = 0;
   /// What stands behind `wait` on its stream runs after what stood before `record` on its own.
   virtual void record(uint32_t, uint32_t) {}

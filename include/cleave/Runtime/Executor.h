@@ -24,6 +24,7 @@ namespace cleave::runtime {
 
 class Device;
 class FileBytes;
+struct LibraryUse;
 
 /// What an error is about. The numbers are those of cleave/runtime.h.
 enum class ErrorKind : uint8_t {
@@ -127,6 +128,8 @@ public:
   std::optional<double> getDeviceSeconds() const;
   /// Bytes in the buffers of the rank that has most.
   uint64_t getPeakBytes() const;
+  /// What libraries of devices do for the ranks of this process, in all variants; empty on the host.
+  std::vector<LibraryUse> getLibraries() const;
   /// The variant that the last run picked.
   uint32_t getVariant() const;
   /// What the ranks of this process did in the last run, with `keepsTimes`.

@@ -5,6 +5,9 @@
 // Matrices are columns or rows `leading` elements apart, batches `stride` elements. Operands are put into rows of f32 (f64 for
 // f64) first; sums go along k in order. A bias has an element per row of D. Gelu is the one by tanh, as in cuBLASLt.
 //
+// There is one algorithm. It is for the product that it was asked for, with the alignments that were promised: another product
+// is refused. Of deep products it wants a workspace, and leaves NaN there.
+//
 //===----------------------------------------------------------------------===//
 #include "../Halves.h"
 #include "Entries.h"
@@ -18,9 +21,13 @@ using namespace cleave::cuda;
 using namespace cleave::emulation;
 
 namespace cleave::cuda {
-/// A handle holds nothing: there is no workspace and no choice of algorithms to keep.
+/// A handle holds nothing: there is no choice of algorithms to keep.
 struct BlasContext {};
-struct MatmulPreferenceHandle {};
+/// cuBLASLt's own defaults: nothing to work in, and what cuMemAlloc gives.
+struct MatmulPreferenceHandle {
+  uint64_t workspaceBytes = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
 /// What is asked of a product beside its matrices, with cuBLASLt's own defaults.
 struct MatmulDescriptionHandle {
   BlasCompute compute;
@@ -28,7 +35,7 @@ struct MatmulDescriptionHandle {
   BlasTranspose transposeA = BlasTranspose::No, transposeB = BlasTranspose::No;
   BlasEpilogue epilogue = BlasEpilogue::Default;
   DevicePointer bias = 0;
-  int biasType = -1; // that of D
+  BlasType biasType = BlasType(-1); // that of D
 };
 /// A matrix as it is stored: rows and columns are those of memory, before any transpose.
 struct MatrixLayoutHandle {
@@ -148,7 +155,7 @@ static bool hasBias(BlasEpilogue epilogue) {
 
 /// That of D where the description says nothing.
 static BlasType getBiasType(const Product &product) {
-  return product.description.biasType < 0 ? product.d.type : BlasType(product.description.biasType);
+  return int(product.description.biasType) < 0 ? product.d.type : product.description.biasType;
 }
 
 /// One batch. The inner loop runs along a row of op(B), so that the compiler makes vectors of it; the order of a sum is that
@@ -209,6 +216,54 @@ static std::string checkShapes(const Product &p) {
   return hasBias(p.description.epilogue) && !p.description.bias ? "the epilogue has a bias, and no pointer to it" : "";
 }
 
+/// What cuBLASLt says no to, though it makes sense: its documentation has a table of types. Halves are summed in f32.
+static bool isSupported(const Product &p) {
+  BlasType from = p.a.type, to = p.d.type;
+  bool isHalf = from == BlasType::F16 || from == BlasType::BF16, isWide = from == BlasType::F64;
+  bool areTypes = p.b.type == from && p.c.type == to && (to == from || (isHalf && to == BlasType::F32));
+  bool isSummed =
+      isWide == (p.description.compute == BlasCompute::F64) && isWide == (p.description.scale == BlasType::F64);
+  bool isFinished = p.description.epilogue == BlasEpilogue::Default || !isWide;
+  return areTypes && isSummed && isFinished && (!hasBias(p.description.epilogue) || getBiasType(p) == to);
+}
+
+/// All that an algorithm is chosen by, but for alignments and workspace: the same number for the same product.
+static uint64_t getSignature(const Product &p) {
+  uint64_t hash = 14695981039346656037u;
+  auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
+  add(uint64_t(p.description.compute)), add(uint64_t(p.description.transposeA)),
+      add(uint64_t(p.description.transposeB));
+  add(uint64_t(p.description.epilogue));
+  for (const MatrixLayoutHandle *layout : {&p.a, &p.b, &p.c, &p.d}) {
+    add(uint64_t(layout->type)), add(layout->rows), add(layout->columns), add(uint64_t(layout->leading));
+    add(uint64_t(layout->order)), add(uint64_t(layout->batches)), add(uint64_t(layout->stride));
+  }
+  return hash;
+}
+
+/// Of deep products: a sum for each element.
+static uint64_t getWorkspace(const Product &p, uint64_t most) {
+  uint64_t bytes = p.getDepth() >= 64 ? 4 * p.getRows() * p.getColumns() : 0;
+  return bytes <= most ? bytes : 0;
+}
+
+/// Whether a call keeps what its algorithm was chosen for; empty, or what it does not keep.
+static std::string checkAlgorithm(const Product &p, const MatmulAlgorithm &algorithm, const void *workspace,
+                                  size_t workspaceBytes) {
+  if (algorithm.data[0] != getSignature(p))
+    return "the algorithm is for another product";
+  if (workspaceBytes < algorithm.data[1])
+    return "a workspace of " + std::to_string(workspaceBytes) + " bytes, of " + std::to_string(algorithm.data[1]);
+  if (algorithm.data[1] && reinterpret_cast<uint64_t>(workspace) % 256)
+    return "the workspace is not aligned to 256 bytes";
+  const char *const addresses[] = {p.pa, p.pb, p.pc, p.pd};
+  for (int i = 0; i < 4; ++i)
+    if (uint64_t alignment = algorithm.data[2 + i]; reinterpret_cast<uint64_t>(addresses[i]) % alignment)
+      return std::string("matrix ") + "ABCD"[i] + " is not aligned to " + std::to_string(alignment) +
+             " bytes, as was promised";
+  return "";
+}
+
 /// A mistake of the caller: this call alone fails.
 static BlasStatus refuseProduct(const std::string &why) {
   refuse("cublasLtMatmul", Result::InvalidValue, why);
@@ -234,8 +289,10 @@ static BlasStatus enqueueProduct(StreamHandle &stream, const Product &product, v
       return refuseProduct("an operand is not all in memory of the device");
   std::string name = "a product of " + std::to_string(product.getRows()) + " x " + std::to_string(product.getDepth()) +
                      " x " + std::to_string(product.getColumns());
-  Result result = enqueue(stream, name, touches, [product]() -> Step {
-    return [product] {
+  Result result = enqueue(stream, name, touches, [product, workspace, workspaceBytes]() -> Step {
+    return [=] {
+      if (workspaceBytes)
+        memset(workspace, 0xff, workspaceBytes);
       for (int32_t batch = 0; batch < product.d.batches; ++batch)
         product.description.compute == BlasCompute::F64 ? multiply<double>(product, batch)
                                                         : multiply<float>(product, batch);
@@ -343,30 +400,53 @@ BlasStatus cublasLtMatmulPreferenceDestroy(MatmulPreference preference) {
   delete preference;
   return BlasStatus::Success;
 }
-/// There is one algorithm, which needs no workspace and no alignment.
-BlasStatus cublasLtMatmulPreferenceSetAttribute(MatmulPreference, PreferenceAttribute, const void *, size_t) {
+/// What is not known is refused.
+BlasStatus cublasLtMatmulPreferenceSetAttribute(MatmulPreference preference, PreferenceAttribute attribute,
+                                                const void *value, size_t bytes) {
   CLEAVE_ENTER_BLAS();
-  return BlasStatus::Success;
+  switch (attribute) {
+  case PreferenceAttribute::MaxWorkspaceBytes:
+    return take(preference->workspaceBytes, value, bytes);
+  case PreferenceAttribute::MinAlignmentA:
+  case PreferenceAttribute::MinAlignmentB:
+  case PreferenceAttribute::MinAlignmentC:
+  case PreferenceAttribute::MinAlignmentD:
+    return take(preference->alignments[int(attribute) - int(PreferenceAttribute::MinAlignmentA)], value, bytes);
+  }
+  return BlasStatus::NotSupported;
 }
 
 /// One result, whatever is asked for: callers must live with fewer than they wanted.
-BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle, MatmulDescription, MatrixLayout, MatrixLayout, MatrixLayout,
-                                          MatrixLayout, MatmulPreference, int wanted, MatmulHeuristic *results,
-                                          int *found) {
+BlasStatus cublasLtMatmulAlgoGetHeuristic(BlasHandle handle, MatmulDescription description, MatrixLayout a,
+                                          MatrixLayout b, MatrixLayout c, MatrixLayout d, MatmulPreference preference,
+                                          int wanted, MatmulHeuristic *results, int *found) {
   CLEAVE_ENTER_BLAS();
-  *found = wanted > 0;
-  if (wanted > 0) {
-    results[0] = {};
-    results[0].waves = 1;
+  *found = 0;
+  if (!handle || !description || !a || !b || !c || !d || !preference || wanted < 1)
+    return BlasStatus::InvalidValue;
+  Product product{*description, *a, *b, *c, *d, nullptr, nullptr, nullptr, nullptr, 1, 1};
+  if (std::string why = checkShapes(product); !why.empty()) {
+    refuse(__func__, Result::InvalidValue, why);
+    return BlasStatus::InvalidValue;
   }
+  if (!isSupported(product))
+    return BlasStatus::NotSupported;
+  *found = 1;
+  results[0] = {};
+  results[0].waves = 1;
+  results[0].workspaceBytes = getWorkspace(product, preference->workspaceBytes);
+  uint64_t *data = results[0].algorithm.data;
+  data[0] = getSignature(product);
+  data[1] = results[0].workspaceBytes;
+  std::copy(std::begin(preference->alignments), std::end(preference->alignments), data + 2);
   return BlasStatus::Success;
 }
 
 /// Scales are read from the host now, as with the default pointer mode.
 BlasStatus cublasLtMatmul(BlasHandle handle, MatmulDescription description, const void *alpha, const void *a,
                           MatrixLayout layoutA, const void *b, MatrixLayout layoutB, const void *beta, const void *c,
-                          MatrixLayout layoutC, void *d, MatrixLayout layoutD, const MatmulAlgorithm *, void *workspace,
-                          size_t workspaceBytes, Stream handleOfStream) {
+                          MatrixLayout layoutC, void *d, MatrixLayout layoutD, const MatmulAlgorithm *algorithm,
+                          void *workspace, size_t workspaceBytes, Stream handleOfStream) {
   CLEAVE_ENTER_BLAS();
   StreamHandle *stream = getStream(handleOfStream);
   if (!handle || !stream)
@@ -384,8 +464,13 @@ BlasStatus cublasLtMatmul(BlasHandle handle, MatmulDescription description, cons
                   static_cast<char *>(d),
                   load(scales, description->scale),
                   load(static_cast<const char *>(beta), description->scale)};
-  if (std::string why = checkShapes(product); !why.empty())
+  std::string why = checkShapes(product);
+  if (why.empty() && algorithm)
+    why = checkAlgorithm(product, *algorithm, workspace, workspaceBytes);
+  if (!why.empty())
     return refuseProduct(why);
+  if (!isSupported(product))
+    return BlasStatus::NotSupported;
   return enqueueProduct(*stream, product, workspace, workspaceBytes);
 }
 

@@ -102,6 +102,7 @@ CudaDevice::~CudaDevice() {
     return;
   enter();
   groups.reset();
+  libraries.reset();
   for (cuda::GraphExec graph : graphs)
     (void)driver.cuGraphExecDestroy(graph);
   for (const std::vector<cuda::Event> *list : {&events, &marks})
@@ -285,4 +286,40 @@ void CudaDevice::launch(const BoundLaunch &launch, uint32_t stream) {
                             kernel.block.z, kernel.sharedBytes, getStream(stream), parameters.data(), nullptr);
   if (result != cuda::Result::Success)
     keep(makeError("the device cannot launch ", quote(kernel.name), ": ", cuda::describe(driver, result)));
+}
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+std::optional<uint32_t> CudaDevice::prepare(const program::Program &program, const program::Action &action,
+                                            const CallAddresses &addresses) {
+  enter();
+  return libraries->prepare(program, action, addresses);
+}
+
+/// As large as the largest call wants, which is known before the first one: a program is prepared as a whole.
+cuda::DevicePointer CudaDevice::getWorkspace(uint32_t stream) {
+  if (workspaces.size() <= stream)
+    workspaces.resize(stream + 1);
+  Workspace &own = workspaces[stream];
+  uint64_t bytes = libraries->getWorkspace();
+  if (own.bytes < bytes) {
+    program::Result<char *> memory = allocate(bytes, 256, program::Memory::Device);
+    if (memory)
+      own = {reinterpret_cast<cuda::DevicePointer>(*memory), bytes};
+    else
+      keep(memory.getError());
+  }
+  return own.memory;
+}
+
+void CudaDevice::call(uint32_t prepared, uint32_t number) {
+  enter();
+  cuda::Stream stream = getStream(number);
+  cuda::DevicePointer workspace = getWorkspace(number);
+  if (failed)
+    return;
+  if (program::Status error = libraries->get(prepared).enqueue(stream, workspace))
+    keep(makeError("a library cannot compute: ", error->message));
 }

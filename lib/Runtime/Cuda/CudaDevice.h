@@ -8,6 +8,7 @@
 #define CLEAVE_LIB_RUNTIME_CUDA_CUDADEVICE_H
 
 #include "CudaGroups.h"
+#include "CudaLibraries.h"
 #include "Staging.h"
 
 namespace cleave::runtime {
@@ -28,6 +29,10 @@ public:
   program::Result<uint32_t> load(const program::Object &object, const std::string &name) override;
   program::Result<KernelEntry> find(uint32_t code, const std::string &entry) override;
   void launch(const BoundLaunch &launch, uint32_t stream) override;
+  std::optional<uint32_t> prepare(const program::Program &program, const program::Action &action,
+                                  const CallAddresses &addresses) override;
+  void call(uint32_t prepared, uint32_t stream) override;
+  std::vector<LibraryUse> getLibraries() const override { return libraries->getUses(); }
   void record(uint32_t event, uint32_t stream) override;
   void wait(uint32_t event, uint32_t stream) override;
 
@@ -59,6 +64,7 @@ private:
   cuda::Stream getStream(uint32_t number);
   /// Of `list`, made where it is not there yet.
   cuda::Event getEvent(std::vector<cuda::Event> &list, uint32_t number, unsigned flags);
+  cuda::DevicePointer getWorkspace(uint32_t stream);
   void order(cuda::Stream first, cuda::Stream second);
   bool copyPitched(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
                    cuda::Stream stream);
@@ -85,6 +91,13 @@ private:
   cuda::Event fork = nullptr;
   std::unique_ptr<Staging> staging;
   std::unique_ptr<CudaGroups> groups;
+  std::unique_ptr<CudaLibraries> libraries = std::make_unique<CudaLibraries>();
+  /// By stream: memory of the calls of libraries, which are done one after the other there.
+  struct Workspace {
+    cuda::DevicePointer memory = 0;
+    uint64_t bytes = 0;
+  };
+  std::vector<Workspace> workspaces;
   /// For tensors that move over themselves.
   cuda::DevicePointer bounce = 0;
   uint64_t bounceBytes = 0;

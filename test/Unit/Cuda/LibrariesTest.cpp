@@ -38,6 +38,20 @@ TEST(CudaLibrariesTest, AFileThatIsNoLibrarySaysWhy) {
   EXPECT_EXIT(openDriverWith("/etc/passwd"), testing::ExitedWithCode(1), "found .*/etc/passwd: .*; tried /etc/passwd");
 }
 
+/// Whoever compares libraries with kernels leaves them out.
+static void openBlasWithout(const char *names) {
+  setenv("CLEAVE_CUDA_WITHOUT", names, 1);
+  setenv("CLEAVE_CUDA_LIBRARY", "/no/such/library", 1);
+  program::Result<const cuda::Blas *> blas = cuda::openBlas();
+  std::fprintf(stderr, "%s\n", blas ? "opened" : blas.getError().message.c_str());
+  std::exit(blas ? 0 : 1);
+}
+
+TEST(CudaLibrariesTest, LibrariesCanBeLeftOut) {
+  EXPECT_EXIT(openBlasWithout("cudnn,cublasLt"), testing::ExitedWithCode(1), "CLEAVE_CUDA_WITHOUT names cublasLt");
+  EXPECT_EXIT(openBlasWithout("cudnn,cublasLt2"), testing::ExitedWithCode(1), "tried /no/such/library");
+}
+
 TEST(CudaLibrariesTest, WordsOfErrors) {
   EXPECT_EQ(cuda::describe(cuda::NcclResult::RemoteError), "ncclRemoteError");
   EXPECT_EQ(cuda::describe(cuda::NcclResult(9)), "NCCL error 9");

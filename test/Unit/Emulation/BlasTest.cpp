@@ -171,11 +171,86 @@ TEST(EmulatedBlas, RefusesWhatDoesNotFit) {
   };
   EXPECT_TRUE(multiplyHalves(BlasType::F16, {0, 0}, turned).empty());
   EXPECT_EQ(takeFindings(), "cublasLtMatmul: op(A) is 1 x 2, op(B) 1 x 2, D 1 x 1\n");
-  MatmulHeuristic results[4];
-  int found = 0;
-  EXPECT_EQ(getBlas().cublasLtMatmulAlgoGetHeuristic(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 4,
-                                                     results, &found),
-            BlasStatus::Success);
-  EXPECT_EQ(found, 1);
-  EXPECT_EQ(results[0].state, BlasStatus::Success);
+}
+
+namespace {
+/// A product of 2 x 64 by 64 x 3 in f32, with the algorithm that is asked for it.
+struct Planned {
+  BlasHandle handle = nullptr;
+  MatmulDescription description = nullptr;
+  MatrixLayout a = nullptr, b = nullptr, d = nullptr;
+  MatmulPreference preference = nullptr;
+  MatmulHeuristic results[4] = {};
+  int found = -1;
+
+  Planned() {
+    const Blas &blas = getBlas();
+    blas.cublasLtCreate(&handle);
+    blas.cublasLtMatmulDescCreate(&description, BlasCompute::F32, BlasType::F32);
+    blas.cublasLtMatrixLayoutCreate(&a, BlasType::F32, 2, 64, 2);
+    blas.cublasLtMatrixLayoutCreate(&b, BlasType::F32, 64, 3, 64);
+    blas.cublasLtMatrixLayoutCreate(&d, BlasType::F32, 2, 3, 2);
+    blas.cublasLtMatmulPreferenceCreate(&preference);
+  }
+  BlasStatus ask(uint64_t workspace) {
+    getBlas().cublasLtMatmulPreferenceSetAttribute(preference, PreferenceAttribute::MaxWorkspaceBytes, &workspace, 8);
+    return getBlas().cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, d, d, preference, 4, results, &found);
+  }
+  BlasStatus run(DevicePointer pa, DevicePointer workspace, size_t bytes) {
+    std::vector<float> vb(192), vd(6);
+    DevicePointer pb = upload(vb), pd = upload(vd);
+    float one = 1, zero = 0;
+    return getBlas().cublasLtMatmul(handle, description, &one, pointer(pa), a, pointer(pb), b, &zero, pointer(pd), d,
+                                    pointer(pd), d, &results[0].algorithm, pointer(workspace), bytes, makeStream());
+  }
+};
+} // namespace
+
+TEST(EmulatedBlas, AlgorithmsAreForWhatTheyWereAskedFor) {
+  UseDevice use(0);
+  takeFindings();
+  Planned planned;
+  EXPECT_EQ(planned.ask(1000), BlasStatus::Success);
+  EXPECT_EQ(planned.found, 1);
+  EXPECT_EQ(planned.results[0].workspaceBytes, 24u);
+  DevicePointer pa = upload(std::vector<float>(129)), workspace = allocate(64);
+  EXPECT_EQ(planned.run(pa, workspace, 24), BlasStatus::Success);
+  EXPECT_EQ(planned.run(pa, workspace, 23), BlasStatus::InvalidValue);
+  EXPECT_EQ(planned.run(pa, workspace + 16, 24), BlasStatus::InvalidValue);
+  EXPECT_EQ(planned.run(pa + 4, workspace, 24), BlasStatus::InvalidValue);
+  uint32_t least = 4;
+  getBlas().cublasLtMatmulPreferenceSetAttribute(planned.preference, PreferenceAttribute::MinAlignmentA, &least, 4);
+  EXPECT_EQ(planned.ask(0), BlasStatus::Success);
+  EXPECT_EQ(planned.results[0].workspaceBytes, 0u);
+  EXPECT_EQ(planned.run(pa + 4, 0, 0), BlasStatus::Success);
+  BlasEpilogue relu = BlasEpilogue::Relu;
+  getBlas().cublasLtMatmulDescSetAttribute(planned.description, MatmulAttribute::Epilogue, &relu, sizeof relu);
+  EXPECT_EQ(planned.run(pa, 0, 0), BlasStatus::InvalidValue);
+  EXPECT_EQ(takeFindings(), "cublasLtMatmul: a workspace of 23 bytes, of 24\n"
+                            "cublasLtMatmul: the workspace is not aligned to 256 bytes\n"
+                            "cublasLtMatmul: matrix A is not aligned to 256 bytes, as was promised\n"
+                            "cublasLtMatmul: the algorithm is for another product\n");
+}
+
+TEST(EmulatedBlas, RefusesWhatTheTableOfTypesLacks) {
+  UseDevice use(0);
+  takeFindings();
+  Planned planned;
+  BlasEpilogue bias = BlasEpilogue::Bias;
+  BlasType half = BlasType::BF16;
+  DevicePointer somewhere = allocate(64);
+  auto set = [&](MatmulAttribute attribute, const void *value, size_t bytes) {
+    getBlas().cublasLtMatmulDescSetAttribute(planned.description, attribute, value, bytes);
+  };
+  set(MatmulAttribute::Epilogue, &bias, sizeof bias);
+  set(MatmulAttribute::BiasPointer, &somewhere, sizeof somewhere);
+  EXPECT_EQ(planned.ask(0), BlasStatus::Success);
+  set(MatmulAttribute::BiasDataType, &half, sizeof half);
+  EXPECT_EQ(planned.ask(0), BlasStatus::NotSupported);
+  EXPECT_EQ(planned.found, 0);
+  getBlas().cublasLtMatmulDescCreate(&planned.description, BlasCompute::F64, BlasType::F64);
+  EXPECT_EQ(planned.ask(0), BlasStatus::NotSupported);
+  getBlas().cublasLtMatrixLayoutCreate(&planned.b, BlasType::F32, 64, 3, 63);
+  EXPECT_EQ(planned.ask(0), BlasStatus::InvalidValue);
+  EXPECT_EQ(takeFindings(), "cublasLtMatmulAlgoGetHeuristic: a leading dimension is 63, less than 64\n");
 }

@@ -44,6 +44,45 @@ TEST(CommandsTest, P18Kernels) {
             place + "operand 3 is f32[1, 8, 8, 4], but kernel \"conv\" takes f32[4, 3, 3, 2] (P18)");
 }
 
+/// The kernel may have other dims for the same bytes; not more bytes, or fewer, or elements of another type.
+TEST(CommandsTest, P18FallbacksOnTheSameBytes) {
+  auto typed = [](Type type) {
+    return refuse(makeCuda(), [&](Program &p) {
+      p.types.push_back(type);
+      p.kernels[0].parameters[0].type = uint32_t(p.types.size() - 1);
+    });
+  };
+  std::string place = "variant 0, rank 0, stream 0, command 0 (convolution, node \"/conv\"): operand 0 is "
+                      "f32[1, 8, 8, 4], but kernel \"conv\" takes ";
+  EXPECT_EQ(typed({Element::F32, {1, 4, 8, 8}, {}}), "");
+  EXPECT_EQ(typed({Element::F32, {256}, {}}), "");
+  EXPECT_EQ(typed({Element::F32, {1, 4, 8, 9}, {}}), place + "f32[1, 4, 8, 9] (P18)");
+  EXPECT_EQ(typed({Element::F32, {1, 4, 8, 7}, {}}), place + "f32[1, 4, 8, 7] (P18)");
+  EXPECT_EQ(typed({Element::I32, {1, 4, 8, 8}, {}}), place + "i32[1, 4, 8, 8] (P18)");
+}
+
+/// A result lies in the bytes of a residual where the kernel that stands in does so, too.
+TEST(CommandsTest, P24ResidualsInPlace) {
+  auto inPlace = [](int32_t alias) {
+    return refuse(makeCuda(), [&](Program &p) {
+      auto &conv = as<Convolution>(p, 0);
+      conv.residual = conv.result;
+      Kernel &kernel = p.kernels[0];
+      kernel.parameters.insert(kernel.parameters.end() - 1, kernel.parameters.back());
+      kernel.parameters[3].access = Access::Read;
+      kernel.parameters[4].alias = alias;
+      // The residual is what an earlier command has left there.
+      p.variants[0].lists[0].commands.insert(p.variants[0].lists[0].commands.begin(),
+                                             {0, -1, Copy{conv.input, conv.result}});
+    });
+  };
+  EXPECT_EQ(inPlace(3), "");
+  EXPECT_EQ(inPlace(-1), "variant 0, rank 0, stream 0, command 1 (convolution, node \"/conv\"): operands 3 and 4 "
+                         "share bytes, and are not one tensor in place (P24)");
+  EXPECT_EQ(inPlace(0), "variant 0, rank 0, stream 0, command 1 (convolution, node \"/conv\"): operand 4 is for write, "
+                        "but kernel \"conv\" will write (P18)");
+}
+
 TEST(CommandsTest, P19Matmul) {
   std::string place = "rank 0, stream 0, command 9 (matmul, node \"/fc/MatMul\"): ";
   auto with = [](auto change) {

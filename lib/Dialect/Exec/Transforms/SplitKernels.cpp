@@ -9,12 +9,11 @@
 // What is cheap is computed in each kernel that needs it. Parts are split again until a device has a kernel for each.
 //
 //===----------------------------------------------------------------------===//
+#include "KernelParts.h"
 #include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-
-#include "mlir/IR/IRMapping.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_SPLITKERNELS
@@ -24,64 +23,6 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-namespace {
-
-/// Makes kernels of the parts of a region, each in front of `end`.
-class Splitter {
-public:
-  explicit Splitter(Operation *end) : end(end), builder(end), inner(end->getContext()) {}
-  /// What a value of the region is outside.
-  IRMapping values;
-  FusedOp makePart(ArrayRef<Value> results);
-
-private:
-  Value resolve(Value value);
-
-  Operation *end;
-  OpBuilder builder, inner;
-  // Of the part that is being made:
-  IRMapping inside;
-  Block *body = nullptr;
-  SmallVector<Value> operands;
-};
-
-} // namespace
-
-/// In a part: its argument for what is outside, else a copy of the op that makes it.
-Value Splitter::resolve(Value value) {
-  if (Value known = inside.lookupOrNull(value))
-    return known;
-  if (Value outside = values.lookupOrNull(value)) {
-    operands.push_back(outside);
-    inside.map(value, body->addArgument(value.getType(), value.getLoc()));
-    return inside.lookup(value);
-  }
-  Operation *op = value.getDefiningOp();
-  for (Value operand : op->getOperands())
-    resolve(operand);
-  inner.clone(*op, inside);
-  return inside.lookup(value);
-}
-
-FusedOp Splitter::makePart(ArrayRef<Value> results) {
-  inside.clear();
-  operands.clear();
-  body = new Block(); // owned by the kernel once there is one
-  inner.setInsertionPointToEnd(body);
-  SmallVector<Value> yielded;
-  for (Value result : results)
-    yielded.push_back(resolve(result));
-  YieldOp::create(inner, end->getLoc(), yielded);
-  OperationState state(end->getLoc(), FusedOp::getOperationName());
-  state.addOperands(operands);
-  state.addTypes(ValueRange(yielded).getTypes());
-  state.addRegion()->push_back(body);
-  auto made = cast<FusedOp>(builder.create(state));
-  for (auto [result, outside] : llvm::zip_equal(results, made.getResults()))
-    values.map(result, outside);
-  return made;
-}
 
 /// A value that is only reshaped on its way out goes out so: that changes no byte.
 static Value followReshapes(Value value) {

@@ -1,0 +1,146 @@
+//===- UseLibraries.cpp - kernels that libraries have ---------------------===//
+//
+// A library's call is a product, or a convolution, and little behind it. Where a kernel computes more, what the library can
+// do is cut off as a kernel of its own, if the product is large enough for the pass over its result that this costs:
+//
+//   { y = gelu (a x b + bias) }     ->     { p = a x b + bias } { y = gelu p }
+//
+// Kernels stay kernels: which of them are calls, assembly finds by the same question. Operands come in the order of a
+// command's, so that the kernel can stand in for it.
+//
+//===----------------------------------------------------------------------===//
+#include "Clusters.h"
+#include "KernelParts.h"
+#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Libraries.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_USELIBRARIES
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+/// Products for each element of a result, and rows and columns of it, from which on a library gains more than a pass over the
+/// result costs.
+static constexpr int64_t kLeastDepth = 64, kLeastSide = 16;
+
+namespace {
+/// What a library would be asked for.
+struct Call {
+  /// The arguments of the region that it reads, in a command's order.
+  SmallVector<unsigned> operands;
+  bool isLarge = false;
+
+  template <typename Found> static SmallVector<unsigned> listOperands(const Found &found) {
+    SmallVector<unsigned> operands;
+    for (const codegen::LibraryTensor *tensor : ArrayRef(found.getTensors()).drop_back())
+      operands.push_back(tensor->buffer);
+    return operands;
+  }
+
+  /// Nothing if the region is none.
+  static std::optional<Call> find(Block &region) {
+    if (std::optional<codegen::LibraryMatmul> matmul = codegen::findMatmul(region)) {
+      int64_t side = std::min(matmul->result.shape.back(), matmul->result.shape.end()[-2]);
+      return Call{listOperands(*matmul), matmul->getDepth() >= kLeastDepth && side >= kLeastSide};
+    }
+    if (std::optional<codegen::LibraryConvolution> conv = codegen::findConvolution(region)) {
+      int64_t depth = ShapedType::getNumElements(conv->filter.shape) / conv->filter.shape.front();
+      return Call{listOperands(*conv), depth >= kLeastDepth && conv->filter.shape.front() >= kLeastSide};
+    }
+    return std::nullopt;
+  }
+};
+} // namespace
+
+/// What follows the anchor one by one: each the only reader of the one before.
+static SmallVector<Value> listChain(Block &region) {
+  SmallVector<Value> chain;
+  for (Operation &op : region)
+    if (chain.empty() && isAnchor(&op) && isa<nn::EinsumOp, nn::ConvOp>(op))
+      chain.push_back(op.getResult(0));
+  while (!chain.empty() && chain.back().hasOneUse()) {
+    Operation *reader = *chain.back().user_begin();
+    if (reader->hasTrait<OpTrait::IsTerminator>() || reader->getNumResults() != 1)
+      break;
+    chain.push_back(reader->getResult(0));
+  }
+  return chain;
+}
+
+/// The longest beginning that a library can do, if it pays; the parts are in front of `fused`, which may go then.
+static FusedOp cutCall(FusedOp fused) {
+  Block &region = fused.getBody().front();
+  SmallVector<Value> chain = listChain(region);
+  for (Value last : llvm::reverse(chain)) {
+    if (llvm::equal(region.getTerminator()->getOperands(), ArrayRef(last)))
+      continue; // the whole, which is none
+    Splitter splitter(fused);
+    splitter.values.map(region.getArguments(), fused.getInputs());
+    FusedOp part = splitter.makePart(last);
+    std::string reason;
+    std::optional<Call> call = Call::find(part.getBody().front());
+    if (!call || !call->isLarge || !codegen::canEmitDevice(part.getBody().front(), reason)) {
+      part.erase();
+      continue;
+    }
+    SmallVector<Value> results(region.getTerminator()->getOperands()), rest;
+    llvm::copy_if(results, std::back_inserter(rest), [&](Value value) { return value != last; });
+    FusedOp behind = splitter.makePart(rest);
+    if (!codegen::canEmitDevice(behind.getBody().front(), reason)) {
+      behind.erase();
+      part.erase();
+      return {};
+    }
+    for (auto [outside, inside] : llvm::zip_equal(fused.getResults(), results))
+      outside.replaceAllUsesWith(splitter.values.lookup(inside));
+    fused.erase();
+    return part;
+  }
+  return {};
+}
+
+/// Arguments as `order` says, which names each once.
+static void reorder(FusedOp fused, ArrayRef<unsigned> order) {
+  Block &region = fused.getBody().front();
+  SmallVector<Value> inputs;
+  for (unsigned argument : order) {
+    BlockArgument old = region.getArgument(argument);
+    inputs.push_back(fused.getInputs()[argument]);
+    old.replaceAllUsesWith(region.addArgument(old.getType(), old.getLoc()));
+  }
+  region.eraseArguments(0, order.size());
+  fused.getInputsMutable().assign(inputs);
+}
+
+namespace {
+struct UseLibraries : cleave::exec::impl::UseLibrariesBase<UseLibraries> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    OwnFaults faults(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      for (auto fused : llvm::make_early_inc_range(func.getOps<FusedOp>()))
+        prepare(fused);
+  }
+
+private:
+  void prepare(FusedOp fused) {
+    std::optional<Call> call = Call::find(fused.getBody().front());
+    if (!call) {
+      fused = cutCall(fused);
+      call = fused ? Call::find(fused.getBody().front()) : std::nullopt;
+    }
+    // One argument that is two operands of a call leaves the kernel as it is.
+    llvm::SmallDenseSet<unsigned> once;
+    if (call && call->operands.size() == fused.getInputs().size() &&
+        llvm::all_of(call->operands, [&](unsigned operand) { return once.insert(operand).second; }))
+      reorder(fused, call->operands);
+  }
+};
+} // namespace

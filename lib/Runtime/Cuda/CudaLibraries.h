@@ -1,0 +1,83 @@
+//===- CudaLibraries.h - what NVIDIA's libraries compute --------*- C++ -*-===//
+//
+// Contractions of a program that a library takes, each planned once: descriptors, algorithm and workspace are kept, a call
+// only enqueues. What a library does not take, the program's own kernel computes; who asks is told how many, and why.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_RUNTIME_CUDA_CUDALIBRARIES_H
+#define CLEAVE_LIB_RUNTIME_CUDA_CUDALIBRARIES_H
+
+#include "cleave/Cuda/Libraries.h"
+#include "cleave/Runtime/Device.h"
+
+namespace cleave::runtime {
+
+/// Addresses of a contraction's operands, in the order of program::getOperands.
+using CallAddresses = std::vector<char *>;
+
+/// A contraction, planned.
+class LibraryCall {
+public:
+  virtual ~LibraryCall() = default;
+  /// Bytes that it needs to itself while it runs.
+  uint64_t workspaceBytes = 0;
+  virtual program::Status enqueue(cuda::Stream stream, cuda::DevicePointer workspace) = 0;
+};
+
+using PreparedCall = program::Result<std::unique_ptr<LibraryCall>>;
+
+/// More than that no call may need.
+constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;
+
+/// What a tensor of a call is.
+struct CallTensor {
+  const program::Type *type = nullptr;
+  std::vector<int64_t> strides; ///< of every dim
+  char *address = nullptr;
+
+  int64_t getSize(size_t fromLast) const { return type->shape[type->shape.size() - 1 - fromLast]; }
+  int64_t getStride(size_t fromLast) const { return strides[strides.size() - 1 - fromLast]; }
+};
+/// The operands of a contraction; `bias` and `residual` have no type where there is none.
+struct CallTensors {
+  CallTensor a, b, bias, residual, result;
+};
+
+/// cuBLASLt on one device.
+class CudaBlas {
+public:
+  ~CudaBlas();
+  /// Precondition of `prepare`; an error says why products are left to kernels.
+  program::Status open();
+  PreparedCall prepare(const program::Matmul &matmul, const CallTensors &tensors);
+
+private:
+  const cuda::Blas *blas = nullptr;
+  cuda::BlasHandle handle = nullptr;
+};
+
+/// All of a device's.
+class CudaLibraries {
+public:
+  CudaLibraries() { uses[0].name = "cuBLASLt"; }
+  std::optional<uint32_t> prepare(const program::Program &program, const program::Action &action,
+                                  const CallAddresses &addresses);
+  LibraryCall &get(uint32_t call) { return *calls[call]; }
+  /// What the largest call needs.
+  uint64_t getWorkspace() const { return workspace; }
+  std::vector<LibraryUse> getUses() const;
+
+private:
+  PreparedCall plan(const program::Matmul &matmul, const CallTensors &tensors);
+
+  CudaBlas blas;
+  /// Whether a library was asked for, and why it cannot be used.
+  std::optional<program::Status> blasState;
+  LibraryUse uses[1];
+  uint64_t workspace = 0;
+  std::vector<std::unique_ptr<LibraryCall>> calls;
+};
+
+} // namespace cleave::runtime
+
+#endif // CLEAVE_LIB_RUNTIME_CUDA_CUDALIBRARIES_H

@@ -1,0 +1,119 @@
+// What a device's libraries have is a kernel of its own, its arguments in the order of a command's.
+//
+// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
+// RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
+// RAN: 11 passed, 0 failed
+
+// A bias, a residual and relu are part of the call; nothing is cut.
+// CHECK-LABEL: @whole
+func.func @whole(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  // CHECK: %[[Y:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
+  // CHECK-NEXT: nn.einsum
+  // CHECK: nn.relu
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[Y]]
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.add %r, %0 : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
+  %2 = nn.add %1, %b : (tensor<32x32xf32>, tensor<32xf32>) -> tensor<32x32xf32>
+  %3 = nn.relu %2 : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %3 : tensor<32x32xf32>
+}
+
+// Gelu by erf is no epilogue: what stands before it is cut off.
+// CHECK-LABEL: @cut_behind_the_bias
+func.func @cut_behind_the_bias(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>) -> tensor<32x32xf32> {
+  // CHECK: %[[P:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[P]])
+  // CHECK-NEXT: nn.gelu
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.add %0, %b : (tensor<32x32xf32>, tensor<32xf32>) -> tensor<32x32xf32>
+  %2 = nn.gelu %1 : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %2 : tensor<32x32xf32>
+}
+
+// The tanh form is one.
+// CHECK-LABEL: @tanh_form
+func.func @tanh_form(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<32x32xf32> {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.gelu
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.gelu %0 {tanh = true} : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %1 : tensor<32x32xf32>
+}
+
+// Too shallow to pay for another pass over the result.
+// CHECK-LABEL: @shallow
+func.func @shallow(%x: tensor<32x63xf32>, %w: tensor<63x32xf32>) -> tensor<32x32xf32> {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.gelu
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x63xf32>, tensor<63x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.gelu %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %1 : tensor<32x32xf32>
+}
+
+// Too few rows.
+// CHECK-LABEL: @flat
+func.func @flat(%x: tensor<15x64xf32>, %w: tensor<64x32xf32>) -> tensor<15x32xf32> {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.gelu
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<15x64xf32>, tensor<64x32xf32>) -> tensor<15x32xf32>
+  %1 = nn.gelu %0 : (tensor<15x32xf32>) -> tensor<15x32xf32>
+  return %1 : tensor<15x32xf32>
+}
+
+// A result that is written in columns has its operands exchanged: the second one's rows are what lies side by side.
+// CHECK-LABEL: @exchanged
+func.func @exchanged(%x: tensor<32x64xf32>, %w: tensor<64x16xf32>) -> tensor<16x32xf32> {
+  // CHECK: exec.fused (%{{.*}} = %arg1, %{{.*}} = %arg0)
+  // CHECK-NEXT: nn.einsum %{{.*}} "ik,kj->ji"
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x16xf32>) -> tensor<32x16xf32>
+  %1 = nn.transpose %0 [1, 0] : (tensor<32x16xf32>) -> tensor<16x32xf32>
+  return %1 : tensor<16x32xf32>
+}
+
+// A bias for each row is none; a factor that is a tensor is none either. Both are cut.
+// CHECK-LABEL: @other_epilogues
+func.func @other_epilogues(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32x1xf32>, %f: tensor<32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+  // CHECK: %[[P:.*]] = exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[P]], %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.add
+  // CHECK: %[[Q:.*]] = exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[Q]], %{{.*}} = %arg3)
+  // CHECK-NEXT: nn.mul
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.add %0, %b : (tensor<32x32xf32>, tensor<32x1xf32>) -> tensor<32x32xf32>
+  %2 = nn.einsum %w, %x "kj,ik->ij" : (tensor<64x32xf32>, tensor<32x64xf32>) -> tensor<32x32xf32>
+  %3 = nn.mul %2, %f : (tensor<32x32xf32>, tensor<32xf32>) -> tensor<32x32xf32>
+  return %1, %3 : tensor<32x32xf32>, tensor<32x32xf32>
+}
+
+// What is read again behind the call is a result of it, and nothing is computed twice.
+// CHECK-LABEL: @read_twice
+func.func @read_twice(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+  // CHECK: %[[P:.*]] = exec.fused
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: %[[G:.*]] = exec.fused (%{{.*}} = %[[P]])
+  // CHECK-NEXT: nn.gelu
+  // CHECK: return %[[P]], %[[G]]
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.gelu %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %0, %1 : tensor<32x32xf32>, tensor<32x32xf32>
+}
