@@ -41,7 +41,7 @@ std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef architecture, std
   llvm::StringRef ptx = number >= 120 ? "+ptx87" : number >= 100 ? "+ptx86" : number >= 90 ? "+ptx80" : "+ptx71";
   std::unique_ptr<CudaTarget> made(new CudaTarget);
   made->architecture = architecture.str();
-  made->fma = true;
+  made->fma = made->approximations = true;
   made->machine.reset(target->createTargetMachine(triple, architecture, ptx, llvm::TargetOptions(), std::nullopt,
                                                   std::nullopt, llvm::CodeGenOptLevel::Default));
   return made;

@@ -207,6 +207,7 @@ private:
   Error replaceOther(CallInst &call);
   bool replaceIntrinsic(CallInst &call, StringRef name);
   bool replaceSimple(CallInst &call, StringRef name);
+  Value *flush(Value *number);
   bool replaceAsync(CallInst &call, StringRef name);
   bool replaceLibdevice(CallInst &call, StringRef name);
   void replaceWarp(CallInst &call, WarpKind kind, Value *mask, ArrayRef<Value *> operands);
@@ -272,10 +273,6 @@ bool Replacer::replaceSimple(CallInst &call, StringRef name) {
     put(call, nullptr);
     return true;
   }
-  if (StringRef function = getFunction(name); !function.empty()) {
-    put(call, callLibrary(function, call));
-    return true;
-  }
   // To 10 bits of fraction, halves away from zero: carries go into the exponent. NaN and infinity stay.
   if (name == "f2tf32.rna") {
     Value *bits = b.CreateBitCast(call.getArgOperand(0), b.getInt32Ty());
@@ -284,16 +281,28 @@ bool Replacer::replaceSimple(CallInst &call, StringRef name) {
     put(call, b.CreateSelect(isFinite, rounded, bits));
     return true;
   }
-  if (name.starts_with("rcp.")) {
-    put(call, b.CreateFDiv(ConstantFP::get(call.getType(), 1), call.getArgOperand(0)));
-    return true;
-  }
-  if (name.starts_with("rsqrt.approx")) {
-    Value *root = b.CreateUnaryIntrinsic(Intrinsic::sqrt, call.getArgOperand(0));
-    put(call, b.CreateFDiv(ConstantFP::get(root->getType(), 1), root));
-    return true;
-  }
-  return false;
+  bool flushes = name.contains(".ftz") && call.getType()->isFloatTy();
+  if (flushes)
+    for (Use &operand : call.args())
+      operand = flush(operand);
+  Value *one = call.getType()->isFloatingPointTy() ? ConstantFP::get(call.getType(), 1) : nullptr, *result = nullptr;
+  if (StringRef function = getFunction(name); !function.empty())
+    result = callLibrary(function, call);
+  else if (name.starts_with("rcp."))
+    result = b.CreateFDiv(one, call.getArgOperand(0));
+  else if (name.starts_with("rsqrt.approx"))
+    result = b.CreateFDiv(one, b.CreateUnaryIntrinsic(Intrinsic::sqrt, call.getArgOperand(0)));
+  if (result)
+    put(call, flushes ? flush(result) : result);
+  return result;
+}
+
+/// Denormal numbers count as 0 where a name says `ftz`.
+Value *Replacer::flush(Value *number) {
+  Value *size = b.CreateUnaryIntrinsic(Intrinsic::fabs, number);
+  Value *isSmall = b.CreateFCmpOLT(size, ConstantFP::get(number->getType(), 0x1p-126));
+  return b.CreateSelect(
+      isSmall, b.CreateBinaryIntrinsic(Intrinsic::copysign, ConstantFP::get(number->getType(), 0), number), number);
 }
 
 /// Copies from global to shared memory that arrive later. Their two sites are filled in once objects are known.

@@ -98,6 +98,17 @@ Value ElementBuilder::divide(Value x, Value y, bool isUnsigned) {
   return select(isMinusOne, negate(x), arith::DivSIOp::create(b, loc, x, select(isMinusOne, one, y)));
 }
 
+// Source: Markstein, IBM Journal of R&D 34 (1990): with 1 / y rounded, one step from `x * (1 / y)` gives the rounded quotient. What is
+// not finite stays as it is.
+Value ElementBuilder::divideBy(Value x, int64_t number, bool isUnsigned) {
+  Value divisor = like(x, double(number));
+  if (!hasApproximations || !getElementTypeOrSelf(x).isF32() || llvm::isPowerOf2_64(number))
+    return divide(x, divisor, isUnsigned);
+  Value inverse = like(x, 1.0 / double(float(number))), quotient = mul(x, inverse);
+  Value rest = fma(negate(quotient), divisor, x);
+  return select(compare(Relation::Lt, abs(quotient), INFINITY), fma(rest, inverse, quotient), quotient);
+}
+
 Value ElementBuilder::modulo(Value x, Value y, bool truncated, bool isUnsigned) {
   Value rest;
   if (isFloat(x)) {

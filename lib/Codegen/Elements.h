@@ -8,6 +8,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_ELEMENTS_H
 #define CLEAVE_LIB_CODEGEN_ELEMENTS_H
 
+#include "cleave/Codegen/Codegen.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -16,9 +17,9 @@ namespace cleave::codegen {
 
 class ElementBuilder {
 public:
-  /// \param hasFma false: the target has no fused multiply-add, and `fma` is a product and a sum.
-  ElementBuilder(mlir::OpBuilder &builder, mlir::Location location, bool hasFma)
-      : b(builder), loc(location), hasFma(hasFma) {}
+  /// Where the target has no fused multiply-add, `fma` is a product and a sum.
+  ElementBuilder(mlir::OpBuilder &builder, mlir::Location location, const Target &target)
+      : b(builder), loc(location), hasFma(target.hasFma()), hasApproximations(target.hasApproximations()) {}
   /// Constants are made once, at the start of `block`.
   void startAt(mlir::Block *block) { entry = block; }
 
@@ -41,6 +42,10 @@ public:
   mlir::Value negate(mlir::Value x);
   /// Integers: a divisor of 0 counts as 1, the smallest integer over -1 wraps.
   mlir::Value divide(mlir::Value x, mlir::Value y, bool isUnsigned);
+  /// The same quotient by products, where the target divides slowly.
+  mlir::Value divideBy(mlir::Value x, int64_t number, bool isUnsigned);
+  /// 1 / x, rounded; of a square root on targets with approximations within 2 units of the last place.
+  mlir::Value reciprocal(mlir::Value x);
   /// Remainder with the sign of `y`, or of `x` where `truncated`.
   mlir::Value modulo(mlir::Value x, mlir::Value y, bool truncated, bool isUnsigned);
   /// The larger or smaller; NaN wins.
@@ -98,7 +103,9 @@ private:
     mlir::Value polynomial, power;
   };
   Reduced reduceExp(mlir::Value x);
+  mlir::Value addExp(mlir::Value to, mlir::Value x);
   mlir::Value scaleBy(mlir::Value value, mlir::Value power);
+  mlir::Value approximate(llvm::StringRef intrinsic, mlir::Value x);
   mlir::Value horner(mlir::Value x, llvm::ArrayRef<double> coefficients);
   mlir::Value toInteger(mlir::Value value, mlir::Type to, bool isUnsigned);
   mlir::Value roundToOdd(mlir::Value value);
@@ -108,7 +115,7 @@ private:
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-  bool hasFma;
+  bool hasFma, hasApproximations;
   mlir::Block *entry = nullptr;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;
 };

@@ -55,7 +55,7 @@ static Value gelu(E &e, nn::GeluOp op, Value x) {
   } else {
     inner = e.erf(e.mul(x, 0.70710678118654752440));
   }
-  return e.mul(e.mul(x, e.add(inner, 1.0)), 0.5);
+  return e.mul(x, e.fma(inner, e.like(x, 0.5), e.like(x, 0.5)));
 }
 
 /// NaN and zeros of floats stay.
@@ -68,7 +68,7 @@ static Value sign(E &e, Value x, bool isUnsigned) {
 
 static void registerMath(FormTable &table) {
   addUnary<nn::SqrtOp>(table, [](E &e, Value x) { return e.sqrt(x); });
-  addUnary<nn::ReciprocalOp>(table, [](E &e, Value x) { return e.divide(e.like(x, 1), x, false); });
+  addUnary<nn::ReciprocalOp>(table, [](E &e, Value x) { return e.reciprocal(x); });
   addUnary<nn::ExpOp>(table, [](E &e, Value x) { return e.exp(x); });
   addUnary<nn::LogOp>(table, [](E &e, Value x) { return e.log(x); });
   addUnary<nn::ErfOp>(table, [](E &e, Value x) { return e.erf(x); });

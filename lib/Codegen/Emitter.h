@@ -22,7 +22,7 @@ namespace cleave::codegen {
 class Emitter {
 public:
   Emitter(mlir::MLIRContext *context, mlir::Location location, const Target &target)
-      : b(context), loc(location), elements(b, loc, target.hasFma()), places(b, loc), target(target) {}
+      : b(context), loc(location), elements(b, loc, target), places(b, loc), target(target) {}
   virtual ~Emitter() = default;
 
   mlir::OpBuilder b;

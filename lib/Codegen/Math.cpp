@@ -10,10 +10,16 @@
 //   tanh  a polynomial in x^2 below 0.6, else 1 - 2 / (exp(2 |x|) + 1)
 //   sigmoid  1 / (1 + exp(-x)), and 0 where it would be below 2^-125
 //
+// A GPU has 2^x, 1 / x and 1 / sqrt x as instructions, each right to 2 units. They take the place of the polynomial of r and of
+// quotients whose divisor is a sum of positive numbers; ranges are reduced as above, or an error near 0 would grow with x. Where only
+// the absolute error counts (`expOfNegative`), ranges are not reduced either.
+//
 //===----------------------------------------------------------------------===//
 #include "Elements.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace cleave::codegen;
@@ -24,6 +30,30 @@ Value ElementBuilder::abs(Value x) {
   if (isFloat(x))
     return math::AbsFOp::create(b, loc, x);
   return select(compare(Relation::Gt, x, 0.0), x, negate(x));
+}
+
+/// An instruction of one float, lane by lane. What it gives of denormals is 0.
+Value ElementBuilder::approximate(StringRef intrinsic, Value x) {
+  auto one = [&](Value lane) -> Value {
+    return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(intrinsic), lane).getResult(0);
+  };
+  auto type = dyn_cast<VectorType>(x.getType());
+  if (!type)
+    return one(x);
+  SmallVector<Value> lanes;
+  for (int64_t lane = 0; lane < type.getNumElements(); ++lane)
+    lanes.push_back(one(vector::ExtractOp::create(b, loc, x, lane)));
+  return vector::FromElementsOp::create(b, loc, type, lanes);
+}
+static constexpr llvm::StringLiteral kPowerOfTwo = "llvm.nvvm.ex2.approx.ftz.f32",
+                                     kReciprocal = "llvm.nvvm.rcp.approx.ftz.f",
+                                     kReciprocalRoot = "llvm.nvvm.rsqrt.approx.ftz.f";
+
+Value ElementBuilder::reciprocal(Value x) {
+  auto root = x.getDefiningOp<math::SqrtOp>();
+  if (root && hasApproximations && getElementTypeOrSelf(x).isF32())
+    return approximate(kReciprocalRoot, root.getOperand());
+  return divide(like(x, 1), x, false);
 }
 
 /// Coefficients from the highest power down.
@@ -38,11 +68,15 @@ Value ElementBuilder::horner(Value x, ArrayRef<double> coefficients) {
 ElementBuilder::Reduced ElementBuilder::reduceExp(Value x) {
   Value magic = like(x, 0x1.8p23), shifted = fma(x, like(x, 1.44269504088896341), magic);
   Value n = sub(shifted, magic);
+  Type i32 = b.getI32Type();
+  Value power = sub(bitcast(shifted, i32), bitcast(magic, i32));
+  if (hasApproximations) { // log2 e in two parts
+    Value f = fma(x, like(x, 0x1.715476p0), negate(n));
+    return {approximate(kPowerOfTwo, fma(x, like(x, 0x1.4ae0cp-26), f)), power};
+  }
   Value r = fma(n, like(x, -0x1.62e4p-1), x); // ln 2 in two parts: n times the first is exact
   r = fma(n, like(x, -0x1.7f7d1cp-20), r);
-  Value p = horner(r, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1.0, 1.0});
-  Type i32 = b.getI32Type();
-  return {p, sub(bitcast(shifted, i32), bitcast(magic, i32))};
+  return {horner(r, {1.37805939e-3, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1.0, 1.0}), power};
 }
 
 /// `value * 2^power`, for powers of normal numbers.
@@ -65,6 +99,8 @@ Value ElementBuilder::exp(Value x) {
 
 /// For x of at most 0, where what is below 10^-37 does not count.
 Value ElementBuilder::expOfNegative(Value x) {
+  if (hasApproximations)
+    return approximate(kPowerOfTwo, mul(x, 1.44269504088896341));
   auto [p, power] = reduceExp(select(compare(Relation::Lt, x, -87.0), like(x, -87), x));
   return scaleBy(p, power);
 }
@@ -114,9 +150,22 @@ Value ElementBuilder::tanh(Value x) {
   Value t = abs(x), s = mul(x, x), one = like(x, 1);
   Value p = horner(s, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Value small = fma(mul(p, s), x, x);
-  Value large = sub(one, divide(like(x, 2), add(exp(mul(t, 2.0)), one), false));
+  Value large;
+  if (hasApproximations) {
+    Value e = expOfNegative(mul(t, -2.0));
+    large = fma(mul(e, -2.0), approximate(kReciprocal, add(e, one)), one);
+  } else {
+    large = sub(one, divide(like(x, 2), add(exp(mul(t, 2.0)), one), false));
+  }
   large = math::CopySignOp::create(b, loc, large, x);
   return select(compare(Relation::Lt, t, 0.625), small, large);
+}
+
+/// Where neither exp(x) nor its reciprocal is infinite: 2^y (1 + ln 2 rest), with y and rest as x log2 e.
+Value ElementBuilder::addExp(Value to, Value x) {
+  Value scale = like(x, 0x1.715476p0), y = mul(x, scale);
+  Value rest = fma(x, like(x, 0x1.4ae0cp-26), fma(x, scale, negate(y))), power = approximate(kPowerOfTwo, y);
+  return fma(power, fma(rest, like(x, 0.693147180559945309), like(x, 1)), to);
 }
 
 /// In f32 far below 0 the result is 0 rather than a denormal number: those slow down all that is computed with them, by ten times in
@@ -126,6 +175,11 @@ Value ElementBuilder::sigmoid(Value x) {
   if (!getElementTypeOrSelf(x).isF32()) {
     Value e = exp(negate(abs(x)));
     return divide(select(compare(Relation::Ge, x, 0.0), one, e), add(one, e), false);
+  }
+  if (hasApproximations) {
+    Value within = select(compare(Relation::Gt, x, 88.0), like(x, 88), x);
+    within = select(compare(Relation::Lt, within, -88.0), like(x, -88), within);
+    return approximate(kReciprocal, addExp(one, negate(within)));
   }
   Value n = negate(x);
   n = select(compare(Relation::Lt, n, -87.0), like(x, -87), n);

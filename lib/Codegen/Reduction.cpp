@@ -87,7 +87,7 @@ static Value finishReduce(Emitter &e, Operation *base, ValueRange sum) {
   int64_t count = 1;
   for (int64_t dim : op.getDims())
     count *= getShape(op.getInput())[dim];
-  Value mean = e.elements.divide(sum[0], e.elements.like(sum[0], double(count)), element.isUnsignedInteger());
+  Value mean = e.elements.divideBy(sum[0], count, element.isUnsignedInteger());
   return element.isInteger() ? e.elements.convert(mean, e.b.getI64Type(), element) : e.elements.narrow(mean, element);
 }
 

@@ -79,6 +79,7 @@ def suites(build):
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
+    yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 157)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 157)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 157)

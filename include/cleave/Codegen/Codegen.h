@@ -30,13 +30,15 @@ public:
   int64_t getVectorBytes() const { return vectorBytes; }
   /// Has fused multiply-add.
   bool hasFma() const { return fma; }
+  /// Has instructions for 2^x, 1 / x and 1 / sqrt x that are right to 2 units in the last place.
+  bool hasApproximations() const { return approximations; }
   llvm::TargetMachine &getMachine() const { return *machine; }
 
 protected:
   Target();
   std::unique_ptr<llvm::TargetMachine> machine;
   int64_t vectorBytes = 16;
-  bool fma = false;
+  bool fma = false, approximations = false;
 };
 
 /// The processor that host kernels are for.
