@@ -108,6 +108,9 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
     than one sweep over rows that its results have (`codegen::canEmitDevice` says when), its composite ops become simple ones, and
     each op whose result has to lie in memory ends a kernel; what is cheap is computed in each kernel that needs it.
 
+    A reduction of much into little, which has fewer rows than keep a device busy, becomes two: of parts of what is reduced, and of their results
+    (`codegen::findDeviceStages`), in a fixed order.
+
     Not part of `exec-lower` but for devices; it runs behind `exec-form-kernels`, before weights are packed or kernels outlined.
 
     ```mlir

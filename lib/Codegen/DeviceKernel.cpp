@@ -50,6 +50,7 @@ private:
   void fill(Operation *op);
   void runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run);
   void map(ArrayRef<Result> group);
+  void storeAt(ArrayRef<Result> group, Value linear, int64_t lanes);
   bool isWalked();
 
   func::FuncOp region;
@@ -179,22 +180,36 @@ bool KernelWriter::isWalked() {
   });
 }
 
+/// Lanes from place `linear` on.
+void KernelWriter::storeAt(ArrayRef<Result> group, Value linear, int64_t lanes) {
+  ArrayRef<int64_t> shape = getShape(group.front().value);
+  Point point;
+  for (Value place : e.places.delinearise(linear, shape))
+    point.push_back({place});
+  if (lanes > 1)
+    point.back().lane = 1;
+  if (!shape.empty())
+    e.places.know(point, shape, linear);
+  e.withLanes(lanes, lanes, [&] {
+    store.storeAll(group, [&](const Result &) { return point; });
+    return 0;
+  });
+}
+
+/// Of one dim, what is left behind the last whole vector goes to the first threads, one element each.
 void KernelWriter::map(ArrayRef<Result> group) {
   ArrayRef<int64_t> shape = getShape(group.front().value);
-  int64_t lanes = shape.empty() || isWalked() ? 1 : getDeviceLanes(region, shape.back());
-  e.overThreads(countElements(shape) / lanes, [&](Value number) {
-    Value linear = e.places.mul(number, lanes);
-    Point point;
-    for (Value place : e.places.delinearise(linear, shape))
-      point.push_back({place});
-    if (lanes > 1)
-      point.back().lane = 1;
-    if (!shape.empty())
-      e.places.know(point, shape, linear);
-    e.withLanes(lanes, lanes, [&] {
-      store.storeAll(group, [&](const Result &) { return point; });
-      return 0;
-    });
+  PlaceBuilder &p = e.places;
+  int64_t count = countElements(shape), most = getDeviceLanes(region, 0);
+  int64_t lanes = shape.empty() || isWalked() ? 1 : getDeviceLanes(region, shape.back()), rest = 0;
+  if (shape.size() == 1 && !isWalked() && lanes < most && count / most >= most) {
+    lanes = most;
+    rest = count % most;
+  }
+  e.overThreads(count / lanes, [&](Value number) {
+    storeAt(group, p.mul(number, lanes), lanes);
+    if (rest)
+      e.when(p.isLess(number, rest), [&] { storeAt(group, p.add(number, count - rest), 1); });
   });
 }
 

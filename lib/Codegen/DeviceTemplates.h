@@ -18,6 +18,9 @@ int64_t getDeviceLanes(mlir::func::FuncOp region, int64_t extent);
 void runRows(DeviceEmitter &e, ResultStore &store, mlir::func::FuncOp region, const Rows &rows,
              llvm::ArrayRef<Result> results);
 
+/// How many blocks that takes.
+int64_t countRowBlocks(mlir::func::FuncOp region, const Rows &rows);
+
 /// True if no thread of such a kernel reads what another one stores: there is no end of a row, or of rows, where places are clamped.
 bool readsOwnElements(mlir::func::FuncOp region, const Rows &rows);
 

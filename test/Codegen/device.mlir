@@ -61,19 +61,68 @@ func.func @teams_without_a_row(%x: tensor<5x16xf32>) -> tensor<5x16xf32> {
 // A block a row: each warp writes its slot, one barrier a reduction. The end of the row counts as the identity.
 // CHECK-LABEL: gpu.func @block_a_row
 // CHECK: scf.for
-// CHECK: arith.cmpi slt, %{{.*}}, %c5001
+// CHECK: arith.cmpi slt, %{{.*}}, %c50004
 // CHECK-COUNT-5: gpu.shuffle xor
-// CHECK: memref.store %{{.*}} : memref<8xf32, #gpu.address_space<workgroup>>
+// CHECK: memref.store %{{.*}} : memref<32xf32, #gpu.address_space<workgroup>>
 // CHECK: gpu.barrier
 // CHECK: memref.load
-// CHECK-COUNT-3: gpu.shuffle xor
+// CHECK-COUNT-5: gpu.shuffle xor
 // CHECK: gpu.barrier
 // CHECK-NOT: gpu.barrier
 // CHECK: gpu.return
-// LAUNCH: block_a_row{{[[:space:]]}}40 x 256 threads, 64 bytes shared
-func.func @block_a_row(%x: tensor<40x5001xf32>) -> tensor<40x5001xf32> {
-  %y = nn.softmax %x dim 1 : (tensor<40x5001xf32>) -> tensor<40x5001xf32>
-  return %y : tensor<40x5001xf32>
+// LAUNCH: block_a_row{{[[:space:]]}}40 x 1024 threads, 256 bytes shared
+func.func @block_a_row(%x: tensor<40x50004xf32>) -> tensor<40x50004xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<40x50004xf32>) -> tensor<40x50004xf32>
+  return %y : tensor<40x50004xf32>
+}
+
+// Rows of 197 begin anywhere. Whole vectors of them are found and read as such, once; what is before and behind goes to the
+// team's first threads, element by element.
+// CHECK-LABEL: gpu.func @rows_that_begin_anywhere
+// CHECK: %[[START:.*]] = arith.muli %{{.*}}, %c197
+// CHECK: %[[UP:.*]] = arith.addi %[[START]], %c3
+// CHECK: %[[DIV:.*]] = arith.divui %[[UP]], %c4
+// CHECK: %[[FIRST:.*]] = arith.muli %[[DIV]], %c4
+// CHECK: %[[HEAD:.*]] = arith.subi %[[FIRST]], %[[START]]
+// CHECK-COUNT-2: vector.load %arg0[%{{.*}}] {alignment = 16 : i64} : memref<465708xf32, 1>, vector<4xf32>
+// CHECK: memref.load %arg0
+// CHECK-NOT: load %arg0
+// CHECK-COUNT-2: vector.store %{{.*}}, %arg1[%{{.*}}] {alignment = 16 : i64}
+// CHECK: memref.store %{{.*}}, %arg1
+// CHECK: gpu.return
+// PTX-LABEL: .visible .entry rows_that_begin_anywhere(
+// PTX-COUNT-2: ld.global.nc.v4.b32
+// PTX: ld.global.nc.b32
+// PTX-COUNT-2: st.global.v4.b32
+// PTX: st.global.b32
+func.func @rows_that_begin_anywhere(%x: tensor<2364x197xf32>) -> tensor<2364x197xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<2364x197xf32>) -> tensor<2364x197xf32>
+  return %y : tensor<2364x197xf32>
+}
+
+// Likewise by a block, in a loop.
+// CHECK-LABEL: gpu.func @long_rows_that_begin_anywhere
+// CHECK: scf.for
+// CHECK: vector.load %arg0[%{{.*}}] {alignment = 16 : i64} : memref<6432896xf32, 1>, vector<4xf32>
+// CHECK: gpu.return
+// PTX-LABEL: .visible .entry long_rows_that_begin_anywhere(
+// PTX: ld.global.nc.v4.b32
+// PTX: st.global.v4.b32
+func.func @long_rows_that_begin_anywhere(%x: tensor<128x50257xf32>) -> tensor<128x50257xf32> {
+  %y = nn.softmax %x dim 1 : (tensor<128x50257xf32>) -> tensor<128x50257xf32>
+  return %y : tensor<128x50257xf32>
+}
+
+// What is left behind the last vector of all goes to the first three threads.
+// CHECK-LABEL: gpu.func @elements_behind_the_last_vector
+// CHECK: vector.load %arg0[%{{.*}}] {alignment = 16 : i64}
+// CHECK: scf.if
+// CHECK: memref.load %arg0
+// CHECK: gpu.return
+// LAUNCH: elements_behind_the_last_vector{{[[:space:]]}}1 x 256 threads
+func.func @elements_behind_the_last_vector(%x: tensor<7x89xf32>) -> tensor<7x89xf32> {
+  %y = nn.relu %x : (tensor<7x89xf32>) -> tensor<7x89xf32>
+  return %y : tensor<7x89xf32>
 }
 
 // Over a major dim lanes are columns of their own: 16 threads share one.

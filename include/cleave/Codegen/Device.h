@@ -60,6 +60,9 @@ struct DeviceCuts {
   llvm::SmallVector<mlir::Operation *> ops;
 };
 DeviceCuts findDeviceCuts(mlir::Block &region);
+/// Of a region that has a kernel of few blocks, a reduction of much into little: the same with the reduction in two stages, and the
+/// first of them as the only op. No region where there is nothing to gain.
+DeviceCuts findDeviceStages(mlir::Block &region);
 
 /// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
 bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);

@@ -47,10 +47,10 @@ func.func @softmax_50257(%x: tensor<128x50257xf32>) -> tensor<128x50257xf32> {
   return %y : tensor<128x50257xf32>
 }
 
-func.func @residual_layer_norm(%x: tensor<128x768xf32>, %r: tensor<128x768xf32>, %s: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<128x768xf32> {
-  %0 = nn.add %x, %r : (tensor<128x768xf32>, tensor<128x768xf32>) -> tensor<128x768xf32>
-  %y = nn.layer_norm %0, %s bias %b dim 1 epsilon 1.0e-5 : (tensor<128x768xf32>, tensor<768xf32>, tensor<768xf32>) -> tensor<128x768xf32>
-  return %y : tensor<128x768xf32>
+func.func @residual_layer_norm(%x: tensor<1024x768xf32>, %r: tensor<1024x768xf32>, %s: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<1024x768xf32> {
+  %0 = nn.add %x, %r : (tensor<1024x768xf32>, tensor<1024x768xf32>) -> tensor<1024x768xf32>
+  %y = nn.layer_norm %0, %s bias %b dim 1 epsilon 1.0e-5 : (tensor<1024x768xf32>, tensor<768xf32>, tensor<768xf32>) -> tensor<1024x768xf32>
+  return %y : tensor<1024x768xf32>
 }
 
 func.func @rms_norm_bf16(%x: tensor<128x4096xbf16>, %s: tensor<4096xbf16>) -> tensor<128x4096xbf16> {

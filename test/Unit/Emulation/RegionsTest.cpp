@@ -13,6 +13,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -107,6 +108,16 @@ protected:
     return findDifference(outputs, want);
   }
 
+  /// `body` in a function of random inputs; what would have to be split first is an error.
+  void add(std::vector<Region> &regions, const std::string &body) {
+    Region region{regions.size() + 1, "func.func @main" + body, nullptr, {}, {}};
+    region.module = parseSourceString<ModuleOp>(region.text, &context);
+    ASSERT_TRUE(region.module) << errors << region.text;
+    std::string reason;
+    ASSERT_TRUE(canEmitDevice(region.getFunction().front(), reason)) << reason << region.text;
+    regions.push_back(std::move(region));
+  }
+
   /// Compiles regions into one module and checks each.
   void checkAll(std::vector<Region> &regions) {
     if (regions.empty())
@@ -157,6 +168,32 @@ TEST_F(DeviceRegionsTest, EqualTheEvaluator) {
   }
   checkAll(regions);
   EXPECT_EQ(kernels, count);
+}
+
+// Rows of lengths that are no multiple of a vector, by teams and by blocks; and all elements as one row.
+TEST_F(DeviceRegionsTest, RowsBeginAnywhere) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "bf16", "f16", "f64", "i8"})
+    for (int extent : {66, 67, 127, 129, 197, 1001, 1022, 4099, 40001}) {
+      std::string rows = llvm::formatv("tensor<{0}x{1}x{2}>", extent > 2000 ? 2 : 7, extent, element).str();
+      std::string row = llvm::formatv("tensor<{0}x{1}>", extent, element).str();
+      std::string kept = llvm::formatv("tensor<{0}x{1}>", extent > 2000 ? 2 : 7, element).str();
+      std::string places = llvm::formatv("tensor<{0}xi64>", extent > 2000 ? 2 : 7).str();
+      add(regions, llvm::formatv("(%x: {0}) -> ({1}, {2}) {{\n%y = nn.reduce max %x dims [1] : ({0}) -> {1}\n"
+                                 "%i = nn.arg_reduce min %x dim 1 last : ({0}) -> {2}\nreturn %y, %i : {1}, {2}\n}",
+                                 rows, kept, places));
+      add(regions, llvm::formatv("(%x: {0}) -> {0} {{\n%y = nn.neg %x : ({0}) -> {0}\nreturn %y : {0}\n}", rows));
+      if (element == std::string("i8"))
+        continue;
+      add(regions,
+          llvm::formatv("(%x: {0}, %s: {1}, %b: {1}) -> {0} {{\n%y = nn.layer_norm %x, %s bias %b dim 1 epsilon "
+                        "1.0e-5 : ({0}, {1}, {1}) -> {0}\nreturn %y : {0}\n}",
+                        rows, row));
+      add(regions, llvm::formatv("(%x: {0}, %m: {1}) -> {0} {{\n%z = nn.add %x, %m : ({0}, {1}) -> {0}\n"
+                                 "%y = nn.softmax %z dim 1 : ({0}) -> {0}\nreturn %y : {0}\n}",
+                                 rows, row));
+    }
+  checkAll(regions);
 }
 
 } // namespace

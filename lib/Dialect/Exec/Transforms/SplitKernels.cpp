@@ -6,7 +6,8 @@
 //
 //   { d = x - mean x; y = d * rsqrt (mean d^2) }     ->     { mean x } { mean (x - m)^2 } { y }
 //
-// What is cheap is computed in each kernel that needs it. Parts are split again until a device has a kernel for each.
+// What is cheap is computed in each kernel that needs it. Parts are split again until a device has a kernel for each. A reduction that
+// would leave most of a device idle is two (`findDeviceStages`).
 //
 //===----------------------------------------------------------------------===//
 #include "KernelParts.h"
@@ -35,9 +36,10 @@ static Value followReshapes(Value value) {
 static LogicalResult split(FusedOp fused) {
   std::string reason;
   Block &body = fused.getBody().front();
-  if (codegen::canEmitDevice(body, reason))
+  bool isKernel = codegen::canEmitDevice(body, reason);
+  codegen::DeviceCuts cuts = isKernel ? codegen::findDeviceStages(body) : codegen::findDeviceCuts(body);
+  if (!cuts.region)
     return success();
-  codegen::DeviceCuts cuts = codegen::findDeviceCuts(body);
   Block &region = cuts.region->front();
   Splitter splitter(fused);
   splitter.values.map(region.getArguments(), fused.getInputs());

@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 7 passed, 0 failed
+// RAN: 17 passed, 0 failed
 
 // What fills by itself is a kernel, and what reads it another.
 // CHECK-LABEL: @scanned
@@ -50,4 +50,67 @@ func.func @unwanted(%x: tensor<64xf32>) -> tensor<64xf32> {
   // CHECK: return
   %0, %1 = nn.top_k %x k 64 dim 0 smallest : (tensor<64xf32>) -> (tensor<64xf32>, tensor<64xi64>)
   return %0 : tensor<64xf32>
+}
+
+// Four rows are four blocks: parts of rows first, then their means.
+// CHECK-LABEL: @few_rows
+func.func @few_rows(%x: tensor<4x65536xf32>) -> tensor<4xf32> {
+  // CHECK: %[[P:.*]] = exec.fused (%{{.*}} = %arg0) : (tensor<4x65536xf32>) -> tensor<4x64xf32>
+  // CHECK: nn.reduce mean %{{.*}} dims [2] keep_dims : (tensor<4x64x1024xf32>)
+  // CHECK: exec.fused (%{{.*}} = %[[P]]) : (tensor<4x64xf32>) -> tensor<4xf32>
+  // CHECK: nn.reduce mean %{{.*}} dims [1]
+  // CHECK: return
+  %y = nn.reduce mean %x dims [1] : (tensor<4x65536xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Parts of sums of bf16 are f32; what is behind the sum comes in the second kernel.
+// CHECK-LABEL: @few_columns
+func.func @few_columns(%x: tensor<16384x64xbf16>, %c: tensor<64xbf16>) -> tensor<64xbf16> {
+  // CHECK: exec.fused (%{{.*}} = %arg0) : (tensor<16384x64xbf16>) -> tensor<256x64xf32>
+  // CHECK: exec.fused
+  // CHECK: nn.reduce sum %{{.*}} dims [0]
+  // CHECK: nn.cast
+  // CHECK: nn.add
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.reduce sum %x dims [0] : (tensor<16384x64xbf16>) -> tensor<64xbf16>
+  %y = nn.add %0, %c : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
+  return %y : tensor<64xbf16>
+}
+
+// Neighbouring dims are parted together, by a divisor of all of their elements.
+// CHECK-LABEL: @one_number
+func.func @one_number(%x: tensor<513x1029xf32>) -> tensor<f32> {
+  // CHECK: nn.mul
+  // CHECK: nn.reduce sum %{{.*}} dims [1] keep_dims : (tensor<189x2793xf32>)
+  // CHECK: exec.fused
+  // CHECK-NOT: nn.mul
+  // CHECK: nn.reduce sum
+  // CHECK: return
+  %z = nn.mul %x, %x : (tensor<513x1029xf32>, tensor<513x1029xf32>) -> tensor<513x1029xf32>
+  %y = nn.reduce sum %z dims [0, 1] : (tensor<513x1029xf32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+
+// Dims that do not lie together: rows of pixels first.
+// CHECK-LABEL: @channels
+func.func @channels(%x: tensor<16x32x28x28xf32>) -> tensor<32xf32> {
+  // CHECK: nn.reduce sum %{{.*}} dims [3] keep_dims : (tensor<16x32x1x784xf32>)
+  // CHECK: exec.fused
+  // CHECK: nn.reduce sum %{{.*}} dims [0]
+  // CHECK: return
+  %y = nn.reduce sum %x dims [0, 2, 3] : (tensor<16x32x28x28xf32>) -> tensor<32xf32>
+  return %y : tensor<32xf32>
+}
+
+// What is read before a second kernel would start stays one, and so does what has rows enough.
+// CHECK-LABEL: @little
+func.func @little(%x: tensor<4x4096xf32>, %z: tensor<512x1024xf32>) -> (tensor<4xf32>, tensor<512xf32>) {
+  // CHECK-COUNT-2: exec.fused
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %y = nn.reduce mean %x dims [1] : (tensor<4x4096xf32>) -> tensor<4xf32>
+  %w = nn.reduce mean %z dims [1] : (tensor<512x1024xf32>) -> tensor<512xf32>
+  return %y, %w : tensor<4xf32>, tensor<512xf32>
 }
