@@ -77,9 +77,9 @@ typedef struct cleave_options {
   double deadline_seconds;    /* how long ranks wait for each other; 0: 60 */
   double silence_seconds;     /* how long a rank may give no sign of life; 0: as cleave-run */
   uint64_t memory_limit;      /* bytes that ranks of this process may have; 0: what is free */
-  int use_mpi;                /* this process is one rank of those that mpirun started */
-  int pin_threads;            /* each rank on a core of its own, where there are enough */
-  int catch_crashes;          /* a kernel that crashes is an error, not the end of the process */
+  int use_mpi;       /* this process is one rank: 1 of those that mpirun started, 2 without MPI (torchrun, srun) */
+  int pin_threads;   /* each rank on a core of its own, where there are enough */
+  int catch_crashes; /* a kernel that crashes is an error, not the end of the process */
 } cleave_options;
 
 typedef struct cleave_program cleave_program;

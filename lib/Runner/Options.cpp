@@ -62,9 +62,9 @@ static Status setRepeat(RunOptions &options, const std::string &value) {
 
 /// Without it the environment says where ranks are.
 static Status setRanks(RunOptions &options, const std::string &value) {
-  if (value != "threads" && value != "mpi")
-    return makeError("is '", value, "', expected threads or mpi");
-  options.ranks = value == "mpi" ? Ranks::Mpi : Ranks::Threads;
+  if (value != "threads" && value != "mpi" && value != "tcp")
+    return makeError("is '", value, "', expected threads, mpi or tcp");
+  options.ranks = value == "mpi" ? Ranks::Mpi : value == "tcp" ? Ranks::Tcp : Ranks::Threads;
   return cleave::program::kGood;
 }
 
@@ -76,7 +76,10 @@ static constexpr Row kRows[] = {
     {"--repeat", "N", "calls after the first one", setRepeat},
     {"--report", "FILE.json", "seconds of loading and of each call after the first, memory",
      setText<&RunOptions::report>},
-    {"--ranks", "WHERE", "threads, or mpi: this process is one rank of those that mpirun started", setRanks},
+    {"--local", nullptr, "starts a process for each rank on this machine", setFlag<&RunOptions::local, true>},
+    {"--ranks", "WHERE", "threads; or this process is one rank of several: mpi, tcp (without MPI)", setRanks},
+    {"--rendezvous", "WHERE", "host:port or file:PATH, where processes find rank 0 if no launcher says it",
+     setText<&RunOptions::rendezvous>},
     {"--trace", "FILE.json", "what each rank did in the last call, for Perfetto", setText<&RunOptions::trace>},
     {"--profile", nullptr, "prints where the time of the last call went", setFlag<&RunOptions::profile, true>},
     {"--record", "DIR", "where the flight recorder goes when a rank fails", setText<&RunOptions::record>},
@@ -119,6 +122,7 @@ static const Row *findRow(const std::string &name) {
 Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &words) {
   RunOptions options;
   for (size_t i = 0; i < words.size(); ++i) {
+    options.words.push_back(words[i]);
     if (words[i].empty() || words[i].front() != '-') {
       if (!options.program.empty())
         return makeError("there are two programs, '", options.program, "' and '", words[i], "'");
@@ -136,12 +140,16 @@ Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &
     if (row->value && equals == std::string::npos) {
       if (++i == words.size())
         return makeError("'", name, "' needs a value, ", row->value);
-      value = words[i];
+      options.words.push_back(value = words[i]);
     }
     if (Status error = row->set(options, value))
       return makeError("'", name, "' ", error->message);
+    if (name == "--local")
+      options.words.erase(options.words.end() - 1);
   }
   if (options.program.empty())
     return makeError("no program given; --help says how");
+  if (options.local && options.ranks != Ranks::Auto)
+    return makeError("'--local' starts its ranks itself, and '--ranks' says that somebody has");
   return options;
 }

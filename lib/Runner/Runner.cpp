@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Runner/Runner.h"
 #include "Interrupt.h"
+#include "Local.h"
 #include "cleave/Arrays/Npz.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
@@ -80,7 +81,8 @@ namespace {
 
 class Run {
 public:
-  explicit Run(const RunOptions &options) : options(options), interrupt(usesMpi(options)) {}
+  explicit Run(const RunOptions &options)
+      : options(options), ranks(pickRanks(options)), interrupt(ranks != RankKind::Threads) {}
   int run();
 
 private:
@@ -89,12 +91,13 @@ private:
   int call();
   int write();
   std::string formatReport() const;
-  static bool usesMpi(const RunOptions &options);
+  static RankKind pickRanks(const RunOptions &options);
   /// Prints a message, and gives the exit code back.
   int fail(int code, const std::string &message) const;
   int fail(const ExecutorError &error) const;
 
   const RunOptions &options;
+  const RankKind ranks;
   Interrupt interrupt;
   std::unique_ptr<Executor> executor;
   NpzArrays inputs;
@@ -113,11 +116,20 @@ int Run::fail(const ExecutorError &error) const {
   return fail(error.kind == ErrorKind::Ranks ? kRunFault : kBadInput, error.message);
 }
 
-/// A launcher that started a single process may as well have started none.
-bool Run::usesMpi(const RunOptions &options) {
+/// A launcher that started a single process may as well have started none. mpirun's ranks, and those that srun starts with
+/// PMIx, have MPI; whoever says where to meet needs none.
+RankKind Run::pickRanks(const RunOptions &options) {
+  if (options.ranks != Ranks::Auto)
+    return options.ranks == Ranks::Mpi   ? RankKind::Mpi
+           : options.ranks == Ranks::Tcp ? RankKind::Tcp
+                                         : RankKind::Threads;
   std::optional<Launch> launch;
   (void)readLaunch([](const char *name) { return std::getenv(name); }, launch);
-  return options.ranks == Ranks::Mpi || (options.ranks == Ranks::Auto && launch && launch->size > 1);
+  if (!launch || launch->size <= 1)
+    return RankKind::Threads;
+  std::string launcher = launch->launcher;
+  bool hasMpi = launcher == "mpirun" || launcher == "mpiexec" || (launcher == "srun" && std::getenv("PMIX_RANK"));
+  return hasMpi && options.rendezvous.empty() ? RankKind::Mpi : RankKind::Tcp;
 }
 
 /// The executor with all that was asked for. A kernel that crashes is a failure like others here: the process is ours.
@@ -127,7 +139,8 @@ int Run::open() {
   how.communication.deadline = options.deadline;
   how.communication.silence = options.silence;
   how.communication.recordFolder = options.record;
-  how.usesMpi = usesMpi(options);
+  how.ranks = ranks;
+  how.rendezvous = options.rendezvous;
   how.pinsThreads = options.pin;
   how.usesGraphs = options.graph;
   how.catchesCrashes = true;
@@ -255,4 +268,4 @@ int Run::run() {
   return code;
 }
 
-int cleave::runner::run(const RunOptions &options) { return Run(options).run(); }
+int cleave::runner::run(const RunOptions &options) { return options.local ? runLocal(options) : Run(options).run(); }

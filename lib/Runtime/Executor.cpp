@@ -40,7 +40,8 @@ ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &op
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   ExecutorStatus error = open(file.get(), folder, &file, options, executor);
-  if (error && error->kind == ErrorKind::Program)
+  // What processes say is that of all of them, whose paths may differ.
+  if (error && error->kind == ErrorKind::Program && options.ranks == RankKind::Threads)
     error->message = concat("cannot run ", quote(path), ": ", error->message);
   return error;
 }
@@ -78,7 +79,7 @@ void Executor::resetStates() {
 
 void Executor::fail(Cause cause, const std::string &detail) { state->fail(cause, detail); }
 
-bool Executor::hasFailed() const { return state->isStopped.load(); }
+bool Executor::hasFailed() const { return state->isStopped.load() || state->ranks.front().communicator->hasFailed(); }
 /// The first failure counts, so that this one changes nothing.
 std::string Executor::getFailure() const {
   return state->ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage();

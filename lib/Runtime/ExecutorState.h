@@ -86,14 +86,16 @@ struct Executor::State {
                      const std::vector<std::string> &wanted);
   void fail(Cause cause, const std::string &detail);
   bool isHub() const { return ranks.front().rank == 0; }
+  bool areProcesses() const { return options.ranks != RankKind::Threads; }
 
 private:
   ExecutorStatus pickTarget(const Device &device, uint32_t &target) const;
   ExecutorStatus loadCode(Device &device, std::vector<KernelEntry> &entries);
   ExecutorStatus loadCode();
-  ExecutorStatus openDevices(const std::vector<uint32_t> &numbers);
   ExecutorStatus openRanks(std::string_view bytes);
   ExecutorStatus comparePrograms(std::string_view bytes);
+  ExecutorStatus openDevices();
+  ExecutorStatus makeDevices();
   ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();

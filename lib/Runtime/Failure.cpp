@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Failure.h"
 
+#include <cstdio>
+
 using namespace cleave::runtime;
 
 const char *cleave::runtime::getName(Cause cause) {
@@ -36,4 +38,10 @@ Status FirstFailure::get() const {
     return {};
   std::lock_guard<std::mutex> lock(mutex);
   return first;
+}
+
+std::string cleave::runtime::formatSeconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g s", seconds);
+  return text;
 }

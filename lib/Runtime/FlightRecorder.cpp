@@ -127,7 +127,7 @@ std::string FlightLog::getLast() const {
   return describe(seen.operation) + ", number " + std::to_string(seen.number) + " in " + nameOf(seen) + getPlace();
 }
 
-static std::string formatSeconds(int64_t nanoseconds) {
+static std::string formatTime(int64_t nanoseconds) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.6f s", double(nanoseconds) * 1e-9);
   return text;
@@ -135,18 +135,18 @@ static std::string formatSeconds(int64_t nanoseconds) {
 
 std::string FlightLog::getText(int rank, int64_t now) const {
   std::string text =
-      "rank " + std::to_string(rank) + ", last sign of life " + formatSeconds(now - getLastBeat()) + " ago\n";
+      "rank " + std::to_string(rank) + ", last sign of life " + formatTime(now - getLastBeat()) + " ago\n";
   uint64_t end = last.load(std::memory_order_acquire);
   for (uint64_t sequence = end < kEntries ? 1 : end - kEntries + 1; sequence <= end; ++sequence) {
     Seen seen;
     if (!read(sequence, seen))
       continue;
     text += "  " + nameOf(seen) + ", number " + std::to_string(seen.number) + ": " + describe(seen.operation) +
-            ", started " + formatSeconds(seen.started - now);
+            ", started " + formatTime(seen.started - now);
     if (seen.state != State::Started)
-      text += ", waited " + formatSeconds(seen.waited - now);
+      text += ", waited " + formatTime(seen.waited - now);
     if (seen.state == State::Done || seen.state == State::Failed)
-      text += (seen.state == State::Done ? ", done " : ", failed ") + formatSeconds(seen.ended - now);
+      text += (seen.state == State::Done ? ", done " : ", failed ") + formatTime(seen.ended - now);
     text += "\n";
   }
   std::lock_guard<std::mutex> lock(mutex);

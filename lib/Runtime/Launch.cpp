@@ -1,6 +1,7 @@
 //===- Launch.cpp - which rank a launcher made this process ---------------===//
 //
-// One row per launcher: the names of its variables.
+// One row per launcher: the names of its variables. Two of them say where rank 0 is, too: torchrun by a port, at which its own
+// store may listen; Slurm by a list of nodes, of which the first is taken, and the number of the job, which makes a port.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Launch.h"
@@ -18,6 +19,7 @@ struct Variables {
 } // namespace
 
 static constexpr Variables kLaunchers[] = {
+    {"cleave-run", "CLEAVE_RANK", "CLEAVE_RANKS", "CLEAVE_LOCAL_RANK"},
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
@@ -41,6 +43,48 @@ static Status readNumber(const GetEnv &getEnv, const char *name, int limit, int 
   return failure;
 }
 
+static std::string getText(const GetEnv &getEnv, const char *name) {
+  const char *text = getEnv(name);
+  return text ? text : "";
+}
+
+/// The first of `gpu[03-07,9],other`: `gpu03`. Brackets hold ranges of numbers; of each the first counts.
+static std::string getFirstNode(const std::string &list) {
+  std::string node;
+  for (size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+    if (list[i] != '[') {
+      node += list[i];
+      continue;
+    }
+    size_t end = list.find_first_of("-,]", i), close = list.find(']', i);
+    node += list.substr(i + 1, end == std::string::npos ? end : end - i - 1);
+    i = close == std::string::npos ? list.size() - 1 : close;
+  }
+  return node;
+}
+
+/// Where rank 0 of torchrun is. Who starts ranks by hand may set these variables, too.
+static Status readMaster(const GetEnv &getEnv, Launch &launch) {
+  launch.job = getText(getEnv, "TORCHELASTIC_RUN_ID") + " " + getText(getEnv, "TORCHELASTIC_RESTART_COUNT");
+  launch.hint = " (in MASTER_ADDR and MASTER_PORT)";
+  launch.host = getText(getEnv, "MASTER_ADDR");
+  Status status;
+  if (!launch.host.empty())
+    status = readNumber(getEnv, "MASTER_PORT", 65536, launch.port);
+  // torchrun's agent listens there itself.
+  launch.port += getText(getEnv, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return status;
+}
+
+/// Ports below those that systems give to anybody, 16 for each of a thousand jobs.
+static void readSlurm(const GetEnv &getEnv, Launch &launch) {
+  std::string job = getText(getEnv, "SLURM_JOB_ID");
+  launch.job = job + "." + getText(getEnv, "SLURM_STEP_ID");
+  launch.hint = " (in SLURM_STEP_NODELIST)";
+  launch.host = getFirstNode(getText(getEnv, "SLURM_STEP_NODELIST"));
+  launch.port = 15000 + int(std::strtoul(job.c_str(), nullptr, 10) % 1000) * 16;
+}
+
 Status cleave::runtime::readLaunch(const GetEnv &getEnv, std::optional<Launch> &launch) {
   launch.reset();
   for (const Variables &names : kLaunchers) {
@@ -55,10 +99,13 @@ Status cleave::runtime::readLaunch(const GetEnv &getEnv, std::optional<Launch> &
       status = readNumber(getEnv, names.rank, found.size, found.rank);
     if (status.isOk() && getEnv(names.localRank))
       status = readNumber(getEnv, names.localRank, found.size, found.localRank);
-    if (status.isOk() && getEnv("MASTER_ADDR") && names.launcher == std::string("torchrun")) {
-      found.host = getEnv("MASTER_ADDR");
-      status = readNumber(getEnv, "MASTER_PORT", 65536, found.port);
-    }
+    std::string launcher = names.launcher;
+    if (launcher == "torchrun" && status.isOk())
+      status = readMaster(getEnv, found);
+    else if (launcher == "srun")
+      readSlurm(getEnv, found);
+    else
+      found.job = getText(getEnv, "PMIX_NAMESPACE");
     if (status.isOk())
       launch = found;
     return status;

@@ -34,7 +34,9 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
   program = std::move(*read);
   if (ExecutorStatus error = openRanks(bytes))
     return error;
-  ExecutorStatus status = loadCode();
+  ExecutorStatus status = openDevices();
+  if (!status)
+    status = loadCode();
   if (!status)
     status = loadWeights(folder, file);
   if (!status)
@@ -59,69 +61,82 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
 /// Communicators first: with them a rank can tell the others what goes wrong after.
 ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
   std::vector<std::unique_ptr<Communicator>> communicators;
-  if (options.usesMpi) {
+  if (areProcesses()) {
     Status status;
-    communicators.push_back(openMpiLibrary(options.communication, status));
+    communicators.push_back(options.ranks == RankKind::Mpi
+                                ? openMpiLibrary(options.communication, status)
+                                : openTcpLibrary(options.communication, options.rendezvous, status));
     if (!communicators.front())
       return ::fail(ErrorKind::Ranks, status.getMessage());
-    if (uint32_t size = uint32_t(communicators.front()->getSize()); size != program.ranks)
-      return ::fail(ErrorKind::Machine,
-                    concat("the program is for ", program.ranks, " ranks, the launcher started ", size));
   } else {
     communicators = makeThreads(int(program.ranks), options.communication);
   }
-  std::vector<uint32_t> numbers;
-  for (const auto &communicator : communicators)
-    numbers.push_back(uint32_t(communicator->getRank()));
-  if (ExecutorStatus error = openDevices(numbers))
-    return error;
-  std::vector<std::pair<uint32_t, Device *>> deviceOf;
-  for (size_t local = 0; local < numbers.size(); ++local)
-    deviceOf.emplace_back(numbers[local], devices[devices.size() == 1 ? 0 : local].get());
-  memory.emplace(program, deviceOf);
   ranks = std::vector<LocalRank>(communicators.size());
   for (size_t local = 0; local < ranks.size(); ++local) {
+    ranks[local].rank = uint32_t(communicators[local]->getRank());
+    ranks[local].communicator = std::move(communicators[local]);
+  }
+  threads = std::make_unique<RankThreads>(ranks.size(), options.pinsThreads);
+  return areProcesses() ? comparePrograms(bytes) : std::nullopt;
+}
+
+/// What the program was compiled for.
+ExecutorStatus Executor::State::makeDevices() {
+  if (options.makeDevice) {
+    devices.push_back(options.makeDevice());
+    return std::nullopt;
+  }
+  if (program.targets.empty() || program.targets.front().device == program::Device::Host) {
+    devices.push_back(makeHost());
+    return std::nullopt;
+  }
+  std::vector<uint32_t> numbers;
+  for (const LocalRank &rank : ranks)
+    numbers.push_back(rank.rank);
+  // Ranks that never meet need no library for it.
+  bool areAlone = program.groups.empty() && program.pieces.empty();
+  Result<std::vector<std::unique_ptr<Device>>> opened =
+      openCudaLibrary(areAlone ? 1 : program.ranks, numbers, areProcesses());
+  if (!opened)
+    return ::fail(ErrorKind::Machine, opened.getError().message);
+  devices = std::move(*opened);
+  return std::nullopt;
+}
+
+/// A device for each rank, or one for all of this process.
+ExecutorStatus Executor::State::openDevices() {
+  if (ExecutorStatus error = makeDevices())
+    return error;
+  std::vector<std::pair<uint32_t, Device *>> deviceOf;
+  for (size_t local = 0; local < ranks.size(); ++local)
+    deviceOf.emplace_back(ranks[local].rank, devices[devices.size() == 1 ? 0 : local].get());
+  memory.emplace(program, deviceOf);
+  for (size_t local = 0; local < ranks.size(); ++local) {
     LocalRank &rank = ranks[local];
-    rank.rank = numbers[local];
     rank.role = memory->getRole(local);
     rank.memory = &memory->get(local);
     rank.device = deviceOf[local].second;
     rank.queue = rank.device->getQueue();
-    rank.communicator = std::move(communicators[local]);
     rank.log = std::make_shared<CommandLog>(program, clock, rank.role);
     rank.communicator->setWork(rank.log);
-  }
-  threads = std::make_unique<RankThreads>(ranks.size(), options.pinsThreads);
-  return options.usesMpi ? comparePrograms(bytes) : std::nullopt;
-}
-
-/// What the program was compiled for.
-ExecutorStatus Executor::State::openDevices(const std::vector<uint32_t> &numbers) {
-  if (options.makeDevice) {
-    devices.push_back(options.makeDevice());
-  } else if (program.targets.empty() || program.targets.front().device == program::Device::Host) {
-    devices.push_back(makeHost());
-  } else if (options.usesMpi) {
-    return ::fail(ErrorKind::Machine, "ranks on CUDA devices are threads of one process, not processes under MPI");
-  } else {
-    Result<std::vector<std::unique_ptr<Device>>> opened = openCudaLibrary(program.ranks, numbers);
-    if (!opened)
-      return ::fail(ErrorKind::Machine, opened.getError().message);
-    devices = std::move(*opened);
   }
   return std::nullopt;
 }
 
-/// All ranks must have read the same file.
+/// As many as the program is for, and all must have read the same file.
 ExecutorStatus Executor::State::comparePrograms(std::string_view bytes) {
-  uint64_t own = program::hashBytes(bytes);
-  std::vector<uint64_t> all(program.ranks);
   Communicator &communicator = *ranks.front().communicator;
+  uint64_t own = program::hashBytes(bytes);
+  std::vector<uint64_t> all(size_t(communicator.getSize()));
   Status status = communicator.run(allGather(kWorld, ElementType::UI64, &own, all.data(), Tiling::contiguous(1)));
   if (!status.isOk())
     return ::fail(ErrorKind::Ranks, status.getMessage());
-  if (std::all_of(all.begin(), all.end(), [&](uint64_t other) { return other == all.front(); }))
-    return std::nullopt;
+  if (std::all_of(all.begin(), all.end(), [&](uint64_t other) { return other == all.front(); })) {
+    if (all.size() == program.ranks)
+      return std::nullopt;
+    return ::fail(ErrorKind::Machine,
+                  concat("the program is for ", program.ranks, " ranks, the launcher started ", all.size()));
+  }
   std::string table;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     char digits[32];
@@ -133,13 +148,13 @@ ExecutorStatus Executor::State::comparePrograms(std::string_view bytes) {
 
 /// The error of one rank is that of all.
 ExecutorStatus Executor::State::agree(ExecutorStatus status) {
-  if (!options.usesMpi)
+  if (!areProcesses())
     return status;
   Communicator &communicator = *ranks.front().communicator;
   Status failed = status ? communicator.fail(Cause::Aborted, status->message) : communicator.run(barrier(kWorld));
-  if (!status && !failed.isOk())
-    return ::fail(ErrorKind::Ranks, failed.getMessage());
-  return status;
+  if (failed.isOk())
+    return std::nullopt;
+  return ::fail(status ? status->kind : ErrorKind::Ranks, failed.getMessage());
 }
 
 /// Group by group in the program's order, which is that of all ranks.
@@ -152,10 +167,10 @@ program::Status Executor::State::splitGroups(LocalRank &rank) {
     // What fails here, every operation will tell.
     (void)rank.communicator->split(members, ids.back());
     if (rank.queue && !error)
-      error = rank.queue->split(members);
+      error = rank.queue->split(*rank.communicator, members);
   };
   if (rank.queue && !(program.groups.empty() && program.pieces.empty()))
-    error = rank.queue->connect([&] { return isStopped.load(); });
+    error = rank.queue->connect(*rank.communicator);
   for (const program::Groups &groups : program.groups) {
     auto own = std::find(groups.ranks.begin(), groups.ranks.end(), rank.rank);
     auto begin = groups.ranks.begin() + (own - groups.ranks.begin()) / groups.size * groups.size;
@@ -169,8 +184,9 @@ program::Status Executor::State::splitGroups(LocalRank &rank) {
     members.erase(std::unique(members.begin(), members.end()), members.end());
     split(std::move(members), rank.pieceGroups);
   }
+  // The others may be waiting for this rank.
   if (error)
-    isStopped.store(true);
+    (void)rank.communicator->fail(Cause::Aborted, error->message);
   return error;
 }
 
@@ -277,10 +293,12 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
 /// Groups are made by all ranks before any binds: members look each other up.
 ExecutorStatus Executor::State::bindRanks() {
   std::vector<program::Status> errors(ranks.size());
+  // Nobody is late because weights took long.
+  for (LocalRank &rank : ranks)
+    rank.communicator->beat();
   threads->run([&](size_t local) { errors[local] = splitGroups(ranks[local]); }, [] { return true; });
-  for (size_t local = 0; local < ranks.size(); ++local)
-    if (errors[local])
-      return ::fail(ErrorKind::Ranks, concat("rank ", ranks[local].rank, ": ", errors[local]->message));
+  if (std::any_of(errors.begin(), errors.end(), [](const program::Status &error) { return error.has_value(); }))
+    return ::fail(ErrorKind::Ranks, ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage());
   for (size_t local = 0; local < ranks.size(); ++local) {
     LocalRank &rank = ranks[local];
     const std::vector<KernelEntry> &entries = kernels[devices.size() == 1 ? 0 : local];

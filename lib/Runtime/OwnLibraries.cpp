@@ -1,4 +1,4 @@
-//===- OwnLibraries.cpp - libcleave_mpi and libcleave_cuda ----------------===//
+//===- OwnLibraries.cpp - libcleave_mpi, _tcp and _cuda -------------------===//
 //
 // They are of the same build as this library, and say so: objects go between them.
 //
@@ -29,26 +29,41 @@ static Result<void *> openOwn(const std::string &kind, const char *variable, int
   return open;
 }
 
+static Status failForLibrary(std::string detail) {
+  Failure failure;
+  failure.cause = Cause::System;
+  failure.detail = std::move(detail);
+  return failure;
+}
+
 /// Open MPI's own plugins look for its symbols in all that is loaded.
 std::unique_ptr<Communicator> cleave::runtime::openMpiLibrary(const Options &options, Status &status) {
   Result<void *> open = openOwn("mpi", "CLEAVE_MPI_LIBRARY", RTLD_GLOBAL);
   if (open)
     return std::unique_ptr<Communicator>(
         reinterpret_cast<Communicator *(*)(const Options &, Status &)>(*open)(options, status));
-  Failure failure;
-  failure.cause = Cause::System;
-  failure.detail = "ranks under MPI need libcleave_mpi: " + open.getError().message;
-  status = failure;
+  status = failForLibrary("ranks under MPI need libcleave_mpi: " + open.getError().message);
   return nullptr;
 }
 
-Result<std::vector<std::unique_ptr<Device>>> cleave::runtime::openCudaLibrary(uint32_t size,
-                                                                              const std::vector<uint32_t> &ranks) {
+std::unique_ptr<Communicator> cleave::runtime::openTcpLibrary(const Options &options, const std::string &rendezvous,
+                                                              Status &status) {
+  using Open = Communicator *(*)(const Options &, const std::string &, Status &);
+  Result<void *> open = openOwn("tcp", "CLEAVE_TCP_LIBRARY", RTLD_LOCAL);
+  if (open)
+    return std::unique_ptr<Communicator>(reinterpret_cast<Open>(*open)(options, rendezvous, status));
+  status = failForLibrary("ranks as processes need libcleave_tcp: " + open.getError().message);
+  return nullptr;
+}
+
+Result<std::vector<std::unique_ptr<Device>>>
+cleave::runtime::openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess) {
   using Devices = Result<std::vector<std::unique_ptr<Device>>>;
+  using Open = void (*)(uint32_t, const std::vector<uint32_t> &, bool, Devices &);
   Result<void *> open = openOwn("cuda", "CLEAVE_CUDA_RUNTIME", RTLD_LOCAL);
   if (!open)
     return cleave::program::makeError("programs for CUDA need libcleave_cuda: ", open.getError().message);
   Devices devices = std::vector<std::unique_ptr<Device>>();
-  reinterpret_cast<void (*)(uint32_t, const std::vector<uint32_t> &, Devices &)>(*open)(size, ranks, devices);
+  reinterpret_cast<Open>(*open)(size, ranks, isProcess, devices);
   return devices;
 }

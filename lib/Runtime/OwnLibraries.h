@@ -1,6 +1,6 @@
-//===- OwnLibraries.h - libcleave_mpi and libcleave_cuda --------*- C++ -*-===//
+//===- OwnLibraries.h - libcleave_mpi, _tcp and _cuda -----------*- C++ -*-===//
 //
-// What links, or opens, what few machines have lies in libraries of their own, which are opened by name: beside this library,
+// What few callers need, or few machines have, lies in libraries of their own, which are opened by name: beside this library,
 // where the system looks, or where a variable says.
 //
 //===----------------------------------------------------------------------===//
@@ -15,9 +15,12 @@ namespace cleave::runtime {
 /// `openMpi` (Mpi.h) of libcleave_mpi, or of what CLEAVE_MPI_LIBRARY says. Null, and a failure, where there is none.
 std::unique_ptr<Communicator> openMpiLibrary(const Options &options, Status &status);
 
+/// `openTcp` (Tcp.h) of libcleave_tcp, or of what CLEAVE_TCP_LIBRARY says. Likewise.
+std::unique_ptr<Communicator> openTcpLibrary(const Options &options, const std::string &rendezvous, Status &status);
+
 /// `openCuda` (Cuda.h) of libcleave_cuda, or of what CLEAVE_CUDA_RUNTIME says.
-program::Result<std::vector<std::unique_ptr<Device>>> openCudaLibrary(uint32_t size,
-                                                                      const std::vector<uint32_t> &ranks);
+program::Result<std::vector<std::unique_ptr<Device>>> openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks,
+                                                                      bool isProcess);
 
 } // namespace cleave::runtime
 

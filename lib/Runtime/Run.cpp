@@ -235,6 +235,8 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     } else if (Status status = runStep(rank, list, step); !status.isOk()) {
       return status;
     }
+    if (rank.queue && rank.queue->getFailure())
+      return failDevice(rank, rank.queue->getFailure()->message);
     if constexpr (kKeepsTimes)
       rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, tell(step)});
   }
@@ -297,9 +299,11 @@ Status Executor::State::readMarks(LocalRank &rank, uint64_t began) {
   return {};
 }
 
+/// The others hear why before they notice that this rank has given up.
 Status Executor::State::failDevice(LocalRank &rank, const std::string &detail) {
+  Status status = rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": ", detail));
   rank.queue->abort();
-  return rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": ", detail));
+  return status;
 }
 
 /// Waits until a queue is empty: as long as the deadline says, and nobody fails.
@@ -307,14 +311,16 @@ Status Executor::State::settle(LocalRank &rank) {
   int64_t began = getNow();
   while (rank.queue) {
     program::Result<bool> isDone = rank.queue->poll();
+    // A device does not say which of its commands it was.
     if (!isDone)
-      return failDevice(rank, isDone.getError().message);
+      return failDevice(rank,
+                        isDone.getError().message + (options.keepsTimes ? "" : ", in this command or one before it"));
     if (*isDone)
       break;
-    if (isStopped.load(std::memory_order_relaxed))
+    if (isStopped.load(std::memory_order_relaxed) || rank.communicator->hasFailed())
       return failDevice(rank, "stopped");
     if (double(getNow() - began) * 1e-9 > options.communication.deadline)
-      return failDevice(rank, concat("the device was not done within ", options.communication.deadline, " s"));
+      return failDevice(rank, "the device was not done within " + formatSeconds(options.communication.deadline));
     std::this_thread::yield();
   }
   return {};
@@ -415,7 +421,7 @@ char *Executor::State::getWhole(Call &call, uint32_t output, uint32_t term) {
 /// Thread ranks write where the caller reads; processes send to rank 0.
 Status Executor::State::gather(LocalRank &rank, Call &call) {
   const std::vector<TensorBox> &boxes = rank.outputs[call.variant];
-  if (!options.usesMpi) {
+  if (!areProcesses()) {
     for (const TensorBox &box : boxes)
       if (call.isWanted[box.tensor])
         rank.device->download(box.box, box.address, getWhole(call, box.tensor, box.term) + box.offset);
@@ -427,9 +433,15 @@ Status Executor::State::gather(LocalRank &rank, Call &call) {
       std::vector<Piece> pieces = findGatherPieces(program, call.variant, output, term, rank.rank);
       auto own = std::find_if(boxes.begin(), boxes.end(),
                               [&](const TensorBox &box) { return box.tensor == output && box.term == term; });
-      Status status = rank.communicator->run(exchange(kWorld, program.types[outputs[output].type].element,
-                                                      own == boxes.end() ? nullptr : own->address,
-                                                      getWhole(call, output, term), pieces));
+      const char *address = own == boxes.end() ? nullptr : own->address;
+      ElementType type = program.types[outputs[output].type].element;
+      std::vector<char> fetched;
+      if (address && rank.queue) {
+        fetched.resize(program::getSpanBytes({type, own->shape, own->strides}));
+        rank.device->download({{}, fetched.size()}, address, fetched.data());
+        address = fetched.data();
+      }
+      Status status = rank.communicator->run(exchange(kWorld, type, address, getWhole(call, output, term), pieces));
       if (!status.isOk())
         return status;
     }

@@ -213,12 +213,6 @@ Status ThreadCommunicator::pass(const Pending &pending, ThreadGroup &group, Thre
   }
 }
 
-static std::string formatSeconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g s", seconds);
-  return text;
-}
-
 /// Fails if a member that has not arrived has left, is silent for too long, or just late for too long.
 Status ThreadCommunicator::findMissing(const Pending &pending, ThreadGroup &group, ThreadGroup::Stage &stage,
                                        int64_t began) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <poll.h>
+#include <sstream>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -45,9 +46,15 @@ Watch::~Watch() {
       close(descriptor);
 }
 
-Status Watch::begin(const std::string &address) {
+/// Where the hub is said to be does not change.
+Status Watch::begin(const std::string &address, const std::string &itsCard) {
+  return begin([&] { return parsePlace(address); }, itsCard);
+}
+
+Status Watch::begin(const FindPlace &hub, const std::string &itsCard) {
+  card = itsCard;
   int64_t deadline = getNow() + int64_t(options.deadline * kSecond);
-  Status status = isHub() ? acceptAll(deadline) : connectTo(address, deadline);
+  Status status = isHub() ? acceptAll(deadline) : connectToHub(hub, deadline);
   if (!status.isOk())
     return status;
   for (Peer &peer : peers)
@@ -202,7 +209,16 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   case Kind::Release:
     peer.hasRecord = true;
     return;
+  case Kind::Welcome: {
+    // A line for each rank; with fewer it is none of this run's.
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      cards.push_back(line);
+    isWelcome = cards.size() == size_t(size);
+    return;
+  }
   case Kind::Hello:
+  case Kind::Banner:
     return;
   }
 }

@@ -12,6 +12,7 @@
 #ifndef CLEAVE_LIB_RUNTIME_WATCH_H
 #define CLEAVE_LIB_RUNTIME_WATCH_H
 
+#include "Sockets.h"
 #include "WatchFrame.h"
 #include "cleave/Runtime/Communicator.h"
 #include <condition_variable>
@@ -27,8 +28,13 @@ public:
 
   /// Rank 0: opens a port, and says where it is. The address is what others must be told.
   Status listen(std::string &address);
-  /// Begins to watch: rank 0 waits for all others, the others connect to rank 0.
-  Status begin(const std::string &address);
+  /// Rank 0: the same at the first of `ports` that is free (0: any), for those who know the token.
+  Status listen(const std::vector<int> &ports, const std::string &token, std::string &address);
+  /// Begins to watch: rank 0 waits for all others, the others connect to rank 0. All ranks get the cards of all.
+  Status begin(const std::string &address, const std::string &card = "");
+  Status begin(const FindPlace &hub, const std::string &card);
+  /// By rank, when they have begun.
+  const std::vector<std::string> &getCards() const { return cards; }
 
   /// Says goodbye, and returns when all have said it, or there is a failure.
   void leave();
@@ -53,8 +59,14 @@ private:
     bool hasRecord = false;
   };
 
-  Status connectTo(const std::string &address, int64_t deadline);
+  Status connectToHub(const FindPlace &hub, int64_t deadline);
+  Status awaitWelcome(int64_t deadline);
   Status acceptAll(int64_t deadline);
+  void acceptGuest(std::vector<Peer> &guests);
+  bool hearGuest(Peer &guest);
+  void admit(Peer &guest, const Frame &hello);
+  void turnAway(Peer &guest, const std::string &why);
+  std::string nameMissing() const;
   void loop();
   void receive(Peer &peer);
   void handle(Peer &peer, Kind kind, int about, const std::string &text);
@@ -76,7 +88,11 @@ private:
   FlightLog log;
   FirstFailure failure;
   int listener = -1, wakeup = -1;
-  uint64_t token = 0;
+  std::string token, card;
+  std::vector<std::string> cards;
+  bool isWelcome = false;
+  /// What became of those who had no place, for the message of who waited in vain.
+  std::string turnedAway;
   std::vector<Peer> peers;
   std::vector<std::atomic<int64_t>> leftAt;
 

@@ -1,17 +1,23 @@
 //===- WatchConnect.cpp - a star of connections ---------------------------===//
 //
-// Rank 0 opens a port and draws a token; its address, `token port host ip ip ..`, reaches the others by other means. They
-// say the token and their rank. Whoever else finds the port is sent away.
+// Rank 0 opens a port. Its place reaches the others by other means, with a token.
+//
+//   rank 0                     rank r
+//   ── banner, of the token ─▶            so that r knows that it has found its own hub, and no other service
+//   ◀─ hello, token, size, card ──        so that rank 0 knows who comes
+//   ── beats ─▶                           while others are waited for
+//   ── welcome, all cards ─▶              all are here
+//
+// Whoever else finds the port is sent away, and nobody waits for him. A second process that says that it is rank r, or one
+// that has another idea of how many ranks there are, is told so.
 //
 //===----------------------------------------------------------------------===//
 #include "Watch.h"
+#include "cleave/Program/Digest.h"
 
-#include <arpa/inet.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sstream>
 #include <sys/random.h>
@@ -19,6 +25,12 @@
 #include <unistd.h>
 
 using namespace cleave::runtime;
+
+/// How long a connection may take to say who it is.
+static constexpr int64_t kGuestTime = 1000000000;
+/// How long others wait for the hub's word behind the deadline that it has itself.
+static constexpr int64_t kHubTime = 2000000000;
+static constexpr int kTickMilliseconds = 50;
 
 static Status failHere(int rank, Cause cause, std::string detail) {
   Failure failure;
@@ -28,140 +40,203 @@ static Status failHere(int rank, Cause cause, std::string detail) {
   return failure;
 }
 
-static std::string getHostName() {
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return name[0] ? name : "?";
+/// Says that this is the hub of those who know the token, and does not tell the token.
+static std::string makeBanner(const std::string &token) {
+  return std::to_string(cleave::program::hashBytes("cleave " + token));
 }
 
 //===----------------------------------------------------------------------===//
 // Rank 0
 //===----------------------------------------------------------------------===//
 
-/// The IPv4 addresses of this machine, each behind a blank.
-static std::string listAddresses() {
-  std::string text;
-  ifaddrs *interfaces = nullptr;
-  if (getifaddrs(&interfaces) != 0)
-    return text;
-  for (ifaddrs *at = interfaces; at; at = at->ifa_next) {
-    if (!at->ifa_addr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_LOOPBACK) || text.size() > 100)
-      continue;
-    char address[INET_ADDRSTRLEN];
-    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in *>(at->ifa_addr)->sin_addr, address, sizeof(address));
-    text += std::string(" ") + address;
-  }
-  freeifaddrs(interfaces);
-  return text;
-}
-
+/// Nobody can know the token before he is told.
 Status Watch::listen(std::string &address) {
-  sockaddr_in any = {};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t length = sizeof(any);
-  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr *>(&any), sizeof(any)) != 0 ||
-      ::listen(listener, SOMAXCONN) != 0 || getsockname(listener, reinterpret_cast<sockaddr *>(&any), &length) != 0 ||
-      getrandom(&token, sizeof(token), 0) != sizeof(token))
-    return failHere(rank, Cause::System, std::string("cannot open a port: ") + std::strerror(errno));
-  address = std::to_string(token) + " " + std::to_string(ntohs(any.sin_port)) + " " + getHostName() + listAddresses();
+  uint64_t drawn = 0;
+  if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
+    return failHere(rank, Cause::System, std::string("cannot draw a token: ") + std::strerror(errno));
+  return listen({0}, std::to_string(drawn), address);
+}
+
+Status Watch::listen(const std::vector<int> &ports, const std::string &itsToken, std::string &address) {
+  token = itsToken;
+  std::string why;
+  int port = 0;
+  listener = openPort(ports, port, why);
+  if (listener < 0) {
+    std::string which = ports.front() == 0 ? "" : " " + std::to_string(ports.front());
+    which += ports.size() > 1 ? " to " + std::to_string(ports.back()) : "";
+    return failHere(rank, Cause::System, "cannot open a port" + which + ": " + why);
+  }
+  address = format(describeHere(token, port));
   return {};
 }
 
-static void setUp(int socket) {
-  int one = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-  timeval second = {1, 0};
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
-  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second));
+/// The ranks that have no connection.
+std::string Watch::nameMissing() const {
+  std::string missing;
+  for (int other = 1; other < size; ++other)
+    if (std::none_of(peers.begin(), peers.end(), [&](const Peer &peer) { return peer.rank == other; }))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+  return missing;
 }
 
-/// The first frame of a connection, if it comes within a second.
-static bool readHello(int socket, std::string &received, Frame &frame) {
-  char buffer[256];
-  while (!takeFrame(received, frame)) {
-    ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
-    if (size <= 0 || received.size() > sizeof(buffer))
-      return false;
-    received.append(buffer, size);
-  }
-  return frame.kind == Frame::Kind::Hello;
-}
-
+/// Nobody is waited for but by all of them at once: a stranger who says nothing keeps no rank from coming in.
 Status Watch::acceptAll(int64_t deadline) {
-  std::vector<bool> isHere(size);
-  while (peers.size() + 1 < size_t(size)) {
-    int64_t left = (deadline - getNow()) / 1000000;
-    pollfd polled = {listener, POLLIN, 0};
-    if (left <= 0 || poll(&polled, 1, int(left)) < 0) {
-      std::string missing;
-      for (int other = 1; other < size; ++other)
-        if (!isHere[other])
-          missing += (missing.empty() ? "" : ", ") + std::to_string(other);
-      return failHere(rank, Cause::Timeout, "no connection from rank " + missing);
+  cards.resize(size);
+  cards[0] = card;
+  std::vector<Peer> guests;
+  while (peers.size() + 1 < size_t(size) && !fault) {
+    int64_t now = getNow();
+    if (now >= deadline) {
+      noteFault(failHere(rank, Cause::Timeout, "no connection from rank " + nameMissing() + turnedAway).getFailure());
+      break;
     }
-    Peer peer;
-    peer.socket = polled.revents ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
-    if (peer.socket < 0)
-      continue;
-    setUp(peer.socket);
-    Frame hello;
-    bool isOurs = readHello(peer.socket, peer.received, hello) && hello.text == std::to_string(token) &&
-                  hello.about > 0 && hello.about < size && !isHere[hello.about];
-    if (!isOurs) {
-      close(peer.socket);
-      continue;
-    }
-    peer.rank = hello.about;
-    isHere[hello.about] = true;
-    peers.push_back(std::move(peer));
+    std::vector<pollfd> polled = {{listener, POLLIN, 0}};
+    for (const std::vector<Peer> *list : {&guests, &peers})
+      for (const Peer &peer : *list)
+        polled.push_back({peer.socket, POLLIN, 0});
+    poll(polled.data(), polled.size(), int(std::min<int64_t>((deadline - now) / 1000000 + 1, kTickMilliseconds)));
+    for (Peer &peer : peers)
+      if (peer.socket >= 0)
+        receive(peer);
+    for (size_t i = guests.size(); i-- > 0;)
+      if (!hearGuest(guests[i]))
+        guests.erase(guests.begin() + int64_t(i));
+    if (polled.front().revents)
+      acceptGuest(guests);
+    beat(getNow());
   }
+  for (Peer &guest : guests)
+    close(guest.socket);
+  if (fault)
+    return *fault;
+  std::string lines;
+  for (const std::string &line : cards)
+    lines += line + "\n";
+  sendAll(Kind::Welcome, rank, lines);
   return {};
+}
+
+/// Somebody has come, and is told whose port this is. Who he is he has yet to say.
+void Watch::acceptGuest(std::vector<Peer> &guests) {
+  Peer guest;
+  guest.socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  if (guest.socket < 0)
+    return;
+  setUp(guest.socket);
+  guest.lastHeard = getNow();
+  send(guest, Kind::Banner, rank, makeBanner(token));
+  guests.push_back(std::move(guest));
+}
+
+/// False when it is no guest any more: a rank, or sent away.
+bool Watch::hearGuest(Peer &guest) {
+  char buffer[512];
+  ssize_t got = recv(guest.socket, buffer, sizeof(buffer), MSG_DONTWAIT);
+  if (got > 0)
+    guest.received.append(buffer, size_t(got));
+  Frame hello;
+  if (takeFrame(guest.received, hello)) {
+    admit(guest, hello);
+    return false;
+  }
+  bool hasEnded = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+  if (!hasEnded && guest.received.size() <= sizeof(buffer) && getNow() - guest.lastHeard < kGuestTime)
+    return true;
+  close(guest.socket);
+  return false;
+}
+
+/// Tells a process of this run why it has no place in it.
+void Watch::turnAway(Peer &guest, const std::string &why) {
+  send(guest, Kind::Fault, rank, encodeFailure(failHere(rank, Cause::Invalid, why).getFailure()));
+  close(guest.socket);
+  turnedAway += "; " + why;
+}
+
+/// A guest has said who he is.
+void Watch::admit(Peer &guest, const Frame &hello) {
+  // The card is the rest of the line, whatever it holds.
+  std::istringstream words(hello.text);
+  std::string itsToken, itsCard;
+  int itsSize = 0;
+  words >> itsToken >> itsSize;
+  std::getline(words >> std::ws, itsCard);
+  if (hello.kind != Kind::Hello || itsToken != token) {
+    close(guest.socket);
+    return;
+  }
+  std::string who = "a process was started as rank " + std::to_string(hello.about);
+  if (itsSize != size || hello.about <= 0 || hello.about >= size) {
+    // It will never be right, so nobody need wait for the rest.
+    who += " of " + std::to_string(itsSize) + ", rank 0 as one of " + std::to_string(size);
+    turnAway(guest, who);
+    noteFault(failHere(rank, Cause::Invalid, who).getFailure());
+    return;
+  }
+  if (std::any_of(peers.begin(), peers.end(), [&](const Peer &peer) { return peer.rank == hello.about; }))
+    return turnAway(guest, "another " + who.substr(2));
+  guest.rank = hello.about;
+  guest.lastHeard = getNow();
+  cards[guest.rank] = itsCard;
+  peers.push_back(std::move(guest));
 }
 
 //===----------------------------------------------------------------------===//
 // The others
 //===----------------------------------------------------------------------===//
 
-static int tryConnect(const std::string &ip, int port) {
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(uint16_t(port));
-  if (inet_pton(AF_INET, ip.c_str(), &to.sin_addr) != 1)
-    return -1;
-  int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  setUp(descriptor); // SO_SNDTIMEO bounds connecting, too
-  if (connect(descriptor, reinterpret_cast<sockaddr *>(&to), sizeof(to)) == 0)
-    return descriptor;
-  close(descriptor);
-  return -1;
+/// The first frame of a connection, if it comes within a second.
+static bool readBanner(int socket, std::string &received, const std::string &token) {
+  Frame frame;
+  char buffer[512];
+  while (!takeFrame(received, frame)) {
+    ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
+    if (size <= 0 || received.size() > sizeof(buffer))
+      return false;
+    received.append(buffer, size_t(size));
+  }
+  return frame.kind == Frame::Kind::Banner && frame.text == makeBanner(token);
 }
 
-Status Watch::connectTo(const std::string &address, int64_t deadline) {
-  std::istringstream words(address);
-  std::string itsToken, host, ip;
-  int port = 0;
-  words >> itsToken >> port >> host;
-  std::vector<std::string> ips;
-  if (host == getHostName())
-    ips.push_back("127.0.0.1");
-  while (words >> ip)
-    ips.push_back(ip);
+/// Every port of the place is tried, until one is the hub's: it may not listen yet, or another service may be there.
+Status Watch::connectToHub(const FindPlace &hub, int64_t deadline) {
+  std::string where;
   while (getNow() < deadline) {
-    for (const std::string &candidate : ips) {
-      int descriptor = tryConnect(candidate, port);
-      if (descriptor < 0)
+    std::optional<Place> place = hub();
+    for (size_t i = 0; place && i < place->ports.size() && getNow() < deadline; ++i) {
+      where = " on " + place->host;
+      Peer peer;
+      peer.rank = 0;
+      peer.socket = connectTo(*place, place->ports[i]);
+      if (peer.socket < 0)
         continue;
-      peers.emplace_back();
-      peers.back().rank = 0;
-      peers.back().socket = descriptor;
-      send(peers.back(), Kind::Hello, rank, itsToken);
-      return {};
+      if (!readBanner(peer.socket, peer.received, place->token)) {
+        close(peer.socket);
+        continue;
+      }
+      peer.lastHeard = getNow();
+      peers.push_back(std::move(peer));
+      send(peers.back(), Kind::Hello, rank, place->token + " " + std::to_string(size) + " " + card);
+      return awaitWelcome(deadline + kHubTime);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return failHere(rank, Cause::Timeout, "cannot reach rank 0 on " + host);
+  return failHere(rank, Cause::Timeout, "cannot reach rank 0" + where);
+}
+
+/// The hub beats until all are here, and says what is wrong if they are not in time.
+Status Watch::awaitWelcome(int64_t deadline) {
+  while (!isWelcome && !fault) {
+    pollfd polled = {peers.front().socket, POLLIN, 0};
+    poll(&polled, 1, kTickMilliseconds);
+    if (peers.front().socket >= 0)
+      receive(peers.front());
+    checkSilence(getNow());
+    if (getNow() > deadline && !isWelcome && !fault)
+      return failHere(rank, Cause::Timeout, "rank 0 did not say that all ranks are here");
+  }
+  return isWelcome ? Status() : Status(*fault);
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,7 +23,7 @@ bool cleave::runtime::takeFrame(std::string &received, Frame &frame) {
   if (received.size() < sizeof(words))
     return false;
   std::memcpy(words, received.data(), sizeof(words));
-  bool isFrame = words[0] == kMagic && words[1] <= uint32_t(Frame::Kind::Bye) && words[3] <= kLargestText;
+  bool isFrame = words[0] == kMagic && words[1] <= uint32_t(Frame::Kind::Welcome) && words[3] <= kLargestText;
   if (!isFrame || received.size() < sizeof(words) + words[3])
     return false;
   frame.kind = Frame::Kind(words[1]);

@@ -10,7 +10,7 @@ namespace cleave::runtime {
 /// On the wire: four words (magic, kind, about, bytes of text) as this machine has them, and the text.
 struct Frame {
   enum class Kind : uint32_t {
-    /// The first of a connection; the text is the token of the address.
+    /// A rank's first; the text is the token of the address, how many ranks it thinks there are, and its card.
     Hello,
     /// The text is what the rank came to last.
     Beat,
@@ -21,6 +21,10 @@ struct Frame {
     Release,
     /// Rank `about` has left.
     Bye,
+    /// The hub's first: that it is one, and of which ranks. The text is a digest of the token.
+    Banner,
+    /// All ranks are here; the text is their cards, a line each.
+    Welcome,
   };
   Kind kind = Kind::Hello;
   int32_t about = 0;

@@ -100,10 +100,13 @@ def suites(build):
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 157)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
+    yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)
+    # Fewer without mpirun.
+    yield Suite("devices", [python, "test/Runtime/devices.py", build], count_closing, 78 if shutil.which("mpirun") else 73)
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     # Fewer without mpirun.
-    yield Suite("cleave-run", [python, "test/Runtime/run.py", build], count_closing, 67 if shutil.which("mpirun") else 43)
+    yield Suite("cleave-run", [python, "test/Runtime/run.py", build], count_closing, 75 if shutil.which("mpirun") else 51)
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 77)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 11)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 175)

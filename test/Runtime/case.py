@@ -61,9 +61,9 @@ class Case:
             process.kill()
             return None, process.communicate()[0]
 
-    def left(self):
+    def left(self, patience=5):
         """Processes with the folder on their command line, once mpirun has had time to end them."""
-        until = time.time() + 5
+        until = time.time() + patience
         while True:
             found = []
             for process in filter(str.isdigit, os.listdir("/proc")):

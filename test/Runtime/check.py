@@ -1,6 +1,8 @@
 """Ranks as processes: the conformance suite under mpirun, and what happens when a process does not play along.
 
-Usage: check.py BUILD_DIR
+Usage: check.py BUILD_DIR [--tcp]
+
+With --tcp without MPI: processes that this script starts itself find each other by a file.
 
 Every fault must end all ranks in time, with one and the same failure of all that speak, which names the rank, the
 operation and the cause, an exit code other than 0, a whole flight recorder, and no process left.
@@ -47,8 +49,13 @@ FAULTS = [
 LIMIT = 12
 
 
+TCP = "--tcp" in sys.argv
+
+
 def start(build, ranks, *arguments, limit=120):
     """(exit code, output) of `ranks` processes; what has not ended after `limit` seconds is ended, and has no code."""
+    if TCP:
+        return start_all(build, ranks, *arguments, limit=limit)
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), f"{build}/bin/MpiRanks", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env=MPI_ENVIRONMENT)
@@ -60,17 +67,25 @@ def start(build, ranks, *arguments, limit=120):
         return None, process.communicate()[0]
 
 
-def conform(build, mesh, scope, operations, elements):
-    """Each rank compares as much as it should, nothing is wrong, and delays do not change a bit."""
-    ranks, outputs = eval(mesh.replace("x", "*")), set()
-    for seed in SEEDS if scope == "brief" else SEEDS[-1:]:
-        code, text = start(build, ranks, "conformance", mesh, scope, str(seed))
-        tallies = re.findall(r"^TALLY (\d+) (\d+) (\d+) (\d+) (\w+)$", text, re.M)
-        expected = [(str(rank), str(operations), str(elements), "0") for rank in range(ranks)]
-        if code != 0 or sorted(tally[:4] for tally in tallies) != expected:
-            return f"exit code {code}, expected {operations} operations and {elements} elements of each rank\n{text}"
-        outputs.add(tuple(sorted(tallies)))
-    return None if len(outputs) == 1 else f"{len(outputs)} different outputs in runs with other delays"
+def start_all(build, ranks, *arguments, limit):
+    """The same by hand. As launchers do, those that are left two seconds after the first one failed are killed."""
+    with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "said"), "w+") as said:
+        place = {"CLEAVE_RENDEZVOUS": f"file:{folder}/rank-0", "CLEAVE_RANKS": str(ranks)}
+        processes = [subprocess.Popen([f"{build}/bin/TcpRanks", *arguments], stdout=said, stderr=said,
+                                      env={**os.environ, **place, "CLEAVE_RANK": str(rank)}) for rank in range(ranks)]
+        began, failed = time.time(), None
+        while any(process.poll() is None for process in processes):
+            if failed is None and any(process.poll() for process in processes):
+                failed = time.time()
+            if time.time() - began > limit or (failed and time.time() - failed > 2.5):
+                for process in processes:
+                    process.kill()
+            time.sleep(0.01)
+        codes = [process.returncode for process in processes]
+        said.seek(0)
+        left = os.path.exists(f"{folder}/rank-0")
+        code = None if time.time() - began > limit or left else next((code for code in codes if code), 0)
+        return code, said.read() + ("the file of the rendezvous is left\n" if left else "")
 
 
 def find_processes(word):
@@ -84,6 +99,19 @@ def find_processes(word):
         except OSError:
             pass
     return found
+
+
+def conform(build, mesh, scope, operations, elements):
+    """Each rank compares as much as it should, nothing is wrong, and delays do not change a bit."""
+    ranks, outputs = eval(mesh.replace("x", "*")), set()
+    for seed in SEEDS if scope == "brief" else SEEDS[-1:]:
+        code, text = start(build, ranks, "conformance", mesh, scope, str(seed))
+        tallies = re.findall(r"^TALLY (\d+) (\d+) (\d+) (\d+) (\w+)$", text, re.M)
+        expected = [(str(rank), str(operations), str(elements), "0") for rank in range(ranks)]
+        if code != 0 or sorted(tally[:4] for tally in tallies) != expected:
+            return f"exit code {code}, expected {operations} operations and {elements} elements of each rank\n{text}"
+        outputs.add(tuple(sorted(tallies)))
+    return None if len(outputs) == 1 else f"{len(outputs)} different outputs in runs with other delays"
 
 
 def fail(build, name, culprit, message, least):
@@ -127,12 +155,12 @@ def disagree(build):
 
 
 def main():
-    build, names, _ = harness.arguments()
-    if not os.path.exists(f"{build}/bin/MpiRanks") or not shutil.which("mpirun"):
+    build, names, _ = harness.arguments("--tcp")
+    if not TCP and (not os.path.exists(f"{build}/bin/MpiRanks") or not shutil.which("mpirun")):
         print("skipped: built or installed without MPI (scripts/bootstrap installs libopenmpi-dev and openmpi-bin, if it can)")
         print("0 passed, 0 failed")
         return 0
-    cases = {"launcher": (disagree,)}
+    cases = {} if TCP else {"launcher": (disagree,)}
     cases |= {f"conformance-{row[0]}": (conform, *row) for row in CONFORMANCE}
     cases |= {f"{row[0]}-{row[1]}": (fail, *row) for row in FAULTS}
     return harness.run(harness.select(cases, names), lambda case: case[0](build, *case[1:]))

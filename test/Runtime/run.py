@@ -82,7 +82,7 @@ def zeros(case):
 
 def help_text(case):
     code, text = case.run("chain.cleave", "--help")
-    words = ["--inputs FILE.npz", "--ranks WHERE", "--record DIR", "Exit codes: "]
+    words = ["--inputs FILE.npz", "--ranks WHERE", "--local", "--rendezvous WHERE", "--record DIR", "Exit codes: "]
     return None if code == 0 and all(word in text for word in words) else f"exit code {code}\n{text}"
 
 
@@ -127,7 +127,7 @@ REFUSED = {
     "two-programs": ("chain.cleave", ["b.cleave"], r"there are two programs, .*", 2),
     "no-value": ("chain.cleave", ["--inputs"], r"'--inputs' needs a value, FILE.npz", 2),
     "bad-number": ("chain.cleave", ["--repeat", "x"], r"'--repeat' is 'x', expected a number of calls", 2),
-    "bad-ranks": ("chain.cleave", ["--ranks", "gpus"], r"'--ranks' is 'gpus', expected threads or mpi", 2),
+    "bad-ranks": ("chain.cleave", ["--ranks", "gpus"], r"'--ranks' is 'gpus', expected threads, mpi or tcp", 2),
     "no-flag-value": ("chain.cleave", ["--profile=3"], r"'--profile' takes no value", 2),
 }
 
@@ -214,9 +214,9 @@ FAULTS = {
 }
 
 
-def interrupted(case, ranks, number):
+def interrupted(case, ranks, number, *words):
     """A signal ends all ranks within two seconds."""
-    process = case.start("sleep.cleave", "--outputs", "out.npz", ranks=ranks)
+    process = case.start("sleep.cleave", *words, "--outputs", "out.npz", ranks=ranks)
     time.sleep(1.5 if ranks else 0.5)
     began = time.time()
     process.send_signal(number)
@@ -272,6 +272,15 @@ def abandoned(case):
     return f"processes {left}: {said}" if left or "the launcher is gone" not in said else None
 
 
+def local(case, name):
+    """Processes that cleave-run starts itself, on the host: without MPI, the same outputs and the same failures."""
+    start = case.start
+    case.start = lambda program, *words, ranks=0, **options: start(program, "--local", *words, **options)
+    if name in FAULTS:
+        return fault(case, *FAULTS[name], 0)
+    return {"parallel": parallel, "stages": stages, "state": state}[name](case, 1)
+
+
 def world(case):
     """Too few processes for the program."""
     code, text = case.run("tensor-parallel.cleave", ranks=2)
@@ -300,7 +309,7 @@ def like(case, variables):
 
 def unlike(case, variables, launcher):
     """A launcher that MPI does not know of: one line, and no wait for others."""
-    process = case.start("tensor-parallel.cleave", "--outputs", "out.npz", env={**os.environ, **variables})
+    process = case.start("tensor-parallel.cleave", "--ranks", "mpi", "--outputs", "out.npz", env={**os.environ, **variables})
     code, text = case.wait(process)
     want = f"cleave-run: error: rank 1: {launcher} started rank 1 of 4, but MPI says 0 of 1; is it a launcher of this MPI"
     return None if code == 4 and text.startswith(want) and text.count("\n") == 1 else f"exit code {code}: {text}"
@@ -389,6 +398,10 @@ def table(cases):
             sources += file.read()
     tests = {".".join(names) for names in re.findall(r"^TEST\((\w+), (\w+)\)", sources, re.M)}
     tests |= {f"cleave-run: {name}" for name in cases} | {f"mpi: {row[0]}-{row[1]}" for row in check.FAULTS} | {"bad-input"}
+    import devices
+    tests |= {f"devices: {name}" for name in devices.list_cases()}
+    with open(os.path.join(harness.ROOT, "docs", "runtime.md")) as file:
+        rows += [("", text) for text in re.findall(r"^\| [^|\d]+ \| ((?:`devices: [^|]+))\|$", file.read(), re.M)]
     named = {name for _, text in rows for name in re.findall(r"`([^`]+)`", text) if not name.endswith(".cpp")}
     return f"there is no {sorted(named - tests)}" if named - tests and HAS_MPI else None
 
@@ -404,6 +417,8 @@ def main():
                   f"state-{where}": (state, ranks and 2)}
         cases |= {f"{name}-{where}": (fault, *row, ranks and 2) for name, row in FAULTS.items()}
         cases |= {f"{name}-{where}": (interrupted, ranks and 2, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")}
+    cases |= {f"{name}-local": (local, name) for name in ("parallel", "stages", "state", "segv", "late", "nan")}
+    cases |= {f"{name}-local": (interrupted, 0, getattr(signal, name), "--local") for name in ("SIGINT", "SIGTERM")}
     if HAS_MPI:
         cases |= {"world-size": (world,), "different-programs": (different,), "missing-on-one": (missing_on_one,),
                   "never-started": (never_started,), "like-srun": (like, SRUN), "like-torchrun": (like, TORCHRUN),

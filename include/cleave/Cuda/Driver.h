@@ -111,6 +111,11 @@ constexpr unsigned kHostPortable = 1;       ///< CU_MEMHOSTALLOC_PORTABLE
 /// CUmemorytype.
 enum class MemoryType : int { Host = 1, Device = 2 };
 
+/// CUuuid.
+struct Uuid {
+  char bytes[16];
+};
+
 /// CUDA_MEMCPY3D: a box of rows of bytes; pitches and heights in bytes and rows.
 struct Copy3D {
   size_t sourceX = 0, sourceY = 0, sourceZ = 0, sourceLevel = 0;
@@ -139,6 +144,7 @@ struct Copy3D {
   ENTRY(cuDeviceGetCount, (int *count))                                                                                \
   ENTRY(cuDeviceGet, (Device * device, int ordinal))                                                                   \
   ENTRY(cuDeviceGetName, (char *name, int bytes, Device device))                                                       \
+  ENTRY(cuDeviceGetUuid_v2, (Uuid * uuid, Device device))                                                              \
   ENTRY(cuDeviceGetAttribute, (int *value, DeviceAttribute attribute, Device device))                                  \
   ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, Device device))                                                           \
   ENTRY(cuDevicePrimaryCtxRetain, (Context * context, Device device))                                                  \

@@ -20,17 +20,20 @@ enum ExitCode {
   kRunFault = 4,       ///< a rank failed
 };
 
-enum class Ranks { Auto, Threads, Mpi };
+enum class Ranks { Auto, Threads, Mpi, Tcp };
 
 struct RunOptions {
   std::string program;
-  std::string inputs, outputs; ///< .npz files
-  std::string weights, record; ///< folders
-  std::string trace, report;   ///< JSON files
-  unsigned repeat = 0;         ///< calls after the first
-  Ranks ranks = Ranks::Auto;   ///< Auto: processes where a launcher says that this is one of several
-  double deadline = 60;        ///< seconds that ranks wait for each other
-  double silence = 0;          ///< seconds that a rank may be silent; 0: the runtime's own
+  std::string inputs, outputs;    ///< .npz files
+  std::string weights, record;    ///< folders
+  std::string trace, report;      ///< JSON files
+  unsigned repeat = 0;            ///< calls after the first
+  Ranks ranks = Ranks::Auto;      ///< Auto: processes where a launcher says that this is one of several
+  std::string rendezvous;         ///< where processes find rank 0
+  bool local = false;             ///< a process for each rank, started from here
+  std::vector<std::string> words; ///< the command line without --local
+  double deadline = 60;           ///< seconds that ranks wait for each other
+  double silence = 0;             ///< seconds that a rank may be silent; 0: the runtime's own
   bool profile = false, nan = false, pin = true, graph = true;
 };
 

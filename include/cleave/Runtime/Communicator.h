@@ -72,6 +72,9 @@ public:
   virtual void beat() {}
   /// What the rank does between operations: failures and the flight recorder say where it is.
   void setWork(std::shared_ptr<const Work> work) { getLog().setWork(std::move(work)); }
+  /// Whether a rank has failed, as far as this one knows.
+  bool hasFailed() const { return !getFirstFailure().isOk(); }
+  double getDeadline() const { return options.deadline; }
   /// Fails on behalf of something outside of communication, for all ranks. Returns the first failure, which may be another.
   Status fail(Cause cause, std::string detail);
 

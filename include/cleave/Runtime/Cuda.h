@@ -10,9 +10,11 @@
 
 namespace cleave::runtime {
 
-/// A device for each of these ranks of the `size` that there are, all in this process: rank r gets the r-th that is visible.
-/// An error if there are fewer (NCCL wants one for each), unless NCCL_MULTI_RANK_GPU_ENABLE says that ranks may share.
-program::Result<std::vector<std::unique_ptr<Device>>> openCuda(uint32_t size, const std::vector<uint32_t> &ranks);
+/// A device for each of these ranks, all in this process; `size` ranks meet. The r-th of them gets the r-th device
+/// that is visible; a process that is one rank of several (`isProcess`) gets that of its local rank, or the only one that it sees. An error if
+/// there are too few (NCCL wants one for each), unless NCCL_MULTI_RANK_GPU_ENABLE says that ranks may share.
+program::Result<std::vector<std::unique_ptr<Device>>> openCuda(uint32_t size, const std::vector<uint32_t> &ranks,
+                                                               bool isProcess = false);
 
 } // namespace cleave::runtime
 

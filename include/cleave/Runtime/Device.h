@@ -16,6 +16,8 @@
 
 namespace cleave::runtime {
 
+class Communicator;
+
 /// A kernel, found in the code that was loaded.
 using KernelEntry = void *;
 
@@ -58,10 +60,11 @@ class Queue {
 public:
   virtual ~Queue();
 
-  /// Meets all `ranks` ranks of the program, for the first time; every rank calls it at the same time.
-  virtual program::Status connect(const std::function<bool()> &isStopped) = 0;
+  /// Meets all ranks of the program, for the first time; every rank calls it at the same time. They find each other by
+  /// `peers`, which names those that do not come.
+  virtual program::Status connect(Communicator &peers) = 0;
   /// Makes the next group, as Communicator::split does; members are ranks, none where this one is in no group.
-  virtual program::Status split(const std::vector<int> &members) = 0;
+  virtual program::Status split(Communicator &peers, const std::vector<int> &members) = 0;
   /// Why the ranks of a group cannot do this; nothing if they can. Parts are contiguous.
   virtual program::Status check(const Operation &operation) const = 0;
   /// Operations that a group does at once.
@@ -78,6 +81,8 @@ public:
   /// Seconds from one mark to another. Precondition: all that was issued is done.
   virtual program::Result<double> measure(uint32_t from, uint32_t to) = 0;
 
+  /// What went wrong while something was issued, if anything did.
+  virtual const program::Status &getFailure() const = 0;
   /// Whether all that was issued is done, or the first error of any of it.
   virtual program::Result<bool> poll() = 0;
   /// Gives up what others are waited for in: a rank has failed.

@@ -9,7 +9,7 @@
 //
 // Opening reads and checks the file, loads its code, and gives each rank its memory and its weights; running hands inputs
 // to the ranks, lets each go through its list of commands, and puts the outputs together. Ranks are threads of this
-// process, or, with `usesMpi`, processes: each calls the same functions with the same inputs, and rank 0 gets the outputs.
+// process, or processes (`ExecutorOptions::ranks`): each calls the same functions with the same inputs, and rank 0 gets the outputs.
 //
 // After a failure of a rank (`ErrorKind::Ranks`) an executor stays failed.
 //
@@ -43,13 +43,17 @@ struct ExecutorError {
 /// Nothing, or an error.
 using ExecutorStatus = std::optional<ExecutorError>;
 
+/// Where ranks are: threads of this process, or this process is one of those that a launcher started.
+enum class RankKind : uint8_t { Threads, Mpi, Tcp };
+
 struct ExecutorOptions {
   /// Where files of weights are looked for; empty: beside the program.
   std::string weightsFolder;
   /// Deadlines, the folder for the flight recorder.
   Options communication;
-  /// This process is one rank, of those that a launcher started.
-  bool usesMpi = false;
+  RankKind ranks = RankKind::Threads;
+  /// Of ranks that meet by TCP: where (Tcp.h). Empty: where the launcher says.
+  std::string rendezvous;
   /// Devices that can keep a whole list of commands, and do it at once, do.
   bool usesGraphs = true;
   /// Binds the thread of each rank to a core, where there are as many cores as ranks.

@@ -34,6 +34,8 @@ enum class Cause : uint8_t {
   System,
 };
 const char *getName(Cause cause);
+/// `1.5 s`.
+std::string formatSeconds(double seconds);
 
 struct Failure {
   Cause cause = Cause::Aborted;

@@ -1,4 +1,8 @@
 //===- Launch.h - which rank a launcher made this process -------*- C++ -*-===//
+//
+// Launchers tell the processes that they start who they are in the environment, each under names of its own. What all of them
+// say is here; nothing is asked of anybody.
+//
 #ifndef CLEAVE_RUNTIME_LAUNCH_H
 #define CLEAVE_RUNTIME_LAUNCH_H
 
@@ -10,14 +14,18 @@ namespace cleave::runtime {
 
 /// What a launcher says in the environment of each process that it starts.
 struct Launch {
-  /// `mpirun`, `srun`, `torchrun`, or `mpiexec` of another MPI.
+  /// `cleave-run` (--local), `mpirun`, `srun`, `torchrun`, or `mpiexec` of another MPI.
   const char *launcher = nullptr;
   int rank = 0, size = 1;
   /// Among the processes on this machine; 0 where the launcher does not say.
   int localRank = 0;
-  /// Where rank 0 can be reached, if the launcher says so (torchrun).
+  /// What tells this start of ranks from others, as far as the launcher names it.
+  std::string job;
+  /// Where rank 0 can be reached, if the launcher says so (torchrun, srun): at this port, or one of the next.
   std::string host;
   int port = 0;
+  /// Where the launcher would say it: `, as MASTER_ADDR would`.
+  const char *hint = "";
 };
 
 /// Reads a variable of the environment; null where it is not set.

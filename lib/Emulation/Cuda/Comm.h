@@ -22,6 +22,7 @@ struct Member {
   int color = 0;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   bool isBlocking = true;
+  bool hangs = false;                       // planned: it never comes into being
   std::vector<std::weak_ptr<Member>> parts; // that this one was split into
 
   uint32_t getRank() const { return room->rank; }

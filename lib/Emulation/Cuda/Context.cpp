@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <unistd.h>
 
 using namespace cleave::cuda;
 
@@ -118,6 +121,23 @@ Result cuDeviceGetName(char *name, int bytes, Device device) {
   CLEAVE_ENTER();
   snprintf(name, size_t(bytes), "emulated sm_%d", getArchitecture());
   return getDevice(device) ? Result::Success : Result::InvalidDevice;
+}
+
+/// The same in every process of this boot of this host, as that of a device is.
+Result cuDeviceGetUuid_v2(Uuid *uuid, Device device) {
+  CLEAVE_ENTER();
+  ContextHandle *context = getDevice(device);
+  if (!context)
+    return Result::InvalidDevice;
+  char host[256] = {}, boot[64] = {};
+  gethostname(host, sizeof host - 1);
+  if (FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r")) {
+    (void)!fgets(boot, sizeof boot, file);
+    fclose(file);
+  }
+  uint64_t words[2] = {std::hash<std::string>()(std::string(host) + boot), uint64_t(context->number)};
+  memcpy(uuid->bytes, words, sizeof words);
+  return Result::Success;
 }
 
 Result cuDeviceTotalMem_v2(size_t *bytes, Device device) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 
@@ -21,12 +22,30 @@ constexpr int maxDevices = 64;
 /// What all devices share.
 struct World {
   World() {
-    int count = int(std::min<uint64_t>(getNumber("CLEAVE_EMULATION_DEVICES", 8), maxDevices));
-    for (int i = 0; i < count; ++i) {
+    for (int number : listVisible()) {
+      int ordinal = int(devices.size());
       devices.push_back(std::make_unique<ContextHandle>());
-      devices.back()->ordinal = i;
-      devices.back()->random.seed(uint32_t(getNumber("CLEAVE_EMULATION_SEED", 1) * maxDevices + uint64_t(i)));
+      devices.back()->ordinal = ordinal;
+      devices.back()->number = number;
+      devices.back()->random.seed(uint32_t(getNumber("CLEAVE_EMULATION_SEED", 1) * maxDevices + uint64_t(ordinal)));
     }
+  }
+  /// Numbers of CUDA_VISIBLE_DEVICES, up to the first that there is not; else all.
+  static std::vector<int> listVisible() {
+    int count = int(std::min<uint64_t>(getNumber("CLEAVE_EMULATION_DEVICES", 8), maxDevices));
+    std::vector<int> numbers(static_cast<size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (!visible)
+      return numbers;
+    numbers.clear();
+    for (char *end; *visible; visible = *end == ',' ? end + 1 : end) {
+      long number = std::strtol(visible, &end, 10);
+      if (end == visible || number < 0 || number >= count)
+        break;
+      numbers.push_back(int(number));
+    }
+    return numbers;
   }
   std::vector<std::unique_ptr<ContextHandle>> devices;
   std::atomic<uint32_t> streams{0};

@@ -70,6 +70,8 @@ static void joinPart(Member &member) {
 }
 
 bool cleave::cuda::isReady(Member &member) {
+  if (member.hangs)
+    return false;
   if (member.parent)
     joinPart(member);
   return member.error != NcclResult::Success || (!member.parent && (!member.room || member.room->areAllHere()));
@@ -156,31 +158,38 @@ NcclResult ncclGetUniqueId(NcclUniqueId *id) {
 
 /// There is a handle in any case but that of wrong arguments: it can be asked, aborted and destroyed.
 NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclUniqueId id, int rank, NcclConfig *config) {
-  CLEAVE_ENTER_NCCL();
   *comm = nullptr;
   ContextHandle *device = getCurrent();
   if (!device)
     return NcclResult::UnhandledCudaError;
+  Fault fault = takeFault(__func__, device->ordinal);
+  if (fault.code)
+    return NcclResult(fault.code);
   if (ranks <= 0 || ranks > 1024 || rank < 0 || rank >= ranks)
     return NcclResult::InvalidArgument;
   auto member = std::make_shared<Member>();
   member->device = device;
+  member->hangs = fault.hangs;
   id.bytes[sizeof id.bytes - 1] = 0;
-  takeRoom(*member, id.bytes, uint32_t(ranks), uint32_t(rank));
+  if (!fault.hangs)
+    takeRoom(*member, id.bytes, uint32_t(ranks), uint32_t(rank));
   *comm = new NcclCommHandle{member};
   return begin(member, config);
 }
 
 /// All ranks of the communicator call it, those without a group too.
 NcclResult ncclCommSplit(NcclComm comm, int color, int key, NcclComm *part, NcclConfig *config) {
-  CLEAVE_ENTER_NCCL();
   *part = nullptr;
   if (!comm || !isReady(*comm->member))
     return refuseUsage(__func__, "the communicator is still being made");
   Member &parent = *comm->member;
+  Fault fault = takeFault(__func__, parent.device->ordinal);
+  if (fault.code)
+    return NcclResult(fault.code);
   auto member = std::make_shared<Member>();
   member->device = parent.device;
   member->parent = comm->member;
+  member->hangs = fault.hangs;
   member->splitNumber = ++parent.splits;
   member->color = color;
   const Room &room = *parent.room;

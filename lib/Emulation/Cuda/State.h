@@ -89,6 +89,7 @@ struct FunctionHandle {
 /// A device is its primary context: there are no others.
 struct ContextHandle {
   int ordinal = 0;
+  int number = 0; // of the machine, where CUDA_VISIBLE_DEVICES leaves some out
   int retained = 0;
   std::recursive_mutex mutex;
   std::vector<std::unique_ptr<StreamHandle>> streams;

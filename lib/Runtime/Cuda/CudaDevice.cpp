@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "CudaDevice.h"
 #include "cleave/Runtime/Cuda.h"
+#include "cleave/Runtime/Launch.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,23 +35,44 @@ static program::Result<int> countDevices(const cuda::Driver &driver) {
   return count;
 }
 
-program::Result<std::vector<std::unique_ptr<Device>>> cleave::runtime::openCuda(uint32_t size,
-                                                                                const std::vector<uint32_t> &ranks) {
+/// NCCL from 2.30.3 lets ranks share a device where it is told so; before, those that it takes for other hosts.
+static bool areDevicesShared() {
+  const char *shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  return (shares && std::strcmp(shares, "1") == 0) || std::getenv("NCCL_HOSTID");
+}
+
+/// The first of this process's devices, of `count`. Where a launcher shows each process its own, local ranks say nothing.
+static program::Result<int> pickFirst(int count, const std::vector<uint32_t> &ranks, bool isProcess) {
+  if (count == 0 || (uint32_t(count) < ranks.size() && !areDevicesShared()))
+    return makeError("the program is for ", ranks.size(), " CUDA devices, ", count, " are visible");
+  std::optional<Launch> launch;
+  if (!isProcess || count == 1 || !readLaunch([](const char *name) { return std::getenv(name); }, launch).isOk() ||
+      !launch)
+    return 0;
+  if (launch->localRank >= count && !areDevicesShared())
+    return makeError("this is local rank ", launch->localRank, " of its machine, where ", count,
+                     " CUDA devices are visible");
+  return launch->localRank;
+}
+
+program::Result<std::vector<std::unique_ptr<Device>>>
+cleave::runtime::openCuda(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess) {
   program::Result<const cuda::Driver *> driver = cuda::openDriver();
   if (!driver)
     return driver.getError();
   program::Result<int> count = countDevices(**driver);
   if (!count)
     return count.getError();
-  const char *shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  bool areShared = shares && std::strcmp(shares, "1") == 0;
-  if (*count == 0 || (uint32_t(*count) < ranks.size() && !areShared))
-    return makeError("the program is for ", ranks.size(), " CUDA devices, ", *count, " are visible");
-  auto world = std::make_shared<CudaWorld>();
+  program::Result<int> first = pickFirst(*count, ranks, isProcess);
+  if (!first)
+    return first.getError();
+  if (size > 1)
+    if (program::Result<const cuda::Nccl *> nccl = cuda::openNccl(); !nccl)
+      return nccl.getError();
   std::vector<std::unique_ptr<Device>> devices;
   for (size_t local = 0; local < ranks.size(); ++local) {
-    auto device = std::make_unique<CudaDevice>(**driver, ranks[local], size, world);
-    if (program::Status error = device->open(int(local) % *count))
+    auto device = std::make_unique<CudaDevice>(**driver, areDevicesShared());
+    if (program::Status error = device->open((*first + int(local)) % *count))
       return *error;
     devices.push_back(std::move(device));
   }
@@ -60,9 +82,9 @@ program::Result<std::vector<std::unique_ptr<Device>>> cleave::runtime::openCuda(
 // For who opens this library by name.
 extern "C" {
 const char *cleave_cuda_version() { return CLEAVE_VERSION; }
-void cleave_cuda_open(uint32_t size, const std::vector<uint32_t> &ranks,
+void cleave_cuda_open(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess,
                       program::Result<std::vector<std::unique_ptr<Device>>> &devices) {
-  devices = openCuda(size, ranks);
+  devices = openCuda(size, ranks, isProcess);
 }
 }
 

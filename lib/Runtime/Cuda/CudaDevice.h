@@ -15,8 +15,8 @@ namespace cleave::runtime {
 
 class CudaDevice final : public Device, public Queue {
 public:
-  CudaDevice(const cuda::Driver &driver, uint32_t rank, uint32_t size, std::shared_ptr<CudaWorld> world)
-      : driver(driver), rank(rank), size(size), world(std::move(world)) {}
+  /// `isShared`: other ranks may have the same device.
+  CudaDevice(const cuda::Driver &driver, bool isShared) : driver(driver), isShared(isShared) {}
   ~CudaDevice() override;
   /// Precondition of everything else.
   program::Status open(int ordinal);
@@ -42,8 +42,8 @@ public:
   void download(const BoxCopy &box, const char *source, char *target) override;
 
   // CudaQueue.cpp
-  program::Status connect(const std::function<bool()> &isStopped) override;
-  program::Status split(const std::vector<int> &members) override;
+  program::Status connect(Communicator &peers) override;
+  program::Status split(Communicator &peers, const std::vector<int> &members) override;
   program::Status check(const Operation &operation) const override;
   void meet(const std::vector<Operation> &operations, uint32_t stream) override;
   void beginGraph() override;
@@ -52,6 +52,7 @@ public:
   uint32_t mark(uint32_t stream) override;
   void clearMarks() override { marked = 0; }
   program::Result<double> measure(uint32_t from, uint32_t to) override;
+  const program::Status &getFailure() const override { return failed; }
   program::Result<bool> poll() override;
   void abort() override;
 
@@ -72,8 +73,7 @@ private:
                 cuda::Stream stream);
 
   const cuda::Driver &driver;
-  const uint32_t rank, size;
-  std::shared_ptr<CudaWorld> world;
+  const bool isShared;
   cuda::Device device = 0;
   cuda::Context context = nullptr;
   bool isEmulated = false;

@@ -7,29 +7,33 @@
 #include "CudaGroups.h"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 using namespace cleave::runtime;
 using namespace cleave::cuda;
 using cleave::program::kGood;
 using cleave::program::makeError;
-using cleave::program::Status;
+namespace program = cleave::program;
 
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
 
-Status CudaGroups::describe(NcclResult result, const char *what) const {
+program::Status CudaGroups::describe(NcclResult result, const char *what) const {
   if (result == NcclResult::Success)
     return kGood;
   return makeError("NCCL cannot ", what, ": ", cuda::describe(result));
 }
 
-/// Waits until a call is through that NCCL goes on with by itself.
-Status CudaGroups::finish(NcclResult result, const char *what, NcclComm comm) const {
+/// Waits until a call is through that NCCL goes on with by itself: not for ever, and not when a rank has failed.
+program::Status CudaGroups::finish(NcclResult result, const char *what, NcclComm comm, int64_t deadline) const {
   while (result == NcclResult::InProgress) {
-    if (isStopped && isStopped())
+    if (peers->hasFailed())
       return makeError("NCCL did not ", what, ": another rank has failed");
+    if (getNow() > deadline)
+      return makeError("NCCL did not ", what, " within ", formatSeconds(peers->getDeadline()),
+                       ", though all ranks have come");
     std::this_thread::yield();
     if (NcclResult asked = nccl.ncclCommGetAsyncError(comm, &result); asked != NcclResult::Success)
       return describe(asked, what);
@@ -37,14 +41,28 @@ Status CudaGroups::finish(NcclResult result, const char *what, NcclComm comm) co
   return describe(result, what);
 }
 
-Status CudaGroups::getError() const {
+/// All ranks have called when this returns, and NCCL is done with it.
+program::Status CudaGroups::meetAll(Communicator &ranks, NcclResult result, const char *what, NcclComm comm) const {
+  if (result != NcclResult::Success && result != NcclResult::InProgress)
+    return describe(result, what);
+  if (cleave::runtime::Status met = ranks.run(barrier(kWorld)); !met.isOk())
+    return makeError("NCCL did not ", what, ": ", met.getMessage());
+  return finish(result, what, comm, getNow() + int64_t(ranks.getDeadline() * 1e9));
+}
+
+/// That another rank is gone is told a second late: whoever knows why says so before.
+program::Status CudaGroups::getError() {
+  constexpr int64_t second = 1000000000;
   for (const Group &group : groups) {
     NcclResult result = NcclResult::Success;
     if (!group.comm || group.isShared)
       continue;
-    if (Status error = describe(nccl.ncclCommGetAsyncError(group.comm, &result), "be asked for errors"))
+    if (program::Status error = describe(nccl.ncclCommGetAsyncError(group.comm, &result), "be asked for errors"))
       return error;
-    if (result != NcclResult::InProgress && result != NcclResult::Success)
+    if (result == NcclResult::InProgress || result == NcclResult::Success)
+      continue;
+    lostAt = lostAt ? lostAt : getNow();
+    if (result != NcclResult::RemoteError || getNow() - lostAt > second)
       return describe(result, "go on");
   }
   return kGood;
@@ -54,30 +72,57 @@ Status CudaGroups::getError() const {
 // Communicators
 //===----------------------------------------------------------------------===//
 
-Status CudaGroups::connect(CudaWorld &world, uint32_t size, uint32_t own, const std::function<bool()> &stopped) {
-  isStopped = stopped;
-  rank = own;
+namespace {
+/// What all tell all: the id, which is rank 0's, and where they are.
+struct Card {
   NcclUniqueId id;
-  {
-    std::lock_guard<std::mutex> lock(world.mutex);
-    if (!world.id) {
-      world.id.emplace();
-      if (Status error = describe(nccl.ncclGetUniqueId(&*world.id), "make an id"))
-        return error;
-    }
-    id = *world.id;
-  }
+  Uuid device;
+};
+} // namespace
+
+/// NCCL wants a device for each rank, and says so in words of its own.
+static program::Status compareDevices(const std::vector<Card> &cards) {
+  auto areAlike = [&](size_t a, size_t b) {
+    const Uuid none = {};
+    return std::memcmp(&cards[a].device, &none, sizeof(none)) != 0 &&
+           std::memcmp(&cards[a].device, &cards[b].device, sizeof(none)) == 0;
+  };
+  for (size_t rank = 0; rank < cards.size(); ++rank)
+    for (size_t other = 0; other < rank; ++other)
+      if (areAlike(rank, other))
+        return makeError("ranks ", other, " and ", rank,
+                         " are on the same CUDA device, NCCL wants one for each; what a "
+                         "process sees is in CUDA_VISIBLE_DEVICES, and which it takes in LOCAL_RANK");
+  return kGood;
+}
+
+/// Rank 0 makes the id, and all get it. Where it cannot, nobody waits for it: what fails there is the failure of all.
+program::Status CudaGroups::connect(Communicator &ranks, const Uuid &device) {
+  peers = &ranks;
+  rank = uint32_t(ranks.getRank());
+  uint32_t size = uint32_t(ranks.getSize());
+  Card own = {{}, device};
+  if (rank == 0)
+    if (program::Status error = describe(nccl.ncclGetUniqueId(&own.id), "make an id"))
+      return error;
+  std::vector<Card> cards(size);
+  Tiling each = Tiling::contiguous(sizeof(Card));
+  if (cleave::runtime::Status got = ranks.run(allGather(kWorld, ElementType::UI8, &own, cards.data(), each));
+      !got.isOk())
+    return makeError("NCCL did not connect the ranks: ", got.getMessage());
+  if (program::Status error = compareDevices(cards))
+    return error;
   NcclConfig config;
   config.blocking = 0;
   Group &all = groups.emplace_back();
   all.size = size;
   all.index = rank;
-  return finish(nccl.ncclCommInitRankConfig(&all.comm, int(size), id, int(rank), &config), "connect the ranks",
-                all.comm);
+  NcclResult begun = nccl.ncclCommInitRankConfig(&all.comm, int(size), cards.front().id, int(rank), &config);
+  return meetAll(ranks, begun, "connect the ranks", all.comm);
 }
 
 /// All ranks take part, those that are in no group too.
-Status CudaGroups::split(const std::vector<int> &members) {
+program::Status CudaGroups::split(Communicator &ranks, const std::vector<int> &members) {
   Group all = groups.front();
   Group &group = groups.emplace_back();
   group.size = uint32_t(members.size());
@@ -91,11 +136,11 @@ Status CudaGroups::split(const std::vector<int> &members) {
   config.blocking = 0;
   config.splitShare = 1;
   int color = members.empty() ? kNcclNoColor : *std::min_element(members.begin(), members.end());
-  Status error =
-      finish(nccl.ncclCommSplit(all.comm, color, int(group.index), &group.comm, &config), "split the ranks", all.comm);
+  NcclResult begun = nccl.ncclCommSplit(all.comm, color, int(group.index), &group.comm, &config);
+  program::Status error = meetAll(ranks, begun, "split the ranks", all.comm);
   if (error || !group.comm)
     return error;
-  return finish(NcclResult::InProgress, "make a group", group.comm);
+  return finish(NcclResult::InProgress, "make a group", group.comm, getNow() + int64_t(ranks.getDeadline() * 1e9));
 }
 
 /// Groups before what they were split from. All that ranks do together is done, or given up: so nobody need be waited for.
@@ -160,7 +205,7 @@ static bool reduces(const Operation &operation) {
   return operation.kind == OperationKind::AllReduce || operation.kind == OperationKind::ReduceScatter;
 }
 
-Status cleave::runtime::checkNccl(const Operation &operation) {
+program::Status cleave::runtime::checkNccl(const Operation &operation) {
   if (reduces(operation) && convert(operation.type).count > 1)
     return makeError("combines integers of 16 bits, which NCCL does not");
   return kGood;
@@ -211,9 +256,9 @@ NcclResult CudaGroups::start(const Operation &operation, Stream stream) const {
   return result;
 }
 
-Status CudaGroups::meet(const std::vector<Operation> &operations, Stream stream) {
+program::Status CudaGroups::meet(const std::vector<Operation> &operations, Stream stream) {
   NcclComm comm = groups[operations.front().group].comm;
-  if (Status error = describe(nccl.ncclGroupStart(), "begin a group call"))
+  if (program::Status error = describe(nccl.ncclGroupStart(), "begin a group call"))
     return error;
   NcclResult result = NcclResult::Success;
   for (const Operation &operation : operations) {
@@ -226,5 +271,6 @@ Status CudaGroups::meet(const std::vector<Operation> &operations, Stream stream)
   NcclResult ended = nccl.ncclGroupEnd();
   if (result != NcclResult::Success && result != NcclResult::InProgress)
     return describe(result, cleave::runtime::getName(operations.front().kind));
-  return finish(ended, cleave::runtime::getName(operations.front().kind), comm);
+  return finish(ended, cleave::runtime::getName(operations.front().kind), comm,
+                getNow() + int64_t(peers->getDeadline() * 1e9));
 }

@@ -17,7 +17,7 @@ using program::makeError;
 // Groups
 //===----------------------------------------------------------------------===//
 
-program::Status CudaDevice::connect(const std::function<bool()> &isStopped) {
+program::Status CudaDevice::connect(Communicator &peers) {
   enter();
   program::Result<const cuda::Nccl *> nccl = cuda::openNccl();
   if (!nccl)
@@ -26,12 +26,16 @@ program::Status CudaDevice::connect(const std::function<bool()> &isStopped) {
   if (!word)
     return word.getError();
   groups = std::make_unique<CudaGroups>(**nccl, reinterpret_cast<cuda::DevicePointer>(*word));
-  return groups->connect(*world, size, rank, isStopped);
+  // Not its place on a bus, which a part of a device shares with the others. Zeros are nobody's.
+  cuda::Uuid uuid = {};
+  if (!isShared)
+    keep(driver.cuDeviceGetUuid_v2(&uuid, device), "say which it is");
+  return groups->connect(peers, uuid);
 }
 
-program::Status CudaDevice::split(const std::vector<int> &members) {
+program::Status CudaDevice::split(Communicator &peers, const std::vector<int> &members) {
   enter();
-  return groups->split(members);
+  return groups->split(peers, members);
 }
 
 program::Status CudaDevice::check(const Operation &operation) const { return checkNccl(operation); }

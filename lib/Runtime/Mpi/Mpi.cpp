@@ -1,28 +1,19 @@
 //===- Mpi.cpp - ranks that are processes under mpirun --------------------===//
 //
-// MPI carries messages, and nothing else: an operation is one or two rounds, in each of which a member sends one message
-// to each other one, and terms are combined here, in the order of the group, so that the bits are those of thread ranks.
-//
-//   small all_reduce   everybody's operand to all                    1 round
-//   large all_reduce   share p of the operand to member p, combined; the share combined to all      2 rounds
-//   the others         what member p needs to member p               1 round
-//
-// A message begins with what its sender is doing, so every operation is checked. Messages are taken by probing, whatever
-// their size, so a wrong one is found and not cut off. Waiting is polling, with an eye on the watch (Watch.h), because MPI
-// itself waits for ever for a rank that has stopped.
+// MPI carries messages, and nothing else; what they hold is made and read in Processes.cpp. They are taken by probing, whatever
+// their size, so a wrong one is found and not cut off. MPI itself waits for ever for a rank that has stopped, so nothing here
+// waits for MPI.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Mpi.h"
-#include "Messages.h"
+#include "../Processes.h"
 #include "cleave/Runtime/Launch.h"
 
-#include "../Watch.h"
 #include <chrono>
 #include <climits>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mpi.h>
 #include <mutex>
 #include <sched.h>
@@ -30,19 +21,15 @@
 
 using namespace cleave::runtime;
 
-/// Seconds without a sign of life after which a process has stopped, unless the options say otherwise.
-static constexpr double kSilence = 5;
-/// A message on its way may come after its sender's goodbye.
-static constexpr double kGrace = 0.5;
 /// Number and round are in the tag of a message, beside the group.
 static constexpr uint64_t kGroups = 1 << 10, kNumbers = 1 << 19;
 
 namespace {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public ProcessCommunicator {
 public:
   MpiCommunicator(int rank, int size, const Options &options, MPI_Comm comm, bool endsMpi)
-      : Communicator(rank, size, options), comm(comm), endsMpi(endsMpi), watch(rank, size, options) {
+      : ProcessCommunicator(rank, size, options), comm(comm), endsMpi(endsMpi) {
     enterWorld();
   }
   ~MpiCommunicator() override;
@@ -51,41 +38,17 @@ public:
   Status begin();
 
 private:
-  /// One round of an operation: a message to and from each other member.
-  struct Round {
-    std::vector<Message> out, in;
-    std::vector<MPI_Request> sends, receives;
-    std::vector<bool> isProbed;
+  struct MpiTransfer final : Transfer {
+    MPI_Request send = MPI_REQUEST_NULL, receive = MPI_REQUEST_NULL;
+    bool isProbed = false;
   };
 
-  void join(const Group &) override {}
-  Status post(const Pending &pending) override;
-  Status complete(const Pending &pending) override;
-  Status raise(const Failure &failure) override {
-    watch.raise(failure);
-    return watch.getFailure().get();
-  }
-  Status getFirstFailure() const override { return watch.getFailure().get(); }
-  FlightLog &getLog() override { return watch.getLog(); }
-
-  int getTag(const Pending &pending, unsigned number) const {
-    return int((pending.group->id * kNumbers + pending.number % kNumbers) * 2 + number);
-  }
-  Round &getRound(const Pending &pending, unsigned number) {
-    return rounds[{pending.group->id, pending.number * 2 + number}];
-  }
-  Status send(const Pending &pending, unsigned number, std::vector<Message> messages);
-  Status receive(const Pending &pending, unsigned number);
-  Status poll(const Pending &pending, Round &round, unsigned number, int &missing);
-  Status checkMissing(const Pending &pending, int peer, int64_t began);
-  Status checkMessage(const Pending &pending, uint32_t member, const Message &message);
-  Status check(const Pending &pending, int code);
+  std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) override;
+  void advance(Transfer &transfer, std::string &error) override;
+  static int getTag(Key key) { return int((key.group * kNumbers + key.number % kNumbers) * 2 + key.round); }
 
   MPI_Comm comm;
   const bool endsMpi;
-  mutable Watch watch;
-  /// Under way, by group, number and round.
-  std::map<std::pair<GroupId, uint64_t>, Round> rounds;
 };
 
 } // namespace
@@ -149,7 +112,7 @@ static bool startMpi(double deadline) {
 
 std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Status &status) {
   Options options = given;
-  options.silence = options.silence > 0 ? options.silence : kSilence;
+  options.silence = options.silence > 0 ? options.silence : kProcessSilence;
   std::optional<Launch> launch;
   status = readLaunch([](const char *name) { return std::getenv(name); }, launch);
   if (!status.isOk())
@@ -192,153 +155,60 @@ Communicator *cleave_mpi_open(const Options &options, Status &status) { return o
 }
 
 //===----------------------------------------------------------------------===//
-// Operations
+// Messages
 //===----------------------------------------------------------------------===//
 
-Status MpiCommunicator::post(const Pending &pending) {
-  if (pending.group->id >= kGroups)
-    return fail(pending, Cause::Invalid, -1, "more groups than tags of MPI can tell apart");
-  return send(pending, 0,
-              packFirst(pending.operation, pending.digest, pending.group->members.size(), pending.group->index));
-}
-
-/// A second round can only begin when the first one is combined, so it is sent here; the deadline holds for each.
-Status MpiCommunicator::complete(const Pending &pending) {
-  uint64_t members = pending.group->members.size();
-  if (Status status = receive(pending, 0); !status.isOk())
-    return status;
-  std::vector<Message> messages = std::move(getRound(pending, 0).in);
-  rounds.erase({pending.group->id, pending.number * 2});
-  unpackFirst(pending.operation, messages, pending.group->index);
-  if (!hasSecondRound(pending.operation))
-    return {};
-  Status status = send(pending, 1, packSecond(pending.operation, pending.digest, members, pending.group->index));
-  if (status.isOk())
-    status = receive(pending, 1);
-  if (!status.isOk())
-    return status;
-  unpackSecond(pending.operation, getRound(pending, 1).in, pending.group->index);
-  rounds.erase({pending.group->id, pending.number * 2 + 1});
-  return {};
-}
-
-/// Turns an error of MPI into a failure.
-Status MpiCommunicator::check(const Pending &pending, int code) {
+/// True for success; else what MPI says.
+static bool check(int code, std::string &error) {
   if (code == MPI_SUCCESS)
-    return {};
+    return true;
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  return fail(pending, Cause::System, -1, std::string(text, length));
+  error.assign(text, size_t(length));
+  return false;
 }
 
-/// Sends a round's messages, beginning with the next member, so that not all send to the same one at once.
-Status MpiCommunicator::send(const Pending &pending, unsigned number, std::vector<Message> messages) {
-  Round &round = getRound(pending, number);
-  uint32_t members = uint32_t(messages.size());
-  round.in.resize(members);
-  round.in[pending.group->index] = messages[pending.group->index];
-  round.out = std::move(messages);
-  round.sends.assign(members, MPI_REQUEST_NULL);
-  round.receives.assign(members, MPI_REQUEST_NULL);
-  round.isProbed.assign(members, false);
-  round.isProbed[pending.group->index] = true;
-  for (uint32_t i = 1; i < members; ++i) {
-    uint32_t member = (pending.group->index + i) % members;
-    const Message &message = round.out[member];
-    if (message.size() > INT_MAX)
-      return fail(pending, Cause::Invalid, -1, "a message of more than 2 GB");
-    delay();
-    Status status =
-        check(pending, MPI_Isend(message.data(), int(message.size()), MPI_BYTE, pending.group->members[member],
-                                 getTag(pending, number), comm, &round.sends[member]));
-    if (!status.isOk())
-      return status;
-  }
-  return {};
+/// MPI sends from where the message lies, which is the transfer's own.
+std::unique_ptr<ProcessCommunicator::Transfer> MpiCommunicator::begin(int peer, Key key, Message out,
+                                                                      std::string &error) {
+  auto transfer = std::make_unique<MpiTransfer>();
+  transfer->peer = peer;
+  transfer->key = key;
+  transfer->out = std::move(out);
+  if (key.group >= kGroups)
+    error = "more groups than tags of MPI can tell apart";
+  else if (transfer->out.size() > INT_MAX)
+    error = "a message of more than 2 GB";
+  else
+    check(
+        MPI_Isend(transfer->out.data(), int(transfer->out.size()), MPI_BYTE, peer, getTag(key), comm, &transfer->send),
+        error);
+  return transfer;
 }
 
-/// Gets all messages of a round, and its own sent.
-Status MpiCommunicator::receive(const Pending &pending, unsigned number) {
-  Round &round = getRound(pending, number);
-  int64_t began = getNow(), looked = began;
-  for (uint64_t turn = 1;; ++turn) {
-    int missing = -1;
-    if (Status status = poll(pending, round, number, missing); !status.isOk())
-      return status;
-    if (missing < 0)
-      return {};
-    if (watch.getFailure().isRaised())
-      return watch.getFailure().get();
-    if (turn % 64)
-      continue;
-    sched_yield();
-    int64_t now = getNow();
-    // Who has waited for long lets others have the core.
-    if (now - began > 5000000)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    if (now - looked < 10000000)
-      continue;
-    looked = now;
-    if (Status status = checkMissing(pending, pending.group->members[missing], began); !status.isOk())
-      return status;
-  }
-}
-
-/// Moves everything on once. `missing`: a member that the round still needs; -1 if none.
-Status MpiCommunicator::poll(const Pending &pending, Round &round, unsigned number, int &missing) {
-  for (uint32_t member = 0; member < round.in.size(); ++member) {
-    int peer = pending.group->members[member];
-    if (!round.isProbed[member]) {
-      int isThere = 0, size = 0;
-      MPI_Message message;
-      MPI_Status found;
-      Status status = check(pending, MPI_Improbe(peer, getTag(pending, number), comm, &isThere, &message, &found));
-      if (!status.isOk())
-        return status;
-      if (!isThere) {
-        missing = int(member);
-        continue;
-      }
+/// A message is looked for before there is room for it: only then is known how long it is.
+void MpiCommunicator::advance(Transfer &itsTransfer, std::string &error) {
+  auto &transfer = static_cast<MpiTransfer &>(itsTransfer);
+  int isThere = 0, isSent = transfer.isSent, isReceived = transfer.isReceived;
+  if (!transfer.isProbed) {
+    MPI_Message message;
+    MPI_Status found;
+    if (!check(MPI_Improbe(transfer.peer, getTag(transfer.key), comm, &isThere, &message, &found), error))
+      return;
+    if (isThere) {
+      int size = 0;
       MPI_Get_count(&found, MPI_BYTE, &size);
-      round.isProbed[member] = true;
-      round.in[member].resize(size);
-      status = check(pending, MPI_Imrecv(round.in[member].data(), size, MPI_BYTE, &message, &round.receives[member]));
-      if (!status.isOk())
-        return status;
+      transfer.isProbed = true;
+      transfer.in.resize(size_t(size));
+      if (!check(MPI_Imrecv(transfer.in.data(), size, MPI_BYTE, &message, &transfer.receive), error))
+        return;
     }
-    int isSent = 0, isReceived = 1;
-    bool wasComplete = round.receives[member] == MPI_REQUEST_NULL;
-    Status status = check(pending, MPI_Test(&round.sends[member], &isSent, MPI_STATUS_IGNORE));
-    if (status.isOk())
-      status = check(pending, MPI_Test(&round.receives[member], &isReceived, MPI_STATUS_IGNORE));
-    if (status.isOk() && isReceived && !wasComplete)
-      status = checkMessage(pending, member, round.in[member]);
-    if (!status.isOk())
-      return status;
-    if (!isSent || !isReceived)
-      missing = int(member);
   }
-  return {};
-}
-
-/// Fails if `peer`, whom a round waits for, has left or is late. Who is silent or gone the watch finds out.
-Status MpiCommunicator::checkMissing(const Pending &pending, int peer, int64_t began) {
-  std::string who = "rank " + std::to_string(peer);
-  if (watch.getSecondsSinceLeft(peer) > kGrace)
-    return fail(pending, Cause::Left, peer, who + " has left");
-  if (double(getNow() - began) * 1e-9 < options.deadline)
-    return {};
-  char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), "%.3g s", options.deadline);
-  return fail(pending, Cause::Timeout, peer, who + " did not come within " + seconds);
-}
-
-Status MpiCommunicator::checkMessage(const Pending &pending, uint32_t member, const Message &message) {
-  std::optional<std::string> mistake =
-      findMismatch(pending.operation, pending.digest, member, pending.group->index, message);
-  if (!mistake)
-    return {};
-  int peer = pending.group->members[member];
-  return fail(pending, Cause::Mismatch, peer, "rank " + std::to_string(peer) + " " + *mistake);
+  if (!isSent && !check(MPI_Test(&transfer.send, &isSent, MPI_STATUS_IGNORE), error))
+    return;
+  if (transfer.isProbed && !isReceived && !check(MPI_Test(&transfer.receive, &isReceived, MPI_STATUS_IGNORE), error))
+    return;
+  transfer.isSent = isSent;
+  transfer.isReceived = isReceived;
 }

@@ -21,6 +21,24 @@ static Options makeOptions() {
   return options;
 }
 
+/// As a rank of `size` says who it is.
+static std::string makeHello(const std::string &token, int rank, int size) {
+  return encodeFrame(
+      {Frame::Kind::Hello, rank, token + " " + std::to_string(size) + " card of " + std::to_string(rank)});
+}
+
+/// All frames that come until the connection ends.
+static std::vector<Frame> readAll(int socket) {
+  std::string received;
+  char buffer[512];
+  for (ssize_t got; (got = recv(socket, buffer, sizeof(buffer), 0)) > 0;)
+    received.append(buffer, size_t(got));
+  std::vector<Frame> frames;
+  for (Frame frame; takeFrame(received, frame);)
+    frames.push_back(frame);
+  return frames;
+}
+
 /// A connection to the port of an address, with some bytes on it.
 static int sendTo(const std::string &address, const std::string &bytes) {
   std::istringstream words(address);
@@ -41,12 +59,11 @@ TEST(Watch, FirstFailureIsThatOfAll) {
   Watch hub(0, 3, makeOptions()), second(1, 3, makeOptions()), third(2, 3, makeOptions());
   std::string address;
   ASSERT_TRUE(hub.listen(address).isOk());
-  std::thread others([&] {
-    EXPECT_TRUE(second.begin(address).isOk());
-    EXPECT_TRUE(third.begin(address).isOk());
-  });
-  EXPECT_TRUE(hub.begin(address).isOk());
-  others.join();
+  std::thread one([&] { ASSERT_TRUE(second.begin(address).isOk()); });
+  std::thread other([&] { ASSERT_TRUE(third.begin(address).isOk()); });
+  ASSERT_TRUE(hub.begin(address).isOk());
+  one.join();
+  other.join();
   Failure failure;
   failure.rank = 1;
   failure.operation = "barrier, number 7";
@@ -63,8 +80,7 @@ TEST(Watch, StrangersAreSentAway) {
   Watch hub(0, 2, makeOptions()), second(1, 2, makeOptions());
   std::string address;
   ASSERT_TRUE(hub.listen(address).isOk());
-  int strangers[] = {sendTo(address, "GET / HTTP/1.1\r\n\r\n"),
-                     sendTo(address, encodeFrame({Frame::Kind::Hello, 1, "12345"})),
+  int strangers[] = {sendTo(address, "GET / HTTP/1.1\r\n\r\n"), sendTo(address, makeHello("12345", 1, 2)),
                      sendTo(address, encodeFrame({Frame::Kind::Beat, 1, ""})), sendTo(address, "")};
   std::thread other([&] { EXPECT_TRUE(second.begin(address).isOk()); });
   EXPECT_TRUE(hub.begin(address).isOk());
@@ -79,21 +95,79 @@ TEST(Watch, StrangersAreSentAway) {
   EXPECT_GE(hub.getSecondsSinceLeft(1), 0);
 }
 
-// Of two that say that they are rank 1 the second is sent away.
+// Of two that say that they are rank 1 the second is sent away, and told why.
 TEST(Watch, DuplicatesAreSentAway) {
   Watch hub(0, 3, makeOptions());
   std::string address;
   ASSERT_TRUE(hub.listen(address).isOk());
   std::string token = address.substr(0, address.find(' '));
-  int first = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, token}));
-  int second = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, token}));
-  int other = sendTo(address, encodeFrame({Frame::Kind::Hello, 2, token}));
-  ASSERT_TRUE(hub.begin(address).isOk());
-  char byte;
-  EXPECT_EQ(recv(second, &byte, 1, 0), 0);
-  EXPECT_EQ(recv(first, &byte, 1, MSG_DONTWAIT), -1);
+  std::thread running([&] { ASSERT_TRUE(hub.begin(address, "card of 0").isOk()); });
+  // One after the other, so that it is clear who is second.
+  int first = sendTo(address, makeHello(token, 1, 3));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  int second = sendTo(address, makeHello(token, 1, 3));
+  std::vector<Frame> told = readAll(second);
+  int other = sendTo(address, makeHello(token, 2, 3));
+  running.join();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].kind, Frame::Kind::Banner);
+  ASSERT_EQ(told[1].kind, Frame::Kind::Fault);
+  Failure failure;
+  ASSERT_TRUE(decodeFailure(told[1].text, failure));
+  EXPECT_EQ(failure.getMessage(), "rank 0: another process was started as rank 1 (invalid)");
+  EXPECT_EQ(hub.getCards(), (std::vector<std::string>{"card of 0", "card of 1", "card of 2"}));
   for (int socket : {first, second, other})
     close(socket);
+}
+
+// A process that thinks that there are four ranks will never be right: all end, and it hears why.
+TEST(Watch, OtherSizesAreRefused) {
+  Watch hub(0, 3, makeOptions()), fine(1, 3, makeOptions()), wrong(2, 4, makeOptions());
+  std::string address;
+  ASSERT_TRUE(hub.listen(address).isOk());
+  std::string expected = "rank 0: a process was started as rank 2 of 4, rank 0 as one of 3 (invalid)";
+  std::thread others([&] {
+    std::thread waiting([&] { EXPECT_EQ(fine.begin(address).getMessage(), expected); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(wrong.begin(address).getMessage(), expected);
+    waiting.join();
+  });
+  EXPECT_EQ(hub.begin(address).getMessage(), expected);
+  others.join();
+}
+
+// At the ports that a launcher names another service may be, which speaks first, or never; and the hub of another job.
+TEST(Watch, OwnHubIsFoundAmongOthers) {
+  Watch other(0, 2, makeOptions()), hub(0, 2, makeOptions()), rank(1, 2, makeOptions());
+  int mute = 0, loud = 0;
+  std::string why, address;
+  int muteSocket = openPort({0}, mute, why), loudSocket = openPort({0}, loud, why);
+  ASSERT_TRUE(other.listen({0}, "7", address).isOk());
+  std::optional<Place> place = parsePlace(address);
+  ASSERT_TRUE(place);
+  int otherPort = place->ports.front();
+  ASSERT_TRUE(hub.listen({0}, "42", address).isOk());
+  place = parsePlace(address);
+  place->ports = {1, mute, loud, otherPort, place->ports.front()};
+  std::thread service([&] {
+    int guest = accept(loudSocket, nullptr, nullptr);
+    EXPECT_EQ(write(guest, "220 ready\r\n", 11), 11);
+    close(guest);
+  });
+  std::thread foreign([&] { (void)other.begin("", ""); });
+  std::thread joining([&] { EXPECT_TRUE(rank.begin([&] { return place; }, "").isOk()); });
+  EXPECT_TRUE(hub.begin("", "").isOk());
+  joining.join();
+  service.join();
+  close(muteSocket);
+  close(loudSocket);
+  std::thread leaving([&] { rank.leave(); });
+  hub.leave();
+  leaving.join();
+  // The hub that nobody came to: let it go.
+  int late = sendTo("42 " + std::to_string(otherPort), makeHello("7", 1, 2));
+  close(late);
+  foreign.join();
 }
 
 // A process that ends closes its connections, and has not said goodbye.
@@ -101,7 +175,7 @@ TEST(Watch, DeathIsNoticedAtOnce) {
   Watch hub(0, 2, makeOptions());
   std::string address;
   ASSERT_TRUE(hub.listen(address).isOk());
-  int rank = sendTo(address, encodeFrame({Frame::Kind::Hello, 1, address.substr(0, address.find(' '))}));
+  int rank = sendTo(address, makeHello(address.substr(0, address.find(' ')), 1, 2));
   ASSERT_TRUE(hub.begin(address).isOk());
   close(rank);
   for (int64_t end = getNow() + 2000000000; getNow() < end && !hub.getFailure().isRaised();)

@@ -1,13 +1,14 @@
-//===- MpiRanks.cpp - one rank of a test under mpirun ---------------------===//
+//===- RankProcess.cpp - one rank of a test among processes ---------------===//
 //
 //   MpiRanks conformance MESH full|brief|large SEED     the conformance suite; prints what it compared
 //   MpiRanks fault NAME RANK RECORD_FOLDER              `RANK` goes wrong in the way `NAME`; the others must end with a failure
 //
-// A failure is printed as one line, and the exit code is 3.
+// MpiRanks is started by mpirun; TcpRanks is the same without MPI, and started by whoever sets CLEAVE_RANK. A failure is printed as one line, and the exit code is 3.
 //
 //===----------------------------------------------------------------------===//
 #include "../Unit/Runtime/Conformance.h"
 #include "cleave/Runtime/Mpi.h"
+#include "cleave/Runtime/Tcp.h"
 
 #include <csignal>
 #include <cstdio>
@@ -29,6 +30,14 @@ static void print(const std::string &line) { (void)!write(STDOUT_FILENO, (line +
   _exit(3);
 }
 
+static std::unique_ptr<Communicator> openRank(const Options &options, Status &status) {
+#ifdef CLEAVE_TEST_TCP
+  return openTcp(options, "", status);
+#else
+  return openMpi(options, status);
+#endif
+}
+
 static Mesh parseMesh(const char *text) {
   Mesh mesh;
   for (char *at = const_cast<char *>(text); *at; at += *at == 'x')
@@ -40,7 +49,7 @@ static int runConformance(const char *meshText, const std::string &scopeText, ui
   Options options;
   options.delay = seed ? makeDelays(seed) : nullptr;
   Status status;
-  std::unique_ptr<Communicator> communicator = openMpi(options, status);
+  std::unique_ptr<Communicator> communicator = openRank(options, status);
   if (!status.isOk())
     endWith(status);
   Scope scope = scopeText == "brief" ? Scope::Brief : scopeText == "full" ? Scope::Full : Scope::Large;
@@ -64,7 +73,7 @@ static int runFault(const std::string &name, int culprit, const char *recordFold
   options.silence = 1;
   options.recordFolder = recordFolder;
   Status status;
-  std::unique_ptr<Communicator> communicator = openMpi(options, status);
+  std::unique_ptr<Communicator> communicator = openRank(options, status);
   if (!status.isOk())
     endWith(status);
   std::vector<float> input(4096, 1), output(4 * 4096);

@@ -4,8 +4,8 @@
 // the messages that came. Nothing here sends.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_RUNTIME_MPI_MESSAGES_H
-#define CLEAVE_LIB_RUNTIME_MPI_MESSAGES_H
+#ifndef CLEAVE_LIB_RUNTIME_MESSAGES_H
+#define CLEAVE_LIB_RUNTIME_MESSAGES_H
 
 #include "cleave/Runtime/Operation.h"
 
@@ -29,4 +29,4 @@ std::optional<std::string> findMismatch(const Operation &operation, uint64_t dig
 
 } // namespace cleave::runtime
 
-#endif // CLEAVE_LIB_RUNTIME_MPI_MESSAGES_H
+#endif // CLEAVE_LIB_RUNTIME_MESSAGES_H

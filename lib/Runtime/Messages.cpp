@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Messages.h"
-#include "../Reduce.h"
+#include "Reduce.h"
 
 #include <algorithm>
 #include <cstring>

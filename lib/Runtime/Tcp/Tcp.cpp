@@ -1,0 +1,328 @@
+//===- Tcp.cpp - ranks that are processes, by connections -----------------===//
+//
+// First a star: the watch (Watch.h) connects all ranks with rank 0, which tells each where the others listen. Then each rank
+// connects to those below it, so that every pair has one connection, which messages of all groups share:
+//
+//   header (group, number, round, bytes) | message | header | message ..
+//
+// What comes before it is asked for is kept until it is. Nothing blocks: sockets are written and read as far as they go
+// whenever this rank waits for something. What ends a connection the watch finds out.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runtime/Tcp.h"
+#include "../Processes.h"
+#include "Rendezvous.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace cleave::runtime;
+
+/// What no message is as long as: a length beyond it is not one.
+static constexpr uint64_t kLargest = uint64_t(1) << 36;
+static constexpr int kTickMilliseconds = 50;
+/// Waiting is polling for as long as another rank may take to answer at once.
+static constexpr int64_t kSpin = 1000000;
+
+namespace {
+
+struct Header {
+  uint64_t group, number, round, bytes;
+};
+
+/// How a connection to a rank begins: who comes.
+struct Greeting {
+  char token[32];
+  int32_t rank;
+};
+
+class TcpCommunicator final : public ProcessCommunicator {
+public:
+  TcpCommunicator(int rank, int size, const Options &options)
+      : ProcessCommunicator(rank, size, options), links(size_t(size)) {
+    enterWorld();
+  }
+  ~TcpCommunicator() override;
+
+  /// Connects all ranks with each other.
+  Status begin(const Rendezvous &rendezvous);
+
+private:
+  /// The connection with another rank.
+  struct Link {
+    int socket = -1;
+    /// Headers, and what they announce, which transfers hold.
+    std::deque<std::pair<Header, Transfer *>> out;
+    uint64_t sent = 0; ///< of the first of them
+    Header header = {};
+    uint64_t received = 0; ///< of a header, then of the message
+    bool hasHeader = false;
+    Message arriving;
+    std::map<Key, Message> arrived;
+  };
+
+  std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) override;
+  void advance(Transfer &transfer, std::string &error) override;
+  void rest(int64_t nanoseconds) override;
+  Status connectAll(int listener);
+  Status connectTo(int other, int64_t deadline);
+  Status acceptFrom(int listener, int64_t deadline);
+  void flush(Link &link);
+  bool takeBytes(Link &link, char *to, uint64_t bytes);
+  void take(Link &link);
+  void drop(Link &link);
+  Status failHere(Cause cause, int peer, std::string detail) const;
+
+  std::vector<Link> links;
+};
+
+} // namespace
+
+Status TcpCommunicator::failHere(Cause cause, int peer, std::string detail) const {
+  Failure failure;
+  failure.cause = cause;
+  failure.rank = rank;
+  failure.peer = peer;
+  failure.detail = std::move(detail);
+  return failure;
+}
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+/// Connections stay open until all have said goodbye: what is on its way arrives.
+TcpCommunicator::~TcpCommunicator() {
+  watch.leave();
+  for (Link &link : links)
+    drop(link);
+}
+
+/// The port for messages is open before anybody is told of it, so nobody comes in vain. A file that says where rank 0 is goes
+/// away as soon as all have come, or never will: the next run must not find it.
+Status TcpCommunicator::begin(const Rendezvous &rendezvous) {
+  int port = 0;
+  std::string why, address;
+  int listener = openPort({0}, port, why);
+  if (listener < 0)
+    return failHere(Cause::System, -1, "cannot open a port: " + why);
+  Status status;
+  if (rank == 0) {
+    status = rendezvous.file.empty() ? watch.listen(rendezvous.place.ports, rendezvous.place.token, address)
+                                     : watch.listen(address);
+    if (status.isOk())
+      status = rendezvous.publish(address, rank);
+  }
+  if (status.isOk())
+    status = watch.begin(rendezvous.getFinder(), format(describeHere(rendezvous.place.token, port)));
+  if (rank == 0)
+    rendezvous.withdraw();
+  if (status.isOk())
+    status = connectAll(listener);
+  close(listener);
+  return status;
+}
+
+/// Up to those below, then those above come: a connection is there before it is accepted, so nobody waits in a circle.
+Status TcpCommunicator::connectAll(int listener) {
+  int64_t deadline = getNow() + int64_t(options.deadline * 1e9);
+  Status status;
+  for (int other = 0; other < rank && status.isOk(); ++other)
+    status = connectTo(other, deadline);
+  for (int missing = size - 1 - rank; missing > 0 && status.isOk(); --missing)
+    status = acceptFrom(listener, deadline);
+  return status.isOk() ? status : raise(status.getFailure());
+}
+
+/// The watch looks after the others meanwhile: if one is gone, nobody waits to the end.
+Status TcpCommunicator::connectTo(int other, int64_t deadline) {
+  std::optional<Place> place = parsePlace(watch.getCards()[size_t(other)]);
+  while (place && getNow() < deadline && !watch.getFailure().isRaised()) {
+    Link &link = links[size_t(other)];
+    link.socket = cleave::runtime::connectTo(*place, place->ports.front());
+    Greeting greeting = {};
+    std::strncpy(greeting.token, place->token.c_str(), sizeof(greeting.token) - 1);
+    greeting.rank = rank;
+    if (link.socket >= 0 && ::send(link.socket, &greeting, sizeof(greeting), MSG_NOSIGNAL) == sizeof(greeting))
+      return {};
+    // It listens since before it was known where; so this is a machine that is hard to reach, or has lost its process.
+    drop(link);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (watch.getFailure().isRaised())
+    return watch.getFailure().get();
+  return failHere(Cause::Timeout, other,
+                  "cannot reach rank " + std::to_string(other) + (place ? " on " + place->host : ""));
+}
+
+/// Until one has come that says that it is a rank above this one.
+Status TcpCommunicator::acceptFrom(int listener, int64_t deadline) {
+  std::string token = parsePlace(watch.getCards()[size_t(rank)])->token;
+  while (getNow() < deadline && !watch.getFailure().isRaised()) {
+    pollfd polled = {listener, POLLIN, 0};
+    if (poll(&polled, 1, kTickMilliseconds) <= 0)
+      continue;
+    int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0)
+      continue;
+    setUp(socket);
+    Greeting greeting = {};
+    // A stranger, or a rank that is here already, holds up the others for a second at most: reading takes no longer.
+    bool isOurs = recv(socket, &greeting, sizeof(greeting), MSG_WAITALL) == sizeof(greeting) &&
+                  std::strncmp(greeting.token, token.c_str(), sizeof(greeting.token)) == 0 && greeting.rank > rank &&
+                  greeting.rank < size && links[size_t(greeting.rank)].socket < 0;
+    if (isOurs) {
+      links[size_t(greeting.rank)].socket = socket;
+      return {};
+    }
+    close(socket);
+  }
+  if (watch.getFailure().isRaised())
+    return watch.getFailure().get();
+  std::string missing;
+  for (int other = rank + 1; other < size; ++other)
+    if (links[size_t(other)].socket < 0)
+      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+  return failHere(Cause::Timeout, -1, "no connection for messages from rank " + missing);
+}
+
+std::unique_ptr<Communicator> cleave::runtime::openTcp(const Options &asked, const std::string &rendezvous,
+                                                       Status &status) {
+  Options options = asked;
+  options.silence = options.silence > 0 ? options.silence : kProcessSilence;
+  std::optional<Launch> launch;
+  status = readLaunch([](const char *name) { return std::getenv(name); }, launch);
+  if (status.isOk() && !launch) {
+    Failure failure;
+    failure.cause = Cause::Invalid;
+    failure.detail = "no launcher says which rank this process is";
+    status = failure;
+  }
+  Rendezvous meeting;
+  const char *given = std::getenv("CLEAVE_RENDEZVOUS");
+  if (status.isOk())
+    status = findRendezvous(rendezvous.empty() && given ? given : rendezvous, *launch, meeting);
+  if (!status.isOk())
+    return nullptr;
+  auto communicator = std::make_unique<TcpCommunicator>(launch->rank, launch->size, options);
+  status = communicator->begin(meeting);
+  return status.isOk() ? std::move(communicator) : nullptr;
+}
+
+// For who opens this library by name.
+extern "C" {
+const char *cleave_tcp_version() { return CLEAVE_VERSION; }
+Communicator *cleave_tcp_open(const Options &options, const std::string &rendezvous, Status &status) {
+  return openTcp(options, rendezvous, status).release();
+}
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Twice does no harm.
+void TcpCommunicator::drop(Link &link) {
+  if (link.socket >= 0)
+    close(link.socket);
+  link.socket = -1;
+}
+
+/// As much as the connection takes at once goes; the rest when somebody waits.
+std::unique_ptr<ProcessCommunicator::Transfer> TcpCommunicator::begin(int peer, Key key, Message out, std::string &) {
+  auto transfer = std::make_unique<Transfer>();
+  transfer->peer = peer;
+  transfer->key = key;
+  transfer->out = std::move(out);
+  Link &link = links[size_t(peer)];
+  link.out.push_back({{key.group, key.number, key.round, transfer->out.size()}, transfer.get()});
+  flush(link);
+  return transfer;
+}
+
+/// All that the connection has room for. What is in the way of the transfer belongs to others, and goes first.
+void TcpCommunicator::flush(Link &link) {
+  while (link.socket >= 0 && !link.out.empty()) {
+    auto &[header, transfer] = link.out.front();
+    bool isHeader = link.sent < sizeof(Header);
+    const char *from = isHeader ? reinterpret_cast<const char *>(&header) + link.sent
+                                : transfer->out.data() + (link.sent - sizeof(Header));
+    uint64_t left = (isHeader ? sizeof(Header) : sizeof(Header) + header.bytes) - link.sent;
+    ssize_t sent = left ? ::send(link.socket, from, left, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    if (sent < 0)
+      return;
+    link.sent += uint64_t(sent);
+    if (link.sent < sizeof(Header) + header.bytes)
+      continue;
+    transfer->isSent = true;
+    link.out.pop_front();
+    link.sent = 0;
+  }
+}
+
+/// The rest of `bytes`, as far as it has come; true when all of it has.
+bool TcpCommunicator::takeBytes(Link &link, char *to, uint64_t bytes) {
+  while (link.received < bytes) {
+    ssize_t got = recv(link.socket, to + link.received, bytes - link.received, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+      drop(link);
+    if (got <= 0)
+      return false;
+    link.received += uint64_t(got);
+  }
+  link.received = 0;
+  return true;
+}
+
+/// Messages of all groups come in the order in which they were sent, which need not be that in which they are wanted here.
+void TcpCommunicator::take(Link &link) {
+  while (link.socket >= 0) {
+    if (!link.hasHeader) {
+      if (!takeBytes(link, reinterpret_cast<char *>(&link.header), sizeof(Header)))
+        return;
+      if (link.header.bytes > kLargest)
+        return drop(link);
+      link.hasHeader = true;
+      link.arriving.resize(link.header.bytes);
+    }
+    if (!takeBytes(link, link.arriving.data(), link.header.bytes))
+      return;
+    link.hasHeader = false;
+    link.arrived[{GroupId(link.header.group), link.header.number, unsigned(link.header.round)}] =
+        std::move(link.arriving);
+  }
+}
+
+/// A connection that has ended makes nothing fail here: the watch knows who is gone, and whether he said goodbye.
+void TcpCommunicator::advance(Transfer &transfer, std::string &) {
+  Link &link = links[size_t(transfer.peer)];
+  flush(link);
+  // Also where only sending is left to do: the other may have to get rid of something first.
+  take(link);
+  auto found = link.arrived.find(transfer.key);
+  if (transfer.isReceived || found == link.arrived.end())
+    return;
+  transfer.in = std::move(found->second);
+  transfer.isReceived = true;
+  link.arrived.erase(found);
+}
+
+/// Sleeps until something comes, and polls again soon: others may have room for what this rank sends.
+void TcpCommunicator::rest(int64_t nanoseconds) {
+  std::this_thread::yield();
+  if (nanoseconds < kSpin)
+    return;
+  std::vector<pollfd> polled;
+  for (const Link &link : links)
+    polled.push_back({link.socket, short(link.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  poll(polled.data(), polled.size(), 10);
+  // Of ranks that are ahead, too: what nobody takes would end every sleep.
+  for (size_t i = 0; i < links.size(); ++i)
+    if (polled[i].revents & POLLIN)
+      take(links[i]);
+}
