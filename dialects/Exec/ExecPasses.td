@@ -223,6 +223,9 @@ def PackWeights : Exec_Pass<"exec-pack-weights"> {
         contraction    [batch.., columns but the last.., depth.., last column], panels of the last one
         convolution    [kernel.., channels in, channels out], panels of channels out if there is one group
 
+    With `libraries`, filters alone: `[channels out, kernel.., channels in]` where a library computes the convolution, and its input
+    and result have channels last.
+
     A contraction whose result does not end in a column is left as it is. Of a weight in bf16, two neighbours along the depth
     lie side by side (interleave 2), since processors multiply such pairs.
 
@@ -236,7 +239,10 @@ def PackWeights : Exec_Pass<"exec-pack-weights"> {
       %0 = nn.einsum %a, %u "ik,kj->ij" ...
     ```
   }];
-  let options = [Option<"width", "width", "int64_t", "16", "elements of a panel's row: a vector, or a few">];
+  let options = [
+    Option<"width", "width", "int64_t", "16", "elements of a panel's row: a vector, or a few">,
+    Option<"forLibraries", "libraries", "bool", "false", "for libraries of devices instead, which take filters with channels last">,
+  ];
 }
 
 def Outline : Exec_Pass<"exec-outline"> {

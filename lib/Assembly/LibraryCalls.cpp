@@ -86,5 +86,19 @@ std::optional<program::Action> ProgramTables::makeCall(exec::RunOp op) {
     fill(matmul, found->epilogue);
     return matmul;
   }
+  if (std::optional<codegen::LibraryConvolution> found = codegen::findConvolution(body);
+      found && isCommand(kernel, found->getTensors(), found->epilogue.residual)) {
+    program::Convolution conv;
+    conv.input = view(found->input);
+    conv.filter = view(found->filter);
+    conv.result = view(found->result);
+    conv.strides.assign(found->strides.begin(), found->strides.end());
+    conv.dilations.assign(found->dilations.begin(), found->dilations.end());
+    conv.padsLow.assign(found->padsLow.begin(), found->padsLow.end());
+    conv.padsHigh.assign(found->padsHigh.begin(), found->padsHigh.end());
+    conv.groups = found->groups;
+    fill(conv, found->epilogue);
+    return conv;
+  }
   return std::nullopt;
 }

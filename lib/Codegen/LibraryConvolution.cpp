@@ -18,9 +18,10 @@ static LibraryTensor makeChannelsLast(const Placed &placed, ArrayRef<int64_t> sh
   return tensor;
 }
 
-/// A bias moves along channels alone.
+/// cuDNN multiplies by nothing else, and knows one activation. A bias moves along channels alone.
 static bool addEpilogue(LibraryConvolution &made, const Epilogue &epilogue, ArrayRef<int64_t> shape) {
-  made.epilogue.scale = epilogue.scale;
+  if (epilogue.scale != 1 || epilogue.activation == LibraryActivation::GeluTanh)
+    return false;
   made.epilogue.activation = epilogue.activation;
   for (const Placed &tensor : epilogue.added) {
     bool isBias = true, isResidual = true;

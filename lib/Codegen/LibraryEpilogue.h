@@ -2,6 +2,11 @@
 //
 // A product's own dims are where everything is compared: how the result leaves the kernel, and what is added on the way.
 //
+//   LibraryEpilogue.cpp      from the result of a region back to its product
+//   LibraryMatmul.cpp        dims of an einsum as those of matrices
+//   LibraryConvolution.cpp   dims of a convolution, channels last
+//
+//
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_LIBRARYEPILOGUE_H
 #define CLEAVE_LIB_CODEGEN_LIBRARYEPILOGUE_H
@@ -19,7 +24,7 @@ struct Placed {
   Strides strides;
 };
 
-/// Nothing where elements of `value` are computed, lie in panels, or are not all that its buffer has.
+/// How a value that was only moved lies in the buffer that it came from. Nothing where elements of `value` are computed, lie in panels, or are not all that its buffer has.
 std::optional<Placed> placeOperand(mlir::Value value);
 
 /// The one op of a region that is of kind `OpT`, if there is one.

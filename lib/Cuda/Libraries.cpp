@@ -25,6 +25,7 @@ using program::concat;
 /// What a library may be called, newest first: the number behind `.so.` counts its incompatible changes.
 static const std::vector<const char *> kDriverNames = {"libcuda.so.1", "libcuda.so"};
 static const std::vector<const char *> kBlasNames = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
+static const std::vector<const char *> kDnnNames = {"libcudnn.so.9", "libcudnn.so"};
 static const std::vector<const char *> kNcclNames = {"libnccl.so.2", "libnccl.so"};
 
 static std::string getVariable(const char *name) {
@@ -116,6 +117,13 @@ static Library findEntries(Library library, Blas &blas) {
   return library;
 }
 
+static Library findEntries(Library library, Dnn &dnn) {
+#define CLEAVE_CUDA_FIND(name, parameters) library.find(dnn.name, #name);
+  CLEAVE_CUDA_DNN_ENTRIES(CLEAVE_CUDA_FIND)
+#undef CLEAVE_CUDA_FIND
+  return library;
+}
+
 static Library findEntries(Library library, Nccl &nccl) {
 #define CLEAVE_CUDA_FIND(name, parameters) library.find(nccl.name, #name);
   CLEAVE_CUDA_NCCL_ENTRIES(CLEAVE_CUDA_FIND)
@@ -155,9 +163,13 @@ static program::Result<const Table *> open(const char *what, const std::vector<c
   return program::makeError("no ", what, " found", reason, "; tried ", describeTried(paths));
 }
 
-/// Whether the user does without a library: a list of words with commas.
-static bool isLeftOut(const std::string &name) {
-  return concat(",", getVariable("CLEAVE_CUDA_WITHOUT"), ",").find("," + name + ",") != std::string::npos;
+/// Unless the user does without it: a list of words with commas.
+template <typename Table>
+static program::Result<const Table *> openWanted(const std::string &word, const char *what,
+                                                 const std::vector<const char *> &names) {
+  if (concat(",", getVariable("CLEAVE_CUDA_WITHOUT"), ",").find("," + word + ",") != std::string::npos)
+    return program::makeError("CLEAVE_CUDA_WITHOUT names ", word);
+  return open<Table>(what, names);
 }
 
 // The answer of the first call is that of all.
@@ -167,10 +179,13 @@ program::Result<const Driver *> cuda::openDriver() {
 }
 
 program::Result<const Blas *> cuda::openBlas() {
-  static const program::Result<const Blas *> blas =
-      isLeftOut("cublasLt") ? program::Result<const Blas *>(program::makeError("CLEAVE_CUDA_WITHOUT names cublasLt"))
-                            : open<Blas>("cuBLASLt (12 or later)", kBlasNames);
+  static const program::Result<const Blas *> blas = openWanted<Blas>("cublasLt", "cuBLASLt (12 or later)", kBlasNames);
   return blas;
+}
+
+program::Result<const Dnn *> cuda::openDnn() {
+  static const program::Result<const Dnn *> dnn = openWanted<Dnn>("cudnn", "cuDNN (9)", kDnnNames);
+  return dnn;
 }
 
 program::Result<const Nccl *> cuda::openNccl() {
@@ -221,4 +236,34 @@ std::string cuda::describe(BlasStatus status) {
     return "CUBLAS_STATUS_NOT_SUPPORTED";
   }
   return concat("cuBLAS status ", int(status));
+}
+
+std::string cuda::describe(DnnStatus status) {
+  switch (status) {
+  case DnnStatus::Success:
+    return "CUDNN_STATUS_SUCCESS";
+  case DnnStatus::NotInitialized:
+    return "CUDNN_STATUS_NOT_INITIALIZED";
+  case DnnStatus::SublibraryLoadingFailed:
+    return "CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED";
+  case DnnStatus::BadParameter:
+    return "CUDNN_STATUS_BAD_PARAM";
+  case DnnStatus::NullPointer:
+    return "CUDNN_STATUS_BAD_PARAM_NULL_POINTER";
+  case DnnStatus::ShapeMismatch:
+    return "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH";
+  case DnnStatus::NotSupported:
+    return "CUDNN_STATUS_NOT_SUPPORTED";
+  case DnnStatus::ShapeNotSupported:
+    return "CUDNN_STATUS_NOT_SUPPORTED_SHAPE";
+  case DnnStatus::TypeNotSupported:
+    return "CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE";
+  case DnnStatus::LayoutNotSupported:
+    return "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT";
+  case DnnStatus::InternalError:
+    return "CUDNN_STATUS_INTERNAL_ERROR";
+  case DnnStatus::ExecutionFailed:
+    return "CUDNN_STATUS_EXECUTION_FAILED";
+  }
+  return concat("cuDNN status ", int(status));
 }

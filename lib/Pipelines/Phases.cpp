@@ -90,8 +90,12 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
     manager.addPass(exec::createSplitKernels());
   if (options.narrowsFloats)
     manager.addPass(exec::createNarrowFloats());
-  if (options.usesLibraries)
+  if (options.usesLibraries) {
     manager.addPass(exec::createUseLibraries());
+    exec::PackWeightsOptions packing;
+    packing.forLibraries = true;
+    manager.addPass(exec::createPackWeights(packing));
+  }
   if (options.panelWidth) {
     exec::PackWeightsOptions packing;
     packing.width = options.panelWidth;

@@ -32,8 +32,6 @@ PROGRAM_MESHES = ["one=1", *MESHES, "data=B,model=4"]
 REFUSED = {"bert_ort": "com.microsoft"}
 # Of what is needed at one time. Kernels of devices work in place less often, and small fixtures have few tensors to put together.
 MOST_ARENA, MOST_EMULATED_ARENA = 1.1, 1.2
-# Convolutions alone.
-WITHOUT_CALLS = ["unet_dyn18"]
 TOLERANCE = {"gpt2_fp16": 3e-2, "llama_bf16": 1e-1}
 
 
@@ -97,7 +95,7 @@ def problem(build, name, mesh, flags, folder):
         told = json.load(file)
     if "cuda-emulated" in flags:
         calls, fallbacks = (sum(library[key] for library in told.get("libraries", [])) for key in ("calls", "fallbacks"))
-        if (calls != 0 or fallbacks == 0) if is_alone else (calls == 0 and name not in WITHOUT_CALLS):
+        if (calls != 0 or fallbacks == 0) if is_alone else calls == 0:
             return f"libraries computed {calls} commands, and kernels {fallbacks} in their stead"
     flops = told["flops"]
     if flops["per_rank"] >= flops["total"] and mesh != "one=1":

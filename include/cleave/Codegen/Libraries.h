@@ -13,6 +13,8 @@
 
 namespace cleave::codegen {
 
+/// A tensor as a library sees it.
+///
 /// All elements of a buffer of a kernel, in another order of dims: those of size 1 come and go, 0 strides repeat.
 struct LibraryTensor {
   unsigned buffer = 0; ///< arguments, then results
@@ -51,7 +53,9 @@ struct LibraryConvolution {
   llvm::SmallVector<const LibraryTensor *> getTensors() const;
 };
 
-/// What a region is, if it is nothing else.
+/// What a region is, if it is nothing else: every op of it is the product, moves what the library reads or writes, or is part
+/// of the epilogue. Tensors have the shapes above, whatever order of dims their buffers have; dims that all tensors step
+/// through alike are one. Nothing where operands are computed in the region, lie in panels, or are parts of buffers.
 std::optional<LibraryMatmul> findMatmul(mlir::Block &region);
 std::optional<LibraryConvolution> findConvolution(mlir::Block &region);
 

@@ -13,6 +13,7 @@
 #define CLEAVE_CUDA_LIBRARIES_H
 
 #include "cleave/Cuda/Blas.h"
+#include "cleave/Cuda/Dnn.h"
 #include "cleave/Cuda/Driver.h"
 #include "cleave/Cuda/Nccl.h"
 #include "cleave/Program/Error.h"
@@ -22,8 +23,9 @@ namespace cleave::cuda {
 /// The entries of a library, the same table on every call; an error says which names were tried, or which entry the library
 /// lacks. May be called from any thread.
 program::Result<const Driver *> openDriver();
-/// An error, too, where CLEAVE_CUDA_WITHOUT names it (`cublasLt`): programs run without.
+/// These are an error, too, where CLEAVE_CUDA_WITHOUT names them (`cublasLt,cudnn`): programs run without.
 program::Result<const Blas *> openBlas();
+program::Result<const Dnn *> openDnn();
 program::Result<const Nccl *> openNccl();
 
 /// `CUDA_ERROR_OUT_OF_MEMORY: out of memory` where the driver knows the number, else `CUDA error 2`.
@@ -32,6 +34,8 @@ std::string describe(const Driver &driver, Result error);
 std::string describe(NcclResult error);
 /// `CUBLAS_STATUS_NOT_SUPPORTED`, `cuBLAS status 99`.
 std::string describe(BlasStatus status);
+/// `CUDNN_STATUS_NOT_SUPPORTED`, `cuDNN status 99`.
+std::string describe(DnnStatus status);
 
 } // namespace cleave::cuda
 

@@ -9,7 +9,7 @@
 // is refused. Of deep products it wants a workspace, and leaves NaN there.
 //
 //===----------------------------------------------------------------------===//
-#include "../Halves.h"
+#include "Elements.h"
 #include "Entries.h"
 #include "State.h"
 
@@ -64,38 +64,15 @@ static uint64_t getBytes(BlasType type) {
   return 0;
 }
 
-/// Every type fits f64 exactly. Precondition: no integers (checkShapes).
-static double load(const char *at, BlasType type) {
-  uint16_t half = 0;
-  float single = 0;
-  double wide = 0;
-  switch (type) {
-  case BlasType::F64:
-    memcpy(&wide, at, sizeof wide);
-    return wide;
-  case BlasType::F16:
-    memcpy(&half, at, sizeof half);
-    return halfToFloat(half);
-  case BlasType::BF16:
-    memcpy(&half, at, sizeof half);
-    return bf16ToFloat(half);
-  default:
-    memcpy(&single, at, sizeof single);
-    return single;
-  }
+/// Precondition: no integers (checkShapes).
+static FloatKind getKind(BlasType type) {
+  return type == BlasType::F64    ? FloatKind::F64
+         : type == BlasType::F16  ? FloatKind::F16
+         : type == BlasType::BF16 ? FloatKind::BF16
+                                  : FloatKind::F32;
 }
-
-/// Rounds once, from what was summed, to the type of the matrix.
-static void store(char *at, BlasType type, double value) {
-  auto single = float(value);
-  uint16_t half = type == BlasType::F16 ? floatToHalf(single) : floatToBf16(single);
-  if (type == BlasType::F64)
-    memcpy(at, &value, sizeof value);
-  else if (type == BlasType::F32)
-    memcpy(at, &single, sizeof single);
-  else
-    memcpy(at, &half, sizeof half);
-}
+static double load(const char *at, BlasType type) { return loadFloat(at, getKind(type)); }
+static void store(char *at, BlasType type, double value) { storeFloat(at, getKind(type), value); }
 
 namespace {
 /// A product with all that it needs, as it stood when it was enqueued.
@@ -129,7 +106,7 @@ static std::vector<T> gather(const MatrixLayoutHandle &layout, const char *from,
     for (uint64_t j = 0; j < columns; ++j) {
       uint64_t row = isTransposed ? j : i, column = isTransposed ? i : j;
       double value = load(from + getOffset(layout, batch, row, column), layout.type);
-      values[i * columns + j] = isTf32 ? T(asFloat((asBits(float(value)) + 0x1000) & 0xffffe000)) : T(value);
+      values[i * columns + j] = isTf32 ? T(roundToTf32(float(value))) : T(value);
     }
   return values;
 }

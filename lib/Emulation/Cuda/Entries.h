@@ -7,6 +7,7 @@
 #define CLEAVE_LIB_EMULATION_CUDA_ENTRIES_H
 
 #include "cleave/Cuda/Blas.h"
+#include "cleave/Cuda/Dnn.h"
 #include "cleave/Cuda/Driver.h"
 #include "cleave/Cuda/Nccl.h"
 
@@ -17,6 +18,9 @@ CLEAVE_CUDA_DRIVER_ENTRIES(CLEAVE_ENTRY)
 #undef CLEAVE_ENTRY
 #define CLEAVE_ENTRY(name, parameters) BlasStatus name parameters;
 CLEAVE_CUDA_BLAS_ENTRIES(CLEAVE_ENTRY)
+#undef CLEAVE_ENTRY
+#define CLEAVE_ENTRY(name, parameters) DnnStatus name parameters;
+CLEAVE_CUDA_DNN_ENTRIES(CLEAVE_ENTRY)
 #undef CLEAVE_ENTRY
 #define CLEAVE_ENTRY(name, parameters) NcclResult name parameters;
 CLEAVE_CUDA_NCCL_ENTRIES(CLEAVE_ENTRY)

@@ -18,7 +18,6 @@
 using namespace cleave::runtime;
 namespace cuda = cleave::cuda;
 namespace program = cleave::program;
-using program::concat;
 using program::kGood;
 using program::makeError;
 

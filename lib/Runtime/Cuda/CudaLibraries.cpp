@@ -32,19 +32,13 @@ static CallTensors getTensors(const program::Program &program, const Contraction
   return tensors;
 }
 
-PreparedCall CudaLibraries::plan(const program::Matmul &matmul, const CallTensors &tensors) {
-  if (!blasState)
-    blasState = blas.open();
-  return *blasState ? PreparedCall(**blasState) : blas.prepare(matmul, tensors);
-}
-
-std::optional<uint32_t> CudaLibraries::prepare(const program::Program &program, const program::Action &action,
-                                               const CallAddresses &addresses) {
-  const auto *matmul = std::get_if<program::Matmul>(&action);
-  if (!matmul)
-    return std::nullopt;
-  LibraryUse &use = uses[0];
-  PreparedCall call = plan(*matmul, getTensors(program, *matmul, addresses, matmul->a, matmul->b));
+template <typename Library, typename Contraction>
+std::optional<uint32_t> CudaLibraries::prepare(Opened<Library> &opened, const Contraction &contraction,
+                                               const CallTensors &tensors) {
+  if (!opened.state)
+    opened.state = opened.library.open();
+  PreparedCall call = *opened.state ? PreparedCall(**opened.state) : opened.library.prepare(contraction, tensors);
+  LibraryUse &use = opened.use;
   if (!call) {
     if (use.fallbacks++ == 0)
       use.reason = call.getError().message;
@@ -57,9 +51,18 @@ std::optional<uint32_t> CudaLibraries::prepare(const program::Program &program, 
   return uint32_t(calls.size() - 1);
 }
 
+std::optional<uint32_t> CudaLibraries::prepare(const program::Program &program, const program::Action &action,
+                                               const CallAddresses &addresses) {
+  if (const auto *matmul = std::get_if<program::Matmul>(&action))
+    return prepare(blas, *matmul, getTensors(program, *matmul, addresses, matmul->a, matmul->b));
+  if (const auto *conv = std::get_if<program::Convolution>(&action))
+    return prepare(dnn, *conv, getTensors(program, *conv, addresses, conv->input, conv->filter));
+  return std::nullopt;
+}
+
 std::vector<LibraryUse> CudaLibraries::getUses() const {
   std::vector<LibraryUse> asked;
-  for (const LibraryUse &use : uses)
+  for (const LibraryUse &use : {blas.use, dnn.use})
     if (use.calls || use.fallbacks)
       asked.push_back(use);
   return asked;

@@ -12,6 +12,11 @@
 
 namespace cleave::runtime {
 
+//   prepare   when a program is opened: descriptors, an algorithm, how much memory that needs
+//   enqueue   at every call, or once into a CUDA graph
+//
+// Calls of one stream run one after the other, so they share what they work in.
+
 /// Addresses of a contraction's operands, in the order of program::getOperands.
 using CallAddresses = std::vector<char *>;
 
@@ -26,10 +31,10 @@ public:
 
 using PreparedCall = program::Result<std::unique_ptr<LibraryCall>>;
 
-/// More than that no call may need.
+/// More than that no call may need: what cuBLASLt recommends for large devices.
 constexpr uint64_t kMostWorkspace = uint64_t{32} << 20;
 
-/// What a tensor of a call is.
+/// What a tensor of a call is. Dims are counted from the last, since those of the batch come and go.
 struct CallTensor {
   const program::Type *type = nullptr;
   std::vector<int64_t> strides; ///< of every dim
@@ -38,7 +43,7 @@ struct CallTensor {
   int64_t getSize(size_t fromLast) const { return type->shape[type->shape.size() - 1 - fromLast]; }
   int64_t getStride(size_t fromLast) const { return strides[strides.size() - 1 - fromLast]; }
 };
-/// The operands of a contraction; `bias` and `residual` have no type where there is none.
+/// The operands of a contraction: a matrix and another, or an image and a filter; `bias` and `residual` have no type where there is none.
 struct CallTensors {
   CallTensor a, b, bias, residual, result;
 };
@@ -56,10 +61,22 @@ private:
   cuda::BlasHandle handle = nullptr;
 };
 
+/// cuDNN on one device.
+class CudaDnn {
+public:
+  ~CudaDnn();
+  /// As above, of convolutions.
+  program::Status open();
+  PreparedCall prepare(const program::Convolution &conv, const CallTensors &tensors);
+
+private:
+  const cuda::Dnn *dnn = nullptr;
+  cuda::DnnHandle handle = nullptr;
+};
+
 /// All of a device's.
 class CudaLibraries {
 public:
-  CudaLibraries() { uses[0].name = "cuBLASLt"; }
   std::optional<uint32_t> prepare(const program::Program &program, const program::Action &action,
                                   const CallAddresses &addresses);
   LibraryCall &get(uint32_t call) { return *calls[call]; }
@@ -68,12 +85,19 @@ public:
   std::vector<LibraryUse> getUses() const;
 
 private:
-  PreparedCall plan(const program::Matmul &matmul, const CallTensors &tensors);
+  /// One that is opened when it is first asked for.
+  template <typename Library> struct Opened {
+    explicit Opened(const char *name) { use.name = name; }
+    Library library;
+    LibraryUse use;
+    /// Once it was asked for: why it cannot be used, if it cannot.
+    std::optional<program::Status> state;
+  };
+  template <typename Library, typename Contraction>
+  std::optional<uint32_t> prepare(Opened<Library> &opened, const Contraction &contraction, const CallTensors &tensors);
 
-  CudaBlas blas;
-  /// Whether a library was asked for, and why it cannot be used.
-  std::optional<program::Status> blasState;
-  LibraryUse uses[1];
+  Opened<CudaBlas> blas{"cuBLASLt"};
+  Opened<CudaDnn> dnn{"cuDNN"};
   uint64_t workspace = 0;
   std::vector<std::unique_ptr<LibraryCall>> calls;
 };

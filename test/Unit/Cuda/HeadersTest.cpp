@@ -10,6 +10,9 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <nccl.h>
+#ifdef CLEAVE_HAS_DNN_HEADERS
+#include <cudnn.h>
+#endif
 #include <tuple>
 #include <type_traits>
 
@@ -193,6 +196,53 @@ TEST(CudaHeadersTest, NumbersOfCublas) {
   static_assert(sizeof(MatmulHeuristic) == sizeof(cublasLtMatmulHeuristicResult_t));
   EXPECT_EQ(offsetof(MatmulHeuristic, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
 }
+
+#ifdef CLEAVE_HAS_DNN_HEADERS
+TEST(CudaHeadersTest, EntriesOfCudnnAreDeclaredAlike) {
+  int count = 0;
+#define CLEAVE_CUDA_DNN(name, parameters) CLEAVE_CUDA_COMPARE(cuda::Dnn, name)
+  CLEAVE_CUDA_DNN_ENTRIES(CLEAVE_CUDA_DNN)
+  EXPECT_EQ(count, 21);
+}
+
+TEST(CudaHeadersTest, NumbersOfCudnn) {
+  using cuda::DnnStatus, cuda::DnnType, cuda::DnnMath;
+  CLEAVE_NUMBER(DnnStatus::Success, CUDNN_STATUS_SUCCESS);
+  CLEAVE_NUMBER(DnnStatus::NotInitialized, CUDNN_STATUS_NOT_INITIALIZED);
+  CLEAVE_NUMBER(DnnStatus::SublibraryLoadingFailed, CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED);
+  CLEAVE_NUMBER(DnnStatus::BadParameter, CUDNN_STATUS_BAD_PARAM);
+  CLEAVE_NUMBER(DnnStatus::NullPointer, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  CLEAVE_NUMBER(DnnStatus::ShapeMismatch, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH);
+  CLEAVE_NUMBER(DnnStatus::NotSupported, CUDNN_STATUS_NOT_SUPPORTED);
+  CLEAVE_NUMBER(DnnStatus::ShapeNotSupported, CUDNN_STATUS_NOT_SUPPORTED_SHAPE);
+  CLEAVE_NUMBER(DnnStatus::TypeNotSupported, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE);
+  CLEAVE_NUMBER(DnnStatus::LayoutNotSupported, CUDNN_STATUS_NOT_SUPPORTED_LAYOUT);
+  CLEAVE_NUMBER(DnnStatus::InternalError, CUDNN_STATUS_INTERNAL_ERROR);
+  CLEAVE_NUMBER(DnnStatus::ExecutionFailed, CUDNN_STATUS_EXECUTION_FAILED);
+  CLEAVE_NUMBER(DnnType::F32, CUDNN_DATA_FLOAT);
+  CLEAVE_NUMBER(DnnType::F64, CUDNN_DATA_DOUBLE);
+  CLEAVE_NUMBER(DnnType::F16, CUDNN_DATA_HALF);
+  CLEAVE_NUMBER(DnnType::BF16, CUDNN_DATA_BFLOAT16);
+  CLEAVE_NUMBER(cuda::DnnFormat::ChannelsFirst, CUDNN_TENSOR_NCHW);
+  CLEAVE_NUMBER(cuda::DnnFormat::ChannelsLast, CUDNN_TENSOR_NHWC);
+  CLEAVE_NUMBER(cuda::DnnMode::Convolution, CUDNN_CONVOLUTION);
+  CLEAVE_NUMBER(cuda::DnnMode::CrossCorrelation, CUDNN_CROSS_CORRELATION);
+  CLEAVE_NUMBER(DnnMath::Default, CUDNN_DEFAULT_MATH);
+  CLEAVE_NUMBER(DnnMath::TensorOp, CUDNN_TENSOR_OP_MATH);
+  CLEAVE_NUMBER(DnnMath::Fma, CUDNN_FMA_MATH);
+  CLEAVE_NUMBER(cuda::DnnActivationMode::Relu, CUDNN_ACTIVATION_RELU);
+  CLEAVE_NUMBER(cuda::DnnActivationMode::Identity, CUDNN_ACTIVATION_IDENTITY);
+  CLEAVE_NUMBER(cuda::DnnNan::No, CUDNN_NOT_PROPAGATE_NAN);
+  CLEAVE_NUMBER(cuda::DnnNan::Yes, CUDNN_PROPAGATE_NAN);
+  CLEAVE_NUMBER(cuda::DnnDeterminism::No, CUDNN_NON_DETERMINISTIC);
+  CLEAVE_NUMBER(cuda::DnnDeterminism::Yes, CUDNN_DETERMINISTIC);
+  CLEAVE_NUMBER(cuda::DnnAlgorithm::Gemm, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+  CLEAVE_NUMBER(cuda::DnnAlgorithm::PrecomputedGemm, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM);
+  EXPECT_EQ(sizeof(cuda::DnnChoice), sizeof(cudnnConvolutionFwdAlgoPerf_t));
+  EXPECT_EQ(offsetof(cuda::DnnChoice, workspaceBytes), offsetof(cudnnConvolutionFwdAlgoPerf_t, memory));
+  EXPECT_EQ(offsetof(cuda::DnnChoice, determinism), offsetof(cudnnConvolutionFwdAlgoPerf_t, determinism));
+}
+#endif
 
 TEST(CudaHeadersTest, NumbersOfNccl) {
   using namespace cuda;

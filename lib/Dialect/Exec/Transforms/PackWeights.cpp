@@ -6,6 +6,7 @@
 //   %w ─▶ fused { einsum %a, %b }     ->     %w ─▶ pack ─▶ fused { unpack %b ─▶ einsum %a, . }
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Codegen/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -74,6 +75,19 @@ static Wish getWish(nn::ConvOp op, int64_t width) {
   return Wish{weight, layout};
 }
 
+/// Of a convolution that is a call of a library, the filter with channels last, where the images have them so.
+static std::optional<Wish> findLibraryWish(Block &body) {
+  std::optional<codegen::LibraryConvolution> call = codegen::findConvolution(body);
+  if (!call || call->input.strides.back() != 1 || call->result.strides.back() != 1)
+    return std::nullopt;
+  nn::ConvOp op = *body.getOps<nn::ConvOp>().begin();
+  Layout layout{{0}, 0, 0, 1};
+  for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
+    layout.order.push_back(dim);
+  layout.order.push_back(1);
+  return Wish{lookThrough(op.getWeight()), layout};
+}
+
 static std::optional<Wish> findWish(Block &body, int64_t width) {
   for (Operation &op : body) {
     if (auto einsum = dyn_cast<nn::EinsumOp>(op))
@@ -96,7 +110,8 @@ struct PackWeights : cleave::exec::impl::PackWeightsBase<PackWeights> {
     }
     for (auto func : getOperation().getOps<func::FuncOp>())
       for (auto fused : func.getOps<FusedOp>())
-        if (std::optional<Wish> wish = findWish(fused.getBody().front(), width))
+        if (std::optional<Wish> wish =
+                forLibraries ? findLibraryWish(fused.getBody().front()) : findWish(fused.getBody().front(), width))
           packArgument(fused, *wish);
   }
 

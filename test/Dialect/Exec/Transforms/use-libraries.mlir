@@ -3,7 +3,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 11 passed, 0 failed
+// RAN: 14 passed, 0 failed
 
 // A bias, a residual and relu are part of the call; nothing is cut.
 // CHECK-LABEL: @whole
@@ -116,4 +116,31 @@ func.func @read_twice(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> (tensor<3
   %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
   %1 = nn.gelu %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
   return %0, %1 : tensor<32x32xf32>, tensor<32x32xf32>
+}
+
+// A convolution with its bias, a residual and relu is a call.
+// CHECK-LABEL: @convolution
+func.func @convolution(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x3x3xf32>, %b: tensor<16xf32>, %r: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
+  // CHECK: exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
+  // CHECK: nn.conv
+  // CHECK: nn.relu
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.conv %x, %w, %b strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>, tensor<16xf32>) -> tensor<1x16x8x8xf32>
+  %1 = nn.add %0, %r : (tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  %2 = nn.relu %1 : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  return %2 : tensor<1x16x8x8xf32>
+}
+
+// Silu is cut off.
+// CHECK-LABEL: @convolution_and_silu
+func.func @convolution_and_silu(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32> {
+  // CHECK: %[[C:.*]] = exec.fused
+  // CHECK-NEXT: nn.conv
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[C]])
+  // CHECK-NEXT: nn.silu
+  %0 = nn.conv %x, %w strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32>
+  %1 = nn.silu %0 : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
+  return %1 : tensor<1x16x8x8xf32>
 }
