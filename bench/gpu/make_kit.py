@@ -3,7 +3,7 @@
 Usage: make_kit.py BUILD_DIR OUT [--small] [--target cuda:sm_90]
 
     OUT/run             what runs it (run.py)
-    OUT/bin, OUT/lib    cleave-run and libcleave_cuda, which need the C library alone, and the libraries of .npz files; Python modules
+    OUT/bin, OUT/lib    cleave-run, libcleave_cuda and libcleave_tcp, which need the C library alone, and the libraries of .npz files; Python modules
     OUT/cases           programs, inputs, expected outputs: of recorded models those that came with them, of the large ones onnxruntime's
     OUT/kit.json        the manifest
 
@@ -135,7 +135,8 @@ class Maker:
         for folder in ("bin", "lib/python", "cases"):
             os.makedirs(os.path.join(self.out, folder))
         tool = shutil.copy(os.path.join(self.build, "bin", "cleave-run-kit"), os.path.join(self.out, "bin", "cleave-run"))
-        shutil.copy(os.path.join(self.build, "lib", "kit", "libcleave_cuda.so"), os.path.join(self.out, "lib"))
+        for library in ("libcleave_cuda.so", "libcleave_tcp.so"):
+            shutil.copy(os.path.join(self.build, "lib", "kit", library), os.path.join(self.out, "lib"))
         for line in subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout.splitlines():
             library = line.split()
             if len(library) > 3 and not library[0].startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):

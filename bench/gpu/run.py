@@ -13,6 +13,7 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,17 +44,39 @@ class Clock:
         return self.ends - time.monotonic()
 
 
-def call(command, seconds, environment=None):
+def start(command, environment=None):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                            env={**os.environ, **(environment or {})})
+
+
+def finish(process, ends):
     """(exit code, output, errors); a process that takes too long is killed with all it started."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env={**os.environ, **(environment or {})})
     try:
-        out, errors = process.communicate(timeout=max(1, seconds))
+        out, errors = process.communicate(timeout=max(1, ends - time.monotonic()))
         return process.returncode, out, errors
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return -1, "", f"not done within {seconds:.0f} s"
+        return -1, "", "not done in time"
+
+
+def call(command, seconds, environment=None):
+    return finish(start(command, environment), time.monotonic() + seconds)
+
+
+def call_ranks(command, ranks, seconds):
+    """As many processes as there are ranks, as torchrun starts them, each on a host of its own as NCCL sees it; what the first that failed
+    says, else rank 0."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ends = time.monotonic() + seconds
+    started = [start([*command, "--ranks", "tcp"],
+                     {**ONE_DEVICE, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks),
+                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NCCL_HOSTID": f"kit{rank}"})
+               for rank in range(ranks)]
+    done = [finish(process, ends) for process in started]
+    return next((each for each in done if each[0] != 0), done[0])
 
 
 def last_line(text):
@@ -118,16 +141,16 @@ class Kit:
                               for name, entry in case["inputs"].items()})
         return path
 
-    def run_program(self, case, repeat=0, more=(), environment=None, seconds=60):
-        """(what is wrong or an empty string, outputs, report)"""
+    def run_program(self, case, repeat=0, more=(), processes=0, seconds=60):
+        """(what is wrong or an empty string, outputs, report). Ranks are threads, or so many processes."""
         outputs, report = (os.path.join(self.folder, name) for name in ("outputs.npz", "report.json"))
         for path in (outputs, report):
             if os.path.exists(path):
                 os.unlink(path)
         command = [os.path.join(HERE, "bin", "cleave-run"), os.path.join(HERE, case["program"]), "--inputs", self.get_inputs(case),
                    "--weights", self.get_weights(case), "--outputs", outputs, "--report", report, "--repeat", str(repeat), *more]
-        code, _, errors = call(command, min(seconds, self.clock.left()), {"CLEAVE_CUDA_RUNTIME": os.path.join(HERE, "lib", "libcleave_cuda.so"),
-                                                                          **(environment or {})})
+        seconds = min(seconds, self.clock.left())
+        code, _, errors = call_ranks(command, processes, seconds) if processes else call(command, seconds)
         if code != 0 or not os.path.exists(outputs):
             return f"exit code {code}: {last_line(errors)}", {}, {}
         with open(report, encoding="utf-8") as file:
@@ -227,10 +250,7 @@ class Kit:
         for case in self.manifest["cases"]:
             if case["kind"] != "nccl":
                 continue
-            if devices >= 2:
-                self.note(self.check(case))
-            else:
-                self.note(self.check(case, more=["--local"], environment={**ONE_DEVICE, "CLEAVE_SHARE_DEVICES": "1"}))
+            self.note(self.check(case, processes=0 if devices >= 2 else 2))
 
     def run_times(self, kind):
         for case in self.manifest["cases"]:
@@ -333,6 +353,9 @@ def format_table(result, manifest):
 
 
 def main():
+    # What cleave-run opens by name; libraries of NVIDIA's it looks for as always.
+    os.environ["CLEAVE_CUDA_RUNTIME"] = os.path.join(HERE, "lib", "libcleave_cuda.so")
+    os.environ["CLEAVE_TCP_LIBRARY"] = os.path.join(HERE, "lib", "libcleave_tcp.so")
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=float, default=470, help="how long all of it may take (470)")
     parser.add_argument("--rounds", type=int, default=20, help="calls that are timed (20)")

@@ -52,6 +52,15 @@ def check_counts(result, text):
     return "" if f"{len(result['rows'])} right, 0 wrong, 0 not run" in text else f"the table says otherwise: {text[-2000:]}"
 
 
+def check_one_device(build, kit):
+    """Ranks are processes, which share the device."""
+    code, result, text = run_kit(build, kit, CLEAVE_EMULATION_DEVICES="1")
+    groups = [row for row in result["rows"] if row["kind"] == "nccl"]
+    if code != 0 or len(groups) < KINDS["nccl"]:
+        return f"exit code {code}, {len(groups)} cases: {text[-500:]}"
+    return next((f"{row['name']}: {check_row(row)}" for row in groups if check_row(row)), "")
+
+
 def check_wrong_value(build, kit):
     """A value that is off by a hundredth."""
     other = shutil.copytree(kit, f"{kit}-wrong")
@@ -91,6 +100,7 @@ def main():
         cases = {f"{row['kind']} {row['name']}": (lambda row=row: check_row(row)) for row in result["rows"]}
         cases["exit code"] = lambda: f"it is {code}, expected 0" if code else ""
         cases["table"] = lambda: check_counts(result, text)
+        cases["one device"] = lambda: check_one_device(build, kit)
         cases["a wrong value"] = lambda: check_wrong_value(build, kit)
         cases["no driver"] = lambda: check_no_driver(build, kit)
         cases["no time"] = lambda: check_no_time(build, kit)
