@@ -313,7 +313,8 @@ Status Executor::State::settle(LocalRank &rank) {
     program::Result<bool> isDone = rank.queue->poll();
     // A device does not say which of its commands it was; who looks for NaN waits for each.
     if (!isDone)
-      return failDevice(rank, isDone.getError().message + (options.findsNan ? "" : ", in this command or one before it"));
+      return failDevice(rank,
+                        isDone.getError().message + (options.findsNan ? "" : ", in this command or one before it"));
     if (*isDone)
       break;
     if (isStopped.load(std::memory_order_relaxed) || rank.communicator->hasFailed())

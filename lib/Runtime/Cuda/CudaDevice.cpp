@@ -24,9 +24,11 @@ using program::quote;
 // Opening
 //===----------------------------------------------------------------------===//
 
-/// How many devices this process sees.
+/// How many devices this process sees. Kernels are loaded with their modules: one that is loaded at its first launch waits for the
+/// device, which may wait for another rank, which waits for this one.
 static program::Result<int> countDevices(const cuda::Driver &driver) {
   int count = 0;
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   cuda::Result result = driver.cuInit(0);
   if (result == cuda::Result::Success)
     result = driver.cuDeviceGetCount(&count);
