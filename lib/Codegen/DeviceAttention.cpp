@@ -7,11 +7,16 @@
 //   weight of this thread's key        exp(score - largest)
 //   sums += weights * values           each thread has every 32nd component; a weight comes from its thread by a shuffle
 //
+// Where there are few queries, as when one token is made at a time, the warps of a block share one, and take the tiles of keys in turn.
+// Each has a largest score, a sum and components of its own; in shared memory they meet in the order of the warps, whoever comes first.
+//
 // Source of the running largest: Milakov and Gimelshein, arXiv:1805.02867.
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
 #include "DeviceTemplates.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave;
@@ -30,7 +35,10 @@ private:
   Value multiply(Value key);
   Values step(Value first, Values carried);
   Value weighValues(Value first, Value weight, size_t component, Value sum);
-  Point getKey(Value key, Value component) const;
+  Values overKeys();
+  void storeOwn(ValueRange carried);
+  void storeShared(ValueRange carried);
+  void put(Value column, Value sum, Value total, Value largest, Value isIn);
 
   DeviceEmitter &e;
   nn::AttentionOp op;
@@ -39,13 +47,17 @@ private:
   Type compute;
   Head head;
   Value row, kvHead, lane, visible;
-  Value isThere; ///< i1: the warp has a query; none: all have
+  Value isThere;         ///< i1: the warp has a query; none: all have
+  bool isShared = false; ///< a block has one query
+  Value part;            ///< the warp's number in its block
 };
 
 } // namespace
 
-/// Queries of a block.
+/// Of a block.
 static constexpr int64_t kWarps = 8;
+/// As many keep a device busy.
+static constexpr int64_t kManyBlocks = 128;
 
 AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink)
     : e(e), op(op), sink(sink), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
@@ -55,9 +67,11 @@ AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink 
 void AttentionKernel::place() {
   PlaceBuilder &p = e.places;
   int64_t count = getShape(op.getQuery())[0] * heads * queries;
-  e.launch(llvm::divideCeil(count, kWarps), kWarps * kWarp);
-  Value number = p.add(p.mul(e.getBlock(), kWarps), p.div(e.getThread(), kWarp));
-  if (count % kWarps) {
+  isShared = llvm::divideCeil(count, kWarps) < kManyBlocks && keys >= 4 * kWarp;
+  e.launch(isShared ? count : llvm::divideCeil(count, kWarps), kWarps * kWarp);
+  part = p.div(e.getThread(), kWarp);
+  Value number = isShared ? e.getBlock() : p.add(p.mul(e.getBlock(), kWarps), part);
+  if (!isShared && count % kWarps) {
     isThere = p.isLess(number, count);
     number = p.clamp(number, 0, count - 1);
   }
@@ -69,10 +83,10 @@ void AttentionKernel::place() {
   visible = countVisible(e, op, row, 1);
 }
 
-/// The query times a key, four components at a time where they lie together.
+/// The query times a key, 16 bytes at a time where they lie together.
 Value AttentionKernel::multiply(Value key) {
   PlaceBuilder &p = e.places;
-  int64_t wide = size % 4 == 0 ? 4 : 1;
+  int64_t wide = std::gcd<int64_t>(size, 128 / getElement(op.getKey()).getIntOrFloatBitWidth());
   return e.withLanes(wide, wide, [&] {
     Values none{e.elements.number(e.withLanes(compute), 0)};
     Values sum = e.loop(p.number(0), p.number(size), wide, none, [&](Value component, Values carried) {
@@ -124,35 +138,88 @@ Values AttentionKernel::step(Value first, Values carried) {
   return next;
 }
 
+/// Carried: as `step` says.
+Values AttentionKernel::overKeys() {
+  PlaceBuilder &p = e.places;
+  Value zero = e.elements.number(compute, 0);
+  Values carried{e.elements.number(compute, -INFINITY), zero};
+  carried.append(llvm::divideCeil(valueSize, kWarp), zero);
+  if (keys == 0)
+    return carried;
+  Value first = isShared ? p.mul(part, kWarp) : p.number(0);
+  return e.loop(first, visible, isShared ? kWarps * kWarp : kWarp, carried,
+                [&](Value at, Values inner) { return step(at, inner); });
+}
+
 /// A query that sees nothing gives zeros.
+void AttentionKernel::put(Value column, Value sum, Value total, Value largest, Value isIn) {
+  ElementBuilder &m = e.elements;
+  Value one = m.number(compute, 1);
+  Value seesNothing = m.compare(Relation::Eq, largest, m.number(compute, -INFINITY));
+  Value scaled = m.mul(sum, m.divide(one, m.select(seesNothing, one, total), false));
+  auto store = [&] {
+    sink({{head.batch}, {head.query}, {row}, {column}},
+         m.narrow(scaled, ElementBuilder::getHeldType(getElement(op.getResult()))));
+  };
+  isIn ? e.when(isIn, store) : store();
+}
+
+void AttentionKernel::storeOwn(ValueRange carried) {
+  PlaceBuilder &p = e.places;
+  for (int64_t i = 2; i < int64_t(carried.size()); ++i) {
+    Value column = p.add(lane, (i - 2) * kWarp), isIn = isThere;
+    if ((i - 1) * kWarp > valueSize) {
+      Value isComponent = p.isLess(column, valueSize);
+      isIn = isIn ? e.elements.both(isIn, isComponent) : isComponent;
+    }
+    put(column, carried[i], carried[1], carried[0], isIn);
+  }
+}
+
+/// What each warp has, scaled to the largest score of all, is added up in the order of the warps; a component a thread.
+void AttentionKernel::storeShared(ValueRange carried) {
+  PlaceBuilder &p = e.places;
+  ElementBuilder &m = e.elements;
+  int64_t each = 2 + valueSize;
+  Value memory = e.share(compute, kWarps * each), start = p.mul(part, each);
+  e.when(p.isLess(lane, 1), [&] {
+    e.store(memory, carried[0], {start});
+    e.store(memory, carried[1], {p.add(start, 1)});
+  });
+  for (int64_t i = 2; i < int64_t(carried.size()); ++i) {
+    Value column = p.add(lane, (i - 2) * kWarp);
+    auto store = [&] { e.store(memory, carried[i], {p.add(p.add(start, column), 2)}); };
+    (i - 1) * kWarp > valueSize ? e.when(p.isLess(column, valueSize), store) : store();
+  }
+  e.barrier();
+  auto load = [&](int64_t warp, Value at) { return e.load(memory, compute, {p.add(at, warp * each)}); };
+  Value largest = load(0, p.number(0)), lowest = m.number(compute, -INFINITY), total = m.number(compute, 0);
+  for (int64_t warp = 1; warp < kWarps; ++warp)
+    largest = m.extremum(true, largest, load(warp, p.number(0)), false);
+  Value shift = m.select(m.compare(Relation::Eq, largest, lowest), m.number(compute, 0), largest);
+  Values factors;
+  for (int64_t warp = 0; warp < kWarps; ++warp) {
+    factors.push_back(weighScore(e, load(warp, p.number(0)), shift));
+    total = m.fma(load(warp, p.number(1)), factors.back(), total);
+  }
+  for (int64_t from = 0; from < valueSize; from += kWarps * kWarp) {
+    Value column = p.add(e.getThread(), from), at = p.clamp(column, 0, valueSize - 1), sum = m.number(compute, 0);
+    for (int64_t warp = 0; warp < kWarps; ++warp)
+      sum = m.fma(load(warp, p.add(at, 2)), factors[warp], sum);
+    put(column, sum, total, largest, p.isLess(column, valueSize));
+  }
+}
+
 void AttentionKernel::run() {
   if (countElements(getShape(op.getResult())) == 0)
     return;
   place();
-  ElementBuilder &m = e.elements;
-  PlaceBuilder &p = e.places;
-  Value zero = m.number(compute, 0), one = m.number(compute, 1), lowest = m.number(compute, -INFINITY);
-  Values carried{lowest, zero};
-  carried.append(llvm::divideCeil(valueSize, kWarp), zero);
-  if (keys > 0)
-    carried =
-        e.loop(p.number(0), visible, kWarp, carried, [&](Value first, Values inner) { return step(first, inner); });
-  Value seesNothing = m.compare(Relation::Eq, carried[0], lowest);
-  Value scale = m.divide(one, m.select(seesNothing, one, carried[1]), false);
-  for (size_t i = 2; i < carried.size(); ++i) {
-    Value column = p.add(lane, int64_t(i - 2) * kWarp), isIn = isThere;
-    if (int64_t(i - 1) * kWarp > valueSize) {
-      Value isComponent = p.isLess(column, valueSize);
-      isIn = isIn ? m.both(isIn, isComponent) : isComponent;
-    }
-    auto store = [&] {
-      Value result = m.narrow(m.mul(carried[i], scale), ElementBuilder::getHeldType(getElement(op.getResult())));
-      sink({{head.batch}, {head.query}, {row}, {column}}, result);
-    };
-    isIn ? e.when(isIn, store) : store();
-  }
+  Values carried = overKeys();
+  isShared ? storeShared(carried) : storeOwn(carried);
 }
 
 void cleave::codegen::runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink) {
-  AttentionKernel(static_cast<DeviceEmitter &>(e), op, sink).run();
+  auto &device = static_cast<DeviceEmitter &>(e);
+  if (!runDeviceFlash(device, op, sink))
+    AttentionKernel(device, op, sink).run();
 }

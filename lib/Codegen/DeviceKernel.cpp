@@ -165,18 +165,27 @@ void KernelWriter::fill(Operation *op) {
   SmallVector<Value> buffers;
   for (Value value : op->getResults())
     buffers.push_back(llvm::find_if(results, [&](const Result &result) { return result.value == value; })->buffer);
-  getForms().find(op)->fill(e, op, buffers);
+  if (!fillLines(e, op, buffers))
+    getForms().find(op)->fill(e, op, buffers);
 }
 
 void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run) {
   store.runAnchor(anchor, group, run);
 }
 
+/// True if neighbours along the last dim are of one slice that is updated, or of one place that is resized.
+static bool walksTogether(Operation &op) {
+  if (auto scatter = dyn_cast<nn::ScatterNdOp>(op))
+    return getShape(scatter.getIndices()).back() < int64_t(getShape(scatter.getInput()).size());
+  auto resize = dyn_cast<nn::ResizeOp>(op);
+  return resize && getShape(resize.getInput()).back() == getShape(resize.getResult()).back();
+}
+
 /// True if each element walks for itself, and shares nothing with its neighbours: then neighbours are threads.
 bool KernelWriter::isWalked() {
   return llvm::any_of(region.front(), [](Operation &op) {
     const Form *form = getForms().find(&op);
-    return form && form->fill && form->pull;
+    return form && form->fill && form->pull && !walksTogether(op);
   });
 }
 

@@ -33,7 +33,14 @@ void runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink sink);
 bool canRunProduct(nn::EinsumOp op);
 void runDeviceProduct(Emitter &e, nn::EinsumOp op, TileSink sink);
 
-/// Attention, a warp for each query (DeviceAttention.cpp).
+/// Running sums and `top_k`, a block of threads a line (DeviceLines.cpp); false, and nothing, where the op's own form is better.
+bool fillLines(DeviceEmitter &e, mlir::Operation *op, mlir::ValueRange buffers);
+/// True if element `a` stands before `b` wherever they come from (Reduction.cpp).
+mlir::Value beatsInTopK(Emitter &e, nn::TopKOp op, mlir::Value a, mlir::Value b);
+
+/// Attention by products of warps, where it applies (DeviceFlash.cpp).
+bool runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+/// Attention, one or more warps for each query (DeviceAttention.cpp).
 void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 
 } // namespace cleave::codegen

@@ -181,7 +181,10 @@ void KernelEmulation::tellAccesses() {
       continue;
     }
     b.SetInsertPoint(access.before);
-    Value *at = b.CreateAddrSpaceCast(access.pointer, b.getPtrTy());
+    // An instruction, even of a variable's own address: that is replaced where instructions use it (`placeShared`).
+    Value *at = access.pointer;
+    if (at->getType() != b.getPtrTy())
+      at = b.Insert(CastInst::Create(Instruction::AddrSpaceCast, at, b.getPtrTy()));
     Value *base = ConstantPointerNull::get(b.getPtrTy());
     if (access.object != emulation::unknownObject && objects[access.object].kind == ObjectKind::Local)
       base = b.CreateAddrSpaceCast(objects[access.object].value, b.getPtrTy());

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compose.h"
-#include "Emitter.h"
+#include "DeviceTemplates.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -185,6 +185,20 @@ static void fillCumsum(Emitter &e, nn::CumsumOp op, ValueRange buffers) {
   });
 }
 
+/// NaN counts as the largest.
+Value cleave::codegen::beatsInTopK(Emitter &e, nn::TopKOp op, Value a, Value b) {
+  ElementBuilder &m = e.elements;
+  a = m.widen(a);
+  b = m.widen(b);
+  bool smallest = op.getSmallest();
+  Value better = m.compare(smallest ? Relation::Lt : Relation::Gt, a, b, getElement(op.getInput()).isUnsignedInteger());
+  if (!ElementBuilder::isFloat(a))
+    return better;
+  Value nanWins =
+      smallest ? m.both(m.isNan(b), m.compare(Relation::Eq, a, a)) : m.both(m.isNan(a), m.compare(Relation::Eq, b, b));
+  return m.either(better, nanWins);
+}
+
 namespace {
 /// Sorts the best of each line into the results: each element moves down past those that it beats.
 struct TopK {
@@ -195,19 +209,7 @@ struct TopK {
   ArrayRef<int64_t> shape = getShape(op.getValues());
   int64_t dim = op.getDim();
 
-  /// NaN counts as the largest.
-  Value beats(Value a, Value b) {
-    ElementBuilder &m = e.elements;
-    a = m.widen(a);
-    b = m.widen(b);
-    bool smallest = op.getSmallest();
-    Value better = m.compare(smallest ? Relation::Lt : Relation::Gt, a, b, element.isUnsignedInteger());
-    if (!ElementBuilder::isFloat(a))
-      return better;
-    Value nanWins = smallest ? m.both(m.isNan(b), m.compare(Relation::Eq, a, a))
-                             : m.both(m.isNan(a), m.compare(Relation::Eq, b, b));
-    return m.either(better, nanWins);
-  }
+  Value beats(Value a, Value b) { return beatsInTopK(e, op, a, b); }
   Index at(const Point &line, Value place) {
     Point point = line;
     point[dim] = {place};

@@ -171,22 +171,23 @@ func.func @odd_rows(%x: tensor<4x7x5xf32>, %c: tensor<4x1x5xf32>) -> tensor<4x7x
   return %0 : tensor<4x7x5xf32>
 }
 
-// Lines of running sums are threads.
+// Short lines of running sums are threads.
 // CHECK-LABEL: gpu.func @lines
 // CHECK: scf.if
 // CHECK: scf.for
 // CHECK: gpu.return
 // LAUNCH: lines{{[[:space:]]}}1 x 256 threads
-func.func @lines(%x: tensor<12x70xf32>) -> tensor<12x70xf32> {
-  %0 = nn.cumsum %x dim 1 : (tensor<12x70xf32>) -> tensor<12x70xf32>
-  return %0 : tensor<12x70xf32>
+func.func @lines(%x: tensor<12x40xf32>) -> tensor<12x40xf32> {
+  %0 = nn.cumsum %x dim 1 : (tensor<12x40xf32>) -> tensor<12x40xf32>
+  return %0 : tensor<12x40xf32>
 }
 
-// Each element of what is updated looks for the updates that meet it: the same result whatever the order of threads.
+// Each vector of what is updated looks for the updates that meet it: the same result whatever the order of threads.
 // CHECK-LABEL: gpu.func @scattered
 // CHECK: scf.for
 // CHECK: scf.if
-// CHECK: memref.store {{.*}}, %arg3
+// CHECK: vector.load %arg2
+// CHECK: vector.store {{.*}}, %arg3
 // CHECK: gpu.return
 func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf32>) -> tensor<64x8xf32> {
   %0 = nn.scatter_nd add %x, %i, %u : (tensor<64x8xf32>, tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<64x8xf32>
@@ -206,4 +207,65 @@ func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf
 func.func @attention(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x40x64xf32>, %v: tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32> {
   %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<2x8x16x64xf32>, tensor<2x2x40x64xf32>, tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32>
   return %y : tensor<2x8x16x64xf32>
+}
+
+// Many queries of 16 bits: a warp has 16 of them, and keys and values go through shared memory. Weights are rows of the second product.
+// CHECK-LABEL: gpu.func @attention_of_many_queries
+// CHECK: scf.for
+// CHECK: gpu.barrier
+// CHECK: gpu.barrier
+// CHECK-COUNT-32: nvvm.mma.sync
+// CHECK: gpu.shuffle xor
+// CHECK-COUNT-32: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: gpu.return
+// LAUNCH: attention_of_many_queries{{[[:space:]]}}192 x 128 threads, 27648 bytes shared
+// PTX-LABEL: .visible .entry attention_of_many_queries(
+// PTX: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// PTX: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+func.func @attention_of_many_queries(%q: tensor<2x12x512x64xbf16>, %k: tensor<2x12x512x64xbf16>, %v: tensor<2x12x512x64xbf16>) -> tensor<2x12x512x64xbf16> {
+  %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<2x12x512x64xbf16>, tensor<2x12x512x64xbf16>, tensor<2x12x512x64xbf16>) -> tensor<2x12x512x64xbf16>
+  return %y : tensor<2x12x512x64xbf16>
+}
+
+// One query a head: the warps of a block take its keys in turn, and meet in shared memory.
+// CHECK-LABEL: gpu.func @attention_of_one_query
+// CHECK: scf.for %{{.*}} to %c4096 step %c256
+// CHECK: gpu.barrier
+// CHECK: gpu.return
+// LAUNCH: attention_of_one_query{{[[:space:]]}}32 x 256 threads, 4160 bytes shared
+// PTX-LABEL: .visible .entry attention_of_one_query(
+// PTX: ld.global.nc.v4.b32
+func.func @attention_of_one_query(%q: tensor<1x32x1x128xbf16>, %k: tensor<1x8x4096x128xbf16>, %v: tensor<1x8x4096x128xbf16>) -> tensor<1x32x1x128xbf16> {
+  %y = nn.attention %q, %k, %v scale 0.088 : (tensor<1x32x1x128xbf16>, tensor<1x8x4096x128xbf16>, tensor<1x8x4096x128xbf16>) -> tensor<1x32x1x128xbf16>
+  return %y : tensor<1x32x1x128xbf16>
+}
+
+// A block a line: four elements a thread, five shuffles, one barrier a round.
+// CHECK-LABEL: gpu.func @running_sums
+// CHECK: scf.for
+// CHECK: vector.load %arg0{{.*}}vector<4xf32>
+// CHECK-COUNT-5: gpu.shuffle idx
+// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: vector.store {{.*}}vector<4xf32>
+// CHECK: gpu.return
+// LAUNCH: running_sums{{[[:space:]]}}64 x 256 threads, 64 bytes shared
+func.func @running_sums(%x: tensor<64x4096xf32>) -> tensor<64x4096xf32> {
+  %y = nn.cumsum %x dim 1 : (tensor<64x4096xf32>) -> tensor<64x4096xf32>
+  return %y : tensor<64x4096xf32>
+}
+
+// Sorted in shared memory, 8 KiB of it elements and 8 KiB their positions.
+// CHECK-LABEL: gpu.func @best
+// CHECK: gpu.barrier
+// CHECK: scf.for
+// CHECK: arith.shli
+// CHECK: gpu.barrier
+// CHECK: gpu.return
+// LAUNCH: best{{[[:space:]]}}64 x 512 threads, 16384 bytes shared
+func.func @best(%x: tensor<64x2048xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>) {
+  %v, %i = nn.top_k %x k 50 dim 1 : (tensor<64x2048xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>)
+  return %v, %i : tensor<64x50xf32>, tensor<64x50xi64>
 }

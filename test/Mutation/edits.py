@@ -5,6 +5,7 @@ says so: it would leave its operand), and that elimination keeps what is forbidd
 is taken off is added to the total, and sums end at forbidden).
 """
 from edit import Edit
+from edits_device import EDITS as DEVICE_EDITS
 from edits_program import EDITS as PROGRAM_EDITS
 from edits_runtime import EDITS as RUNTIME_EDITS
 
@@ -265,6 +266,7 @@ EDITS = [
     Edit("differences-pass", "lib/Compiler/Compare.cpp", "difference.position < 0 && !isClose", "false",
          "--check never fails", ["lit:Driver/check"]),
     *PROGRAM_EDITS,
+    *DEVICE_EDITS,
     *RUNTIME_EDITS,
     # ===--- Kernels ---------------------------------------------------------===
     Edit("operands-of-a-kernel-turned-round", "lib/Dialect/Exec/Transforms/FormKernels.cpp", "operands.push_back(value);",

@@ -196,4 +196,64 @@ TEST_F(DeviceRegionsTest, RowsBeginAnywhere) {
   checkAll(regions);
 }
 
+// By a block of threads a line: of one round and several, along any dim, either way round.
+TEST_F(DeviceRegionsTest, RunningSums) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "bf16", "f64", "i32", "i64"})
+    for (const char *rest : {"", " exclusive", " reverse", " exclusive reverse"})
+      for (int extent : {65, 128, 1024, 2500})
+        for (int inner : {1, 3}) {
+          std::string type = llvm::formatv("tensor<2x{0}x{1}x{2}>", extent, inner, element).str();
+          if (inner == 1)
+            type = llvm::formatv("tensor<2x{0}x{1}>", extent, element);
+          add(regions,
+              llvm::formatv("(%x: {0}) -> {0} {{\n%y = nn.cumsum %x dim 1{1} : ({0}) -> {0}\nreturn %y : {0}\n}", type,
+                            rest));
+        }
+  checkAll(regions);
+}
+
+// Sorted in shared memory, as a whole or a part after the other; of equal elements the first comes first.
+TEST_F(DeviceRegionsTest, TheBestOfLines) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "bf16", "f64", "i8", "ui16", "i64"})
+    for (const char *order : {"", " smallest"})
+      for (auto [extent, best] : {std::pair(1, 1), {7, 7}, {100, 100}, {100, 3}, {9000, 40}}) {
+        std::string from = llvm::formatv("tensor<2x{0}x2x{1}>", extent, element).str();
+        std::string values = llvm::formatv("tensor<2x{0}x2x{1}>", best, element).str();
+        std::string places = llvm::formatv("tensor<2x{0}x2xi64>", best).str();
+        add(regions,
+            llvm::formatv("(%x: {0}) -> ({1}, {2}) {{\n%v, %i = nn.top_k %x k {3} dim 1{4} : ({0}) -> ({1}, {2})\n"
+                          "return %v, %i : {1}, {2}\n}",
+                          from, values, places, best, order));
+      }
+  checkAll(regions);
+}
+
+// Few queries by all warps of a block, many by products of warps; heads of any size, groups of heads, masks.
+TEST_F(DeviceRegionsTest, Attention) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "f16", "bf16", "f64"})
+    for (auto [queries, keys, size, valueSize] : {std::array{1, 300, 64, 64},
+                                                  {3, 33, 24, 40},
+                                                  {16, 16, 64, 64},
+                                                  {20, 45, 17, 9},
+                                                  {40, 100, 80, 128},
+                                                  {17, 40, 256, 250}})
+      for (const char *rest : {"", " causal", " causal {causalOffset = 5 : i64}", " {softcap = 2.0 : f64}", "mask"}) {
+        std::string q = llvm::formatv("tensor<1x2x{0}x{1}x{2}>", queries, size, element).str();
+        std::string k = llvm::formatv("tensor<1x1x{0}x{1}x{2}>", keys, size, element).str();
+        std::string v = llvm::formatv("tensor<1x1x{0}x{1}x{2}>", keys, valueSize, element).str();
+        std::string m = llvm::formatv("tensor<2x1x{0}x{1}>", keys, element).str();
+        std::string y = llvm::formatv("tensor<1x2x{0}x{1}x{2}>", queries, valueSize, element).str();
+        bool isMasked = rest[0] == 'm';
+        add(regions,
+            llvm::formatv(
+                "(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{\n%y = nn.attention %q, %k, %v{5} scale 0.25{6} "
+                ": ({0}, {1}, {2}{7}) -> {4}\nreturn %y : {4}\n}",
+                q, k, v, m, y, isMasked ? " mask %m" : "", isMasked ? "" : rest, isMasked ? ", " + m : ""));
+      }
+  checkAll(regions);
+}
+
 } // namespace
