@@ -96,6 +96,8 @@ LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, progr
         codegen::CudaTarget::create(isEmulated ? kEmulatedArchitecture.str() : architecture, error);
     if (!target)
       return source->module.emitError(error);
+    if (options.allowsTf32)
+      target->allowTf32();
     addTarget(index, program::Device::Cuda, architecture);
     if (added.empty())
       continue;

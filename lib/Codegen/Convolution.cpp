@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ConvolutionTile.h"
-#include "Emitter.h"
+#include "DeviceTemplates.h"
 #include "PoolTile.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -205,6 +205,9 @@ void cleave::codegen::registerConvolution(FormTable &table) {
   table.addTile<nn::ConvOp>(
       {[](Operation *op) { return canTileConvolution(cast<nn::ConvOp>(op)); },
        [](Emitter &e, Operation *op, TileSink sink) { runConvolution(e, cast<nn::ConvOp>(op), sink); }});
+  table.addDeviceTile<nn::ConvOp>(
+      {[](Operation *op) { return canRunDeviceConvolution(cast<nn::ConvOp>(op)); },
+       [](Emitter &e, Operation *op, TileSink sink) { runDeviceConvolution(e, cast<nn::ConvOp>(op), sink); }});
   table.addFill<nn::ConvTransposeOp>(each(computeConvTranspose));
   table.addFill<nn::PoolOp>(each(computePool));
   table.addTile<nn::PoolOp>({[](Operation *op) { return canTilePool(cast<nn::PoolOp>(op)); },

@@ -46,6 +46,10 @@ void DeviceEmitter::launch(int64_t wanted, int64_t each) {
   blocks = std::max(blocks, wanted);
 }
 
+void DeviceEmitter::preferRegisters() {
+  kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+}
+
 Value DeviceEmitter::getGlobalThread() { return places.add(places.mul(block, threads), thread); }
 
 /// Where other parts of the kernel have fixed the launch, its threads take turns.

@@ -33,6 +33,8 @@ public:
   mlir::Value getBlock() const { return block; }
   /// Fixes how many threads a block has, and asks for at least so many blocks.
   void launch(int64_t blocks, int64_t threads);
+  /// Lets a thread have the registers that it wants: `ptxas` would rather spill some for one more block at a time.
+  void preferRegisters();
   bool isLaunched() const { return threads != 0; }
   int64_t getBlocks() const { return blocks; }
   int64_t getThreads() const { return threads; }

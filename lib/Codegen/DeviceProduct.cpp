@@ -8,11 +8,8 @@
 // memory. Sums are in the compute type.
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceOperand.h"
 #include "DeviceTemplates.h"
-#include "DeviceTile.h"
-#include "View.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace cleave;
@@ -54,7 +51,6 @@ public:
   void store(Value row, Value column, Value sums) override;
 
 private:
-  void chooseElement();
   void describe(unsigned side);
   StringRef getTerm(unsigned side) const { return equation.terms.inputs[equation.operand[side]]; }
   void set(Letters &letters, const Group &group, Value linear, bool isWide);
@@ -64,8 +60,7 @@ private:
   nn::EinsumOp op;
   const Equation &equation;
   TileSink sink;
-  Value operands[2];
-  View views[2];
+  DeviceOperands operands;
   Letters batch;
 };
 
@@ -109,40 +104,18 @@ std::optional<Equation> Equation::get(nn::EinsumOp op) {
 }
 
 ProductSource::ProductSource(DeviceEmitter &e, nn::EinsumOp op, const Equation &equation, TileSink sink)
-    : e(e), op(op), equation(equation), sink(sink) {
+    : e(e), op(op), equation(equation), sink(sink),
+      operands(e, op.getInputs()[equation.operand[0]], op.getInputs()[equation.operand[1]],
+               getElement(op.getResult())) {
   batches = equation.batch.count();
   depth = equation.depth.count();
-  chooseElement();
+  element = operands.getElement();
+  isShort = operands.isShort();
   for (unsigned side : {0, 1})
     describe(side);
-  // As many as 16 bytes of the result are, and no fewer than four numbers.
-  int64_t bits = ElementBuilder::getStoredType(getElement(op.getResult())).getIntOrFloatBitWidth();
   StringRef result = equation.terms.result;
   if (!result.empty() && StringRef(equation.outer[1].letters).ends_with(result.take_back()))
-    storeLanes = std::gcd(equation.outer[1].together(), std::max<int64_t>(128 / bits, 4));
-}
-
-/// What `value` is before it is widened.
-static Value getNarrow(Value value) {
-  auto cast = value.getDefiningOp<nn::CastOp>();
-  if (!cast || !getElement(value).isF32())
-    return value;
-  Type from = getElement(cast.getInput());
-  return from.isF16() || from.isBF16() ? cast.getInput() : value;
-}
-
-void ProductSource::chooseElement() {
-  Value narrow[2] = {getNarrow(op.getInputs()[0]), getNarrow(op.getInputs()[1])};
-  element = getElement(narrow[0]);
-  bool areHalves = (element.isF16() || element.isBF16()) && getElement(narrow[1]) == element;
-  if (!areHalves)
-    element = ElementBuilder::getComputeType(getElement(op.getResult()));
-  isShort = element.isF32() && e.getTarget().allowsTf32();
-  for (unsigned side : {0, 1}) {
-    unsigned number = equation.operand[side];
-    operands[side] = areHalves ? narrow[number] : op.getInputs()[number];
-    views[side] = View::get(operands[side]);
-  }
+    storeLanes = getStoreLanes(op, equation.outer[1].together());
 }
 
 /// The letter that comes last in an operand's term says along what its elements lie side by side.
@@ -171,33 +144,17 @@ Point ProductSource::getPoint(unsigned side, Value outer, Value depth) {
   set(letters, equation.depth, depth, isWide && alongDepth);
   set(letters, equation.outer[side], outer, isWide && !alongDepth);
   Point point;
-  for (auto [letter, extent] : llvm::zip_equal(getTerm(side), getShape(operands[side])))
+  for (auto [letter, extent] : llvm::zip_equal(getTerm(side), getShape(op.getInputs()[equation.operand[side]])))
     point.push_back(extent == 1 ? Index{e.places.number(0)} : letters.lookup(letter));
   return point;
 }
 
 Value ProductSource::load(unsigned side, Value outer, Value depth) {
-  Value value = e.eval(operands[side], getPoint(side, outer, depth));
-  return getElement(operands[side]) == element ? value : e.elements.widen(value);
+  return operands.load(side, getPoint(side, outer, depth));
 }
 
-/// Through movements, if neighbours stay neighbours.
 std::optional<TileSource::Location> ProductSource::locate(unsigned side, Value outer, Value depth) {
-  PlaceBuilder &p = e.places;
-  const View &view = views[side];
-  Value buffer = e.getBuffer(view.base);
-  if (!buffer || getElement(view.base) != element)
-    return std::nullopt;
-  Value place = p.number(view.offset);
-  Point point = e.withLanes(2, 2, [&] { return getPoint(side, outer, depth); });
-  int64_t apart = 0;
-  for (auto [index, dim] : llvm::zip_equal(point, view.dims)) {
-    if (dim.width)
-      return std::nullopt;
-    place = p.add(place, p.mul(index.base, dim.stride));
-    apart += index.lane * dim.stride;
-  }
-  return apart == 1 ? std::optional(Location{buffer, place}) : std::nullopt;
+  return operands.locate(side, e.withLanes(2, 2, [&] { return getPoint(side, outer, depth); }));
 }
 
 void ProductSource::store(Value row, Value column, Value sums) {

@@ -29,9 +29,13 @@ std::optional<Anchor> findTurned(mlir::func::FuncOp region, llvm::ArrayRef<Resul
 /// Hands out the elements of a transpose, turned in shared memory (DeviceTurn.cpp).
 void runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink sink);
 
-/// Contractions of two tensors of floats, in squares (DeviceProduct.cpp).
+/// Contractions of two tensors of floats, as products (DeviceProduct.cpp).
 bool canRunProduct(nn::EinsumOp op);
 void runDeviceProduct(Emitter &e, nn::EinsumOp op, TileSink sink);
+
+/// Convolutions of floats, as products (DeviceConvolution.cpp).
+bool canRunDeviceConvolution(nn::ConvOp op);
+void runDeviceConvolution(Emitter &e, nn::ConvOp op, TileSink sink);
 
 /// Running sums and `top_k`, a block of threads a line (DeviceLines.cpp); false, and nothing, where the op's own form is better.
 bool fillLines(DeviceEmitter &e, mlir::Operation *op, mlir::ValueRange buffers);

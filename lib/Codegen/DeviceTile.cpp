@@ -254,7 +254,7 @@ void cleave::codegen::runTile(DeviceEmitter &e, TileSource &source) {
   Blocking known[] = {{128, 128, 8, 8, 8, 1},
                       {128, 64, 16, 8, 8, 1},
                       {64, 64, 16, 4, 4, 1},
-                      {32, 32, 32, 4, 4, 2},
+                      {32, 32, 16, 4, 4, 2},
                       {16, 64, 32, 4, 4, 2}};
   // Sums of f64 are two registers each.
   LaneTile(e, source, choose(source, ArrayRef(known).drop_front(bits == 64 ? 2 : 0))).run();

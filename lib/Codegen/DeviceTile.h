@@ -29,6 +29,7 @@ public:
   /// An element in memory.
   struct Location {
     mlir::Value buffer, place;
+    mlir::Value isThere; ///< i1: else 0 is in its place; none: always
   };
 
   virtual ~TileSource() = default;

@@ -140,10 +140,13 @@ void TileKernel::copy(unsigned side, Value step, Value stage) {
     auto [inOuter, inDepth] = findPiece(side, i, isThere);
     std::optional<TileSource::Location> from =
         source.locate(side, toOuter(side, inOuter), toDepth(side, step, inDepth));
+    Value isInside = from->isThere;
     if (source.depth % blocking.depth != 0) {
-      Value isInside = p.isLess(p.add(p.mul(step, blocking.depth), inDepth), source.depth);
-      present = p.select(isInside, p.number(part.wide), p.number(0));
+      Value isBefore = p.isLess(p.add(p.mul(step, blocking.depth), inDepth), source.depth);
+      isInside = isInside ? e.elements.both(isInside, isBefore) : isBefore;
     }
+    if (isInside)
+      present = p.select(isInside, p.number(part.wide), p.number(0));
     Value to = getStored(side, inOuter, inDepth, stage);
     auto begin = [&] { e.copyAsync(part.memory, to, from->buffer, from->place, present); };
     isThere ? e.when(isThere, begin) : begin();
@@ -278,6 +281,7 @@ void TileKernel::storeSums(ValueRange sums) {
 }
 
 void TileKernel::run() {
+  e.preferRegisters();
   place();
   layMemory();
   begin();

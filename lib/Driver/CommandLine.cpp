@@ -119,6 +119,7 @@ static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), 
 static std::vector<StringRef> wordsOf(ExecutorKind) { return {std::begin(kExecutorWords), std::end(kExecutorWords)}; }
 static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecisionWords), std::end(kPrecisionWords)}; }
 static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
+static std::vector<StringRef> wordsOf(Allowed) { return {std::begin(kAllowedWords), std::end(kAllowedWords)}; }
 static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWords), std::end(kDeviceWords)}; }
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};

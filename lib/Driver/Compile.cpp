@@ -58,6 +58,8 @@ static llvm::Expected<Targets> getTargets(const Options &options) {
   std::string error;
   llvm::StringRef text = getTarget(options);
   if (text == "host") {
+    if (options.allowed == Allowed::Tf32)
+      return makeError("--allow tf32 is about CUDA devices: use --target or --device");
     targets.isas = getIsas(options.isa);
     targets.host = codegen::HostTarget::create(targets.isas.front(), error);
     if (!targets.host)
@@ -146,6 +148,9 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();
   assembly.onProgress = session.getProgress();
   assembly.metadata.precision = kPrecisionWords[static_cast<size_t>(options.precision)].str();
+  assembly.allowsTf32 = options.allowed == Allowed::Tf32;
+  if (assembly.allowsTf32)
+    assembly.metadata.precision += "+tf32";
   assembly.splitsProducts = options.precision == Precision::Split;
   if (!checkPrecision(session, assembly))
     return nullptr;

@@ -77,6 +77,8 @@ def Programs : OptionGroup<"3a">, HelpText<"Programs">;
 let Group = Programs in {
 defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.chunks", [Bench, Compile, Run, Shard],
                                "sends sums of products in N parts, or in as many as pay, one while the next is computed">;
+defm allow : Value<"allow", "WHAT", "allowed", [Compile, Run],
+                   "tf32: products of f32 on CUDA devices take 10 bits of each fraction, for tensor cores; nothing without it">;
 def embed_weights : Switch<"embed-weights", "embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
 defm device : Value<"device", "DEVICE", "device", [Run],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;

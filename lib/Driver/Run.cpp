@@ -88,10 +88,10 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
 }
 
 /// What --check allows of f32 instead of its own default.
-static std::optional<Tolerance> getTolerance(Precision precision) {
-  switch (precision) {
+static std::optional<Tolerance> getTolerance(const Options &options) {
+  switch (options.precision) {
   case Precision::F32:
-    return std::nullopt;
+    return options.allowed == Allowed::Tf32 ? std::optional(kTf32Tolerance) : std::nullopt;
   case Precision::BF16:
     return kNarrowTolerance;
   case Precision::Split:
@@ -106,6 +106,8 @@ ExitCode cleave::driver::runCommand(Session &session) {
   bool isProgram = options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
   if (!isProgram && options.precision != Precision::F32)
     return session.fail(makeError("--precision is about programs: use --executor=program"));
+  if (!isProgram && options.allowed != Allowed::Nothing)
+    return session.fail(makeError("--allow is about programs: use --device"));
   if (isProgram && session.getPhase() >= Phase::Planned)
     return session.fail(makeError("{0} is {1} already: cleave compile makes a program of it", options.compile.model,
                                   toString(session.getPhase())));
@@ -187,7 +189,6 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
   func::FuncOp ranks = unplanned ? unplanned->lookupSymbol<func::FuncOp>(func.getName()) : func;
-  Check check{ranks,    unsharded,    *inputs,      outputs,
-              expected, options.rtol, options.atol, getTolerance(options.precision)};
+  Check check{ranks, unsharded, *inputs, outputs, expected, options.rtol, options.atol, getTolerance(options)};
   return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

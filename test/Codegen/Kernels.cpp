@@ -255,6 +255,7 @@ int main(int argc, char **argv) {
   cl::opt<bool> splits("split", cl::desc("products of f32 as three of bf16"));
   cl::opt<bool> checks("check", cl::desc("run, and compare with the evaluator"));
   cl::opt<std::string> device("target", cl::desc("cuda:ARCHITECTURE: kernels of a GPU"));
+  cl::opt<bool> tf32("tf32", cl::desc("products of f32 on a GPU may be of tf32"));
   cl::opt<Emit> emit("emit", cl::desc("what of kernels of a GPU"), cl::init(Emit::Gpu),
                      cl::values(clEnumValN(Emit::Gpu, "gpu", "before they are lowered"),
                                 clEnumValN(Emit::Launches, "launches", "how they are launched"),
@@ -270,6 +271,8 @@ int main(int argc, char **argv) {
     gpu = CudaTarget::create(name, reason);
     if (!gpu)
       return fail(reason);
+    if (tf32)
+      gpu->allowTf32();
     if (!checks)
       return emitForDevice(input, *gpu, emit, context);
   }

@@ -2,8 +2,8 @@
 
 Usage: assemble.py BUILD_DIR [NAME...]
 
-Each fixture on one device and on two: its kernels as PTX for each architecture, which `ptxas` must take without putting
-registers into memory. Where there is no `ptxas`, on PATH or where CUDA is installed, nothing is compared, and that is said.
+Each fixture on one device and on two, and on one with floats stored as bf16 and with products of tf32: its kernels as PTX for each
+architecture, which `ptxas` must take without putting registers into memory. Where there is no `ptxas`, on PATH or where CUDA is installed, nothing is compared, and that is said.
 """
 import json
 import os
@@ -21,7 +21,8 @@ import harness
 import sharded
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100", "sm_120"]
-MESHES = ["data=1", "model=2"]
+# Where floats are what they are in the model on a mesh, or on one device something else.
+WAYS = [("data=1", ""), ("model=2", ""), ("data=1", "bf16"), ("data=1", "tf32")]
 
 
 def find_assembler():
@@ -30,7 +31,7 @@ def find_assembler():
                                           for path in [os.path.join(home, "bin", "ptxas")] if os.path.exists(path)), None)
 
 
-def lower(build, name, mesh):
+def lower(build, name, mesh, precision=""):
     """The kernels of a model as text, or None with what went wrong."""
     path = os.path.join(sharded.HERE, name)
     rules = sharded.rules(name, mesh, dict(np.load(path + ".npz")))
@@ -38,20 +39,20 @@ def lower(build, name, mesh):
                           "--mesh", mesh, *rules)
     if done.returncode:
         return None, done.stderr
-    done = subprocess.run([f"{build}/bin/cleave-opt", "-", "--exec-lower=last=outlined devices=true"], input=done.stdout,
-                          capture_output=True, text=True)
+    way = ["--exec-lower=last=clustered devices=true", *(["--exec-narrow-floats"] if precision == "bf16" else []), "--exec-outline"]
+    done = subprocess.run([f"{build}/bin/cleave-opt", "-", *way], input=done.stdout, capture_output=True, text=True)
     return (done.stdout, "") if done.returncode == 0 else (None, done.stderr)
 
 
-def problem(build, assembler, name, mesh, architecture, folder):
+def problem(build, assembler, name, mesh, precision, architecture, folder):
     """What is wrong, or an empty string."""
-    text, fault = lower(build, name, mesh)
+    text, fault = lower(build, name, mesh, precision)
     if text is None:
         return "" if name in sharded.REFUSED and sharded.REFUSED[name] in fault else fault[-500:]
-    ptx, cubin = (os.path.join(folder, f"{name}.{mesh}.{architecture}.{suffix}") for suffix in ("ptx", "cubin"))
+    ptx, cubin = (os.path.join(folder, f"{name}.{mesh}.{precision}.{architecture}.{suffix}") for suffix in ("ptx", "cubin"))
     with open(ptx, "w") as file:
-        done = subprocess.run([f"{build}/bin/cleave-kernels", "-", "--target", f"cuda:{architecture}", "--emit=ptx"],
-                              input=text, stdout=file, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([f"{build}/bin/cleave-kernels", "-", "--target", f"cuda:{architecture}", "--emit=ptx",
+                               *(["--tf32"] if precision == "tf32" else [])], input=text, stdout=file, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         return done.stderr[-500:]
     done = subprocess.run([assembler, "-v", f"-arch={architecture}", ptx, "-o", cubin], capture_output=True, text=True)
@@ -70,8 +71,8 @@ def main():
         return 0
     with open(os.path.join(sharded.HERE, "index.json")) as file:
         names = harness.select(json.load(file), wanted)
-    cases = {f"{name} on {mesh} for {architecture}": (name, mesh, architecture)
-             for name in names for mesh in MESHES for architecture in ARCHITECTURES}
+    cases = {f"{name} on {mesh}{precision and ' in ' + precision} for {architecture}": (name, mesh, precision, architecture)
+             for name in names for mesh, precision in WAYS for architecture in ARCHITECTURES}
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, lambda case: problem(build, assembler, *case, folder))
 

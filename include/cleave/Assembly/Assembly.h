@@ -26,6 +26,8 @@ struct AssemblyOptions {
   bool usesLibraries = false;
   /// Products of f32 are computed as three of bf16 (codegen::HostTarget). Every processor must have tiles.
   bool splitsProducts = false;
+  /// Products of f32 on devices may be of tf32 (codegen::CudaTarget).
+  bool allowsTf32 = false;
   /// Weights stand in the program, not in the files that they came from.
   bool embedsWeights = false;
   /// Where the program will lie: paths of weights are seen from there.

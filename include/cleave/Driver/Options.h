@@ -41,6 +41,10 @@ constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
 enum class LibraryUse { Auto, None };
 constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
 
+/// What products on devices may do to the numbers that they multiply.
+enum class Allowed { Nothing, Tf32 };
+constexpr llvm::StringLiteral kAllowedWords[] = {"nothing", "tf32"};
+
 /// Who runs a model.
 enum class ExecutorKind { Reference, Program };
 constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
@@ -76,6 +80,7 @@ struct Options {
   DeviceKind device = DeviceKind::Host;
   Precision precision = Precision::F32;
   LibraryUse libraries = LibraryUse::Auto;
+  Allowed allowed = Allowed::Nothing;
   std::string isa = "native";
   bool embedWeights = false;
 };

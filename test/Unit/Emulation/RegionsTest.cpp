@@ -5,18 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../../Differential/Generator.h"
-#include "../Codegen/Harness.h"
-#include "cleave/Codegen/Device.h"
-#include "cleave/Codegen/EmulateDevice.h"
-#include "cleave/Emulation/Kernel.h"
+#include "DeviceKernels.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace cleave;
@@ -36,76 +28,18 @@ struct Region {
   func::FuncOp getFunction() { return *module->getOps<func::FuncOp>().begin(); }
 };
 
-/// Memory at multiples of 256, as a device's.
-std::unique_ptr<char, decltype(&free)> makeBuffer(ArrayRef<char> bytes) {
-  size_t size = (bytes.size() + 511) / 256 * 256;
-  std::unique_ptr<char, decltype(&free)> buffer(static_cast<char *>(aligned_alloc(256, size)), free);
-  memset(buffer.get(), 0xff, size);
-  memcpy(buffer.get(), bytes.data(), bytes.size());
-  return buffer;
-}
-
-class DeviceRegionsTest : public codegen::KernelTest {
+class DeviceRegionsTest : public codegen::DeviceKernelsTest {
 protected:
-  DeviceRegionsTest() {
-    loadDeviceDialects(context);
-    cuda = CudaTarget::create("sm_90", errors);
-  }
-
-  /// The library of several kernels; null, with `errors`, where there is none.
-  const emulation::Module *load(ModuleOp kernels) {
-    llvm::LLVMContext llvmContext;
-    std::unique_ptr<llvm::Module> device = translateDevice(kernels, *cuda, llvmContext);
-    if (!device)
-      return nullptr;
-    llvm::Expected<std::string> image = makeEmulatedLibrary(*device, *target);
-    if (!image) {
-      errors = llvm::toString(image.takeError());
-      return nullptr;
-    }
-    // Open as long as the process lives: the loader knows libraries by their names, which have this number.
-    int file = memfd_create("regions", 0);
-    if (write(file, image->data(), image->size()) != ssize_t(image->size()))
-      return nullptr;
-    void *library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-    auto *module = library ? static_cast<const emulation::Module *>(dlsym(library, emulation::moduleSymbol)) : nullptr;
-    if (module)
-      *module->hooks = &emulation::getHooks();
-    return module;
-  }
-
   /// What is wrong, or an empty string.
-  std::string check(Region &region, const emulation::Kernel &kernel) {
+  std::string check(Region &region, const emulation::Module &module) {
     func::FuncOp func = region.getFunction();
-    SmallVector<Tensor> inputs = drawInputs(func, region.seed), want;
+    SmallVector<Tensor> inputs = drawInputs(func, region.seed), want, outputs;
     if (failed(reference::runGlobal(func, inputs, want)))
       return "cannot evaluate: " + errors;
-    std::vector<std::unique_ptr<char, decltype(&free)>> memory;
-    std::vector<void *> buffers, parameters;
-    for (const Tensor &input : inputs) {
-      memory.push_back(makeBuffer(input.getBytes()));
-      buffers.push_back(memory.back().get());
-    }
-    SmallVector<Tensor> outputs;
-    for (auto [i, type] : llvm::enumerate(func.getResultTypes())) {
+    for (Type type : func.getResultTypes())
       outputs.push_back(Tensor::zeros(cast<RankedTensorType>(type)));
-      int64_t place = region.inPlace.empty() ? -1 : region.inPlace[i];
-      if (place < 0)
-        memory.push_back(makeBuffer(outputs.back().getBytes()));
-      buffers.push_back(place < 0 ? memory.back().get() : buffers[place]);
-    }
-    for (void *&buffer : buffers)
-      parameters.push_back(&buffer);
-    emulation::Launch launch;
-    launch.kernel = &kernel;
-    llvm::copy(region.launch.grid, launch.grid);
-    llvm::copy(region.launch.block, launch.block);
-    launch.parameters = parameters.data();
-    if (std::string finding = emulation::run(launch); !finding.empty())
-      return finding;
-    for (auto [i, output] : llvm::enumerate(outputs))
-      memcpy(output.write<char>().data(), buffers[inputs.size() + i], output.getBytes().size());
-    return findDifference(outputs, want);
+    std::string finding = run(module, region.launch, inputs, outputs, region.inPlace);
+    return finding.empty() ? findDifference(outputs, want) : finding;
   }
 
   /// `body` in a function of random inputs; what would have to be split first is an error.
@@ -128,19 +62,12 @@ protected:
                                        *cuda, region.inPlace);
     const emulation::Module *module = load(*kernels);
     ASSERT_TRUE(module) << errors << "from CLEAVE_REGION=" << regions.front().seed;
-    for (Region &region : regions) {
-      const emulation::Kernel *kernel =
-          llvm::find_if(llvm::ArrayRef(module->kernels, module->kernelCount),
-                        [&](const emulation::Kernel &other) { return region.launch.name == other.name; });
-      ASSERT_NE(kernel, module->kernels + module->kernelCount) << region.launch.name;
-      EXPECT_EQ(check(region, *kernel), "")
+    for (Region &region : regions)
+      EXPECT_EQ(check(region, *module), "")
           << "repeat with: CLEAVE_REGION=" << region.seed << " CLEAVE_DEVICE_REGIONS=1\n"
           << region.text;
-    }
     regions.clear();
   }
-
-  std::unique_ptr<CudaTarget> cuda;
 };
 
 uint64_t getNumber(const char *name, uint64_t otherwise) {
