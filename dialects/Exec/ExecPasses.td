@@ -193,7 +193,7 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
     in the order of a command's operands; assembly makes it that command, which the kernel stands in for where a library is
     missing or refuses. Of a kernel that does more, the longest beginning that is one becomes a kernel of its own: if at least
     64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than another pass over
-    the result costs.
+    the result costs. Beside a result in bf16 a bias that a parameter gives is rounded, too: libraries take no other.
 
     Not part of `exec-lower` but for devices; it runs behind `exec-split-kernels` and `exec-narrow-floats`.
 

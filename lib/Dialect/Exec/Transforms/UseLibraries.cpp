@@ -105,6 +105,55 @@ static FusedOp cutCall(FusedOp fused) {
   return {};
 }
 
+/// A vector of f32 that a parameter gives, as bf16 in memory; where that is wanted several times, once.
+static Value roundVector(Value vector) {
+  auto type = cast<RankedTensorType>(vector.getType());
+  auto narrow = type.clone(BFloat16Type::get(type.getContext()));
+  for (Operation *user : vector.getUsers())
+    if (auto pack = dyn_cast<PackOp>(user); pack && pack.getWidth() == 0 && pack.getType() == narrow)
+      return pack;
+  OpBuilder builder(vector.getContext());
+  builder.setInsertionPointAfterValue(vector);
+  return PackOp::create(builder, vector.getLoc(), narrow, vector, ArrayRef<int64_t>{0}, 0, 0, 1);
+}
+
+/// Libraries take a bias of the result's type only: beside a result in bf16 one of f32 is rounded on its way into memory, if that
+/// makes a call of the kernel, which takes the place of `fused` then. Null if not.
+static FusedOp roundBias(FusedOp fused) {
+  auto isOf = [](Type type, auto test) { return test(cast<RankedTensorType>(type).getElementType()); };
+  if (fused.getNumResults() != 1 || !isOf(fused.getResultTypes()[0], [](Type type) { return type.isBF16(); }))
+    return {};
+  OpBuilder builder(fused);
+  auto trial = cast<FusedOp>(builder.clone(*fused));
+  Block &region = trial.getBody().front();
+  SmallVector<BlockArgument> biases;
+  for (BlockArgument argument : region.getArguments()) {
+    Operation *maker = trial.getInputs()[argument.getArgNumber()].getDefiningOp();
+    if (isa_and_present<nn::LoadOp, nn::ConstantOp>(maker) &&
+        isOf(argument.getType(), [](Type type) { return type.isF32(); }) &&
+        cast<RankedTensorType>(argument.getType()).getRank() == 1)
+      biases.push_back(argument);
+  }
+  builder.setInsertionPointToStart(&region);
+  for (BlockArgument bias : biases) {
+    auto type = cast<RankedTensorType>(bias.getType());
+    auto wide = nn::CastOp::create(builder, bias.getLoc(), type, bias, /*saturate=*/false);
+    bias.replaceAllUsesExcept(wide, wide);
+    bias.setType(type.clone(builder.getBF16Type()));
+  }
+  if (biases.empty() || !Call::find(region)) {
+    trial.erase();
+    return {};
+  }
+  for (BlockArgument bias : biases) {
+    OpOperand &input = trial.getInputsMutable()[bias.getArgNumber()];
+    input.set(roundVector(input.get()));
+  }
+  fused.replaceAllUsesWith(trial);
+  fused.erase();
+  return trial;
+}
+
 /// Arguments as `order` says, which names each once.
 static void reorder(FusedOp fused, ArrayRef<unsigned> order) {
   Block &region = fused.getBody().front();
@@ -132,6 +181,10 @@ struct UseLibraries : cleave::exec::impl::UseLibrariesBase<UseLibraries> {
 private:
   void prepare(FusedOp fused) {
     std::optional<Call> call = Call::find(fused.getBody().front());
+    if (FusedOp rounded = call ? FusedOp() : roundBias(fused)) {
+      fused = rounded;
+      call = Call::find(fused.getBody().front());
+    }
     if (!call) {
       fused = cutCall(fused);
       call = fused ? Call::find(fused.getBody().front()) : std::nullopt;
