@@ -339,7 +339,7 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
     Value second =
         op.getInterleaved() ? p.isLess(p.number(0), p.rem(along.base, 2)) : p.isLess(p.number(half - 1), along.base);
     int64_t apart = op.getInterleaved() ? 1 : half;
-    Value place = p.clamp(along.base, 0, std::max<int64_t>(2 * half - 1, 0));
+    Value place = p.clamp(along.base, 0, std::max<int64_t>(2 * half - e.getLanes(), 0));
     Value other = p.select(second, p.add(place, -apart), p.add(place, apart));
     Value angle = op.getInterleaved() ? p.div(place, 2) : p.rem(place, std::max<int64_t>(half, 1));
     Point from = point, at{point[0], point[2], {angle, along.lane}};

@@ -50,7 +50,8 @@ private:
   void fill(Operation *op);
   void runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run);
   void map(ArrayRef<Result> group);
-  void storeAt(ArrayRef<Result> group, Value linear, int64_t lanes);
+  int64_t countInFlight(int64_t vectors, int64_t count);
+  void storeAt(ArrayRef<Result> group, ArrayRef<Value> places, int64_t lanes);
   bool isWalked();
 
   func::FuncOp region;
@@ -189,20 +190,43 @@ bool KernelWriter::isWalked() {
   });
 }
 
-/// Lanes from place `linear` on.
-void KernelWriter::storeAt(ArrayRef<Result> group, Value linear, int64_t lanes) {
+/// Lanes from each of some places on: what is stored is all computed before, so that what is loaded for it is on its way together.
+void KernelWriter::storeAt(ArrayRef<Result> group, ArrayRef<Value> places, int64_t lanes) {
   ArrayRef<int64_t> shape = getShape(group.front().value);
-  Point point;
-  for (Value place : e.places.delinearise(linear, shape))
-    point.push_back({place});
-  if (lanes > 1)
-    point.back().lane = 1;
-  if (!shape.empty())
-    e.places.know(point, shape, linear);
+  SmallVector<Point> points;
+  for (Value linear : places) {
+    Point &point = points.emplace_back();
+    for (Value place : e.places.delinearise(linear, shape))
+      point.push_back({place});
+    if (lanes > 1)
+      point.back().lane = 1;
+  }
+  auto overPoints = [&](function_ref<void(const Point &)> body) {
+    for (auto [point, linear] : llvm::zip_equal(points, places)) {
+      if (!shape.empty())
+        e.places.know(point, shape, linear);
+      body(point);
+    }
+  };
   e.withLanes(lanes, lanes, [&] {
-    store.storeAll(group, [&](const Result &) { return point; });
+    if (places.size() > 1)
+      overPoints([&](const Point &point) {
+        for (const Result &result : group)
+          (void)e.eval(result.value, point);
+      });
+    overPoints([&](const Point &point) { store.storeAll(group, [&](const Result &) { return point; }); });
     return 0;
   });
+}
+
+/// How many vectors a thread has: where there are many, and few operands of as many elements, several, so that two to four loads are
+/// on their way.
+int64_t KernelWriter::countInFlight(int64_t vectors, int64_t count) {
+  constexpr int64_t many = 1 << 19, wanted = 4;
+  int64_t operands = llvm::count_if(
+      region.getArgumentTypes(), [&](Type type) { return 2 * cast<RankedTensorType>(type).getNumElements() >= count; });
+  int64_t each = operands == 0 ? 1 : std::max<int64_t>(wanted / operands, 1);
+  return vectors >= many && vectors % (each * 256) == 0 && !isWalked() ? each : 1;
 }
 
 /// Of one dim, what is left behind the last whole vector goes to the first threads, one element each.
@@ -215,8 +239,12 @@ void KernelWriter::map(ArrayRef<Result> group) {
     lanes = most;
     rest = count % most;
   }
-  e.overThreads(count / lanes, [&](Value number) {
-    storeAt(group, p.mul(number, lanes), lanes);
+  int64_t each = rest ? 1 : countInFlight(count / lanes, count), threads = count / lanes / each;
+  e.overThreads(threads, [&](Value number) {
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < each; ++i)
+      places.push_back(p.mul(p.add(number, i * threads), lanes));
+    storeAt(group, places, lanes);
     if (rest)
       e.when(p.isLess(number, rest), [&] { storeAt(group, p.add(number, count - rest), 1); });
   });

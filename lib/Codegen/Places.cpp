@@ -88,6 +88,8 @@ int64_t PlaceBuilder::getDivisor(Value value) {
     return std::gcd(anything, getDivisor(op->getOperand(0)) * getDivisor(op->getOperand(1)));
   if (isa<arith::AddIOp, arith::RemUIOp, arith::MinSIOp, arith::MaxSIOp>(op))
     return std::gcd(getDivisor(op->getOperand(0)), getDivisor(op->getOperand(1)));
+  if (isa<arith::SelectOp>(op))
+    return std::gcd(getDivisor(op->getOperand(1)), getDivisor(op->getOperand(2)));
   if (auto divide = dyn_cast<arith::DivUIOp>(op))
     if (int64_t has = getDivisor(divide.getLhs()), by = *getKnown(divide.getRhs()); has % by == 0)
       return has / by;

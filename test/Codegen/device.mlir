@@ -269,3 +269,27 @@ func.func @best(%x: tensor<64x2048xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64
   %v, %i = nn.top_k %x k 50 dim 1 : (tensor<64x2048xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>)
   return %v, %i : tensor<64x50xf32>, tensor<64x50xi64>
 }
+
+// Of large tensors a thread has several vectors, and loads them before it stores any: four of one operand, two of two.
+// CHECK-LABEL: gpu.func @four_loads
+// CHECK-COUNT-4: vector.load %arg0
+// CHECK-NOT: vector.load
+// CHECK-COUNT-4: vector.store
+// CHECK: gpu.return
+// LAUNCH: four_loads{{[[:space:]]}}512 x 256 threads
+// PTX-LABEL: .visible .entry four_loads(
+// PTX-COUNT-4: ld.global.nc.v4.b32
+// PTX-COUNT-4: st.global.v4.b32
+func.func @four_loads(%x: tensor<2048x1024xf32>) -> tensor<2048x1024xf32> {
+  %y = nn.relu %x : (tensor<2048x1024xf32>) -> tensor<2048x1024xf32>
+  return %y : tensor<2048x1024xf32>
+}
+
+// Both halves of a head's rotated part are read as wide as the rest.
+// CHECK-LABEL: gpu.func @rotated
+// CHECK-NOT: memref.load
+// CHECK: gpu.return
+func.func @rotated(%x: tensor<1x32x512x128xbf16>, %c: tensor<1x512x64xbf16>, %s: tensor<1x512x64xbf16>) -> tensor<1x32x512x128xbf16> {
+  %y = nn.rotary_embedding %x, %c, %s rotated 128 : (tensor<1x32x512x128xbf16>, tensor<1x512x64xbf16>, tensor<1x512x64xbf16>) -> tensor<1x32x512x128xbf16>
+  return %y : tensor<1x32x512x128xbf16>
+}

@@ -123,6 +123,17 @@ TEST_F(DeviceRegionsTest, RowsBeginAnywhere) {
   checkAll(regions);
 }
 
+// So large that a thread has several vectors, with operands as large and smaller ones.
+TEST_F(DeviceRegionsTest, SeveralVectorsAThread) {
+  std::vector<Region> regions;
+  std::string large = "tensor<2048x1024xf32>", row = "tensor<1024xf32>";
+  add(regions, llvm::formatv("(%x: {0}) -> {0} {{\n%y = nn.neg %x : ({0}) -> {0}\nreturn %y : {0}\n}", large));
+  add(regions, llvm::formatv("(%x: {0}, %z: {0}, %c: {1}) -> {0} {{\n%a = nn.add %x, %c : ({0}, {1}) -> {0}\n"
+                             "%y = nn.sub %a, %z : ({0}, {0}) -> {0}\nreturn %y : {0}\n}",
+                             large, row));
+  checkAll(regions);
+}
+
 // By a block of threads a line: of one round and several, along any dim, either way round.
 TEST_F(DeviceRegionsTest, RunningSums) {
   std::vector<Region> regions;
