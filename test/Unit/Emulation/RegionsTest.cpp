@@ -134,6 +134,18 @@ TEST_F(DeviceRegionsTest, SeveralVectorsAThread) {
   checkAll(regions);
 }
 
+// Through squares of shared memory, whole ones and parts.
+TEST_F(DeviceRegionsTest, Transposes) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "bf16", "i8", "f64"})
+    for (auto [rows, columns] : {std::pair(32, 64), {70, 33}, {8, 100}})
+      add(regions, llvm::formatv("(%x: tensor<3x{0}x{1}x{2}>) -> tensor<3x{1}x{0}x{2}> {{\n"
+                                 "%y = nn.transpose %x [0, 2, 1] : (tensor<3x{0}x{1}x{2}>) -> tensor<3x{1}x{0}x{2}>\n"
+                                 "return %y : tensor<3x{1}x{0}x{2}>\n}",
+                                 rows, columns, element));
+  checkAll(regions);
+}
+
 // By a block of threads a line: of one round and several, along any dim, either way round.
 TEST_F(DeviceRegionsTest, RunningSums) {
   std::vector<Region> regions;
