@@ -210,7 +210,7 @@ static void printLibraries(const std::vector<LibraryUse> &libraries) {
   for (const LibraryUse &use : libraries) {
     std::printf("%s: %llu calls", use.name.c_str(), static_cast<unsigned long long>(use.calls));
     if (use.fallbacks)
-      std::printf(", %llu left to kernels: %s", static_cast<unsigned long long>(use.fallbacks), use.reason.c_str());
+      std::printf(", %llu %s: %s", static_cast<unsigned long long>(use.fallbacks), use.instead, use.reason.c_str());
     std::printf("\n");
   }
 }

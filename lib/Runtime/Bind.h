@@ -83,7 +83,7 @@ struct BindContext {
   const std::vector<GroupId> &groups, &pieceGroups;
   bool findsNan;
   /// The device's; null if it has none.
-  const Queue *queue = nullptr;
+  Queue *queue = nullptr;
 };
 
 program::Status bind(const BindContext &context, uint32_t variant, BoundList &list);

@@ -99,7 +99,9 @@ private:
   ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();
-  program::Status splitGroups(LocalRank &rank);
+  ExecutorStatus runRanks(void (State::*job)(LocalRank &));
+  void shareMemory(LocalRank &rank);
+  void splitGroups(LocalRank &rank);
 
   ExecutorStatus pickVariant(const std::vector<Argument> &inputs, Call &call) const;
   ExecutorStatus checkInput(const Argument &input, Call &call) const;

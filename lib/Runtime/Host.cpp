@@ -104,7 +104,7 @@ public:
   ~Host() override;
 
   std::optional<std::string> findMissing(const program::Target &target) const override;
-  Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory) override;
+  Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory, bool isMet) override;
   uint64_t getFreeBytes() const override;
   Result<uint32_t> load(const program::Object &object, const std::string &name) override;
   Result<KernelEntry> find(uint32_t code, const std::string &entry) override;
@@ -183,7 +183,7 @@ static constexpr uint64_t kLargePage = uint64_t{2} << 20;
 
 /// Pages are aligned to more than most ask for; for the rest some are left out in front. Large pages, where there are any: weights and
 /// arenas are walked from end to end, and would wait for addresses of small ones.
-Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memory) {
+Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memory, bool) {
   uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), more = alignment > page ? alignment : 0;
   uint64_t size = std::max<uint64_t>(bytes, 1) + more;
   void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -134,7 +134,8 @@ program::Status Memory::allocate(uint64_t limit) {
   }
   for (RankMemory &rank : ranks)
     for (const program::Buffer &buffer : program.roles[rank.role].buffers) {
-      program::Result<char *> address = rank.device.allocate(buffer.bytes, buffer.alignment, buffer.memory);
+      program::Result<char *> address =
+          rank.device.allocate(buffer.bytes, buffer.alignment, buffer.memory, buffer.kind <= BufferKind::Communication);
       if (!address)
         return address.getError();
       rank.buffers.push_back(*address);
@@ -155,7 +156,7 @@ char *RankMemory::get(const program::View &view) const {
 /// Counts as a buffer.
 program::Result<char *> RankMemory::getScratch(uint64_t bytes) {
   scratchBytes += bytes;
-  return device.allocate(bytes, 64, program::Memory::Device);
+  return device.allocate(bytes, 64, program::Memory::Device, false);
 }
 
 void RankMemory::clearStates() {

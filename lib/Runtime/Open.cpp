@@ -63,9 +63,8 @@ ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
   std::vector<std::unique_ptr<Communicator>> communicators;
   if (areProcesses()) {
     Status status;
-    communicators.push_back(options.ranks == RankKind::Mpi
-                                ? openMpiLibrary(options.communication, status)
-                                : openTcpLibrary(options.communication, options.rendezvous, status));
+    communicators.push_back(
+        openProcessLibrary(options.ranks == RankKind::Mpi, options.communication, options.rendezvous, status));
     if (!communicators.front())
       return ::fail(ErrorKind::Ranks, status.getMessage());
   } else {
@@ -139,11 +138,12 @@ ExecutorStatus Executor::State::comparePrograms(std::string_view bytes) {
   }
   std::string table;
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    char digits[32];
-    std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(all[rank]));
-    table += concat(rank ? ", " : "", "rank ", rank, ": ", digits);
+    char text[64];
+    std::snprintf(text, sizeof(text), "%srank %zu: %016llx", rank ? ", " : "", rank,
+                  static_cast<unsigned long long>(all[rank]));
+    table += text;
   }
-  return ::fail(ErrorKind::Program, concat("ranks have different programs: ", table));
+  return ::fail(ErrorKind::Program, "ranks have different programs: " + table);
 }
 
 /// The error of one rank is that of all.
@@ -158,7 +158,7 @@ ExecutorStatus Executor::State::agree(ExecutorStatus status) {
 }
 
 /// Group by group in the program's order, which is that of all ranks.
-program::Status Executor::State::splitGroups(LocalRank &rank) {
+void Executor::State::splitGroups(LocalRank &rank) {
   program::Status error;
   auto split = [&](std::vector<int> members, std::vector<GroupId> &ids) {
     if (std::find(members.begin(), members.end(), int(rank.rank)) == members.end())
@@ -187,7 +187,6 @@ program::Status Executor::State::splitGroups(LocalRank &rank) {
   // The others may be waiting for this rank.
   if (error)
     (void)rank.communicator->fail(Cause::Aborted, error->message);
-  return error;
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,7 +255,9 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
     }
   if (program::Status error = memory->allocate(options.memoryLimit))
     return ::fail(ErrorKind::Memory, error->message);
-  auto getBytes = [&](const program::Load &load) { return program::getBytes(program.types[load.target.type]); };
+  auto getBytes = [&](const program::Load &load) {
+    return program::getBytes({program.types[load.target.type].element, load.shape, {}});
+  };
   uint64_t loaded = 0, total = 0;
   for (size_t local = 0; local < ranks.size(); ++local)
     for (uint32_t number : memory->getLoads(local))
@@ -265,19 +266,26 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
   std::vector<program::Status> errors(ranks.size());
   auto loadAll = [&](size_t local) {
     const LocalRank &rank = ranks[local];
+    std::vector<Filling> fillings;
     for (uint32_t number : memory->getLoads(local)) {
       const program::Load &load = program.roles[rank.role].loads[number];
-      char *target = rank.memory->getTarget(load);
-      std::vector<char> staged(rank.queue ? program::getSpanBytes(program.types[load.target.type]) : 0);
-      if (!errors[local])
-        errors[local] = files.load(load, rank.rank, rank.queue ? staged.data() : target);
-      if (rank.queue)
-        rank.device->write(target, staged.data(), staged.size());
-      if (!options.onLoad)
-        continue;
-      std::lock_guard<std::mutex> lock(mutex);
-      options.onLoad(loaded += getBytes(load), total);
+      const program::Type &type = program.types[load.target.type];
+      fillings.push_back(
+          {&load, rank.memory->getTarget(load), program::getSpanBytes(type), program::getElementBytes(type.element)});
     }
+    auto read = [&](const program::Load &part, char *to) {
+      program::Status error = files.load(part, rank.rank, to);
+      if (options.onLoad) {
+        std::lock_guard<std::mutex> lock(mutex);
+        options.onLoad(loaded += getBytes(part), total);
+      }
+      return error;
+    };
+    if (rank.queue)
+      errors[local] = rank.queue->fill(fillings, read);
+    else
+      for (size_t i = 0; i < fillings.size() && !errors[local]; ++i)
+        errors[local] = read(*fillings[i].load, fillings[i].target);
   };
   threads->run(loadAll, [] { return true; });
   for (const program::Status &error : errors)
@@ -290,15 +298,26 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
 // Commands
 //===----------------------------------------------------------------------===//
 
-/// Groups are made by all ranks before any binds: members look each other up.
-ExecutorStatus Executor::State::bindRanks() {
-  std::vector<program::Status> errors(ranks.size());
-  // Nobody is late because weights took long.
+/// Something that all ranks do together, each on its own thread.
+ExecutorStatus Executor::State::runRanks(void (State::*job)(LocalRank &)) {
+  // Nobody is late because of what was done one by one before.
   for (LocalRank &rank : ranks)
     rank.communicator->beat();
-  threads->run([&](size_t local) { errors[local] = splitGroups(ranks[local]); }, [] { return true; });
-  if (std::any_of(errors.begin(), errors.end(), [](const program::Status &error) { return error.has_value(); }))
-    return ::fail(ErrorKind::Ranks, ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage());
+  threads->run([&](size_t local) { (this->*job)(ranks[local]); }, [] { return true; });
+  Communicator &any = *ranks.front().communicator;
+  return any.hasFailed() ? ::fail(ErrorKind::Ranks, any.fail(Cause::Aborted, "stopped").getMessage()) : std::nullopt;
+}
+
+/// What collectives were bound to is known now.
+void Executor::State::shareMemory(LocalRank &rank) {
+  if (program::Status error = rank.queue ? rank.queue->share(*rank.communicator) : program::kGood)
+    (void)rank.communicator->fail(Cause::Aborted, error->message);
+}
+
+/// Groups are made by all ranks before any binds: members look each other up.
+ExecutorStatus Executor::State::bindRanks() {
+  if (ExecutorStatus error = runRanks(&State::splitGroups))
+    return error;
   for (size_t local = 0; local < ranks.size(); ++local) {
     LocalRank &rank = ranks[local];
     const std::vector<KernelEntry> &entries = kernels[devices.size() == 1 ? 0 : local];
@@ -316,5 +335,5 @@ ExecutorStatus Executor::State::bindRanks() {
         rank.times.reserve(std::max(rank.times.capacity(), rank.lists[variant].steps.size()));
     }
   }
-  return std::nullopt;
+  return runRanks(&State::shareMemory);
 }

@@ -29,30 +29,20 @@ static Result<void *> openOwn(const std::string &kind, const char *variable, int
   return open;
 }
 
-static Status failForLibrary(std::string detail) {
-  Failure failure;
-  failure.cause = Cause::System;
-  failure.detail = std::move(detail);
-  return failure;
-}
-
 /// Open MPI's own plugins look for its symbols in all that is loaded.
-std::unique_ptr<Communicator> cleave::runtime::openMpiLibrary(const Options &options, Status &status) {
-  Result<void *> open = openOwn("mpi", "CLEAVE_MPI_LIBRARY", RTLD_GLOBAL);
-  if (open)
-    return std::unique_ptr<Communicator>(
-        reinterpret_cast<Communicator *(*)(const Options &, Status &)>(*open)(options, status));
-  status = failForLibrary("ranks under MPI need libcleave_mpi: " + open.getError().message);
-  return nullptr;
-}
-
-std::unique_ptr<Communicator> cleave::runtime::openTcpLibrary(const Options &options, const std::string &rendezvous,
-                                                              Status &status) {
+std::unique_ptr<Communicator> cleave::runtime::openProcessLibrary(bool usesMpi, const Options &options,
+                                                                  const std::string &rendezvous, Status &status) {
   using Open = Communicator *(*)(const Options &, const std::string &, Status &);
-  Result<void *> open = openOwn("tcp", "CLEAVE_TCP_LIBRARY", RTLD_LOCAL);
+  const char *kind = usesMpi ? "mpi" : "tcp";
+  Result<void *> open =
+      openOwn(kind, usesMpi ? "CLEAVE_MPI_LIBRARY" : "CLEAVE_TCP_LIBRARY", usesMpi ? RTLD_GLOBAL : RTLD_LOCAL);
   if (open)
     return std::unique_ptr<Communicator>(reinterpret_cast<Open>(*open)(options, rendezvous, status));
-  status = failForLibrary("ranks as processes need libcleave_tcp: " + open.getError().message);
+  Failure failure;
+  failure.cause = Cause::System;
+  failure.detail = (usesMpi ? "ranks under MPI need libcleave_mpi: " : "ranks without MPI need libcleave_tcp: ") +
+                   open.getError().message;
+  status = failure;
   return nullptr;
 }
 

@@ -12,11 +12,10 @@
 
 namespace cleave::runtime {
 
-/// `openMpi` (Mpi.h) of libcleave_mpi, or of what CLEAVE_MPI_LIBRARY says. Null, and a failure, where there is none.
-std::unique_ptr<Communicator> openMpiLibrary(const Options &options, Status &status);
-
-/// `openTcp` (Tcp.h) of libcleave_tcp, or of what CLEAVE_TCP_LIBRARY says. Likewise.
-std::unique_ptr<Communicator> openTcpLibrary(const Options &options, const std::string &rendezvous, Status &status);
+/// `openMpi` (Mpi.h) of libcleave_mpi, or of what CLEAVE_MPI_LIBRARY says; `openTcp` (Tcp.h) of libcleave_tcp, or of what
+/// CLEAVE_TCP_LIBRARY says. Null, and a failure, where there is none.
+std::unique_ptr<Communicator> openProcessLibrary(bool usesMpi, const Options &options, const std::string &rendezvous,
+                                                 Status &status);
 
 /// `openCuda` (Cuda.h) of libcleave_cuda, or of what CLEAVE_CUDA_RUNTIME says.
 program::Result<std::vector<std::unique_ptr<Device>>> openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks,

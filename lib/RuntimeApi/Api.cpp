@@ -67,7 +67,7 @@ static ExecutorOptions convert(const cleave_options *given) {
     converted.communication.deadline = options.deadline_seconds;
   converted.communication.silence = options.silence_seconds;
   converted.memoryLimit = options.memory_limit;
-  converted.ranks = options.use_mpi == 0 ? RankKind::Threads : options.use_mpi == 1 ? RankKind::Mpi : RankKind::Tcp;
+  converted.ranks = RankKind(options.use_mpi & 3);
   converted.pinsThreads = options.pin_threads != 0;
   converted.catchesCrashes = options.catch_crashes != 0;
   return converted;

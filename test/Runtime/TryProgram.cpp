@@ -64,7 +64,7 @@ public:
       : host(makeHost()), blocks(blocks), delay(std::move(delay)) {}
 
   /// At the end of its pages, as far as the alignment lets it.
-  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory) override {
+  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory, bool) override {
     uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
     uint64_t room = (std::max<uint64_t>(bytes, 1) + alignment + page - 1) / page * page;
     void *memory = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -7,6 +7,7 @@ ranks in time with its exit code and one message that names the rank, leave a fl
 Outputs are held against those of the same program on the host.
 """
 import itertools
+import json
 import os
 import re
 import shutil
@@ -173,6 +174,57 @@ def small(case, way):
     """Less memory than the plan needs, which is said before any is taken."""
     return judge(case, way, case.launch(way, CLEAVE_EMULATION_MEMORY="0"),
                  r"(rank \d: )?the program needs \d+ bytes of memory on this device, 0 are free( \(aborted\))?", 1, False)
+
+
+def windows(case, way, script, calls, reason):
+    """Which collectives have their operands in a window of NCCL's, as the report tells; the outputs are right with and without."""
+    code, text = case.launch(way, "--inputs", "in.npz", "--outputs", "out.npz", "--report", "r.json", "--repeat", "3",
+                             CLEAVE_EMULATION_FAIL=script)
+    if code != 0:
+        return f"exit code {code}: {text}"
+    with open(case.path("r.json")) as file:
+        use = next((use for use in json.load(file).get("libraries", []) if use["name"] == "NCCL windows"), None)
+    every = 2 * (RANKS if way == "threads" else 1)
+    if not use or (use["calls"], use["fallbacks"], use["reason"]) != (calls and every, every - (calls and every), reason):
+        return f"{use}"
+    with np.load(case.path("out.npz")) as got, np.load(case.path("expected.npz")) as want:
+        return None if np.allclose(got["y"], want["y"], atol=1e-5) else "the outputs are wrong"
+
+
+def large(case, way):
+    """Weights of 64 MB: slices of 4 MiB go to the device, and no more than a few are in the host's memory (that of the emulated
+    device is, too)."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    weight = np.random.default_rng(2).integers(-2, 3, (16, 1000000)).astype(np.float32)
+    graph = helper.make_graph([helper.make_node("ReduceSum", ["w", "axes"], ["s"], keepdims=0),
+                               helper.make_node("Add", ["x", "s"], ["y"])], "large",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [16])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [16])],
+                              [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([1]), "axes")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, case.path("large.onnx"), save_as_external_data=True, location="large.bin", size_threshold=1000)
+    made = subprocess.run([f"{case.build}/bin/cleave", "compile", case.path("large.onnx"), "--target", "cuda:emulated", "--quiet", "-o",
+                           case.path("large.cleave")], capture_output=True, text=True)
+    if made.returncode:
+        return made.stderr
+    np.savez(case.path("in.npz"), x=np.arange(16, dtype=np.float32))
+    process = case.begin([f"{case.build}/bin/cleave-run", case.path("large.cleave"), "--inputs", "in.npz", "--outputs", "out.npz"],
+                         None)
+    most = 0
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/status") as file:
+                most = max([most, *(int(size) / 1024 for size in re.findall(r"VmHWM:\s+(\d+)", file.read()))])
+        except OSError:
+            pass
+        time.sleep(0.001)
+    status = process.returncode
+    with np.load(case.path("out.npz")) as got:
+        if status or not np.array_equal(got["y"], weight.sum(axis=1) + np.arange(16)):
+            return f"status {status}"
+    # 62.5 MiB on the device, three slices and two pinned blocks, and the process itself.
+    return f"{most:.0f} MiB at most" if not 62.5 < most < 62.5 + 20 + 30 else None
 
 
 def no_driver(case, way):
@@ -376,6 +428,14 @@ def list_cases():
     for way in ("torchrun", "srun"):
         cases |= {f"launch-{way}": (fault, way, *FAULTS["launch"]), f"absent-{way}": (absent, way), f"alone-{way}": (alone, way), f"late-{way}": (late, way),
                   f"different-{way}": (different, way), f"same-{way}": (same, way)}
+    for way in ("threads", "local"):
+        cases |= {f"windows-{way}": (windows, way, "", True, ""),
+                  f"no-shared-memory-{way}": (windows, way, "ncclMemAlloc=2,ncclMemAlloc:2=2,ncclMemAlloc:3=2,ncclMemAlloc:4=2", False,
+                                              "no memory of NCCL's"),
+                  f"window-fails-{way}": (fault, way, "ncclCommWindowRegister@1=3", r"rank 1: NCCL cannot register memory: "
+                                          r"ncclInternalError \(aborted\)", 4, True)}
+    cases["one-without-local"] = (windows, "local", "ncclMemAlloc@1=2", False, "operands lie otherwise on other ranks")
+    cases["large-weights"] = (large, "threads")
     cases |= {f"shared-{way}": (shared, way) for way in ("threads", "local")}
     cases |= {f"{name}-{way}": (done_to, way, *row) for name, row in GONE.items() for way in PROCESSES}
     cases |= {f"{name}-{way}": (interrupted, way, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")

@@ -49,24 +49,39 @@ void copyBox(const BoxCopy &box, const char *source, char *target);
 /// What a library of a device does for a program.
 struct LibraryUse {
   std::string name;
-  uint64_t calls = 0;     ///< commands that it computes
-  uint64_t fallbacks = 0; ///< those that kernels compute in its stead
-  std::string reason;     ///< why the first of them
-  uint64_t workspace = 0; ///< bytes that its calls need beside the program's buffers
+  uint64_t calls = 0;                      ///< commands that it computes
+  uint64_t fallbacks = 0;                  ///< those that kernels compute in its stead
+  std::string reason;                      ///< why the first of them
+  const char *instead = "left to kernels"; ///< what becomes of these, for people
+  uint64_t workspace = 0;                  ///< bytes that its calls need beside the program's buffers
 };
+
+/// A load that is to be done: its bytes in memory, and those of an element there.
+struct Filling {
+  const program::Load *load;
+  char *target;
+  uint64_t bytes, elementBytes;
+};
+/// Reads a box of a load into the host's memory. Any thread.
+using ReadBox = std::function<program::Status(const program::Load &part, char *to)>;
 
 /// What only a device does whose commands are done later. Of one rank: others meet it by what its library has.
 class Queue {
 public:
   virtual ~Queue();
 
+  /// Weights, with no more of the host's memory than for a few pieces of them.
+  virtual program::Status fill(const std::vector<Filling> &fillings, const ReadBox &readBox) = 0;
+
   /// Meets all ranks of the program, for the first time; every rank calls it at the same time. They find each other by
   /// `peers`, which names those that do not come.
   virtual program::Status connect(Communicator &peers) = 0;
   /// Makes the next group, as Communicator::split does; members are ranks, none where this one is in no group.
   virtual program::Status split(Communicator &peers, const std::vector<int> &members) = 0;
-  /// Why the ranks of a group cannot do this; nothing if they can. Parts are contiguous.
-  virtual program::Status check(const Operation &operation) const = 0;
+  /// Why the ranks of a group cannot do this; nothing if they can. Parts are contiguous. Told of all that will be done.
+  virtual program::Status check(const Operation &operation) = 0;
+  /// All has been checked, on all ranks, which call this at the same time.
+  virtual program::Status share(Communicator &peers) = 0;
   /// Operations that a group does at once.
   virtual void meet(const std::vector<Operation> &operations, uint32_t stream) = 0;
 
@@ -98,8 +113,9 @@ public:
 
   /// Why code for `target` cannot run here; nothing if it can.
   virtual std::optional<std::string> findMissing(const program::Target &target) const = 0;
-  /// Memory full of zeros, for the life of the device. Pages that are never touched cost nothing.
-  virtual program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory) = 0;
+  /// Memory full of zeros, for the life of the device. Pages that are never touched cost nothing. `isMet`: what ranks do together
+  /// reads and writes it.
+  virtual program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory, bool isMet) = 0;
   /// Bytes that are free now.
   virtual uint64_t getFreeBytes() const = 0;
   /// Loads code, once for all ranks of the device; the number of what was loaded.

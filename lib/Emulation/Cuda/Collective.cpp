@@ -37,7 +37,11 @@ std::string Call::describe() const {
   std::string text = kinds[unsigned(kind)];
   if (kind == CallKind::AllReduce || kind == CallKind::ReduceScatter)
     text += std::string(" ") + (unsigned(reduction) < 4 ? reductions[unsigned(reduction)] : "of no known kind");
-  return text + " of " + std::to_string(count) + " " + getName(type);
+  text += " of " + std::to_string(count) + " " + getName(type);
+  for (auto [what, at] : {std::pair("input", input), std::pair("output", output)})
+    if (at >= 0)
+      text += std::string(", ") + what + " at " + std::to_string(at) + " of a window";
+  return text;
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,8 +22,10 @@ struct Member {
   int color = 0;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   bool isBlocking = true;
-  bool hangs = false;                       // planned: it never comes into being
-  std::vector<std::weak_ptr<Member>> parts; // that this one was split into
+  uint64_t windows = 0;                      // registered
+  std::map<const char *, uint64_t> windowOf; // bytes, by address
+  bool hangs = false;                        // planned: it never comes into being
+  std::vector<std::weak_ptr<Member>> parts;  // that this one was split into
 
   uint32_t getRank() const { return room->rank; }
   uint32_t getSize() const { return room->size; }

@@ -69,12 +69,46 @@ static void joinPart(Member &member) {
   member.parent = nullptr;
 }
 
+/// All members register, as much as each other; who has not keeps the others from going on.
+static bool haveAllRegistered(const Member &member) {
+  for (uint32_t rank = 0; member.windows && rank < member.getSize(); ++rank)
+    if (member.room->getSeat(rank).windows < member.windows)
+      return false;
+  return true;
+}
+
+static void checkWindows(Member &member) {
+  uint64_t own = member.room->getSeat(member.getRank()).windowBytes;
+  for (uint32_t rank = 0; rank < member.getSize() && member.error == NcclResult::Success; ++rank) {
+    const Seat &seat = member.room->getSeat(rank);
+    if (seat.windows != member.windows || seat.windowBytes == own)
+      continue;
+    member.error = NcclResult::InvalidUsage;
+    refuse("ncclCommWindowRegister", Result::InvalidValue,
+           "rank " + std::to_string(member.getRank()) + " registers " + std::to_string(own) + " bytes, rank " +
+               std::to_string(rank) + " " + std::to_string(seat.windowBytes));
+  }
+}
+
+/// Where an operand lies in the communicator's windows; -1 if in none.
+static int64_t findInWindow(const Member &member, const void *operand) {
+  auto *address = static_cast<const char *>(operand);
+  auto next = member.windowOf.upper_bound(address);
+  if (next == member.windowOf.begin())
+    return -1;
+  --next;
+  return address < next->first + next->second ? address - next->first : -1;
+}
+
 bool cleave::cuda::isReady(Member &member) {
   if (member.hangs)
     return false;
   if (member.parent)
     joinPart(member);
-  return member.error != NcclResult::Success || (!member.parent && (!member.room || member.room->areAllHere()));
+  if (member.windows)
+    checkWindows(member);
+  return member.error != NcclResult::Success ||
+         (!member.parent && (!member.room || member.room->areAllHere()) && haveAllRegistered(member));
 }
 
 /// Ranks that never come are named, after ten times the patience of a stream: processes start when they start.
@@ -312,7 +346,7 @@ static NcclResult check(const char *name, NcclComm comm, StreamHandle *stream, c
 }
 
 /// Enqueued at once, in a group too: nothing here waits for other devices of the same thread.
-static NcclResult callCollective(const char *name, const Call &call, const void *input, void *output, NcclComm comm,
+static NcclResult callCollective(const char *name, Call call, const void *input, void *output, NcclComm comm,
                                  Stream handle) {
   StreamHandle *stream = getStream(handle);
   if (!comm || !stream || getBytes(call.type) == 0)
@@ -326,6 +360,12 @@ static NcclResult callCollective(const char *name, const Call &call, const void 
   Touch writes{static_cast<const char *>(output), bytes * (call.kind == CallKind::AllGather ? ranks : 1), true};
   if (NcclResult result = check(name, comm, stream, {reads, writes}); result != NcclResult::Success)
     return result;
+  // In place a rank's part lies among those of all.
+  uint64_t part = comm->member->room ? comm->member->getRank() * bytes : 0;
+  bool gathersInPlace = call.kind == CallKind::AllGather && input == static_cast<char *>(output) + part;
+  bool scattersInPlace = call.kind == CallKind::ReduceScatter && output == static_cast<const char *>(input) + part;
+  call.input = findInWindow(*comm->member, gathersInPlace ? output : input);
+  call.output = findInWindow(*comm->member, scattersInPlace ? input : output);
   std::string what =
       call.describe() + ", rank " + std::to_string(comm->member->getRank()) + " of " + std::to_string(ranks);
   Result result =
@@ -411,22 +451,41 @@ NcclResult ncclMemFree(void *memory) {
   return result == Result::Success ? NcclResult::Success : NcclResult::UnhandledCudaError;
 }
 
-/// Checks the memory, and changes nothing: collectives do not need windows here.
+/// Collectives do not need windows here; but operands in one must lie alike on all ranks.
 NcclResult ncclCommWindowRegister(NcclComm comm, void *memory, size_t bytes, NcclWindow *window, int) {
   CLEAVE_ENTER_NCCL();
   if (!comm || !isReady(*comm->member))
     return refuseUsage(__func__, "the communicator is still being made");
-  ContextHandle &device = *comm->member->device;
-  Lock lock(device.mutex);
-  if (reinterpret_cast<uintptr_t>(memory) % kNcclWindowAlignment || !isDeviceMemory(device, memory, bytes))
-    return refuseUsage(__func__, "a window must be memory of the device that begins at a multiple of 4096");
+  Member &member = *comm->member;
+  {
+    ContextHandle &device = *member.device;
+    Lock lock(device.mutex);
+    if (reinterpret_cast<uintptr_t>(memory) % kNcclWindowAlignment || !isDeviceMemory(device, memory, bytes))
+      return refuseUsage(__func__, "a window must be memory of the device that begins at a multiple of 4096");
+    auto *begin = static_cast<const char *>(memory);
+    for (auto [other, otherBytes] : device.windows)
+      if (begin < other + otherBytes && other < begin + bytes)
+        return refuseUsage(__func__, "some of the memory is in another window");
+    device.windows[begin] = bytes;
+    member.windowOf[begin] = bytes;
+  }
+  Seat &seat = member.room->getSeat(member.getRank());
+  seat.windowBytes = bytes;
+  seat.windows = ++member.windows;
   *window = reinterpret_cast<NcclWindow>(memory);
-  return NcclResult::Success;
+  if (member.isBlocking)
+    return waitUntilReady(member);
+  return isReady(member) ? member.error.load() : NcclResult::InProgress;
 }
 
 NcclResult ncclCommWindowDeregister(NcclComm comm, NcclWindow window) {
   CLEAVE_ENTER_NCCL();
-  return comm && window ? NcclResult::Success : NcclResult::InvalidArgument;
+  if (!comm || !window)
+    return NcclResult::InvalidArgument;
+  auto *begin = reinterpret_cast<const char *>(window);
+  Lock lock(comm->member->device->mutex);
+  comm->member->device->windows.erase(begin);
+  return comm->member->windowOf.erase(begin) ? NcclResult::Success : NcclResult::InvalidArgument;
 }
 
 } // extern "C"

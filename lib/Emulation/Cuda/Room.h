@@ -27,9 +27,12 @@ struct Call {
   NcclType type = NcclType::I8;
   NcclReduction reduction = NcclReduction::Sum;
   uint64_t count = 0;
+  /// Where operands lie in windows, which all members must do alike; -1: not in one.
+  int64_t input = -1, output = -1;
 
   bool operator==(const Call &other) const {
-    return kind == other.kind && type == other.type && reduction == other.reduction && count == other.count;
+    return kind == other.kind && type == other.type && reduction == other.reduction && count == other.count &&
+           input == other.input && output == other.output;
   }
   /// `all_reduce sum of 12 f32`.
   std::string describe() const;
@@ -44,6 +47,7 @@ struct Seat {
   Call call;                                // the last one posted
   std::atomic<uint64_t> splits, splitsRead; // likewise
   std::atomic<int32_t> color, key;
+  std::atomic<uint64_t> windows, windowBytes; // how many it has registered, and the last
 };
 
 /// Messages from one rank to another.

@@ -97,6 +97,7 @@ struct ContextHandle {
   StreamHandle *byDefault = nullptr;
   std::map<char *, uint64_t> memory; // bytes asked for, by address
   uint64_t bytesInUse = 0;
+  std::map<const char *, uint64_t> windows; // of all communicators
   Result sticky = Result::Success;
   Clock host; // what the host has waited for
   Accesses accesses;

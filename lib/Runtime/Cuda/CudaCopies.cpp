@@ -97,7 +97,7 @@ void CudaDevice::copy(const BoxCopy &box, const char *source, char *target, uint
   if (!overlaps)
     return copyFrom(box, 0, from, to, stream);
   if (bounceBytes < bytes) {
-    program::Result<char *> memory = allocate(bytes, 1, program::Memory::Device);
+    program::Result<char *> memory = allocate(bytes, 1, program::Memory::Device, false);
     if (!memory) {
       keep(memory.getError());
       return;

@@ -68,12 +68,14 @@ cleave::runtime::openCuda(uint32_t size, const std::vector<uint32_t> &ranks, boo
   program::Result<int> first = pickFirst(*count, ranks, isProcess);
   if (!first)
     return first.getError();
+  program::Result<const cuda::Nccl *> nccl = static_cast<const cuda::Nccl *>(nullptr);
   if (size > 1)
-    if (program::Result<const cuda::Nccl *> nccl = cuda::openNccl(); !nccl)
-      return nccl.getError();
+    nccl = cuda::openNccl();
+  if (!nccl)
+    return nccl.getError();
   std::vector<std::unique_ptr<Device>> devices;
   for (size_t local = 0; local < ranks.size(); ++local) {
-    auto device = std::make_unique<CudaDevice>(**driver, areDevicesShared());
+    auto device = std::make_unique<CudaDevice>(**driver, *nccl, areDevicesShared());
     if (program::Status error = device->open((*first + int(local)) % *count))
       return *error;
     devices.push_back(std::move(device));
@@ -143,6 +145,8 @@ CudaDevice::~CudaDevice() {
     (void)driver.cuModuleUnload(module);
   for (cuda::DevicePointer block : blocks)
     (void)driver.cuMemFree_v2(block);
+  for (const Arena &arena : arenas)
+    (void)nccl->ncclMemFree(arena.memory);
   for (void *block : hostBlocks)
     (void)driver.cuMemFreeHost(block);
   (void)driver.cuDevicePrimaryCtxRelease_v2(device);
@@ -217,9 +221,27 @@ uint64_t CudaDevice::getFreeBytes() const {
   return driver.cuMemGetInfo_v2(&free, &all) == cuda::Result::Success ? free : 0;
 }
 
+/// NCCL's memory, which begins at a multiple of 4096 bytes. Null where it has none, or gives none: the driver's will do.
+char *CudaDevice::allocateShared(uint64_t bytes, uint64_t alignment) {
+  void *memory = nullptr;
+  bool isThere = bytes > 0 && nccl && nccl->ncclMemAlloc && nccl->ncclMemFree &&
+                 alignment <= cuda::kNcclWindowAlignment &&
+                 nccl->ncclMemAlloc(&memory, bytes) == cuda::NcclResult::Success;
+  if (!isThere)
+    return nullptr;
+  uint64_t whole = (bytes + cuda::kNcclWindowAlignment - 1) / cuda::kNcclWindowAlignment * cuda::kNcclWindowAlignment;
+  arenas.push_back({static_cast<char *>(memory), whole});
+  keep(driver.cuMemsetD8Async(reinterpret_cast<cuda::DevicePointer>(memory), 0, bytes, getStream(kComputeStream)),
+       "clear memory");
+  follows.assign(streams.size(), false);
+  return static_cast<char *>(memory);
+}
+
 /// The driver's own alignment is 256 bytes; what asks for more leaves some out in front.
-program::Result<char *> CudaDevice::allocate(uint64_t bytes, uint64_t alignment, program::Memory memory) {
+program::Result<char *> CudaDevice::allocate(uint64_t bytes, uint64_t alignment, program::Memory memory, bool isMet) {
   enter();
+  if (char *shared = isMet && memory == program::Memory::Device ? allocateShared(bytes, alignment) : nullptr)
+    return shared;
   constexpr uint64_t own = 256;
   uint64_t size = std::max<uint64_t>(bytes, 1) + (alignment > own ? alignment : 0);
   auto align = [&](uint64_t address) { return (address + alignment - 1) / alignment * alignment; };
@@ -329,7 +351,7 @@ cuda::DevicePointer CudaDevice::getWorkspace(uint32_t stream) {
   Workspace &own = workspaces[stream];
   uint64_t bytes = libraries->getWorkspace();
   if (own.bytes < bytes) {
-    program::Result<char *> memory = allocate(bytes, 256, program::Memory::Device);
+    program::Result<char *> memory = allocate(bytes, 256, program::Memory::Device, false);
     if (memory)
       own = {reinterpret_cast<cuda::DevicePointer>(*memory), bytes};
     else

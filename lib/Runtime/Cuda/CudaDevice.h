@@ -15,8 +15,9 @@ namespace cleave::runtime {
 
 class CudaDevice final : public Device, public Queue {
 public:
-  /// `isShared`: other ranks may have the same device.
-  CudaDevice(const cuda::Driver &driver, bool isShared) : driver(driver), isShared(isShared) {}
+  /// `nccl`: null where ranks never meet. `isShared`: other ranks may have the same device.
+  CudaDevice(const cuda::Driver &driver, const cuda::Nccl *nccl, bool isShared)
+      : driver(driver), nccl(nccl), isShared(isShared) {}
   ~CudaDevice() override;
   /// Precondition of everything else.
   program::Status open(int ordinal);
@@ -24,7 +25,7 @@ public:
   // CudaDevice.cpp
   Queue *getQueue() override { return this; }
   std::optional<std::string> findMissing(const program::Target &target) const override;
-  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory) override;
+  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory memory, bool isMet) override;
   uint64_t getFreeBytes() const override;
   program::Result<uint32_t> load(const program::Object &object, const std::string &name) override;
   program::Result<KernelEntry> find(uint32_t code, const std::string &entry) override;
@@ -32,7 +33,7 @@ public:
   std::optional<uint32_t> prepare(const program::Program &program, const program::Action &action,
                                   const CallAddresses &addresses) override;
   void call(uint32_t prepared, uint32_t stream) override;
-  std::vector<LibraryUse> getLibraries() const override { return libraries->getUses(); }
+  std::vector<LibraryUse> getLibraries() const override;
   void record(uint32_t event, uint32_t stream) override;
   void wait(uint32_t event, uint32_t stream) override;
 
@@ -41,10 +42,14 @@ public:
   void upload(const BoxCopy &box, const char *source, char *target) override;
   void download(const BoxCopy &box, const char *source, char *target) override;
 
+  // CudaLoading.cpp
+  program::Status fill(const std::vector<Filling> &fillings, const ReadBox &readBox) override;
+
   // CudaQueue.cpp
   program::Status connect(Communicator &peers) override;
   program::Status split(Communicator &peers, const std::vector<int> &members) override;
-  program::Status check(const Operation &operation) const override;
+  program::Status check(const Operation &operation) override;
+  program::Status share(Communicator &peers) override;
   void meet(const std::vector<Operation> &operations, uint32_t stream) override;
   void beginGraph() override;
   program::Result<uint32_t> endGraph() override;
@@ -57,6 +62,7 @@ public:
   void abort() override;
 
 private:
+  char *allocateShared(uint64_t bytes, uint64_t alignment);
   /// The driver's calls are about the context of the thread that makes them.
   void enter() const;
   /// Keeps the first error. False if this is one.
@@ -73,6 +79,7 @@ private:
                 cuda::Stream stream);
 
   const cuda::Driver &driver;
+  const cuda::Nccl *nccl;
   const bool isShared;
   cuda::Device device = 0;
   cuda::Context context = nullptr;
@@ -81,6 +88,8 @@ private:
 
   std::vector<cuda::DevicePointer> blocks;
   std::vector<void *> hostBlocks;
+  /// Of NCCL's memory.
+  std::vector<Arena> arenas;
   std::vector<cuda::Module> modules;
   std::vector<cuda::Stream> streams;
   /// By stream: whether it comes after what was uploaded last, which stream 0 does.

@@ -117,6 +117,8 @@ program::Status CudaGroups::connect(Communicator &ranks, const Uuid &device) {
   Group &all = groups.emplace_back();
   all.size = size;
   all.index = rank;
+  for (uint32_t member = 0; member < size; ++member)
+    all.members.push_back(int(member));
   NcclResult begun = nccl.ncclCommInitRankConfig(&all.comm, int(size), cards.front().id, int(rank), &config);
   return meetAll(ranks, begun, "connect the ranks", all.comm);
 }
@@ -126,6 +128,7 @@ program::Status CudaGroups::split(Communicator &ranks, const std::vector<int> &m
   Group all = groups.front();
   Group &group = groups.emplace_back();
   group.size = uint32_t(members.size());
+  group.members = members;
   group.index = uint32_t(std::find(members.begin(), members.end(), int(rank)) - members.begin());
   if (members.size() == all.size && std::is_sorted(members.begin(), members.end())) {
     group.comm = all.comm;
@@ -144,9 +147,14 @@ program::Status CudaGroups::split(Communicator &ranks, const std::vector<int> &m
 }
 
 /// Groups before what they were split from. All that ranks do together is done, or given up: so nobody need be waited for.
-CudaGroups::~CudaGroups() { abort(); }
+CudaGroups::~CudaGroups() {
+  for (auto [comm, window] : windows)
+    (void)nccl.ncclCommWindowDeregister(comm, window);
+  abort();
+}
 
 void CudaGroups::abort() {
+  windows.clear();
   for (; !groups.empty(); groups.pop_back())
     if (groups.back().comm && !groups.back().isShared)
       (void)nccl.ncclCommAbort(groups.back().comm);

@@ -19,13 +19,10 @@ using program::makeError;
 
 program::Status CudaDevice::connect(Communicator &peers) {
   enter();
-  program::Result<const cuda::Nccl *> nccl = cuda::openNccl();
-  if (!nccl)
-    return nccl.getError();
-  program::Result<char *> word = allocate(4, 4, program::Memory::Device);
+  program::Result<char *> word = allocate(4, 4, program::Memory::Device, false);
   if (!word)
     return word.getError();
-  groups = std::make_unique<CudaGroups>(**nccl, reinterpret_cast<cuda::DevicePointer>(*word));
+  groups = std::make_unique<CudaGroups>(*nccl, reinterpret_cast<cuda::DevicePointer>(*word));
   // Not its place on a bus, which a part of a device shares with the others. Zeros are nobody's.
   cuda::Uuid uuid = {};
   if (!isShared)
@@ -38,7 +35,23 @@ program::Status CudaDevice::split(Communicator &peers, const std::vector<int> &m
   return groups->split(peers, members);
 }
 
-program::Status CudaDevice::check(const Operation &operation) const { return checkNccl(operation); }
+program::Status CudaDevice::check(const Operation &operation) {
+  groups->note(operation);
+  return checkNccl(operation);
+}
+
+program::Status CudaDevice::share(Communicator &peers) {
+  enter();
+  return groups ? groups->share(peers, arenas) : program::kGood;
+}
+
+/// Windows count as a library: what does without them says why.
+std::vector<LibraryUse> CudaDevice::getLibraries() const {
+  std::vector<LibraryUse> uses = libraries->getUses();
+  if (LibraryUse windows = groups ? groups->getUse() : LibraryUse(); windows.calls + windows.fallbacks > 0)
+    uses.push_back(std::move(windows));
+  return uses;
+}
 
 void CudaDevice::meet(const std::vector<Operation> &operations, uint32_t stream) {
   enter();

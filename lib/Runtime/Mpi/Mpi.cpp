@@ -151,7 +151,9 @@ std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Sta
 // For who opens this library by name.
 extern "C" {
 const char *cleave_mpi_version() { return CLEAVE_VERSION; }
-Communicator *cleave_mpi_open(const Options &options, Status &status) { return openMpi(options, status).release(); }
+Communicator *cleave_mpi_open(const Options &options, const std::string &, Status &status) {
+  return openMpi(options, status).release();
+}
 }
 
 //===----------------------------------------------------------------------===//

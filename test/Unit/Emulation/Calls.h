@@ -117,7 +117,7 @@ protected:
     operand.bytes.resize(program::getSpanBytes(operand.type));
     for (size_t at = 0; at * program::getElementBytes(element) < operand.bytes.size(); ++at)
       operand.set(int64_t(at), double(draw(-1, 1)));
-    auto memory = device->allocate(operand.bytes.size(), 256, program::Memory::Device);
+    auto memory = device->allocate(operand.bytes.size(), 256, program::Memory::Device, false);
     EXPECT_TRUE(bool(memory));
     operand.address = *memory;
     device->write(operand.address, operand.bytes.data(), operand.bytes.size());

@@ -425,6 +425,10 @@ TEST(EmulatedNccl, WindowsBeginAtPages) {
     NcclWindow window = nullptr;
     EXPECT_EQ(nccl.ncclMemAlloc(&arena, 10000), NcclResult::Success);
     EXPECT_EQ(nccl.ncclCommWindowRegister(rank.comm, arena, 10000, &window, kNcclWindowSymmetric), NcclResult::Success);
+    // An address is in one window at most.
+    NcclWindow second = nullptr;
+    EXPECT_EQ(nccl.ncclCommWindowRegister(rank.comm, arena, 4096, &second, kNcclWindowSymmetric),
+              NcclResult::InvalidUsage);
     EXPECT_EQ(nccl.ncclCommWindowDeregister(rank.comm, window), NcclResult::Success);
     EXPECT_EQ(
         nccl.ncclCommWindowRegister(rank.comm, static_cast<char *>(arena) + 256, 64, &window, kNcclWindowSymmetric),
@@ -432,4 +436,32 @@ TEST(EmulatedNccl, WindowsBeginAtPages) {
     EXPECT_EQ(nccl.ncclMemFree(arena), NcclResult::Success);
   });
   takeFindings();
+}
+
+/// The finding of two ranks of which one gives a window of other bytes, or operands at another place of it.
+static std::string shareWindows(bool isAsLarge, bool liesAlike) {
+  runRanks(2, [&](Rank &rank) {
+    const Nccl &nccl = getNccl();
+    bool isOther = rank.number == 1;
+    void *arena = nullptr;
+    NcclWindow window = nullptr;
+    EXPECT_EQ(nccl.ncclMemAlloc(&arena, 16384), NcclResult::Success);
+    EXPECT_EQ(getDriver().cuMemsetD8Async(DevicePointer(arena), 0, 16384, rank.stream), Result::Success);
+    NcclResult registered = nccl.ncclCommWindowRegister(rank.comm, arena, isOther && !isAsLarge ? 8192 : 16384, &window,
+                                                        kNcclWindowSymmetric);
+    EXPECT_EQ(registered, isAsLarge ? NcclResult::Success : NcclResult::InvalidUsage);
+    if (!isAsLarge)
+      return;
+    char *operand = static_cast<char *>(arena) + (isOther && !liesAlike ? 256 : 0);
+    EXPECT_EQ(nccl.ncclAllReduce(operand, operand, 4, NcclType::F32, NcclReduction::Sum, rank.comm, rank.stream),
+              NcclResult::Success);
+    EXPECT_EQ(synchronize(rank) == Result::Success, liesAlike);
+  });
+  return takeFindings();
+}
+
+TEST(EmulatedNccl, WindowsAreAlikeOnAllRanks) {
+  EXPECT_EQ(shareWindows(true, true), "");
+  EXPECT_THAT(shareWindows(false, true), testing::HasSubstr("registers 16384 bytes, rank 1 8192"));
+  EXPECT_THAT(shareWindows(true, false), testing::HasSubstr("input at 256 of a window, output at 256 of a window"));
 }

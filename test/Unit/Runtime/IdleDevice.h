@@ -22,7 +22,7 @@ public:
   }
 
   std::optional<std::string> findMissing(const program::Target &) const override { return std::nullopt; }
-  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory) override {
+  program::Result<char *> allocate(uint64_t bytes, uint64_t alignment, program::Memory, bool) override {
     uint64_t unit = alignment < sizeof(void *) ? sizeof(void *) : alignment;
     void *block = nullptr;
     if (posix_memalign(&block, unit, bytes ? bytes : 1) != 0)
