@@ -3,7 +3,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 14 passed, 0 failed
+// RAN: 16 passed, 0 failed
 
 // A bias, a residual and relu are part of the call; nothing is cut.
 // CHECK-LABEL: @whole
@@ -143,4 +143,19 @@ func.func @convolution_and_silu(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x3x3xf
   %0 = nn.conv %x, %w strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32>
   %1 = nn.silu %0 : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
   return %1 : tensor<1x16x8x8xf32>
+}
+
+// Relu is last of all: what is added behind it is cut off.
+// CHECK-LABEL: @relu_before_the_residual
+func.func @relu_before_the_residual(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  // CHECK: %[[P:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.relu
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[P]], %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.add
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.relu %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  %2 = nn.add %1, %r : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %2 : tensor<32x32xf32>
 }
