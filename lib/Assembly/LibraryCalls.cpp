@@ -73,6 +73,7 @@ std::optional<program::Action> ProgramTables::makeCall(exec::RunOp op) {
       command.residual = view(*epilogue.residual);
     command.activation = convert(epilogue.activation);
     command.fallback = fallback;
+    command.tf32 = options.allowsTf32;
   };
   if (std::optional<codegen::LibraryMatmul> found = codegen::findMatmul(body);
       found && isCommand(kernel, found->getTensors(), found->epilogue.residual)) {

@@ -24,6 +24,7 @@ void Decoder::get(Matmul &to, const file::Matmul &from) {
   to.scale = from.scale();
   getWord(to.activation, from.activation(), file::Activation::MAX, "activation");
   to.fallback = from.fallback();
+  to.tf32 = from.tf32();
 }
 
 void Decoder::get(Convolution &to, const file::Convolution &from) {
@@ -39,6 +40,7 @@ void Decoder::get(Convolution &to, const file::Convolution &from) {
   to.groups = from.groups();
   getWord(to.activation, from.activation(), file::Activation::MAX, "activation");
   to.fallback = from.fallback();
+  to.tf32 = from.tf32();
 }
 
 void Decoder::get(Attention &to, const file::Attention &from) {

@@ -188,7 +188,7 @@ Offset<file::Matmul> Encoder::add(const Matmul &matmul) {
   file::View a = convert(matmul.a), b = convert(matmul.b), result = convert(matmul.result);
   Optional bias(matmul.bias), residual(matmul.residual);
   return file::CreateMatmul(builder, &a, &b, &result, bias.get(), residual.get(), matmul.transposeA, matmul.transposeB,
-                            matmul.scale, word<file::Activation>(matmul.activation), matmul.fallback);
+                            matmul.scale, word<file::Activation>(matmul.activation), matmul.fallback, matmul.tf32);
 }
 
 Offset<file::Convolution> Encoder::add(const Convolution &conv) {
@@ -196,7 +196,7 @@ Offset<file::Convolution> Encoder::add(const Convolution &conv) {
   Optional bias(conv.bias), residual(conv.residual);
   return file::CreateConvolution(builder, &input, &filter, &result, bias.get(), residual.get(), numbers(conv.strides),
                                  numbers(conv.dilations), numbers(conv.padsLow), numbers(conv.padsHigh), conv.groups,
-                                 word<file::Activation>(conv.activation), conv.fallback);
+                                 word<file::Activation>(conv.activation), conv.fallback, conv.tf32);
 }
 
 Offset<file::Attention> Encoder::add(const Attention &attention) {

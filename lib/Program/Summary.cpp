@@ -202,6 +202,8 @@ static std::string describeEpilogue(const Program &program, const Contraction &c
     words += "bias ";
   if (contraction.residual)
     words += "residual ";
+  if (contraction.tf32)
+    words += "tf32 ";
   if (contraction.activation != Activation::None)
     words += concat(getWord(contraction.activation), " ");
   if (contraction.fallback >= 0)

@@ -53,6 +53,7 @@ struct Matmul {
   Activation activation = Activation::None;
   /// The kernel to launch where the device has no library, on a, b, bias and residual (if any) and the result; -1: none.
   int32_t fallback = -1;
+  bool tf32 = false; ///< a library may round f32 to tf32 before it multiplies
 };
 
 /// activation(conv(input, filter) + bias + residual). Input and result are [N, spatial.., C], the filter
@@ -64,6 +65,7 @@ struct Convolution {
   uint32_t groups = 1;
   Activation activation = Activation::None;
   int32_t fallback = -1; ///< as above: input, filter, bias, residual, result
+  bool tf32 = false;     ///< as above
 };
 
 /// softmax(scale * query x key' + mask) x value, all [batch, heads, length, size]. Keys and values may have fewer heads:

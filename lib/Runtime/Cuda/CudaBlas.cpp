@@ -301,7 +301,9 @@ program::Status MatmulCall::plan(const program::Matmul &matmul, const CallTensor
   isWide = *factor == cuda::BlasType::F64;
   scale = matmul.scale;
   keepsResidual = tensors.residual.type ? 1 : 0;
-  keep(blas.cublasLtMatmulDescCreate(&description, isWide ? cuda::BlasCompute::F64 : cuda::BlasCompute::F32,
+  bool isTf32 = matmul.tf32 && *factor == cuda::BlasType::F32;
+  cuda::BlasCompute narrow = isTf32 ? cuda::BlasCompute::F32AsTF32 : cuda::BlasCompute::F32;
+  keep(blas.cublasLtMatmulDescCreate(&description, isWide ? cuda::BlasCompute::F64 : narrow,
                                      isWide ? cuda::BlasType::F64 : cuda::BlasType::F32),
        "cublasLtMatmulDescCreate");
   if (failed)

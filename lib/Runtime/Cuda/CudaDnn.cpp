@@ -197,9 +197,11 @@ void ConvolutionCall::describeWindow(const program::Convolution &conv) {
                                            isWide ? cuda::DnnType::F64 : cuda::DnnType::F32),
        "cudnnSetConvolutionNdDescriptor");
   keep(dnn.cudnnSetConvolutionGroupCount(window, int(conv.groups)), "cudnnSetConvolutionGroupCount");
-  // f32 stays f32; halves are multiplied as such in any case.
+  // f32 stays f32 unless the program says otherwise; halves are multiplied as such in any case.
   bool isHalf = program::getElementBytes(tensors.a.type->element) == 2;
-  keep(dnn.cudnnSetConvolutionMathType(window, isHalf ? cuda::DnnMath::TensorOp : cuda::DnnMath::Fma),
+  keep(dnn.cudnnSetConvolutionMathType(window, isHalf      ? cuda::DnnMath::TensorOp
+                                               : conv.tf32 ? cuda::DnnMath::Default
+                                                           : cuda::DnnMath::Fma),
        "cudnnSetConvolutionMathType");
 }
 

@@ -178,6 +178,21 @@ TEST_F(MatmulCalls, WorkInPlace) {
   }
 }
 
+/// f32 is f32 unless the program says otherwise: 1 + 2^-12 is 1 in tf32.
+TEST_F(MatmulCalls, RoundToTf32OnDemandOnly) {
+  Operand a = make(Element::F32, {1, 1}), b = make(Element::F32, {1, 1}), result = make(Element::F32, {1, 1});
+  a.set(0, 1 + 0x1p-12), b.set(0, 1);
+  for (Operand *operand : {&a, &b})
+    device->write(operand->address, operand->bytes.data(), operand->bytes.size());
+  program::Matmul matmul;
+  matmul.a = a.view, matmul.b = b.view, matmul.result = result.view;
+  ASSERT_TRUE(call(matmul, {&a, &b}, result));
+  EXPECT_EQ(result.get({0, 0}), 1 + 0x1p-12);
+  matmul.tf32 = true;
+  ASSERT_TRUE(call(matmul, {&a, &b}, result));
+  EXPECT_EQ(result.get({0, 0}), 1);
+}
+
 /// What is left to kernels, and what is said of the first.
 TEST_F(MatmulCalls, LeaveToKernelsWhatNoLibraryDoes) {
   auto refuse = [&](auto change, std::vector<int64_t> sizes = {4, 5, 6}) {

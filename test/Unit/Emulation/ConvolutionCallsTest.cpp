@@ -151,6 +151,23 @@ TEST_F(ConvolutionCalls, TakePadsThatNoWindowReaches) {
   EXPECT_EQ(getUse().calls, 2u);
 }
 
+/// As with products.
+TEST_F(ConvolutionCalls, RoundToTf32OnDemandOnly) {
+  std::vector<Operand> o;
+  program::Convolution conv = makeSmall(o);
+  for (int64_t i = 0; i < 10; ++i)
+    o[0].set(i, 1 + 0x1p-12);
+  for (int64_t i = 0; i < 24; ++i)
+    o[1].set(i, 1);
+  for (size_t i : {0, 1})
+    device->write(o[i].address, o[i].bytes.data(), o[i].bytes.size());
+  ASSERT_TRUE(call(conv, {&o[0], &o[1]}, o[2])) << getUse().reason;
+  EXPECT_EQ(o[2].get({0, 0, 0}), 6 * (1 + 0x1p-12));
+  conv.tf32 = true;
+  ASSERT_TRUE(call(conv, {&o[0], &o[1]}, o[2]));
+  EXPECT_EQ(o[2].get({0, 0, 0}), 6);
+}
+
 /// What is left to kernels, and what is said of the first.
 TEST_F(ConvolutionCalls, LeaveToKernelsWhatNoLibraryDoes) {
   auto refuse = [&](bool hasBias, auto change) {

@@ -58,10 +58,11 @@ template <typename Callback> struct Numbers {
   void visit(Launch &l) { all(l.kernel, l.operands, l.scalars); }
   void visit(Matmul &m) {
     all(m.a, m.b, m.result, m.bias, m.residual, m.transposeA, m.transposeB, m.scale, m.activation, m.fallback);
+    all(m.tf32);
   }
   void visit(Convolution &c) {
     all(c.input, c.filter, c.result, c.bias, c.residual, c.strides, c.dilations, c.padsLow, c.padsHigh, c.groups);
-    all(c.activation, c.fallback);
+    all(c.activation, c.fallback, c.tf32);
   }
   void visit(Attention &a) { all(a.query, a.key, a.value, a.result, a.mask, a.scale, a.causal, a.fallback); }
   void visit(Copy &c) { all(c.source, c.target); }

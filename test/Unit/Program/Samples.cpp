@@ -189,6 +189,7 @@ Program cleave::program::makeCuda() {
     View outImage{output, type, {}}, inState{state, cache, {}};
     Convolution convolution{inImage, inFilter, outImage, inBias, std::nullopt, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 2};
     convolution.fallback = batch == 1 ? int32_t(conv) : -1;
+    convolution.tf32 = batch == 2;
     Attention attention{{q, query, {}}, inState, inState, {arena, query, {}}, View{m, mask, {}}, 0.25, true, -1};
     List list;
     list.streams = 2;
