@@ -141,8 +141,9 @@ class Kit:
                               for name, entry in case["inputs"].items()})
         return path
 
-    def run_program(self, case, repeat=0, more=(), processes=0, seconds=60):
-        """(what is wrong or an empty string, outputs, report). Ranks are threads, or so many processes."""
+    def run_program(self, case, repeat=0, more=(), processes=0, seconds=60, alone=False):
+        """(what is wrong or an empty string, outputs, report). Ranks are threads, or so many processes; `alone`: without libraries, by
+        kernels of Cleave's own."""
         outputs, report = (os.path.join(self.folder, name) for name in ("outputs.npz", "report.json"))
         for path in (outputs, report):
             if os.path.exists(path):
@@ -150,7 +151,8 @@ class Kit:
         command = [os.path.join(HERE, "bin", "cleave-run"), os.path.join(HERE, case["program"]), "--inputs", self.get_inputs(case),
                    "--weights", self.get_weights(case), "--outputs", outputs, "--report", report, "--repeat", str(repeat), *more]
         seconds = min(seconds, self.clock.left())
-        code, _, errors = call_ranks(command, processes, seconds) if processes else call(command, seconds)
+        environment = {"CLEAVE_CUDA_WITHOUT": "cublasLt,cudnn"} if alone else {}
+        code, _, errors = call_ranks(command, processes, seconds) if processes else call(command, seconds, environment)
         if code != 0 or not os.path.exists(outputs):
             return f"exit code {code}: {last_line(errors)}", {}, {}
         with open(report, encoding="utf-8") as file:
@@ -194,14 +196,19 @@ class Kit:
     #===------------------------------------------------------------------===#
 
     def measure(self, case):
-        """Microseconds of a call on the device: the median of graphs."""
+        """Microseconds of a call on the device: the median of graphs; with what libraries there are, and without."""
         row = self.check(case, self.options.rounds, seconds=120)
-        report = row.pop("report", {})
+        report = row["report"] if "report" in row else {}
         times = report.get("device_runs", report.get("runs", []))
         if row["state"] == "right" and times:
             row["microseconds"] = statistics.median(times) * 1e6
             row["calls"] = len(times)
             row["host_microseconds"] = statistics.median(report["runs"]) * 1e6
+        if row["state"] == "right" and any(use["calls"] for use in report.get("libraries", []) if use["name"] != "NCCL windows"):
+            alone = self.check(case, self.options.rounds, seconds=120, alone=True)
+            times = alone.get("report", {}).get("device_runs", [])
+            row.update({key: alone[key] for key in ("state", "why")} if alone["state"] == "wrong" else {})
+            row["alone_microseconds"] = statistics.median(times) * 1e6 if times else None
         return row
 
     def profile(self, case):
@@ -237,13 +244,16 @@ class Kit:
     #===------------------------------------------------------------------===#
 
     def note(self, row):
+        row["libraries"] = row.pop("report", {}).get("libraries", [])
         self.rows.append(row)
         print(f"  {row['kind']:8} {row['name']:40} {row['state']:8} {row.get('why', '')}", flush=True)
 
     def run_checks(self):
+        """With libraries, where there are some, and by kernels alone."""
         for case in self.manifest["cases"]:
             if case["kind"] == "check":
                 self.note(self.check(case))
+                self.note({**self.check(case, alone=True), "kind": "alone"})
 
     def run_groups(self, devices):
         """Two ranks: threads on two devices, or, with one, processes that NCCL takes for those of two hosts."""
@@ -316,7 +326,7 @@ def format_peer(row, way):
 
 def format_table(result, manifest):
     cases = {(case["kind"], case["name"]): case for case in manifest["cases"]}
-    rows = {kind: [row for row in result["rows"] if row["kind"] == kind] for kind in ("check", "nccl", "kernel", "product", "model")}
+    rows = {kind: [row for row in result["rows"] if row["kind"] == kind] for kind in ("kernel", "product", "model")}
     lines = [f"Cleave {manifest['version']} on {result['device']['name']}, {result['date']}", ""]
     states = [row["state"] for row in result["rows"]]
     lines.append(f"{states.count('right')} right, {states.count('wrong')} wrong, {states.count('not run')} not run, "
@@ -332,19 +342,19 @@ def format_table(result, manifest):
                 share = f"{rate / peak:9.0%} " if peak else " " * 10
                 lines.append(f"{row['name']:28}{format_time(row['microseconds'])}{rate / 1e3:10.1f}{share}{format_peer(row, 'compile')}")
     if rows["product"]:
-        lines += ["", f"{'product':28}{'us':>10}{'Tflop/s':>10}{'torch us':>10}{'compiled':>10}"]
+        lines += ["", f"{'product':28}{'us':>10}{'Tflop/s':>10}{'alone us':>10}{'torch us':>10}{'compiled':>10}"]
         for row in rows["product"]:
             if "microseconds" in row:
                 speed = cases["product", row["name"]]["flops"] / row["microseconds"] / 1e6
-                lines.append(f"{row['name']:28}{format_time(row['microseconds'])}{speed:10.2f}{format_peer(row, 'eager')}{format_peer(row, 'compile')}")
+                lines.append(f"{row['name']:28}{format_time(row['microseconds'])}{speed:10.2f}{format_time(row.get('alone_microseconds'))}{format_peer(row, 'eager')}{format_peer(row, 'compile')}")
     if rows["model"]:
-        lines += ["", f"{'model':28}{'us':>10}{'host us':>10}{'torch us':>10}{'compiled':>10}{'ratio':>8}"]
+        lines += ["", f"{'model':28}{'us':>10}{'host us':>10}{'alone us':>10}{'torch us':>10}{'compiled':>10}{'ratio':>8}"]
         for row in rows["model"]:
             if "microseconds" in row:
                 compiled = row.get("torch", {}).get("compile")
                 ratio = f"{compiled / row['microseconds']:8.2f}" if compiled else ""
                 lines.append(f"{row['name']:28}{format_time(row['microseconds'])}{format_time(row['host_microseconds'])}"
-                             f"{format_peer(row, 'eager')}{format_peer(row, 'compile')}{ratio}")
+                             f"{format_time(row.get('alone_microseconds'))}{format_peer(row, 'eager')}{format_peer(row, 'compile')}{ratio}")
         for row in rows["model"]:
             for entry in row.get("profile", [])[:6]:
                 rate = entry["bytes"] / entry["microseconds"] / 1e3 if entry["microseconds"] else 0

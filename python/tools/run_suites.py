@@ -107,7 +107,7 @@ def suites(build):
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     # Fewer without mpirun.
     yield Suite("cleave-run", [python, "test/Runtime/run.py", build], count_closing, 75 if shutil.which("mpirun") else 51)
-    yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 78)
+    yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 108)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 11)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 175)
 

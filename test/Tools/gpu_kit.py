@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
 
-KINDS = {"check": 28, "nccl": 15, "kernel": 10, "product": 4, "model": 8}
+KINDS = {"check": 28, "alone": 28, "nccl": 15, "kernel": 10, "product": 4, "model": 8}
 
 
 def run_kit(build, kit, *words, **environment):
@@ -41,6 +41,9 @@ def check_row(row):
         return "nothing was compared"
     if row["kind"] in ("kernel", "product", "model") and not (row.get("microseconds", 0) > 0 and row["calls"] == 2):
         return f"no time of two calls: {row}"
+    calls = sum(library["calls"] for library in row["libraries"] if library["name"] != "NCCL windows")
+    if row["kind"] == "alone" and calls:
+        return f"{calls} calls of libraries"
     return "" if row["kind"] != "model" or row.get("profile") else "no profile"
 
 
@@ -49,6 +52,8 @@ def check_counts(result, text):
         count = sum(row["kind"] == kind for row in result["rows"])
         if count < least:
             return f"{count} cases of {kind}, expected {least}"
+    if not any(row["libraries"] for row in result["rows"] if row["kind"] == "check"):
+        return "no library was called"
     return "" if f"{len(result['rows'])} right, 0 wrong, 0 not run" in text else f"the table says otherwise: {text[-2000:]}"
 
 
