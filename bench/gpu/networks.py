@@ -51,7 +51,32 @@ def write_weights(path, weights):
             draw(name, weight["shape"], weight["scale"], weight["offset"]).tofile(file)
 
 
-class NumpyOps:
+class Operators:
+    """What numpy's arrays and torch's tensors write alike."""
+
+    def add(self, x, y):
+        return x + y
+
+    def mul(self, x, y):
+        return x * y
+
+    def neg(self, x):
+        return -x
+
+    def matmul(self, x, y):
+        return x @ y
+
+    def reshape(self, x, shape):
+        return x.reshape(shape)
+
+
+def get_rotary_tables(seq, size):
+    """Cosines and sines of seq x size / 2 angles (Su et al. 2021)."""
+    angles = np.outer(np.arange(seq), 10000.0 ** (-np.arange(0, size, 2) / size))
+    return np.cos(angles), np.sin(angles)
+
+
+class NumpyOps(Operators):
     """Inputs drawn, results in f64. Of `rows`, those alone: of inputs that a result has the rows of, which all are but `b`."""
 
     def __init__(self, rows=None):
@@ -65,18 +90,6 @@ class NumpyOps:
 
     def weight(self, name, shape, scale, offset=0.0):
         return draw(name, shape, scale, offset).astype(np.float64)
-
-    def add(self, x, y):
-        return x + y
-
-    def mul(self, x, y):
-        return x * y
-
-    def neg(self, x):
-        return -x
-
-    def matmul(self, x, y):
-        return x @ y
 
     def gelu(self, x, tanh=False):
         if tanh:
@@ -102,9 +115,6 @@ class NumpyOps:
 
     def transpose(self, x, permutation):
         return x.transpose(permutation)
-
-    def reshape(self, x, shape):
-        return x.reshape(shape)
 
     def sum(self, x, dims):
         return x.sum(tuple(dims))

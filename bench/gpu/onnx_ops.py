@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from networks import FLOAT, HALF, INDEX, write_weights
+from networks import FLOAT, HALF, INDEX, get_rotary_tables, write_weights
 
 TYPES = {HALF: TensorProto.FLOAT16, FLOAT: TensorProto.FLOAT, INDEX: TensorProto.INT64}
 OPSET = 23
@@ -99,9 +99,8 @@ class OnnxOps:
 
     def rotary(self, x, seq, size):
         if seq not in self.tables:
-            angles = np.outer(np.arange(seq), 10000.0 ** (-np.arange(0, size, 2) / size))
             self.tables[seq] = [self.constant(table[None].repeat(x[1][0], 0).astype(np.float32))
-                                for table in (np.cos(angles), np.sin(angles))]
+                                for table in get_rotary_tables(seq, size)]
         return self.node("RotaryEmbedding", [x, *self.tables[seq]], x[1])
 
     def conv(self, x, weight, bias, stride, pad):

@@ -20,7 +20,7 @@ import networks
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
-class TorchOps:
+class TorchOps(networks.Operators):
     """Tensors are made once, before a network is called, and found by name then."""
 
     def __init__(self, device, dtype):
@@ -30,7 +30,9 @@ class TorchOps:
         if name not in self.tensors:
             tensor = torch.from_numpy(array).to(self.device)
             tensor = tensor.to(self.dtype) if tensor.is_floating_point() else tensor
-            self.tensors[name] = tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 and name != "q" else tensor
+            # Pictures and filters as convolutions run fastest; what attention reads stays as it is.
+            is_image = tensor.ndim == 4 and name not in ("q", "k", "v")
+            self.tensors[name] = tensor.contiguous(memory_format=torch.channels_last) if is_image else tensor
         return self.tensors[name]
 
     def input(self, name, shape, dtype=networks.FLOAT, below=0):
@@ -39,20 +41,8 @@ class TorchOps:
     def weight(self, name, shape, scale, offset=0.0):
         return self.tensors[name] if name in self.tensors else self.keep(name, networks.draw(name, shape, scale, offset))
 
-    def add(self, x, y):
-        return x + y
-
-    def mul(self, x, y):
-        return x * y
-
-    def neg(self, x):
-        return -x
-
     def relu(self, x):
         return F.relu(x)
-
-    def matmul(self, x, y):
-        return x @ y
 
     def gelu(self, x, tanh=False):
         return F.gelu(x, approximate="tanh" if tanh else "none")
@@ -76,9 +66,6 @@ class TorchOps:
         y = x.permute(permutation)
         return y.contiguous() if x.ndim == 2 else y
 
-    def reshape(self, x, shape):
-        return x.reshape(shape)
-
     def sum(self, x, dims):
         return x.sum(dims)
 
@@ -90,8 +77,8 @@ class TorchOps:
 
     def rotary(self, x, seq, size):
         if seq not in self.tables:
-            angles = np.outer(np.arange(seq), 10000.0 ** (-np.arange(0, size, 2) / size))
-            self.tables[seq] = [torch.from_numpy(table).to(self.device, self.dtype) for table in (np.cos(angles), np.sin(angles))]
+            tables = networks.get_rotary_tables(seq, size)
+            self.tables[seq] = [torch.from_numpy(table).to(self.device, self.dtype) for table in tables]
         cos, sin = self.tables[seq]
         low, high = x.chunk(2, -1)
         return torch.cat([low * cos - high * sin, high * cos + low * sin], -1)

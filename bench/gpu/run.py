@@ -113,9 +113,7 @@ class Kit:
         with open(os.path.join(HERE, "kit.json"), encoding="utf-8") as file:
             self.manifest = json.load(file)
         self.folder = tempfile.mkdtemp(prefix="cleave-kit-")
-        self.weights = {}
         self.rows = []
-        self.cuda = os.environ.get("CLEAVE_CUDA_LIBRARY", "")
 
     #===------------------------------------------------------------------===#
     # Programs
@@ -124,12 +122,11 @@ class Kit:
     def get_weights(self, case):
         """The folder with a case's file of weights, which are drawn when they are first needed."""
         folder = os.path.join(self.folder, case["model"])
-        if case["weights"] and case["model"] not in self.weights:
+        if case["weights"] and not os.path.exists(folder):
             os.makedirs(folder)
             networks.write_weights(os.path.join(folder, f"{case['model']}.bin"), case["weights"])
             if "model_file" in case:
                 shutil.copy(os.path.join(HERE, case["model_file"]), folder)
-            self.weights[case["model"]] = True
         return folder
 
     def get_inputs(self, case):
@@ -198,7 +195,7 @@ class Kit:
     def measure(self, case):
         """Microseconds of a call on the device: the median of graphs; with what libraries there are, and without."""
         row = self.check(case, self.options.rounds, seconds=120)
-        report = row["report"] if "report" in row else {}
+        report = row.get("report", {})
         times = report.get("device_runs", report.get("runs", []))
         if row["state"] == "right" and times:
             row["microseconds"] = statistics.median(times) * 1e6
@@ -279,7 +276,7 @@ class Kit:
                 row["torch"] = self.measure_torch(case, ["eager", "compile"] if case["kind"] != "kernel" else ["compile"])
 
     def run(self):
-        device = describe_device(self.cuda)
+        device = describe_device(os.environ.get("CLEAVE_CUDA_LIBRARY", ""))
         print(f"device: {device['name']}, {device['count']} visible")
         self.run_checks()
         for kind in ("kernel", "product", "model"):
@@ -333,7 +330,7 @@ def format_table(result, manifest):
                  f"{sum(row.get('compared', 0) for row in result['rows'])} elements compared")
     lines += [f"  {row['state']}: {row['kind']} {row['name']}: {row['why']}" for row in result["rows"] if row["state"] != "right"]
     times = {row["name"]: row["microseconds"] for row in rows["kernel"] if "microseconds" in row}
-    peak = max((sum(cases["kernel", name]["bytes"]) / times[name] for name in times if name == "negate"), default=None)
+    peak = sum(cases["kernel", "negate"]["bytes"]) / times["negate"] if "negate" in times else None
     if rows["kernel"]:
         lines += ["", f"{'kernel':28}{'us':>10}{'GB/s':>10}{'of negate':>10}{'torch us':>10}"]
         for row in rows["kernel"]:
