@@ -1,0 +1,38 @@
+//===- Generate.h - schedules by name ---------------------------*- C++ -*-===//
+//
+// Compute-only tables of the schedules that the literature names; messages are placed afterwards (Messages.h). One file
+// per family under lib/Schedule/Generators, each a row of one table.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SCHEDULE_GENERATE_H
+#define CLEAVE_SCHEDULE_GENERATE_H
+
+#include "cleave/Schedule/Schedule.h"
+#include "llvm/Support/Error.h"
+
+namespace cleave::schedule {
+
+struct Shape {
+  int32_t ranks = 1, microbatches = 1;
+  /// Stages per rank; 0: the least that the schedule allows.
+  int32_t chunks = 0;
+};
+
+/// What is known of a named schedule.
+struct GeneratorInfo {
+  /// `1f1b`.
+  llvm::StringRef name;
+  /// One line, and where it was published.
+  llvm::StringRef summary, source;
+  bool isForwardOnly;
+};
+
+/// All of them, in the order of docs/pipelines.md.
+llvm::ArrayRef<GeneratorInfo> getGenerators();
+
+/// The table of `name`. Error: no such schedule (the nearest names), or a shape that it does not allow (what is legal).
+llvm::Expected<Schedule> generate(llvm::StringRef name, Shape shape);
+
+} // namespace cleave::schedule
+
+#endif // CLEAVE_SCHEDULE_GENERATE_H
