@@ -4,16 +4,6 @@
 
 include "mlir/IR/OpBase.td"
 
-def Exec_LibraryOpInterface : OpInterface<"LibraryOpInterface"> {
-  let description = [{
-    A command with a template or a library behind it. It means what one op of nn with the same operands and attributes
-    means, and is legal where that is.
-  }];
-  let cppNamespace = "::cleave::exec";
-  let methods = [StaticInterfaceMethod<"The name of the op of nn.", "::llvm::StringRef", "getMeaning">];
-  let verify = "return ::cleave::exec::verifyMeaning($_op);";
-}
-
 def Exec_CommandOpInterface : OpInterface<"CommandOpInterface"> {
   let description = [{
     What a rank does at one step, on memory: it reads some views and writes others, on its stream. A step reads all that it

@@ -1,4 +1,4 @@
-//===- ExecOps.td - kernels and library commands ----------------*- tablegen -*-===//
+//===- ExecOps.td - kernels, layouts, states --------------------*- tablegen -*-===//
 #ifndef CLEAVE_EXEC_OPS
 #define CLEAVE_EXEC_OPS
 
@@ -129,54 +129,10 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 }
 
 //===----------------------------------------------------------------------===//
-// Library commands
+// States
 //===----------------------------------------------------------------------===//
 
-// Operands, attributes and text of the op of nn that it stands for.
-class Exec_LibraryOp<string mnemonic, Op meaning, list<Trait> traits = []>
-    : Exec_Op<mnemonic, [Pure, Exec_LibraryOpInterface] # traits> {
-  let arguments = meaning.arguments;
-  let results = meaning.results;
-  let assemblyFormat = meaning.assemblyFormat;
-  code meaningDeclaration = "static ::llvm::StringRef getMeaning() { return \"nn." # meaning.opName # "\"; }\n";
-  let extraClassDeclaration = meaningDeclaration;
-}
-
-def Exec_MatmulOp : Exec_LibraryOp<"matmul", Nn_EinsumOp> {
-  let summary = "a batch of matrix products";
-  let description = [{
-    Two operands, whose dims are of four kinds: *batch* (in both operands and the result), *rows* (in the first and the
-    result), *columns* (in the second and the result) and *depth* (in both operands, summed). There may be none of a
-    kind, or several. The order of the letters is the layout: `k` before `m` in the first term is a transposed operand.
-    `getDims` tells each kind's place in each tensor.
-
-    Constraints: (C1) as nn.einsum; (C2) two operands, of floats; (C3) each letter is in two of the three terms, or in all
-    of them; (C4) dims of one letter have one size.
-    Example: `%s = exec.matmul %q, %k "bihd,bjhd->bhij" : (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>) -> tensor<2x4x8x8xf32>`
-  }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = meaningDeclaration # [{
-    MatmulDims getDims() { return *MatmulDims::get(getEquation(), getInputs().getTypes()); }
-  }];
-}
-
-def Exec_ConvOp : Exec_LibraryOp<"conv", Nn_ConvOp> {
-  let summary = "a convolution";
-  let description = [{
-    Constraints: (C1) as nn.conv.
-    Example: `%y = exec.conv %x, %w strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (...) -> tensor<2x8x16x16xf32>`
-  }];
-}
-
-def Exec_AttentionOp : Exec_LibraryOp<"attention", Nn_AttentionOp> {
-  let summary = "attention, scores never stored";
-  let description = [{
-    Constraints: (C1) as nn.attention.
-    Example: `%y = exec.attention %q, %k, %v scale 0.125 causal : (...) -> tensor<2x8x16x64xf32>`
-  }];
-}
-
-def Exec_AppendOp : Exec_LibraryOp<"append", Nn_ConcatOp> {
+def Exec_AppendOp : Exec_Op<"append", [Pure]> {
   let summary = "new positions behind those that are there";
   let description = [{
     A concat of which no kernel is made: each operand is copied to its part of the result. Where the first one is a state that
@@ -185,6 +141,10 @@ def Exec_AppendOp : Exec_LibraryOp<"append", Nn_ConcatOp> {
     Constraints: (C1) as nn.concat.
     Example: `%y = exec.append %past, %new dim 2 : (tensor<1x4x24x16xf32>, tensor<1x4x1x16xf32>) -> tensor<1x4x25x16xf32>`
   }];
+  let arguments = Nn_ConcatOp.arguments;
+  let results = Nn_ConcatOp.results;
+  let assemblyFormat = Nn_ConcatOp.assemblyFormat;
+  let hasVerifier = 1;
 }
 
 #endif // CLEAVE_EXEC_OPS

@@ -63,7 +63,7 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
 }
 
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
-  let summary = "puts ops into kernels and library commands";
+  let summary = "puts ops into kernels";
   let description = [{
     All ops of nn that compute or move elements go into `exec.fused`: greedily, in program order, each op joins the kernels
     that made its operands where that is right and pays (`lib/Dialect/Exec/Transforms/Clusters.h` says when), or starts
@@ -71,8 +71,7 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
 
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: what works element by
     element on its result, its epilogue, stands behind it, and what only moves its operands in front; a transpose of a
-    contraction becomes its order of letters, and a transposed convolution whose windows do not overlap a contraction. With `libraries=contractions`, for devices that have some, contractions,
-    convolutions and attention become library commands instead.
+    contraction becomes its order of letters, and a transposed convolution whose windows do not overlap a contraction.
 
     A concat of a state that grows and what is new is no kernel but an `exec.append`.
 
@@ -93,12 +92,6 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
     %y = exec.fused (%a = %n, %b = %w) ... { nn.einsum %a, %b "ik,kj->ij" ... }
     ```
   }];
-  let options = [
-    Option<"libraries", "libraries", "::cleave::exec::Libraries", "::cleave::exec::Libraries::None",
-           "what becomes a library command: none or contractions", [{::llvm::cl::values(
-             clEnumValN(::cleave::exec::Libraries::None, "none", "nothing: kernels hold all"),
-             clEnumValN(::cleave::exec::Libraries::Contractions, "contractions", "contractions, convolutions, attention"))}]>,
-  ];
 }
 
 def SplitKernels : Exec_Pass<"exec-split-kernels"> {
@@ -264,7 +257,7 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
   let summary = "checks what must hold after a phase of the lowering";
   let description = [{
     `clustered`:
-    * (K1) a function holds library commands, `exec.fused`, aliases, parameters and constants, as they are or packed, ops of
+    * (K1) a function holds `exec.fused`, `exec.append`, aliases, parameters and constants, as they are or packed, ops of
       spmd that ranks do together or knowing their place, and the return;
     * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). What it depends on is
       constant, `exec.unpack`, moves elements or casts floats; what depends on it works element by element on as many elements, or

@@ -197,8 +197,6 @@ public:
     double flops = 0;
     if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
       flops = ruled.getShardingRule().flops;
-    else if (isa<exec::LibraryOpInterface>(op))
-      flops = cast<spmd::ShardingRuleOpInterface>(*exec::createMeaning(op)).getShardingRule().flops;
     else if (auto launch = dyn_cast<exec::LaunchOp>(op))
       flops = countKernel(launch.getKernel());
     else if (auto run = dyn_cast<exec::RunOp>(op))

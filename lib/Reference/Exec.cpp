@@ -1,7 +1,7 @@
-//===- Exec.cpp - kernels and library commands ----------------------------===//
+//===- Exec.cpp - kernels and layouts ---------------------------------------===//
 //
-// A kernel is its ops, one after the other; a library command is the op of nn that it stands for. So what a lowered
-// program gives are the bits of the program that it was made from.
+// A kernel is its ops, one after the other. So what a lowered program gives are the bits of the program that it was made
+// from.
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
@@ -29,11 +29,6 @@ LogicalResult cleave::reference::runBody(Block &body, Operands operands, SmallVe
   }
   llvm::append_range(results, lookUp(body.getTerminator()->getOperands()));
   return success();
-}
-
-static LogicalResult runMeaning(Operation *op, Operands operands, SmallVectorImpl<Tensor> &results) {
-  OwningOpRef<Operation *> meaning = exec::createMeaning(op);
-  return evaluate(*meaning, operands, results);
 }
 
 /// Calls `fn` with the places of each element in both forms.
@@ -98,7 +93,4 @@ void cleave::reference::registerExec(KernelTable &table) {
     return pack(castElements(in[0], getResultType(op).getElementType()), op.getLayout());
   });
   table.add<exec::UnpackOp>(unpack);
-  table.addMany<exec::MatmulOp>(runMeaning);
-  table.addMany<exec::ConvOp>(runMeaning);
-  table.addMany<exec::AttentionOp>(runMeaning);
 }

@@ -59,7 +59,7 @@ inline int64_t getRank(const Tensor &tensor) { return tensor.getShape().size(); 
 // One per family: `registerConvolution(table)` is in Convolution.cpp.
 #define CLEAVE_NN_FAMILY(Family) void register##Family(KernelTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
-/// Kernels and library commands of the exec dialect.
+/// Kernels and layouts of the exec dialect.
 void registerExec(KernelTable &table);
 
 /// Runs the ops of a kernel, one by one.

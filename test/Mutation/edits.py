@@ -287,7 +287,7 @@ EDITS = [
     Edit("no-kernel-is-shared", "lib/Dialect/Exec/Transforms/Outline.cpp",
          "haveEqualBodies(kernel.getBody(), fused.getBody())", "false", "every layer has kernels of its own",
          ["lit:Exec/Transforms/outline"]),
-    Edit("letters-not-permuted", "lib/Dialect/Exec/Transforms/Libraries.cpp", "equation += letters[dim];",
+    Edit("letters-not-permuted", "lib/Dialect/Exec/Transforms/Contractions.cpp", "equation += letters[dim];",
          "(void)dim; equation = einsum.getEquation().str();", "a folded transpose keeps the order of letters",
          ["lit:Exec/Transforms/form-kernels"]),
     Edit("argument-that-is-read-again", "lib/Dialect/Exec/Transforms/Placement.cpp", "other.step <= numbers.lookup(op)", "true",

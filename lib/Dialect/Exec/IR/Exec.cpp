@@ -10,6 +10,8 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -137,6 +139,18 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {SymbolTable::getSymbolAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+/// C1: the concat that it stands for is made for a moment, in no block, and says what is wrong.
+LogicalResult AppendOp::verify() {
+  OperationState state(getLoc(), nn::ConcatOp::getOperationName(), (*this)->getOperands(), (*this)->getResultTypes(),
+                       (*this)->getAttrs());
+  OwningOpRef<Operation *> concat = Operation::create(state);
+  return mlir::verify(*concat);
 }
 
 //===----------------------------------------------------------------------===//

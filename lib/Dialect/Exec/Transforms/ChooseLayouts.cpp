@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
-#include "Libraries.h"
+#include "Contractions.h"
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

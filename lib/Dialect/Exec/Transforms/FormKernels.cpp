@@ -1,8 +1,8 @@
-//===- FormKernels.cpp - puts ops into kernels and library commands -------===//
+//===- FormKernels.cpp - puts ops into kernels ----------------------------===//
 //
 // Which ops go together is decided in Clusters.h; here the kernels are made, each where its last op stands:
 //
-//   1. contractions take in the transposes around them; what has a library becomes its command, if one is wanted
+//   1. contractions take in the transposes around them
 //   2. clusters
 //   3. per cluster: its ops move into a body. What they read from outside becomes an argument, but for numbers and
 //      values that every reader computes, which are cloned. Aliases that ops of the body read through are cloned; those
@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "Contractions.h"
 #include "KeepStates.h"
-#include "Libraries.h"
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -159,8 +159,6 @@ static void eraseUnused(Block &block) {
 
 namespace {
 struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
-  using Base::Base;
-
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Clustered)))
       return signalPassFailure();
@@ -186,8 +184,6 @@ private:
     eraseUnused(block);
     contractConvolutions(block);
     foldTransposes(block);
-    if (libraries == Libraries::Contractions)
-      useLibraries(block);
     remarkSlow(block, slow);
     Clusters clusters(block);
     for (const Cluster *cluster : clusters.getAll())

@@ -166,7 +166,7 @@ private:
 
   /// K1, O1
   bool mayStand(Operation &op) const {
-    if (isa<func::ReturnOp, LibraryOpInterface, spmd::CollectiveOpInterface>(op))
+    if (isa<func::ReturnOp, AppendOp, spmd::CollectiveOpInterface>(op))
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;

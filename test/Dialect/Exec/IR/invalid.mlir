@@ -1,4 +1,4 @@
-// What kernels and library commands refuse.
+// What kernels, layouts and states refuse.
 //
 // RUN: cleave-opt %s --split-input-file --verify-diagnostics
 
@@ -130,64 +130,10 @@ func.func @results_are_what_the_kernel_yields(%x: tensor<8xf32>) {
 
 // -----
 
-// exec.matmul C1: the op that it stands for says what is wrong.
-func.func @an_equation_has_a_term_for_each_operand(%x: tensor<4x8xf32>, %y: tensor<8x16xf32>) {
-  // expected-error @below {{'nn.einsum' op}}
-  %0 = exec.matmul %x, %y "ik,kj" : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  return
-}
-
-// -----
-
-// exec.matmul C2
-func.func @a_product_has_two_operands(%x: tensor<4x8xf32>) {
-  // expected-error @below {{'exec.matmul' op has 1 operands, expected 2 (C2)}}
-  %0 = exec.matmul %x "ik->i" : (tensor<4x8xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-// exec.matmul C2
-func.func @a_product_is_of_floats(%x: tensor<4x8xi32>, %y: tensor<8x16xi32>) {
-  // expected-error @below {{'exec.matmul' op multiplies 'tensor<4x8xi32>', which is not of floats (C2)}}
-  %0 = exec.matmul %x, %y "ik,kj->ij" : (tensor<4x8xi32>, tensor<8x16xi32>) -> tensor<4x16xi32>
-  return
-}
-
-// -----
-
-// exec.matmul C3
-func.func @a_dim_of_one_operand_is_not_summed(%x: tensor<4x8xf32>, %y: tensor<8x16xf32>) {
-  // expected-error @below {{'exec.matmul' op equation 'ik,kj->i' is no matrix product: a letter is in one term only (C3), or has two sizes (C4)}}
-  %0 = exec.matmul %x, %y "ik,kj->i" : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4xf32>
-  return
-}
-
-// -----
-
-// exec.matmul C4
-func.func @no_dim_repeats(%x: tensor<4x1xf32>, %y: tensor<8x16xf32>) {
-  // expected-error @below {{'exec.matmul' op equation 'ik,kj->ij' is no matrix product: a letter is in one term only (C3), or has two sizes (C4)}}
-  %0 = exec.matmul %x, %y "ik,kj->ij" : (tensor<4x1xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-  return
-}
-
-// -----
-
-// exec.conv C1
-func.func @a_convolution_is_as_that_of_nn(%x: tensor<1x3x8xf32>, %w: tensor<4x2x3xf32>) {
-  // expected-error @below {{'nn.conv' op}}
-  %0 = exec.conv %x, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x3x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x8xf32>
-  return
-}
-
-// -----
-
-// exec.attention C1
-func.func @attention_is_as_that_of_nn(%q: tensor<2x4x8xf32>) {
-  // expected-error @below {{'nn.attention' op}}
-  %0 = exec.attention %q, %q, %q scale 0.5 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+// exec.append C1: the op that it stands for says what is wrong.
+func.func @what_is_appended_is_as_wide(%past: tensor<2x3x4xf32>, %new: tensor<2x1x5xf32>) {
+  // expected-error @below {{'nn.concat' op}}
+  %0 = exec.append %past, %new dim 1 : (tensor<2x3x4xf32>, tensor<2x1x5xf32>) -> tensor<2x4x4xf32>
   return
 }
 

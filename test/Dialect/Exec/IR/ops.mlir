@@ -39,16 +39,11 @@ exec.kernel @relu_0(%a: tensor<8xf32>) {
   exec.yield %r : tensor<8xf32>
 }
 
-// CHECK-LABEL: @library_commands
-func.func @library_commands(%x: tensor<2x4x8xf32>, %y: tensor<2x16x8xf32>, %i: tensor<1x3x8xf32>, %w: tensor<4x3x3xf32>,
-                            %q: tensor<1x2x4x8xf32>) {
-  // CHECK: exec.matmul %arg0, %arg1 "bik,bjk->bij" : (tensor<2x4x8xf32>, tensor<2x16x8xf32>) -> tensor<2x4x16xf32>
-  %0 = exec.matmul %x, %y "bik,bjk->bij" : (tensor<2x4x8xf32>, tensor<2x16x8xf32>) -> tensor<2x4x16xf32>
-  // CHECK: exec.conv %arg2, %arg3 strides [1] pads_low [1] pads_high [1] dilations [1] groups 1
-  %1 = exec.conv %i, %w strides [1] pads_low [1] pads_high [1] dilations [1] groups 1 : (tensor<1x3x8xf32>, tensor<4x3x3xf32>) -> tensor<1x4x8xf32>
-  // CHECK: exec.attention %arg4, %arg4, %arg4 scale 5.000000e-01 causal
-  %2 = exec.attention %q, %q, %q scale 0.5 causal : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
-  return
+// CHECK-LABEL: @states
+func.func @states(%past: tensor<2x3x4xf32>, %new: tensor<2x1x4xf32>) -> tensor<2x4x4xf32> {
+  // CHECK: exec.append %arg0, %arg1 dim 1 : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x4x4xf32>
+  %0 = exec.append %past, %new dim 1 : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x4x4xf32>
+  return %0 : tensor<2x4x4xf32>
 }
 
 // CHECK-LABEL: @layouts

@@ -25,7 +25,10 @@ module attributes {spmd.phase = "propagated", spmd.mesh = #spmd.mesh<["x"=2]>} {
 // expected-error @below {{the module is clustered already, and cannot become clustered}}
 module {
   func.func @guessed(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-    %0 = exec.matmul %x, %x "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %0 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %r = nn.relu %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      exec.yield %r : tensor<8x8xf32>
+    }
     return %0 : tensor<8x8xf32>
   }
 }

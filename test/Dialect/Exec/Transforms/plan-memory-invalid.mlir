@@ -31,11 +31,13 @@ module attributes {spmd.phase = "clustered"} {
 
 // -----
 
-// Library commands are for devices that have libraries.
-func.func @library(%a: tensor<2x4xf32>, %b: tensor<4x2xf32>) -> tensor<2x2xf32> {
-  // expected-error @below {{'exec.matmul' op cannot be made a command}}
-  %0 = exec.matmul %a, %b "ik,kj->ij" : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
-  return %0 : tensor<2x2xf32>
+// What computes is in kernels.
+module attributes {spmd.phase = "outlined"} {
+  func.func @alone(%a: tensor<2x4xf32>) -> tensor<2x4xf32> {
+    // expected-error @below {{'nn.relu' op cannot be made a command}}
+    %0 = nn.relu %a : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %0 : tensor<2x4xf32>
+  }
 }
 
 // -----

@@ -7,7 +7,6 @@
 #define CLEAVE_DIALECT_EXEC_IR_EXEC_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "mlir/IR/OwningOpRef.h"
 
 namespace cleave::exec {
 
@@ -41,11 +40,6 @@ std::optional<llvm::SmallVector<int64_t>> getPackedShape(llvm::ArrayRef<int64_t>
 /// another shape: a reshape, a movement that keeps the order of elements, a slice that is one range. The result is
 /// no smaller than a range: elements follow each other without gaps.
 std::optional<int64_t> getAliasOffset(mlir::Operation *op);
-
-/// The op of nn that a library command stands for (LibraryOpInterface), on the same operands, in no block.
-mlir::OwningOpRef<mlir::Operation *> createMeaning(mlir::Operation *op);
-/// What LibraryOpInterface demands of every op.
-llvm::LogicalResult verifyMeaning(mlir::Operation *op);
 
 /// True if both bodies compute the same from their arguments; locations and notes (discardable attributes) do not count.
 bool haveEqualBodies(mlir::Region &a, mlir::Region &b);

@@ -12,9 +12,6 @@
 
 namespace cleave::exec {
 
-/// What is a command of its own rather than part of a kernel.
-enum class Libraries { None, Contractions };
-
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"

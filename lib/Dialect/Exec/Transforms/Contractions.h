@@ -1,6 +1,6 @@
-//===- Libraries.h - what is not written as loops ---------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
+//===- Contractions.h - products, before kernels are formed -----*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CONTRACTIONS_H
+#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CONTRACTIONS_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/OperationSupport.h"
@@ -18,12 +18,9 @@ mlir::Value contractLast(nn::ConvTransposeOp op, mlir::Value last);
 /// Lets contractions read and write in the order of the transposes around them.
 void foldTransposes(mlir::Block &block);
 
-/// Every contraction, convolution and attention of `block` that has a library command becomes that command.
-void useLibraries(mlir::Block &block);
-
 /// A remark on each kind of op that is left to a kernel which is right, and slow; `told` are those that had theirs.
 void remarkSlow(mlir::Block &block, llvm::DenseSet<mlir::OperationName> &told);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIBRARIES_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CONTRACTIONS_H

@@ -1,7 +1,6 @@
-//===- Libraries.cpp - what is not written as loops -----------------------===//
+//===- Contractions.cpp - products, before kernels are formed -------------===//
 //
-// A library command has the operands and attributes of the op that it stands for, so becoming one is a change of name. What
-// only puts the operands or the result of a product into another order is left to the product:
+// What only puts the operands or the result of a product into another order is left to the product:
 //
 //   einsum(transpose %a [1, 0], %b) "ik,kj->ij"     ->     einsum(%a, %b) "ki,kj->ij"
 //
@@ -9,29 +8,14 @@
 //
 //   conv_transpose %x, %w strides [2, 2]             ->     reshape(einsum(%x, %w) "ncpq,coxy->nopxqy")
 //
-//
 //===----------------------------------------------------------------------===//
-#include "Libraries.h"
+#include "Contractions.h"
 
 #include "Clusters.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-static bool isOfFloats(Operation *op) {
-  return isa<FloatType>(cast<RankedTensorType>(op->getOperand(0).getType()).getElementType());
-}
-
-/// The command for `op`; empty if there is none.
-static StringRef getCommand(Operation *op) {
-  if (auto einsum = dyn_cast<nn::EinsumOp>(op))
-    return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()) ? MatmulOp::getOperationName()
-                                                                                : StringRef();
-  if (isa<nn::ConvOp>(op) && isOfFloats(op))
-    return ConvOp::getOperationName();
-  return isa<nn::AttentionOp>(op) ? AttentionOp::getOperationName() : StringRef();
-}
 
 /// Lets an einsum write its result in the order of the transpose that alone reads it: another order of letters.
 static void foldResultTranspose(nn::EinsumOp einsum) {
@@ -136,18 +120,6 @@ void cleave::exec::contractConvolutions(Block &block) {
       op.replaceAllUsesWith(contract(op, op.getInput(), false));
       op.erase();
     }
-}
-
-void cleave::exec::useLibraries(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    StringRef command = getCommand(&op);
-    if (command.empty())
-      continue;
-    OpBuilder builder(&op);
-    OperationState state(op.getLoc(), command, op.getOperands(), op.getResultTypes(), op.getAttrs());
-    op.replaceAllUsesWith(builder.create(state));
-    op.erase();
-  }
 }
 
 //===----------------------------------------------------------------------===//

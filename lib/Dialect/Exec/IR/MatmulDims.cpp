@@ -1,31 +1,14 @@
-//===- Library.cpp - commands with a library behind them ------------------===//
+//===- MatmulDims.cpp - contractions that are matrix products -------------===//
 //
-// A library command keeps no meaning of its own: it is what one op of nn is. That op is made for a moment, in no block,
-// where somebody asks whether the command is legal or what it computes.
+// A letter of an einsum is of one of four kinds, by which of the three terms it stands in; in one term only, it is of none,
+// and the contraction no product of two matrices.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
-#include "mlir/IR/Verifier.h"
-
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-OwningOpRef<Operation *> cleave::exec::createMeaning(Operation *op) {
-  OperationState state(op->getLoc(), cast<LibraryOpInterface>(op).getMeaning(), op->getOperands(), op->getResultTypes(),
-                       op->getAttrs());
-  return Operation::create(state);
-}
-
-LogicalResult cleave::exec::verifyMeaning(Operation *op) {
-  OwningOpRef<Operation *> meaning = createMeaning(op);
-  return verify(*meaning);
-}
-
-//===----------------------------------------------------------------------===//
-// Dims of a matrix product
-//===----------------------------------------------------------------------===//
 
 static ArrayRef<int64_t> getShape(Type type) { return cast<RankedTensorType>(type).getShape(); }
 
@@ -58,15 +41,4 @@ std::optional<MatmulDims> MatmulDims::get(StringRef equation, TypeRange operands
     dims.columns.result.push_back(result.find(letter));
   }
   return dims;
-}
-
-LogicalResult MatmulOp::verify() {
-  if (getInputs().size() != 2)
-    return emitOpError() << "has " << getInputs().size() << " operands, expected 2 (C2)";
-  if (!isa<FloatType>(cast<RankedTensorType>(getInputs()[0].getType()).getElementType()))
-    return emitOpError() << "multiplies " << getInputs()[0].getType() << ", which is not of floats (C2)";
-  if (!nn::parseEinsum(getEquation()) || MatmulDims::get(getEquation(), getInputs().getTypes()))
-    return success(); // a broken equation is told by nn.einsum
-  return emitOpError() << "equation '" << getEquation() << "' is no matrix product: a letter is in one term only (C3), "
-                       << "or has two sizes (C4)";
 }
