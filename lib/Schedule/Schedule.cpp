@@ -33,6 +33,11 @@ std::optional<Placement> cleave::schedule::parsePlacement(llvm::StringRef word) 
   return find<Placement>(kPlacements, word);
 }
 
+std::string cleave::schedule::getText(const Action &action) {
+  std::string text = std::to_string(action.stage) + getWord(action.kind).str();
+  return action.microbatch < 0 ? text : text + std::to_string(action.microbatch);
+}
+
 void Schedule::indexReplicas() {
   replicaOf.assign(numMicrobatches, 0);
   for (auto [index, replica] : llvm::enumerate(replicas))

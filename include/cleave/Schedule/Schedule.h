@@ -53,6 +53,9 @@ struct Action {
   }
 };
 
+/// `0F1`, `0SEND_F1`, `2REDUCE_GRAD`: how tables and messages write an action.
+std::string getText(const Action &action);
+
 /// A way to place all stages, and the microbatches that take it. One of them, except for schedules that run two ways
 /// through the ranks (DualPipe, Chimera), whose ranks hold a copy of the parameters per replica.
 struct Replica {

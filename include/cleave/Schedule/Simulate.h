@@ -65,8 +65,9 @@ struct Simulation {
 
 enum class MessageMode : uint8_t { Async, Rendezvous };
 
-/// Runs the programs of all ranks in time. Error: what blocks, an action of each rank in the cycle.
-/// Precondition: `costs` has an entry per stage.
+/// Runs the programs of all ranks in time. With `Rendezvous`, programs without messages run with those that `addMessages`
+/// places, and ranks meet at a REDUCE_GRAD of a group. Error: what blocks, an action of each rank in the cycle.
+/// Precondition: `costs` has an entry per stage; stages and microbatches of actions exist, and have a rank.
 llvm::Expected<Simulation> simulate(const Schedule &schedule, const Costs &costs,
                                     MessageMode mode = MessageMode::Async);
 
