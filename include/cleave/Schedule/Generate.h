@@ -13,9 +13,12 @@
 namespace cleave::schedule {
 
 struct Shape {
+  /// Microbatches of one step of the optimizer.
   int32_t ranks = 1, microbatches = 1;
-  /// Stages per rank; 0: the least that the schedule allows.
+  /// Stages per rank; 0: the schedule's own, 1 or, where it is about several, 2.
   int32_t chunks = 0;
+  /// Batches, one after the other; the schedule then has `steps * microbatches` microbatches.
+  int32_t steps = 1;
 };
 
 /// What is known of a named schedule.

@@ -94,6 +94,8 @@ struct Schedule {
   std::vector<Reduction> reductions;
   /// Rank -> its actions in program order.
   std::vector<std::vector<Action>> programs;
+  /// Rank -> versions of its weights that it keeps; empty where nobody said: one.
+  std::vector<int32_t> weightVersions;
 
   /// The rank on which `stage` runs `microbatch`; -1 if no replica has it.
   int32_t getRank(int32_t stage, int32_t microbatch) const { return replicas[replicaOf[microbatch]].placement[stage]; }

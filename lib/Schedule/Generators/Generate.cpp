@@ -1,0 +1,240 @@
+//===- Generate.cpp - the table of schedules by name ----------------------===//
+//
+// A row says where a schedule comes from, how its stages are placed, which shapes it allows, and who writes its programs.
+// All that depends on the name stands here.
+//
+//===----------------------------------------------------------------------===//
+#include "Generators.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace cleave;
+using namespace cleave::schedule;
+
+namespace {
+enum class ChunkRule : uint8_t { One, Two, Any, Even };
+/// When weights change: at the end of a batch, when a microbatch's gradients are there, or a batch's (they are not
+/// waited for).
+enum class UpdateRule : uint8_t { Flush, PerMicrobatch, PerBatch };
+
+struct Row {
+  GeneratorInfo info;
+  Placement placement;
+  ChunkRule chunks;
+  void (*write)(Schedule &);
+  UpdateRule updates = UpdateRule::Flush;
+  /// A second replica goes through the ranks the other way, with half of the microbatches: both numbers even.
+  bool isBidirectional = false;
+  bool needsTwicePerRank = false;
+};
+} // namespace
+
+static const Row kRows[] = {
+    {{"gpipe", "all forward, then all backward", "Huang et al. 2019", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeGPipe},
+    {{"1f1b", "one forward, one backward", "Narayanan et al. 2021", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeOneFOneB},
+    {{"eager-1f1b", "1f1b with twice the warm-up, to hide messages", "Zhuang et al. 2023", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeEagerOneFOneB},
+    {{"interleaved", "1f1b over several stages per rank", "Narayanan et al. 2021", false},
+     Placement::Loop,
+     ChunkRule::Any,
+     writeInterleaved},
+    {{"bfs", "breadth-first: a stage takes all microbatches at once", "Lamy-Poirier 2023", false},
+     Placement::Loop,
+     ChunkRule::Any,
+     writeBreadthFirst},
+    {{"zb-h1", "gradients of weights fill bubbles, memory of 1f1b", "Qi et al. 2024", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeZeroBubbleH1},
+    {{"zb-h2", "no bubble for twice the memory", "Qi et al. 2024", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeZeroBubbleH2},
+    {{"zb-v", "no bubble for the memory of 1f1b, down the ranks and back", "Qi et al. 2024", false},
+     Placement::V,
+     ChunkRule::Two,
+     writeZeroBubbleV},
+    {{"v-half", "half of the memory of 1f1b", "Qi et al. 2024 (controllable memory)", false},
+     Placement::V,
+     ChunkRule::Two,
+     writeVHalf},
+    {{"v-min", "a third of the memory of 1f1b", "Qi et al. 2024 (controllable memory)", false},
+     Placement::V,
+     ChunkRule::Two,
+     writeVMin},
+    {{"dualpipe", "two directions, forward and backward as one", "DeepSeek-AI 2024", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeDualPipe,
+     UpdateRule::Flush,
+     true,
+     true},
+    {{"dualpipe-v", "dualpipe down the ranks and back", "DeepSeek-AI 2025", false},
+     Placement::V,
+     ChunkRule::Two,
+     writeDualPipeV,
+     UpdateRule::Flush,
+     false,
+     true},
+    {{"chimera", "two directions, two copies of the parameters", "Li and Hoefler 2021", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeChimera,
+     UpdateRule::Flush,
+     true},
+    {{"hanayo", "waves: down the ranks and back, several times", "Liu et al. 2023", false},
+     Placement::Wave,
+     ChunkRule::Even,
+     writeHanayo},
+    {{"pipedream", "1f1b from batch to batch without a flush, a version of weights per microbatch under way",
+      "Narayanan et al. 2019", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeOneFOneB,
+     UpdateRule::PerMicrobatch},
+    {{"pipedream-2bw", "pipedream with two versions of weights", "Narayanan et al. 2021 (2BW)", false},
+     Placement::Linear,
+     ChunkRule::One,
+     writeOneFOneB,
+     UpdateRule::PerBatch},
+    {{"forward", "inference", "-", true}, Placement::Linear, ChunkRule::One, writeForward},
+    {{"circular", "inference with several stages per rank", "-", true}, Placement::Loop, ChunkRule::Any, writeCircular},
+};
+
+llvm::ArrayRef<GeneratorInfo> cleave::schedule::getGenerators() {
+  static const auto infos = llvm::to_vector(llvm::map_range(kRows, [](const Row &row) { return row.info; }));
+  return infos;
+}
+
+static llvm::Expected<const Row *> findRow(llvm::StringRef name) {
+  for (const Row &row : kRows)
+    if (row.info.name == name)
+      return &row;
+  std::string names = llvm::join(llvm::map_range(kRows, [](const Row &row) { return row.info.name.str(); }), ", ");
+  return makeError("no schedule is called {0}: there are {1}", quote(name), names);
+}
+
+/// The chunks asked for, or the schedule's own. Error: what is legal.
+static llvm::Expected<int32_t> getChunks(const Row &row, int32_t chunks) {
+  static constexpr int32_t own[] = {1, 2, 2, 2};
+  static constexpr llvm::StringLiteral legal[] = {"1", "2", "at least 1", "even"};
+  size_t rule = static_cast<size_t>(row.chunks);
+  if (chunks == 0)
+    return own[rule];
+  bool isLegal = row.chunks == ChunkRule::Any    ? chunks >= 1
+                 : row.chunks == ChunkRule::Even ? chunks >= 2 && chunks % 2 == 0
+                                                 : chunks == own[rule];
+  if (isLegal)
+    return chunks;
+  return makeError("schedule \"{0}\" has {1} chunks per rank, got {2}", row.info.name, legal[rule], chunks);
+}
+
+static llvm::Error checkShape(const Row &row, const Shape &shape) {
+  llvm::StringRef name = row.info.name;
+  if (shape.ranks < 1 || shape.microbatches < 1 || shape.steps < 1)
+    return makeError("a schedule has at least 1 rank, microbatch and step, got {0}, {1} and {2}", shape.ranks,
+                     shape.microbatches, shape.steps);
+  if (row.isBidirectional && shape.ranks % 2)
+    return makeError("schedule \"{0}\" goes through the ranks both ways: their number is even, got {1}", name,
+                     shape.ranks);
+  if (row.isBidirectional && shape.microbatches % 2)
+    return makeError("schedule \"{0}\" sends half of the microbatches each way: their number is even, got {1}", name,
+                     shape.microbatches);
+  if (row.needsTwicePerRank && int64_t(shape.microbatches) < 2 * int64_t(shape.ranks))
+    return makeError("schedule \"{0}\" has at least 2 microbatches per rank: {1} for {2} ranks, got {3}", name,
+                     2 * int64_t(shape.ranks), shape.ranks, shape.microbatches);
+  return llvm::Error::success();
+}
+
+/// A schedule without programs, its replicas as the row says.
+static Schedule prepare(const Row &row, int32_t ranks, int32_t chunks, int32_t microbatches) {
+  Schedule schedule = makeSchedule(row.info.name, placeStages(row.placement, ranks, chunks), ranks, microbatches);
+  schedule.isForwardOnly = row.info.isForwardOnly;
+  if (!row.isBidirectional)
+    return schedule;
+  Replica &down = schedule.replicas.front(), up;
+  up.placement.assign(down.placement.rbegin(), down.placement.rend());
+  up.microbatches.assign(down.microbatches.begin() + microbatches / 2, down.microbatches.end());
+  down.microbatches.resize(microbatches / 2);
+  schedule.replicas.push_back(std::move(up));
+  schedule.indexReplicas();
+  return schedule;
+}
+
+/// Appends the same table for the microbatches of further batches.
+static void repeat(Schedule &schedule, int32_t steps) {
+  int32_t microbatches = schedule.numMicrobatches;
+  auto extend = [&](auto &list, auto shift) {
+    size_t size = list.size();
+    list.reserve(size * steps);
+    for (int32_t step = 1; step < steps; ++step)
+      for (size_t index = 0; index < size; ++index)
+        list.push_back(shift(list[index], step * microbatches));
+  };
+  for (std::vector<Action> &program : schedule.programs)
+    extend(program, [](Action action, int32_t offset) {
+      action.microbatch += offset;
+      return action;
+    });
+  for (Replica &replica : schedule.replicas)
+    extend(replica.microbatches, [](int32_t microbatch, int32_t offset) { return microbatch + offset; });
+  schedule.numMicrobatches *= steps;
+  schedule.indexReplicas();
+}
+
+/// How many versions of its weights a rank keeps at the worst moment: the newest, and what microbatches under way have
+/// seen in their F and need again in their B. A version ends when the gradients of `perUpdate` microbatches are there.
+static int32_t countVersions(llvm::ArrayRef<Action> program, int32_t perUpdate) {
+  std::vector<int32_t> seen;
+  size_t worst = 1;
+  int32_t numGradients = 0;
+  std::vector<int32_t> underWay;
+  for (const Action &action : program) {
+    int32_t newest = numGradients / perUpdate;
+    if (action.kind == ActionKind::F) {
+      seen.resize(std::max<size_t>(seen.size(), action.microbatch + 1));
+      seen[action.microbatch] = newest;
+      underWay.push_back(action.microbatch);
+    } else if (action.kind == ActionKind::B) {
+      underWay.erase(llvm::find(underWay, action.microbatch));
+      newest = ++numGradients / perUpdate;
+    }
+    llvm::SmallSet<int32_t, 16> versions;
+    versions.insert(newest);
+    for (int32_t microbatch : underWay)
+      versions.insert(seen[microbatch]);
+    worst = std::max<size_t>(worst, versions.size());
+  }
+  return static_cast<int32_t>(worst);
+}
+
+llvm::Expected<Schedule> cleave::schedule::generate(llvm::StringRef name, Shape shape) {
+  llvm::Expected<const Row *> row = findRow(name);
+  if (!row)
+    return row.takeError();
+  llvm::Expected<int32_t> chunks = getChunks(**row, shape.chunks);
+  if (!chunks)
+    return chunks.takeError();
+  if (llvm::Error error = checkShape(**row, shape))
+    return std::move(error);
+  bool flushes = (*row)->updates == UpdateRule::Flush;
+  Schedule schedule =
+      prepare(**row, shape.ranks, *chunks, flushes ? shape.microbatches : shape.microbatches * shape.steps);
+  (*row)->write(schedule);
+  if (flushes)
+    repeat(schedule, shape.steps);
+  for (const std::vector<Action> &program : schedule.programs)
+    schedule.weightVersions.push_back(
+        flushes ? 1 : countVersions(program, (*row)->updates == UpdateRule::PerBatch ? shape.microbatches : 1));
+  return schedule;
+}

@@ -1,0 +1,89 @@
+//===- Wave.cpp - Hanayo: v after v -----------------------------------------===//
+//
+// Stages go down the ranks and back, several times; the turns need no message, and a rank that has little to do early on
+// a wave has the next stage soon:
+//
+//   rank 0    0     5 6     11
+//   rank 1     1   4   7   10        Liu et al., Hanayo, 2023: two directions of Chimera folded into one, so that the
+//   rank 2      2 3     8 9          parameters stand once
+//
+// The order is that of running it: with F of one slot and B of two, a rank that is free takes the B that has come
+// furthest, otherwise the F that has. No more than p microbatches are under way, which bounds what a rank holds.
+//
+//===----------------------------------------------------------------------===//
+#include "Generators.h"
+
+using namespace cleave::schedule;
+
+namespace {
+/// Time in slots; per stage, how many F and B were begun, and when each ends.
+class WaveRun {
+public:
+  explicit WaveRun(Schedule &schedule)
+      : schedule(schedule), placement(schedule.replicas[0].placement), forward(schedule.numStages),
+        backward(schedule.numStages), freeAt(schedule.numRanks, 0) {
+    for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
+      writers.emplace_back(schedule, rank);
+  }
+
+  void run() {
+    size_t left = size_t(2) * schedule.numStages * schedule.numMicrobatches;
+    for (int32_t now = 0; left > 0; ++now)
+      for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
+        left -= freeAt[rank] <= now && (takeBackward(rank, now) || takeForward(rank, now));
+  }
+
+private:
+  using Ends = std::vector<std::vector<int32_t>>;
+
+  /// Whether the next of `ends[stage]` can begin: that of `source` has ended.
+  static bool isReady(const Ends &ends, int32_t stage, const Ends &sources, int32_t source, int32_t now) {
+    size_t next = ends[stage].size();
+    return next < sources[source].size() && sources[source][next] <= now;
+  }
+
+  void take(ActionKind kind, Ends &ends, int32_t stage, int32_t end) {
+    int32_t rank = placement[stage], lane = 0;
+    for (int32_t below = 0; below < stage; ++below)
+      lane += placement[below] == rank;
+    ends[stage].push_back(end);
+    freeAt[rank] = end;
+    writers[rank].add(kind, lane);
+  }
+
+  bool takeBackward(int32_t rank, int32_t now) {
+    int32_t last = schedule.numStages - 1;
+    for (int32_t stage = 0; stage <= last; ++stage)
+      if (placement[stage] == rank &&
+          isReady(backward, stage, stage == last ? forward : backward, stage == last ? stage : stage + 1, now)) {
+        take(ActionKind::B, backward, stage, now + 2);
+        return true;
+      }
+    return false;
+  }
+
+  bool takeForward(int32_t rank, int32_t now) {
+    for (int32_t stage = schedule.numStages; stage-- > 0;)
+      if (placement[stage] == rank && (stage > 0 ? isReady(forward, stage, forward, stage - 1, now) : mayEnter(now))) {
+        take(ActionKind::F, forward, stage, now + 1);
+        return true;
+      }
+    return false;
+  }
+
+  bool mayEnter(int32_t now) const {
+    size_t entered = forward[0].size(), bound = schedule.numRanks;
+    if (entered == static_cast<size_t>(schedule.numMicrobatches))
+      return false;
+    return entered < bound || (backward[0].size() > entered - bound && backward[0][entered - bound] <= now);
+  }
+
+  Schedule &schedule;
+  llvm::ArrayRef<int32_t> placement;
+  Ends forward, backward;
+  std::vector<int32_t> freeAt;
+  std::vector<RankWriter> writers;
+};
+} // namespace
+
+void cleave::schedule::writeHanayo(Schedule &schedule) { WaveRun(schedule).run(); }
