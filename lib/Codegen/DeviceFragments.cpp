@@ -31,7 +31,7 @@ Value Fragments::getLanePlace(const FragmentTile &tile) const {
     return p.add(p.mul(slow, tile.pitch), fast);
   };
   if (element.isF32() && !tile.alongDepth)
-    return place(group, inGroup);
+    return place(group, tile.inOrderOfSums ? column : inGroup);
   Value row = p.rem(lane, 8), second = p.rem(p.div(lane, 8), 2), third = p.div(lane, 16);
   Value inOuter = tile.isColumns ? third : second, inDepth = tile.isColumns ? second : third;
   // The 8 rows of a matrix in memory are along the outer dim, or along the depth.
@@ -44,13 +44,18 @@ Value Fragments::toWord(Value piece) {
   return vector::ExtractOp::create(e.b, e.loc, vector::BitCastOp::create(e.b, e.loc, word, piece), 0);
 }
 
+/// The product would cut bits off.
+Value Fragments::round(Value number) {
+  return NVVM::ConvertFloatToTF32Op::create(e.b, e.loc, e.b.getI32Type(), number, NVVM::FPRoundingMode::RNA);
+}
+
 Values Fragments::load(const FragmentTile &tile, Value place) {
   Values words;
   if (element.isF32() && !tile.alongDepth) {
     for (int64_t i = 0; i < 4; ++i) {
       int64_t inOuter = tile.isColumns ? i / 2 : i % 2, inDepth = tile.isColumns ? i % 2 : i / 2;
-      Value number = e.asScalar(
-          [&] { return e.load(tile.memory, element, {e.places.add(place, tile.at(8 * inOuter, unit * inDepth))}); });
+      int64_t offset = tile.at(8 * inOuter, tile.inOrderOfSums ? inDepth : unit * inDepth);
+      Value number = e.asScalar([&] { return e.load(tile.memory, element, {e.places.add(place, offset)}); });
       words.push_back(number);
     }
   } else {
@@ -63,10 +68,9 @@ Values Fragments::load(const FragmentTile &tile, Value place) {
       words.push_back(element.isF32() ? Value(vector::ExtractOp::create(e.b, e.loc, piece, 0)) : toWord(piece));
     }
   }
-  // The product would cut bits off.
   if (element.isF32())
     for (Value &word : words)
-      word = NVVM::ConvertFloatToTF32Op::create(e.b, e.loc, e.b.getI32Type(), word, NVVM::FPRoundingMode::RNA);
+      word = round(word);
   return words;
 }
 
@@ -91,6 +95,17 @@ void Fragments::multiply(ValueRange rows, ValueRange columns, MutableArrayRef<Va
     sum = LLVM::ExtractValueOp::create(e.b, e.loc, made, int64_t(i));
 }
 
+/// Of tf32 the two columns of a lane count as the t-th and the (t + 4)-th of the depth.
+Values Fragments::toRows(ValueRange sums) {
+  if (element.isF32())
+    return {round(sums[0]), round(sums[2]), round(sums[1]), round(sums[3])};
+  Values rows;
+  for (; !sums.empty(); sums = sums.drop_front(2))
+    rows.push_back(pack(sums[0], sums[1]));
+  return rows;
+}
+
+/// A word of two neighbours.
 Value Fragments::pack(Value low, Value high) {
   return e.withLanes(2, 2, [&] {
     Value pair =

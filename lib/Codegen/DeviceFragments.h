@@ -24,6 +24,8 @@ struct FragmentTile {
   int64_t pitch;
   bool alongDepth; ///< else along rows or columns
   bool isColumns;
+  bool inOrderOfSums =
+      false; ///< the depth is, of what is multiplied with `Fragments::toRows`. Precondition: not alongDepth
 
   /// How far apart elements are.
   int64_t at(int64_t outer, int64_t depth) const { return alongDepth ? outer * pitch + depth : depth * pitch + outer; }
@@ -44,8 +46,8 @@ public:
   Values load(const FragmentTile &tile, mlir::Value place);
   /// Adds to four sums. `columns`: the first or second two words that were loaded of 16.
   void multiply(mlir::ValueRange rows, mlir::ValueRange columns, llvm::MutableArrayRef<mlir::Value> sums);
-  /// A word of two numbers of f32, rounded: how sums become rows of a next product. Precondition: 16 bits.
-  mlir::Value pack(mlir::Value low, mlir::Value high);
+  /// Sums of as many columns as a product is deep, rounded, as rows of a next product.
+  Values toRows(mlir::ValueRange sums);
 
   // Of a sum: its row in 16, with +8 for the third and fourth; the column of the first and third in 8.
   mlir::Value getRow() const { return group; }
@@ -53,6 +55,8 @@ public:
 
 private:
   mlir::Value toWord(mlir::Value piece);
+  mlir::Value round(mlir::Value number);
+  mlir::Value pack(mlir::Value low, mlir::Value high);
 
   DeviceEmitter &e;
   mlir::Type element;

@@ -1,6 +1,7 @@
 // RUN: cleave-kernels %s --target cuda:sm_90 | FileCheck %s
 // RUN: cleave-kernels %s --target cuda:sm_90 --emit=launches | FileCheck %s --check-prefix=LAUNCH
 // RUN: cleave-kernels %s --target cuda:sm_90 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=PTX
+// RUN: cleave-kernels %s --target cuda:sm_90 --tf32 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=TF32
 // RUN: cleave-kernels %s --target cuda:sm_80 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=SM80
 // RUN: not cleave-kernels %s --target cuda:sm_50 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
@@ -194,7 +195,7 @@ func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf
   return %0 : tensor<64x8xf32>
 }
 
-// A warp a query: no key that a causal mask hides is read, and no score is stored.
+// Few queries, a warp each: no key that a causal mask hides is read, and no score is stored.
 // CHECK-LABEL: gpu.func @attention
 // CHECK: %[[VISIBLE:.*]] = arith.minsi
 // CHECK: scf.for %{{.*}} to %[[VISIBLE]]
@@ -203,10 +204,51 @@ func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf
 // CHECK-NOT: workgroup
 // CHECK: memref.store {{.*}}, %arg3
 // CHECK: gpu.return
-// LAUNCH: attention{{[[:space:]]}}32 x 256 threads, 0 bytes shared
-func.func @attention(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x40x64xf32>, %v: tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32> {
-  %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<2x8x16x64xf32>, tensor<2x2x40x64xf32>, tensor<2x2x40x64xf32>) -> tensor<2x8x16x64xf32>
-  return %y : tensor<2x8x16x64xf32>
+// LAUNCH: attention{{[[:space:]]}}128 x 256 threads, 0 bytes shared
+func.func @attention(%q: tensor<16x8x8x64xf32>, %k: tensor<16x2x40x64xf32>, %v: tensor<16x2x40x64xf32>) -> tensor<16x8x8x64xf32> {
+  %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<16x8x8x64xf32>, tensor<16x2x40x64xf32>, tensor<16x2x40x64xf32>) -> tensor<16x8x8x64xf32>
+  return %y : tensor<16x8x8x64xf32>
+}
+
+// Many queries of f32: a lane has four of them and four keys of a tile, of which nothing is stored but weights, on their way to values.
+// CHECK-LABEL: gpu.func @attention_of_f32
+// CHECK: %[[VISIBLE:[^ ]+]] = arith.minsi {{.*}}, %c512
+// CHECK-NEXT: scf.for %{{.*}} to %[[VISIBLE]] step %c32
+// CHECK: gpu.barrier
+// CHECK: gpu.barrier
+// CHECK: scf.for %{{.*}} to %c64 step %c4
+// CHECK-COUNT-8: vector.load {{.*}}#gpu.address_space<workgroup>>, vector<4xf32>
+// CHECK-COUNT-64: math.fma
+// CHECK: gpu.shuffle xor
+// CHECK-COUNT-16: memref.store {{.*}}#gpu.address_space<workgroup>
+// CHECK-NEXT: gpu.barrier
+// CHECK: scf.for %{{.*}} to %c32 step %c4
+// CHECK-COUNT-32: math.fma {{.*}} : vector<4xf32>
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: vector.store {{.*}}, %arg3
+// CHECK: gpu.return
+// LAUNCH: attention_of_f32{{[[:space:]]}}192 x 128 threads, 43520 bytes shared
+// PTX-LABEL: .visible .entry attention_of_f32(
+// PTX: ld.global.nc.v4.b32
+// PTX: ld.shared.v4.b32
+// PTX: fma.rn.f32
+// TF32-LABEL: .visible .entry attention_of_f32(
+// TF32: cvt.rna.tf32.f32
+// TF32: mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32
+func.func @attention_of_f32(%q: tensor<2x12x512x64xf32>, %k: tensor<2x12x512x64xf32>, %v: tensor<2x12x512x64xf32>) -> tensor<2x12x512x64xf32> {
+  %y = nn.attention %q, %k, %v scale 0.125 causal : (tensor<2x12x512x64xf32>, tensor<2x12x512x64xf32>, tensor<2x12x512x64xf32>) -> tensor<2x12x512x64xf32>
+  return %y : tensor<2x12x512x64xf32>
+}
+
+// Where heads are large, values come to where keys were: a barrier more.
+// CHECK-LABEL: gpu.func @attention_of_large_heads
+// CHECK-COUNT-4: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: gpu.return
+// LAUNCH: attention_of_large_heads{{[[:space:]]}}128 x 64 threads, 38400 bytes shared
+func.func @attention_of_large_heads(%q: tensor<1x32x128x128xf32>, %k: tensor<1x8x128x128xf32>, %v: tensor<1x8x128x128xf32>) -> tensor<1x32x128x128xf32> {
+  %y = nn.attention %q, %k, %v scale 0.088 : (tensor<1x32x128x128xf32>, tensor<1x8x128x128xf32>, tensor<1x8x128x128xf32>) -> tensor<1x32x128x128xf32>
+  return %y : tensor<1x32x128x128xf32>
 }
 
 // Many queries of 16 bits: a warp has 16 of them, and keys and values go through shared memory. Weights are rows of the second product.

@@ -35,6 +35,12 @@ EDITS = [
          "keys are overwritten while others read them", [EMULATION], after="Values FlashKernel::step"),
     Edit("flash-sees-keys-that-are-not", "lib/Codegen/DeviceFlash.cpp", "if (keys % height)", "if (false)",
          "the last key counts several times", [EMULATION], after="finishScore("),
+    Edit("flash-keeps-its-old-sums", "lib/Codegen/DeviceFlash.cpp", "sum = scale(sum, factor);", "(void)sum;",
+         "sums are not scaled to the new largest score", [EMULATION]),
+    Edit("flash-weighs-other-keys", "lib/Codegen/DeviceFragments.cpp", "tile.inOrderOfSums ? inDepth : unit * inDepth",
+         "unit * inDepth", "weights of tf32 meet values of other keys", [EMULATION]),
+    Edit("flash-weights-of-one-query", "lib/Codegen/DeviceFlashLanes.cpp", "i / each * kDown * pitch + i % each * kAcross",
+         "i % each * kAcross", "the weights of a lane's queries lie in one place", [EMULATION]),
     # ===--- Emulation -------------------------------------------------------===
     Edit("emulator-does-not-flush", "lib/Codegen/DeviceCalls.cpp", 'name.contains(".ftz") && call.getType()->isFloatTy()', "false",
          "approximations give denormal numbers", ["CleaveCodegenTests"]),

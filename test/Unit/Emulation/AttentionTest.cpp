@@ -1,0 +1,267 @@
+//===- AttentionTest.cpp - attention on the emulated device ---------------===//
+//
+// Random shapes, types and masks, with keys and values read in another order, against scores, softmax and sums in f64, query by
+// query. Products of what is multiplied are exact; the bound is that of the order of sums, and of weights that are rounded.
+//
+//===----------------------------------------------------------------------===//
+#include "DeviceKernels.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gmock/gmock.h"
+#include <random>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::codegen;
+using reference::Tensor;
+using ::testing::HasSubstr;
+
+namespace {
+
+/// `y = neg(attention(q, k, v))`.
+struct Attention {
+  std::string type;
+  int64_t batches, kvHeads, group, queries, keys, size, valueSize;
+  std::string mask;                        ///< the shape and element of an operand, if there is one
+  bool isTurned = false, isCausal = false; ///< turned: positions of keys and values come before heads
+  int64_t offset = 0;
+  double softcap = 0;
+
+  int64_t countHeads() const { return kvHeads * group; }
+  std::string getText() const;
+};
+
+std::string Attention::getText() const {
+  auto shaped = [&](int64_t x, int64_t y, int64_t z) {
+    return llvm::formatv("tensor<{0}x{1}x{2}x{3}x{4}>", batches, x, y, z, type).str();
+  };
+  std::string q = shaped(countHeads(), queries, size), y = shaped(countHeads(), queries, valueSize), turns, names[2];
+  std::string whole[] = {shaped(kvHeads, keys, size), shaped(kvHeads, keys, valueSize)}, given[2];
+  for (int i : {0, 1}) {
+    given[i] = isTurned ? shaped(keys, kvHeads, i ? valueSize : size) : whole[i];
+    names[i] = isTurned ? "%t" + std::to_string(i) : "%a" + std::to_string(i);
+    if (isTurned)
+      turns += llvm::formatv("  %t{0} = nn.transpose %a{0} [0, 2, 1, 3] : ({1}) -> {2}\n", i, given[i], whole[i]);
+  }
+  std::string masked = mask.empty() ? "" : "tensor<" + mask + ">";
+  return llvm::formatv(
+      "func.func @main(%q: {0}, %a0: {1}, %a1: {2}{3}) -> {4} {{\n{5}  %0 = nn.attention %q, {6}, {7}{8} "
+      "scale 0.25{9} {{causalOffset = {10} : i64, softcap = {11:F1} : f64} : ({0}, {12}, {13}{14}) -> "
+      "{4}\n  %1 = nn.neg %0 : ({4}) -> {4}\n  return %1 : {4}\n}",
+      q, given[0], given[1], masked.empty() ? "" : ", %m: " + masked, y, turns, names[0], names[1],
+      masked.empty() ? "" : " mask %m", isCausal ? " causal" : "", offset, softcap, whole[0], whole[1],
+      masked.empty() ? "" : ", " + masked);
+}
+
+/// Floats, and bools as 0 and 1.
+std::vector<double> getNumbers(const Tensor &tensor) {
+  std::vector<double> numbers;
+  if (tensor.getElementType().isInteger(1)) {
+    for (APInt number : tensor.toAttr().getValues<APInt>())
+      numbers.push_back(double(number.getZExtValue()));
+    return numbers;
+  }
+  for (APFloat number : tensor.toAttr().getValues<APFloat>()) {
+    bool isInexact = false;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
+    numbers.push_back(number.convertToDouble());
+  }
+  return numbers;
+}
+
+/// What there is of a weight, and of an element, when it is rounded.
+double getStep(StringRef type) {
+  int fraction = type == "f16" ? 10 : type == "bf16" ? 7 : type == "f64" ? 52 : 23;
+  return std::ldexp(1, -fraction - 1);
+}
+
+/// f32 with 10 bits of fraction, halves away from zero.
+double roundToTf32(double number) {
+  int exponent = 0;
+  double fraction = std::frexp(number, &exponent);
+  return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
+}
+
+class DeviceAttentionTest : public DeviceKernelsTest {
+protected:
+  /// What is wrong, or an empty string. `damage` is done to the kernel before it is compiled.
+  std::string check(const Attention &attention, uint64_t seed, function_ref<void(ModuleOp)> damage = nullptr) {
+    OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(attention.getText(), &context);
+    if (!source)
+      return "cannot parse: " + errors;
+    auto func = *source->getOps<func::FuncOp>().begin();
+    OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+    DeviceKernel launch = emitDeviceKernel(func.front(), "attention", *kernels, *cuda);
+    if (damage)
+      damage(*kernels);
+    const emulation::Module *module = load(*kernels);
+    if (!module)
+      return "cannot load: " + errors;
+    SmallVector<Tensor> inputs = drawInputs(func, seed);
+    Tensor output = Tensor::zeros(cast<RankedTensorType>(func.getResultTypes()[0]));
+    std::string finding = run(*module, launch, inputs, output);
+    return finding.empty() ? compare(attention, inputs, getNumbers(output)) : finding;
+  }
+
+private:
+  std::string compare(const Attention &attention, ArrayRef<Tensor> inputs, ArrayRef<double> got);
+};
+
+/// The score of a key; -inf where it is not seen. `mask` broadcasts from the last dims on.
+double findScore(const Attention &a, double product, ArrayRef<double> mask, ArrayRef<int64_t> maskShape, bool isBool,
+                 std::array<int64_t, 4> at) {
+  double score = product * 0.25;
+  if (a.softcap > 0)
+    score = a.softcap * std::tanh(score / a.softcap);
+  if (!mask.empty()) {
+    int64_t place = 0;
+    for (size_t dim = 0; dim < maskShape.size(); ++dim)
+      place = place * maskShape[dim] + (maskShape[dim] == 1 ? 0 : at[4 - maskShape.size() + dim]);
+    score = !isBool ? score + mask[place] : mask[place] != 0 ? score : -INFINITY;
+  }
+  return a.isCausal && at[3] > at[2] + a.offset ? -INFINITY : score;
+}
+
+std::string DeviceAttentionTest::compare(const Attention &a, ArrayRef<Tensor> inputs, ArrayRef<double> got) {
+  std::vector<double> q = getNumbers(inputs[0]), k = getNumbers(inputs[1]), v = getNumbers(inputs[2]), mask;
+  ArrayRef<int64_t> maskShape;
+  if (inputs.size() > 3) {
+    mask = getNumbers(inputs[3]);
+    maskShape = inputs[3].getShape();
+  }
+  bool isBool = inputs.size() > 3 && inputs[3].getElementType().isInteger(1);
+  // Larger heads find no room for fragments of 32 bits.
+  bool isShort = cuda->allowsTf32() && a.type == "f32" && a.queries >= 16 && std::max(a.size, a.valueSize) <= 240;
+  if (isShort)
+    for (std::vector<double> *numbers : {&q, &k, &v})
+      llvm::transform(*numbers, numbers->begin(), roundToTf32);
+  double own = getStep(a.type), order = a.type == "f64" ? 1e-13 : 1e-5, rounded = isShort ? getStep("f16") : own;
+  int64_t heads = a.countHeads(), rows = a.batches * heads * a.queries;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t batch = row / (heads * a.queries), number = row / a.queries % heads, kv = number / a.group;
+    auto place = [&](int64_t key, int64_t columns) {
+      return (a.isTurned ? (batch * a.keys + key) * a.kvHeads + kv : (batch * a.kvHeads + kv) * a.keys + key) * columns;
+    };
+    std::vector<double> scores(a.keys);
+    double largest = -INFINITY, total = 0;
+    for (int64_t key = 0; key < a.keys; ++key) {
+      double product = 0;
+      for (int64_t i = 0; i < a.size; ++i)
+        product += q[row * a.size + i] * k[place(key, a.size) + i];
+      scores[key] = findScore(a, product, mask, maskShape, isBool, {batch, number, row % a.queries, key});
+      largest = std::max(largest, scores[key]);
+    }
+    for (double &score : scores)
+      total += score = largest == -INFINITY ? 0 : std::exp(score - largest);
+    for (int64_t column = 0; column < a.valueSize; ++column) {
+      double sum = 0, absolute = 0;
+      for (int64_t key = 0; key < a.keys && total > 0; ++key) {
+        double term = scores[key] / total * v[place(key, a.valueSize) + column];
+        sum += term;
+        absolute += std::fabs(term);
+      }
+      double bound = (order + 1.01 * rounded) * absolute + 1.01 * own * std::fabs(sum) + 1e-7 * own,
+             is = got[row * a.valueSize + column];
+      if (!(std::fabs(is + sum) <= bound))
+        return llvm::formatv("component {0} of query {1} of head {2} is {3:F6} and should be {4:F6}", column,
+                             row % a.queries, number, is, -sum);
+    }
+  }
+  return "";
+}
+
+/// Sizes at, below and above those of vectors, fragments and tiles.
+Attention draw(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](std::initializer_list<int64_t> list) { return *(list.begin() + random() % list.size()); };
+  auto name = [&](std::initializer_list<const char *> list) { return *(list.begin() + random() % list.size()); };
+  Attention a;
+  a.type = name({"f32", "f16", "bf16", "f32", "f16", "bf16", "f32", "f64"});
+  a.batches = pick({1, 2});
+  a.kvHeads = pick({1, 2});
+  a.group = pick({1, 1, 3});
+  a.queries = pick({1, 3, 15, 16, 17, 33, 64, 70});
+  a.keys = pick({1, 7, 31, 32, 33, 64, 100, 130});
+  a.size = pick({1, 4, 8, 17, 24, 64, 80, 128});
+  a.valueSize = pick({1, 4, 9, 16, 24, 64, 72, 128});
+  if (random() % 8 == 0)
+    a.size = a.valueSize = pick({200, 250, 256});
+  a.isTurned = random() % 3 == 0;
+  a.isCausal = random() % 2;
+  a.offset = a.isCausal ? pick({0, 0, 5, -3, 60}) : 0;
+  a.softcap = random() % 4 == 0 ? 2 : 0;
+  if (random() % 3 == 0) {
+    auto shape = [](auto... extents) {
+      std::string text;
+      ((text += std::to_string(extents) + "x"), ...);
+      return text;
+    };
+    std::string shapes[] = {shape(a.keys), shape(a.queries, a.keys), shape(a.batches, 1, 1, a.keys),
+                            shape(1, a.countHeads(), a.queries, a.keys), shape(a.queries, 1)};
+    a.mask = shapes[random() % std::size(shapes)] + name({"i1", "f32"});
+    if (a.type != "f32" && a.mask.back() == '2')
+      a.mask = a.mask.substr(0, a.mask.size() - 3) + a.type;
+  }
+  return a;
+}
+
+TEST_F(DeviceAttentionTest, EqualSumsOfAnyShape) {
+  for (uint64_t seed = 1; seed <= 90; ++seed) {
+    Attention attention = draw(seed);
+    EXPECT_EQ(check(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
+  }
+}
+
+TEST_F(DeviceAttentionTest, RoundToTf32WhereThatIsAllowed) {
+  cuda->allowTf32();
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    Attention attention = draw(seed);
+    attention.type = "f32";
+    attention.mask = "";
+    EXPECT_EQ(check(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What must not go unnoticed
+//===----------------------------------------------------------------------===//
+
+TEST_F(DeviceAttentionTest, MissAnyBarrier) {
+  // By warps; by lanes, with values beside keys and in their place; by all warps for a query.
+  const Attention forms[] = {{"bf16", 1, 1, 2, 70, 100, 64, 64, "", false, true},
+                             {"f32", 1, 1, 2, 70, 100, 64, 64, "", false, true},
+                             {"f32", 1, 2, 1, 40, 50, 80, 128, "", true},
+                             {"f32", 1, 1, 1, 1, 300, 64, 64, ""}};
+  for (auto [number, attention] : llvm::enumerate(forms)) {
+    ASSERT_EQ(check(attention, 1), "") << attention.getText();
+    size_t barriers = 1;
+    for (size_t missing = 0; missing < barriers; ++missing)
+      EXPECT_THAT(check(attention, 1,
+                        [&](ModuleOp kernels) {
+                          SmallVector<gpu::BarrierOp> all;
+                          kernels.walk([&](gpu::BarrierOp op) { all.push_back(op); });
+                          barriers = all.size();
+                          all[missing].erase();
+                        }),
+                  HasSubstr("race"))
+          << "barrier " << missing << " of\n"
+          << attention.getText();
+    EXPECT_EQ(barriers, (std::array<size_t, 4>{2, 3, 4, 1}[number]));
+  }
+}
+
+/// Whoever takes part in a row's largest score, a lane left out is seen.
+TEST_F(DeviceAttentionTest, MissAShuffle) {
+  const Attention forms[] = {{"f16", 1, 1, 1, 33, 64, 64, 64, ""}, {"f32", 1, 1, 1, 33, 64, 64, 64, ""}};
+  for (const Attention &attention : forms)
+    EXPECT_THAT(check(attention, 1,
+                      [](ModuleOp kernels) {
+                        SmallVector<gpu::ShuffleOp> all;
+                        kernels.walk([&](gpu::ShuffleOp op) { all.push_back(op); });
+                        all.back().getShuffleResult().replaceAllUsesWith(all.back().getValue());
+                      }),
+                HasSubstr("should be"));
+}
+
+} // namespace
