@@ -4,6 +4,9 @@ Usage: tidy.py BUILD_DIR [FILE...]
 
 A file is looked at again only if something that it is made of has changed: its text, a header of the tree or a generated
 one that it includes (ninja knows which), its command line, or .clang-tidy. What was clean is noted under BUILD_DIR/tidy.
+
+Most of the time goes into headers, so files of one library are looked at several in one, as long as they do not define
+the same local names. Only a batch that is clean counts; any other is halved, down to single files.
 """
 import hashlib
 import json
@@ -15,6 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIDY = "clang-tidy-22"
+# Files in a batch, and where diagnostics of one may lie.
+BATCH = 8
+ANY_FILE = r"/(include/cleave|lib|tools)/.*\.(h|cpp)$"
 
 
 def read_headers(build):
@@ -58,17 +64,67 @@ class Tidy:
                          if path.startswith(ROOT + "/") and not path.endswith(".pch"))
         return digest([*self.common, command["command"].encode(), *(self.get_text(path) for path in made_of)])
 
-    def run(self, command):
-        """(key, findings) of one file; no findings if it is clean."""
-        key = self.get_key(command)
-        if command["output"] in self.headers and os.path.exists(os.path.join(self.notes, key)):
-            return key, ""
+    def is_noted(self, command):
+        return command["output"] in self.headers and os.path.exists(os.path.join(self.notes, self.get_key(command)))
+
+    def note(self, command):
+        with open(os.path.join(self.notes, self.get_key(command)), "w"):
+            pass
+
+    def find(self, command):
+        """The findings of one file; none if it is clean."""
         done = subprocess.run([TIDY, "-p", self.build, "--quiet", "--warnings-as-errors=*", command["file"]], cwd=ROOT,
                               capture_output=True, text=True)
-        if done.returncode:
-            return key, done.stdout or done.stderr
-        with open(os.path.join(self.notes, key), "w"):
-            return key, ""
+        return (done.stdout or done.stderr) if done.returncode else ""
+
+    def is_clean(self, batch):
+        """Whether the files of a batch, as one, compile and have no finding."""
+        path = os.path.join(self.notes, f"{self.get_key(batch[0])}.cpp")
+        with open(path, "w") as file:
+            file.writelines(f'#include "{command["file"]}"\n' for command in batch)
+        done = subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", f"--header-filter={ANY_FILE}", path, "--",
+                               *get_flags(batch[0])], cwd=self.build, capture_output=True, text=True)
+        os.remove(path)
+        return done.returncode == 0
+
+    def run(self, batch):
+        """The findings of a batch's files, as one list."""
+        if len(batch) > 1 and not self.is_clean(batch):
+            half = len(batch) // 2
+            return self.run(batch[:half]) + self.run(batch[half:])
+        findings = self.find(batch[0]) if len(batch) == 1 else ""
+        if not findings:
+            for command in batch:
+                self.note(command)
+        return [findings] if findings else []
+
+
+def get_flags(command):
+    """What one file is compiled with, without its own names."""
+    return re.sub(r" -(o|c) \S+", "", command["command"]).split()[1:]
+
+
+def get_local_names(command):
+    """Functions, types and constants that only one file sees, as far as their form tells."""
+    text = read(command["file"]).decode()
+    return set(re.findall(r"^static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
+               + re.findall(r"^(?:class|struct|enum(?: class)?|using(?! namespace)|constexpr \w+) (\w+)", text, re.M))
+
+
+def make_batches(commands):
+    """Files with equal flags and no local name in common, up to BATCH together."""
+    batches = []
+    for command in commands:
+        flags, names = get_flags(command), get_local_names(command)
+        for batch in batches:
+            if batch["flags"] == flags and len(batch["files"]) < BATCH and not batch["names"] & names:
+                break
+        else:
+            batch = {"flags": flags, "names": set(), "files": []}
+            batches.append(batch)
+        batch["files"].append(command)
+        batch["names"] |= names
+    return [batch["files"] for batch in batches]
 
 
 def main():
@@ -79,16 +135,17 @@ def main():
     for command in commands:
         command["output"] = re.search(r" -o (\S+)", command["command"])[1]
     tidy = Tidy(build)
+    pending = [command for command in commands if not tidy.is_noted(command)]
+    batches = make_batches(pending)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(tidy.run, commands))
-    for _, findings in results:
-        print(re.sub(r"^.*warnings? generated.*\n|^Suppressed .*\n|^Use -header-filter.*\n", "", findings, flags=re.M), end="")
+        findings = [text for batch in pool.map(tidy.run, batches) for text in batch]
+    for text in findings:
+        print(re.sub(r"^.*warnings? generated.*\n|^Suppressed .*\n|^Use -header-filter.*\n", "", text, flags=re.M), end="")
     if not wanted:
-        for name in set(os.listdir(tidy.notes)) - {key for key, _ in results}:
+        for name in set(os.listdir(tidy.notes)) - {tidy.get_key(command) for command in commands}:
             os.remove(os.path.join(tidy.notes, name))
-    failed = sum(bool(findings) for _, findings in results)
-    print(f"{len(results) - failed} passed, {failed} failed")
-    return 1 if failed or not results else 0
+    print(f"{len(commands) - len(findings)} passed, {len(findings)} failed")
+    return 1 if findings or not commands else 0
 
 
 if __name__ == "__main__":
