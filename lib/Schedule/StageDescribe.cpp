@@ -1,0 +1,154 @@
+//===- StageDescribe.cpp - what an assignment of ops to stages costs ------===//
+//
+// Sends follow from who uses a value: a rank gets it once, in the message to the first of its stages that does; relayed
+// values go from stage to stage instead. The busiest link of a stage is the one to the rank that gets most.
+//
+//===----------------------------------------------------------------------===//
+#include "StageDescribe.h"
+
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+using namespace cleave;
+using namespace cleave::schedule;
+
+int64_t cleave::schedule::getLinkNs(const SplitOptions &options, int64_t bytes) {
+  double ns = options.latencyNs + (options.bytesPerNs > 0 ? static_cast<double>(bytes) / options.bytesPerNs : 0);
+  return std::llround(ns);
+}
+
+/// A stage after the producer's that uses a value, per rank the first.
+static void addSends(const SplitProblem &problem, const SplitOptions &options, StageSplit &split, uint32_t index) {
+  const SplitValue &value = problem.values[index];
+  int32_t producer = split.stageOf[value.producer];
+  llvm::SmallVector<int32_t, 8> users;
+  for (uint32_t user : value.users)
+    if (split.stageOf[user] > producer)
+      users.push_back(split.stageOf[user]);
+  if (users.empty())
+    return;
+  llvm::sort(users);
+  for (int32_t cut = producer; cut < users.back(); ++cut)
+    split.crossingBytes[cut] += value.bytes;
+  if (options.relays) {
+    for (int32_t stage = producer; stage < users.back(); ++stage)
+      if (options.placement[stage] != options.placement[stage + 1])
+        split.stages[stage].sends.push_back({index, stage + 1, value.bytes});
+    return;
+  }
+  llvm::SmallDenseSet<int32_t> served = {options.placement[producer]};
+  for (int32_t user : users)
+    if (served.insert(options.placement[user]).second)
+      split.stages[producer].sends.push_back({index, user, value.bytes});
+}
+
+/// The busiest link of a stage, and the time of all.
+static std::pair<int64_t, int64_t> getLinks(const SplitOptions &options, const StageSummary &stage) {
+  std::map<int32_t, int64_t> bytesTo;
+  for (const StageSend &send : stage.sends)
+    bytesTo[options.placement[send.to]] += send.bytes;
+  int64_t busiest = 0, all = 0;
+  for (auto [rank, bytes] : bytesTo) {
+    int64_t ns = getLinkNs(options, bytes);
+    busiest = std::max(busiest, ns);
+    all += ns;
+  }
+  return {busiest, all};
+}
+
+/// P3: stages depend on earlier ones alone.
+static llvm::Error checkEdges(const SplitProblem &problem, llvm::ArrayRef<int32_t> stageOf) {
+  for (const SplitValue &value : problem.values)
+    for (uint32_t user : value.users)
+      if (stageOf[user] < stageOf[value.producer])
+        return makeError("stage {0} needs what a later stage makes: node {1} of stage {2} makes {3}, which node {4} of "
+                         "stage {0} uses",
+                         stageOf[user], quote(problem.ops[value.producer].name), stageOf[value.producer],
+                         quote(value.name), quote(problem.ops[user].name));
+  return llvm::Error::success();
+}
+
+/// Time, parameters and memory of each stage.
+static llvm::Error sumOps(const SplitProblem &problem, const SplitOptions &options, StageSplit &split) {
+  size_t numStages = options.placement.size();
+  std::vector<int64_t> saved(numStages, 0), temporary(numStages, 0);
+  std::vector<llvm::DenseSet<uint32_t>> parameters(numStages);
+  for (auto [op, stage] : llvm::zip_equal(problem.ops, split.stageOf)) {
+    StageSummary &summary = split.stages[stage];
+    ++summary.numOps;
+    summary.ns += op.ns;
+    saved[stage] += op.savedBytes;
+    temporary[stage] = std::max(temporary[stage], op.temporaryBytes);
+    for (uint32_t parameter : op.parameters)
+      if (parameters[stage].insert(parameter).second)
+        summary.parameterBytes += problem.parameterBytes[parameter];
+  }
+  for (auto [stage, summary] : llvm::enumerate(split.stages)) {
+    if (summary.numOps == 0)
+      return makeError("stage {0} of {1} has no ops", stage, numStages);
+    int64_t inFlight = options.inFlight.empty() ? 1 : options.inFlight[stage];
+    summary.memoryBytes = summary.parameterBytes + saved[stage] * inFlight + temporary[stage];
+  }
+  return llvm::Error::success();
+}
+
+int64_t cleave::schedule::getPeakBytes(const SplitOptions &options, const StageSplit &split) {
+  std::map<int32_t, int64_t> bytesOf;
+  for (auto [rank, stage] : llvm::zip_equal(options.placement, split.stages))
+    bytesOf[rank] += stage.memoryBytes;
+  int64_t peak = 0;
+  for (auto [rank, bytes] : bytesOf)
+    peak = std::max(peak, bytes);
+  return peak;
+}
+
+llvm::Expected<StageSplit> cleave::schedule::describeWithoutLimit(const SplitProblem &problem,
+                                                                  const SplitOptions &options,
+                                                                  std::vector<int32_t> stageOf) {
+  StageSplit split;
+  size_t numStages = options.placement.size();
+  split.stages.resize(numStages);
+  split.crossingBytes.assign(numStages - 1, 0);
+  split.stageOf = std::move(stageOf);
+  if (llvm::Error error = checkEdges(problem, split.stageOf))
+    return error;
+  if (llvm::Error error = sumOps(problem, options, split))
+    return error;
+  for (uint32_t value = 0; value < problem.values.size(); ++value)
+    addSends(problem, options, split, value);
+  for (StageSummary &stage : split.stages) {
+    auto [busiest, all] = getLinks(options, stage);
+    stage.linkNs = busiest;
+    split.bottleneckNs = std::max({split.bottleneckNs, busiest, stage.ns + (options.overlapsSends ? 0 : all)});
+  }
+  split.boundNs = getBoundNs(problem, numStages);
+  return split;
+}
+
+int64_t cleave::schedule::getBoundNs(const SplitProblem &problem, size_t numStages) {
+  int64_t sum = 0, largest = 0;
+  std::map<int32_t, int64_t> clusters;
+  for (const SplitOp &op : problem.ops) {
+    sum += op.ns;
+    largest = std::max(largest, op.cluster < 0 ? op.ns : clusters[op.cluster] += op.ns);
+  }
+  int64_t count = static_cast<int64_t>(numStages);
+  return std::max(largest, (sum + count - 1) / count);
+}
+
+llvm::Expected<StageSplit> cleave::schedule::describeStages(const SplitProblem &problem, const SplitOptions &options,
+                                                            std::vector<int32_t> stageOf) {
+  llvm::Expected<StageSplit> split = describeWithoutLimit(problem, options, std::move(stageOf));
+  if (!split)
+    return split;
+  int64_t peak = getPeakBytes(options, *split);
+  if (options.memoryLimit && peak > options.memoryLimit)
+    return makeError("these stages need {0} bytes on one rank, and the memory limit is {1}", peak, options.memoryLimit);
+  return split;
+}
