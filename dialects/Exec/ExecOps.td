@@ -28,7 +28,7 @@ def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplici
     made by `exec-form-kernels` is said there; the op itself takes any.
 
     Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load,
-    exec.unpack of arguments, and `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
+    exec.unpack of arguments, exec.partial_attention, and `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
     none is yielded twice.
     Example:
     ```mlir
@@ -125,6 +125,34 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 
     Constraints: (C1) to (C3) as exec.pack, with operand and result exchanged, and of one element type.
     Example: `%w = exec.unpack %p order [0, 1] batch 0 width 16 interleave 1 : (tensor<3x64x16x1xf32>) -> tensor<64x40xf32>`
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Stages of kernels of devices
+//===----------------------------------------------------------------------===//
+
+def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, Nn_FormOpInterface, Nn_Form<"Attention">]> {
+  let summary = "attention to each part of the keys by itself";
+  let description = [{
+    In the body of a kernel. Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
+    sequence, parts, valueSize] is what `nn.attention` gives of each part, `logs` [batch, heads, sequence, parts] the logarithm
+    of the sum of the exponentials of its scores; -inf, and zeros, where a query sees nothing of a part. So attention to the parts, with `logs` as
+    scores, is attention to all keys. Results are not rounded: f32, or f64 for f64.
+
+    Constraints: (C1) operands and attributes are those of an nn.attention; (C2) there are keys, and `part` is positive; (C3) results have the
+    shapes and elements above.
+    Example: `%s, %l = exec.partial_attention %q, %k, %v part 512 scale 0.125 : (...) -> (tensor<1x8x1x4x64xf32>, tensor<1x8x1x4xf32>)`
+  }];
+  let arguments = !con(Nn_AttentionOp.arguments, (ins I64Attr:$part));
+  let results = (outs Nn_FloatTensor:$sums, Nn_FloatTensor:$logs);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? `part` $part `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Attention to all keys at once, as an op at the builder's place, or in no block.
+    ::cleave::nn::AttentionOp createWhole(::mlir::OpBuilder &builder);
   }];
 }
 

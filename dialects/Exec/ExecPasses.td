@@ -102,7 +102,7 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
     each op whose result has to lie in memory ends a kernel; what is cheap is computed in each kernel that needs it.
 
     A reduction of much into little, which has fewer rows than keep a device busy, becomes two: of parts of what is reduced, and of their results
-    (`codegen::findDeviceStages`), in a fixed order.
+    (`codegen::findDeviceStages`), in a fixed order; so does attention of few queries to many keys (`exec.partial_attention`).
 
     Not part of `exec-lower` but for devices; it runs behind `exec-form-kernels`, before weights are packed or kernels outlined.
 

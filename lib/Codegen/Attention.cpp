@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
 #include "DeviceTemplates.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -372,5 +373,6 @@ void cleave::codegen::registerAttention(FormTable &table) {
   table.addDeviceTile<nn::AttentionOp>(
       {[](Operation *) { return true; },
        [](Emitter &e, Operation *op, TileSink sink) { runDeviceAttention(e, cast<nn::AttentionOp>(op), sink); }});
+  table.addDeviceFill<exec::PartialAttentionOp>(fillPartialAttention);
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

@@ -9,12 +9,15 @@
 //
 // Where there are few queries, as when one token is made at a time, the warps of a block share one, and take the tiles of keys in turn.
 // Each has a largest score, a sum and components of its own; in shared memory they meet in the order of the warps, whoever comes first.
+// Where there are few such blocks and many keys, each has a part of the keys (exec.partial_attention), and parts meet in a kernel of their
+// own, which is attention again (DeviceStages.cpp).
 //
 // Source of the running largest: Milakov and Gimelshein, arXiv:1805.02867.
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
 #include "DeviceTemplates.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <numeric>
 
@@ -25,9 +28,15 @@ using Relation = ElementBuilder::Relation;
 
 namespace {
 
+/// Where parts of `size` keys leave what is made of them.
+struct Parts {
+  int64_t size;
+  Value sums, logs;
+};
+
 class AttentionKernel {
 public:
-  AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+  AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink, std::optional<Parts> parts = std::nullopt);
   void run();
 
 private:
@@ -39,17 +48,20 @@ private:
   void storeOwn(ValueRange carried);
   void storeShared(ValueRange carried);
   void put(Value column, Value sum, Value total, Value largest, Value isIn);
+  void putLog(Value total, Value largest);
 
   DeviceEmitter &e;
   nn::AttentionOp op;
   TileSink sink;
+  std::optional<Parts> parts;
   int64_t heads, queries, size, kvHeads, keys, valueSize;
   Type compute;
   Head head;
   Value row, kvHead, lane, visible;
-  Value isThere;         ///< i1: the warp has a query; none: all have
-  bool isShared = false; ///< a block has one query
-  Value part;            ///< the warp's number in its block
+  Value firstKey, endKey; ///< of the block's keys
+  Value isThere;          ///< i1: the warp has a query; none: all have
+  bool isShared = false;  ///< a block has one query
+  Value part;             ///< the warp's number in its block
 };
 
 } // namespace
@@ -59,15 +71,16 @@ static constexpr int64_t kWarps = 8;
 /// As many keep a device busy.
 static constexpr int64_t kManyBlocks = 128;
 
-AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink)
-    : e(e), op(op), sink(sink), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
+AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink, std::optional<Parts> parts)
+    : e(e), op(op), sink(sink), parts(parts), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
       size(getShape(op.getQuery())[3]), kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]),
       valueSize(getShape(op.getValue())[3]), compute(ElementBuilder::getComputeType(getElement(op.getQuery()))) {}
 
 void AttentionKernel::place() {
   PlaceBuilder &p = e.places;
-  int64_t count = getShape(op.getQuery())[0] * heads * queries;
-  isShared = llvm::divideCeil(count, kWarps) < kManyBlocks && keys >= 4 * kWarp;
+  int64_t divided = parts ? llvm::divideCeil(keys, parts->size) : 1;
+  int64_t count = getShape(op.getQuery())[0] * heads * queries * divided;
+  isShared = parts || (llvm::divideCeil(count, kWarps) < kManyBlocks && keys >= 4 * kWarp);
   e.launch(isShared ? count : llvm::divideCeil(count, kWarps), kWarps * kWarp);
   part = p.div(e.getThread(), kWarp);
   Value number = isShared ? e.getBlock() : p.add(p.mul(e.getBlock(), kWarps), part);
@@ -75,12 +88,15 @@ void AttentionKernel::place() {
     isThere = p.isLess(number, count);
     number = p.clamp(number, 0, count - 1);
   }
-  SmallVector<Value> at = p.delinearise(number, {getShape(op.getQuery())[0], heads, queries});
+  SmallVector<Value> at = p.delinearise(number, {getShape(op.getQuery())[0], heads, queries, divided});
   head = {at[0], at[1]};
   row = at[2];
   kvHead = p.div(at[1], heads / kvHeads);
   lane = p.rem(e.getThread(), kWarp);
-  visible = countVisible(e, op, row, 1);
+  visible = endKey = countVisible(e, op, row, 1);
+  firstKey = parts ? p.mul(at[3], parts->size) : p.number(0);
+  if (parts)
+    endKey = arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size));
 }
 
 /// The query times a key, 16 bytes at a time where they lie together.
@@ -146,8 +162,8 @@ Values AttentionKernel::overKeys() {
   carried.append(llvm::divideCeil(valueSize, kWarp), zero);
   if (keys == 0)
     return carried;
-  Value first = isShared ? p.mul(part, kWarp) : p.number(0);
-  return e.loop(first, visible, isShared ? kWarps * kWarp : kWarp, carried,
+  Value first = isShared ? p.add(firstKey, p.mul(part, kWarp)) : firstKey;
+  return e.loop(first, endKey, isShared ? kWarps * kWarp : kWarp, carried,
                 [&](Value at, Values inner) { return step(at, inner); });
 }
 
@@ -158,10 +174,20 @@ void AttentionKernel::put(Value column, Value sum, Value total, Value largest, V
   Value seesNothing = m.compare(Relation::Eq, largest, m.number(compute, -INFINITY));
   Value scaled = m.mul(sum, m.divide(one, m.select(seesNothing, one, total), false));
   auto store = [&] {
+    if (parts)
+      return e.store(parts->sums, scaled, {e.places.add(e.places.mul(e.getBlock(), valueSize), column)});
     sink({{head.batch}, {head.query}, {row}, {column}},
          m.narrow(scaled, ElementBuilder::getHeldType(getElement(op.getResult()))));
   };
   isIn ? e.when(isIn, store) : store();
+}
+
+/// The logarithm of the sum of exponentials, of a block's part. Of nothing it is that of 0.
+void AttentionKernel::putLog(Value total, Value largest) {
+  ElementBuilder &m = e.elements;
+  Value lowest = m.number(compute, -INFINITY), seesNothing = m.compare(Relation::Eq, largest, lowest);
+  Value log = m.add(largest, m.log(m.select(seesNothing, m.number(compute, 1), total)));
+  e.when(e.places.isLess(e.getThread(), 1), [&] { e.store(parts->logs, log, {e.getBlock()}); });
 }
 
 void AttentionKernel::storeOwn(ValueRange carried) {
@@ -208,6 +234,8 @@ void AttentionKernel::storeShared(ValueRange carried) {
       sum = m.fma(load(warp, p.add(at, 2)), factors[warp], sum);
     put(column, sum, total, largest, p.isLess(column, valueSize));
   }
+  if (parts)
+    putLog(total, largest);
 }
 
 void AttentionKernel::run() {
@@ -222,4 +250,16 @@ void cleave::codegen::runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSin
   auto &device = static_cast<DeviceEmitter &>(e);
   if (!runDeviceFlash(device, op, sink))
     AttentionKernel(device, op, sink).run();
+}
+
+/// The op that it is a part of says where scores come from.
+void cleave::codegen::fillPartialAttention(Emitter &e, Operation *op, ValueRange buffers) {
+  auto partial = cast<exec::PartialAttentionOp>(op);
+  if (countElements(getShape(partial.getLogs())) == 0)
+    return;
+  OpBuilder builder(op);
+  nn::AttentionOp whole = partial.createWhole(builder);
+  Parts parts{int64_t(partial.getPart()), buffers[0], buffers[1]};
+  AttentionKernel(static_cast<DeviceEmitter &>(e), whole, nullptr, parts).run();
+  whole.erase();
 }

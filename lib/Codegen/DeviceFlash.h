@@ -22,7 +22,7 @@ public:
   void run();
 
   /// Queries of a warp, in both ways.
-  static constexpr int64_t kRows = 16;
+  static constexpr int64_t kRows = kQueriesOfBlock;
 
 protected:
   struct Side {

@@ -166,8 +166,9 @@ void KernelWriter::fill(Operation *op) {
   SmallVector<Value> buffers;
   for (Value value : op->getResults())
     buffers.push_back(llvm::find_if(results, [&](const Result &result) { return result.value == value; })->buffer);
+  const Form *form = getForms().find(op);
   if (!fillLines(e, op, buffers))
-    getForms().find(op)->fill(e, op, buffers);
+    (form->deviceFill ? form->deviceFill : form->fill)(e, op, buffers);
 }
 
 void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run) {

@@ -67,7 +67,7 @@ static bool fillsAlone(const Schedule &schedule, Operation *op) {
 }
 
 bool cleave::codegen::canEmitDevice(Block &block, std::string &reason) {
-  if (!canEmit(block, reason))
+  if (!haveForms(block, Processor::Device, reason))
     return false;
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   Schedule schedule(*region, Processor::Device);

@@ -1,4 +1,4 @@
-//===- DeviceStages.cpp - reductions in two stages ---------------------------===//
+//===- DeviceStages.cpp - kernels in two stages ------------------------------===//
 //
 // A reduction of much into little has few rows, and a row has a block of threads at most, so that most of a device has nothing to do.
 // Where that is so, neighbouring dims that are reduced become parts, each of which is summed up by itself; then the parts:
@@ -9,10 +9,17 @@
 // Dims that are no neighbours ([0, 2] of [N, C, H]) are reduced one group after the other, the last one first. All of it is in a fixed
 // order, so that results have the same bits each time. Parts are in the type that is computed in, and rounded at the end.
 //
+// Attention of few queries to many keys likewise: to parts of the keys, then to the parts, each of which counts as a key whose score is the
+// logarithm of its sum of exponentials, so that nothing is asked of a query any more:
+//
+//   attention %q, %k, %v               ->    %sums, %logs = exec.partial_attention %q, %k, %v part 512
+//                                            attention 0, 0, %sums mask %logs
+//
 //===----------------------------------------------------------------------===//
 #include "Compose.h"
 #include "DeviceTemplates.h"
 #include "Expand.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -103,7 +110,66 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
   return partial.getDefiningOp();
 }
 
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// A block has so many keys at a time.
+static constexpr int64_t kKeysOfBlock = 256;
+
+/// How many keys are a part; nothing where one block a query is enough, or has too little to read to be divided.
+static std::optional<int64_t> findPart(nn::AttentionOp op) {
+  ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
+  int64_t blocks = query[0] * query[1] * query[2], keys = value[2];
+  if (blocks == 0 || blocks >= kFewBlocks || query[2] >= kQueriesOfBlock || keys * (query[3] + value[3]) < kLarge ||
+      value[3] == 0)
+    return std::nullopt;
+  int64_t part = llvm::alignTo(llvm::divideCeil(keys, kWantedBlocks / blocks), kKeysOfBlock);
+  return part < keys ? std::optional(part) : std::nullopt;
+}
+
+/// Puts two stages in the place of `op`; the first of them.
+static Operation *divide(nn::AttentionOp op, int64_t part) {
+  OpBuilder b(op);
+  Composer c(b, op);
+  SmallVector<int64_t> shape(getShape(op.getResult()));
+  int64_t count = countElements(ArrayRef(shape).drop_back()), parts = llvm::divideCeil(getShape(op.getKey())[2], part);
+  Type compute = ElementBuilder::getComputeType(getElement(op.getQuery()));
+  shape.insert(shape.begin() + 3, parts);
+  auto sums = RankedTensorType::get(shape, compute), logs = RankedTensorType::get(ArrayRef(shape).drop_back(), compute);
+  auto first = exec::PartialAttentionOp::create(
+      b, op.getLoc(), sums, logs, op.getQuery(), op.getKey(), op.getValue(), op.getMask(), op.getScaleAttr(),
+      op.getCausalAttr(), op.getCausalOffsetAttr(), op.getSoftcapAttr(), b.getI64IntegerAttr(part));
+  auto zeros = [&](int64_t positions) {
+    auto type = RankedTensorType::get({count, 1, positions, 1}, compute);
+    return c.make<nn::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(compute)));
+  };
+  auto whole = RankedTensorType::get({count, 1, 1, shape.back()}, compute);
+  Value result = c.make<nn::AttentionOp>(
+      whole, zeros(1), zeros(parts), c.reshape(first.getSums(), {count, 1, parts, shape.back()}),
+      c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1), UnitAttr(), IntegerAttr(), FloatAttr());
+  result = c.reshape(result, getShape(op.getResult()));
+  op.replaceAllUsesWith(c.cast(result, getElement(op.getResult())));
+  op.erase();
+  return first;
+}
+
+/// The region's only attention is its anchor.
+static DeviceCuts findAttentionStages(Block &block) {
+  if (!llvm::hasSingleElement(block.getOps<nn::AttentionOp>()))
+    return {};
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  nn::AttentionOp op = *region->front().getOps<nn::AttentionOp>().begin();
+  std::optional<int64_t> part = findPart(op);
+  if (!part)
+    return {};
+  Operation *first = divide(op, *part);
+  return {std::move(region), {first}};
+}
+
 DeviceCuts cleave::codegen::findDeviceStages(Block &block) {
+  if (DeviceCuts cuts = findAttentionStages(block); cuts.region)
+    return cuts;
   std::optional<int64_t> blocks = countIdleBlocks(block);
   if (!blocks)
     return {};

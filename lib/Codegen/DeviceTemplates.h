@@ -46,6 +46,10 @@ mlir::Value beatsInTopK(Emitter &e, nn::TopKOp op, mlir::Value a, mlir::Value b)
 bool runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
 /// Attention, one or more warps for each query (DeviceAttention.cpp).
 void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
+/// exec.partial_attention, a block for each part of each query's keys.
+void fillPartialAttention(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
+/// How many queries are worth a block of their own in products.
+constexpr int64_t kQueriesOfBlock = 16;
 
 } // namespace cleave::codegen
 

@@ -43,7 +43,7 @@ std::optional<OpKind> cleave::codegen::getOpKind(Operation *op, std::string &rea
       reason = (op->getName().getStringRef() + ": an operand or result " + fault).str();
       return std::nullopt;
     }
-  if (form->fill)
+  if (form->fill || form->deviceFill)
     return OpKind::Fill;
   if (form->fold || form->expand || op->hasTrait<nn::Laborious>())
     return OpKind::Reduction;
@@ -51,10 +51,15 @@ std::optional<OpKind> cleave::codegen::getOpKind(Operation *op, std::string &rea
 }
 
 /// Ops suffice: a region has no others than they are, and any of them go together.
-bool cleave::codegen::canEmit(Block &region, std::string &reason) {
-  for (Operation &op : region.without_terminator())
+bool cleave::codegen::haveForms(Block &region, Processor processor, std::string &reason) {
+  for (Operation &op : region.without_terminator()) {
     if (!getOpKind(&op, reason))
       return false;
+    if (processor == Processor::Host && getForms().find(&op)->deviceFill) {
+      reason = (op.getName().getStringRef() + " has a form for devices only").str();
+      return false;
+    }
+  }
   for (Type type : region.getArgumentTypes())
     if (std::string fault = findFault(type); !fault.empty()) {
       reason = "an argument " + fault;
@@ -62,3 +67,5 @@ bool cleave::codegen::canEmit(Block &region, std::string &reason) {
     }
   return true;
 }
+
+bool cleave::codegen::canEmit(Block &region, std::string &reason) { return haveForms(region, Processor::Host, reason); }

@@ -5,7 +5,8 @@
 //   element   what it does with one element of each operand, or a vector of them (add, exp, select)
 //   pull      its result at a point, by evaluating operands at points (transpose, gather, einsum)
 //   fold      a reduction, as a monoid: extents, identity, lift, combine, finish (reduce, arg_reduce)
-//   fill      all of its results, by loops of its own (top_k, scatter); what has a pull too is filled on the host only
+//   fill      all of its results, by loops of its own (top_k, scatter); what has a pull too is filled on the host only, and some on
+//             devices only (stages of kernels)
 //   tile      its result in blocks of its own choice, vector by vector: others compute with them before they are stored
 //   expand    other ops of nn that come to the same (softmax, layer_norm), put in its place beforehand
 //
@@ -59,7 +60,7 @@ enum class Processor { Host, Device };
 struct Form {
   ElementForm element;
   PullForm pull;
-  FillForm fill;
+  FillForm fill, deviceFill;
   ExpandForm expand;
   std::optional<FoldForm> fold;
   std::optional<TileForm> tile, deviceTile;
@@ -70,7 +71,9 @@ struct Form {
   bool isTiled(mlir::Operation *op, Processor processor = Processor::Host) const {
     return getTile(processor) && getTile(processor)->applies(op);
   }
-  bool isFilled(Processor processor) const { return fill && (processor == Processor::Host || !pull); }
+  bool isFilled(Processor processor) const {
+    return processor == Processor::Host ? bool(fill) : deviceFill || (fill && !pull);
+  }
 };
 
 class FormTable {
@@ -86,6 +89,7 @@ public:
       fn(emitter, llvm::cast<OpT>(op), buffers);
     };
   }
+  template <typename OpT> void addDeviceFill(FillForm form) { forms[mlir::TypeID::get<OpT>()].deviceFill = form; }
   template <typename OpT, typename Fn> void addExpand(Fn fn) {
     forms[mlir::TypeID::get<OpT>()].expand = [fn](mlir::OpBuilder &builder, mlir::Operation *op) {
       return fn(builder, llvm::cast<OpT>(op));
@@ -105,6 +109,9 @@ private:
 
 /// The forms of all families.
 const FormTable &getForms();
+
+/// True if each op of `region` has a form there; else `reason` says which one has none.
+bool haveForms(mlir::Block &region, Processor processor, std::string &reason);
 
 /// Those of exec.pack and exec.unpack.
 void registerPacking(FormTable &table);

@@ -197,6 +197,8 @@ public:
     double flops = 0;
     if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
       flops = ruled.getShardingRule().flops;
+    else if (auto parts = dyn_cast<exec::PartialAttentionOp>(op))
+      flops = countWhole(parts);
     else if (auto launch = dyn_cast<exec::LaunchOp>(op))
       flops = countKernel(launch.getKernel());
     else if (auto run = dyn_cast<exec::RunOp>(op))
@@ -205,6 +207,11 @@ public:
   }
 
 private:
+  static double countWhole(exec::PartialAttentionOp op) {
+    OpBuilder builder(op.getContext());
+    OwningOpRef<nn::AttentionOp> whole = op.createWhole(builder);
+    return whole->getShardingRule().flops;
+  }
   double countKernel(StringRef name) { return countBody(symbols.lookup<exec::KernelOp>(name).getBody().front()); }
   double countBody(Block &body) {
     double flops = 0;

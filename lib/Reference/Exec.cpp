@@ -9,6 +9,7 @@
 
 #include "cleave/Reference/Evaluator.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -78,6 +79,52 @@ static Tensor unpack(exec::UnpackOp op, Operands in) {
   return result;
 }
 
+/// Query by query, part by part, in f64.
+static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, SmallVectorImpl<Tensor> &results) {
+  constexpr double excluded = -std::numeric_limits<double>::infinity();
+  Elements<double> query(in[0]), key(in[1]), value(in[2]), mask(in.size() > 3 ? in[3] : in[0]);
+  ResultBuffer<double> sums(op.getSums().getType()), logs(op.getLogs().getType());
+  ArrayRef<int64_t> shape = op.getSums().getType().getShape();
+  int64_t heads = shape[1], queries = shape[2], parts = shape[3], valueSize = shape[4], part = op.getPart();
+  int64_t size = in[0].getShape()[3], keys = in[1].getShape()[2], group = heads / in[1].getShape()[1];
+  double scale = op.getScale().convertToDouble(), cap = op.getSoftcap().convertToDouble();
+  bool isMasked = in.size() > 3, isBool = isMasked && in[3].getElementType().isInteger(1);
+  SmallVector<int64_t> strides(4, 0);
+  if (isMasked)
+    strides = getBroadcastStrides(in[3].getShape(), {shape[0], heads, queries, keys});
+  auto findScore = [&](int64_t batch, int64_t head, int64_t row, int64_t at) {
+    double score = 0;
+    for (int64_t i = 0; i < size; ++i)
+      score += query[((batch * heads + head) * queries + row) * size + i] *
+               key[((batch * heads + head) / group * keys + at) * size + i];
+    score *= scale;
+    score = cap > 0 ? cap * std::tanh(score / cap) : score;
+    double added = mask[batch * strides[0] + head * strides[1] + row * strides[2] + at * strides[3]];
+    if (isMasked)
+      score = !isBool ? score + added : added != 0 ? score : excluded;
+    return op.getCausal() && at - row > int64_t(op.getCausalOffset()) ? excluded : score;
+  };
+  for (int64_t number = 0, count = product(shape.drop_back()); number < count; ++number) {
+    int64_t line = number / parts, row = line % queries, head = line / queries % heads, batch = line / queries / heads;
+    int64_t from = number % parts * part, to = std::min(from + part, keys);
+    std::vector<double> weights;
+    for (int64_t at = from; at < to; ++at)
+      weights.push_back(findScore(batch, head, row, at));
+    double largest = *llvm::max_element(weights), total = 0;
+    for (double &weight : weights)
+      total += weight = largest == excluded ? 0 : std::exp(weight - largest);
+    logs[number] = largest == excluded ? excluded : largest + std::log(total);
+    for (int64_t i = 0; i < valueSize; ++i) {
+      double sum = 0;
+      for (int64_t at = from; at < to; ++at)
+        sum += weights[at - from] * value[((batch * heads + head) / group * keys + at) * valueSize + i];
+      sums[number * valueSize + i] = total > 0 ? sum / total : 0;
+    }
+  }
+  results.append({sums.finish(), logs.finish()});
+  return success();
+}
+
 void cleave::reference::registerExec(KernelTable &table) {
   using Results = SmallVectorImpl<Tensor>;
   table.addMany<exec::FusedOp>([](exec::FusedOp op, Operands operands, Results &results) {
@@ -93,4 +140,5 @@ void cleave::reference::registerExec(KernelTable &table) {
     return pack(castElements(in[0], getResultType(op).getElementType()), op.getLayout());
   });
   table.add<exec::UnpackOp>(unpack);
+  table.addMany<exec::PartialAttentionOp>(attendToParts);
 }

@@ -4,7 +4,10 @@
 // RUN: cleave-kernels %s --target cuda:sm_90 --tf32 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=TF32
 // RUN: cleave-kernels %s --target cuda:sm_80 --emit=ptx 2>/dev/null | FileCheck %s --check-prefix=SM80
 // RUN: not cleave-kernels %s --target cuda:sm_50 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: sed -n '/^func.func @attention_to_a_part(/,/^}/p' %s > %t.part.mlir
+// RUN: not cleave-kernels %t.part.mlir 2>&1 | FileCheck %s --check-prefix=HOST
 
+// HOST: exec.partial_attention has a form for devices only
 // UNKNOWN: error: no GPU of kernels is called 'sm_50'
 // SM80: .target sm_80
 // PTX: .target sm_90
@@ -282,6 +285,21 @@ func.func @attention_of_many_queries(%q: tensor<2x12x512x64xbf16>, %k: tensor<2x
 func.func @attention_of_one_query(%q: tensor<1x32x1x128xbf16>, %k: tensor<1x8x4096x128xbf16>, %v: tensor<1x8x4096x128xbf16>) -> tensor<1x32x1x128xbf16> {
   %y = nn.attention %q, %k, %v scale 0.088 : (tensor<1x32x1x128xbf16>, tensor<1x8x4096x128xbf16>, tensor<1x8x4096x128xbf16>) -> tensor<1x32x1x128xbf16>
   return %y : tensor<1x32x1x128xbf16>
+}
+
+// A part of its keys a block: as many as stand before all of them, and those that are seen. The logarithm of their sum goes along.
+// CHECK-LABEL: gpu.func @attention_to_a_part
+// CHECK: %[[FIRST:[^ ]+]] = arith.muli {{.*}}, %c512
+// CHECK: %[[END:[^ ]+]] = arith.minsi
+// CHECK: scf.for %{{.*}} to %[[END]] step %c256
+// CHECK: gpu.barrier
+// CHECK: memref.store {{.*}}, %arg3
+// CHECK: memref.store {{.*}}, %arg4[%block_id_x]
+// CHECK: gpu.return
+// LAUNCH: attention_to_a_part{{[[:space:]]}}256 x 256 threads, 4160 bytes shared
+func.func @attention_to_a_part(%q: tensor<1x32x1x128xbf16>, %k: tensor<1x8x4096x128xbf16>, %v: tensor<1x8x4096x128xbf16>) -> (tensor<1x32x1x8x128xf32>, tensor<1x32x1x8xf32>) {
+  %s, %l = exec.partial_attention %q, %k, %v part 512 scale 0.088 causal {causalOffset = 4095 : i64} : (tensor<1x32x1x128xbf16>, tensor<1x8x4096x128xbf16>, tensor<1x8x4096x128xbf16>) -> (tensor<1x32x1x8x128xf32>, tensor<1x32x1x8xf32>)
+  return %s, %l : tensor<1x32x1x8x128xf32>, tensor<1x32x1x8xf32>
 }
 
 // A block a line: four elements a thread, five shuffles, one barrier a round.

@@ -85,6 +85,8 @@ double roundToTf32(double number) {
 
 class DeviceAttentionTest : public DeviceKernelsTest {
 protected:
+  /// As `check`, by the two kernels that a device with few blocks to do gets.
+  std::string checkStages(const Attention &attention, uint64_t seed);
   /// What is wrong, or an empty string. `damage` is done to the kernel before it is compiled.
   std::string check(const Attention &attention, uint64_t seed, function_ref<void(ModuleOp)> damage = nullptr) {
     OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(attention.getText(), &context);
@@ -171,6 +173,40 @@ std::string DeviceAttentionTest::compare(const Attention &a, ArrayRef<Tensor> in
   return "";
 }
 
+std::string DeviceAttentionTest::checkStages(const Attention &attention, uint64_t seed) {
+  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(attention.getText(), &context);
+  auto func = *source->getOps<func::FuncOp>().begin();
+  DeviceCuts cuts = findDeviceStages(func.front());
+  if (!cuts.region)
+    return "it has one stage";
+  SmallVector<Tensor> inputs = drawInputs(func, seed);
+  // The first stage ends behind its op. The second has its results as arguments.
+  Operation *first = cuts.ops.front();
+  OwningOpRef<func::FuncOp> second = cuts.region->clone();
+  Block &body = cuts.region->front();
+  body.getTerminator()->setOperands(first->getResults());
+  while (&*std::next(first->getIterator()) != body.getTerminator())
+    body.getTerminator()->getPrevNode()->erase();
+  Operation *again = &*std::next(second->front().begin(), std::distance(body.begin(), first->getIterator()));
+  for (Value result : again->getResults())
+    result.replaceAllUsesWith(second->front().addArgument(result.getType(), again->getLoc()));
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+  DeviceKernel launches[] = {emitDeviceKernel(body, "first", *kernels, *cuda),
+                             emitDeviceKernel(second->front(), "second", *kernels, *cuda)};
+  const emulation::Module *module = load(*kernels);
+  if (!module)
+    return "cannot load: " + errors;
+  SmallVector<Tensor> parts, all = inputs;
+  for (Type type : first->getResultTypes())
+    parts.push_back(Tensor::zeros(cast<RankedTensorType>(type)));
+  std::string finding = run(*module, launches[0], inputs, parts);
+  llvm::append_range(all, parts);
+  Tensor output = Tensor::zeros(cast<RankedTensorType>(func.getResultTypes()[0]));
+  if (finding.empty())
+    finding = run(*module, launches[1], all, output);
+  return finding.empty() ? compare(attention, inputs, getNumbers(output)) : finding;
+}
+
 /// Sizes at, below and above those of vectors, fragments and tiles.
 Attention draw(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -220,6 +256,24 @@ TEST_F(DeviceAttentionTest, RoundToTf32WhereThatIsAllowed) {
     attention.type = "f32";
     attention.mask = "";
     EXPECT_EQ(check(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// In two stages
+//===----------------------------------------------------------------------===//
+
+/// Few queries to many keys: of what is cut off first, and of the rest, a kernel each; the second reads what the first made.
+TEST_F(DeviceAttentionTest, PartsTogetherAreTheWhole) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    Attention attention = draw(seed);
+    attention.group = 1 + int64_t(seed % 2);
+    attention.queries = 1 + int64_t(seed % 3);
+    attention.keys = 1024 + int64_t(seed * 37 % 500);
+    attention.size = attention.valueSize = 64 + int64_t(seed % 4);
+    attention.offset = attention.isCausal ? attention.keys - 1 - int64_t(seed * 71 % 1100) : 0;
+    attention.mask = seed % 3 ? "" : std::to_string(attention.keys) + "xi1";
+    EXPECT_EQ(checkStages(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
   }
 }
 

@@ -46,7 +46,8 @@ void ExecDialect::initialize() {
 static bool mayStandInBody(Operation &op) {
   if (auto unpack = dyn_cast<UnpackOp>(op))
     return isa<BlockArgument>(unpack.getInput());
-  return isa_and_present<nn::NnDialect>(op.getDialect()) && !isa<nn::LoadOp, nn::ParamOp>(op);
+  return isa<PartialAttentionOp>(op) ||
+         (isa_and_present<nn::NnDialect>(op.getDialect()) && !isa<nn::LoadOp, nn::ParamOp>(op));
 }
 
 /// C2 of exec.fused: what a kernel can compute from its arguments alone.
@@ -139,6 +140,38 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {SymbolTable::getSymbolAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention in parts
+//===----------------------------------------------------------------------===//
+
+nn::AttentionOp PartialAttentionOp::createWhole(OpBuilder &builder) {
+  RankedTensorType query = getQuery().getType(), value = getValue().getType();
+  SmallVector<int64_t> shape(query.getShape());
+  if (!shape.empty() && value.getRank() != 0)
+    shape.back() = value.getShape().back();
+  return nn::AttentionOp::create(builder, getLoc(), query.clone(shape), getQuery(), getKey(), getValue(), getMask(),
+                                 getScaleAttr(), getCausalAttr(), getCausalOffsetAttr(), getSoftcapAttr());
+}
+
+LogicalResult PartialAttentionOp::verify() {
+  OpBuilder builder(getContext());
+  OwningOpRef<nn::AttentionOp> whole = createWhole(builder);
+  if (failed(mlir::verify(*whole)))
+    return failure(); // C1
+  ArrayRef<int64_t> key = getKey().getType().getShape();
+  int64_t part = getPart();
+  if (part <= 0 || key[2] == 0)
+    return emitOpError() << "divides " << key[2] << " keys into parts of " << part << " (C2)";
+  SmallVector<int64_t> shape(whole->getResult().getType().getShape());
+  Type element = getQuery().getType().getElementType();
+  element = element.isF64() ? element : Float32Type::get(getContext());
+  shape.insert(shape.begin() + 3, llvm::divideCeil(key[2], part));
+  auto sums = RankedTensorType::get(shape, element), logs = RankedTensorType::get(ArrayRef(shape).drop_back(), element);
+  if (getSums().getType() != sums || getLogs().getType() != logs)
+    return emitOpError() << "has results of other types than " << sums << " and " << logs << " (C3)";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,7 +55,10 @@ static Value convert(OpBuilder &builder, Value value, RankedTensorType type) {
 static unsigned countFactors(Operation *op) {
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return einsum.getInputs().size();
-  return isa<nn::ConvOp, nn::ConvTransposeOp>(op) ? 2 : isa<nn::AttentionOp>(op) ? 3 : 0;
+  // The second stage of attention to parts has no queries, and its values are sums.
+  if (auto attention = dyn_cast<nn::AttentionOp>(op))
+    return isa_and_present<nn::ConstantOp>(attention.getQuery().getDefiningOp()) ? 0 : 3;
+  return isa<nn::ConvOp, nn::ConvTransposeOp>(op) ? 2 : isa<PartialAttentionOp>(op) ? 3 : 0;
 }
 
 /// True for ops that give the elements that they read, in another order or number.
@@ -183,13 +186,15 @@ void Narrower::traceBody(FusedOp fused) {
 // What becomes narrow
 //===----------------------------------------------------------------------===//
 
-/// A statistic of each row is few bytes, and of more use as it is.
+/// A statistic of each row is few bytes, and of more use as it is; parts of one result are rounded when they are together.
 bool Narrower::mayNarrow(OpResult result) {
   if (!isWide(result) || !origins.lookup(result).isActivation)
     return false;
   auto fused = dyn_cast<FusedOp>(result.getOwner());
   if (!fused)
     return true;
+  if (!fused.getBody().front().getOps<PartialAttentionOp>().empty())
+    return false;
   int64_t most = 0;
   for (Value input : fused.getInputs())
     most = std::max(most, getType(input).getNumElements());

@@ -129,8 +129,8 @@ static LogicalResult checkKernel(Operation *kernel) {
     return failure();
   bool hasAnchor = *center && isAnchor(*center);
   FailureOr<std::optional<Rows>> rows = checkRows(kernel, body, hasAnchor);
-  // An op that stands alone gives what it gives.
-  bool isAlone = *center && !hasAnchor;
+  // An op that stands alone gives what it gives, and so does one of several results.
+  bool isAlone = *center && (!hasAnchor || (*center)->getNumResults() > 1);
   return failed(rows) || isAlone ? LogicalResult(rows) : checkResults(kernel, body.getTerminator(), *rows);
 }
 

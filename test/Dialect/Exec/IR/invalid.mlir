@@ -130,6 +130,33 @@ func.func @results_are_what_the_kernel_yields(%x: tensor<8xf32>) {
 
 // -----
 
+// exec.partial_attention C1: the op that it is a part of says what is wrong.
+func.func @parts_are_of_attention(%q: tensor<1x3x1x8xf32>, %k: tensor<1x2x40x8xf32>) {
+  // expected-error @below {{'nn.attention' op}}
+  %0:2 = exec.partial_attention %q, %k, %k part 16 scale 0.5 : (tensor<1x3x1x8xf32>, tensor<1x2x40x8xf32>, tensor<1x2x40x8xf32>) -> (tensor<1x3x1x3x8xf32>, tensor<1x3x1x3xf32>)
+  return
+}
+
+// -----
+
+// exec.partial_attention C2
+func.func @parts_have_keys(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf32>) {
+  // expected-error @below {{'exec.partial_attention' op divides 40 keys into parts of 0 (C2)}}
+  %0:2 = exec.partial_attention %q, %k, %k part 0 scale 0.5 : (tensor<1x4x1x8xf32>, tensor<1x2x40x8xf32>, tensor<1x2x40x8xf32>) -> (tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>)
+  return
+}
+
+// -----
+
+// exec.partial_attention C3
+func.func @each_part_has_a_result(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf32>) {
+  // expected-error @below {{'exec.partial_attention' op has results of other types than 'tensor<1x4x1x3x8xf32>' and 'tensor<1x4x1x3xf32>' (C3)}}
+  %0:2 = exec.partial_attention %q, %k, %k part 16 scale 0.5 : (tensor<1x4x1x8xf32>, tensor<1x2x40x8xf32>, tensor<1x2x40x8xf32>) -> (tensor<1x4x1x2x8xf32>, tensor<1x4x1x2xf32>)
+  return
+}
+
+// -----
+
 // exec.append C1: the op that it stands for says what is wrong.
 func.func @what_is_appended_is_as_wide(%past: tensor<2x3x4xf32>, %new: tensor<2x1x5xf32>) {
   // expected-error @below {{'nn.concat' op}}

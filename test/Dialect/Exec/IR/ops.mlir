@@ -39,6 +39,17 @@ exec.kernel @relu_0(%a: tensor<8xf32>) {
   exec.yield %r : tensor<8xf32>
 }
 
+// CHECK-LABEL: @stages
+func.func @stages(%q: tensor<1x4x1x8xf16>, %k: tensor<1x2x40x8xf16>) -> tensor<1x4x1x3x8xf32> {
+  // CHECK: %[[R:.*]]:2 = exec.fused
+  // CHECK-NEXT: exec.partial_attention %{{.*}}, %{{.*}}, %{{.*}} part 16 scale 5.000000e-01 causal {causalOffset = 39 : i64}
+  %0:2 = exec.fused (%a = %q, %b = %k) : (tensor<1x4x1x8xf16>, tensor<1x2x40x8xf16>) -> (tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>) {
+    %s, %l = exec.partial_attention %a, %b, %b part 16 scale 0.5 causal {causalOffset = 39 : i64} : (tensor<1x4x1x8xf16>, tensor<1x2x40x8xf16>, tensor<1x2x40x8xf16>) -> (tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>)
+    exec.yield %s, %l : tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>
+  }
+  return %0#0 : tensor<1x4x1x3x8xf32>
+}
+
 // CHECK-LABEL: @states
 func.func @states(%past: tensor<2x3x4xf32>, %new: tensor<2x1x4xf32>) -> tensor<2x4x4xf32> {
   // CHECK: exec.append %arg0, %arg1 dim 1 : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x4x4xf32>

@@ -1,7 +1,17 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 17 passed, 0 failed
+// RAN: 23 passed, 0 failed
+// RUN: sed -n '/^func.func @attention_to_parts(/,/^}/p' %s | sed 's/@attention_to_parts/@main/' > %t.parts.mlir
+// RUN: cleave-opt %t.parts.mlir --exec-form-kernels --exec-split-kernels --exec-outline -o %t.outlined.mlir
+// RUN: cleave run %t.outlined.mlir --against %t.parts.mlir | FileCheck %s --check-prefix=SAME
+// RUN: cleave run %t.parts.mlir --mesh one=1 --device cuda-emulated --check | FileCheck %s --check-prefix=SAME
+// SAME: ok
+// RUN: cleave-opt %t.parts.mlir --exec-form-kernels --exec-split-kernels --exec-narrow-floats --exec-verify-form | FileCheck %s --check-prefix=NARROW
+// NARROW-LABEL: @main
+// NARROW: exec.partial_attention
+// NARROW-NEXT: exec.yield %{{.*}} : tensor<1x4x1x8x40xf32>, tensor<1x4x1x8xf32>
+// NARROW-NOT: bf16
 
 // What fills by itself is a kernel, and what reads it another.
 // CHECK-LABEL: @scanned
@@ -113,4 +123,43 @@ func.func @little(%x: tensor<4x4096xf32>, %z: tensor<512x1024xf32>) -> (tensor<4
   %y = nn.reduce mean %x dims [1] : (tensor<4x4096xf32>) -> tensor<4xf32>
   %w = nn.reduce mean %z dims [1] : (tensor<512x1024xf32>) -> tensor<512xf32>
   return %y, %w : tensor<4xf32>, tensor<512xf32>
+}
+
+// One query of few heads: attention to parts of the keys, then to the parts. What works on the result is behind the second.
+// CHECK-LABEL: @attention_to_parts
+func.func @attention_to_parts(%q: tensor<1x4x1x32xf32>, %k: tensor<1x2000x2x32xf32>, %v: tensor<1x2x2000x40xf32>) -> tensor<1x1x4x40xf32> {
+  // CHECK: %[[P:.*]]:2 = exec.fused (%[[Q:.*]] = %arg0, %[[K:.*]] = %arg1, %[[V:.*]] = %arg2) : {{.*}} -> (tensor<1x4x1x8x40xf32>, tensor<1x4x1x8xf32>)
+  // CHECK-NEXT: %[[T:.*]] = nn.transpose %[[K]]
+  // CHECK-NEXT: exec.partial_attention %[[Q]], %[[T]], %[[V]] part 256 scale 1.250000e-01 causal {causalOffset = 1800 : i64}
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[P]]#0, %{{.*}} = %[[P]]#1)
+  // CHECK: nn.attention %{{.*}} mask %{{.*}} scale 1.000000e+00 : (tensor<4x1x1x1xf32>, tensor<4x1x8x1xf32>, tensor<4x1x8x40xf32>, tensor<4x1x1x8xf32>)
+  // CHECK: nn.neg
+  // CHECK: exec.yield
+  %0 = nn.transpose %k [0, 2, 1, 3] : (tensor<1x2000x2x32xf32>) -> tensor<1x2x2000x32xf32>
+  %1 = nn.attention %q, %0, %v scale 0.125 causal {causalOffset = 1800 : i64} : (tensor<1x4x1x32xf32>, tensor<1x2x2000x32xf32>, tensor<1x2x2000x40xf32>) -> tensor<1x4x1x40xf32>
+  %2 = nn.transpose %1 [0, 2, 1, 3] : (tensor<1x4x1x40xf32>) -> tensor<1x1x4x40xf32>
+  %3 = nn.neg %2 : (tensor<1x1x4x40xf32>) -> tensor<1x1x4x40xf32>
+  return %3 : tensor<1x1x4x40xf32>
+}
+
+// Of 16 bits parts stay f32 until they are together; a mask of bools goes to the first stage.
+// CHECK-LABEL: @attention_of_bf16_to_parts
+func.func @attention_of_bf16_to_parts(%q: tensor<2x2x2x64xbf16>, %k: tensor<2x2x1500x64xbf16>, %v: tensor<2x2x1500x64xbf16>, %m: tensor<2x1x1x1500xi1>) -> tensor<2x2x2x64xbf16> {
+  // CHECK: exec.partial_attention %{{.*}} mask %{{.*}} part 256 {{.*}} -> (tensor<2x2x2x6x64xf32>, tensor<2x2x2x6xf32>)
+  // CHECK: nn.attention {{.*}} -> tensor<8x1x1x64xf32>
+  // CHECK: nn.cast
+  %0 = nn.attention %q, %k, %v mask %m scale 0.125 : (tensor<2x2x2x64xbf16>, tensor<2x2x1500x64xbf16>, tensor<2x2x1500x64xbf16>, tensor<2x1x1x1500xi1>) -> tensor<2x2x2x64xbf16>
+  return %0 : tensor<2x2x2x64xbf16>
+}
+
+// Heads enough for a device, or too few keys: one kernel.
+// CHECK-LABEL: @attention_in_one_stage
+func.func @attention_in_one_stage(%q: tensor<1x64x1x64xf32>, %k: tensor<1x1x1024x64xf32>, %f: tensor<1x1x512x64xf32>) -> (tensor<1x64x1x64xf32>, tensor<1x1x1x64xf32>) {
+  // CHECK-NOT: exec.partial_attention
+  // CHECK: return
+  %0 = nn.attention %q, %k, %k scale 0.125 : (tensor<1x64x1x64xf32>, tensor<1x1x1024x64xf32>, tensor<1x1x1024x64xf32>) -> tensor<1x64x1x64xf32>
+  %1 = nn.slice %q starts [0, 0, 0, 0] sizes [1, 1, 1, 64] steps [1, 1, 1, 1] : (tensor<1x64x1x64xf32>) -> tensor<1x1x1x64xf32>
+  %2 = nn.attention %1, %f, %f scale 0.125 : (tensor<1x1x1x64xf32>, tensor<1x1x512x64xf32>, tensor<1x1x512x64xf32>) -> tensor<1x1x1x64xf32>
+  return %0, %2 : tensor<1x64x1x64xf32>, tensor<1x1x1x64xf32>
 }
