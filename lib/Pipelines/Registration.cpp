@@ -9,6 +9,8 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
@@ -18,7 +20,7 @@
 #include "llvm/Support/PrettyStackTrace.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect>();
+  registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect, pipe::PipeDialect>();
 }
 
 void cleave::setUpTool() {
@@ -42,4 +44,5 @@ void cleave::registerPasses() {
   registerNnPipelines();
   spmd::registerSpmdPasses();
   exec::registerExecPasses();
+  pipe::registerPipePasses();
 }

@@ -31,7 +31,7 @@ static void addSends(const SplitProblem &problem, const SplitOptions &options, S
   for (uint32_t user : value.users)
     if (split.stageOf[user] > producer)
       users.push_back(split.stageOf[user]);
-  if (users.empty())
+  if (users.empty() || value.bytes == 0)
     return;
   llvm::sort(users);
   for (int32_t cut = producer; cut < users.back(); ++cut)

@@ -33,7 +33,8 @@ struct SplitOp {
   std::string name;
 };
 
-/// A value that an op makes and others use. Inputs of the model are no values: callers hand them to every rank.
+/// A value that an op makes and others use. Inputs of the model are no values: callers hand them to every rank. One
+/// without bytes is never sent: stages make it by themselves.
 struct SplitValue {
   int64_t bytes = 0;
   uint32_t producer = 0;

@@ -1,0 +1,138 @@
+//===- StageGraph.cpp - a function as a problem of stages -----------------===//
+//
+// One walk in program order. What depends on arguments and constants alone is followed on the way: its time, all that it
+// is made of included, against that of a message.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+static int64_t countBytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+/// Each stage has these by itself.
+static bool isOfEveryStage(Operation &op) {
+  return isa<nn::LoadOp, nn::ConstantOp>(op) || op.hasTrait<OpTrait::IsTerminator>();
+}
+
+static double getNs(Operation &op, const DeviceRates &rates) {
+  if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
+    return collective.communicates()
+               ? rates.linkNs + static_cast<double>(collective.getWireBytes()) / rates.linkBytesPerNs
+               : 0;
+  double flops = 0, bytes = 0;
+  bool moves = true;
+  if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
+    spmd::ShardingRule rule = ruled.getShardingRule();
+    flops = rule.flops;
+    moves = rule.isMovement;
+  }
+  // Movement becomes part of what reads it.
+  if (moves && flops == 0)
+    return 0;
+  for (Value operand : op.getOperands())
+    bytes += static_cast<double>(countBytes(operand));
+  for (Value result : op.getResults())
+    bytes += static_cast<double>(countBytes(result));
+  return std::max(flops / rates.flopsPerNs, bytes / rates.bytesPerNs) + (flops > 0 ? rates.launchNs : 0);
+}
+
+namespace {
+class GraphMaker {
+public:
+  GraphMaker(const DeviceRates &rates, StageGraph &graph) : rates(rates), graph(graph) {}
+
+  void add(Operation &op);
+
+private:
+  void addOperands(Operation &op, schedule::SplitOp &made);
+  bool isCheap(Operation &op, double ns, int64_t bytes);
+
+  const DeviceRates &rates;
+  StageGraph &graph;
+  DenseMap<Operation *, uint32_t> numbers;
+  DenseMap<Value, uint32_t> valueNumbers;
+  /// By symbol and part: a parameter that is loaded twice is one.
+  DenseMap<Attribute, uint32_t> parameters;
+  /// What is made of arguments and constants alone, and how long that takes in all.
+  DenseMap<Operation *, double> nsFromArguments;
+};
+} // namespace
+
+/// True if every rank had better compute the results again.
+bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
+  double total = ns;
+  for (Value operand : op.getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer || isa<nn::ConstantOp>(producer))
+      continue;
+    auto found = nsFromArguments.find(producer);
+    if (found == nsFromArguments.end())
+      return false;
+    total += found->second;
+  }
+  if (isa<spmd::CollectiveOpInterface>(op) || total > static_cast<double>(bytes) / rates.linkBytesPerNs + rates.linkNs)
+    return false;
+  nsFromArguments[&op] = total;
+  return true;
+}
+
+void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
+  for (Value operand : op.getOperands()) {
+    made.temporaryBytes += countBytes(operand);
+    Operation *producer = operand.getDefiningOp();
+    if (auto load = dyn_cast_or_null<nn::LoadOp>(producer)) {
+      Builder builder(op.getContext());
+      Attribute key = builder.getArrayAttr(
+          {load.getParamAttr(), builder.getDenseI64ArrayAttr(load.getStarts().value_or(ArrayRef<int64_t>())),
+           builder.getDenseI64ArrayAttr(load.getSizes().value_or(ArrayRef<int64_t>()))});
+      auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
+      if (isNew)
+        graph.problem.parameterBytes.push_back(countBytes(operand));
+      made.parameters.push_back(found->second);
+    } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {
+      graph.problem.values[value->second].users.push_back(numbers[&op]);
+    }
+  }
+}
+
+void GraphMaker::add(Operation &op) {
+  uint32_t number = static_cast<uint32_t>(graph.ops.size());
+  numbers[&op] = number;
+  graph.ops.push_back(&op);
+  double ns = getNs(op, rates);
+  schedule::SplitOp &made = graph.problem.ops.emplace_back();
+  made.ns = std::llround(ns);
+  made.name = spmd::describeNode(&op);
+  addOperands(op, made);
+  int64_t bytes = 0;
+  for (Value result : op.getResults())
+    bytes += countBytes(result);
+  made.temporaryBytes += bytes;
+  bool isFree = isCheap(op, ns, bytes);
+  for (Value result : op.getResults()) {
+    valueNumbers[result] = static_cast<uint32_t>(graph.problem.values.size());
+    auto names = spmd::getTensorNames(result);
+    graph.problem.values.push_back({isFree ? 0 : countBytes(result), number, {}, names.empty() ? "" : names[0].str()});
+  }
+}
+
+StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
+  StageGraph graph;
+  GraphMaker maker(rates, graph);
+  for (Operation &op : func.getBody().front())
+    if (!isOfEveryStage(op))
+      maker.add(op);
+  return graph;
+}
