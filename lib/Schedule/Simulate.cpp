@@ -32,6 +32,21 @@ Costs Costs::uniform(int32_t stages, int32_t chunks, double forward, double inpu
   return costs;
 }
 
+double Costs::getMemoryChange(const Action &action) const {
+  switch (action.kind) {
+  case ActionKind::F:
+    return memoryForward[action.stage];
+  case ActionKind::I:
+    return memoryInputGrad[action.stage];
+  case ActionKind::W:
+    return memoryWeightGrad[action.stage];
+  case ActionKind::B:
+    return memoryInputGrad[action.stage] + memoryWeightGrad[action.stage];
+  default:
+    return 0;
+  }
+}
+
 namespace {
 
 /// What a rank holds.
@@ -205,16 +220,16 @@ private:
   }
 
   Held getChange(const Action &action) const {
-    int32_t stage = action.stage;
+    double memory = costs.getMemoryChange(action);
     switch (action.kind) {
     case ActionKind::F:
-      return {1, 1, costs.memoryForward[stage]};
+      return {1, 1, memory};
     case ActionKind::I:
-      return {-1, 0, costs.memoryInputGrad[stage]};
+      return {-1, 0, memory};
     case ActionKind::W:
-      return {0, -1, costs.memoryWeightGrad[stage]};
+      return {0, -1, memory};
     default:
-      return {-1, -1, costs.memoryInputGrad[stage] + costs.memoryWeightGrad[stage]};
+      return {-1, -1, memory};
     }
   }
 

@@ -35,6 +35,9 @@ struct Costs {
   std::vector<double> memoryLimit;
   std::string unit = "1";
 
+  /// How the memory of its rank changes with an action.
+  double getMemoryChange(const Action &action) const;
+
   /// F, I and W of a rank's whole share, of which each of `chunks` stages has its part; memory 1, 0, -1 likewise.
   static Costs uniform(int32_t stages, int32_t chunks, double forward = 1, double inputGrad = 1, double weightGrad = 1);
 };
