@@ -26,7 +26,8 @@ int main(int argc, char **argv) {
                  .Case("bench", benchCommand)
                  .Case("compile", compileCommand)
                  .Case("explain", explainCommand)
-                 .Case("run", runCommand)(*session);
+                 .Case("run", runCommand)
+                 .Case("schedule", scheduleCommand)(*session);
   if (exitCode == kInternalError)
     reportBug();
   // The process ends here and takes all memory with it.

@@ -15,6 +15,8 @@
 #include "llvm/Option/ArgList.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+
 using namespace cleave;
 using namespace cleave::driver;
 using llvm::ArrayRef;
@@ -50,6 +52,30 @@ static std::string read(std::optional<double> &field, StringRef text) {
   if (text.getAsDouble(number) || !(number >= 0))
     return "expected a number that is not negative";
   field = number;
+  return "";
+}
+
+/// Numbers behind names; which names there are, their user knows.
+static std::string read(NamedNumbers &field, StringRef text) {
+  llvm::SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries) {
+    auto [name, number] = entry.split('=');
+    double value;
+    if (name.empty() || number.getAsDouble(value) || !std::isfinite(value))
+      return llvm::formatv("'{0}' is not of the form NAME=NUMBER", entry);
+    if (!field.try_emplace(name.str(), value).second)
+      return llvm::formatv("'{0}' is given twice", name);
+  }
+  return "";
+}
+
+static std::string read(std::vector<double> &field, StringRef text) {
+  llvm::SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries)
+    if (entry.getAsDouble(field.emplace_back()) || !std::isfinite(field.back()) || field.back() < 0)
+      return llvm::formatv("'{0}' is not a number that is not negative", entry);
   return "";
 }
 
@@ -121,6 +147,11 @@ static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecision
 static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
 static std::vector<StringRef> wordsOf(Allowed) { return {std::begin(kAllowedWords), std::end(kAllowedWords)}; }
 static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWords), std::end(kDeviceWords)}; }
+static std::vector<StringRef> wordsOf(PlacementWish) {
+  return {std::begin(kPlacementWishWords), std::end(kPlacementWishWords)};
+}
+static std::vector<StringRef> wordsOf(Effort) { return {std::begin(kEffortWords), std::end(kEffortWords)}; }
+static std::vector<StringRef> wordsOf(Messages) { return {std::begin(kMessagesWords), std::end(kMessagesWords)}; }
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
@@ -196,7 +227,8 @@ public:
     options.timePhases |= options.verbose;
     options.compile.sharding.checkBytes = options.check;
     options.compile.dims = options.dims.getVariants().front();
-    return options.compile.model.empty() ? "no model is named" : checkTogether();
+    bool needsModel = options.command != "schedule";
+    return needsModel && options.compile.model.empty() ? "no model is named" : checkTogether();
   }
 
   Options options;
@@ -274,6 +306,8 @@ private:
       if (sizes.size() > 1 && options.command != "compile")
         return llvm::formatv("'{0}' is given as {1} and as {2}: several sizes are variants, which only 'compile' makes",
                              name, sizes[0], sizes[1]);
+    if (options.command == "schedule")
+      return checkSchedule();
     if (options.quiet && options.verbose)
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
@@ -286,6 +320,33 @@ private:
     if (options.command == "run" && options.emit < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.emit));
     return checkPlanOptions();
+  }
+
+  /// Which shapes a schedule allows, it says itself.
+  std::string checkSchedule() {
+    const ScheduleOptions &schedule = options.schedule;
+    if (!options.compile.model.empty())
+      return llvm::formatv("schedules of models are not there yet: give --ranks and --microbatches instead of '{0}'",
+                           options.compile.model);
+    for (auto [numbers, legal, name] : {std::tuple(&schedule.cost, "F, I, W, overlap", "--cost"),
+                                        std::tuple(&schedule.memory, "F, I, W", "--memory")})
+      for (const auto &[key, value] : *numbers)
+        if (!llvm::is_contained(llvm::split(legal, ", "), StringRef(key)))
+          return llvm::formatv("'{0}': '{1}' is none of {2}", name, key, legal);
+        else if (value < 0 && numbers == &schedule.cost)
+          return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
+    if (schedule.name != "auto" && (schedule.placement != PlacementWish::Any || schedule.effort != Effort::Normal))
+      return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'", schedule.name);
+    if (schedule.computeOnly && schedule.table.empty())
+      return "'--compute-only' is about a table: name it with '--table FILE.csv'";
+    constexpr StringRef pictures[] = {".svg", ".html", ".json"};
+    bool isKnown = llvm::any_of(pictures, [&](StringRef ending) { return StringRef(schedule.draw).ends_with(ending); });
+    if (!schedule.draw.empty() && !isKnown)
+      return llvm::formatv("'--draw {0}': expected a file that ends in {1}", schedule.draw,
+                           llvm::join(ArrayRef(pictures), ", "));
+    if (!schedule.compare.empty() && !(schedule.table + schedule.draw + options.report).empty())
+      return "'--compare' prints lines: '--table', '--draw' and '--report' are about one schedule";
+    return "";
   }
 
   llvm::opt::InputArgList words;

@@ -24,9 +24,13 @@ def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as 
 def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
 def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --check also runs it unsharded and compares",
                      "MODEL [--mesh ..] [--check]">;
+def Schedule : SubCommand<"schedule", "what each rank of a pipeline does and when: schedules by name, from files, compared, drawn",
+                          "--ranks .. --microbatches ..">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
 
 defvar kAll = [Bench, Compile, Explain, Import, Inspect, Run, Shard];
+// With those that read no model.
+defvar kEvery = !listconcat(kAll, [Schedule]);
 defvar kSharding = [Bench, Compile, Explain, Run, Shard];
 
 //===----------------------------------------------------------------------===//
@@ -70,7 +74,7 @@ defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
 def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
-defm seed : Value<"seed", "N", "seed", [Bench, Run], "seed of random inputs, where none are given">;
+defm seed : Value<"seed", "N", "seed", [Bench, Run, Schedule], "seed of random inputs, where none are given, and of searches">;
 }
 
 def Programs : OptionGroup<"3a">, HelpText<"Programs">;
@@ -95,6 +99,29 @@ defm target : Value<"target", "TARGET", "target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
 
+def Schedules : OptionGroup<"3b">, HelpText<"Schedules">;
+let Group = Schedules in {
+defm schedule : Value<"schedule", "NAME|FILE", "schedule.name", [Schedule],
+                      "a schedule by name, or a table in a .csv or .json file; 1f1b without it">;
+defm ranks : Value<"ranks", "N", "schedule.ranks", [Schedule], "ranks of the pipeline">;
+defm microbatches : Value<"microbatches", "N", "schedule.microbatches", [Schedule], "parts of a batch">;
+defm chunks : Value<"chunks", "N", "schedule.chunks", [Schedule], "stages per rank, where the schedule leaves a choice">;
+defm cost : Value<"cost", "F=1,I=1,W=1", "schedule.cost", [Schedule],
+                  "times of a rank's whole share: forward, gradients of inputs and of weights; overlap=3: of F and B as one">;
+defm stage_scale : Value<"stage-scale", "1,1,2,1", "schedule.stageScale", [Schedule], "factors of the times of stages">;
+defm latency : Value<"latency", "T", "schedule.latency", [Schedule], "time of a hop between ranks">;
+defm costs : Value<"costs", "FILE.json", "schedule.costs", [Schedule], "times, memory and messages by stage and channel">;
+defm memory : Value<"memory", "F=1,I=0,W=-1", "schedule.memory", [Schedule],
+                    "what F takes and I and W release, of a rank's whole share">;
+defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
+defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
+defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
+defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Schedule], "a line for each of several schedules">;
+defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
+                      "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
+defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one after the other">;
+}
+
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
 def o : Separate<["-"], "o", [Compile, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
@@ -102,15 +129,19 @@ def o : Separate<["-"], "o", [Compile, Import, Shard]>, Fills<"output">, MetaVar
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
-defm report : Value<"report", "FILE.json", "report", kSharding, "what was decided, sent and stored">;
+defm report : Value<"report", "FILE.json", "report", !listconcat(kSharding, [Schedule]), "what was decided, sent and stored">;
+defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
+                   "the schedule as a table of torch.distributed.pipelining; - is standard output">;
+def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;
+defm draw : Value<"draw", "FILE", "schedule.draw", [Schedule], "a picture (.svg), a page (.html) or a trace for Perfetto (.json)">;
 }
 
 def Printing : OptionGroup<"5">, HelpText<"Printing">;
 let Group = Printing in {
-defm color : Value<"color", "WHEN", "color", kAll, "colors of messages">;
-def help : Flag<["--"], "help", kAll>, HelpText<"prints this">;
+defm color : Value<"color", "WHEN", "color", kEvery, "colors of messages">;
+def help : Flag<["--"], "help", kEvery>, HelpText<"prints this">;
 def json : Switch<"json", "json", [Inspect], "prints what is in a program file as JSON">;
-def quiet : Switch<"quiet", "quiet", kAll, "prints results only">;
+def quiet : Switch<"quiet", "quiet", kEvery, "prints results only">;
 def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
 def verbose : Switch<"verbose", "verbose", kAll,
@@ -129,4 +160,4 @@ foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)
         defm name : Value<option.Name, option.Argument, member, kSharding, option.Help>;
 }
 
-def h : Flag<["-"], "h", kAll>, Alias<help>;
+def h : Flag<["-"], "h", kEvery>, Alias<help>;

@@ -45,12 +45,14 @@ public:
   }
 
 private:
+  /// Makes one check and notes its word; false if it, or one before it, has found something.
   bool passes(llvm::StringRef word, void (Checker::*check)()) {
     (this->*check)();
     result.checks.push_back(word.str());
     return result.violations.empty();
   }
 
+  /// What comes after the first dozen is most likely of the same cause.
   template <typename... Args> void report(llvm::StringRef constraint, const char *format, Args &&...args) {
     constexpr size_t most = 12;
     if (result.violations.size() < most)
@@ -72,6 +74,7 @@ private:
     auto isRank = [&](int32_t rank) { return rank >= 0 && rank < schedule.numRanks; };
     if (schedule.programs.size() != size_t(schedule.numRanks))
       report("P6", "{0} programs are there for {1} ranks", schedule.programs.size(), schedule.numRanks);
+    // Every microbatch takes exactly one way: `getRank` has no answer for others.
     std::vector<bool> isTaken(schedule.numMicrobatches);
     size_t taken = 0;
     for (const Replica &replica : schedule.replicas) {
@@ -88,6 +91,7 @@ private:
     }
     if (taken != size_t(schedule.numMicrobatches) && result.violations.empty())
       report("P6", "{0} of {1} microbatches have a way through the ranks", taken, schedule.numMicrobatches);
+    // Their order is what `findChannel` searches by.
     for (auto [index, channel] : llvm::enumerate(schedule.channels)) {
       const Channel *before = index ? &schedule.channels[index - 1] : nullptr;
       if (channel.from < 0 || channel.from >= channel.to || size_t(channel.to) >= stages ||
@@ -116,6 +120,7 @@ private:
   // The walk
   //===--------------------------------------------------------------------===//
 
+  /// P6, P12, and P7 within a rank. Later checks index arrays by what has passed here.
   void checkComplete() {
     computed.assign(operands->getNumFacts() / 2, 0);
     messages.assign(hasMessages ? 2 * schedule.channels.size() * schedule.numMicrobatches : 0, 0);
@@ -140,14 +145,14 @@ private:
       report("P6", "{0} is joined with what is no F, B or I", place(rank, position));
     bool isPlaced = isCompute(action.kind) || isMessage(action.kind);
     if (isPlaced && schedule.getRank(action.stage, action.microbatch) != rank)
-      report("P6", "{0} belongs on rank {1}", place(rank, position),
-             schedule.getRank(action.stage, action.microbatch));
+      report("P6", "{0} belongs on rank {1}", place(rank, position), schedule.getRank(action.stage, action.microbatch));
     else if (isCompute(action.kind))
       checkCompute(rank, position, action);
     else if (isMessage(action.kind))
       checkMessage(rank, position, action);
   }
 
+  /// W is not among what may run beside something else: it waits for nothing, and fills gaps by itself.
   bool isPair(int32_t rank, size_t position) const {
     llvm::ArrayRef<Action> unit = llvm::ArrayRef(schedule.programs[rank]).drop_front(position).take_front(2);
     return unit.size() == 2 && !unit[1].isJoined &&
@@ -167,6 +172,7 @@ private:
     seen(action) |= bit;
     if (!hasMessages || action.kind == ActionKind::W)
       return;
+    // What comes from other ranks must have been received, and by this rank itself, so that its own walk has seen it.
     operands->visit(action, [&](Fact, int32_t channel) {
       bool isForward = action.kind == ActionKind::F;
       if (channel >= 0 && isBetweenRanks(channel, action.microbatch) &&
@@ -189,14 +195,18 @@ private:
     if (message & bit)
       return report("P12", "{0} has been done before", place(rank, position));
     message |= bit;
+    // The sender computes what it sends: that, too, this walk has seen if it stands before.
     if (isSend(action.kind) && !(seen(action) & (isForward ? kF : kB | kI)))
       report("P7", "{0} comes before what it sends is there", place(rank, position));
   }
 
+  /// One F; in training one B, or one I and one W. Twice was found by the walk.
   void checkThere(int32_t stage, int32_t microbatch) {
     uint8_t bits = computed[operands->getForward(stage, microbatch)];
     int32_t rank = schedule.getRank(stage, microbatch);
-    auto miss = [&](llvm::StringRef kind) { report("P6", "'{0}{1}{2}' is missing on rank {3}", stage, kind, microbatch, rank); };
+    auto miss = [&](llvm::StringRef kind) {
+      report("P6", "'{0}{1}{2}' is missing on rank {3}", stage, kind, microbatch, rank);
+    };
     if (!(bits & kF))
       miss("F");
     if (schedule.isForwardOnly || bits & kB)
@@ -215,6 +225,7 @@ private:
     bool isNeeded = isBetweenRanks(channel, microbatch) && (isForward || !schedule.isForwardOnly);
     if (!isNeeded || messages[message] == (kSent | kReceived))
       return;
+    // One end without the other is said of the end that is there, as that is where to look.
     auto [from, to, latency, bytes, values] = schedule.channels[channel];
     int32_t sender = isForward ? from : to, receiver = isForward ? to : from;
     const char *direction = isForward ? "F" : "B";
@@ -238,6 +249,7 @@ private:
 
   /// The channel that a message goes through in its direction; -1 if there is none.
   int32_t findChannel(const Action &message) const {
+    // Gradients go against the channel: the receiver's stage is its source.
     bool isAtSource = (message.kind == ActionKind::SendF) || (message.kind == ActionKind::RecvB);
     std::pair<int32_t, int32_t> ends(message.other, message.stage);
     if (isAtSource)
@@ -264,6 +276,7 @@ private:
   void checkOrder() {
     std::vector<int32_t> sent(messages.size(), -1);
     visitMessages(/*sends=*/true, [&](int32_t, size_t, size_t message, int32_t number) { sent[message] = number; });
+    // Once two streams are shifted against each other, all that follows is: one line per rank.
     int32_t lastRank = -1;
     visitMessages(/*sends=*/false, [&](int32_t rank, size_t position, size_t message, int32_t number) {
       if (sent[message] == number || std::exchange(lastRank, rank) == rank)
@@ -302,6 +315,7 @@ private:
   }
 
   void checkParameters(int32_t rank, std::vector<int32_t> &order) {
+    // Only stages that are gathered somewhere have to be gathered before they are used.
     llvm::DenseMap<int32_t, bool> isWhole;
     llvm::DenseSet<std::pair<int32_t, int32_t>> reduced;
     llvm::DenseSet<int32_t> closed;
@@ -337,6 +351,7 @@ private:
   void checkCommonOrder(llvm::ArrayRef<std::vector<int32_t>> orders) {
     std::vector<size_t> positions(orders.size()), arrived(schedule.reductions.size());
     std::vector<int32_t> ready;
+    // A rank stands at its first reduction that has not happened.
     auto arrive = [&](int32_t rank) {
       if (positions[rank] == orders[rank].size())
         return;
@@ -385,6 +400,7 @@ private:
       return;
     }
     std::string waiting = llvm::toString(run.takeError());
+    // Which of the two it is, is what a reader needs to know first: the order of computation, or of messages.
     // Without waiting for other ends the same cycle is one of operands.
     llvm::Expected<Simulation> async = simulate(schedule, costs);
     if (async)
@@ -395,6 +411,7 @@ private:
   void checkMemory() {
     if (costs.memoryLimit.empty())
       return;
+    // Sums of many shares are not exact.
     double least = *llvm::max_element(memory);
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
       if (double limit = costs.memoryLimit[rank]; memory[rank] > limit * (1 + 1e-12))

@@ -36,10 +36,10 @@ public:
 
 private:
   template <size_t N, typename... Args> llvm::Error fail(const char (&format)[N], Args &&...args) {
-    return makeError("row {0}, column {1}: {2}", row, column,
-                     llvm::formatv(format, std::forward<Args>(args)...).str());
+    return makeError("row {0}, column {1}: {2}", row, column, llvm::formatv(format, std::forward<Args>(args)...).str());
   }
 
+  /// The line ends of both worlds: torch writes CR LF.
   llvm::Error readRow() {
     auto [line, rest] = text.split('\n');
     text = rest;
@@ -83,6 +83,7 @@ private:
     for (StringRef part : {first, second})
       if (llvm::Error error = readAction(part, program))
         return error;
+    // The first may have been a wait, which is dropped.
     for (size_t i : {count, count + 1})
       if (i >= program.size() || program[i].kind > ActionKind::I)
         return fail("{0}: the parts of a pair are F, B or I", quote(cell));
@@ -107,6 +108,7 @@ private:
     if (needsMicrobatch != hasMicrobatch || !rest.empty())
       return needsMicrobatch ? fail("{0} is no action: {1} has a microbatch, as in 0{1}1", quote(cell), getWord(*kind))
                              : fail("{0} is no action: {1} has no microbatch", quote(cell), getWord(*kind));
+    // Waits count, too: what they name must be there.
     largest = std::max(largest, {action.stage, row, column});
     if (needsMicrobatch)
       largestMicrobatch = std::max(largestMicrobatch, {action.microbatch, row, column});
@@ -114,6 +116,7 @@ private:
     if (isMessage(*kind)) {
       hasMessages = true;
       bool isUpwards = *kind == ActionKind::SendF || *kind == ActionKind::RecvB;
+      // Tables have channels between neighbours only, and leave the other end out.
       action.other = action.stage + (isUpwards ? 1 : -1);
       if (action.other < 0)
         return fail("{0}: nothing comes before stage 0", quote(cell));
@@ -132,14 +135,15 @@ private:
     return !digits.getAsInteger(10, number) && number < INT32_MAX - 1;
   }
 
+  /// Where each stage runs each microbatch, said by its F; microbatches that go the same way make a replica.
   llvm::Error derivePlaces() {
     int64_t stages = int64_t(largest.number) + 1, microbatches = int64_t(largestMicrobatch.number) + 1;
-    for (const Place &place : {largest, largestMicrobatch}) {
-      row = place.row, column = place.column;
-      if (stages > numForward || microbatches > numForward || stages * microbatches > numForward)
-        return fail("stages up to {0} and microbatches up to {1} need {2} F, and the table has {3}", largest.number,
-                    largestMicrobatch.number, stages * microbatches, numForward);
-    }
+    // Of the two, the larger number is the one to doubt.
+    std::tie(row, column) = largest < largestMicrobatch ? std::pair(largestMicrobatch.row, largestMicrobatch.column)
+                                                        : std::pair(largest.row, largest.column);
+    if (stages * microbatches > numForward)
+      return fail("stages up to {0} and microbatches up to {1} need {2} F, and the table has {3}", stages - 1,
+                  microbatches - 1, stages * microbatches, numForward);
     schedule.numRanks = int32_t(schedule.programs.size());
     std::vector<int32_t> placement(stages, -1);
     Schedule blank = makeSchedule(schedule.name, placement, schedule.numRanks, int32_t(microbatches));
@@ -155,6 +159,7 @@ private:
         if (isMessage(action.kind) && action.other >= stages)
           return makeError("row {0}: '{1}' goes beyond the last stage, {2}", rank + 1, getText(action), stages - 1);
       }
+    // In the order of their first microbatch, which is the order in which generators list them.
     std::map<std::vector<int32_t>, size_t> known;
     blank.replicas.clear();
     for (auto [microbatch, way] : llvm::enumerate(ways)) {

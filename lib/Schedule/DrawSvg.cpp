@@ -29,6 +29,7 @@ static llvm::StringRef getColor(const Bar &bar) {
   return bar.actions.size() > 1 ? "#c79be0" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
 
+/// As text of XML.
 static std::string escape(llvm::StringRef text) {
   std::string escaped;
   llvm::raw_string_ostream os(escaped);
@@ -65,14 +66,17 @@ public:
   }
 
 private:
+  /// The summary, so that a picture can stand alone.
   std::string getTitle() const {
     return llvm::formatv("{0}: {1} ranks, {2} stages, {3} microbatches; makespan {4}, bubble {5}", schedule.name,
                          schedule.numRanks, schedule.numStages, schedule.numMicrobatches,
                          formatNumber(simulation.makespan), formatNumber(simulation.bubbleMakespan, 4));
   }
 
+  /// Time 0 is behind the names of ranks.
   double getX(double time) const { return kLeft + time * scale; }
 
+  /// Grey is idle.
   void drawRank(int32_t rank) {
     int y = kTop + kRow * rank;
     os << "<g><text x=\"8\" y=\"" << y + 16 << "\">rank " << rank << "</text>\n"
@@ -84,6 +88,7 @@ private:
   }
 
   void drawBar(int32_t rank, int y, const Bar &bar) {
+    // Nine digits: the page subtracts times, and tests compare them.
     std::string text = bar.getText(), start = formatNumber(bar.time.start, 9), end = formatNumber(bar.time.end, 9);
     double width = (bar.time.end - bar.time.start) * scale;
     os << "<rect class=\"bar\" x=\"" << formatNumber(getX(bar.time.start), 7) << "\" y=\"" << y << "\" width=\""
@@ -115,6 +120,7 @@ private:
        << "</title></polyline>\n";
   }
 
+  /// Eighths of the whole: any other numbers would have to be looked for.
   void drawAxis(int y) {
     constexpr int ticks = 8;
     for (int tick = 0; tick <= ticks; ++tick) {
@@ -169,8 +175,9 @@ static llvm::Error checkSize(const Schedule &schedule) {
   for (const std::vector<Action> &program : schedule.programs)
     count += program.size();
   if (count > kMostActions)
-    return makeError("a picture shows at most {0} actions, and there are {1}; --draw FILE.json makes a trace of any size",
-                     kMostActions, count);
+    return makeError(
+        "a picture shows at most {0} actions, and there are {1}; --draw FILE.json makes a trace of any size",
+        kMostActions, count);
   return llvm::Error::success();
 }
 

@@ -11,6 +11,7 @@
 #include "Numbers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave::schedule;
@@ -37,6 +38,7 @@ void cleave::schedule::visitBars(const Schedule &schedule, const Simulation &sim
 std::vector<std::pair<double, double>> cleave::schedule::getMemoryCurve(const Schedule &schedule, const Costs &costs,
                                                                         const Simulation &simulation, int32_t rank) {
   std::vector<std::pair<double, double>> curve = {{0, 0}};
+  // Changes at one time are one step.
   double memory = 0;
   auto change = [&](double time, double by) {
     if (by == 0)
@@ -73,6 +75,7 @@ static llvm::StringRef getColor(const Bar &bar) {
   return bar.actions.size() > 1 ? "\033[30;45m" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
 
+/// A name that does not fit is left out whole: half of a number would be another number.
 static std::string fill(const Bar &bar, size_t width) {
   std::string name = getName(bar);
   if (name.size() <= width)
@@ -83,13 +86,14 @@ static std::string fill(const Bar &bar, size_t width) {
 void cleave::schedule::drawText(llvm::raw_ostream &os, const Schedule &schedule, const Simulation &simulation,
                                 size_t width, bool useColor) {
   constexpr int32_t mostRanks = 64;
+  // Names of ranks are as wide as the last one, so that bars stand under each other.
   std::string last = std::to_string(schedule.numRanks - 1);
   size_t label = 5 + last.size() + 2, columns = std::max(width, label + 11) - label - 1;
   double scale = simulation.makespan > 0 ? double(columns) / simulation.makespan : 0;
   // Times are sums of many: what is a hair below a column belongs to it.
   auto getColumn = [&](double time) { return std::min(size_t(time * scale + 1e-6), columns); };
   for (int32_t rank = 0; rank < std::min(schedule.numRanks, mostRanks); ++rank) {
-    os << llvm::formatv("rank {0} |", llvm::fmt_align(rank, llvm::AlignStyle::Right, last.size()));
+    os << "rank " << llvm::right_justify(std::to_string(rank), last.size()) << " |";
     size_t column = 0;
     visitBars(schedule, simulation, rank, [&](const Bar &bar) {
       size_t start = getColumn(bar.time.start), end = getColumn(bar.time.end);
@@ -103,5 +107,6 @@ void cleave::schedule::drawText(llvm::raw_ostream &os, const Schedule &schedule,
   if (schedule.numRanks > mostRanks)
     os << llvm::formatv("and {0} more ranks\n", schedule.numRanks - mostRanks);
   std::string end = formatNumber(simulation.makespan);
-  os << std::string(label - 1, ' ') << '0' << std::string(columns + 1 - std::min(columns, end.size()), ' ') << end << '\n';
+  os << std::string(label - 1, ' ') << '0' << std::string(columns + 1 - std::min(columns, end.size()), ' ') << end
+     << '\n';
 }

@@ -41,6 +41,7 @@ public:
   }
 
 private:
+  /// What all events have in common: phase, thread and name.
   template <typename Fill> void event(llvm::StringRef phase, int32_t rank, const std::string &name, Fill fill) {
     json.object([&] {
       json.attribute("ph", phase);
@@ -51,10 +52,10 @@ private:
     });
   }
 
+  /// Bars and memory of a rank; when facts were made is noted for the arrows, which need both ends.
   void writeRank(int32_t rank) {
-    event("M", rank, "thread_name", [&] {
-      json.attributeObject("args", [&] { json.attribute("name", "rank " + std::to_string(rank)); });
-    });
+    event("M", rank, "thread_name",
+          [&] { json.attributeObject("args", [&] { json.attribute("name", "rank " + std::to_string(rank)); }); });
     visitBars(schedule, simulation, rank, [&](const Bar &bar) {
       event("X", rank, bar.getText(), [&] {
         json.attribute("ts", bar.time.start * kMicroseconds);
@@ -77,6 +78,7 @@ private:
       Fact fact = send.kind == ActionKind::SendF ? operands.getForward(recv.stage, recv.microbatch)
                                                  : operands.getGradient(recv.stage, recv.microbatch);
       std::string name = getText(send);
+      // An arrow binds to the bar that holds its time, and the very end belongs to the next one.
       double near = from.end - (from.end - from.start) / 1000;
       event("s", rank, name, [&] { bind(near, ""); });
       event("f", schedule.getRank(recv.stage, recv.microbatch), name, [&] { bind(made[fact].start, "e"); });

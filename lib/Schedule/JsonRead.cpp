@@ -43,6 +43,7 @@ static bool isTooDeep(StringRef text) {
   return false;
 }
 
+/// The limits first, then the syntax, whose errors have a line and a column.
 static llvm::Expected<Object> parse(StringRef text) {
   if (text.size() > kMostBytes)
     return makeError("the file has {0} bytes, more than the {1} that a schedule in JSON may have", text.size(),
@@ -67,6 +68,7 @@ static Error readIndex(const Value *value, int64_t below, const llvm::Twine &whe
   return Error::success();
 }
 
+/// A list of integers in [0, below).
 static Error readIndices(const Object &object, StringRef field, int64_t below, const llvm::Twine &where,
                          std::vector<int32_t> &indices) {
   const Array *array = object.getArray(field);
@@ -107,6 +109,7 @@ static Error readNumbers(const Object &object, StringRef field, const llvm::Twin
   return Error::success();
 }
 
+/// One number, which stays as it is where the field is missing.
 static Error readNumber(const Object &object, StringRef field, const llvm::Twine &where, double &number) {
   std::vector<double> one{number};
   if (Error error = readNumbers(object, field, where, 1, /*isSigned=*/false, one))
@@ -115,6 +118,7 @@ static Error readNumber(const Object &object, StringRef field, const llvm::Twine
   return Error::success();
 }
 
+/// All channels of a schedule, in any order; defaults are gone once there is a list.
 static Error readChannels(const Array &array, Schedule &schedule) {
   schedule.channels.clear();
   for (auto [i, value] : llvm::enumerate(array)) {
@@ -154,8 +158,8 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
     if (Error error = readChannels(*channels, schedule))
       return error;
   if (const Object *times = object.getObject("costs")) {
-    for (auto [field, values] : {std::pair("F", &costs.forward), std::pair("I", &costs.inputGrad),
-                                 std::pair("W", &costs.weightGrad)})
+    for (auto [field, values] :
+         {std::pair("F", &costs.forward), std::pair("I", &costs.inputGrad), std::pair("W", &costs.weightGrad)})
       if (Error error = readNumbers(*times, field, "costs", stages, /*isSigned=*/false, *values))
         return error;
     if (Error error = readNumber(*times, "overlap", "costs", costs.overlap))
@@ -164,6 +168,7 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
       return error;
     if (std::optional<StringRef> unit = times->getString("unit"))
       costs.unit = unit->str();
+    // There is one channel less than stages; with one stage there is none, and nothing to read.
     // Channels say the same and more, where they are there.
     std::vector<double> comm(stages - 1);
     if (Error error = readNumbers(*times, "comm", "costs", stages - 1, /*isSigned=*/false, comm))
@@ -201,6 +206,7 @@ public:
   }
 
 private:
+  /// Ranks, stages and microbatches are counted by what is listed, whatever other fields claim.
   Error readReplicas() {
     const Array *programs = root.getArray("programs"), *replicas = root.getArray("replicas");
     if (!programs || programs->empty())
@@ -226,6 +232,7 @@ private:
                          schedule.replicas[0].placement.size());
       llvm::append_range(all, replica.microbatches);
     }
+    // Each microbatch once: sorted, they count up from 0.
     llvm::sort(all);
     for (auto [i, microbatch] : llvm::enumerate(all))
       if (microbatch != int32_t(i))
@@ -238,6 +245,7 @@ private:
     return Error::success();
   }
 
+  /// Groups may stand in a list of their own, or be named where they are reduced.
   Error readReductions() {
     const Array *array = root.getArray("reductions");
     for (size_t i = 0; array && i < array->size(); ++i) {
@@ -255,6 +263,7 @@ private:
     return Error::success();
   }
 
+  /// A group is known by its name, and has the same ranks wherever it is named.
   Error addGroup(StringRef name, llvm::ArrayRef<int32_t> ranks, StringRef where) {
     auto [it, isNew] = groups.try_emplace(name, int32_t(schedule.reductions.size()));
     if (isNew)
@@ -264,6 +273,7 @@ private:
     return Error::success();
   }
 
+  /// Whether a schedule is for inference is said by its actions.
   Error readPrograms() {
     schedule.isForwardOnly = true;
     for (auto [rank, list] : llvm::enumerate(*root.getArray("programs"))) {
@@ -277,6 +287,7 @@ private:
     return Error::success();
   }
 
+  /// An action, or two that run as one.
   Error readEntry(const Value &value, const std::string &where, std::vector<Action> &program) {
     const Object *object = value.getAsObject();
     if (!object || object->getString("do") != "OVERLAP_F_B")
@@ -302,8 +313,8 @@ private:
       return error;
     bool needsMicrobatch = isCompute(*kind) || isMessage(*kind);
     if (needsMicrobatch)
-      if (Error error = readIndex(object->get("microbatch"), schedule.numMicrobatches, where + ".microbatch",
-                                  action.microbatch))
+      if (Error error =
+              readIndex(object->get("microbatch"), schedule.numMicrobatches, where + ".microbatch", action.microbatch))
         return error;
     if (isMessage(*kind))
       if (Error error = readIndex(object->get("other"), schedule.numStages, where + ".other", action.other))

@@ -23,7 +23,8 @@ public:
   void write() {
     json.object([&] {
       writeHead();
-      json.attributeArray("channels", [&] { llvm::for_each(schedule.channels, [&](auto &channel) { write(channel); }); });
+      json.attributeArray("channels",
+                          [&] { llvm::for_each(schedule.channels, [&](auto &channel) { write(channel); }); });
       json.attributeObject("costs", [&] { writeCosts(); });
       json.attributeObject("memory", [&] { writeMemory(); });
       if (!schedule.reductions.empty())
@@ -42,6 +43,7 @@ private:
     json.attributeArray(name, [&] { llvm::for_each(values, [&](const T &value) { json.value(value); }); });
   }
 
+  /// What identifies the schedule, and where its stages are.
   void writeHead() {
     json.attribute("version", 1);
     json.attribute("kind", "schedule");
@@ -69,6 +71,7 @@ private:
     });
   }
 
+  /// Per stage; `comm` is what a hop of each default channel takes, all in all.
   void writeCosts() {
     json.attribute("unit", costs.unit);
     list("F", costs.forward);
@@ -85,6 +88,7 @@ private:
       json.attribute("overlap", costs.overlap);
   }
 
+  /// Per stage, the limit per rank.
   void writeMemory() {
     list("F", costs.memoryForward);
     list("I", costs.memoryInputGrad);
@@ -103,6 +107,7 @@ private:
       });
   }
 
+  /// Joined actions are one entry with two parts: they have one time.
   void writeProgram(int32_t rank) {
     const std::vector<Action> &program = schedule.programs[rank];
     for (size_t i = 0; i < program.size(); ++i)
@@ -127,6 +132,7 @@ private:
       });
   }
 
+  /// What an action is; a message also says who is at the other end.
   void writeAction(const Action &action) {
     json.attribute("do", getWord(action.kind));
     json.attribute("stage", action.stage);
@@ -141,6 +147,7 @@ private:
     }
   }
 
+  /// Sums and worst cases, in the words of Simulate.h.
   void writeTimes() {
     json.attribute("makespan", simulation.makespan);
     json.attribute("span", simulation.span);
@@ -157,10 +164,11 @@ private:
       list("memory", simulation.peak.memory);
     });
     json.attribute("messages", simulation.messages);
-    list("weight_versions", extras.weightVersions.empty() ? std::vector<int32_t>(schedule.numRanks, 1)
-                                                          : extras.weightVersions);
+    list("weight_versions",
+         schedule.weightVersions.empty() ? std::vector<int32_t>(schedule.numRanks, 1) : schedule.weightVersions);
   }
 
+  /// How far from the best the schedule may be at most, and who says so.
   void writeBound() {
     if (extras.boundMakespan) {
       json.attributeObject("lower_bound", [&] {

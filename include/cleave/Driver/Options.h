@@ -58,6 +58,34 @@ struct DimSizes {
   std::vector<std::map<std::string, int64_t>> getVariants() const;
 };
 
+/// Where `auto` may put stages.
+enum class PlacementWish { Any, Linear, Loop, V, Wave };
+constexpr llvm::StringLiteral kPlacementWishWords[] = {"any", "linear", "loop", "v", "wave"};
+
+enum class Effort { Normal, Quick, Thorough };
+constexpr llvm::StringLiteral kEffortWords[] = {"normal", "quick", "thorough"};
+
+enum class Messages { Async, Rendezvous };
+constexpr llvm::StringLiteral kMessagesWords[] = {"async", "rendezvous"};
+
+/// What stands behind names: `F=1,I=1`.
+using NamedNumbers = std::map<std::string, double>;
+
+/// `cleave schedule`.
+struct ScheduleOptions {
+  std::string name = "1f1b";
+  /// 0: not given.
+  uint64_t ranks = 0, microbatches = 0, chunks = 0, steps = 1;
+  NamedNumbers cost, memory;
+  std::vector<double> stageScale;
+  std::optional<double> latency, memoryLimit;
+  std::string costs, compare, table, draw;
+  PlacementWish placement = PlacementWish::Any;
+  Effort effort = Effort::Normal;
+  Messages messages = Messages::Async;
+  bool computeOnly = false;
+};
+
 struct Options {
   std::string command;
   /// Its `dims` are those of the first variant.
@@ -83,6 +111,7 @@ struct Options {
   Allowed allowed = Allowed::Nothing;
   std::string isa = "native";
   bool embedWeights = false;
+  ScheduleOptions schedule;
 };
 
 /// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints

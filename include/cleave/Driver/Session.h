@@ -41,6 +41,7 @@ ExitCode explainCommand(Session &session);
 ExitCode runCommand(Session &session);
 ExitCode compileCommand(Session &session);
 ExitCode benchCommand(Session &session);
+ExitCode scheduleCommand(Session &session);
 
 /// Takes the model that is loaded, which has a mesh, the rest of the way; paths of weights are seen from `folder`. Null
 /// after an error.

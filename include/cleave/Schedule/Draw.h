@@ -19,8 +19,7 @@ void drawText(llvm::raw_ostream &os, const Schedule &schedule, const Simulation 
 llvm::Error drawSvg(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation);
 
 /// The same as a page that needs nothing else; the pointer shows an action and its times.
-llvm::Error drawHtml(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs,
-                     const Simulation &simulation);
+llvm::Error drawHtml(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation);
 
 /// A trace for Perfetto and chrome://tracing: a track per rank, arrows for messages, memory as counters; a unit of time is
 /// a millisecond.

@@ -43,8 +43,6 @@ llvm::Error readCosts(llvm::StringRef text, Schedule &schedule, Costs &costs);
 /// What a report says beside the schedule, its costs and times.
 struct ReportExtras {
   std::vector<std::string> checks;
-  /// Versions of the parameters that each rank keeps; empty: one each.
-  std::vector<int32_t> weightVersions;
   /// No schedule of these costs is faster; none if it is not known.
   std::optional<double> boundMakespan, boundSpan;
   std::string boundReason;

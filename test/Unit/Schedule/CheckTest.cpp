@@ -69,8 +69,9 @@ static Schedule makeSkip() {
 }
 
 static std::vector<Schedule> getTables() {
-  std::vector<Schedule> tables = {makeGpipe(3, 3),  makeOneFOneB(3, 4), makeOneFOneB(4, 4, true), makeZeroBubbleH1(3, 4),
-                                  makeForward(3, 3), makeJoined(4, 5),   makeBreadthFirst(2, 3, 2), makeTwoWays(3)};
+  std::vector<Schedule> tables = {makeGpipe(3, 3),           makeOneFOneB(3, 4), makeOneFOneB(4, 4, true),
+                                  makeZeroBubbleH1(3, 4),    makeForward(3, 3),  makeJoined(4, 5),
+                                  makeBreadthFirst(2, 3, 2), makeTwoWays(3)};
   size_t count = tables.size();
   for (size_t i = 0; i < count; ++i)
     tables.push_back(addTo(tables[i]));
@@ -125,7 +126,8 @@ TEST(CheckTest, ComparesBothEndsOfMessages) {
   wrong = schedule;
   wrong.programs[1] = {wrong.programs[1][2], wrong.programs[1][0], wrong.programs[1][1], wrong.programs[1][3],
                        wrong.programs[1][4], wrong.programs[1][5], wrong.programs[1][6], wrong.programs[1][7]};
-  EXPECT_EQ(check(wrong), "P8 rank 1 at action 1, '1RECV_F1', takes message 1 from rank 0, where it is sent as message 2");
+  EXPECT_EQ(check(wrong),
+            "P8 rank 1 at action 1, '1RECV_F1', takes message 1 from rank 0, where it is sent as message 2");
 }
 
 TEST(CheckTest, TellsWaitingForEachOtherFromACycle) {

@@ -120,9 +120,9 @@ struct Run {
       for (int i = 0; i < schedule.numMicrobatches; ++i) {
         int b = count(ActionKind::B, stage, i), input = count(ActionKind::I, stage, i),
             weight = count(ActionKind::W, stage, i);
-        bool isBackward = schedule.isForwardOnly ? b + input + weight == 0
-                                                 : (b == 1 && input + weight == 0) ||
-                                                       (b == 0 && input == 1 && weight == 1);
+        bool isBackward = schedule.isForwardOnly
+                              ? b + input + weight == 0
+                              : (b == 1 && input + weight == 0) || (b == 0 && input == 1 && weight == 1);
         if (count(ActionKind::F, stage, i) != 1 || !isBackward)
           return false;
       }

@@ -1,0 +1,344 @@
+//===- Schedule.cpp - what each rank of a pipeline does, and when ---------===//
+//
+// A schedule comes by name or from a file, gets the costs that were given, is checked whatever it comes from, and
+// simulated. Then it is printed, written and drawn. Shapes that a schedule does not have are errors of the command line;
+// tables that are wrong, and memory that does not suffice, are errors of what it names.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/Session.h"
+#include "cleave/Schedule/Draw.h"
+#include "cleave/Schedule/Generate.h"
+#include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Text.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+
+#include <variant>
+
+using namespace cleave;
+using namespace cleave::driver;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+using schedule::Simulation;
+
+namespace {
+
+/// An error, and how the program ends with it.
+struct Failure {
+  ExitCode code = kBadInput;
+  std::string message;
+};
+
+/// A schedule with all that is known of it.
+struct Subject {
+  schedule::Schedule table;
+  schedule::Costs costs;
+  schedule::CheckResult checked;
+  Simulation simulation;
+};
+
+template <typename T> using OrFailure = std::variant<T, Failure>;
+
+} // namespace
+
+static Failure makeFailure(Error error, ExitCode code) { return {code, llvm::toString(std::move(error))}; }
+
+static ExitCode print(const Failure &failure) {
+  llvm::errs() << "cleave: error: " << failure.message
+               << (failure.code == kBadCommandLine ? "; see 'cleave schedule --help'\n" : "\n");
+  return failure.code;
+}
+
+static std::string format(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.6g", number);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Where a schedule comes from
+//===----------------------------------------------------------------------===//
+
+/// Names have no dots.
+static bool isFile(StringRef name) { return name.ends_with(".csv") || name.ends_with(".json"); }
+
+/// A table or a report; errors begin with the file's name.
+static Expected<schedule::CostedSchedule> readFile(StringRef path) {
+  Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  StringRef bytes = (*file)->getBytes();
+  auto locate = [&](Error error) { return addContext((path + ": ").str(), std::move(error)); };
+  if (path.ends_with(".json")) {
+    Expected<schedule::CostedSchedule> read = schedule::readJson(bytes, path);
+    return read ? std::move(read) : locate(read.takeError());
+  }
+  Expected<schedule::Schedule> table = schedule::readCsv(bytes, path);
+  if (!table)
+    return locate(table.takeError());
+  return schedule::CostedSchedule{std::move(*table), {}, false};
+}
+
+/// Sizes as the generators take them. More actions than this are no schedule that anybody runs, and would not fit.
+static Error checkSizes(const ScheduleOptions &options) {
+  constexpr uint64_t most = 1 << 26;
+  for (auto [name, value] : {std::pair("--ranks", options.ranks), std::pair("--microbatches", options.microbatches)})
+    if (value == 0)
+      return makeError("a schedule by name needs '{0}', at least 1", name);
+  if (options.steps == 0)
+    return makeError("'--steps' is at least 1");
+  uint64_t factors[] = {options.ranks, options.microbatches, std::max<uint64_t>(options.chunks, 1), options.steps};
+  uint64_t product = 1;
+  for (uint64_t factor : factors) {
+    if (factor > most / product)
+      return makeError("{0} ranks, {1} microbatches, {2} chunks and {3} steps are more than {4} actions", factors[0],
+                       factors[1], factors[2], factors[3], most);
+    product *= factor;
+  }
+  return Error::success();
+}
+
+/// A file says itself how many ranks there are; a name has to be told.
+static OrFailure<schedule::CostedSchedule> getSchedule(const ScheduleOptions &options, const std::string &name) {
+  if (isFile(name)) {
+    Expected<schedule::CostedSchedule> read = readFile(name);
+    if (!read)
+      return makeFailure(read.takeError(), kBadInput);
+    if (options.ranks && options.ranks != uint64_t(read->schedule.numRanks))
+      return Failure{kBadCommandLine, llvm::formatv("'--ranks {0}': the table of '{1}' has {2}", options.ranks, name,
+                                                    read->schedule.numRanks)};
+    return std::move(*read);
+  }
+  if (Error error = checkSizes(options))
+    return makeFailure(std::move(error), kBadCommandLine);
+  Expected<schedule::Schedule> table = schedule::generate(
+      name, {int32_t(options.ranks), int32_t(options.microbatches), int32_t(options.chunks), int32_t(options.steps)});
+  if (!table)
+    return makeFailure(table.takeError(), kBadCommandLine);
+  return schedule::CostedSchedule{std::move(*table), {}, false};
+}
+
+//===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+/// A rank's whole share, spread over its stages.
+static void setShares(const NamedNumbers &numbers, double chunks, std::vector<double> &f, std::vector<double> &i,
+                      std::vector<double> &w) {
+  for (auto [name, values] : {std::pair("F", &f), std::pair("I", &i), std::pair("W", &w)})
+    if (auto found = numbers.find(name); found != numbers.end())
+      values->assign(values->size(), found->second / chunks);
+}
+
+/// What options say comes last, over a file of costs, over what came with the schedule.
+static Error setCosts(const ScheduleOptions &options, schedule::CostedSchedule &subject) {
+  schedule::Schedule &table = subject.schedule;
+  schedule::Costs &costs = subject.costs;
+  double chunks = std::max(1, table.numStages / table.numRanks);
+  if (costs.forward.empty())
+    costs = schedule::Costs::uniform(table.numStages, int32_t(chunks));
+  if (!options.costs.empty()) {
+    Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.costs);
+    if (!file)
+      return file.takeError();
+    if (Error error = schedule::readCosts((*file)->getBytes(), table, costs))
+      return addContext(options.costs + ": ", std::move(error));
+  }
+  setShares(options.cost, chunks, costs.forward, costs.inputGrad, costs.weightGrad);
+  setShares(options.memory, chunks, costs.memoryForward, costs.memoryInputGrad, costs.memoryWeightGrad);
+  if (auto found = options.cost.find("overlap"); found != options.cost.end())
+    costs.overlap = found->second / chunks;
+  if (options.memoryLimit)
+    costs.memoryLimit.assign(table.numRanks, *options.memoryLimit);
+  for (schedule::Channel &channel : table.channels)
+    channel.latency = options.latency.value_or(channel.latency);
+  return Error::success();
+}
+
+/// The number of stages is known once there is a schedule, so that this is found late.
+static Error scaleStages(llvm::ArrayRef<double> scale, schedule::Costs &costs) {
+  if (scale.empty())
+    return Error::success();
+  if (scale.size() != costs.forward.size())
+    return makeError("'--stage-scale' has {0} factors, and the schedule {1} stages", scale.size(),
+                     costs.forward.size());
+  for (std::vector<double> *values : {&costs.forward, &costs.inputGrad, &costs.weightGrad})
+    for (auto [value, factor] : llvm::zip_equal(*values, scale))
+      value *= factor;
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// What becomes of it
+//===----------------------------------------------------------------------===//
+
+/// From a name to times; what is wrong with a table is said in full.
+static OrFailure<Subject> prepare(const Options &options, const std::string &name) {
+  OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);
+  if (auto *failure = std::get_if<Failure>(&source))
+    return std::move(*failure);
+  auto &costed = std::get<schedule::CostedSchedule>(source);
+  if (Error error = setCosts(options.schedule, costed))
+    return makeFailure(std::move(error), kBadInput);
+  if (Error error = scaleStages(options.schedule.stageScale, costed.costs))
+    return makeFailure(std::move(error), kBadCommandLine);
+  Subject subject{std::move(costed.schedule), std::move(costed.costs), {}, {}};
+  subject.checked = schedule::check(subject.table, subject.costs);
+  if (!subject.checked.violations.empty()) {
+    const schedule::Violation &first = subject.checked.violations.front();
+    size_t more = subject.checked.violations.size() - 1;
+    return Failure{kBadInput, llvm::formatv("schedule '{0}': {1} ({2}){3}", name, first.message, first.constraint,
+                                            more ? llvm::formatv("; and {0} more", more).str() : "")};
+  }
+  // Reports and tables say where messages stand, and rendezvous needs them.
+  bool needsMessages = subject.table.isComputeOnly();
+  if (needsMessages)
+    if (Error error = schedule::addMessages(subject.table))
+      return makeFailure(std::move(error), kBadInput);
+  auto mode = static_cast<schedule::MessageMode>(options.schedule.messages);
+  Expected<Simulation> simulation = schedule::simulate(subject.table, subject.costs, mode);
+  if (!simulation)
+    return makeFailure(simulation.takeError(), kBadInput);
+  subject.simulation = std::move(*simulation);
+  return subject;
+}
+
+/// No schedule that puts the same work on the same ranks is faster than the rank with the most of it.
+static std::pair<double, size_t> getWorkBound(const Simulation &simulation) {
+  auto most = llvm::max_element(simulation.busy);
+  return {*most, size_t(most - simulation.busy.begin())};
+}
+
+static void printSummary(llvm::raw_ostream &os, const Subject &subject) {
+  const schedule::Schedule &table = subject.table;
+  const Simulation &simulation = subject.simulation;
+  os << llvm::formatv("{0}: {1} ranks, {2} stages, {3} microbatches: makespan {4}, bubble {5:p2} ({6:p2} of the span "
+                      "{7}), peak {8} stages, memory {9}, {10} messages, bound {11}\n",
+                      table.name, table.numRanks, table.numStages, table.numMicrobatches, format(simulation.makespan),
+                      simulation.bubbleMakespan, simulation.bubbleSpan, format(simulation.span),
+                      *llvm::max_element(simulation.peak.held), format(*llvm::max_element(simulation.peak.memory)),
+                      simulation.messages, format(getWorkBound(simulation).first));
+}
+
+/// The columns of a terminal, or what fits any page.
+static size_t getWidth() {
+  constexpr size_t otherwise = 100;
+  unsigned columns = llvm::sys::Process::StandardOutIsDisplayed() ? llvm::sys::Process::StandardOutColumns() : 0;
+  return columns ? columns : otherwise;
+}
+
+/// Nothing is left of a file whose table cannot be written.
+static Error writeTable(const ScheduleOptions &options, const schedule::Schedule &table) {
+  schedule::Schedule copy = table;
+  if (options.computeOnly)
+    schedule::removeMessages(copy);
+  if (options.table == "-")
+    return schedule::writeCsv(llvm::outs(), copy);
+  return writeFileAtomically(options.table, [&](llvm::raw_ostream &os) { return schedule::writeCsv(os, copy); });
+}
+
+static Error writeReport(const std::string &path, const Subject &subject) {
+  schedule::ReportExtras extras;
+  extras.checks = subject.checked.checks;
+  auto [bound, rank] = getWorkBound(subject.simulation);
+  extras.boundMakespan = bound;
+  extras.boundReason = llvm::formatv("rank {0} computes for as long", rank);
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+    schedule::writeJson(os, subject.table, subject.costs, subject.simulation, extras);
+    return Error::success();
+  });
+}
+
+/// By the end of the name, which the command line has checked.
+static Error drawPicture(StringRef path, const Subject &subject) {
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) -> Error {
+    if (path.ends_with(".svg"))
+      return schedule::drawSvg(os, subject.table, subject.costs, subject.simulation);
+    if (path.ends_with(".html"))
+      return schedule::drawHtml(os, subject.table, subject.costs, subject.simulation);
+    schedule::drawTrace(os, subject.table, subject.costs, subject.simulation);
+    return Error::success();
+  });
+}
+
+/// All files, then what is printed.
+static Error deliver(const Options &options, const Subject &subject) {
+  const ScheduleOptions &wanted = options.schedule;
+  if (!options.report.empty())
+    if (Error error = writeReport(options.report, subject))
+      return error;
+  if (!wanted.draw.empty())
+    if (Error error = drawPicture(wanted.draw, subject))
+      return error;
+  if (!wanted.table.empty())
+    if (Error error = writeTable(wanted, subject.table))
+      return error;
+  // A table on standard output must stay readable.
+  if (wanted.table == "-")
+    return Error::success();
+  printSummary(llvm::outs(), subject);
+  bool useColor = options.color == Color::Always || (options.color == Color::Auto && llvm::outs().has_colors());
+  if (!options.quiet)
+    schedule::drawText(llvm::outs(), subject.table, subject.simulation, getWidth(), useColor);
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Several
+//===----------------------------------------------------------------------===//
+
+/// Under the heads of `compare`.
+static void printRow(llvm::raw_ostream &os, const Subject &subject) {
+  const Simulation &simulation = subject.simulation;
+  os << llvm::formatv("{0,-14} {1,10} {2,9:p2} {3,9:p2} {4,8} {5,8} {6,10}\n", subject.table.name,
+                      format(simulation.makespan), simulation.bubbleMakespan, simulation.bubbleSpan,
+                      format(*llvm::max_element(simulation.peak.memory)), simulation.messages,
+                      format(getWorkBound(simulation).first));
+}
+
+/// Of `all`, schedules that do not have this shape say so in their line; one that was named is an error.
+static ExitCode compare(const Options &options) {
+  bool isAll = options.schedule.compare == "all";
+  std::vector<std::string> names;
+  if (isAll)
+    for (const schedule::GeneratorInfo &info : schedule::getGenerators())
+      names.push_back(info.name.str());
+  else
+    for (StringRef name : llvm::split(options.schedule.compare, ","))
+      names.push_back(name.str());
+  // Nobody has any shape where these are wrong.
+  if (Error error = checkSizes(options.schedule); error && isAll)
+    return print(makeFailure(std::move(error), kBadCommandLine));
+  else
+    llvm::consumeError(std::move(error));
+  llvm::outs() << llvm::formatv("{0,-14} {1,10} {2,9} {3,9} {4,8} {5,8} {6,10}\n", "schedule", "makespan", "bubble",
+                                "of span", "memory", "messages", "bound");
+  for (const std::string &name : names) {
+    OrFailure<Subject> subject = prepare(options, name);
+    if (auto *failure = std::get_if<Failure>(&subject)) {
+      if (!isAll)
+        return print(*failure);
+      llvm::outs() << llvm::formatv("{0,-14} {1}\n", name, failure->message);
+    } else {
+      printRow(llvm::outs(), std::get<Subject>(subject));
+    }
+  }
+  return kDone;
+}
+
+ExitCode cleave::driver::scheduleCommand(Session &session) {
+  const Options &options = session.getOptions();
+  if (!options.schedule.compare.empty())
+    return compare(options);
+  OrFailure<Subject> subject = prepare(options, options.schedule.name);
+  if (auto *failure = std::get_if<Failure>(&subject))
+    return print(*failure);
+  if (Error error = deliver(options, std::get<Subject>(subject)))
+    return print(makeFailure(std::move(error), kBadInput));
+  return kDone;
+}
