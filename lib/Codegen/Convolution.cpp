@@ -137,18 +137,18 @@ static Value getLowest(Emitter &e, Type element) {
 
 /// The result of a window, given what it adds up to and how many elements count.
 static Value finishPool(Emitter &e, nn::PoolOp op, Value sum, Value counted) {
-  Type element = getElement(op.getResult()), carried = sum.getType();
+  Type element = getElement(op.getResult()), carried = getElementTypeOrSelf(sum);
   if (op.getKind() == nn::PoolKind::Max)
     return e.elements.narrow(sum, ElementBuilder::getHeldType(element));
   if (op.getKind() == nn::PoolKind::Average)
-    sum = e.elements.divide(sum, e.elements.convert(counted, e.b.getI64Type(), carried), false);
+    sum = e.elements.divide(sum, e.elements.convert(e.splat(counted), e.b.getI64Type(), carried), false);
   else
     sum = e.elements.power(sum, e.elements.like(sum, 1.0 / double(op.getP())), false);
   return e.elements.convert(sum, carried, element);
 }
 
 /// Sums are f64, as the evaluator's, so that averages of integers come out alike; an element outside leaves what is carried
-/// as it is.
+/// as it is. Lanes have one window.
 static Value computePool(Emitter &e, nn::PoolOp op, const Point &point) {
   ArrayRef<int64_t> from = getShape(op.getInput());
   PlaceBuilder &p = e.places;
@@ -157,7 +157,7 @@ static Value computePool(Emitter &e, nn::PoolOp op, const Point &point) {
   Type carried = isMax ? ElementBuilder::getComputeType(element) : Type(e.b.getF64Type());
   Value lowest = isMax ? getLowest(e, element) : e.elements.number(carried, 0);
   Value zero = e.elements.integer(i64, 0), one = e.elements.integer(i64, 1);
-  Values sum = e.walk(op.getKernel(), {lowest, zero}, [&](ArrayRef<Value> taps, Values carry) {
+  Values sum = e.walk(op.getKernel(), {e.splat(lowest), zero}, [&](ArrayRef<Value> taps, Values carry) {
     Point at{point[0], point[1]};
     Value isInside, isCounted;
     for (size_t dim = 2; dim < from.size(); ++dim) {
@@ -197,11 +197,17 @@ template <typename OpT> static auto single(Value (*compute)(Emitter &, OpT, cons
   };
 }
 
+/// With channels last lanes are channels of one window; powers have no vectors.
+static Value pullPool(Emitter &e, nn::PoolOp op, const Point &point) {
+  bool areChannels = isUniform(Point(point.begin() + 2, point.end())) && op.getKind() != nn::PoolKind::Lp;
+  return areChannels ? computePool(e, op, point) : single(computePool)(e, op, point);
+}
+
 void cleave::codegen::registerConvolution(FormTable &table) {
   table.addFill<nn::ConvOp>(each(computeConv));
   table.addPull<nn::ConvOp>(single(computeConv));
   table.addPull<nn::ConvTransposeOp>(single(computeConvTranspose));
-  table.addPull<nn::PoolOp>(single(computePool));
+  table.addPull<nn::PoolOp>(pullPool);
   table.addTile<nn::ConvOp>(
       {[](Operation *op) { return canTileConvolution(cast<nn::ConvOp>(op)); },
        [](Emitter &e, Operation *op, TileSink sink) { runConvolution(e, cast<nn::ConvOp>(op), sink); }});

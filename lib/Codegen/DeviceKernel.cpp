@@ -175,10 +175,14 @@ void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, funct
   store.runAnchor(anchor, group, run);
 }
 
-/// True if neighbours along the last dim are of one slice that is updated, or of one place that is resized.
+/// True if neighbours along the last dim are of one slice that is updated, of one place that is resized, or of one window.
 static bool walksTogether(Operation &op) {
   if (auto scatter = dyn_cast<nn::ScatterNdOp>(op))
     return getShape(scatter.getIndices()).back() < int64_t(getShape(scatter.getInput()).size());
+  if (isa<nn::PoolOp>(op)) {
+    auto turned = op.hasOneUse() ? dyn_cast<nn::TransposeOp>(*op.user_begin()) : nn::TransposeOp();
+    return turned && turned.getPermutation().back() < 2;
+  }
   auto resize = dyn_cast<nn::ResizeOp>(op);
   return resize && getShape(resize.getInput()).back() == getShape(resize.getResult()).back();
 }

@@ -14,6 +14,12 @@ using namespace cleave::codegen;
 
 static constexpr int64_t kSide = 32, kHigh = 8;
 
+/// True if `value` is pooled with channels last, so that threads along the result's last dim read neighbours.
+static bool isPooledAlongChannels(Value value) {
+  auto pool = value.getDefiningOp<nn::PoolOp>();
+  return pool && pool.getInput().getDefiningOp<nn::TransposeOp>();
+}
+
 /// Short dims leave most of a square empty.
 std::optional<Anchor> cleave::codegen::findTurned(func::FuncOp region, ArrayRef<Result> group) {
   SmallVector<Value> values;
@@ -22,7 +28,8 @@ std::optional<Anchor> cleave::codegen::findTurned(func::FuncOp region, ArrayRef<
   for (auto op : region.getOps<nn::TransposeOp>()) {
     ArrayRef<int64_t> permutation = op.getPermutation(), shape = getShape(op);
     int64_t rank = permutation.size(), other = llvm::find(permutation, rank - 1) - permutation.begin();
-    if (rank < 2 || other == rank - 1 || shape[other] < kHigh || shape[rank - 1] < kHigh)
+    if (rank < 2 || other == rank - 1 || shape[other] < kHigh || shape[rank - 1] < kHigh ||
+        isPooledAlongChannels(op.getInput()))
       continue;
     Anchor anchor;
     if (anchor.follow(op, values) && llvm::all_of(values, [&](Value value) { return anchor.has(value); }))

@@ -63,13 +63,15 @@ void Schedule::findRows(Block &block) {
   }
 }
 
-/// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result.
+/// True if each element of `value` is pulled once: by a chain of elementwise ops that ends in a result. Windows on a device are walked
+/// by any thread, so that their results may be turned, too.
 static bool isPulledOnce(Value value, Processor processor) {
+  bool mayTurn = processor == Processor::Device && value.getDefiningOp<nn::PoolOp>();
   while (value.hasOneUse()) {
     Operation *user = *value.user_begin();
     if (user->hasTrait<OpTrait::IsTerminator>())
       return true;
-    if (processor == Processor::Device && isa<nn::ReshapeOp>(user)) {
+    if ((processor == Processor::Device && isa<nn::ReshapeOp>(user)) || (mayTurn && isa<nn::TransposeOp>(user))) {
       value = user->getResult(0);
       continue;
     }

@@ -198,6 +198,22 @@ func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf
   return %0 : tensor<64x8xf32>
 }
 
+// With channels last a thread has four of a window, of each tap 16 bytes.
+// CHECK-LABEL: gpu.func @pool_of_channels
+// CHECK: scf.for %{{.*}} to %c3
+// CHECK: scf.for %{{.*}} to %c3
+// CHECK: vector.load %arg0{{.*}}vector<4xf32>
+// CHECK: arith.cmpf ogt, {{.*}} : vector<4xf32>
+// CHECK: vector.store {{.*}}, %arg1
+// CHECK: gpu.return
+// LAUNCH: pool_of_channels{{[[:space:]]}}1568 x 256 threads, 0 bytes shared
+func.func @pool_of_channels(%x: tensor<8x112x112x64xf32>) -> tensor<8x56x56x64xf32> {
+  %0 = nn.transpose %x [0, 3, 1, 2] : (tensor<8x112x112x64xf32>) -> tensor<8x64x112x112xf32>
+  %1 = nn.pool max %0 kernel [3, 3] strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] : (tensor<8x64x112x112xf32>) -> tensor<8x64x56x56xf32>
+  %2 = nn.transpose %1 [0, 2, 3, 1] : (tensor<8x64x56x56xf32>) -> tensor<8x56x56x64xf32>
+  return %2 : tensor<8x56x56x64xf32>
+}
+
 // Few queries, a warp each: no key that a causal mask hides is read, and no score is stored.
 // CHECK-LABEL: gpu.func @attention
 // CHECK: %[[VISIBLE:.*]] = arith.minsi

@@ -180,6 +180,29 @@ TEST_F(DeviceRegionsTest, TheBestOfLines) {
   checkAll(regions);
 }
 
+// With channels last several of them are a thread's, of one window; borders count or do not, and channels may be no vectors.
+TEST_F(DeviceRegionsTest, PoolsOfChannels) {
+  std::vector<Region> regions;
+  for (const char *element : {"f32", "bf16", "f16", "f64", "i8"})
+    for (int channels : {8, 16, 5})
+      for (const char *kind : {"max", "average", "average count_pads", "lp"}) {
+        if (element == std::string("i8") && kind[0] == 'l')
+          continue;
+        auto [name, pads] = StringRef(kind).split(' ');
+        std::string last = llvm::formatv("tensor<2x9x7x{0}x{1}>", channels, element).str();
+        std::string first = llvm::formatv("tensor<2x{0}x9x7x{1}>", channels, element).str();
+        std::string pooled = llvm::formatv("tensor<2x{0}x5x4x{1}>", channels, element).str();
+        std::string turned = llvm::formatv("tensor<2x5x4x{0}x{1}>", channels, element).str();
+        add(regions,
+            llvm::formatv("(%x: {0}) -> {3} {{\n%t = nn.transpose %x [0, 3, 1, 2] : ({0}) -> {1}\n"
+                          "%p = nn.pool {4} %t kernel [3, 3] strides [2, 2] pads_low [1, 1] pads_high [1, 1] dilations "
+                          "[1, 1] {5} : ({1}) -> {2}\n%y = nn.transpose %p [0, 2, 3, 1] : ({2}) -> {3}\n"
+                          "return %y : {3}\n}",
+                          last, first, pooled, turned, name, pads));
+      }
+  checkAll(regions);
+}
+
 // Few queries by all warps of a block, many by products of warps; heads of any size, groups of heads, masks.
 TEST_F(DeviceRegionsTest, Attention) {
   std::vector<Region> regions;

@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 23 passed, 0 failed
+// RAN: 24 passed, 0 failed
 // RUN: sed -n '/^func.func @attention_to_parts(/,/^}/p' %s | sed 's/@attention_to_parts/@main/' > %t.parts.mlir
 // RUN: cleave-opt %t.parts.mlir --exec-form-kernels --exec-split-kernels --exec-outline -o %t.outlined.mlir
 // RUN: cleave run %t.outlined.mlir --against %t.parts.mlir | FileCheck %s --check-prefix=SAME
@@ -162,4 +162,20 @@ func.func @attention_in_one_stage(%q: tensor<1x64x1x64xf32>, %k: tensor<1x1x1024
   %1 = nn.slice %q starts [0, 0, 0, 0] sizes [1, 1, 1, 64] steps [1, 1, 1, 1] : (tensor<1x64x1x64xf32>) -> tensor<1x1x1x64xf32>
   %2 = nn.attention %1, %f, %f scale 0.125 : (tensor<1x1x1x64xf32>, tensor<1x1x512x64xf32>, tensor<1x1x512x64xf32>) -> tensor<1x1x1x64xf32>
   return %0, %2 : tensor<1x64x1x64xf32>, tensor<1x1x1x64xf32>
+}
+
+// A pool with channels last on both sides is one kernel: whoever pulls an element walks its window.
+// CHECK-LABEL: @pool_of_channels
+func.func @pool_of_channels(%x: tensor<2x9x9x8xf32>) -> tensor<2x4x4x8xf32> {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.transpose
+  // CHECK-NEXT: nn.pool
+  // CHECK-NEXT: nn.transpose
+  // CHECK-NEXT: exec.yield
+  // CHECK-NOT: exec.fused
+  // CHECK: return
+  %0 = nn.transpose %x [0, 3, 1, 2] : (tensor<2x9x9x8xf32>) -> tensor<2x8x9x9xf32>
+  %1 = nn.pool average %0 kernel [3, 3] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (tensor<2x8x9x9xf32>) -> tensor<2x8x4x4xf32>
+  %2 = nn.transpose %1 [0, 2, 3, 1] : (tensor<2x8x4x4xf32>) -> tensor<2x4x4x8xf32>
+  return %2 : tensor<2x4x4x8xf32>
 }
