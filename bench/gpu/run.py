@@ -201,7 +201,7 @@ class Kit:
             row["microseconds"] = statistics.median(times) * 1e6
             row["calls"] = len(times)
             row["host_microseconds"] = statistics.median(report["runs"]) * 1e6
-        if row["state"] == "right" and any(use["calls"] for use in report.get("libraries", []) if use["name"] != "NCCL windows"):
+        if row["state"] == "right" and any(use["calls"] for use in report.get("libraries", [])):
             alone = self.check(case, self.options.rounds, seconds=120, alone=True)
             times = alone.get("report", {}).get("device_runs", [])
             row.update({key: alone[key] for key in ("state", "why")} if alone["state"] == "wrong" else {})

@@ -69,7 +69,8 @@ static void emulateDevices(uint32_t ranks) {
 /// Compiles what is left of the way, and runs that in this process. Nothing after an error.
 static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRef<Tensor> inputs,
                                                        ArrayRef<RankedTensorType> outputs,
-                                                       std::vector<LibraryReport> &libraries) {
+                                                       std::vector<LibraryReport> &libraries,
+                                                       std::optional<WindowReport> &windows) {
   std::unique_ptr<Assembly> made = makeProgram(session, ".");
   if (!made)
     return std::nullopt;
@@ -81,6 +82,8 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
   if (results) {
     for (const runtime::LibraryUse &use : (*executor)->getLibraries())
       libraries.push_back({use.name, int64_t(use.calls), int64_t(use.fallbacks), use.reason, int64_t(use.workspace)});
+    if (runtime::WindowUse use = (*executor)->getWindows(); use.collectives + use.without > 0)
+      windows = {int64_t(use.collectives), int64_t(use.without), use.reason};
     return std::move(*results);
   }
   session.fail(results.takeError());
@@ -160,8 +163,10 @@ ExitCode cleave::driver::runCommand(Session &session) {
     return session.fail(inputs.takeError());
   SmallVector<Tensor> outputs, expected;
   std::vector<LibraryReport> libraries;
+  std::optional<WindowReport> windows;
   if (isProgram) {
-    std::optional<SmallVector<Tensor>> results = runAsProgram(session, *inputs, getOutputTypes(func), libraries);
+    std::optional<SmallVector<Tensor>> results =
+        runAsProgram(session, *inputs, getOutputTypes(func), libraries, windows);
     if (!results)
       return session.getExitCode();
     outputs = std::move(*results);
@@ -176,6 +181,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
     if (!report)
       return session.getExitCode();
     report->libraries = std::move(libraries);
+    report->windows = std::move(windows);
     if (ExitCode code = writeReport(session, *report, !options.quiet))
       return code;
   }

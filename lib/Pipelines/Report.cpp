@@ -391,6 +391,12 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
       json.attributeObject("program", [&] { write(json, *report.program); });
     if (!report.libraries.empty())
       writeList(json, "libraries", report.libraries);
+    if (report.windows)
+      json.attributeObject("nccl_windows", [&] {
+        json.attribute("collectives", report.windows->collectives);
+        json.attribute("without", report.windows->without);
+        json.attribute("reason", report.windows->reason);
+      });
     writePairs(json, "seconds", report.seconds);
   });
 }

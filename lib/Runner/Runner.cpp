@@ -205,14 +205,28 @@ static std::string formatLibraries(const std::vector<LibraryUse> &libraries) {
   return text.empty() ? text : text + "]";
 }
 
+/// Where operands of collectives lie; nothing where there are none of devices.
+static std::string formatWindows(const WindowUse &use) {
+  if (use.collectives + use.without == 0)
+    return "";
+  return concat(", \"nccl_windows\": {\"collectives\": ", use.collectives, ", \"without\": ", use.without,
+                ", \"reason\": ", quoteJson(use.reason), "}");
+}
+
 /// The same behind a profile, for people.
-static void printLibraries(const std::vector<LibraryUse> &libraries) {
-  for (const LibraryUse &use : libraries) {
-    std::printf("%s: %llu calls", use.name.c_str(), static_cast<unsigned long long>(use.calls));
-    if (use.fallbacks)
-      std::printf(", %llu %s: %s", static_cast<unsigned long long>(use.fallbacks), use.instead, use.reason.c_str());
-    std::printf("\n");
-  }
+static void printUse(const std::string &name, const char *what, uint64_t count, const char *instead, uint64_t others,
+                     const std::string &reason) {
+  std::string text = concat(name, ": ", count, " ", what);
+  if (others)
+    text += concat(", ", others, " ", instead, ": ", reason);
+  std::puts(text.c_str());
+}
+
+static void printUses(const Executor &executor) {
+  for (const LibraryUse &use : executor.getLibraries())
+    printUse(use.name, "calls", use.calls, "left to kernels", use.fallbacks, use.reason);
+  if (WindowUse use = executor.getWindows(); use.collectives + use.without > 0)
+    printUse("NCCL windows", "collectives", use.collectives, "without", use.without, use.reason);
 }
 
 /// docs/interface.md fixes its fields.
@@ -224,7 +238,7 @@ std::string Run::formatReport() const {
   if (!deviceSeconds.empty())
     text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
   return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
-                       formatLibraries(executor->getLibraries()), "}\n");
+                       formatLibraries(executor->getLibraries()), formatWindows(executor->getWindows()), "}\n");
 }
 
 /// Rank 0 writes what is asked for; what was not, it tells in a line per output.
@@ -237,7 +251,7 @@ int Run::write() {
                   format(program::Type{value.type, value.shape, {}}).c_str());
   if (options.profile) {
     std::fputs(formatProfile(makeProfile(*executor)).c_str(), stdout);
-    printLibraries(executor->getLibraries());
+    printUses(*executor);
   }
   program::Status failed;
   if (!options.outputs.empty())

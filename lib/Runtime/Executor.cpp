@@ -122,6 +122,18 @@ std::vector<LibraryUse> Executor::getLibraries() const {
   return all;
 }
 
+WindowUse Executor::getWindows() const {
+  WindowUse all;
+  for (const auto &device : state->devices) {
+    WindowUse use = device->getWindows();
+    all.collectives += use.collectives;
+    all.without += use.without;
+    if (all.reason.empty())
+      all.reason = use.reason;
+  }
+  return all;
+}
+
 /// Ticks become seconds only here.
 std::vector<Event> Executor::getEvents() const {
   std::vector<Event> events;

@@ -183,9 +183,9 @@ def windows(case, way, script, calls, reason):
     if code != 0:
         return f"exit code {code}: {text}"
     with open(case.path("r.json")) as file:
-        use = next((use for use in json.load(file).get("libraries", []) if use["name"] == "NCCL windows"), None)
+        use = json.load(file).get("nccl_windows")
     every = 2 * (RANKS if way == "threads" else 1)
-    if not use or (use["calls"], use["fallbacks"], use["reason"]) != (calls and every, every - (calls and every), reason):
+    if not use or (use["collectives"], use["without"], use["reason"]) != (calls and every, every - (calls and every), reason):
         return f"{use}"
     with np.load(case.path("out.npz")) as got, np.load(case.path("expected.npz")) as want:
         return None if np.allclose(got["y"], want["y"], atol=1e-5) else "the outputs are wrong"

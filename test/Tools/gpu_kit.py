@@ -41,7 +41,7 @@ def check_row(row):
         return "nothing was compared"
     if row["kind"] in ("kernel", "product", "model") and not (row.get("microseconds", 0) > 0 and row["calls"] == 2):
         return f"no time of two calls: {row}"
-    calls = sum(library["calls"] for library in row["libraries"] if library["name"] != "NCCL windows")
+    calls = sum(library["calls"] for library in row["libraries"])
     if row["kind"] == "alone" and calls:
         return f"{calls} calls of libraries"
     return "" if row["kind"] != "model" or row.get("profile") else "no profile"

@@ -79,6 +79,12 @@ struct LibraryReport {
   int64_t workspaceBytes = 0;
 };
 
+/// Collectives of these devices: those whose operands lie in a window of NCCL's, and those whose do not.
+struct WindowReport {
+  int64_t collectives = 0, without = 0;
+  std::string reason; ///< why the first of the latter
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
@@ -95,6 +101,7 @@ struct Report {
   std::optional<ProgramReport> program;
   /// Of devices; the caller fills them in.
   std::vector<LibraryReport> libraries;
+  std::optional<WindowReport> windows;
   /// Seconds of each phase, in order; the caller fills them in.
   std::vector<std::pair<std::string, double>> seconds;
 

@@ -49,11 +49,17 @@ void copyBox(const BoxCopy &box, const char *source, char *target);
 /// What a library of a device does for a program.
 struct LibraryUse {
   std::string name;
-  uint64_t calls = 0;                      ///< commands that it computes
-  uint64_t fallbacks = 0;                  ///< those that kernels compute in its stead
-  std::string reason;                      ///< why the first of them
-  const char *instead = "left to kernels"; ///< what becomes of these, for people
-  uint64_t workspace = 0;                  ///< bytes that its calls need beside the program's buffers
+  uint64_t calls = 0;     ///< commands that it computes
+  uint64_t fallbacks = 0; ///< those that kernels compute in its stead
+  std::string reason;     ///< why the first of them
+  uint64_t workspace = 0; ///< bytes that its calls need beside the program's buffers
+};
+
+/// Where collectives of devices have their operands.
+struct WindowUse {
+  uint64_t collectives = 0; ///< those in a window, memory that all members know
+  uint64_t without = 0;     ///< those in memory that each member knows alone
+  std::string reason;       ///< why the first of the latter
 };
 
 /// A load that is to be done: its bytes in memory, and those of an element there.
@@ -132,6 +138,7 @@ public:
   virtual void call(uint32_t, uint32_t) {}
   /// The libraries that have been asked.
   virtual std::vector<LibraryUse> getLibraries() const { return {}; }
+  virtual WindowUse getWindows() const { return {}; }
   virtual void copy(const BoxCopy &box, const char *source, char *target, uint32_t stream) = 0;
   /// What stands behind `wait` on its stream runs after what stood before `record` on its own.
   virtual void record(uint32_t, uint32_t) {}

@@ -25,6 +25,7 @@ namespace cleave::runtime {
 class Device;
 class FileBytes;
 struct LibraryUse;
+struct WindowUse;
 
 /// What an error is about. The numbers are those of cleave/runtime.h.
 enum class ErrorKind : uint8_t {
@@ -134,6 +135,8 @@ public:
   uint64_t getPeakBytes() const;
   /// What libraries of devices do for the ranks of this process, in all variants; empty on the host.
   std::vector<LibraryUse> getLibraries() const;
+  /// As above, of their collectives.
+  WindowUse getWindows() const;
   /// The variant that the last run picked.
   uint32_t getVariant() const;
   /// What the ranks of this process did in the last run, with `keepsTimes`.

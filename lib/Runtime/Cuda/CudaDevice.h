@@ -34,6 +34,7 @@ public:
                                   const CallAddresses &addresses) override;
   void call(uint32_t prepared, uint32_t stream) override;
   std::vector<LibraryUse> getLibraries() const override;
+  WindowUse getWindows() const override;
   void record(uint32_t event, uint32_t stream) override;
   void wait(uint32_t event, uint32_t stream) override;
 

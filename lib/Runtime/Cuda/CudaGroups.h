@@ -36,7 +36,7 @@ public:
   void note(const Operation &operation);
   /// All have been noted: registers the arenas for those that gain most, on all ranks or none.
   program::Status share(Communicator &peers, const std::vector<Arena> &arenas);
-  LibraryUse getUse() const;
+  WindowUse getWindows() const;
   /// Puts all of them into a stream, as one.
   program::Status meet(const std::vector<Operation> &operations, cuda::Stream stream);
   /// What went wrong on the way, if anything did.

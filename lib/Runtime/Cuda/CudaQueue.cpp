@@ -45,13 +45,9 @@ program::Status CudaDevice::share(Communicator &peers) {
   return groups ? groups->share(peers, arenas) : program::kGood;
 }
 
-/// Windows count as a library: what does without them says why.
-std::vector<LibraryUse> CudaDevice::getLibraries() const {
-  std::vector<LibraryUse> uses = libraries->getUses();
-  if (LibraryUse windows = groups ? groups->getUse() : LibraryUse(); windows.calls + windows.fallbacks > 0)
-    uses.push_back(std::move(windows));
-  return uses;
-}
+std::vector<LibraryUse> CudaDevice::getLibraries() const { return libraries->getUses(); }
+
+WindowUse CudaDevice::getWindows() const { return groups ? groups->getWindows() : WindowUse(); }
 
 void CudaDevice::meet(const std::vector<Operation> &operations, uint32_t stream) {
   enter();

@@ -107,13 +107,11 @@ program::Status CudaGroups::registerArena(NcclComm comm, const Arena &arena) {
 }
 
 /// How many collectives have their operands in a window.
-LibraryUse CudaGroups::getUse() const {
-  LibraryUse use;
-  use.name = "NCCL windows";
-  use.instead = "without";
+WindowUse CudaGroups::getWindows() const {
+  WindowUse use;
   for (const Noted &note : notes)
-    ++(!windows.empty() && note.group == windowGroup ? use.calls : use.fallbacks);
-  if (use.fallbacks)
+    ++(!windows.empty() && note.group == windowGroup ? use.collectives : use.without);
+  if (use.without)
     use.reason = windows.empty() ? why : "of another group";
   return use;
 }
