@@ -182,11 +182,11 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
   let summary = "kernels that a device's libraries have";
   let description = [{
     cuBLASLt and cuDNN compute a product, or a convolution, times a number, plus a bias and a residual, through relu or the
-    tanh form of gelu (`codegen::findMatmul`, `findConvolution`). A kernel that is one of these stays a kernel, its arguments
+    tanh form of gelu (`codegen::findMatmul`, `findConvolution`), cuDNN attention of f16 and bf16, too (`findAttention`). A kernel that is one of these stays a kernel, its arguments
     in the order of a command's operands; assembly makes it that command, which the kernel stands in for where a library is
     missing or refuses. Of a kernel that does more, the longest beginning that is one becomes a kernel of its own: if at least
     64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than another pass over
-    the result costs. Beside a result in bf16 a bias that a parameter gives is rounded, too: libraries take no other.
+    the result costs; of attention 64 keys and 16 queries. Beside a result in bf16 a bias that a parameter gives is rounded, too: libraries take no other.
 
     Not part of `exec-lower` but for devices; it runs behind `exec-split-kernels` and `exec-narrow-floats`.
 

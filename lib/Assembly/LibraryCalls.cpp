@@ -14,9 +14,9 @@ using namespace mlir;
 using namespace cleave;
 
 /// True if tensors are the buffers of the kernel, each once and in order, and if the result lies nowhere but in the place of
-/// the residual.
+/// the residual, if there is one.
 static bool isCommand(exec::KernelOp kernel, ArrayRef<const codegen::LibraryTensor *> tensors,
-                      const std::optional<codegen::LibraryTensor> &residual) {
+                      const std::optional<codegen::LibraryTensor> &residual = std::nullopt) {
   if (tensors.size() != kernel.getBody().getNumArguments() + 1)
     return false;
   for (auto [number, tensor] : llvm::enumerate(tensors))
@@ -100,6 +100,20 @@ std::optional<program::Action> ProgramTables::makeCall(exec::RunOp op) {
     conv.groups = found->groups;
     fill(conv, found->epilogue);
     return conv;
+  }
+  if (std::optional<codegen::LibraryAttention> found = codegen::findAttention(body);
+      found && isCommand(kernel, found->getTensors())) {
+    program::Attention attention;
+    attention.query = view(found->query);
+    attention.key = view(found->key);
+    attention.value = view(found->value);
+    attention.result = view(found->result);
+    if (found->mask)
+      attention.mask = view(*found->mask);
+    attention.scale = found->scale;
+    attention.causal = found->isCausal;
+    attention.fallback = fallback;
+    return attention;
   }
   return std::nullopt;
 }

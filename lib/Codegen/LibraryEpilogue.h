@@ -5,7 +5,7 @@
 //   LibraryEpilogue.cpp      from the result of a region back to its product
 //   LibraryMatmul.cpp        dims of an einsum as those of matrices
 //   LibraryConvolution.cpp   dims of a convolution, channels last
-//
+//   LibraryAttention.cpp     attention, which has nothing around it
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_LIBRARYEPILOGUE_H

@@ -250,10 +250,16 @@ std::string cuda::describe(DnnStatus status) {
     return "CUDNN_STATUS_BAD_PARAM";
   case DnnStatus::NullPointer:
     return "CUDNN_STATUS_BAD_PARAM_NULL_POINTER";
+  case DnnStatus::NotFinalized:
+    return "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED";
   case DnnStatus::ShapeMismatch:
     return "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH";
+  case DnnStatus::AttributeType:
+    return "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE";
   case DnnStatus::NotSupported:
     return "CUDNN_STATUS_NOT_SUPPORTED";
+  case DnnStatus::PatternNotSupported:
+    return "CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN";
   case DnnStatus::ShapeNotSupported:
     return "CUDNN_STATUS_NOT_SUPPORTED_SHAPE";
   case DnnStatus::TypeNotSupported:

@@ -35,6 +35,15 @@ MOST_ARENA, MOST_EMULATED_ARENA = 1.1, 1.2
 TOLERANCE = {"gpt2_fp16": 3e-2, "llama_bf16": 1e-1}
 
 
+# In halves, attention that cuDNN has; that of the others has masks of bits, or keys that lie in f32 or turned.
+ATTENTIVE = {"bert_dyn18", "bert_ts17", "gpt2_dyn18", "gpt2_fp16", "gpt2_ts17", "llama_bf16", "llama_gqa_dyn18", "t5_like_dyn18", "vit_dyn18"}
+
+
+def has_attention(name, report):
+    """Whether cuDNN, which has nothing else to do in these, was called where it can be."""
+    return name not in ATTENTIVE or any(use["name"] == "cuDNN" and use["calls"] for use in report.get("libraries", []))
+
+
 def divisible(shape, size, first=0):
     """The dim to cut by `size`, looked for from dim `first` on and then from dim 0; None if there is none."""
     dims = sorted(range(len(shape)), key=lambda dim: dim < first)
@@ -98,6 +107,8 @@ def problem(build, name, mesh, flags, folder):
         calls, fallbacks = (sum(use[key] for use in uses) for key in ("calls", "fallbacks"))
         if (calls != 0 or fallbacks == 0) if is_alone else calls == 0:
             return f"libraries computed {calls} commands, and kernels {fallbacks} in their stead"
+        if name.endswith(("fp16", "bf16")) and not is_alone and not has_attention(name, told):
+            return "cuDNN computed no attention"
     flops = told["flops"]
     if flops["per_rank"] >= flops["total"] and mesh != "one=1":
         return f"a rank does all of the work: {flops['per_rank']} of {flops['total']} flops"

@@ -1,6 +1,6 @@
 //===- Libraries.h - kernels that a library of a device has -----*- C++ -*-===//
 //
-// cuBLASLt and cuDNN know some regions as one call: a product or a convolution, and what their epilogues add. Who finds one
+// cuBLASLt and cuDNN know some regions as one call: a product or a convolution, and what their epilogues add, or attention. Who finds one
 // says it in the library's words, on the buffers of the kernel, which stays as it is and stands in where there is no library.
 //
 //===----------------------------------------------------------------------===//
@@ -53,11 +53,24 @@ struct LibraryConvolution {
   llvm::SmallVector<const LibraryTensor *> getTensors() const;
 };
 
+/// softmax(scale * query x key' + mask) x value, all [batch, heads, length, size], the mask [batch, heads, queries, keys], 1 where it is
+/// the same all along. Causal: query i of Q sees keys up to i + K - Q.
+struct LibraryAttention {
+  LibraryTensor query, key, value, result;
+  std::optional<LibraryTensor> mask;
+  double scale = 1;
+  bool isCausal = false;
+
+  llvm::SmallVector<const LibraryTensor *> getTensors() const;
+};
+
 /// What a region is, if it is nothing else: every op of it is the product, moves what the library reads or writes, or is part
 /// of the epilogue. Tensors have the shapes above, whatever order of dims their buffers have; dims that all tensors step
 /// through alike are one. Nothing where operands are computed in the region, lie in panels, or are parts of buffers.
 std::optional<LibraryMatmul> findMatmul(mlir::Block &region);
 std::optional<LibraryConvolution> findConvolution(mlir::Block &region);
+/// As above, of f16 and bf16 alone, where every query has a key: no library has more.
+std::optional<LibraryAttention> findAttention(mlir::Block &region);
 
 } // namespace cleave::codegen
 

@@ -1,13 +1,15 @@
 //===- Dnn.h - what Cleave calls of cuDNN -----------------------*- C++ -*-===//
 //
-// As Driver.h, for cuDNN 9. These are its calls for one convolution, which cuDNN keeps beside the newer one for graphs of
-// operations. They say in one call what Cleave wants of it: a convolution, a residual, a bias, relu, in f32 without TF32
+// As Driver.h, for cuDNN 9. Convolutions are calls of their own, which cuDNN keeps beside the newer way, graphs of
+// operations. They say in one call what Cleave wants: a convolution, a residual, a bias, relu, in f32 without TF32
 // (`CUDNN_FMA_MATH`), which graphs only fuse for halves; a description of that as a graph would have thirty attributes.
+// Attention is such a graph (DnnGraph.h): there is no call for it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_CUDA_DNN_H
 #define CLEAVE_CUDA_DNN_H
 
+#include "cleave/Cuda/DnnGraph.h"
 #include "cleave/Cuda/Driver.h"
 
 namespace cleave::cuda {
@@ -26,8 +28,11 @@ enum class DnnStatus : int {
   SublibraryLoadingFailed = 1008,
   BadParameter = 2000,
   NullPointer = 2002,
+  NotFinalized = 2004,
   ShapeMismatch = 2008,
+  AttributeType = 2010,
   NotSupported = 3000,
+  PatternNotSupported = 3001,
   ShapeNotSupported = 3002,
   TypeNotSupported = 3003,
   LayoutNotSupported = 3004,
@@ -36,7 +41,7 @@ enum class DnnStatus : int {
 };
 
 /// cudnnDataType_t.
-enum class DnnType : int { F32 = 0, F64 = 1, F16 = 2, BF16 = 9 };
+enum class DnnType : int { F32 = 0, F64 = 1, F16 = 2, I32 = 4, BF16 = 9, Boolean = 11 };
 /// cudnnTensorFormat_t, of filters: [C out, C in, spatial..], or [C out, spatial.., C in].
 enum class DnnFormat : int { ChannelsFirst = 0, ChannelsLast = 1 };
 /// cudnnConvolutionMode_t.
@@ -108,7 +113,15 @@ struct DnnChoice {
         (DnnHandle handle, const void *alpha, DnnTensor inputTensor, const void *input, DnnFilter filterShape,         \
          const void *filter, DnnConvolution convolution, DnnAlgorithm algorithm, void *workspace,                      \
          size_t workspaceBytes, const void *beta, DnnTensor residualTensor, const void *residual,                      \
-         DnnTensor biasTensor, const void *bias, DnnActivation activation, DnnTensor resultTensor, void *result))
+         DnnTensor biasTensor, const void *bias, DnnActivation activation, DnnTensor resultTensor, void *result))      \
+  ENTRY(cudnnBackendCreateDescriptor, (DnnKind kind, DnnDescriptor * descriptor))                                      \
+  ENTRY(cudnnBackendDestroyDescriptor, (DnnDescriptor descriptor))                                                     \
+  ENTRY(cudnnBackendFinalize, (DnnDescriptor descriptor))                                                              \
+  ENTRY(cudnnBackendSetAttribute,                                                                                      \
+        (DnnDescriptor descriptor, DnnAttribute attribute, DnnElement element, int64_t count, const void *elements))   \
+  ENTRY(cudnnBackendGetAttribute, (DnnDescriptor descriptor, DnnAttribute attribute, DnnElement element,               \
+                                   int64_t wanted, int64_t *count, void *elements))                                    \
+  ENTRY(cudnnBackendExecute, (DnnHandle handle, DnnDescriptor plan, DnnDescriptor pack))
 
 #define CLEAVE_CUDA_MEMBER(name, parameters) DnnStatus(*name) parameters = nullptr;
 /// libcudnn.

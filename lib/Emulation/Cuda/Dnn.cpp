@@ -7,9 +7,9 @@
 // has them so, and takes a bias without an activation with one algorithm only.
 //
 //===----------------------------------------------------------------------===//
+#include "Dnn.h"
 #include "Elements.h"
 #include "Entries.h"
-#include "State.h"
 
 #include <algorithm>
 #include <array>
@@ -22,10 +22,6 @@ static constexpr size_t kSpatial = 3;
 using Spatial = std::array<int64_t, kSpatial>;
 
 namespace cleave::cuda {
-/// Products run on the stream that was set last.
-struct DnnContext {
-  Stream stream = nullptr;
-};
 /// [N, C, spatial..]
 struct DnnTensorHandle {
   DnnType type = DnnType::F32;
@@ -52,20 +48,6 @@ struct DnnActivationHandle {
 
 /// An algorithm that there is, and that gives other bits in every run: nobody who wants the same may take it.
 static constexpr auto kWinograd = DnnAlgorithm(6);
-
-static FloatKind getKind(DnnType type) {
-  switch (type) {
-  case DnnType::F64:
-    return FloatKind::F64;
-  case DnnType::F16:
-    return FloatKind::F16;
-  case DnnType::BF16:
-    return FloatKind::BF16;
-  case DnnType::F32:
-    break;
-  }
-  return FloatKind::F32;
-}
 
 namespace {
 /// A convolution with all that it needs, as it stood when it was enqueued.
@@ -232,12 +214,6 @@ static Touch getTouch(const DnnTensorHandle &tensor, const char *from, bool writ
   return {from, end + getBytes(getKind(tensor.type)), writes};
 }
 
-/// A mistake of the caller: this call alone fails.
-static DnnStatus refuseCall(const char *call, DnnStatus status, const std::string &why) {
-  refuse(call, Result::InvalidValue, why);
-  return status;
-}
-
 /// All operands are known from here on: the caller may change its descriptors at once.
 static DnnStatus enqueueConvolution(const char *call, DnnHandle handle, const Convolved &p, DnnAlgorithm algorithm,
                                     void *workspace, size_t workspaceBytes) {
@@ -283,11 +259,6 @@ static DnnStatus enqueueConvolution(const char *call, DnnHandle handle, const Co
 //===----------------------------------------------------------------------===//
 // Entries
 //===----------------------------------------------------------------------===//
-
-/// As CLEAVE_ENTER, for functions with statuses of their own.
-#define CLEAVE_ENTER_DNN()                                                                                             \
-  if (Result planned = enter(__func__); planned != Result::Success)                                                    \
-  return DnnStatus(planned)
 
 /// The last of as many dims as there are; those that are not there come first.
 static Spatial toSpatial(const int *numbers, int dims, int64_t otherwise) {

@@ -12,29 +12,52 @@
 using namespace cleave::runtime;
 namespace program = cleave::program;
 
+namespace {
 /// Operands by name, from the list that has them in order.
-template <typename Contraction>
-static CallTensors getTensors(const program::Program &program, const Contraction &contraction,
-                              const CallAddresses &addresses, const program::View &a, const program::View &b) {
-  CallTensors tensors;
-  size_t next = 0;
-  auto take = [&](CallTensor &tensor, const program::View &view) {
+class Taker {
+public:
+  Taker(const program::Program &program, const CallAddresses &addresses) : program(program), addresses(addresses) {}
+  void take(CallTensor &tensor, const program::View &view) {
     const program::Type &type = program.types[view.type];
     tensor = {&type, program::getStrides(type), addresses[next++]};
-  };
-  take(tensors.a, a);
-  take(tensors.b, b);
-  if (contraction.bias)
-    take(tensors.bias, *contraction.bias);
-  if (contraction.residual)
-    take(tensors.residual, *contraction.residual);
-  take(tensors.result, contraction.result);
+  }
+  void take(CallTensor &tensor, const std::optional<program::View> &view) {
+    if (view)
+      take(tensor, *view);
+  }
+
+private:
+  const program::Program &program;
+  const CallAddresses &addresses;
+  size_t next = 0;
+};
+} // namespace
+
+template <typename Contraction>
+static CallTensors getTensors(Taker taker, const Contraction &contraction, const program::View &a,
+                              const program::View &b) {
+  CallTensors tensors;
+  taker.take(tensors.a, a);
+  taker.take(tensors.b, b);
+  taker.take(tensors.bias, contraction.bias);
+  taker.take(tensors.residual, contraction.residual);
+  taker.take(tensors.result, contraction.result);
   return tensors;
 }
 
-template <typename Library, typename Contraction>
+static AttentionTensors getTensors(Taker taker, const program::Attention &attention) {
+  AttentionTensors tensors;
+  taker.take(tensors.query, attention.query);
+  taker.take(tensors.key, attention.key);
+  taker.take(tensors.value, attention.value);
+  taker.take(tensors.mask, attention.mask);
+  taker.take(tensors.result, attention.result);
+  return tensors;
+}
+
+template <typename Library, typename Contraction, typename Tensors>
 std::optional<uint32_t> CudaLibraries::prepare(Opened<Library> &opened, const Contraction &contraction,
-                                               const CallTensors &tensors) {
+                                               const Tensors &tensors) {
   if (!opened.state)
     opened.state = opened.library.open();
   PreparedCall call = *opened.state ? PreparedCall(**opened.state) : opened.library.prepare(contraction, tensors);
@@ -53,10 +76,13 @@ std::optional<uint32_t> CudaLibraries::prepare(Opened<Library> &opened, const Co
 
 std::optional<uint32_t> CudaLibraries::prepare(const program::Program &program, const program::Action &action,
                                                const CallAddresses &addresses) {
+  Taker taker(program, addresses);
   if (const auto *matmul = std::get_if<program::Matmul>(&action))
-    return prepare(blas, *matmul, getTensors(program, *matmul, addresses, matmul->a, matmul->b));
+    return prepare(blas, *matmul, getTensors(taker, *matmul, matmul->a, matmul->b));
   if (const auto *conv = std::get_if<program::Convolution>(&action))
-    return prepare(dnn, *conv, getTensors(program, *conv, addresses, conv->input, conv->filter));
+    return prepare(dnn, *conv, getTensors(taker, *conv, conv->input, conv->filter));
+  if (const auto *attention = std::get_if<program::Attention>(&action))
+    return prepare(dnn, *attention, getTensors(taker, *attention));
   return std::nullopt;
 }
 

@@ -47,6 +47,10 @@ struct CallTensor {
 struct CallTensors {
   CallTensor a, b, bias, residual, result;
 };
+/// Those of attention, [batch, heads, length, size]; `mask` as above.
+struct AttentionTensors {
+  CallTensor query, key, value, mask, result;
+};
 
 /// cuBLASLt on one device.
 class CudaBlas {
@@ -65,9 +69,10 @@ private:
 class CudaDnn {
 public:
   ~CudaDnn();
-  /// As above, of convolutions.
+  /// As above, of convolutions and attention.
   program::Status open();
   PreparedCall prepare(const program::Convolution &conv, const CallTensors &tensors);
+  PreparedCall prepare(const program::Attention &attention, const AttentionTensors &tensors);
 
 private:
   const cuda::Dnn *dnn = nullptr;
@@ -93,8 +98,8 @@ private:
     /// Once it was asked for: why it cannot be used, if it cannot.
     std::optional<program::Status> state;
   };
-  template <typename Library, typename Contraction>
-  std::optional<uint32_t> prepare(Opened<Library> &opened, const Contraction &contraction, const CallTensors &tensors);
+  template <typename Library, typename Contraction, typename Tensors>
+  std::optional<uint32_t> prepare(Opened<Library> &opened, const Contraction &contraction, const Tensors &tensors);
 
   Opened<CudaBlas> blas{"cuBLASLt"};
   Opened<CudaDnn> dnn{"cuDNN"};

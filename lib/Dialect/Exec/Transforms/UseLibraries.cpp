@@ -1,6 +1,6 @@
 //===- UseLibraries.cpp - kernels that libraries have ---------------------===//
 //
-// A library's call is a product, or a convolution, and little behind it. Where a kernel computes more, what the library can
+// A library's call is a product, or a convolution, and little behind it, or attention alone. Where a kernel computes more, what the library can
 // do is cut off as a kernel of its own, if the product is large enough for the pass over its result that this costs:
 //
 //   { y = gelu (a x b + bias) }     ->     { p = a x b + bias } { y = gelu p }
@@ -26,7 +26,7 @@ using namespace cleave;
 using namespace cleave::exec;
 
 /// Products for each element of a result, and rows and columns of it, from which on a library gains more than a pass over the
-/// result costs.
+/// result costs. Of attention: keys and queries.
 static constexpr int64_t kLeastDepth = 64, kLeastSide = 16;
 
 namespace {
@@ -53,6 +53,9 @@ struct Call {
       int64_t depth = ShapedType::getNumElements(conv->filter.shape) / conv->filter.shape.front();
       return Call{listOperands(*conv), depth >= kLeastDepth && conv->filter.shape.front() >= kLeastSide};
     }
+    if (std::optional<codegen::LibraryAttention> attention = codegen::findAttention(region))
+      return Call{listOperands(*attention),
+                  attention->key.shape[2] >= kLeastDepth && attention->query.shape[2] >= kLeastSide};
     return std::nullopt;
   }
 };
@@ -62,7 +65,7 @@ struct Call {
 static SmallVector<Value> listChain(Block &region) {
   SmallVector<Value> chain;
   for (Operation &op : region)
-    if (chain.empty() && isAnchor(&op) && isa<nn::EinsumOp, nn::ConvOp>(op))
+    if (chain.empty() && isAnchor(&op) && isa<nn::EinsumOp, nn::ConvOp, nn::AttentionOp>(op))
       chain.push_back(op.getResult(0));
   while (!chain.empty() && chain.back().hasOneUse()) {
     Operation *reader = *chain.back().user_begin();

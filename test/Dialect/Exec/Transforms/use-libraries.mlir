@@ -3,7 +3,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 16 passed, 0 failed
+// RAN: 25 passed, 0 failed
 
 // A bias, a residual and relu are part of the call; nothing is cut.
 // CHECK-LABEL: @whole
@@ -158,4 +158,79 @@ func.func @relu_before_the_residual(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>
   %1 = nn.relu %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
   %2 = nn.add %1, %r : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
   return %2 : tensor<32x32xf32>
+}
+
+// Attention of halves is a call, whatever order its operands come in: what was added first is the mask.
+// CHECK-LABEL: @attention
+func.func @attention(%m: tensor<1x1x16x64xf32>, %k: tensor<2x2x64x16xbf16>, %v: tensor<2x2x64x16xbf16>, %q: tensor<2x4x16x16xbf16>) -> tensor<2x4x16x16xbf16> {
+  // CHECK: %[[Y:.*]] = exec.fused (%[[Q:.*]] = %arg3, %[[K:.*]] = %arg1, %[[V:.*]] = %arg2, %[[M:.*]] = %arg0)
+  // CHECK-NEXT: nn.attention %[[Q]], %[[K]], %[[V]] mask %[[M]]
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[Y]]
+  %0 = nn.attention %q, %k, %v mask %m scale 0.25 : (tensor<2x4x16x16xbf16>, tensor<2x2x64x16xbf16>, tensor<2x2x64x16xbf16>, tensor<1x1x16x64xf32>) -> tensor<2x4x16x16xbf16>
+  return %0 : tensor<2x4x16x16xbf16>
+}
+
+// What works on the result is cut off; how it lies is not.
+// CHECK-LABEL: @cut_behind_attention
+func.func @cut_behind_attention(%r: tensor<2x16x4x16xbf16>, %q: tensor<2x4x16x16xbf16>, %k: tensor<2x4x64x16xbf16>, %v: tensor<2x4x64x16xbf16>) -> tensor<2x16x4x16xbf16> {
+  // CHECK: %[[P:.*]] = exec.fused (%{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
+  // CHECK-NEXT: nn.attention
+  // CHECK-NEXT: nn.transpose
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %[[P]], %{{.*}} = %arg0)
+  // CHECK-NEXT: nn.add
+  %0 = nn.attention %q, %k, %v scale 0.25 : (tensor<2x4x16x16xbf16>, tensor<2x4x64x16xbf16>, tensor<2x4x64x16xbf16>) -> tensor<2x4x16x16xbf16>
+  %1 = nn.transpose %0 [0, 2, 1, 3] : (tensor<2x4x16x16xbf16>) -> tensor<2x16x4x16xbf16>
+  %2 = nn.add %1, %r : (tensor<2x16x4x16xbf16>, tensor<2x16x4x16xbf16>) -> tensor<2x16x4x16xbf16>
+  return %2 : tensor<2x16x4x16xbf16>
+}
+
+// In f32, with heads of 12 components, with a mask of bits, or with queries that see no key it stays as it is: no library has it,
+// so nothing is cut.
+// CHECK-LABEL: @in_f32
+func.func @in_f32(%r: tensor<1x1x16x16xf32>, %q: tensor<1x1x16x16xf32>, %k: tensor<1x1x64x16xf32>, %v: tensor<1x1x64x16xf32>) -> tensor<1x1x16x16xf32> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.add
+  %0 = nn.attention %q, %k, %v scale 0.25 : (tensor<1x1x16x16xf32>, tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>) -> tensor<1x1x16x16xf32>
+  %1 = nn.add %0, %r : (tensor<1x1x16x16xf32>, tensor<1x1x16x16xf32>) -> tensor<1x1x16x16xf32>
+  return %1 : tensor<1x1x16x16xf32>
+}
+
+// CHECK-LABEL: @heads_of_12
+func.func @heads_of_12(%q: tensor<1x1x16x12xbf16>, %k: tensor<1x1x64x12xbf16>, %v: tensor<1x1x64x12xbf16>) -> tensor<1x1x16x12xbf16> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.relu
+  %0 = nn.attention %q, %k, %v scale 0.25 : (tensor<1x1x16x12xbf16>, tensor<1x1x64x12xbf16>, tensor<1x1x64x12xbf16>) -> tensor<1x1x16x12xbf16>
+  %1 = nn.relu %0 : (tensor<1x1x16x12xbf16>) -> tensor<1x1x16x12xbf16>
+  return %1 : tensor<1x1x16x12xbf16>
+}
+
+// CHECK-LABEL: @a_mask_of_bits
+func.func @a_mask_of_bits(%m: tensor<16x64xi1>, %q: tensor<1x1x16x16xbf16>, %k: tensor<1x1x64x16xbf16>, %v: tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.relu
+  %0 = nn.attention %q, %k, %v mask %m scale 0.25 : (tensor<1x1x16x16xbf16>, tensor<1x1x64x16xbf16>, tensor<1x1x64x16xbf16>, tensor<16x64xi1>) -> tensor<1x1x16x16xbf16>
+  %1 = nn.relu %0 : (tensor<1x1x16x16xbf16>) -> tensor<1x1x16x16xbf16>
+  return %1 : tensor<1x1x16x16xbf16>
+}
+
+// CHECK-LABEL: @causal_from_the_first_key
+func.func @causal_from_the_first_key(%q: tensor<1x1x16x16xbf16>, %k: tensor<1x1x64x16xbf16>, %v: tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.relu
+  %0 = nn.attention %q, %k, %v scale 0.25 causal : (tensor<1x1x16x16xbf16>, tensor<1x1x64x16xbf16>, tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16>
+  %1 = nn.relu %0 : (tensor<1x1x16x16xbf16>) -> tensor<1x1x16x16xbf16>
+  return %1 : tensor<1x1x16x16xbf16>
+}
+
+// CHECK-LABEL: @causal_to_the_last_key
+func.func @causal_to_the_last_key(%q: tensor<1x1x16x16xbf16>, %k: tensor<1x1x64x16xbf16>, %v: tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.relu
+  %0 = nn.attention %q, %k, %v scale 0.25 causal {causalOffset = 48 : i64} : (tensor<1x1x16x16xbf16>, tensor<1x1x64x16xbf16>, tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16>
+  %1 = nn.relu %0 : (tensor<1x1x16x16xbf16>) -> tensor<1x1x16x16xbf16>
+  return %1 : tensor<1x1x16x16xbf16>
 }
