@@ -7,6 +7,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
@@ -83,6 +84,8 @@ bool Compilation::advance(Phase last) {
   if (done > Phase::Annotated && state->handed.plan)
     return fail(makeError("{0} is {1} already: --mesh, --plan{2} come too late", options.model, toString(done),
                           state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"));
+  if (last >= Phase::Annotated && state->plan && failed(spmd::checkHasNoPipeline(&getContext(), *state->plan)))
+    return false;
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
   for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {

@@ -4,6 +4,7 @@
 // seen to syntax; here axes get their meaning.
 //
 //===----------------------------------------------------------------------===//
+#include "PlanPipeline.h"
 #include "PlanText.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Sharding/Mesh.h"
@@ -342,7 +343,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
-  return checkSubAxes(plan, error);
+  return failed(checkSubAxes(plan, error)) ? failure() : checkPipeline(plan, error);
 }
 
 /// Options count as if they stood behind the file. Without a mesh axes mean nothing yet: the model may bring one.

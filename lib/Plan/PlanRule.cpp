@@ -75,9 +75,11 @@ LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, cons
 std::vector<PlanNote> cleave::spmd::findIdle(const Plan &plan) {
   if (plan.mesh.empty())
     return {};
-  if (plan.rules.empty())
+  if (plan.rules.empty() && !plan.pipeline)
     return {{plan.mesh.front().place, "no rule says what to split: every device of the mesh does all the work"}};
   StringSet<> used;
+  if (plan.pipeline)
+    used.insert(plan.pipeline->axis);
   for (const PlanRule &rule : plan.rules) {
     for (const PlanDim &dim : rule.dims)
       for (const PlanAxis &axis : dim.axes)

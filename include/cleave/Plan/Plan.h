@@ -14,6 +14,7 @@
 #ifndef CLEAVE_PLAN_PLAN_H
 #define CLEAVE_PLAN_PLAN_H
 
+#include "cleave/Plan/Pipeline.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -26,12 +27,6 @@
 #include <vector>
 
 namespace cleave::spmd {
-
-/// Where something of a plan was written: a file, or the option's name (`--shard`). Lines and columns count from 1.
-struct PlanPlace {
-  std::string file;
-  unsigned line = 0, column = 0;
-};
 
 /// What is wrong, where, and other places that belong to it.
 struct PlanError {
@@ -59,12 +54,6 @@ struct PlanAxis {
 struct PlanDim {
   llvm::SmallVector<PlanAxis, 2> axes;
   bool isOpen = false, isRest = false;
-  PlanPlace place;
-};
-
-/// A pattern of names, as written.
-struct PlanPattern {
-  std::string text;
   PlanPlace place;
 };
 
@@ -139,6 +128,7 @@ struct Plan {
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
   std::vector<PlanState> states;
+  std::optional<PlanPipeline> pipeline;
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.

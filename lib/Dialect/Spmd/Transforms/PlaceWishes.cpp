@@ -49,6 +49,16 @@ FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource
   return PlanRef(plan);
 }
 
+LogicalResult cleave::spmd::checkHasNoPipeline(MLIRContext *context, const Plan &plan) {
+  if (!plan.pipeline)
+    return success();
+  return emit(context,
+              {plan.pipeline->place,
+               "a plan with a pipeline cannot be run yet: its stages and schedules are shown by `cleave schedule "
+               "MODEL --plan FILE`",
+               {}});
+}
+
 //===----------------------------------------------------------------------===//
 // From rules to wishes
 //===----------------------------------------------------------------------===//

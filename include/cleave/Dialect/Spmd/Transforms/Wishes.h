@@ -26,6 +26,9 @@ mlir::FailureOr<PlanRef> readPlan(mlir::MLIRContext *context, const PlanSource &
 /// where a rule is wrong, which is an error at its place.
 llvm::LogicalResult placeWishes(mlir::ModuleOp module, const Plan &plan);
 
+/// Fails, after an error at its place, if the plan asks for a pipeline: no phase from annotate on makes stages yet.
+llvm::LogicalResult checkHasNoPipeline(mlir::MLIRContext *context, const Plan &plan);
+
 /// The passes with a plan that has been read already.
 std::unique_ptr<mlir::Pass> createPinWishes(PlanRef plan);
 std::unique_ptr<mlir::Pass> createAnnotate(PlanRef plan);

@@ -1,0 +1,81 @@
+//===- Pipeline.h - what a plan says of pipelines ---------------*- C++ -*-===//
+//
+// The section `pipeline:` of a plan: which mesh axis is the pipeline, into how many microbatches a batch is cut, where
+// stages begin, and which schedule runs them. Read with the plan, which has a place for every error.
+//
+//   pipeline:
+//     axis: stage
+//     microbatches: 8
+//     stages: [{nodes: "*/embeddings/*"}, {first: "*/layer.3/*"}]
+//     schedule: 1f1b
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PLAN_PIPELINE_H
+#define CLEAVE_PLAN_PIPELINE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cleave::spmd {
+
+/// Where something of a plan was written: a file, or the option's name (`--shard`). Lines and columns count from 1.
+struct PlanPlace {
+  std::string file;
+  unsigned line = 0, column = 0;
+};
+
+/// A pattern of names, as written.
+struct PlanPattern {
+  std::string text;
+  PlanPlace place;
+};
+
+/// One line of `stages`, in order.
+struct PlanStage {
+  enum class Kind {
+    Nodes, ///< all nodes that match are in it
+    First, ///< it starts at the first node that matches
+  };
+  Kind kind = Kind::Nodes;
+  PlanPattern pattern;
+  /// The rank it is on, where the plan says so.
+  std::optional<int64_t> rank;
+};
+
+enum class PlanBalance { Throughput, Latency };
+enum class PlanRecompute { Never, Always, ExceptLast };
+
+struct PlanPipeline {
+  std::string axis;
+  PlanPlace place, axisPlace;
+  /// One of both is there.
+  std::optional<int64_t> microbatches, microbatchSize;
+  /// Stages per rank.
+  int64_t chunks = 1;
+  /// Input -> its batch dim; without an entry the dim whose name contains "batch", or dim 0.
+  std::vector<std::pair<PlanPattern, int64_t>> batch;
+  /// By hand; empty: where it is best.
+  std::vector<PlanStage> stages;
+  /// Nodes that use a parameter of one pattern run on one rank.
+  std::vector<PlanPattern> together;
+  /// A name, `auto`, or a table's path.
+  std::string schedule = "1f1b", placement;
+  /// Bytes per device; 0: no limit.
+  int64_t memoryLimit = 0;
+  PlanBalance balance = PlanBalance::Throughput;
+  PlanRecompute recompute = PlanRecompute::Never;
+  /// Values for later stages pass every rank between.
+  bool relays = false;
+  /// Microbatches may differ by one sample.
+  bool uneven = false;
+};
+
+/// Bytes of `40GB`, `512MiB`, `1000`: units of 1000 and 1024. Nothing if the text is no such size.
+std::optional<int64_t> parseBytes(const std::string &text);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_PLAN_PIPELINE_H

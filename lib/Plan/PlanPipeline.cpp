@@ -1,0 +1,249 @@
+//===- PlanPipeline.cpp - the section `pipeline` of a plan ----------------===//
+//
+// A row of the table below per key. What needs the mesh is checked once all of the plan is read, and what needs the
+// model (patterns, batch dims) where the model is.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanPipeline.h"
+
+#include "cleave/Plan/NamePattern.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+static constexpr int64_t kMost = int64_t(1) << 30;
+
+std::optional<int64_t> cleave::spmd::parseBytes(const std::string &text) {
+  StringRef unit = StringRef(text).drop_while([](char c) { return isDigit(c); });
+  int64_t number = 0, factor = StringSwitch<int64_t>(unit.trim())
+                                   .Cases({"", "B"}, 1)
+                                   .Case("kB", 1000)
+                                   .Case("MB", 1000'000)
+                                   .Case("GB", 1000'000'000)
+                                   .Case("TB", 1000'000'000'000)
+                                   .Case("KiB", int64_t(1) << 10)
+                                   .Case("MiB", int64_t(1) << 20)
+                                   .Case("GiB", int64_t(1) << 30)
+                                   .Case("TiB", int64_t(1) << 40)
+                                   .Default(0);
+  if (StringRef(text).drop_back(unit.size()).getAsInteger(10, number) || !factor || number > INT64_MAX / factor)
+    return std::nullopt;
+  return number * factor;
+}
+
+namespace {
+/// Reads the keys into `pipeline`.
+class SectionReader {
+public:
+  SectionReader(YamlReader &reader, PlanPipeline &pipeline) : reader(reader), pipeline(pipeline) {}
+
+  LogicalResult readEntry(StringRef key, yaml::KeyValueNode &entry);
+  LogicalResult check(yaml::Node *node);
+
+private:
+  LogicalResult readBatch(yaml::Node *node);
+  LogicalResult readStage(yaml::Node *node);
+  LogicalResult readBytes(yaml::Node *node);
+  LogicalResult readPattern(yaml::Node *node, PlanPattern &pattern);
+  LogicalResult readCount(yaml::Node *node, std::optional<int64_t> &count);
+  /// The position of a word among those that are legal.
+  LogicalResult readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position);
+
+  YamlReader &reader;
+  PlanPipeline &pipeline;
+};
+} // namespace
+
+LogicalResult SectionReader::readPattern(yaml::Node *node, PlanPattern &pattern) {
+  pattern.place = reader.placeOf(node);
+  if (failed(reader.readText(node, pattern.text)))
+    return failure();
+  std::string reason;
+  return NamePattern::create(pattern.text, reason) ? success() : reader.fail(node, reason);
+}
+
+LogicalResult SectionReader::readCount(yaml::Node *node, std::optional<int64_t> &count) {
+  return reader.readInteger(node, count.emplace(), 1, kMost);
+}
+
+/// Says all legal words: there are few of each.
+LogicalResult SectionReader::readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  position = find(words, text) - words.begin();
+  return position < words.size() ? success()
+                                 : reader.fail(node, "expected " + join(words.drop_back(), ", ") + " or " +
+                                                         words.back() + ", got '" + text + "'");
+}
+
+/// Names are those of inputs, which are known once there is a model.
+LogicalResult SectionReader::readBatch(yaml::Node *node) {
+  return reader.readMapping(node, "inputs and their batch dims, such as {input_ids: 0}", {},
+                            [&](StringRef name, yaml::KeyValueNode &entry) -> LogicalResult {
+                              PlanPattern pattern{name.str(), reader.placeOf(entry.getKey())};
+                              std::string reason;
+                              if (!NamePattern::create(pattern.text, reason))
+                                return reader.fail(entry.getKey(), reason);
+                              auto &added = pipeline.batch.emplace_back(std::move(pattern), 0);
+                              return reader.readInteger(entry.getValue(), added.second, 0, 1000);
+                            });
+}
+
+/// A line of `stages`: which nodes, or from which on, and where.
+LogicalResult SectionReader::readStage(yaml::Node *node) {
+  PlanStage stage;
+  bool hasPattern = false;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    if (key == "rank")
+      return reader.readInteger(entry.getValue(), stage.rank.emplace(), 0, kMost);
+    if (hasPattern)
+      return reader.fail(entry.getValue(), "a stage has nodes or a first one, not both");
+    hasPattern = true;
+    stage.kind = key == "nodes" ? PlanStage::Kind::Nodes : PlanStage::Kind::First;
+    return readPattern(entry.getValue(), stage.pattern);
+  };
+  if (failed(
+          reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "rank"}, readEntry)))
+    return failure();
+  if (!hasPattern)
+    return reader.fail(node, "a stage needs nodes or a first one");
+  pipeline.stages.push_back(std::move(stage));
+  return success();
+}
+
+/// With a unit, since plans are read by people.
+LogicalResult SectionReader::readBytes(yaml::Node *node) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  std::optional<int64_t> bytes = parseBytes(text);
+  if (!bytes || *bytes < 1)
+    return reader.fail(node, "expected bytes, such as 40GB or 512MiB, got '" + text + "'");
+  pipeline.memoryLimit = *bytes;
+  return success();
+}
+
+/// A key and what it fills; those behind the last `if` are known to be `send`.
+LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
+  yaml::Node *value = entry.getValue();
+  size_t word = 0;
+  if (key == "axis") {
+    pipeline.axisPlace = reader.placeOf(value);
+    return reader.readText(value, pipeline.axis);
+  }
+  if (key == "microbatches")
+    return readCount(value, pipeline.microbatches);
+  if (key == "microbatch_size")
+    return readCount(value, pipeline.microbatchSize);
+  if (key == "chunks")
+    return reader.readInteger(value, pipeline.chunks, 1, kMost);
+  if (key == "batch")
+    return readBatch(value);
+  if (key == "stages")
+    return reader.readSequence(value, "a list of stages", [&](yaml::Node *stage) { return readStage(stage); });
+  if (key == "together")
+    return reader.readSequence(value, "a list of patterns", [&](yaml::Node *pattern) {
+      return readPattern(pattern, pipeline.together.emplace_back());
+    });
+  if (key == "schedule")
+    return reader.readText(value, pipeline.schedule);
+  if (key == "placement") {
+    LogicalResult isRead = readWord(value, {"linear", "loop", "v", "wave"}, word);
+    pipeline.placement =
+        succeeded(isRead) ? StringRef(ArrayRef<StringRef>{"linear", "loop", "v", "wave"}[word]).str() : "";
+    return isRead;
+  }
+  if (key == "memory_limit")
+    return readBytes(value);
+  if (key == "uneven")
+    return reader.readFlag(value, pipeline.uneven);
+  if (key == "balance") {
+    LogicalResult isRead = readWord(value, {"throughput", "latency"}, word);
+    pipeline.balance = static_cast<PlanBalance>(word);
+    return isRead;
+  }
+  if (key == "recompute") {
+    LogicalResult isRead = readWord(value, {"never", "always", "except_last"}, word);
+    pipeline.recompute = static_cast<PlanRecompute>(word);
+    return isRead;
+  }
+  LogicalResult isRead = readWord(value, {"direct", "relay"}, word);
+  pipeline.relays = word == 1;
+  return isRead;
+}
+
+/// What no single key can tell.
+LogicalResult SectionReader::check(yaml::Node *node) {
+  if (pipeline.axis.empty())
+    return reader.fail(node, "a pipeline needs an axis");
+  if (pipeline.microbatches && pipeline.microbatchSize)
+    return reader.fail(node, "a pipeline has microbatches or a microbatch_size, not both");
+  if (!pipeline.microbatches && !pipeline.microbatchSize)
+    return reader.fail(node, "a pipeline needs microbatches, or a microbatch_size");
+  return success();
+}
+
+LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, std::optional<PlanPipeline> &pipeline) {
+  pipeline.emplace();
+  pipeline->place = reader.placeOf(node);
+  SectionReader section(reader, *pipeline);
+  if (failed(
+          reader.readMapping(node, "a pipeline, such as {axis: stage, microbatches: 8}",
+                             {"axis", "microbatches", "microbatch_size", "chunks", "batch", "stages", "together",
+                              "schedule", "placement", "memory_limit", "balance", "send", "uneven", "recompute"},
+                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+    return failure();
+  return section.check(node);
+}
+
+/// The first rule that cuts something along the pipeline; its place.
+static const PlanAxis *findUse(const Plan &plan, StringRef axis) {
+  for (const PlanRule &rule : plan.rules) {
+    for (const PlanDim &dim : rule.dims)
+      for (const PlanAxis &used : dim.axes)
+        if (used.name == axis)
+          return &used;
+    for (const PlanAxis &used : rule.replicated)
+      if (used.name == axis)
+        return &used;
+  }
+  return nullptr;
+}
+
+// The mesh may come from an option, so that nothing of this can be checked while the section is read.
+LogicalResult cleave::spmd::checkPipeline(const Plan &plan, PlanError &error) {
+  if (!plan.pipeline)
+    return success();
+  const PlanPipeline &pipeline = *plan.pipeline;
+  auto fail = [&](const PlanPlace &place, const Twine &message) {
+    error = {place, message.str(), {}};
+    return failure();
+  };
+  const MeshAxis *axis = plan.findAxis(pipeline.axis);
+  if (!axis) {
+    SmallVector<StringRef> names;
+    for (const MeshAxis &known : plan.mesh)
+      names.push_back(known.name);
+    return fail(pipeline.axisPlace, "unknown axis '" + pipeline.axis + "'" + suggestNames(pipeline.axis, names));
+  }
+  if (const PlanAxis *used = findUse(plan, pipeline.axis)) {
+    (void)fail(used->place, "axis '" + pipeline.axis + "' is the pipeline, no tensor is split along it (P1)");
+    error.notes.push_back({pipeline.axisPlace, "the pipeline is here"});
+    return failure();
+  }
+  int64_t stages = axis->size * pipeline.chunks;
+  int64_t given = static_cast<int64_t>(pipeline.stages.size());
+  if (given > stages)
+    return fail(pipeline.stages.back().pattern.place, Twine(given) + " stages are given, and the pipeline has " +
+                                                          Twine(stages) + ": " + Twine(axis->size) + " ranks with " +
+                                                          Twine(pipeline.chunks) + " each");
+  for (const PlanStage &stage : pipeline.stages)
+    if (stage.rank && *stage.rank >= axis->size)
+      return fail(stage.pattern.place, "rank " + Twine(*stage.rank) + " is none of axis '" + pipeline.axis +
+                                           "', which has " + Twine(axis->size));
+  return success();
+}
