@@ -177,6 +177,7 @@ std::optional<Blame> Compilation::getBlame() const { return state->worst; }
 void Compilation::report(const Diagnostic &diagnostic) { state->report(diagnostic); }
 bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
 const CompileOptions &Compilation::getOptions() const { return state->options; }
+const spmd::Plan *Compilation::getPlan() const { return state->plan.get(); }
 ModuleOp Compilation::getModule() const { return *state->module; }
 MLIRContext &Compilation::getContext() const { return *state->context; }
 

@@ -325,9 +325,8 @@ private:
   /// Which shapes a schedule allows, it says itself.
   std::string checkSchedule() {
     const ScheduleOptions &schedule = options.schedule;
-    if (!options.compile.model.empty())
-      return llvm::formatv("schedules of models are not there yet: give --ranks and --microbatches instead of '{0}'",
-                           options.compile.model);
+    if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
+      return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
     for (auto [numbers, legal, name] : {std::tuple(&schedule.cost, "F, I, W, overlap", "--cost"),
                                         std::tuple(&schedule.memory, "F, I, W", "--memory")})
       for (const auto &[key, value] : *numbers)
@@ -336,7 +335,8 @@ private:
         else if (value < 0 && numbers == &schedule.cost)
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
     if (schedule.name != "auto" && (schedule.placement != PlacementWish::Any || schedule.effort != Effort::Normal))
-      return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'", schedule.name);
+      return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
+                           schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())
       return "'--compute-only' is about a table: name it with '--table FILE.csv'";
     constexpr StringRef pictures[] = {".svg", ".html", ".json"};

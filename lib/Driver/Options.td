@@ -25,11 +25,11 @@ def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
 def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --check also runs it unsharded and compares",
                      "MODEL [--mesh ..] [--check]">;
 def Schedule : SubCommand<"schedule", "what each rank of a pipeline does and when: schedules by name, from files, compared, drawn",
-                          "--ranks .. --microbatches ..">;
+                          "[MODEL] --ranks .. --microbatches ..">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
 
 defvar kAll = [Bench, Compile, Explain, Import, Inspect, Run, Shard];
-// With those that read no model.
+// With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
 defvar kSharding = [Bench, Compile, Explain, Run, Shard];
 
@@ -53,12 +53,12 @@ multiclass Value<string name, string argument, code member, list<SubCommand> com
 // The names of groups only put them in order.
 def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
-defm dim : Value<"dim", "batch=8,seq=128", "dims", kAll,
+defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
                  "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program">;
-defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kAll, "input tensors by their ONNX names; shapes come from them">;
-defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kAll,
+defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;
+defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kEvery,
                    "shape of an input whose dimensions have no name; may repeat">;
-defm weights : Value<"weights", "DIR", "compile.weights", kAll, "where the weights that an .mlir file refers to lie now">;
+defm weights : Value<"weights", "DIR", "compile.weights", kEvery, "where the weights that an .mlir file refers to lie now">;
 }
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
@@ -152,12 +152,13 @@ def verbose : Switch<"verbose", "verbose", kAll,
 foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions) in {
   defvar name = !subst("-", "_", option.Name);
   defvar member = "compile.sharding." # option.Member;
+  defvar commands = !if(!eq(option.Name, "plan"), !listconcat(kSharding, [Schedule]), kSharding);
   if !not(!empty(option.FlagGroup)) then
     let Group = !cast<OptionGroup>(option.FlagGroup) in
       if !empty(option.Argument) then
-        def name : Switch<option.Name, member, kSharding, option.Help>;
+        def name : Switch<option.Name, member, commands, option.Help>;
       else
-        defm name : Value<option.Name, option.Argument, member, kSharding, option.Help>;
+        defm name : Value<option.Name, option.Argument, member, commands, option.Help>;
 }
 
 def h : Flag<["-"], "h", kEvery>, Alias<help>;

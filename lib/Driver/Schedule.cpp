@@ -5,6 +5,7 @@
 // tables that are wrong, and memory that does not suffice, are errors of what it names.
 //
 //===----------------------------------------------------------------------===//
+#include "ScheduleModel.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Schedule/Draw.h"
 #include "cleave/Schedule/Generate.h"
@@ -40,6 +41,8 @@ struct Subject {
   schedule::Costs costs;
   schedule::CheckResult checked;
   Simulation simulation;
+  /// Of a model.
+  std::optional<schedule::StageSplit> split;
 };
 
 template <typename T> using OrFailure = std::variant<T, Failure>;
@@ -178,16 +181,23 @@ static Error scaleStages(llvm::ArrayRef<double> scale, schedule::Costs &costs) {
 //===----------------------------------------------------------------------===//
 
 /// From a name to times; what is wrong with a table is said in full.
-static OrFailure<Subject> prepare(const Options &options, const std::string &name) {
+static OrFailure<Subject> prepare(const Options &options, const std::string &name, const ScheduleModel *model) {
   OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);
   if (auto *failure = std::get_if<Failure>(&source))
     return std::move(*failure);
   auto &costed = std::get<schedule::CostedSchedule>(source);
+  std::optional<schedule::StageSplit> split;
+  if (model) {
+    Expected<schedule::StageSplit> found = applyModel(*model, costed);
+    if (!found)
+      return makeFailure(found.takeError(), kBadInput);
+    split = std::move(*found);
+  }
   if (Error error = setCosts(options.schedule, costed))
     return makeFailure(std::move(error), kBadInput);
   if (Error error = scaleStages(options.schedule.stageScale, costed.costs))
     return makeFailure(std::move(error), kBadCommandLine);
-  Subject subject{std::move(costed.schedule), std::move(costed.costs), {}, {}};
+  Subject subject{std::move(costed.schedule), std::move(costed.costs), {}, {}, std::move(split)};
   subject.checked = schedule::check(subject.table, subject.costs);
   if (!subject.checked.violations.empty()) {
     const schedule::Violation &first = subject.checked.violations.front();
@@ -267,7 +277,7 @@ static Error drawPicture(StringRef path, const Subject &subject) {
 }
 
 /// All files, then what is printed.
-static Error deliver(const Options &options, const Subject &subject) {
+static Error deliver(const Options &options, const Subject &subject, const ScheduleModel *model) {
   const ScheduleOptions &wanted = options.schedule;
   if (!options.report.empty())
     if (Error error = writeReport(options.report, subject))
@@ -281,6 +291,8 @@ static Error deliver(const Options &options, const Subject &subject) {
   // A table on standard output must stay readable.
   if (wanted.table == "-")
     return Error::success();
+  if (model)
+    printStages(llvm::outs(), *model, subject.table, *subject.split);
   printSummary(llvm::outs(), subject);
   bool useColor = options.color == Color::Always || (options.color == Color::Auto && llvm::outs().has_colors());
   if (!options.quiet)
@@ -302,7 +314,7 @@ static void printRow(llvm::raw_ostream &os, const Subject &subject) {
 }
 
 /// Of `all`, schedules that do not have this shape say so in their line; one that was named is an error.
-static ExitCode compare(const Options &options) {
+static ExitCode compare(const Options &options, const ScheduleModel *model) {
   bool isAll = options.schedule.compare == "all";
   std::vector<std::string> names;
   if (isAll)
@@ -319,7 +331,7 @@ static ExitCode compare(const Options &options) {
   llvm::outs() << llvm::formatv("{0,-14} {1,10} {2,9} {3,9} {4,8} {5,8} {6,10}\n", "schedule", "makespan", "bubble",
                                 "of span", "memory", "messages", "bound");
   for (const std::string &name : names) {
-    OrFailure<Subject> subject = prepare(options, name);
+    OrFailure<Subject> subject = prepare(options, name, model);
     if (auto *failure = std::get_if<Failure>(&subject)) {
       if (!isAll)
         return print(*failure);
@@ -332,13 +344,22 @@ static ExitCode compare(const Options &options) {
 }
 
 ExitCode cleave::driver::scheduleCommand(Session &session) {
-  const Options &options = session.getOptions();
+  Options options = session.getOptions();
+  std::optional<ScheduleModel> model;
+  if (!options.compile.model.empty()) {
+    model = loadScheduleModel(session, options.schedule);
+    if (!model)
+      return session.getExitCode();
+  }
+  const ScheduleModel *known = model ? &*model : nullptr;
+  if (options.schedule.name.empty())
+    options.schedule.name = "1f1b";
   if (!options.schedule.compare.empty())
-    return compare(options);
-  OrFailure<Subject> subject = prepare(options, options.schedule.name);
+    return compare(options, known);
+  OrFailure<Subject> subject = prepare(options, options.schedule.name, known);
   if (auto *failure = std::get_if<Failure>(&subject))
     return print(*failure);
-  if (Error error = deliver(options, std::get<Subject>(subject)))
+  if (Error error = deliver(options, std::get<Subject>(subject), known))
     return print(makeFailure(std::move(error), kBadInput));
   return kDone;
 }

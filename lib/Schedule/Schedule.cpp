@@ -38,6 +38,7 @@ std::string cleave::schedule::getText(const Action &action) {
   return action.microbatch < 0 ? text : text + std::to_string(action.microbatch);
 }
 
+// Asked for each action of a simulation, so that it is looked up.
 void Schedule::indexReplicas() {
   replicaOf.assign(numMicrobatches, 0);
   for (auto [index, replica] : llvm::enumerate(replicas))
@@ -51,6 +52,7 @@ bool Schedule::isComputeOnly() const {
   });
 }
 
+// Every second run through the ranks goes backwards where a placement turns.
 std::vector<int32_t> cleave::schedule::placeStages(Placement placement, int32_t ranks, int32_t chunks) {
   std::vector<int32_t> places;
   bool turns = placement == Placement::V || placement == Placement::Wave;

@@ -18,6 +18,7 @@
 using namespace cleave;
 using namespace cleave::schedule;
 
+// The alpha-beta model: a constant and a rate.
 int64_t cleave::schedule::getLinkNs(const SplitOptions &options, int64_t bytes) {
   double ns = options.latencyNs + (options.bytesPerNs > 0 ? static_cast<double>(bytes) / options.bytesPerNs : 0);
   return std::llround(ns);
@@ -33,9 +34,11 @@ static void addSends(const SplitProblem &problem, const SplitOptions &options, S
       users.push_back(split.stageOf[user]);
   if (users.empty() || value.bytes == 0)
     return;
+  // By stage, so that the first of each rank gets the message.
   llvm::sort(users);
   for (int32_t cut = producer; cut < users.back(); ++cut)
     split.crossingBytes[cut] += value.bytes;
+  // A stage passes on what it does not use itself.
   if (options.relays) {
     for (int32_t stage = producer; stage < users.back(); ++stage)
       if (options.placement[stage] != options.placement[stage + 1])
@@ -50,6 +53,7 @@ static void addSends(const SplitProblem &problem, const SplitOptions &options, S
 
 /// The busiest link of a stage, and the time of all.
 static std::pair<int64_t, int64_t> getLinks(const SplitOptions &options, const StageSummary &stage) {
+  // Stages of one rank share the link to it.
   std::map<int32_t, int64_t> bytesTo;
   for (const StageSend &send : stage.sends)
     bytesTo[options.placement[send.to]] += send.bytes;
@@ -98,6 +102,7 @@ static llvm::Error sumOps(const SplitProblem &problem, const SplitOptions &optio
   return llvm::Error::success();
 }
 
+// Stages of a rank hold their parts at the same time.
 int64_t cleave::schedule::getPeakBytes(const SplitOptions &options, const StageSplit &split) {
   std::map<int32_t, int64_t> bytesOf;
   for (auto [rank, stage] : llvm::zip_equal(options.placement, split.stages))
@@ -131,6 +136,7 @@ llvm::Expected<StageSplit> cleave::schedule::describeWithoutLimit(const SplitPro
   return split;
 }
 
+// Some stage has the largest cluster, and some stage has at least the mean.
 int64_t cleave::schedule::getBoundNs(const SplitProblem &problem, size_t numStages) {
   int64_t sum = 0, largest = 0;
   std::map<int32_t, int64_t> clusters;

@@ -12,6 +12,7 @@
 
 using namespace cleave::schedule;
 
+// Doubles among users would count a producer twice, and the unit would never be possible.
 StageUnits cleave::schedule::makeUnits(const SplitProblem &problem) {
   StageUnits units;
   llvm::DenseMap<int32_t, uint32_t> unitOfCluster;
@@ -68,6 +69,7 @@ private:
 };
 } // namespace
 
+// Units in a cycle miss a producer for ever, and are left out.
 std::vector<uint32_t> cleave::schedule::orderUnits(const StageUnits &units, UnitOrder order) {
   std::vector<uint32_t> missing = units.numProducers, ordered;
   Possible possible(order);

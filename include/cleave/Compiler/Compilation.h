@@ -30,6 +30,10 @@ class MLIRContext;
 class ModuleOp;
 } // namespace mlir
 
+namespace cleave::spmd {
+struct Plan;
+} // namespace cleave::spmd
+
 namespace cleave {
 
 struct CompileOptions {
@@ -108,6 +112,8 @@ public:
   bool fail(llvm::Error error, Blame blame = Blame::Input);
 
   const CompileOptions &getOptions() const;
+  /// What was read of a plan and the options beside it; null: nothing is asked for. Precondition: the model is loaded.
+  const spmd::Plan *getPlan() const;
 
   /// For programs that use MLIR themselves. Precondition: the model is loaded.
   mlir::ModuleOp getModule() const;

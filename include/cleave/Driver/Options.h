@@ -73,7 +73,8 @@ using NamedNumbers = std::map<std::string, double>;
 
 /// `cleave schedule`.
 struct ScheduleOptions {
-  std::string name = "1f1b";
+  /// Empty: the plan's, or 1f1b.
+  std::string name;
   /// 0: not given.
   uint64_t ranks = 0, microbatches = 0, chunks = 0, steps = 1;
   NamedNumbers cost, memory;

@@ -98,6 +98,7 @@ FailureOr<std::vector<int32_t>> AssignStages::findStarts(func::FuncOp func, cons
   return stageOf;
 }
 
+/// What people want to know of a stage; the last one sends nothing.
 static std::string describe(const schedule::StageSummary &stage, bool isLast) {
   int64_t sent = 0;
   for (const schedule::StageSend &send : stage.sends)
@@ -107,6 +108,7 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
   return isLast ? text : text + llvm::formatv(", sends {0} bytes in {1} values", sent, stage.sends.size()).str();
 }
 
+/// Nothing is written before the whole answer is known.
 LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptions &options) {
   DeviceRates rates{flopsPerNs, bytesPerNs, launchNs, linkBytesPerNs, linkNs};
   StageGraph graph = makeStageGraph(func, rates);

@@ -16,9 +16,12 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
-static int64_t countBytes(Value value) {
+/// Of one microbatch; of a parameter or constant all, since each microbatch reads all.
+static int64_t countBytes(Value value, const DeviceRates &rates) {
   auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  bool isWhole = isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(value.getDefiningOp());
+  return isWhole ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
 }
 
 /// Each stage has these by itself.
@@ -26,25 +29,26 @@ static bool isOfEveryStage(Operation &op) {
   return isa<nn::LoadOp, nn::ConstantOp>(op) || op.hasTrait<OpTrait::IsTerminator>();
 }
 
+/// The roofline of one op, or of one collective.
 static double getNs(Operation &op, const DeviceRates &rates) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
-    return collective.communicates()
-               ? rates.linkNs + static_cast<double>(collective.getWireBytes()) / rates.linkBytesPerNs
-               : 0;
+    return collective.communicates() ? rates.linkNs + static_cast<double>(collective.getWireBytes()) /
+                                                          static_cast<double>(rates.microbatches) / rates.linkBytesPerNs
+                                     : 0;
   double flops = 0, bytes = 0;
   bool moves = true;
   if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
     spmd::ShardingRule rule = ruled.getShardingRule();
-    flops = rule.flops;
+    flops = rule.flops / static_cast<double>(rates.microbatches);
     moves = rule.isMovement;
   }
   // Movement becomes part of what reads it.
   if (moves && flops == 0)
     return 0;
   for (Value operand : op.getOperands())
-    bytes += static_cast<double>(countBytes(operand));
+    bytes += static_cast<double>(countBytes(operand, rates));
   for (Value result : op.getResults())
-    bytes += static_cast<double>(countBytes(result));
+    bytes += static_cast<double>(countBytes(result, rates));
   return std::max(flops / rates.flopsPerNs, bytes / rates.bytesPerNs) + (flops > 0 ? rates.launchNs : 0);
 }
 
@@ -88,9 +92,10 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   return true;
 }
 
+/// An argument is neither: every rank is given it.
 void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
   for (Value operand : op.getOperands()) {
-    made.temporaryBytes += countBytes(operand);
+    made.temporaryBytes += countBytes(operand, rates);
     Operation *producer = operand.getDefiningOp();
     if (auto load = dyn_cast_or_null<nn::LoadOp>(producer)) {
       Builder builder(op.getContext());
@@ -99,7 +104,7 @@ void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
            builder.getDenseI64ArrayAttr(load.getSizes().value_or(ArrayRef<int64_t>()))});
       auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
       if (isNew)
-        graph.problem.parameterBytes.push_back(countBytes(operand));
+        graph.problem.parameterBytes.push_back(countBytes(operand, rates));
       made.parameters.push_back(found->second);
     } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {
       graph.problem.values[value->second].users.push_back(numbers[&op]);
@@ -118,13 +123,14 @@ void GraphMaker::add(Operation &op) {
   addOperands(op, made);
   int64_t bytes = 0;
   for (Value result : op.getResults())
-    bytes += countBytes(result);
+    bytes += countBytes(result, rates);
   made.temporaryBytes += bytes;
   bool isFree = isCheap(op, ns, bytes);
   for (Value result : op.getResults()) {
     valueNumbers[result] = static_cast<uint32_t>(graph.problem.values.size());
     auto names = spmd::getTensorNames(result);
-    graph.problem.values.push_back({isFree ? 0 : countBytes(result), number, {}, names.empty() ? "" : names[0].str()});
+    graph.problem.values.push_back(
+        {isFree ? 0 : countBytes(result, rates), number, {}, names.empty() ? "" : names[0].str()});
   }
 }
 

@@ -17,6 +17,8 @@ namespace cleave::pipe {
 struct DeviceRates {
   double flopsPerNs = 47000, bytesPerNs = 2300, launchNs = 2000;
   double linkBytesPerNs = 300, linkNs = 5000;
+  /// Parts of a batch. Flops and values are those of one part, as if all of them were cut; parameters are whole.
+  int64_t microbatches = 1;
 };
 
 /// The ops that have a stage, in program order, and what is to be known of them.

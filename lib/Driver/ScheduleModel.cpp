@@ -1,0 +1,154 @@
+//===- ScheduleModel.cpp - a model's stages under a schedule --------------===//
+//
+// The schedule says how many stages there are and where each stands; the model is cut into as many, exactly
+// (StageSplit.h), and gives them times, and channels their bytes:
+//
+//   table of `1f1b` on 4 ranks ──▶ 4 stages of the model ──▶ F, I, W of each, channels ──▶ times
+//
+// Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not.
+//
+//===----------------------------------------------------------------------===//
+#include "ScheduleModel.h"
+
+#include "cleave/Plan/Plan.h"
+#include "cleave/Support/Status.h"
+
+#include <map>
+
+using namespace cleave;
+using namespace cleave::driver;
+
+/// What the plan says goes for what no option says.
+static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options) {
+  const spmd::PlanPipeline &pipeline = *plan.pipeline;
+  if (!options.ranks)
+    options.ranks = plan.findAxis(pipeline.axis)->size;
+  if (!options.microbatches && pipeline.microbatchSize)
+    return makeError("the plan gives a microbatch_size: here --microbatches is needed");
+  if (!options.microbatches)
+    options.microbatches = *pipeline.microbatches;
+  if (!options.chunks && pipeline.chunks > 1)
+    options.chunks = pipeline.chunks;
+  if (options.name.empty())
+    options.name = pipeline.schedule;
+  std::pair<llvm::StringRef, bool> notYet[] = {
+      {"stages", !pipeline.stages.empty()}, {"together", !pipeline.together.empty()},
+      {"batch", !pipeline.batch.empty()},   {"placement", !pipeline.placement.empty()},
+      {"uneven", pipeline.uneven},          {"recompute", pipeline.recompute != spmd::PlanRecompute::Never}};
+  for (auto [key, isGiven] : notYet)
+    if (isGiven)
+      return makeError("'{0}' of a pipeline is not followed yet: stages are cut where it is best, and stand where the "
+                       "schedule has them",
+                       key);
+  return llvm::Error::success();
+}
+
+std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session, ScheduleOptions &options) {
+  if (!session.load())
+    return std::nullopt;
+  const spmd::Plan *plan = session.getPlan();
+  bool hasPipeline = plan && plan->pipeline;
+  if (hasPipeline)
+    if (llvm::Error error = takeFromPlan(*plan, options)) {
+      session.fail(std::move(error));
+      return std::nullopt;
+    }
+  if (!options.ranks || !options.microbatches) {
+    session.fail(
+        makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
+                  "'pipeline' of a plan"));
+    return std::nullopt;
+  }
+  // Wishes of the plan stand in the canonical form; nothing is cut along other axes yet.
+  mlir::func::FuncOp entry = session.getPhase() < Phase::Canonical && !session.advance(Phase::Canonical)
+                                 ? mlir::func::FuncOp()
+                                 : session.getEntry();
+  if (!entry)
+    return std::nullopt;
+  ScheduleModel model;
+  model.rates.microbatches = static_cast<int64_t>(options.microbatches);
+  model.graph = pipe::makeStageGraph(entry, model.rates);
+  model.options.latencyNs = options.latency.value_or(model.rates.linkNs);
+  model.options.bytesPerNs = model.rates.linkBytesPerNs;
+  model.options.microbatches = model.rates.microbatches;
+  if (hasPipeline) {
+    model.options.memoryLimit = plan->pipeline->memoryLimit;
+    model.options.relays = plan->pipeline->relays;
+    if (plan->pipeline->balance == spmd::PlanBalance::Latency)
+      model.options.objective = schedule::SplitObjective::Latency;
+  }
+  return model;
+}
+
+/// One channel for each pair of stages on different ranks; those between neighbours on one rank stay, so that all work
+/// of a microbatch keeps its order.
+static void setChannels(const ScheduleModel &model, const schedule::StageSplit &split, schedule::Schedule &table) {
+  std::map<std::pair<int32_t, int32_t>, schedule::Channel> channels;
+  for (int32_t stage = 1; stage < table.numStages; ++stage)
+    channels[{stage, stage - 1}] = {stage - 1, stage, model.options.latencyNs, 0, {}};
+  for (auto [from, stage] : llvm::enumerate(split.stages))
+    for (const schedule::StageSend &send : stage.sends) {
+      int32_t sender = static_cast<int32_t>(from);
+      schedule::Channel &channel =
+          channels.try_emplace({send.to, sender}, schedule::Channel{sender, send.to, model.options.latencyNs, 0, {}})
+              .first->second;
+      channel.bytes += send.bytes;
+      channel.values.push_back(model.graph.problem.values[send.value].name);
+    }
+  table.channels.clear();
+  for (auto &[key, channel] : channels)
+    table.channels.push_back(std::move(channel));
+}
+
+/// What F keeps until W is every value that its stage makes: more than is needed, since nothing says yet which are.
+static void setCosts(const ScheduleModel &model, const schedule::StageSplit &split, schedule::Costs &costs) {
+  costs = schedule::Costs::uniform(static_cast<int32_t>(split.stages.size()), 1);
+  costs.unit = "ns";
+  costs.bandwidth = model.options.bytesPerNs;
+  std::vector<double> kept(split.stages.size(), 0);
+  for (const schedule::SplitValue &value : model.graph.problem.values)
+    kept[split.stageOf[value.producer]] += static_cast<double>(value.bytes);
+  for (auto [stage, summary] : llvm::enumerate(split.stages)) {
+    costs.forward[stage] = costs.inputGrad[stage] = costs.weightGrad[stage] = static_cast<double>(summary.ns);
+    costs.memoryForward[stage] = kept[stage];
+    costs.memoryInputGrad[stage] = 0;
+    costs.memoryWeightGrad[stage] = -kept[stage];
+  }
+}
+
+llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleModel &model,
+                                                                schedule::CostedSchedule &table) {
+  if (table.schedule.replicas.size() != 1)
+    return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
+                     "not shown yet",
+                     table.schedule.name);
+  schedule::SplitOptions options = model.options;
+  options.placement = table.schedule.replicas.front().placement;
+  llvm::Expected<schedule::StageSplit> split = schedule::splitStages(model.graph.problem, options);
+  if (!split)
+    return split;
+  setChannels(model, *split, table.schedule);
+  setCosts(model, *split, table.costs);
+  table.hasCosts = true;
+  return split;
+}
+
+// Bytes are summed up by receiver: a message has all values of a pair.
+void cleave::driver::printStages(llvm::raw_ostream &os, const ScheduleModel &model, const schedule::Schedule &table,
+                                 const schedule::StageSplit &split) {
+  os << llvm::formatv("{0,5} {1,5} {2,6} {3,12} {4,14} {5}\n", "stage", "rank", "ops", "ns", "parameters", "sends");
+  for (auto [number, stage] : llvm::enumerate(split.stages)) {
+    std::map<int32_t, int64_t> bytesTo;
+    for (const schedule::StageSend &send : stage.sends)
+      bytesTo[send.to] += send.bytes;
+    std::string sends;
+    for (auto [to, bytes] : bytesTo)
+      sends += llvm::formatv("{0}{1} bytes to {2}", sends.empty() ? "" : ", ", bytes, to).str();
+    os << llvm::formatv("{0,5} {1,5} {2,6} {3,12} {4,14} {5}\n", number, table.replicas.front().placement[number],
+                        stage.numOps, stage.ns, stage.parameterBytes, sends);
+  }
+  os << llvm::formatv("slowest stage or link {0} ns, no cuts are faster than {1} ns\n", split.bottleneckNs,
+                      split.boundNs);
+  if (!table.isForwardOnly)
+    os << "I and W of a stage are taken to be as long as its F\n";
+}
