@@ -60,8 +60,16 @@ def find(edit, text):
     return start + found[0].start(), start + found[0].end()
 
 
+# The head of a branch, with what opens its body.
+HEAD = re.compile(r"if \((.*)\)( \{)?", re.S)
+
+
 def switched(old, variants):
-    """`old`, or what the edit that is switched on makes of it; a statement where it ends like one."""
+    """`old`, or what the edit that is switched on makes of it; a statement where it ends like one, a
+    condition where it is the head of a branch; without a head in its place the body always runs."""
+    if head := HEAD.fullmatch(old.strip()):
+        conditions = [(number, HEAD.fullmatch(new.strip())[1] if new else "true") for number, new in variants]
+        return f"if {switched(head[1], conditions)}{head[2] or ''}"
     if old.rstrip()[-1] in ";}":
         tests = "".join(f"if (cleaveMutation() == {number}) {{ {new} }} else " for number, new in variants)
         return "{ " + tests + "{ " + old + " } }"

@@ -108,7 +108,7 @@ EDITS = [
          "a process waits for its device when another rank has failed", ["devices:launch-local"]),
     Edit("outputs-from-devices", "lib/Runtime/Run.cpp", "address = fetched.data();", "", "rank 0 gets what lies at the device's address",
          ["devices:right-local"]),
-    Edit("slices-as-large-as-weights", "lib/Runtime/Cuda/CudaLoading.cpp", "kSlice = uint64_t{4} << 20", "kSlice = uint64_t{4} << 30",
+    Edit("slices-as-large-as-weights", "lib/Runtime/Cuda/CudaLoading.cpp", "bytes <= kSlice", "bytes <= kSlice << 10",
          "a weight is in the host's memory as a whole", ["devices:large-weights"]),
     Edit("slices-at-one-place", "lib/Runtime/Cuda/CudaLoading.cpp", "offset + uint64_t(at) * row", "offset",
          "slices of a weight lie one over the other", ["devices:large-weights"]),

@@ -11,7 +11,7 @@ EDITS = [
          "a slow link is no bottleneck", [SCHEDULE]),
     Edit("latest-of-equal-cuts", "lib/Schedule/StageCuts.cpp", "if (total <= least) {", "if (total < least) {",
          "of equal cuts the latest is taken", [SCHEDULE]),
-    Edit("fastest-split-forbidden", "lib/Schedule/StageCuts.cpp", "if (ns > timeLimit ||", "if (ns >= timeLimit ||",
+    Edit("fastest-split-forbidden", "lib/Schedule/StageCuts.cpp", "ns > timeLimit", "ns >= timeLimit",
          "least bytes are sought among faster splits than there are", [SCHEDULE]),
     Edit("one-order-of-branches", "lib/Schedule/StageSplit.cpp", "if (isOther)", "if (false)",
          "branches are cut as the model has them", [SCHEDULE]),
