@@ -24,10 +24,11 @@ using Relation = ElementBuilder::Relation;
 
 static constexpr int64_t kMostSize = 256;
 
-FlashKernel::FlashKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink)
-    : e(e), op(op), sink(sink), element(getElement(op.getQuery())), compute(ElementBuilder::getComputeType(element)),
-      heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), keys(getShape(op.getKey())[2]),
-      size(getShape(op.getQuery())[3]), valueSize(getShape(op.getValue())[3]) {}
+FlashKernel::FlashKernel(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink)
+    : e(e), op(op), operands(operands), sink(sink), element(getElement(operands[0])),
+      compute(ElementBuilder::getComputeType(element)), heads(getShape(op.getQuery())[1]),
+      queries(getShape(op.getQuery())[2]), keys(getShape(op.getKey())[2]), size(getShape(op.getQuery())[3]),
+      valueSize(getShape(op.getValue())[3]) {}
 
 int64_t FlashKernel::countBytes() const {
   int64_t deep = padRow(size, false).second, wide = padRow(valueSize, true).second;
@@ -59,9 +60,9 @@ void FlashKernel::place() {
   kvHead = p.div(at[1], heads / getShape(op.getKey())[1]);
   firstRow = p.mul(at[2], high);
   warpRow = p.mul(p.div(e.getThread(), kWarp), kRows);
-  query = makeSide(op.getQuery(), high, false);
-  key = makeSide(op.getKey(), height, false);
-  value = makeSide(op.getValue(), height, true);
+  query = makeSide(operands[0], high, false);
+  key = makeSide(operands[1], height, false);
+  value = makeSide(operands[2], height, true);
   Type stored = ElementBuilder::getStoredType(element);
   query.memory = e.share(stored, high * query.pitch);
   key.memory = e.share(stored, height * (isApart() ? key.pitch : std::max(key.pitch, value.pitch)));
@@ -232,22 +233,36 @@ void FlashKernel::run() {
   store(carried);
 }
 
+static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
+
+/// What was f16 or bf16 and is widened for attention is multiplied as it was.
+static FlashKernel::Operands findOperands(nn::AttentionOp op) {
+  FlashKernel::Operands wide{op.getQuery(), op.getKey(), op.getValue()}, narrow;
+  for (auto [value, from] : llvm::zip_equal(wide, narrow)) {
+    auto cast = value.getDefiningOp<nn::CastOp>();
+    if (!cast || !getElement(value).isF32() || !isHalf(getElement(cast.getInput())))
+      return wide;
+    from = cast.getInput();
+  }
+  return llvm::all_equal(llvm::map_range(narrow, getElement)) ? narrow : wide;
+}
+
 /// Few queries leave most of a block of 16 unused.
 bool cleave::codegen::runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink) {
-  Type element = getElement(op.getQuery());
+  FlashKernel::Operands operands = findOperands(op);
+  Type element = getElement(operands[0]);
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
-  bool isAlike = element == getElement(op.getKey()) && element == getElement(op.getValue());
-  bool isHalf = element.isF16() || element.isBF16();
-  if (!isAlike || !(isHalf || element.isF32()) || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 ||
-      query[3] > kMostSize || value[3] > kMostSize)
+  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement));
+  if (!isAlike || !(isHalf(element) || element.isF32()) || query[2] < FlashKernel::kRows || value[2] == 0 ||
+      value[3] == 0 || query[3] > kMostSize || value[3] > kMostSize)
     return false;
   std::unique_ptr<FlashKernel> kernel;
-  if (isHalf || e.getTarget().allowsTf32())
-    kernel = makeFlashOfWarps(e, op, sink);
+  if (isHalf(element) || e.getTarget().allowsTf32())
+    kernel = makeFlashOfWarps(e, op, operands, sink);
   if (!kernel || !kernel->choose()) {
-    if (isHalf)
+    if (isHalf(element))
       return false;
-    kernel = makeFlashOfLanes(e, op, sink);
+    kernel = makeFlashOfLanes(e, op, operands, sink);
     if (!kernel->choose())
       return false;
   }

@@ -15,7 +15,9 @@ namespace cleave::codegen {
 
 class FlashKernel {
 public:
-  FlashKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+  /// Queries, keys and values, of one type, which is what is multiplied.
+  using Operands = std::array<mlir::Value, 3>;
+  FlashKernel(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink);
   virtual ~FlashKernel() = default;
   /// False where a block does not find room in shared memory.
   bool choose();
@@ -64,6 +66,7 @@ protected:
 
   DeviceEmitter &e;
   nn::AttentionOp op;
+  Operands operands;
   TileSink sink;
   mlir::Type element, compute;
   int64_t heads, queries, keys, size, valueSize;
@@ -86,9 +89,11 @@ private:
 };
 
 /// Products by mma.sync (DeviceFlashWarps.cpp), of f16, bf16, or f32 where tf32 is enough.
-std::unique_ptr<FlashKernel> makeFlashOfWarps(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+std::unique_ptr<FlashKernel> makeFlashOfWarps(DeviceEmitter &e, nn::AttentionOp op, FlashKernel::Operands operands,
+                                              TileSink sink);
 /// Products of f32, fused, lane by lane (DeviceFlashLanes.cpp).
-std::unique_ptr<FlashKernel> makeFlashOfLanes(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+std::unique_ptr<FlashKernel> makeFlashOfLanes(DeviceEmitter &e, nn::AttentionOp op, FlashKernel::Operands operands,
+                                              TileSink sink);
 
 } // namespace cleave::codegen
 

@@ -143,6 +143,7 @@ void LaneFlash::storeLine(Value row, ValueRange sums) {
   }
 }
 
-std::unique_ptr<FlashKernel> cleave::codegen::makeFlashOfLanes(DeviceEmitter &e, nn::AttentionOp op, TileSink sink) {
-  return std::make_unique<LaneFlash>(e, op, sink);
+std::unique_ptr<FlashKernel> cleave::codegen::makeFlashOfLanes(DeviceEmitter &e, nn::AttentionOp op,
+                                                               FlashKernel::Operands operands, TileSink sink) {
+  return std::make_unique<LaneFlash>(e, op, operands, sink);
 }

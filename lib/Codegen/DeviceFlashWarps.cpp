@@ -19,7 +19,8 @@ namespace {
 
 class WarpFlash : public FlashKernel {
 public:
-  WarpFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink) : FlashKernel(e, op, sink), fragments(e, element) {}
+  WarpFlash(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink)
+      : FlashKernel(e, op, operands, sink), fragments(e, element) {}
 
 private:
   int64_t countLines() const override { return 2; }
@@ -117,6 +118,7 @@ void WarpFlash::storeLine(Value row, ValueRange sums) {
   }
 }
 
-std::unique_ptr<FlashKernel> cleave::codegen::makeFlashOfWarps(DeviceEmitter &e, nn::AttentionOp op, TileSink sink) {
-  return std::make_unique<WarpFlash>(e, op, sink);
+std::unique_ptr<FlashKernel> cleave::codegen::makeFlashOfWarps(DeviceEmitter &e, nn::AttentionOp op,
+                                                               FlashKernel::Operands operands, TileSink sink) {
+  return std::make_unique<WarpFlash>(e, op, operands, sink);
 }

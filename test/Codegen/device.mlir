@@ -290,6 +290,20 @@ func.func @attention_of_many_queries(%q: tensor<2x12x512x64xbf16>, %k: tensor<2x
   return %y : tensor<2x12x512x64xbf16>
 }
 
+// What is widened to f32 for attention is multiplied as it was; the result is rounded to nothing.
+// CHECK-LABEL: gpu.func @attention_of_what_is_widened
+// CHECK: vector.store {{.*}}#gpu.address_space<workgroup>>, vector<8xi16>
+// CHECK-COUNT-8: nvvm.mma.sync
+// CHECK: vector.store {{.*}}, %arg3{{.*}} vector<2xf32>
+// CHECK: gpu.return
+func.func @attention_of_what_is_widened(%q: tensor<1x12x64x64xbf16>, %k: tensor<1x12x64x64xbf16>, %v: tensor<1x12x64x64xbf16>) -> tensor<1x12x64x64xf32> {
+  %0 = nn.cast %q : (tensor<1x12x64x64xbf16>) -> tensor<1x12x64x64xf32>
+  %1 = nn.cast %k : (tensor<1x12x64x64xbf16>) -> tensor<1x12x64x64xf32>
+  %2 = nn.cast %v : (tensor<1x12x64x64xbf16>) -> tensor<1x12x64x64xf32>
+  %3 = nn.attention %0, %1, %2 scale 0.125 : (tensor<1x12x64x64xf32>, tensor<1x12x64x64xf32>, tensor<1x12x64x64xf32>) -> tensor<1x12x64x64xf32>
+  return %3 : tensor<1x12x64x64xf32>
+}
+
 // One query a head: the warps of a block take its keys in turn, and meet in shared memory.
 // CHECK-LABEL: gpu.func @attention_of_one_query
 // CHECK: scf.for %{{.*}} to %c4096 step %c256

@@ -31,7 +31,7 @@ public:
   /// \param architecture as `ptxas` calls it: `sm_80`, `sm_90`, `sm_100`, `sm_120`. Null, with a reason, where there is no such.
   static std::unique_ptr<CudaTarget> create(llvm::StringRef architecture, std::string &error);
   const std::string &getArchitecture() const { return architecture; }
-  /// Contractions and convolutions of f32 take 10 bits of each operand's fraction (tf32); sums stay f32.
+  /// Contractions, convolutions and attention of f32 take 10 bits of each operand's fraction (tf32); sums stay f32.
   void allowTf32() { tf32 = true; }
   bool allowsTf32() const { return tf32; }
 
