@@ -1,0 +1,157 @@
+//===- Search.cpp - the schedule `auto` -----------------------------------===//
+//
+// Every placement is looked at for a tenth of the effort; the best of them gets the rest. A placement whose bound is no
+// better than what another has reached is left out, and the search ends where the least bound is reached.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Schedule/Search.h"
+#include "Searcher.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/STLExtras.h"
+#include <limits>
+#include <memory>
+
+using namespace cleave;
+using namespace cleave::schedule;
+
+static constexpr llvm::StringLiteral kEfforts[] = {"quick", "normal", "thorough"};
+
+llvm::StringRef cleave::schedule::getWord(Effort effort) { return kEfforts[static_cast<size_t>(effort)]; }
+
+std::optional<Effort> cleave::schedule::parseEffort(llvm::StringRef word) {
+  const auto *found = llvm::find(kEfforts, word);
+  if (found == std::end(kEfforts))
+    return std::nullopt;
+  return static_cast<Effort>(found - std::begin(kEfforts));
+}
+
+std::vector<SearchCandidate> cleave::schedule::getCandidates(int32_t ranks, int32_t microbatches,
+                                                             std::optional<Placement> placement, int32_t chunks,
+                                                             double latency,
+                                                             llvm::function_ref<Costs(int32_t, int32_t)> getCosts) {
+  // What does best is first: ties keep it.
+  static constexpr std::pair<Placement, int32_t> shapes[] = {{Placement::V, 2},    {Placement::Linear, 1},
+                                                             {Placement::Wave, 4}, {Placement::Loop, 2},
+                                                             {Placement::Loop, 3}, {Placement::Loop, 4}};
+  std::vector<SearchCandidate> candidates;
+  auto add = [&](Placement kind, int32_t count) {
+    Schedule schedule = makeSchedule("auto", placeStages(kind, ranks, count), ranks, microbatches);
+    for (Channel &channel : schedule.channels)
+      channel.latency = latency;
+    candidates.push_back({std::move(schedule), getCosts(ranks * count, count)});
+  };
+  for (auto [kind, count] : shapes)
+    if ((!placement || *placement == kind) && (chunks == 0 || chunks == count))
+      add(kind, count);
+  // Numbers of chunks that are not among those.
+  if (candidates.empty() && chunks > 0 && placement != Placement::Linear && placement != Placement::V) {
+    if (placement != Placement::Loop && chunks % 2 == 0)
+      add(Placement::Wave, chunks);
+    if (placement != Placement::Wave)
+      add(Placement::Loop, chunks);
+  }
+  return candidates;
+}
+
+namespace {
+/// Actions that are placed in list scheduling, and in local search; states of branch and bound.
+struct Budget {
+  int64_t climb, improve, states;
+};
+} // namespace
+
+static Budget getBudget(Effort effort) {
+  static constexpr Budget budgets[] = {
+      {12000000, 12000000, 60000}, {120000000, 120000000, 400000}, {750000000, 750000000, 1000000}};
+  return budgets[static_cast<size_t>(effort)];
+}
+
+/// The least memory per rank with which one microbatch after the other goes through.
+static llvm::Error explainMemory(llvm::ArrayRef<SearchCandidate> candidates) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const SearchCandidate &candidate : candidates) {
+    std::vector<double> held(candidate.schedule.numRanks, 0);
+    for (auto [stage, rank] : llvm::enumerate(candidate.schedule.replicas[0].placement))
+      held[rank] += candidate.costs.memoryForward[stage];
+    least = std::min(least, *llvm::max_element(held));
+  }
+  return makeError("no schedule stays under the memory limit: one microbatch alone takes {0} on a rank", least);
+}
+
+using Searchers = std::vector<std::unique_ptr<Searcher>>;
+
+/// A look at every placement that may be the best; the one that is, or none if no schedule fits into memory.
+static Searcher *findBest(const Searchers &searchers, double least, const Budget &budget) {
+  Searcher *best = nullptr;
+  for (const std::unique_ptr<Searcher> &searcher : searchers) {
+    if (best && (best->getSpan() <= least * (1 + 1e-12) || searcher->bound.span >= best->getSpan()))
+      continue;
+    searcher->tryNamed();
+    if (searchers.size() > 1)
+      searcher->climb(budget.climb / 10);
+    if (searcher->hasAnswer() && (!best || searcher->getSpan() < best->getSpan()))
+      best = searcher.get();
+  }
+  return best;
+}
+
+/// Spends the rest. True if nothing better than the best, which may change, is possible in any placement.
+static bool improve(const Searchers &searchers, Searcher *&best, double least, const Budget &budget) {
+  if (best->getSpan() <= least * (1 + 1e-12))
+    return true;
+  // Few ranks: a proof is quicker than a search.
+  bool isProved = true;
+  for (const std::unique_ptr<Searcher> &searcher : searchers) {
+    isProved &= searcher->prove(best->getSpan(), budget.states);
+    if (searcher->hasAnswer() && searcher->getSpan() < best->getSpan())
+      best = searcher.get();
+  }
+  if (isProved)
+    return true;
+  best->climb(searchers.size() > 1 ? budget.climb / 2 : budget.climb);
+  best->improve(budget.improve);
+  return false;
+}
+
+llvm::Expected<SearchResult> cleave::schedule::search(llvm::ArrayRef<SearchCandidate> candidates,
+                                                      const SearchOptions &options) {
+  if (candidates.empty())
+    return makeError("no placement has this number of chunks: linear has 1, v 2, wave an even number, loop any");
+  Budget budget = getBudget(options.effort);
+  Searchers searchers;
+  LowerBound least;
+  least.span = least.makespan = std::numeric_limits<double>::infinity();
+  for (const SearchCandidate &candidate : candidates) {
+    searchers.push_back(std::make_unique<Searcher>(candidate, options.seed));
+    const LowerBound &bound = searchers.back()->bound;
+    if (bound.span < least.span) {
+      least.span = bound.span;
+      least.why = bound.why;
+    }
+    least.makespan = std::min(least.makespan, bound.makespan);
+  }
+  Searcher *best = findBest(searchers, least.span, budget);
+  if (!best)
+    return explainMemory(candidates);
+  bool isProved = improve(searchers, best, least.span, budget);
+  SearchResult result;
+  result.options = options;
+  result.bound = least;
+  for (auto [index, searcher] : llvm::enumerate(searchers)) {
+    result.tables += searcher->tables;
+    result.moves += searcher->moves;
+    if (searcher.get() == best)
+      result.candidate = index;
+  }
+  result.schedule = best->getSchedule();
+  llvm::Expected<Simulation> simulation = simulate(result.schedule, best->candidate.costs);
+  if (!simulation)
+    return simulation.takeError();
+  result.makespan = simulation->makespan;
+  result.span = simulation->span;
+  result.gap = least.span > 0 ? std::max(0.0, result.span / least.span - 1) : 0;
+  if (result.gap < 1e-9)
+    result.gap = 0;
+  result.isOptimal = isProved || result.gap == 0;
+  return result;
+}
