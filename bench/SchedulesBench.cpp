@@ -65,12 +65,13 @@ static Costs getCosts(const Row &row, double activations, int32_t stages, int32_
   return costs;
 }
 
+/// `wave 4`: down and back twice.
 static std::string describePlacement(const Schedule &schedule) {
   int32_t ranks = schedule.numRanks, chunks = schedule.numStages / ranks;
-  for (Placement placement : {Placement::Linear, Placement::Loop, Placement::V, Placement::Wave})
-    if (placeStages(placement, ranks, chunks) == schedule.replicas[0].placement)
-      return llvm::formatv("{0} {1}", getWord(placement), chunks);
-  return "?";
+  Placement placement = chunks == 1 ? Placement::Linear : chunks == 2 ? Placement::V : Placement::Wave;
+  if (placeStages(placement, ranks, chunks) != schedule.replicas[0].placement)
+    placement = Placement::Loop;
+  return llvm::formatv("{0} {1}", getWord(placement), chunks);
 }
 
 static Found find(const Row &row, double activations, std::optional<Placement> placement,

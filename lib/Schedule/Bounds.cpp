@@ -161,6 +161,8 @@ private:
     return std::max(0.0, share.weightGrad - getTimeThatFits(share.stages, costs.weightGrad, memory, getLimit(rank)));
   }
 
+  /// Idle time before the first I cannot be made up for: a rank's span is its work and that, however late others are.
+  /// What goes through the rank and back to stage 0 does not end before the rank has done all its F and I.
   void addRank(int32_t rank, const Share &share) {
     if (share.stages.empty())
       return;

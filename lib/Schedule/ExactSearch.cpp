@@ -140,6 +140,7 @@ private:
         if (left(kInputGrad) > 0 && (throughGrad < 0 || tail[stage] < throughGrad))
           throughGrad = tail[stage];
       }
+      // Ranks that have not begun are free at 0: their first start is not known, nor is their span.
       Ticks now = state.freeAt[rank];
       if (state.startAt[rank] != kUnknown)
         bound = std::max(bound, now + forward + grad + weight - state.startAt[rank]);
@@ -166,7 +167,7 @@ private:
         for (int32_t next = from; next < state.counts[kind][stage]; ++next)
           times.push_back(state.ends[kind][stage * problem.microbatches + next]);
       };
-      // What the neighbours have not taken yet. (What the rank itself waits for lies before the time that it is free.)
+      // Times that still matter, in one order for all states of the same counts: what the neighbours have not taken yet. (What the rank itself waits for lies before the time that it is free.)
       if (stage + 1 < problem.stages)
         addEnds(kForward, state.counts[kForward][stage + 1]);
       if (stage > 0)
@@ -189,12 +190,14 @@ private:
     Ticks span = 0;
     for (int32_t rank = 0; rank < problem.ranks; ++rank)
       span = std::max(span, state.freeAt[rank] - state.startAt[rank]);
+    // Only better ones: the bound of later states is held against it.
     if (span >= least)
       return;
     least = span;
     best = path;
   }
 
+  /// Goes on with the step as its rank's next; the copy of the state is the way back.
   void take(State state, const Option &option) {
     const Step &step = option.step;
     int32_t rank = problem.rankOf[step.stage];

@@ -3,6 +3,12 @@
 // Time goes from one rank's decision to the next: each rank has the time at which it may have something to decide, the
 // least of which is next. A step that starts tells those that wait for it when they may look again.
 //
+//   time 3   rank 1 is free: its F is there -> F starts, ends at 4; rank 2, one hop further, may look at 4 + latency
+//   time 4   rank 1 is free: nothing is there, an I comes at 4.5, a W is due: patience says whether it waits
+//
+// What is known of the future is what has started, no more: a decision never has to be taken back, and a schedule is
+// made in one pass. Quality comes from trying many preferences (Searcher.cpp), not from looking ahead.
+//
 //===----------------------------------------------------------------------===//
 #include "SearchList.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,6 +30,8 @@ bool ListScheduler::run(llvm::ArrayRef<Preference> wanted, Orders &orders) {
   return runAll(orders);
 }
 
+/// Only the order of F and I is kept: the fixed W are skipped when the rank comes to them (`act`), as its own are due by
+/// then, done, or better later.
 bool ListScheduler::refit(const Orders &order, llvm::ArrayRef<Preference> wanted, Orders &orders) {
   preferences = wanted;
   fixed = &order;
@@ -32,6 +40,7 @@ bool ListScheduler::refit(const Orders &order, llvm::ArrayRef<Preference> wanted
 
 bool ListScheduler::runAll(Orders &orders) {
   size_t pairs = static_cast<size_t>(problem.stages) * problem.microbatches;
+  // Arrays keep their memory from one table to the next: there are thousands.
   states.resize(problem.ranks);
   orders.resize(problem.ranks);
   for (int32_t rank = 0; rank < problem.ranks; ++rank) {
@@ -49,6 +58,7 @@ bool ListScheduler::runAll(Orders &orders) {
   gradEnds.assign(pairs, kNever);
   size_t placed = 0;
   while (placed < problem.numSteps) {
+    // Few ranks: looking at all of them is quicker than keeping a heap. Ties go to the first rank.
     auto next = std::min_element(wakeAt.begin(), wakeAt.end());
     if (*next == kNever)
       return false;
@@ -124,10 +134,12 @@ ListScheduler::Choice ListScheduler::chooseFixed(int32_t rank) const {
   return choice;
 }
 
+/// A rank in the middle of a step looks again when that ends.
 void ListScheduler::wake(int32_t rank, Ticks time) {
   wakeAt[rank] = std::min(wakeAt[rank], std::max(time, states[rank].freeAt));
 }
 
+/// One decision of a free rank: a step that starts now, or a time to look again, or neither, until it is woken.
 void ListScheduler::act(int32_t rank, Orders &orders) {
   Rank &state = states[rank];
   wakeAt[rank] = kNever;
@@ -137,6 +149,7 @@ void ListScheduler::act(int32_t rank, Orders &orders) {
   Choice choice = fixed ? chooseFixed(rank) : choose(rank);
   const Preference &preference = preferences[rank];
   auto numDue = static_cast<int32_t>(state.due.size() - state.dueFrom);
+  // A rank without anything that is sure to come takes a W at once: whatever makes it ready has not started yet.
   bool isFull = numDue > preference.bank;
   if (numDue > 0 && (!choice.isNow || isFull)) {
     Step step = state.due[state.dueFrom];
@@ -155,6 +168,7 @@ void ListScheduler::take(int32_t rank, const Step &step, Orders &orders) {
   orders[rank].push_back(step);
   state.held += problem.getMemory(step);
   Ticks end = state.freeAt = now + problem.getCost(step);
+  // A rank that is done is never asked again; others may have more to do at the end of this step.
   if (++state.done < static_cast<size_t>(problem.numKinds) * problem.microbatches * problem.stagesOf[rank].size())
     wakeAt[rank] = end;
   if (step.kind == kWeightGrad) {

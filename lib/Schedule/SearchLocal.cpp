@@ -21,7 +21,7 @@ using namespace cleave::schedule;
 /// A W behind the gap whose I stands before it, one of the first three; otherwise one of the next four steps.
 int32_t Searcher::findGapFiller(llvm::ArrayRef<Step> order, int32_t gap) {
   auto size = static_cast<int32_t>(order.size());
-  int32_t found = -1, count = 1 + random.below(3);
+  int32_t found = -1, count = 1 + changes.below(3);
   for (int32_t position = gap; position < size && count > 0; ++position) {
     const Step &step = order[position];
     if (step.kind != kWeightGrad)
@@ -34,7 +34,7 @@ int32_t Searcher::findGapFiller(llvm::ArrayRef<Step> order, int32_t gap) {
     found = position;
     --count;
   }
-  return found >= 0 ? found : std::min(size - 1, gap + 1 + random.below(4));
+  return found >= 0 ? found : std::min(size - 1, gap + 1 + changes.below(4));
 }
 
 /// Takes the step at `from` to `to`; what lies between moves by one.
@@ -50,7 +50,7 @@ static void moveStep(std::vector<Step> &order, int32_t from, int32_t to) {
 int32_t Searcher::drawGap(llvm::ArrayRef<Step> order, llvm::ArrayRef<Ticks> starts) {
   int32_t found = -1, count = 0;
   for (int32_t position = 1; position < static_cast<int32_t>(order.size()); ++position)
-    if (starts[position] > starts[position - 1] + problem.getCost(order[position - 1]) && random.below(++count) == 0)
+    if (starts[position] > starts[position - 1] + problem.getCost(order[position - 1]) && changes.below(++count) == 0)
       found = position;
   return found;
 }
@@ -91,9 +91,9 @@ int32_t Searcher::hasten(Orders &orders, int32_t rank, int32_t position, const E
         ++position;
       continue;
     }
-    if (random.below(3) > 0) {
+    if (changes.below(3) > 0) {
       // The nearest W that ran before it, or else its neighbour.
-      int32_t from = position - 1, reach = std::max(0, position - 1 - random.below(8));
+      int32_t from = position - 1, reach = std::max(0, position - 1 - changes.below(8));
       while (from > reach && order[from].kind != kWeightGrad)
         --from;
       if (order[from].kind != kWeightGrad)
@@ -113,7 +113,7 @@ int32_t Searcher::move(Orders &orders, int32_t rank, const Evaluator &at, std::v
   auto size = static_cast<int32_t>(order.size());
   if (size < 2)
     return -1;
-  double kind = random.unit();
+  double kind = changes.unit();
   if (kind < 0.6) {
     int32_t gap = drawGap(order, at.getStarts(rank));
     if (gap < 0)
@@ -124,15 +124,15 @@ int32_t Searcher::move(Orders &orders, int32_t rank, const Evaluator &at, std::v
     moveStep(order, findGapFiller(order, gap), gap);
     return rank;
   }
-  int32_t position = random.below(size - 1);
+  int32_t position = changes.below(size - 1);
   before = order;
   if (kind >= 0.8) {
-    moveStep(order, std::min(size - 1, position + 1 + random.below(3)), position);
+    moveStep(order, std::min(size - 1, position + 1 + changes.below(3)), position);
     return rank;
   }
   while (position < size - 1 && order[position].kind != kWeightGrad)
     ++position;
-  moveStep(order, position, std::min(size - 1, position + 1 + random.below(12)));
+  moveStep(order, position, std::min(size - 1, position + 1 + changes.below(12)));
   return rank;
 }
 
@@ -151,8 +151,8 @@ void Searcher::improve(int64_t budget) {
     double temperature = std::max(1.0, 0.02 * perMicrobatch * static_cast<double>(budget) / static_cast<double>(all));
     // What a move costs that does not even reach evaluation.
     budget -= 200;
-    int32_t rank = random.below(problem.ranks);
-    if (random.unit() < 0.4)
+    int32_t rank = changes.below(problem.ranks);
+    if (changes.unit() < 0.4)
       rank = static_cast<int32_t>(llvm::max_element(evaluation.spans) - evaluation.spans.begin());
     rank = move(orders, rank, *current, before);
     if (rank < 0)
@@ -160,8 +160,8 @@ void Searcher::improve(int64_t budget) {
     ++moves;
     if (problem.fitsMemory(rank, orders[rank])) {
       budget -= static_cast<int64_t>(problem.numSteps);
-      if (changed->run(orders, next) &&
-          (next.score <= evaluation.score || random.unit() < std::exp((evaluation.score - next.score) / temperature))) {
+      if (changed->run(orders, next) && (next.score <= evaluation.score ||
+                                         changes.unit() < std::exp((evaluation.score - next.score) / temperature))) {
         std::swap(current, changed);
         std::swap(evaluation, next);
         if (evaluation.isBetterThan(bestEvaluation)) {

@@ -1,7 +1,8 @@
 //===- SearchProblem.cpp - a placement and its costs, densely -------------===//
 //
 // Evaluation is a longest path: ranks that can go on stand in a queue; one goes through its order until an operand is
-// missing, and whoever makes that queues it again. Linear in steps.
+// missing, and whoever makes that queues it again. Linear in steps. It is what local search spends its time on, so that
+// nothing is allocated after the first run, and links of a stage lie in one array each.
 //
 //===----------------------------------------------------------------------===//
 #include "SearchProblem.h"
@@ -18,6 +19,7 @@ static double findScale(llvm::ArrayRef<double> times) {
     largest = std::max(largest, time);
   if (largest <= 0)
     return 1;
+  // A twelfth of a decimal: shares of two, three and four chunks are whole too.
   for (double scale = 12; scale * largest < 1e9; scale *= 10)
     if (llvm::all_of(times, [&](double time) { return std::abs(time * scale - std::round(time * scale)) < 1e-6; }))
       return scale;
@@ -29,6 +31,7 @@ SearchProblem::SearchProblem(const SearchCandidate &candidate)
       numKinds(empty.isForwardOnly ? 1 : 3), rankOf(empty.replicas[0].placement), stagesOf(ranks), sources(stages),
       sinks(stages), work(ranks, 0) {
   const Costs &given = candidate.costs;
+  // Hops within a rank take no time, whatever their channel says: nothing is sent.
   const std::vector<double> *times[] = {&given.forward, &given.inputGrad, &given.weightGrad};
   const std::vector<double> *held[] = {&given.memoryForward, &given.memoryInputGrad, &given.memoryWeightGrad};
   auto getDelay = [&](const Channel &channel) {
@@ -58,6 +61,7 @@ SearchProblem::SearchProblem(const SearchCandidate &candidate)
     for (int32_t kind = 0; kind < numKinds; ++kind)
       work[rankOf[stage]] += costs[kind][stage] * microbatches;
   }
+  // A limit is often a multiple of what a stage takes: rounding must not make a fit into none.
   limits.assign(ranks, std::numeric_limits<double>::infinity());
   for (auto [rank, limit] : llvm::enumerate(given.memoryLimit))
     limits[rank] = limit + 1e-9 * std::abs(limit);
@@ -74,6 +78,7 @@ bool SearchProblem::fitsMemory(int32_t rank, llvm::ArrayRef<Step> order) const {
   return true;
 }
 
+/// By StepKind.
 static constexpr ActionKind kActions[] = {ActionKind::F, ActionKind::I, ActionKind::W};
 
 Schedule SearchProblem::getSchedule(const Orders &orders) const {
@@ -107,6 +112,7 @@ std::optional<Orders> SearchProblem::getOrders(const Schedule &schedule) const {
 
 Evaluator::Evaluator(const SearchProblem &problem) : problem(problem), starts(problem.ranks) {}
 
+/// W waits for I of its own stage alone, I for F of its own stage and what later stages hand back.
 Ticks Evaluator::getReady(const Step &step) const {
   int32_t microbatch = step.index - step.stage * problem.microbatches;
   if (step.kind == kWeightGrad)
@@ -123,6 +129,7 @@ Ticks Evaluator::getReady(const Step &step) const {
   return ready;
 }
 
+/// Goes through a rank's order as far as operands are known; true at its end.
 bool Evaluator::advance(int32_t rank, llvm::ArrayRef<Step> order) {
   std::vector<Ticks> &times = starts[rank];
   Ticks now = freeAt[rank];
@@ -156,6 +163,7 @@ bool Evaluator::run(const Orders &orders, Evaluation &evaluation) {
   freeAt.assign(problem.ranks, 0);
   isQueued.assign(problem.ranks, 1);
   queue.clear();
+  // The queue is a stack: rank 0, which others wait for first, is on top.
   for (int32_t rank = problem.ranks; rank-- > 0;) {
     starts[rank].clear();
     queue.push_back(rank);
@@ -174,6 +182,8 @@ bool Evaluator::run(const Orders &orders, Evaluation &evaluation) {
       return false;
     Ticks span = orders[rank].empty() ? 0 : freeAt[rank] - starts[rank].front();
     evaluation.spans[rank] = span;
+    // What ranks with less to do wait is no loss of theirs alone: all wait for the worst, but on a plateau of the worst
+    // span the sum says which way is down.
     evaluation.span = std::max(evaluation.span, span);
     evaluation.makespan = std::max(evaluation.makespan, freeAt[rank]);
     waits += span - problem.work[rank];

@@ -4,6 +4,12 @@
 // of ranks are changed as long as the score does not get worse (equal is taken: plateaus are wide). When nothing was
 // gained for long, it starts over, until the budget is spent or the bound reached.
 //
+// Named schedules are starts because they are good where costs are even: ZBV with its W put anew is often the best that
+// is found at all. Their order of F and I stays; W go where the costs leave time, or memory asks for them. With one
+// stage per rank the number of F before the first I decides most: 1F1B has p - r, H2 about twice as many, and exactly as
+// many as there is time for is what reaches the bound where memory allows it.
+//
+//
 //===----------------------------------------------------------------------===//
 #include "Searcher.h"
 #include "ExactSearch.h"
@@ -17,8 +23,9 @@ static constexpr double kPatience[] = {0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 3};
 
 Searcher::Searcher(const SearchCandidate &candidate, uint64_t seed)
     : candidate(candidate), bound(computeLowerBound(candidate.schedule, candidate.costs)), problem(candidate),
-      lister(problem), evaluator(problem), random(seed) {
+      lister(problem), evaluator(problem), random(seed), changes(seed) {
   for (int32_t rank = 0; rank < problem.ranks; ++rank) {
+    // By the stage that takes most: caps are preferences, exact memory is counted step by step.
     int64_t most = static_cast<int64_t>(problem.microbatches) * problem.stagesOf[rank].size();
     double forward = 0, held = 0;
     for (int32_t stage : problem.stagesOf[rank]) {
@@ -51,6 +58,7 @@ void Searcher::tryOrders(const Orders &orders) {
   bool fits = true;
   for (int32_t rank = 0; rank < problem.ranks; ++rank)
     fits &= problem.fitsMemory(rank, orders[rank]) && orders[rank].size() == getNumSteps(rank);
+  // What passes the limit is still a start: put anew, its W make room.
   if (fits)
     consider(orders, evaluation);
   for (double patience : {0.0, 0.25, 0.5, 1.0}) {
@@ -105,6 +113,8 @@ void Searcher::tryAllWarmUps() {
     }
   for (int32_t more = -1; more <= 1; ++more) {
     Ticks time = 0;
+    // From the last rank up: what lies between a rank's first F and its first I is the way of the rank below, two hops,
+    // its I, and the rank's own F.
     for (int32_t rank = problem.ranks; rank-- > 0;) {
       int32_t stage = problem.stagesOf[rank][0];
       for (const Link &link : problem.sinks[stage])
@@ -134,6 +144,7 @@ void Searcher::tryNamed() {
       llvm::consumeError(schedule.takeError());
       continue;
     }
+    // Of other placements, or with two replicas: not a schedule of this problem.
     if (std::optional<Orders> orders = problem.getOrders(*schedule))
       tryOrders(*orders);
   }
@@ -155,6 +166,8 @@ Preferences Searcher::makeRandom() {
   all.order = getPermutation(random.below(24));
   if (random.below(2))
     all.bank = 1 + random.below(numDue[0] + 1);
+  // Caps that fall along the ranks, as what is under way does: by none, as in 1F1B, as in H2, or from a drawn number. In
+  // a V the second half needs room that the first must not take.
   int32_t fewer = random.below(numFit[0] / 2 + 1);
   bool isSingle = problem.stages == ranks;
   for (int32_t rank = 0; rank < ranks; ++rank) {

@@ -57,7 +57,8 @@ private:
   SearchProblem problem;
   ListScheduler lister;
   Evaluator evaluator;
-  Random random;
+  /// One for preferences, one for changes: what one does, does not change what the other draws.
+  Random random, changes;
   /// Per rank: F that fit into memory, W that may be due.
   std::vector<int32_t> numFit, numDue;
   Orders best, scratch;

@@ -2,6 +2,8 @@
 from edit import Edit
 
 SCHEDULE = "CleaveScheduleTests"
+GENERATORS = "lib/Schedule/Generators/"
+BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
     # ===--- Stages ----------------------------------------------------------===
@@ -19,4 +21,29 @@ EDITS = [
          "a rank gets a value for each of its stages", [SCHEDULE]),
     Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "bool isFree = isCheap(op, ns, bytes);", "bool isFree = false;",
          "what each stage could make by itself is sent", ["lit:Pipe/Transforms/assign-stages"]),
+    # ===--- Schedules: generators, bounds, search ---------------------------===
+    Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank)", "++numGradients > rank + 1)",
+         "H1 holds more than 1F1B", [SCHEDULE]),
+    Edit("warm-up-of-one-way", GENERATORS + "Interleaved.cpp", "size_t(2) * (ranks - 1 - rank)", "size_t(1) * (ranks - 1 - rank)",
+         "interleaved schedules warm up for the way down alone", [SCHEDULE]),
+    Edit("zb-v-warms-up-less", GENERATORS + "VShape.cpp", "writer.add(F, 0, 2 * left - 1)", "writer.add(F, 0, 2 * left - 2)",
+         "ZBV waits", [SCHEDULE]),
+    Edit("v-min-looks-too-far-ahead", GENERATORS + "VShape.cpp", "blocks.ahead = d;", "blocks.ahead = kPeriod;",
+         "V-Min waits longer than its closed form", [SCHEDULE]),
+    Edit("dualpipe-never-splits", GENERATORS + "DualPipe.cpp", "turn == middle && shape.rank % 2 == 1", "false",
+         "DualPipe's way out has no W to fill with", [SCHEDULE]),
+    Edit("versions-end-late", GENERATORS + "Generate.cpp", "newest = ++numGradients / perUpdate;", "newest = numGradients++ / perUpdate;",
+         "PipeDream's versions of weights are counted wrong", [SCHEDULE]),
+    Edit("odd-ranks-both-ways", GENERATORS + "Generate.cpp", "row.isBidirectional && shape.ranks % 2", "false",
+         "Chimera on an odd number of ranks", [SCHEDULE]),
+    Edit("bound-without-warm-up", BOUNDS, "paths.down[share.stages.front()] + back - filled", "paths.down[share.stages.front()] + back",
+         "a bound above what schedules reach", [SCHEDULE]),
+    Edit("bound-ends-anywhere", BOUNDS, "raiseSpan(toLast + home,", "raiseSpan(toLast + tail,",
+         "the first rank is said to wait for W of others", [SCHEDULE]),
+    Edit("memory-without-end", "lib/Schedule/SearchProblem.h", "more <= 0 || held + more <= limits[rank]", "true",
+         "the search passes the limit of memory", [SCHEDULE]),
+    Edit("exact-cuts-too-much", EXACT, "getBound(state) >= least", "getBound(state) + 12 >= least",
+         "branch and bound misses the best", [SCHEDULE]),
+    Edit("exact-never-holds", EXACT, "problem.getMemory(first.step) > 0 && problem.limits[rank] < kUnlimited", "false",
+         "branch and bound fills memory with what comes first", [SCHEDULE]),
 ]

@@ -3,6 +3,10 @@
 // A row says where a schedule comes from, how its stages are placed, which shapes it allows, and who writes its programs.
 // All that depends on the name stands here.
 //
+// Rules of shapes are rules of the schedules themselves: two ways through the ranks halve ranks and microbatches; DualPipe
+// needs enough microbatches to have a steady state; a V has two stages per rank, waves any even number. All else is legal
+// for every number of ranks and microbatches.
+//
 //===----------------------------------------------------------------------===//
 #include "Generators.h"
 #include "cleave/Support/Status.h"
@@ -171,7 +175,8 @@ static Schedule prepare(const Row &row, int32_t ranks, int32_t chunks, int32_t m
   return schedule;
 }
 
-/// Appends the same table for the microbatches of further batches.
+/// Appends the same table for the microbatches of further batches. Ranks that are done early may begin the next one: a
+/// table has no barrier.
 static void repeat(Schedule &schedule, int32_t steps) {
   int32_t microbatches = schedule.numMicrobatches;
   auto extend = [&](auto &list, auto shift) {
@@ -227,6 +232,8 @@ llvm::Expected<Schedule> cleave::schedule::generate(llvm::StringRef name, Shape 
     return chunks.takeError();
   if (llvm::Error error = checkShape(**row, shape))
     return std::move(error);
+  // Without a flush, a step's first F stand before the last B of the step before: one table of all microbatches. With
+  // it, each step is the same table.
   bool flushes = (*row)->updates == UpdateRule::Flush;
   Schedule schedule =
       prepare(**row, shape.ranks, *chunks, flushes ? shape.microbatches : shape.microbatches * shape.steps);

@@ -30,6 +30,8 @@ void cleave::schedule::writeInterleaved(Schedule &schedule) {
   std::vector<int32_t> forward = orderLanes(rounds, chunks, false), backward = orderLanes(rounds, chunks, true);
   for (int32_t rank = 0; rank < ranks; ++rank) {
     RankWriter writer(schedule, rank);
+    // The first B is that of the last stage's first microbatch; each rank further up has the way of two more. Larger
+    // rounds come first, so that none needs a longer warm-up than they do.
     size_t warmUp = size_t(2) * (ranks - 1 - rank) + size_t(chunks - 1) * rounds.front(), next = 0;
     for (size_t index = 0; index < forward.size(); ++index) {
       writer.add(ActionKind::F, forward[index]);

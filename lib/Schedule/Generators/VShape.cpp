@@ -150,6 +150,7 @@ void cleave::schedule::writeVHalf(Schedule &schedule) {
   int32_t p = schedule.numRanks, d = p % 2 ? 0 : 3;
   for (int32_t r = 0; r < p; ++r)
     blocks.offsets.push_back({2 * r, 3 * p - 2 - r, 3 * p + d + 2 * r - 1, 6 * p + d - 2 - r});
+  // One block ahead fills the way in; offsets that lie apart for odd p leave nothing to gain.
   blocks.ahead = p % 2 ? 0 : kPeriod;
   blocks.memory = p + 2;
   BlockRun(schedule, blocks).run();
@@ -160,6 +161,7 @@ void cleave::schedule::writeVMin(Schedule &schedule) {
   int32_t p = schedule.numRanks, d = p % 3 ? 0 : 2;
   for (int32_t r = 0; r < p; ++r)
     blocks.offsets.push_back({r, 2 * p - 1 - r, 2 * p + d + r, 4 * p + d - 1 - r});
+  // Where blocks were shifted to keep their slots apart, the shift is squeezed out again.
   blocks.ahead = d;
   blocks.memory = 2 * ((p + 4) / 3);
   BlockRun(schedule, blocks).run();
