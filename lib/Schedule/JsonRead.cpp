@@ -21,13 +21,13 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-/// A document takes some twenty times the memory of its text.
-static constexpr size_t kMostBytes = size_t(24) << 20;
-static constexpr int kMostDepth = 32;
+/// LLVM's documents take kilobytes for an object and tens of bytes for any other value; its parser calls itself for each
+/// level.
+static constexpr size_t kMostObjects = 100'000, kMostValues = 2'000'000, kMostDepth = 32;
 
-/// LLVM's parser calls itself for each level.
-static bool isTooDeep(StringRef text) {
-  int depth = 0;
+/// Counts what a document would be made of, without making it.
+static Error checkSize(StringRef text) {
+  size_t depth = 0, deepest = 0, objects = 0, values = 0;
   bool isString = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
@@ -35,21 +35,27 @@ static bool isTooDeep(StringRef text) {
       ++i;
     else if (c == '"')
       isString = !isString;
-    else if (!isString && (c == '[' || c == '{') && ++depth > kMostDepth)
-      return true;
-    else if (!isString && (c == ']' || c == '}'))
-      --depth;
+    if (isString)
+      continue;
+    depth += c == '[' || c == '{';
+    depth -= depth && (c == ']' || c == '}');
+    deepest = std::max(deepest, depth);
+    objects += c == '{';
+    values += c == ',';
   }
-  return false;
+  if (deepest > kMostDepth)
+    return makeError("it nests deeper than {0} levels", kMostDepth);
+  if (objects > kMostObjects || values > kMostValues)
+    return makeError("it has {0} objects and {1} values, more than the {2} and {3} of a schedule in JSON: a table in a "
+                     ".csv file may be longer",
+                     objects, values, kMostObjects, kMostValues);
+  return Error::success();
 }
 
 /// The limits first, then the syntax, whose errors have a line and a column.
 static llvm::Expected<Object> parse(StringRef text) {
-  if (text.size() > kMostBytes)
-    return makeError("the file has {0} bytes, more than the {1} that a schedule in JSON may have", text.size(),
-                     kMostBytes);
-  if (isTooDeep(text))
-    return makeError("it nests deeper than {0} levels", kMostDepth);
+  if (Error error = checkSize(text))
+    return std::move(error);
   llvm::Expected<Value> value = llvm::json::parse(text);
   if (!value)
     return makeError("{0}", llvm::toString(value.takeError()));

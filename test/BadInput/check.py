@@ -16,6 +16,7 @@ sys.path.insert(1, os.path.dirname(sys.path[0]))
 import cases_data
 import cases_model
 import cases_plan
+import cases_schedule
 import harness
 from case import Case
 
@@ -72,7 +73,7 @@ def main():
     build, names, _ = harness.arguments()
     if is_sanitized(build):
         bytes_allowed = None
-    cases = [case for module in (cases_model, cases_data, cases_plan) for case in module.cases()
+    cases = [case for module in (cases_model, cases_data, cases_plan, cases_schedule) for case in module.cases()
              if not (case.is_about_limit and bytes_allowed is None)]
     by_name = {case.name: case for case in cases}
     assert len(by_name) == len(cases), "two cases have one name"

@@ -9,6 +9,7 @@ from edits_device import EDITS as DEVICE_EDITS
 from edits_program import EDITS as PROGRAM_EDITS
 from edits_runtime import EDITS as RUNTIME_EDITS
 from edits_schedule import EDITS as SCHEDULE_EDITS
+from edits_tables import EDITS as TABLE_EDITS
 
 SOLVER = "CleaveSolverTests"
 SHARDING = "CleaveShardingTests"
@@ -270,6 +271,7 @@ EDITS = [
     *DEVICE_EDITS,
     *RUNTIME_EDITS,
     *SCHEDULE_EDITS,
+    *TABLE_EDITS,
     # ===--- Kernels ---------------------------------------------------------===
     Edit("operands-of-a-kernel-turned-round", "lib/Dialect/Exec/Transforms/FormKernels.cpp", "operands.push_back(value);",
          "operands.insert(operands.begin(), value);", "a kernel is given its operands in another order",
