@@ -10,6 +10,7 @@
 #include "cleave/Schedule/Draw.h"
 #include "cleave/Schedule/Generate.h"
 #include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Search.h"
 #include "cleave/Schedule/Text.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -39,6 +40,9 @@ struct Failure {
 struct Subject {
   schedule::Schedule table;
   schedule::Costs costs;
+  /// What a search says of itself, for the report; empty for other schedules.
+  llvm::json::Object search;
+  schedule::LowerBound bound;
   schedule::CheckResult checked;
   Simulation simulation;
   /// Of a model.
@@ -180,8 +184,67 @@ static Error scaleStages(llvm::ArrayRef<double> scale, schedule::Costs &costs) {
 // What becomes of it
 //===----------------------------------------------------------------------===//
 
-/// From a name to times; what is wrong with a table is said in full.
-static OrFailure<Subject> prepare(const Options &options, const std::string &name, const ScheduleModel *model) {
+/// All that `auto` may choose from, each with its costs; what they do not fit (a list by stage, and other stages) is left
+/// out. Error: nothing is left, and why the first was not.
+static Expected<std::vector<schedule::SearchCandidate>> getCandidates(const ScheduleOptions &options) {
+  std::optional<schedule::Placement> placement;
+  if (options.placement != PlacementWish::Any)
+    placement = static_cast<schedule::Placement>(static_cast<int>(options.placement) - 1);
+  std::vector<schedule::SearchCandidate> candidates = schedule::getCandidates(
+      int32_t(options.ranks), int32_t(options.microbatches), placement, int32_t(options.chunks), /*latency=*/0,
+      [](int32_t stages, int32_t chunks) { return schedule::Costs::uniform(stages, chunks); });
+  std::vector<schedule::SearchCandidate> fitting;
+  std::string reason;
+  for (schedule::SearchCandidate &candidate : candidates) {
+    schedule::CostedSchedule costed{std::move(candidate.schedule), {}, false};
+    Error error = setCosts(options, costed);
+    if (!error)
+      error = scaleStages(options.stageScale, costed.costs);
+    if (!error)
+      fitting.push_back({std::move(costed.schedule), std::move(costed.costs)});
+    else if (std::string text = llvm::toString(std::move(error)); reason.empty())
+      reason = std::move(text);
+  }
+  if (fitting.empty())
+    return reason.empty()
+               ? makeError("no placement has {0} chunks per rank here: linear has 1, v 2, wave an even number",
+                           options.chunks)
+               : makeError("{0}", reason);
+  return fitting;
+}
+
+static OrFailure<Subject> searchSchedule(const Options &options) {
+  if (Error error = checkSizes(options.schedule))
+    return makeFailure(std::move(error), kBadCommandLine);
+  if (options.schedule.steps != 1)
+    return Failure{kBadCommandLine, "'--steps' is about schedules by name, 'auto' is one batch"};
+  Expected<std::vector<schedule::SearchCandidate>> candidates = getCandidates(options.schedule);
+  if (!candidates)
+    return makeFailure(candidates.takeError(), kBadCommandLine);
+  constexpr schedule::Effort efforts[] = {schedule::Effort::Normal, schedule::Effort::Quick,
+                                          schedule::Effort::Thorough};
+  schedule::SearchOptions wanted{options.seed, efforts[static_cast<int>(options.schedule.effort)]};
+  Expected<schedule::SearchResult> found = schedule::search(*candidates, wanted);
+  if (!found)
+    return makeFailure(found.takeError(), kBadInput);
+  Subject subject;
+  subject.table = std::move(found->schedule);
+  subject.costs = std::move((*candidates)[found->candidate].costs);
+  subject.bound = found->bound;
+  subject.search = llvm::json::Object{{"seed", int64_t(wanted.seed)},
+                                      {"effort", getWord(wanted.effort)},
+                                      {"tables", found->tables},
+                                      {"moves", found->moves},
+                                      {"optimal", found->isOptimal}};
+  return subject;
+}
+
+/// By name or from a file, with its costs and a bound.
+static OrFailure<Subject> getSubject(const Options &options, const std::string &name, const ScheduleModel *model) {
+  if (name == "auto" && model)
+    return Failure{kBadCommandLine, "'auto' does not cut models yet: it takes --ranks and --microbatches, and --costs by stage"};
+  if (name == "auto")
+    return searchSchedule(options);
   OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);
   if (auto *failure = std::get_if<Failure>(&source))
     return std::move(*failure);
@@ -197,7 +260,19 @@ static OrFailure<Subject> prepare(const Options &options, const std::string &nam
     return makeFailure(std::move(error), kBadInput);
   if (Error error = scaleStages(options.schedule.stageScale, costed.costs))
     return makeFailure(std::move(error), kBadCommandLine);
-  Subject subject{std::move(costed.schedule), std::move(costed.costs), {}, {}, std::move(split)};
+  Subject subject;
+  subject.table = std::move(costed.schedule);
+  subject.costs = std::move(costed.costs);
+  subject.split = std::move(split);
+  return subject;
+}
+
+/// From a name to times; what is wrong with a table is said in full.
+static OrFailure<Subject> prepare(const Options &options, const std::string &name, const ScheduleModel *model) {
+  OrFailure<Subject> source = getSubject(options, name, model);
+  if (std::holds_alternative<Failure>(source))
+    return source;
+  Subject &subject = std::get<Subject>(source);
   subject.checked = schedule::check(subject.table, subject.costs);
   if (!subject.checked.violations.empty()) {
     const schedule::Violation &first = subject.checked.violations.front();
@@ -215,13 +290,9 @@ static OrFailure<Subject> prepare(const Options &options, const std::string &nam
   if (!simulation)
     return makeFailure(simulation.takeError(), kBadInput);
   subject.simulation = std::move(*simulation);
-  return subject;
-}
-
-/// No schedule that puts the same work on the same ranks is faster than the rank with the most of it.
-static std::pair<double, size_t> getWorkBound(const Simulation &simulation) {
-  auto most = llvm::max_element(simulation.busy);
-  return {*most, size_t(most - simulation.busy.begin())};
+  if (name != "auto")
+    subject.bound = schedule::computeLowerBound(subject.table, subject.costs);
+  return source;
 }
 
 static void printSummary(llvm::raw_ostream &os, const Subject &subject) {
@@ -232,7 +303,7 @@ static void printSummary(llvm::raw_ostream &os, const Subject &subject) {
                       table.name, table.numRanks, table.numStages, table.numMicrobatches, format(simulation.makespan),
                       simulation.bubbleMakespan, simulation.bubbleSpan, format(simulation.span),
                       *llvm::max_element(simulation.peak.held), format(*llvm::max_element(simulation.peak.memory)),
-                      simulation.messages, format(getWorkBound(simulation).first));
+                      simulation.messages, format(subject.bound.makespan));
 }
 
 /// The columns of a terminal, or what fits any page.
@@ -255,9 +326,10 @@ static Error writeTable(const ScheduleOptions &options, const schedule::Schedule
 static Error writeReport(const std::string &path, const Subject &subject) {
   schedule::ReportExtras extras;
   extras.checks = subject.checked.checks;
-  auto [bound, rank] = getWorkBound(subject.simulation);
-  extras.boundMakespan = bound;
-  extras.boundReason = llvm::formatv("rank {0} computes for as long", rank);
+  extras.boundMakespan = subject.bound.makespan;
+  extras.boundSpan = subject.bound.span;
+  extras.boundReason = subject.bound.why;
+  extras.search = llvm::json::Object(subject.search);
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
     schedule::writeJson(os, subject.table, subject.costs, subject.simulation, extras);
     return Error::success();
@@ -310,7 +382,7 @@ static void printRow(llvm::raw_ostream &os, const Subject &subject) {
   os << llvm::formatv("{0,-14} {1,10} {2,9:p2} {3,9:p2} {4,8} {5,8} {6,10}\n", subject.table.name,
                       format(simulation.makespan), simulation.bubbleMakespan, simulation.bubbleSpan,
                       format(*llvm::max_element(simulation.peak.memory)), simulation.messages,
-                      format(getWorkBound(simulation).first));
+                      format(subject.bound.makespan));
 }
 
 /// Of `all`, schedules that do not have this shape say so in their line; one that was named is an error.
