@@ -29,6 +29,8 @@ public:
         return std::move(error);
     if (schedule.programs.empty())
       return makeError("the table is empty");
+    if (numForward == 0)
+      return makeError("the table has no F");
     if (llvm::Error error = derivePlaces())
       return std::move(error);
     return std::move(schedule);

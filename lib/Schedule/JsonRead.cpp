@@ -238,6 +238,8 @@ private:
                          schedule.replicas[0].placement.size());
       llvm::append_range(all, replica.microbatches);
     }
+    if (all.empty())
+      return makeError("replicas: there is no microbatch");
     // Each microbatch once: sorted, they count up from 0.
     llvm::sort(all);
     for (auto [i, microbatch] : llvm::enumerate(all))

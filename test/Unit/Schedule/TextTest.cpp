@@ -144,6 +144,7 @@ TEST(TextTest, KeepsSkipsAndGroupsInJson) {
 TEST(TextTest, SaysWhereATableIsWrong) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "the table is empty"},
+      {"0UNSHARD", "the table has no F"},
       {"0F0,0X0", "row 1, column 2: '0X0' is no action: one reads 0F1, that is stage, kind and microbatch"},
       {"0F0\n1F0 \n", "row 2, column 1: '1F0 ' is no action: F has a microbatch, as in 0F1"},
       {"0F0,0F", "row 1, column 2: '0F' is no action: F has a microbatch, as in 0F1"},
@@ -178,6 +179,8 @@ TEST(TextTest, SaysWhereAReportIsWrong) {
        "replicas[0].placement[0]: expected a whole number from 0 to 0"},
       {R"({"programs": [[]], "replicas": [{"placement": [0], "microbatches": [1000000000]}]})",
        "replicas: microbatch 0 is in none"},
+      {R"({"programs": [[]], "replicas": [{"placement": [0], "microbatches": []}]})",
+       "replicas: there is no microbatch"},
       {R"({"programs": [[]], "replicas": [{"placement": [0], "microbatches": [0, 0]}]})",
        "replicas: microbatch 0 takes two ways"},
       {R"({"programs": [[]], "replicas": [{"placement": [0], "microbatches": [0]}]})",
