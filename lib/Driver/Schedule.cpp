@@ -242,7 +242,8 @@ static OrFailure<Subject> searchSchedule(const Options &options) {
 /// By name or from a file, with its costs and a bound.
 static OrFailure<Subject> getSubject(const Options &options, const std::string &name, const ScheduleModel *model) {
   if (name == "auto" && model)
-    return Failure{kBadCommandLine, "'auto' does not cut models yet: it takes --ranks and --microbatches, and --costs by stage"};
+    return Failure{kBadCommandLine,
+                   "'auto' does not cut models yet: it takes --ranks and --microbatches, and --costs by stage"};
   if (name == "auto")
     return searchSchedule(options);
   OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);

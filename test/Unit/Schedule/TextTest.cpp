@@ -77,7 +77,11 @@ TEST(TextTest, PlacesMessagesAsTorchDoes) {
   std::string expected = llvm::join(llvm::split(load("interleaved-messages.csv"), "\r\n"), "\n");
   EXPECT_EQ(toCsv(table), expected);
   EXPECT_EQ(toCsv(readOrFail(load("interleaved-waits.csv"))), expected);
-  removeMessages(table);
+  for (std::string name : {"zbv", "interleaved4"}) {
+    table = readOrFail(load((name + "-compute-only.csv").c_str()));
+    ASSERT_FALSE(bool(addMessages(table)));
+    EXPECT_EQ(toCsv(table), llvm::join(llvm::split(load((name + "-messages.csv").c_str()), "\r\n"), "\n")) << name;
+  }
   std::string joined = load("dualpipev-compute-only.csv");
   EXPECT_EQ(toCsv(readOrFail(joined)), llvm::join(llvm::split(joined, "\r\n"), "\n"));
 }
