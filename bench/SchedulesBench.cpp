@@ -2,7 +2,7 @@
 //
 // The 72 cells of the Zero Bubble paper (Qi et al. 2024: bubble rates by model and schedule). For each, `auto` gets the
 // same costs and latency, and as much memory as the published schedule takes at its worst. Columns that take equally
-// much are searched once. Prints a table in Markdown.
+// much are searched once. Prints a table in Markdown; seconds are of the processor.
 //
 //   SchedulesBench [quick|normal|thorough] [any|linear|loop|v|wave] [COLUMN ...]
 //
@@ -11,7 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
-#include <chrono>
+#include <ctime>
 #include <map>
 
 using namespace cleave::schedule;
@@ -79,12 +79,12 @@ static Found find(const Row &row, double activations, std::optional<Placement> p
   auto candidates =
       getCandidates(row.ranks, row.microbatches, placement, 0, row.latency,
                     [&](int32_t stages, int32_t chunks) { return getCosts(row, activations, stages, chunks); });
-  auto begin = std::chrono::steady_clock::now();
+  std::clock_t begin = std::clock();
   SearchResult result = llvm::cantFail(search(candidates, options));
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   double work = row.microbatches * (row.forward + row.inputGrad + row.weightGrad);
   auto getRate = [&](double span) { return std::max(0.0, 1 - work / span); };
-  return {getRate(result.span), getRate(result.bound.span), seconds.count(), describePlacement(result.schedule)};
+  return {getRate(result.span), getRate(result.bound.span), seconds, describePlacement(result.schedule)};
 }
 
 int main(int argc, char **argv) {

@@ -46,7 +46,7 @@ struct State {
   std::array<Ticks, kMaxRanks> freeAt{}, startAt{};
   std::array<double, kMaxRanks> held{};
   /// Ends of F and I per stage and microbatch.
-  std::array<std::array<Ticks, kMaxStages * kMaxMicrobatches>, 2> ends;
+  std::array<std::array<Ticks, size_t(kMaxStages) * kMaxMicrobatches>, 2> ends;
 };
 
 struct Option {
