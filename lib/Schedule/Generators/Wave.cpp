@@ -8,7 +8,8 @@
 //   rank 2      2 3     8 9          parameters stand once
 //
 // The order is that of running it: with F of one slot and B of two, a rank that is free takes the B that has come
-// furthest, otherwise the F that has. No more than p microbatches are under way, which bounds what a rank holds.
+// furthest, otherwise the F that has. No more than 2p microbatches are under way, which bounds what a rank holds: with p
+// of them, which are work for all ranks if nobody ever waits for another, a batch of more would run in bursts.
 //
 //===----------------------------------------------------------------------===//
 #include "Generators.h"
@@ -72,7 +73,7 @@ private:
   }
 
   bool mayEnter(int32_t now) const {
-    size_t entered = forward[0].size(), bound = schedule.numRanks;
+    size_t entered = forward[0].size(), bound = size_t(2) * schedule.numRanks;
     if (entered == static_cast<size_t>(schedule.numMicrobatches))
       return false;
     return entered < bound || (backward[0].size() > entered - bound && backward[0][entered - bound] <= now);

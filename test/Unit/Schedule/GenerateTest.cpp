@@ -86,6 +86,19 @@ TEST(GenerateTest, UnevenRoundsWaitNoLongerThanOneStagePerRank) {
             << "p=" << p << " m=" << m << " v=" << v;
 }
 
+/// As above: what waves are for. They hold no more than 2p microbatches, and send nothing at their turns.
+TEST(GenerateTest, WavesWaitLessThanOneStagePerRank) {
+  for (int32_t p = 2; p <= 8; ++p)
+    for (int32_t m : {p, 2 * p})
+      for (int32_t v : {2, 4}) {
+        Simulation simulation = simulated("hanayo", {p, m, v});
+        EXPECT_LT(simulation.makespan, simulated("1f1b", {p, m}).makespan) << "p=" << p << " m=" << m << " v=" << v;
+        EXPECT_EQ(simulation.messages, int64_t(2) * m * v * (p - 1));
+      }
+  for (int32_t held : simulated("hanayo", {4, 32, 2}).peak.held)
+    EXPECT_LE(held, 2 * 2 * 4);
+}
+
 TEST(GenerateTest, PipeDreamKeepsAVersionOfWeightsPerMicrobatchUnderWay) {
   using Counts = std::vector<int32_t>;
   Schedule pipedream = generated("pipedream", {4, 8, 0, 3});
