@@ -31,15 +31,17 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options
     options.chunks = pipeline.chunks;
   if (options.name.empty())
     options.name = pipeline.schedule;
+  bool hasRanks = llvm::any_of(pipeline.stages, [](const spmd::PlanStage &stage) { return stage.rank.has_value(); });
   std::pair<llvm::StringRef, bool> notYet[] = {
-      {"stages", !pipeline.stages.empty()}, {"together", !pipeline.together.empty()},
-      {"batch", !pipeline.batch.empty()},   {"placement", !pipeline.placement.empty()},
-      {"uneven", pipeline.uneven},          {"recompute", pipeline.recompute != spmd::PlanRecompute::Never}};
+      {"rank", hasRanks},
+      {"batch", !pipeline.batch.empty()},
+      {"placement", !pipeline.placement.empty()},
+      {"uneven", pipeline.uneven},
+      {"recompute", pipeline.recompute != spmd::PlanRecompute::Never},
+  };
   for (auto [key, isGiven] : notYet)
     if (isGiven)
-      return makeError("'{0}' of a pipeline is not followed yet: stages are cut where it is best, and stand where the "
-                       "schedule has them",
-                       key);
+      return makeError("'{0}' of a pipeline is not followed yet: stages stand where the schedule has them", key);
   return llvm::Error::success();
 }
 
@@ -72,6 +74,15 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   model.options.bytesPerNs = model.rates.linkBytesPerNs;
   model.options.microbatches = model.rates.microbatches;
   if (hasPipeline) {
+    model.lines = plan->pipeline->stages;
+    for (const spmd::PlanPattern &pattern : plan->pipeline->together) {
+      llvm::Expected<std::vector<uint32_t>> users = pipe::findUsers(model.graph, pattern);
+      if (!users) {
+        session.fail(users.takeError());
+        return std::nullopt;
+      }
+      model.graph.problem.together.push_back(std::move(*users));
+    }
     model.options.memoryLimit = plan->pipeline->memoryLimit;
     model.options.relays = plan->pipeline->relays;
     if (plan->pipeline->balance == spmd::PlanBalance::Latency)
@@ -116,6 +127,19 @@ static void setCosts(const ScheduleModel &model, const schedule::StageSplit &spl
   }
 }
 
+/// By hand, or where it is best.
+static llvm::Expected<schedule::StageSplit> cutModel(const ScheduleModel &model,
+                                                     const schedule::SplitOptions &options) {
+  if (model.lines.empty())
+    return schedule::splitStages(model.graph.problem, options);
+  if (model.lines.size() != options.placement.size())
+    return makeError("the plan has {0} stages by hand, the schedule {1}", model.lines.size(), options.placement.size());
+  llvm::Expected<std::vector<int32_t>> stageOf = pipe::assignByHand(model.graph, model.lines);
+  if (!stageOf)
+    return stageOf.takeError();
+  return schedule::describeStages(model.graph.problem, options, std::move(*stageOf));
+}
+
 llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleModel &model,
                                                                 schedule::CostedSchedule &table) {
   if (table.schedule.replicas.size() != 1)
@@ -124,7 +148,7 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
                      table.schedule.name);
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;
-  llvm::Expected<schedule::StageSplit> split = schedule::splitStages(model.graph.problem, options);
+  llvm::Expected<schedule::StageSplit> split = cutModel(model, options);
   if (!split)
     return split;
   setChannels(model, *split, table.schedule);

@@ -13,6 +13,8 @@ struct ScheduleModel {
   pipe::DeviceRates rates;
   pipe::StageGraph graph;
   schedule::SplitOptions options;
+  /// By hand; empty: where it is best.
+  std::vector<spmd::PlanStage> lines;
 };
 
 /// Loads the model of the command line, and fills in what options leave to the plan: ranks, microbatches, chunks, and the

@@ -8,8 +8,6 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
-#include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Plan/NamePattern.h"
 #include "cleave/Schedule/Schedule.h"
 
 namespace cleave::pipe {
@@ -66,36 +64,19 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   return success();
 }
 
-static bool isOfNode(Operation *op, const spmd::NamePattern &pattern) {
-  return llvm::any_of(spmd::getNodeInfos(op),
-                      [&](const spmd::NodeInfo &info) { return !info.node.empty() && pattern.matches(info.node); });
-}
-
-/// By hand: the next stage starts at the first op of its node.
+/// By hand: the next stage starts at the first op of its node. The first one starts with the function.
 FailureOr<std::vector<int32_t>> AssignStages::findStarts(func::FuncOp func, const StageGraph &graph) {
   int64_t stages = this->stages;
   if (starts.size() + 1 != static_cast<size_t>(stages))
     return mlir::emitError(func.getLoc())
            << stages << " stages have " << stages - 1 << " starts behind the first, got " << starts.size();
-  std::vector<int32_t> stageOf;
-  int32_t stage = 0;
-  for (Operation *op : graph.ops) {
-    while (static_cast<size_t>(stage) < starts.size()) {
-      std::string reason;
-      std::optional<spmd::NamePattern> pattern = spmd::NamePattern::create(starts[stage], reason);
-      if (!pattern)
-        return mlir::emitError(func.getLoc()) << reason;
-      if (!isOfNode(op, *pattern))
-        break;
-      ++stage;
-    }
-    stageOf.push_back(stage);
-  }
-  if (static_cast<size_t>(stage) < starts.size())
-    return mlir::emitError(func.getLoc())
-           << "no node " << (stage ? "behind the start of stage " + std::to_string(stage) + " " : "") << "is called '"
-           << starts[stage] << "', at which stage " << stage + 1 << " is to start";
-  return stageOf;
+  std::vector<spmd::PlanStage> lines(1);
+  for (const std::string &start : starts)
+    lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
+  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines);
+  if (!stageOf)
+    return mlir::emitError(func.getLoc()) << llvm::toString(stageOf.takeError());
+  return std::move(*stageOf);
 }
 
 /// What people want to know of a stage; the last one sends nothing.

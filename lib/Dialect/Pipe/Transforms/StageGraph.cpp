@@ -104,6 +104,8 @@ void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
            builder.getDenseI64ArrayAttr(load.getSizes().value_or(ArrayRef<int64_t>()))});
       auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
       if (isNew)
+        graph.parameterNames.push_back(load.getParam().str());
+      if (isNew)
         graph.problem.parameterBytes.push_back(countBytes(operand, rates));
       made.parameters.push_back(found->second);
     } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {

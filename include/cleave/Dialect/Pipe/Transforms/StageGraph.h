@@ -7,6 +7,7 @@
 #ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRAPH_H
 #define CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRAPH_H
 
+#include "cleave/Plan/Pipeline.h"
 #include "cleave/Schedule/StageSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -25,12 +26,21 @@ struct DeviceRates {
 struct StageGraph {
   std::vector<mlir::Operation *> ops;
   schedule::SplitProblem problem;
+  /// As in `problem.parameterBytes`; symbols.
+  std::vector<std::string> parameterNames;
 };
 
 /// All ops of `func` but parameters, constants and the return, which belong to every stage. A value that is cheaper to
 /// compute again, from arguments and constants alone, than to send has no bytes.
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
+
+/// Stages by hand, one for each line: ops of the nodes that a line names, and from the first op of a node on. An op that no
+/// line names is where the last of its producers is, or behind the last start. Error: a line that no node has.
+llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines);
+
+/// Ops that use a parameter whose name `pattern` matches. Error: there are none.
+llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);
 
 } // namespace cleave::pipe
 

@@ -1,0 +1,127 @@
+//===- StagesByHand.cpp - stages as a plan names them ---------------------===//
+//
+//   - {nodes: "*/embeddings/*"}      stage 0: these nodes, and what follows from them
+//   - {first: "*/layer.3/*"}         stage 1: from the first op of such a node on, in the order of the model
+//   - {first: "*/layer.6/*"}         stage 2
+//
+// One walk in program order. Whether edges go forward is checked where the answer is described.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/Status.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+static bool isOfNode(Operation *op, const spmd::NamePattern &pattern) {
+  return llvm::any_of(spmd::getNodeInfos(op),
+                      [&](const spmd::NodeInfo &info) { return !info.node.empty() && pattern.matches(info.node); });
+}
+
+namespace {
+/// The lines, and which of them a node was found for.
+class Lines {
+public:
+  explicit Lines(ArrayRef<spmd::PlanStage> lines) : lines(lines), isFound(lines.size(), false) {}
+
+  llvm::Error read();
+  /// The line of `nodes` that names the op; -1: none.
+  int32_t findNamed(Operation *op);
+  /// The last stage that has started, this op included; -1: none has.
+  int32_t findStarted(Operation *op);
+  llvm::Error checkFound() const;
+
+private:
+  bool isOf(Operation *op, size_t line, spmd::PlanStage::Kind kind) {
+    bool isMatch = lines[line].kind == kind && patterns[line] && isOfNode(op, *patterns[line]);
+    isFound[line] = isFound[line] || isMatch;
+    return isMatch;
+  }
+
+  ArrayRef<spmd::PlanStage> lines;
+  /// Nothing for a line without a pattern, which names no node by itself.
+  std::vector<std::optional<spmd::NamePattern>> patterns;
+  std::vector<bool> isFound;
+  int32_t started = -1;
+};
+} // namespace
+
+llvm::Error Lines::read() {
+  for (const spmd::PlanStage &line : lines) {
+    std::string reason;
+    patterns.push_back(line.pattern.text.empty() ? std::nullopt : spmd::NamePattern::create(line.pattern.text, reason));
+    if (!reason.empty())
+      return makeError("{0}", reason);
+  }
+  return llvm::Error::success();
+}
+
+int32_t Lines::findNamed(Operation *op) {
+  int32_t named = -1;
+  // All lines are looked at, so that one that names a node twice named counts as found.
+  for (size_t line = 0; line < lines.size(); ++line)
+    if (isOf(op, line, spmd::PlanStage::Kind::Nodes) && named < 0)
+      named = static_cast<int32_t>(line);
+  return named;
+}
+
+int32_t Lines::findStarted(Operation *op) {
+  // A start counts once; the same node again belongs to whatever has started since.
+  for (size_t line = started + 1; line < lines.size(); ++line)
+    if (!isFound[line] && isOf(op, line, spmd::PlanStage::Kind::First))
+      started = static_cast<int32_t>(line);
+  return started;
+}
+
+llvm::Error Lines::checkFound() const {
+  for (size_t line = 0; line < lines.size(); ++line)
+    if (patterns[line] && !isFound[line])
+      return makeError("no node {0}is called {1}, at which stage {2} is to {3}",
+                       line && lines[line].kind == spmd::PlanStage::Kind::First ? "behind the starts before it " : "",
+                       quote(lines[line].pattern.text), line,
+                       lines[line].kind == spmd::PlanStage::Kind::First ? "start" : "be");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<int32_t>> cleave::pipe::assignByHand(const StageGraph &graph,
+                                                                ArrayRef<spmd::PlanStage> lines) {
+  Lines known(lines);
+  if (llvm::Error error = known.read())
+    return error;
+  // Op -> the latest stage that it uses something of.
+  std::vector<int32_t> after(graph.ops.size(), 0), stageOf;
+  std::vector<std::vector<uint32_t>> users(graph.ops.size());
+  for (const schedule::SplitValue &value : graph.problem.values)
+    users[value.producer].insert(users[value.producer].end(), value.users.begin(), value.users.end());
+  for (auto [number, op] : llvm::enumerate(graph.ops)) {
+    int32_t named = known.findNamed(op), started = known.findStarted(op);
+    stageOf.push_back(named >= 0 ? named : std::max(started, after[number]));
+    for (uint32_t user : users[number])
+      after[user] = std::max(after[user], stageOf.back());
+  }
+  if (llvm::Error error = known.checkFound())
+    return error;
+  return stageOf;
+}
+
+llvm::Expected<std::vector<uint32_t>> cleave::pipe::findUsers(const StageGraph &graph,
+                                                              const spmd::PlanPattern &pattern) {
+  std::string reason;
+  std::optional<spmd::NamePattern> matches = spmd::NamePattern::create(pattern.text, reason);
+  if (!matches)
+    return makeError("{0}", reason);
+  std::vector<uint32_t> found;
+  for (auto [number, op] : llvm::enumerate(graph.problem.ops))
+    if (llvm::any_of(op.parameters,
+                     [&](uint32_t parameter) { return matches->matches(graph.parameterNames[parameter]); }))
+      found.push_back(static_cast<uint32_t>(number));
+  if (found.empty()) {
+    SmallVector<StringRef> names(graph.parameterNames.begin(), graph.parameterNames.end());
+    return makeError("no parameter is called {0}{1}", quote(pattern.text), spmd::suggestNames(pattern.text, names));
+  }
+  return found;
+}
