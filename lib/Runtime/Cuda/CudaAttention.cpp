@@ -108,8 +108,9 @@ private:
   std::vector<cuda::DnnDescriptor> operations;
   Sizes scores, rows; ///< shapes of all scores, and of a number for each row
   cuda::DnnDescriptor chosen = nullptr;
-  std::vector<int64_t> ids;      ///< of tensors that have an address
-  std::vector<void *> addresses; ///< of these
+  cuda::DnnStatus refusal = cuda::DnnStatus::Success; ///< of the last plan that could not be made
+  std::vector<int64_t> ids;                           ///< of tensors that have an address
+  std::vector<void *> addresses;                      ///< of these
   std::deque<std::array<char, 8>> numbers;
 };
 
@@ -298,8 +299,12 @@ bool AttentionCall::tryConfig(cuda::DnnDescriptor config) {
   cuda::DnnDescriptor plan = create(DnnKind::ExecutionPlan);
   set(plan, DnnAttribute::PlanHandle, DnnElement::Handle, handle);
   set(plan, DnnAttribute::PlanConfig, config);
-  if (failed || dnn.cudnnBackendFinalize(plan) != cuda::DnnStatus::Success)
+  if (failed)
     return false;
+  if (cuda::DnnStatus status = dnn.cudnnBackendFinalize(plan); status != cuda::DnnStatus::Success) {
+    refusal = status;
+    return false;
+  }
   int64_t count = 0, bytes = 0;
   keep(dnn.cudnnBackendGetAttribute(plan, DnnAttribute::PlanWorkspace, DnnElement::Integer, 1, &count, &bytes),
        "cudnnBackendGetAttribute");
@@ -383,7 +388,9 @@ program::Status AttentionCall::plan(const program::Attention &attention, const A
   set(graph, DnnAttribute::GraphOperations, DnnElement::Descriptor, int64_t(operations.size()), operations.data());
   finish(graph);
   if (!choose(graph, cuda::DnnHeuristics::A) && !choose(graph, cuda::DnnHeuristics::Fallback) && !failed)
-    failed = makeError("it has no engine for this attention");
+    failed = refusal == cuda::DnnStatus::Success
+                 ? makeError("it has no engine for this attention")
+                 : makeError("its engines for this attention cannot be made: ", cuda::describe(refusal));
   return failed;
 }
 

@@ -194,6 +194,24 @@ TEST_F(AttentionCalls, LeaveToKernelsWhatNoLibraryDoes) {
   }
 }
 
+/// The engine that gives the same bits in every run is asked by both heuristics, two descriptors apart, before a kernel is left with it;
+/// or the first heuristics fail, and the plan of the second. (The second fault does not count the call that the first one takes.)
+TEST_F(AttentionCalls, SayWhyNoEngineCanBeMade) {
+  std::vector<std::string> reasons;
+  for (int first = 30; first < 45; ++first) {
+    open();
+    std::vector<Operand> o;
+    program::Attention attention = makeSmall(o);
+    Setting fail("CLEAVE_EMULATION_FAIL", "cudnnBackendFinalize:" + std::to_string(first) +
+                                              "=5000,cudnnBackendFinalize:" + std::to_string(first + 1) + "=5000");
+    if (!device->prepare(program, attention, {o[0].address, o[1].address, o[2].address, o[3].address}))
+      reasons.push_back(getUse().reason);
+  }
+  EXPECT_EQ(std::count(reasons.begin(), reasons.end(),
+                       "its engines for this attention cannot be made: CUDNN_STATUS_EXECUTION_FAILED"),
+            2);
+}
+
 /// A call that fails is an error of the device.
 TEST_F(AttentionCalls, SayWhatFails) {
   std::vector<Operand> o;
