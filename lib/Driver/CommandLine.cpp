@@ -334,7 +334,9 @@ private:
           return llvm::formatv("'{0}': '{1}' is none of {2}", name, key, legal);
         else if (value < 0 && numbers == &schedule.cost)
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
-    if (schedule.name != "auto" && (schedule.placement != PlacementWish::Any || schedule.effort != Effort::Normal))
+    bool maySearch = schedule.name == "auto" || llvm::is_contained(llvm::split(schedule.compare, ","), "auto") ||
+                     (schedule.name.empty() && !options.compile.sharding.plan.empty());
+    if (!maySearch && (schedule.placement != PlacementWish::Any || schedule.effort != Effort::Normal))
       return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
                            schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())

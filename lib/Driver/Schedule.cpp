@@ -184,28 +184,50 @@ static Error scaleStages(llvm::ArrayRef<double> scale, schedule::Costs &costs) {
 // What becomes of it
 //===----------------------------------------------------------------------===//
 
+/// Placements with their costs, and how a model is cut for each.
+struct Candidates {
+  std::vector<schedule::SearchCandidate> placements;
+  std::vector<std::optional<schedule::StageSplit>> splits;
+};
+
+/// A placement gets its costs: a model's, over these those of options.
+static Expected<std::optional<schedule::StageSplit>>
+setAllCosts(const ScheduleOptions &options, const ScheduleModel *model, schedule::CostedSchedule &costed) {
+  std::optional<schedule::StageSplit> split;
+  if (model) {
+    Expected<schedule::StageSplit> found = applyModel(*model, costed);
+    if (!found)
+      return found.takeError();
+    split = std::move(*found);
+  }
+  if (Error error = setCosts(options, costed))
+    return error;
+  return split;
+}
+
 /// All that `auto` may choose from, each with its costs; what they do not fit (a list by stage, and other stages) is left
 /// out. Error: nothing is left, and why the first was not.
-static Expected<std::vector<schedule::SearchCandidate>> getCandidates(const ScheduleOptions &options) {
+static Expected<Candidates> getCandidates(const ScheduleOptions &options, const ScheduleModel *model) {
   std::optional<schedule::Placement> placement;
   if (options.placement != PlacementWish::Any)
     placement = static_cast<schedule::Placement>(static_cast<int>(options.placement) - 1);
   std::vector<schedule::SearchCandidate> candidates = schedule::getCandidates(
       int32_t(options.ranks), int32_t(options.microbatches), placement, int32_t(options.chunks), /*latency=*/0,
       [](int32_t stages, int32_t chunks) { return schedule::Costs::uniform(stages, chunks); });
-  std::vector<schedule::SearchCandidate> fitting;
+  Candidates fitting;
   std::string reason;
   for (schedule::SearchCandidate &candidate : candidates) {
     schedule::CostedSchedule costed{std::move(candidate.schedule), {}, false};
-    Error error = setCosts(options, costed);
-    if (!error)
-      error = scaleStages(options.stageScale, costed.costs);
-    if (!error)
-      fitting.push_back({std::move(costed.schedule), std::move(costed.costs)});
-    else if (std::string text = llvm::toString(std::move(error)); reason.empty())
+    Expected<std::optional<schedule::StageSplit>> split = setAllCosts(options, model, costed);
+    Error error = split ? scaleStages(options.stageScale, costed.costs) : split.takeError();
+    if (!error) {
+      fitting.placements.push_back({std::move(costed.schedule), std::move(costed.costs)});
+      fitting.splits.push_back(std::move(*split));
+    } else if (std::string text = llvm::toString(std::move(error)); reason.empty()) {
       reason = std::move(text);
+    }
   }
-  if (fitting.empty())
+  if (fitting.placements.empty())
     return reason.empty()
                ? makeError("no placement has {0} chunks per rank here: linear has 1, v 2, wave an even number",
                            options.chunks)
@@ -213,23 +235,24 @@ static Expected<std::vector<schedule::SearchCandidate>> getCandidates(const Sche
   return fitting;
 }
 
-static OrFailure<Subject> searchSchedule(const Options &options) {
+static OrFailure<Subject> searchSchedule(const Options &options, const ScheduleModel *model) {
   if (Error error = checkSizes(options.schedule))
     return makeFailure(std::move(error), kBadCommandLine);
   if (options.schedule.steps != 1)
     return Failure{kBadCommandLine, "'--steps' is about schedules by name, 'auto' is one batch"};
-  Expected<std::vector<schedule::SearchCandidate>> candidates = getCandidates(options.schedule);
+  Expected<Candidates> candidates = getCandidates(options.schedule, model);
   if (!candidates)
-    return makeFailure(candidates.takeError(), kBadCommandLine);
+    return makeFailure(candidates.takeError(), model ? kBadInput : kBadCommandLine);
   constexpr schedule::Effort efforts[] = {schedule::Effort::Normal, schedule::Effort::Quick,
                                           schedule::Effort::Thorough};
   schedule::SearchOptions wanted{options.seed, efforts[static_cast<int>(options.schedule.effort)]};
-  Expected<schedule::SearchResult> found = schedule::search(*candidates, wanted);
+  Expected<schedule::SearchResult> found = schedule::search(candidates->placements, wanted);
   if (!found)
     return makeFailure(found.takeError(), kBadInput);
   Subject subject;
   subject.table = std::move(found->schedule);
-  subject.costs = std::move((*candidates)[found->candidate].costs);
+  subject.costs = std::move(candidates->placements[found->candidate].costs);
+  subject.split = std::move(candidates->splits[found->candidate]);
   subject.bound = found->bound;
   subject.search = llvm::json::Object{{"seed", int64_t(wanted.seed)},
                                       {"effort", getWord(wanted.effort)},
@@ -241,30 +264,21 @@ static OrFailure<Subject> searchSchedule(const Options &options) {
 
 /// By name or from a file, with its costs and a bound.
 static OrFailure<Subject> getSubject(const Options &options, const std::string &name, const ScheduleModel *model) {
-  if (name == "auto" && model)
-    return Failure{kBadCommandLine,
-                   "'auto' does not cut models yet: it takes --ranks and --microbatches, and --costs by stage"};
   if (name == "auto")
-    return searchSchedule(options);
+    return searchSchedule(options, model);
   OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);
   if (auto *failure = std::get_if<Failure>(&source))
     return std::move(*failure);
   auto &costed = std::get<schedule::CostedSchedule>(source);
-  std::optional<schedule::StageSplit> split;
-  if (model) {
-    Expected<schedule::StageSplit> found = applyModel(*model, costed);
-    if (!found)
-      return makeFailure(found.takeError(), kBadInput);
-    split = std::move(*found);
-  }
-  if (Error error = setCosts(options.schedule, costed))
-    return makeFailure(std::move(error), kBadInput);
+  Expected<std::optional<schedule::StageSplit>> split = setAllCosts(options.schedule, model, costed);
+  if (!split)
+    return makeFailure(split.takeError(), kBadInput);
   if (Error error = scaleStages(options.schedule.stageScale, costed.costs))
     return makeFailure(std::move(error), kBadCommandLine);
   Subject subject;
   subject.table = std::move(costed.schedule);
   subject.costs = std::move(costed.costs);
-  subject.split = std::move(split);
+  subject.split = std::move(*split);
   return subject;
 }
 

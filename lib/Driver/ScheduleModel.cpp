@@ -112,7 +112,9 @@ static void setChannels(const ScheduleModel &model, const schedule::StageSplit &
 }
 
 /// What F keeps until W is every value that its stage makes: more than is needed, since nothing says yet which are.
-static void setCosts(const ScheduleModel &model, const schedule::StageSplit &split, schedule::Costs &costs) {
+/// A limit is one of a device: what parameters leave of it.
+static void setCosts(const ScheduleModel &model, const schedule::StageSplit &split, const schedule::Schedule &table,
+                     schedule::Costs &costs) {
   costs = schedule::Costs::uniform(static_cast<int32_t>(split.stages.size()), 1);
   costs.unit = "ns";
   costs.bandwidth = model.options.bytesPerNs;
@@ -125,6 +127,12 @@ static void setCosts(const ScheduleModel &model, const schedule::StageSplit &spl
     costs.memoryInputGrad[stage] = 0;
     costs.memoryWeightGrad[stage] = -kept[stage];
   }
+  // Without gradients nothing is kept, and what a stage takes was held against the limit when it was cut.
+  if (!model.options.memoryLimit || table.isForwardOnly)
+    return;
+  costs.memoryLimit.assign(table.numRanks, static_cast<double>(model.options.memoryLimit));
+  for (auto [rank, stage] : llvm::zip_equal(table.replicas.front().placement, split.stages))
+    costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
 }
 
 /// By hand, or where it is best.
@@ -152,7 +160,7 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
   if (!split)
     return split;
   setChannels(model, *split, table.schedule);
-  setCosts(model, *split, table.costs);
+  setCosts(model, *split, table.schedule, table.costs);
   table.hasCosts = true;
   return split;
 }

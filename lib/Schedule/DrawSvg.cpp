@@ -125,8 +125,11 @@ private:
     constexpr int ticks = 8;
     for (int tick = 0; tick <= ticks; ++tick) {
       double time = simulation.makespan * tick / ticks;
-      os << "<text text-anchor=\"middle\" fill=\"#555\" x=\"" << formatNumber(getX(time), 7) << "\" y=\"" << y + 12
-         << "\">" << formatNumber(time, 4) << "</text>\n";
+      // The last one has the unit, and must not stand over the edge.
+      bool isLast = tick == ticks;
+      os << "<text text-anchor=\"" << (isLast ? "end" : "middle") << "\" fill=\"#555\" x=\""
+         << formatNumber(getX(time), 7) << "\" y=\"" << y + 12 << "\">" << formatNumber(time)
+         << (isLast && costs.unit != "1" ? escape(" " + costs.unit) : "") << "</text>\n";
     }
   }
 

@@ -2,7 +2,7 @@
 
 Usage: check.py BUILD_DIR
 
-In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
+A picture below a line that is a command with `--draw NAME.svg` must be what that draws. In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
 a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block of ```cpp must be in a
 file below lib, letter by letter, and one of ```yaml in a plan of examples.
 """
@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
@@ -61,6 +62,23 @@ def example_problem(build, command, want):
     return f"prints something else, exit code {done.returncode}:\n{done.stdout[:3000]}"
 
 
+def pictures(path):
+    """(command, picture) of a page; the command draws into its last word."""
+    with open(os.path.join(ROOT, path)) as file:
+        text = file.read()
+    return re.findall(r"^`(cleave [^`]* --draw) [^ `]+\.svg`:\n\n!\[[^]]*\]\(([^)]+\.svg)\)", text, re.M)
+
+
+def picture_problem(build, command, path):
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = os.path.join(folder, "p.svg")
+        done = subprocess.run([f"{build}/bin/cleave", *shlex.split(command)[1:], drawn], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr
+        with open(drawn) as new, open(os.path.join(ROOT, "docs", path)) as old:
+            return "" if new.read() == old.read() else f"{path} is not what {command} draws now"
+
+
 def main():
     build, names, _ = harness.arguments()
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
@@ -71,6 +89,8 @@ def main():
             for number, text in enumerate(snippets(page, language), 1):
                 cases[f"{page}: {language} {number}"] = lambda language=language, text=text: (
                     "" if text in sources[language] else f"is in no file:\n{text}")
+        for command, path in pictures(page):
+            cases[f"{page}: {path}"] = lambda command=command, path=path: picture_problem(build, command, path)
         for number, (command, want) in enumerate(examples(page), 1):
             cases[f"{page}: example {number}, {command}"] = lambda command=command, want=want: example_problem(build, command, want)
     return harness.run(harness.select(cases, names), lambda case: case())
