@@ -68,33 +68,10 @@ std::string Attention::getText() const {
       arguments, y, text, names, isCausal ? " causal" : "", offset, softcap, types);
 }
 
-/// Floats, and bools as 0 and 1.
-std::vector<double> getNumbers(const Tensor &tensor) {
-  std::vector<double> numbers;
-  if (tensor.getElementType().isInteger(1)) {
-    for (APInt number : tensor.toAttr().getValues<APInt>())
-      numbers.push_back(double(number.getZExtValue()));
-    return numbers;
-  }
-  for (APFloat number : tensor.toAttr().getValues<APFloat>()) {
-    bool isInexact = false;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
-    numbers.push_back(number.convertToDouble());
-  }
-  return numbers;
-}
-
 /// What there is of a weight, and of an element, when it is rounded.
 double getStep(StringRef type) {
   int fraction = type == "f16" ? 10 : type == "bf16" ? 7 : type == "f64" ? 52 : 23;
   return std::ldexp(1, -fraction - 1);
-}
-
-/// f32 with 10 bits of fraction, halves away from zero.
-double roundToTf32(double number) {
-  int exponent = 0;
-  double fraction = std::frexp(number, &exponent);
-  return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
 }
 
 class DeviceAttentionTest : public DeviceKernelsTest {
@@ -103,21 +80,8 @@ protected:
   std::string checkStages(const Attention &attention, uint64_t seed);
   /// What is wrong, or an empty string. `damage` is done to the kernel before it is compiled.
   std::string check(const Attention &attention, uint64_t seed, function_ref<void(ModuleOp)> damage = nullptr) {
-    OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(attention.getText(), &context);
-    if (!source)
-      return "cannot parse: " + errors;
-    auto func = *source->getOps<func::FuncOp>().begin();
-    OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-    DeviceKernel launch = emitDeviceKernel(func.front(), "attention", *kernels, *cuda);
-    if (damage)
-      damage(*kernels);
-    const emulation::Module *module = load(*kernels);
-    if (!module)
-      return "cannot load: " + errors;
-    SmallVector<Tensor> inputs = drawInputs(func, seed);
-    Tensor output = Tensor::zeros(cast<RankedTensorType>(func.getResultTypes()[0]));
-    std::string finding = run(*module, launch, inputs, output);
-    return finding.empty() ? compare(attention, inputs, getNumbers(output)) : finding;
+    auto ofInputs = [&](ArrayRef<Tensor> inputs, ArrayRef<double> got) { return compare(attention, inputs, got); };
+    return runAlone(attention.getText(), "attention", seed, ofInputs, damage);
   }
 
 private:

@@ -76,41 +76,16 @@ std::string Convolution::getText() const {
   return text + llvm::formatv("  return {0} : {1}\n}", isLast ? "%5" : "%4", makeType(turn(y), "f32")).str();
 }
 
-std::vector<double> getNumbers(const Tensor &tensor) {
-  std::vector<double> numbers;
-  for (APFloat number : tensor.toAttr().getValues<APFloat>()) {
-    bool isInexact = false;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
-    numbers.push_back(number.convertToDouble());
-  }
-  return numbers;
-}
-
-/// What walks its windows is a kernel of its own.
-constexpr const char *kRefused = "refused";
-
 class DeviceConvolutionsTest : public DeviceKernelsTest {
 protected:
   std::string check(const Convolution &conv, uint64_t seed);
   std::string compare(const Convolution &conv, ArrayRef<Tensor> inputs, ArrayRef<double> got);
 };
 
+/// What walks its windows is a kernel of its own, and refused.
 std::string DeviceConvolutionsTest::check(const Convolution &conv, uint64_t seed) {
-  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(conv.getText(), &context);
-  if (!source)
-    return "cannot parse: " + errors;
-  func::FuncOp func = *source->getOps<func::FuncOp>().begin();
-  if (std::string reason; !canEmitDevice(func.front(), reason))
-    return kRefused;
-  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-  DeviceKernel launch = emitDeviceKernel(func.front(), "convolution", *kernels, *cuda);
-  const emulation::Module *module = load(*kernels);
-  if (!module)
-    return "cannot load: " + errors;
-  SmallVector<Tensor> inputs = drawInputs(func, seed);
-  Tensor output = Tensor::zeros(cast<RankedTensorType>(func.getResultTypes()[0]));
-  std::string finding = run(*module, launch, inputs, output);
-  return finding.empty() ? compare(conv, inputs, getNumbers(output)) : finding;
+  auto ofInputs = [&](ArrayRef<Tensor> inputs, ArrayRef<double> got) { return compare(conv, inputs, got); };
+  return runAlone(conv.getText(), "convolution", seed, ofInputs);
 }
 
 /// Window by window; a tap outside of the input adds nothing.

@@ -2,8 +2,10 @@
 #include "DeviceKernels.h"
 
 #include "cleave/Codegen/EmulateDevice.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include <cmath>
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +14,29 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 using reference::Tensor;
+
+std::vector<double> cleave::codegen::getNumbers(const Tensor &tensor) {
+  std::vector<double> numbers;
+  if (tensor.getElementType().isInteger(1)) {
+    for (APInt number : tensor.toAttr().getValues<APInt>())
+      numbers.push_back(double(number.getZExtValue()));
+    return numbers;
+  }
+  for (APFloat number : tensor.toAttr().getValues<APFloat>()) {
+    bool isInexact = false;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
+    numbers.push_back(number.convertToDouble());
+  }
+  return numbers;
+}
+
+double cleave::codegen::roundToTf32(double number) {
+  if (number == 0)
+    return 0;
+  int exponent = 0;
+  double fraction = std::frexp(number, &exponent);
+  return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
+}
 
 DeviceKernelsTest::DeviceKernelsTest() {
   loadDeviceDialects(context);
@@ -78,4 +103,26 @@ std::string DeviceKernelsTest::run(const emulation::Module &module, const Device
   for (auto [i, output] : llvm::enumerate(outputs))
     memcpy(output.write<char>().data(), buffers[inputs.size() + i], output.getBytes().size());
   return finding;
+}
+
+std::string DeviceKernelsTest::runAlone(StringRef text, StringRef name, uint64_t seed,
+                                        function_ref<std::string(ArrayRef<Tensor>, ArrayRef<double>)> compare,
+                                        function_ref<void(ModuleOp)> damage) {
+  OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(text, &context);
+  if (!source)
+    return "cannot parse: " + errors;
+  func::FuncOp func = *source->getOps<func::FuncOp>().begin();
+  if (std::string reason; !canEmitDevice(func.front(), reason))
+    return kRefused;
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
+  DeviceKernel launch = emitDeviceKernel(func.front(), name, *kernels, *cuda);
+  if (damage)
+    damage(*kernels);
+  const emulation::Module *module = load(*kernels);
+  if (!module)
+    return "cannot load: " + errors;
+  SmallVector<Tensor> inputs = drawInputs(func, seed);
+  Tensor output = Tensor::zeros(cast<RankedTensorType>(func.getResultTypes()[0]));
+  std::string finding = run(*module, launch, inputs, output);
+  return finding.empty() ? compare(inputs, getNumbers(output)) : finding;
 }

@@ -46,61 +46,18 @@ struct Product {
   }
 };
 
-std::vector<double> getNumbers(const Tensor &tensor) {
-  std::vector<double> numbers;
-  for (APFloat number : tensor.toAttr().getValues<APFloat>()) {
-    bool isInexact = false;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isInexact);
-    numbers.push_back(number.convertToDouble());
-  }
-  return numbers;
-}
-
 /// Bits of fraction that a type has.
 int getFraction(StringRef type) { return type == "f16" ? 10 : type == "bf16" ? 7 : type == "f64" ? 52 : 23; }
 
-/// f32 with 10 bits of fraction, halves away from zero.
-double roundToTf32(double number) {
-  if (number == 0)
-    return 0;
-  int exponent = 0;
-  double fraction = std::frexp(number, &exponent);
-  return std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
-}
-
 class DeviceProductsTest : public DeviceKernelsTest {
 protected:
-  /// The function of `text` as a kernel, with its launch.
-  OwningOpRef<ModuleOp> emit(StringRef text, DeviceKernel &launch) {
-    source = parseSourceString<ModuleOp>(text, &context);
-    if (!source)
-      return nullptr;
-    OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-    launch = emitDeviceKernel(getFunction().front(), "product", *kernels, *cuda);
-    return kernels;
-  }
-  func::FuncOp getFunction() { return *source->getOps<func::FuncOp>().begin(); }
-
   /// What is wrong with a product, or an empty string. `damage` is done to the kernel before it is compiled.
   std::string check(const Product &product, uint64_t seed, function_ref<void(ModuleOp)> damage = nullptr) {
-    DeviceKernel launch;
-    OwningOpRef<ModuleOp> kernels = emit(product.getText(), launch);
-    if (!kernels)
-      return "cannot parse: " + errors;
-    if (damage)
-      damage(*kernels);
-    const emulation::Module *module = load(*kernels);
-    if (!module)
-      return "cannot load: " + errors;
-    SmallVector<Tensor> inputs = drawInputs(getFunction(), seed);
-    Tensor output = Tensor::zeros(cast<RankedTensorType>(getFunction().getResultTypes()[0]));
-    std::string finding = run(*module, launch, inputs, output);
-    return finding.empty() ? compare(product, inputs, getNumbers(output)) : finding;
+    auto ofInputs = [&](ArrayRef<Tensor> inputs, ArrayRef<double> got) { return compare(product, inputs, got); };
+    return runAlone(product.getText(), "product", seed, ofInputs, damage);
   }
 
   std::string compare(const Product &product, ArrayRef<Tensor> inputs, ArrayRef<double> got);
-
-  OwningOpRef<ModuleOp> source;
 };
 
 /// Row-major in each operand. Of large results every 61st element, which leaves out no row, column or lane of a block.
