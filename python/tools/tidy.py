@@ -107,15 +107,21 @@ def get_flags(command):
 def get_local_names(command):
     """Functions, types and constants that only one file sees, as far as their form tells."""
     text = read(command["file"]).decode()
-    return set(re.findall(r"^static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
+    return set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
+               + re.findall(r"^static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
                + re.findall(r"^(?:class|struct|enum(?: class)?|using(?! namespace)|constexpr \w+) (\w+)", text, re.M))
 
 
+def get_namespaces(command):
+    """What a file opens: another file's names are not to become ambiguous by it."""
+    return sorted(set(re.findall(r"^using namespace ([\w:]+);", read(command["file"]).decode(), re.M)))
+
+
 def make_batches(commands):
-    """Files with equal flags and no local name in common, up to BATCH together."""
+    """Files with equal flags that open the same namespaces and have no local name in common, up to BATCH together."""
     batches = []
     for command in commands:
-        flags, names = get_flags(command), get_local_names(command)
+        flags, names = (get_flags(command), get_namespaces(command)), get_local_names(command)
         for batch in batches:
             if batch["flags"] == flags and len(batch["files"]) < BATCH and not batch["names"] & names:
                 break
