@@ -21,8 +21,12 @@ using namespace cleave::driver;
 /// What the plan says goes for what no option says.
 static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options) {
   const spmd::PlanPipeline &pipeline = *plan.pipeline;
+  const spmd::MeshAxis *axis = plan.findAxis(pipeline.axis);
+  if (!options.ranks && !axis)
+    return makeError("the plan has no mesh with the pipeline's axis '{0}': how many ranks it has is said by --ranks",
+                     pipeline.axis);
   if (!options.ranks)
-    options.ranks = plan.findAxis(pipeline.axis)->size;
+    options.ranks = axis->size;
   if (!options.microbatches && pipeline.microbatchSize)
     return makeError("the plan gives a microbatch_size: here --microbatches is needed");
   if (!options.microbatches)
@@ -135,19 +139,6 @@ static void setCosts(const ScheduleModel &model, const schedule::StageSplit &spl
     costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
 }
 
-/// By hand, or where it is best.
-static llvm::Expected<schedule::StageSplit> cutModel(const ScheduleModel &model,
-                                                     const schedule::SplitOptions &options) {
-  if (model.lines.empty())
-    return schedule::splitStages(model.graph.problem, options);
-  if (model.lines.size() != options.placement.size())
-    return makeError("the plan has {0} stages by hand, the schedule {1}", model.lines.size(), options.placement.size());
-  llvm::Expected<std::vector<int32_t>> stageOf = pipe::assignByHand(model.graph, model.lines);
-  if (!stageOf)
-    return stageOf.takeError();
-  return schedule::describeStages(model.graph.problem, options, std::move(*stageOf));
-}
-
 llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleModel &model,
                                                                 schedule::CostedSchedule &table) {
   if (table.schedule.replicas.size() != 1)
@@ -156,7 +147,9 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
                      table.schedule.name);
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;
-  llvm::Expected<schedule::StageSplit> split = cutModel(model, options);
+  if (!model.lines.empty() && model.lines.size() != options.placement.size())
+    return makeError("the plan has {0} stages by hand, the schedule {1}", model.lines.size(), options.placement.size());
+  llvm::Expected<schedule::StageSplit> split = pipe::cutStages(model.graph, model.lines, options);
   if (!split)
     return split;
   setChannels(model, *split, table.schedule);

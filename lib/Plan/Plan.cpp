@@ -225,15 +225,8 @@ LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
 
 /// One pattern or a list of them, each of which must be one: names are compared much later.
 LogicalResult PlanReader::readExcept(yaml::Node *node, PlanRule &rule) {
-  auto readPattern = [&](yaml::Node *entry) -> LogicalResult {
-    PlanPattern &pattern = rule.except.emplace_back();
-    pattern.place = placeOf(entry);
-    if (failed(readText(entry, pattern.text)))
-      return failure();
-    std::string reason;
-    return NamePattern::create(pattern.text, reason) ? success() : fail(entry, reason);
-  };
-  return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "patterns", readPattern) : readPattern(node);
+  auto readOne = [&](yaml::Node *entry) { return readPattern(entry, rule.except.emplace_back()); };
+  return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "patterns", readOne) : readOne(node);
 }
 
 LogicalResult PlanReader::readWhere(yaml::Node *node, PlanRule &rule) {

@@ -288,12 +288,7 @@ static bool overlap(const Plan &plan, const PlanAxis &lhs, const PlanAxis &rhs) 
 
 /// No axis, and no digit of one, stands twice in a tensor.
 static LogicalResult checkAxesOfRule(const Plan &plan, const PlanRule &rule, PlanError &error) {
-  SmallVector<const PlanAxis *> axes;
-  for (const PlanDim &dim : rule.dims)
-    for (const PlanAxis &axis : dim.axes)
-      axes.push_back(&axis);
-  for (const PlanAxis &axis : rule.replicated)
-    axes.push_back(&axis);
+  SmallVector<const PlanAxis *> axes = rule.getAxes();
   for (auto [index, axis] : enumerate(axes)) {
     if (failed(checkAxis(plan, *axis, error)))
       return failure();
@@ -324,15 +319,10 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
     std::string reason;
     return AtomMesh::create(sizes, wishes, &reason, names) ? success() : failAt(error, axis.place, reason);
   };
-  for (const PlanRule &rule : plan.rules) {
-    for (const PlanDim &dim : rule.dims)
-      for (const PlanAxis &axis : dim.axes)
-        if (failed(check(axis)))
-          return failure();
-    for (const PlanAxis &axis : rule.replicated)
-      if (failed(check(axis)))
+  for (const PlanRule &rule : plan.rules)
+    for (const PlanAxis *axis : rule.getAxes())
+      if (failed(check(*axis)))
         return failure();
-  }
   return success();
 }
 

@@ -47,7 +47,6 @@ private:
   LogicalResult readBatch(yaml::Node *node);
   LogicalResult readStage(yaml::Node *node);
   LogicalResult readBytes(yaml::Node *node);
-  LogicalResult readPattern(yaml::Node *node, PlanPattern &pattern);
   LogicalResult readCount(yaml::Node *node, std::optional<int64_t> &count);
   /// The position of a word among those that are legal.
   LogicalResult readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position);
@@ -56,14 +55,6 @@ private:
   PlanPipeline &pipeline;
 };
 } // namespace
-
-LogicalResult SectionReader::readPattern(yaml::Node *node, PlanPattern &pattern) {
-  pattern.place = reader.placeOf(node);
-  if (failed(reader.readText(node, pattern.text)))
-    return failure();
-  std::string reason;
-  return NamePattern::create(pattern.text, reason) ? success() : reader.fail(node, reason);
-}
 
 LogicalResult SectionReader::readCount(yaml::Node *node, std::optional<int64_t> &count) {
   return reader.readInteger(node, count.emplace(), 1, kMost);
@@ -83,13 +74,11 @@ LogicalResult SectionReader::readWord(yaml::Node *node, ArrayRef<StringRef> word
 /// Names are those of inputs, which are known once there is a model.
 LogicalResult SectionReader::readBatch(yaml::Node *node) {
   return reader.readMapping(node, "inputs and their batch dims, such as {input_ids: 0}", {},
-                            [&](StringRef name, yaml::KeyValueNode &entry) -> LogicalResult {
-                              PlanPattern pattern{name.str(), reader.placeOf(entry.getKey())};
-                              std::string reason;
-                              if (!NamePattern::create(pattern.text, reason))
-                                return reader.fail(entry.getKey(), reason);
-                              auto &added = pipeline.batch.emplace_back(std::move(pattern), 0);
-                              return reader.readInteger(entry.getValue(), added.second, 0, 1000);
+                            [&](StringRef, yaml::KeyValueNode &entry) -> LogicalResult {
+                              auto &[pattern, dim] = pipeline.batch.emplace_back();
+                              return failed(reader.readPattern(entry.getKey(), pattern))
+                                         ? failure()
+                                         : reader.readInteger(entry.getValue(), dim, 0, 1000);
                             });
 }
 
@@ -104,7 +93,7 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
       return reader.fail(entry.getValue(), "a stage has nodes or a first one, not both");
     hasPattern = true;
     stage.kind = key == "nodes" ? PlanStage::Kind::Nodes : PlanStage::Kind::First;
-    return readPattern(entry.getValue(), stage.pattern);
+    return reader.readPattern(entry.getValue(), stage.pattern);
   };
   if (failed(
           reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "rank"}, readEntry)))
@@ -147,15 +136,16 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
     return reader.readSequence(value, "a list of stages", [&](yaml::Node *stage) { return readStage(stage); });
   if (key == "together")
     return reader.readSequence(value, "a list of patterns", [&](yaml::Node *pattern) {
-      return readPattern(pattern, pipeline.together.emplace_back());
+      return reader.readPattern(pattern, pipeline.together.emplace_back());
     });
   if (key == "schedule")
     return reader.readText(value, pipeline.schedule);
   if (key == "placement") {
-    LogicalResult isRead = readWord(value, {"linear", "loop", "v", "wave"}, word);
-    pipeline.placement =
-        succeeded(isRead) ? StringRef(ArrayRef<StringRef>{"linear", "loop", "v", "wave"}[word]).str() : "";
-    return isRead;
+    static constexpr StringRef placements[] = {"linear", "loop", "v", "wave"};
+    if (failed(readWord(value, placements, word)))
+      return failure();
+    pipeline.placement = placements[word].str();
+    return success();
   }
   if (key == "memory_limit")
     return readBytes(value);
@@ -200,20 +190,6 @@ LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, s
   return section.check(node);
 }
 
-/// The first rule that cuts something along the pipeline; its place.
-static const PlanAxis *findUse(const Plan &plan, StringRef axis) {
-  for (const PlanRule &rule : plan.rules) {
-    for (const PlanDim &dim : rule.dims)
-      for (const PlanAxis &used : dim.axes)
-        if (used.name == axis)
-          return &used;
-    for (const PlanAxis &used : rule.replicated)
-      if (used.name == axis)
-        return &used;
-  }
-  return nullptr;
-}
-
 // The mesh may come from an option, so that nothing of this can be checked while the section is read.
 LogicalResult cleave::spmd::checkPipeline(const Plan &plan, PlanError &error) {
   if (!plan.pipeline)
@@ -230,11 +206,13 @@ LogicalResult cleave::spmd::checkPipeline(const Plan &plan, PlanError &error) {
       names.push_back(known.name);
     return fail(pipeline.axisPlace, "unknown axis '" + pipeline.axis + "'" + suggestNames(pipeline.axis, names));
   }
-  if (const PlanAxis *used = findUse(plan, pipeline.axis)) {
-    (void)fail(used->place, "axis '" + pipeline.axis + "' is the pipeline, no tensor is split along it (P1)");
-    error.notes.push_back({pipeline.axisPlace, "the pipeline is here"});
-    return failure();
-  }
+  for (const PlanRule &rule : plan.rules)
+    for (const PlanAxis *used : rule.getAxes())
+      if (used->name == pipeline.axis) {
+        (void)fail(used->place, "axis '" + pipeline.axis + "' is the pipeline, no tensor is split along it (P1)");
+        error.notes.push_back({pipeline.axisPlace, "the pipeline is here"});
+        return failure();
+      }
   int64_t stages = axis->size * pipeline.chunks;
   int64_t given = static_cast<int64_t>(pipeline.stages.size());
   if (given > stages)

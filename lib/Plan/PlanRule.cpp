@@ -72,6 +72,16 @@ LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, cons
   return checkRule(plan, fitted, what, shape, error);
 }
 
+SmallVector<const PlanAxis *> PlanRule::getAxes() const {
+  SmallVector<const PlanAxis *> axes;
+  for (const PlanDim &dim : dims)
+    for (const PlanAxis &axis : dim.axes)
+      axes.push_back(&axis);
+  for (const PlanAxis &axis : replicated)
+    axes.push_back(&axis);
+  return axes;
+}
+
 std::vector<PlanNote> cleave::spmd::findIdle(const Plan &plan) {
   if (plan.mesh.empty())
     return {};
@@ -80,13 +90,9 @@ std::vector<PlanNote> cleave::spmd::findIdle(const Plan &plan) {
   StringSet<> used;
   if (plan.pipeline)
     used.insert(plan.pipeline->axis);
-  for (const PlanRule &rule : plan.rules) {
-    for (const PlanDim &dim : rule.dims)
-      for (const PlanAxis &axis : dim.axes)
-        used.insert(axis.name);
-    for (const PlanAxis &axis : rule.replicated)
-      used.insert(axis.name);
-  }
+  for (const PlanRule &rule : plan.rules)
+    for (const PlanAxis *axis : rule.getAxes())
+      used.insert(axis->name);
   std::vector<PlanNote> notes;
   for (const MeshAxis &axis : plan.mesh)
     if (axis.size > 1 && !used.contains(axis.name))

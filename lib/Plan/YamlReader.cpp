@@ -140,6 +140,14 @@ LogicalResult YamlReader::readInteger(yaml::Node *node, int64_t &value, int64_t 
   return success();
 }
 
+LogicalResult YamlReader::readPattern(yaml::Node *node, PlanPattern &pattern) {
+  pattern.place = placeOf(node);
+  if (failed(readText(node, pattern.text)))
+    return failure();
+  std::string reason;
+  return NamePattern::create(pattern.text, reason) ? success() : fail(node, reason);
+}
+
 LogicalResult YamlReader::readFlag(yaml::Node *node, bool &value) {
   std::string text;
   if (failed(readText(node, text)))

@@ -35,6 +35,8 @@ public:
 
   llvm::LogicalResult readText(llvm::yaml::Node *node, std::string &text);
   llvm::LogicalResult readInteger(llvm::yaml::Node *node, int64_t &value, int64_t least, int64_t most);
+  /// A pattern of names, which must be one.
+  llvm::LogicalResult readPattern(llvm::yaml::Node *node, PlanPattern &pattern);
   llvm::LogicalResult readFlag(llvm::yaml::Node *node, bool &value);
   /// Calls `handler` for every entry of a mapping; keys are distinct and, unless `known` is empty, among `known`.
   llvm::LogicalResult readMapping(llvm::yaml::Node *node, llvm::StringRef what, llvm::ArrayRef<llvm::StringRef> known,

@@ -52,6 +52,20 @@ bool Schedule::isComputeOnly() const {
   });
 }
 
+bool cleave::schedule::mayHaveChunks(Placement placement, int32_t chunks) {
+  switch (placement) {
+  case Placement::Linear:
+    return chunks == 1;
+  case Placement::Loop:
+    return chunks >= 1;
+  case Placement::V:
+    return chunks == 2;
+  case Placement::Wave:
+    return chunks >= 2 && chunks % 2 == 0;
+  }
+  return false;
+}
+
 // Every second run through the ranks goes backwards where a placement turns.
 std::vector<int32_t> cleave::schedule::placeStages(Placement placement, int32_t ranks, int32_t chunks) {
   std::vector<int32_t> places;

@@ -45,12 +45,10 @@ std::vector<SearchCandidate> cleave::schedule::getCandidates(int32_t ranks, int3
     if ((!placement || *placement == kind) && (chunks == 0 || chunks == count))
       add(kind, count);
   // Numbers of chunks that are not among those.
-  if (candidates.empty() && chunks > 0 && placement != Placement::Linear && placement != Placement::V) {
-    if (placement != Placement::Loop && chunks % 2 == 0)
-      add(Placement::Wave, chunks);
-    if (placement != Placement::Wave)
-      add(Placement::Loop, chunks);
-  }
+  if (candidates.empty())
+    for (Placement kind : {Placement::Wave, Placement::Loop})
+      if ((!placement || *placement == kind) && mayHaveChunks(kind, chunks))
+        add(kind, chunks);
   return candidates;
 }
 

@@ -39,8 +39,6 @@ public:
     fillBlocks();
   }
 
-  size_t getNumBlocks() const { return starts.size(); }
-
   /// The best cuts with each `together` list on its rank. Nothing: none fit.
   std::optional<std::vector<int32_t>> split(llvm::ArrayRef<int32_t> ranks, int64_t memoryLimit);
   /// The least memory that some split gets along with, time aside.
@@ -253,8 +251,8 @@ public:
 private:
   llvm::Error makeRows();
   llvm::Error nameCycle(llvm::ArrayRef<uint32_t> ordered) const;
-  llvm::Error explainFailure();
-  void consider(std::vector<int32_t> stageOf, std::optional<StageSplit> &best) const;
+  llvm::Error explainFailure(int64_t least) const;
+  int64_t consider(std::vector<int32_t> stageOf, std::optional<StageSplit> &best) const;
   /// Calls `body` with a rank per list.
   void forEachWay(llvm::function_ref<void(llvm::ArrayRef<int32_t>)> body) const;
   size_t getNumRanks() const { return static_cast<size_t>(*llvm::max_element(options.placement)) + 1; }
@@ -317,8 +315,9 @@ void Splitter::forEachWay(llvm::function_ref<void(llvm::ArrayRef<int32_t>)> body
   }
 }
 
-/// Measured as described, not as searched: values sent directly cost less than the search feared.
-void Splitter::consider(std::vector<int32_t> stageOf, std::optional<StageSplit> &best) const {
+/// Measured as described, not as searched: values sent directly cost less than the search feared. Bytes of the fullest
+/// rank.
+int64_t Splitter::consider(std::vector<int32_t> stageOf, std::optional<StageSplit> &best) const {
   StageSplit split = llvm::cantFail(describeWithoutLimit(problem, options, std::move(stageOf)));
   auto rate = [](const StageSplit &rated) {
     int64_t bytes = 0;
@@ -327,24 +326,20 @@ void Splitter::consider(std::vector<int32_t> stageOf, std::optional<StageSplit> 
         bytes += send.bytes;
     return std::pair(rated.bottleneckNs, bytes);
   };
-  if (options.memoryLimit && getPeakBytes(options, split) > options.memoryLimit)
-    return;
-  if (!best || rate(split) < rate(*best))
+  int64_t peak = getPeakBytes(options, split);
+  bool fits = !options.memoryLimit || peak <= options.memoryLimit;
+  if (fits && (!best || rate(split) < rate(*best)))
     best = std::move(split);
+  return peak;
 }
 
-/// The least memory of all orders and ways, whatever the time; without any, it is the lists that cannot be served.
-llvm::Error Splitter::explainFailure() {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (Row &row : rows)
-    forEachWay([&](llvm::ArrayRef<int32_t> ranks) {
-      if (std::optional<std::vector<int32_t>> stageOf = row.splitForMemory(ranks))
-        least =
-            std::min(least, getPeakBytes(options, llvm::cantFail(describeWithoutLimit(problem, options, *stageOf))));
-    });
+/// `least` is what the splits of least memory take; without any, it is the lists that cannot be served. Where a rank has
+/// several stages, these are of least memory one by one, and together not always.
+llvm::Error Splitter::explainFailure(int64_t least) const {
+  bool isExact = options.placement.size() == getNumRanks();
   if (least != std::numeric_limits<int64_t>::max())
-    return makeError("{0} stages do not fit into {1} bytes on each rank; the least limit that would do is {2}",
-                     options.placement.size(), options.memoryLimit, least);
+    return makeError("{0} stages do not fit into {1} bytes on each rank; {2} is {3}", options.placement.size(),
+                     options.memoryLimit, isExact ? "the least limit that would do" : "a limit that would do", least);
   return makeError("no {0} stages put the nodes on one rank that belong together; a placement that comes back to a "
                    "rank, such as v, can",
                    options.placement.size());
@@ -371,8 +366,16 @@ llvm::Expected<StageSplit> Splitter::run() {
           if (std::optional<std::vector<int32_t>> stageOf = row.split(ranks, share))
             consider(std::move(*stageOf), best);
         });
+  // The splits of least memory come last: where no faster one fits, they may.
+  int64_t least = std::numeric_limits<int64_t>::max();
   if (!best)
-    return explainFailure();
+    for (Row &row : rows)
+      forEachWay([&](llvm::ArrayRef<int32_t> ranks) {
+        if (std::optional<std::vector<int32_t>> stageOf = row.splitForMemory(ranks))
+          least = std::min(least, consider(std::move(*stageOf), best));
+      });
+  if (!best)
+    return explainFailure(least);
   return std::move(*best);
 }
 

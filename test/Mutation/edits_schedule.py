@@ -20,7 +20,7 @@ EDITS = [
     Edit("copy-of-a-copy", "lib/Schedule/StageDescribe.cpp", "if (served.insert(options.placement[user]).second)", "",
          "a rank gets a value for each of its stages", [SCHEDULE]),
     Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "bool isFree = isCheap(op, ns, bytes);", "bool isFree = false;",
-         "what each stage could make by itself is sent", ["lit:Pipe/Transforms/assign-stages"]),
+         "what each stage could make by itself is sent", ["lit:Pipe/Transforms/stage-graph"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank)", "++numGradients > rank + 1)",
          "H1 holds more than 1F1B", [SCHEDULE]),

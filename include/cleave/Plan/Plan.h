@@ -88,6 +88,8 @@ struct PlanRule {
   NamePattern getPattern() const;
   /// True if what it asks of a tensor is more than its `dims`: see `fitRule`.
   bool dependsOnShape() const;
+  /// All axes that it names, of dims and replicated ones.
+  llvm::SmallVector<const PlanAxis *> getAxes() const;
   /// True if it leaves everything to propagation.
   bool asksNothing() const;
   /// One entry per dim of a tensor of this rank; nothing where there are too few dims, or without `...` too many.

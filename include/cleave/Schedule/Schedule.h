@@ -112,7 +112,9 @@ private:
 enum class Placement : uint8_t { Linear, Loop, V, Wave };
 llvm::StringRef getWord(Placement placement);
 std::optional<Placement> parsePlacement(llvm::StringRef word);
-/// Stage -> rank of `ranks * chunks` stages. Precondition: `chunks` is 1 for Linear, 2 for V, even for Wave.
+/// True if a rank may have so many stages: 1 for Linear, 2 for V, an even number for Wave, any for Loop.
+bool mayHaveChunks(Placement placement, int32_t chunks);
+/// Stage -> rank of `ranks * chunks` stages. Precondition: `mayHaveChunks`.
 std::vector<int32_t> placeStages(Placement placement, int32_t ranks, int32_t chunks);
 
 /// A schedule with one replica, its default channels and empty programs.

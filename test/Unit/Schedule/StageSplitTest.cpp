@@ -148,6 +148,30 @@ TEST(StageSplitTest, EqualsASearchOverAllCuts) {
   EXPECT_GT(refused, 100);
 }
 
+/// Two stages on each rank: what fits is found or a limit is named, with which it is.
+TEST(StageSplitTest, NamesALimitThatWouldDoForSeveralStagesOfARank) {
+  int found = 0, refused = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    Generator generator{std::mt19937(seed)};
+    SplitProblem problem = generator.makeProblem();
+    SplitOptions options = makeOptions(0);
+    options.placement = {0, 1, 1, 0};
+    options.memoryLimit = generator.draw(30, 90);
+    llvm::Expected<StageSplit> split = splitStages(problem, options);
+    std::string message = split ? "" : llvm::toString(split.takeError());
+    ++(message.empty() ? found : refused);
+    if (message.empty())
+      continue;
+    ASSERT_NE(message.find("a limit that would do"), std::string::npos) << message;
+    int64_t named = std::stoll(message.substr(message.rfind(' ')));
+    EXPECT_GT(named, options.memoryLimit) << "seed " << seed;
+    options.memoryLimit = named;
+    EXPECT_EQ(getError(splitStages(problem, options)), "") << "seed " << seed;
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_GT(refused, 100);
+}
+
 TEST(StageSplitTest, TakesTheEarliestOfEqualCuts) {
   StageSplit split = llvm::cantFail(splitStages(makeChain({1, 1, 1}), makeOptions(2)));
   EXPECT_EQ(split.stageOf, (std::vector<int32_t>{0, 1, 1}));

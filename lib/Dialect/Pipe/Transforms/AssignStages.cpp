@@ -28,7 +28,7 @@ struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
 private:
   LogicalResult makeOptions(schedule::SplitOptions &options);
   LogicalResult assign(func::FuncOp func, const schedule::SplitOptions &options);
-  FailureOr<std::vector<int32_t>> findStarts(func::FuncOp func, const StageGraph &graph);
+  FailureOr<std::vector<spmd::PlanStage>> getLines(Location loc);
 };
 } // namespace
 
@@ -44,10 +44,7 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
     return mlir::emitError(module.getLoc()) << "there are no " << (stages < 1 ? stages : ranks) << " stages or ranks";
   int64_t numRanks = ranks ? ranks : *found == schedule::Placement::Linear ? stages : std::max<int64_t>(1, stages / 2);
   int64_t chunks = stages / numRanks;
-  bool isLegal = stages % numRanks == 0 && (*found != schedule::Placement::Linear || chunks == 1) &&
-                 (*found != schedule::Placement::V || chunks == 2) &&
-                 (*found != schedule::Placement::Wave || chunks % 2 == 0);
-  if (!isLegal)
+  if (stages % numRanks != 0 || !schedule::mayHaveChunks(*found, static_cast<int32_t>(chunks)))
     return mlir::emitError(module.getLoc())
            << stages << " stages have no placement '" << placement << "' on " << numRanks
            << " ranks: linear has a stage on each, v two, wave an even number, loop any";
@@ -64,19 +61,19 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   return success();
 }
 
-/// By hand: the next stage starts at the first op of its node. The first one starts with the function.
-FailureOr<std::vector<int32_t>> AssignStages::findStarts(func::FuncOp func, const StageGraph &graph) {
+/// A stage starts with the function, each further one at the first op of a node. Nothing by hand: no lines.
+FailureOr<std::vector<spmd::PlanStage>> AssignStages::getLines(Location loc) {
+  std::vector<spmd::PlanStage> lines;
+  if (starts.empty())
+    return lines;
   int64_t stages = this->stages;
   if (starts.size() + 1 != static_cast<size_t>(stages))
-    return mlir::emitError(func.getLoc())
-           << stages << " stages have " << stages - 1 << " starts behind the first, got " << starts.size();
-  std::vector<spmd::PlanStage> lines(1);
+    return mlir::emitError(loc) << stages << " stages have " << stages - 1 << " starts behind the first, got "
+                                << starts.size();
+  lines.emplace_back();
   for (const std::string &start : starts)
     lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
-  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines);
-  if (!stageOf)
-    return mlir::emitError(func.getLoc()) << llvm::toString(stageOf.takeError());
-  return std::move(*stageOf);
+  return lines;
 }
 
 /// What people want to know of a stage; the last one sends nothing.
@@ -93,27 +90,20 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptions &options) {
   DeviceRates rates{flopsPerNs, bytesPerNs, launchNs, linkBytesPerNs, linkNs};
   StageGraph graph = makeStageGraph(func, rates);
-  auto split = [&]() -> FailureOr<llvm::Expected<schedule::StageSplit>> {
-    if (starts.empty())
-      return schedule::splitStages(graph.problem, options);
-    FailureOr<std::vector<int32_t>> stageOf = findStarts(func, graph);
-    if (failed(stageOf))
-      return failure();
-    return schedule::describeStages(graph.problem, options, std::move(*stageOf));
-  }();
-  if (failed(split))
+  FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
+  if (failed(lines))
     return failure();
-  if (!*split)
-    return mlir::emitError(func.getLoc()) << llvm::toString(split->takeError());
-  const schedule::StageSplit &answer = **split;
-  for (auto [op, stage] : llvm::zip_equal(graph.ops, answer.stageOf))
+  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options);
+  if (!answer)
+    return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
+  for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
     setStage(op, stage);
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
-  remark << answer.stages.size() << " stages: the slowest takes " << answer.bottleneckNs
-         << " ns, no cuts are faster than " << answer.boundNs << " ns";
-  for (auto [number, stage] : llvm::enumerate(answer.stages))
+  remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
+         << " ns, no cuts are faster than " << answer->boundNs << " ns";
+  for (auto [number, stage] : llvm::enumerate(answer->stages))
     remark.attachNote(func.getLoc()) << "stage " << number << ": "
-                                     << describe(stage, number + 1 == answer.stages.size());
+                                     << describe(stage, number + 1 == answer->stages.size());
   return success();
 }
 

@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
@@ -18,8 +19,7 @@ using namespace cleave::pipe;
 
 /// Of one microbatch; of a parameter or constant all, since each microbatch reads all.
 static int64_t countBytes(Value value, const DeviceRates &rates) {
-  auto type = cast<RankedTensorType>(value.getType());
-  int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+  int64_t bytes = spmd::getBytes(value.getType());
   bool isWhole = isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(value.getDefiningOp());
   return isWhole ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
 }

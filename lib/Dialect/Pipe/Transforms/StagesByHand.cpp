@@ -87,8 +87,7 @@ llvm::Error Lines::checkFound() const {
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<int32_t>> cleave::pipe::assignByHand(const StageGraph &graph,
-                                                                ArrayRef<spmd::PlanStage> lines) {
+static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines) {
   Lines known(lines);
   if (llvm::Error error = known.read())
     return error;
@@ -106,6 +105,16 @@ llvm::Expected<std::vector<int32_t>> cleave::pipe::assignByHand(const StageGraph
   if (llvm::Error error = known.checkFound())
     return error;
   return stageOf;
+}
+
+llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
+                                                             const schedule::SplitOptions &options) {
+  if (lines.empty())
+    return schedule::splitStages(graph.problem, options);
+  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines);
+  if (!stageOf)
+    return stageOf.takeError();
+  return schedule::describeStages(graph.problem, options, std::move(*stageOf));
 }
 
 llvm::Expected<std::vector<uint32_t>> cleave::pipe::findUsers(const StageGraph &graph,

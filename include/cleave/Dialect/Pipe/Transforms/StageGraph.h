@@ -35,9 +35,12 @@ struct StageGraph {
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 
-/// Stages by hand, one for each line: ops of the nodes that a line names, and from the first op of a node on. An op that no
-/// line names is where the last of its producers is, or behind the last start. Error: a line that no node has.
-llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines);
+/// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
+/// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start.
+/// Error: those of `splitStages` and `describeStages`; a line that no node has.
+/// Precondition: as many lines as stages, or none.
+llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
+                                               const schedule::SplitOptions &options);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);
