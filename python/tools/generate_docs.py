@@ -14,7 +14,7 @@ PAGES = [
     ("docs/generated/nn.md", "dialects/Nn/NnOps.td", ["-gen-dialect-doc", "-dialect=nn"]),
     ("docs/generated/spmd.md", "dialects/Spmd/SpmdOps.td", ["-gen-dialect-doc", "-dialect=spmd"]),
     ("docs/generated/exec.md", "dialects/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"]),
-    ("docs/generated/pipe.md", "dialects/Pipe/PipeDialect.td", ["-gen-dialect-doc", "-dialect=pipe"]),
+    ("docs/generated/pipe.md", "dialects/Pipe/PipeOps.td", ["-gen-dialect-doc", "-dialect=pipe"]),
     ("docs/generated/nn-passes.md", "dialects/Nn/NnPasses.td", ["-gen-pass-doc"]),
     ("docs/generated/spmd-passes.md", "dialects/Spmd/SpmdPasses.td", ["-gen-pass-doc"]),
     ("docs/generated/exec-passes.md", "dialects/Exec/ExecPasses.td", ["-gen-pass-doc"]),

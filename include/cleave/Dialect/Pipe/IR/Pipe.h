@@ -1,14 +1,12 @@
 //===- Pipe.h - the pipe dialect --------------------------------*- C++ -*-===//
 //
-// Stages of a model; see dialects/Pipe for what is meant by them.
+// Stages of a model, microbatches, schedules; see dialects/Pipe for what is meant by them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_PIPE_IR_PIPE_H
 #define CLEAVE_DIALECT_PIPE_IR_PIPE_H
 
-#include "mlir/IR/Dialect.h"
-#include "mlir/IR/Operation.h"
-#include <optional>
+#include "cleave/Dialect/Nn/IR/Nn.h"
 
 namespace cleave::pipe {
 
@@ -16,8 +14,21 @@ namespace cleave::pipe {
 std::optional<int64_t> getStage(mlir::Operation *op);
 void setStage(mlir::Operation *op, int64_t stage);
 
+/// The dim along which argument or result `index` of the entry is cut into microbatches; nothing if it is whole.
+std::optional<int64_t> getArgSplit(mlir::FunctionOpInterface func, unsigned index);
+std::optional<int64_t> getResultSplit(mlir::FunctionOpInterface func, unsigned index);
+
+/// Microbatches that the entry of `module` is one of; nothing if it is no such program.
+std::optional<int64_t> getMicrobatches(mlir::Operation *module);
+
 } // namespace cleave::pipe
 
 #include "cleave/Dialect/Pipe/IR/PipeDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "cleave/Dialect/Pipe/IR/PipeAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Pipe/IR/PipeOps.h.inc"
 
 #endif // CLEAVE_DIALECT_PIPE_IR_PIPE_H

@@ -1,0 +1,184 @@
+//===- PipeOps.td - microbatches, messages, schedules -----------*- tablegen -*-===//
+#ifndef CLEAVE_PIPE_OPS
+#define CLEAVE_PIPE_OPS
+
+include "PipeDialect.td"
+include "Nn/NnBase.td"
+include "Spmd/SpmdAttrs.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/RegionKindInterface.td"
+
+def Pipe_PieceAttr : AttrDef<Pipe_Dialect, "Piece"> {
+  let mnemonic = "piece";
+  let summary = "what microbatches have of a value";
+  let description = [{
+    `split`, along a dim and in blocks as `pipe.part` says; `whole`; or how the values of all are combined: `sum`, `prod`,
+    `max`, `min`. Written as in `pipe.microbatches`; as an attribute `#pipe.piece<"split", 0, 1>`.
+  }];
+  let parameters = (ins StringRefParameter<"split, whole, sum, prod, max, min">:$word, "int64_t":$dim, "int64_t":$blocks);
+  let assemblyFormat = "`<` $word `,` $dim `,` $blocks `>`";
+  let extraClassDeclaration = [{
+    static PieceAttr getSplit(::mlir::MLIRContext *context, int64_t dim, int64_t blocks) { return get(context, "split", dim, blocks); }
+    static PieceAttr getWhole(::mlir::MLIRContext *context) { return get(context, "whole", 0, 1); }
+    bool isSplit() const { return getWord() == "split"; }
+    bool isWhole() const { return getWord() == "whole"; }
+    /// Nothing for what is not combined.
+    std::optional<::cleave::spmd::ReductionKind> getKind() const;
+  }];
+}
+def Pipe_Pieces : TypedArrayAttrBase<Pipe_PieceAttr, "how microbatches take or give values">;
+
+class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemonic, traits>;
+
+// Ranks meet there: none may go, or pass another one.
+class Pipe_MessageOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
+
+//===----------------------------------------------------------------------===//
+// Microbatches
+//===----------------------------------------------------------------------===//
+
+def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, AllTypesMatch<["input", "result"]>,
+                                               DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
+  let summary = "the values of all microbatches combined";
+  let description = [{
+    In the program of one microbatch: the sum (product, maximum, minimum) of the operand over all microbatches. What
+    depends on it runs once, behind the last microbatch.
+
+    Constraints: (C1) the kind is legal for the element type, as in (S6) of a sharding.
+    Example: `%s = pipe.accumulate sum %x : tensor<4xf32>`
+  }];
+  let arguments = (ins Spmd_ReductionKindAttr:$kind, Nn_Tensor:$input);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "`` $kind $input attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
+def Pipe_PartOp : Pipe_Op<"part", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
+  let summary = "what one microbatch has of a value";
+  let description = [{
+    The operand's dim is `blocks` blocks of equal size, each of which is cut into `count` pieces; the part of microbatch i is
+    piece i of each block, one behind the other. As many blocks as there are shards make a part of each rank's shard, so
+    that nothing moves. Without an index it is the part of the microbatch that the program around it is about.
+
+    Constraints: (C1) the operand's dim is count times as long as the result's, all else is equal; (C2) 0 <= index <
+    count, and blocks divides the result's dim.
+    Example: `%p = pipe.part %x[3] split 0 of 8 blocks 2 : tensor<16x4xf32> to tensor<2x4xf32>`
+  }];
+  let arguments = (ins Nn_Tensor:$input, OptionalAttr<I64Attr>:$index, I64Attr:$dim, I64Attr:$count, DefaultValuedAttr<I64Attr, "1">:$blocks);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$input (`[` $index^ `]`)? `split` $dim `of` $count (`blocks` $blocks^)? attr-dict `:` type($input) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Pipe_JoinOp : Pipe_Op<"join", [Pure, SameTypeOperands]> {
+  let summary = "a value out of what all microbatches have of it";
+  let description = [{
+    The operands are the parts of microbatches 0, 1, ..; the result is the value of which `pipe.part` makes them.
+
+    Constraints: (C1) the result's dim is as many times as long as that of an operand as there are operands, all else is equal;
+    (C2) blocks divides the operands' dim.
+    Example: `%y = pipe.join %a, %b split 0 : tensor<2x4xf32> to tensor<4x4xf32>`
+  }];
+  let arguments = (ins Variadic<Nn_Tensor>:$parts, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$parts `split` $dim (`blocks` $blocks^)? attr-dict `:` type($parts) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Pipe_YieldOp : Pipe_Op<"yield", [Pure, Terminator, HasParent<"MicrobatchesOp">]> {
+  let summary = "what one microbatch gives";
+  let description = [{ Example: `pipe.yield %y : tensor<2x4xf32>` }];
+  let arguments = (ins Variadic<Nn_Tensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+
+def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "the same program on every microbatch";
+  let description = [{
+    The body runs `count` times, in order, which is the meaning of every schedule. Its arguments are, by the words in front of them, parts
+    of the operands as `pipe.part` takes them, or `whole` operands. Results are joined (`split`, as by `pipe.join`),
+    combined over all microbatches (`sum`, `prod`, `max`, `min`), or `whole`: equal in all, that of the first.
+
+    Constraints: (C1) an argument per operand, a result per yielded value, each of the type that its word gives; (C2) kinds are legal
+    for the element type; (C3) parts are as those of `pipe.part` (P4).
+    Example:
+    ```mlir
+    %y:2 = pipe.microbatches 8 (%i = %x split 0, %m = %mask whole) -> (split 0, sum)
+        : (tensor<16x4xf32>, tensor<4xf32>) -> (tensor<16x4xf32>, tensor<f32>) {
+      %o:2 = func.call @main.stage0(%i, %m) : (tensor<2x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<f32>)
+      pipe.yield %o#0, %o#1 : tensor<2x4xf32>, tensor<f32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$count, Pipe_Pieces:$takes, Pipe_Pieces:$gives);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+def Pipe_SendOp : Pipe_MessageOp<"send"> {
+  let summary = "hands values to another rank of the pipeline";
+  let description = [{
+    Waits until the other end receives. Of the devices of a rank each sends to the one at its own inner coordinates. A channel is a pair
+    of stages, the one that makes the values and one that uses them; all of them travel in one message per microbatch. Microbatch -1 is none: once, outside of them.
+
+    Constraints: (P8) messages of a channel are received in the order in which they are sent; (P9) no ranks wait for each
+    other for ever; (P12) both ends agree in types.
+    Example: `pipe.send %h to 1 channel 0 microbatch 3 : tensor<2x4xf32>`
+  }];
+  let arguments = (ins Variadic<Nn_Tensor>:$values, I64Attr:$peer, I64Attr:$channel, I64Attr:$microbatch);
+  let assemblyFormat = "$values `to` $peer `channel` $channel `microbatch` $microbatch attr-dict `:` type($values)";
+}
+
+def Pipe_RecvOp : Pipe_MessageOp<"recv"> {
+  let summary = "values that another rank of the pipeline hands over";
+  let description = [{
+    See pipe.send.
+
+    Example: `%h = pipe.recv from 0 channel 0 microbatch 3 : tensor<2x4xf32>`
+  }];
+  let arguments = (ins I64Attr:$peer, I64Attr:$channel, I64Attr:$microbatch);
+  let results = (outs Variadic<Nn_Tensor>:$values);
+  let assemblyFormat = "`from` $peer `channel` $channel `microbatch` $microbatch attr-dict `:` type($values)";
+}
+
+def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminator, SingleBlock, IsolatedFromAbove]> {
+  let summary = "what each rank does, in which order";
+  let description = [{
+    A row `pipe.rank` per rank, its actions as tables write them; `placement` gives each stage's rank. Channels are pairs of stages, in the order of
+    their numbers.
+
+    Constraints: (C1) a row for each rank, in order; (C2) each stage is placed on a rank; (P6) to (P12), which the checker of schedules finds.
+    Example:
+    ```mlir
+    pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
+      pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"
+      pipe.rank 1 "1RECV_F0,1F0,1RECV_F1,1F1"
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$ranks, I64Attr:$stages, I64Attr:$microbatches,
+                       DenseI64ArrayAttr:$placement, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$channels);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `ranks` $ranks `stages` $stages `microbatches` $microbatches `placement` $placement (`channels` $channels^)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_RankOp : Pipe_Op<"rank", [HasParent<"ScheduleOp">]> {
+  let summary = "a row of a schedule";
+  let description = [{
+    What tables have a cell for: `0F1`, `0SEND_F1`, `1RECV_F1`. A message between stages that are not neighbours names the other one as well: `0SEND_F1>3`, `3RECV_F1<0`.
+
+    Example: `pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"`
+  }];
+  let arguments = (ins I64Attr:$number, StrAttr:$actions);
+  let assemblyFormat = "$number $actions attr-dict";
+}
+
+#endif // CLEAVE_PIPE_OPS

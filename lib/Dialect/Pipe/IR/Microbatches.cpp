@@ -1,0 +1,259 @@
+//===- Microbatches.cpp - ops about parts of a batch ----------------------===//
+//
+// The loop over microbatches as text, and what is wrong with it. A word stands in front of each operand and result, so that
+// both lists read like sentences: `(%i = %x split 0, %m = %mask whole) -> (split 0, sum)`.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/AxisLists.h"
+#include "cleave/Sharding/ShardingRule.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Pipe/IR/PipeOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Sharding rules
+//===----------------------------------------------------------------------===//
+
+/// Sums over microbatches and over ranks may change places, where both are of one kind.
+spmd::ShardingRule AccumulateOp::getShardingRule() {
+  spmd::RuleBuilder builder(1, 1);
+  for (int64_t extent : getInput().getType().getShape()) {
+    std::optional<spmd::FactorId> factor = builder.addParallel(extent);
+    builder.operandDim(0, factor).resultDim(0, factor);
+  }
+  return builder.addLinear({0}, getKind()).rule;
+}
+
+/// The dim that is cut in time stays whole here: its pieces would have to be dealt out again.
+spmd::ShardingRule PartOp::getShardingRule() {
+  spmd::RuleBuilder builder(1, 1);
+  auto addWhole = [&](int64_t extent) {
+    return extent < 2 ? std::optional<spmd::FactorId>() : builder.addFactor(extent);
+  };
+  for (auto [dim, extent] : llvm::enumerate(getResult().getType().getShape())) {
+    if (dim == getDim()) {
+      builder.operandDim(0, addWhole(getInput().getType().getDimSize(dim))).resultDim(0, addWhole(extent));
+      continue;
+    }
+    std::optional<spmd::FactorId> factor = builder.addParallel(extent);
+    builder.operandDim(0, factor).resultDim(0, factor);
+  }
+  builder.rule.isMovement = true;
+  return builder.rule;
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+LogicalResult AccumulateOp::verify() {
+  Type element = getInput().getType().getElementType();
+  if (spmd::isLegalReduction(getKind(), element))
+    return success();
+  return emitOpError() << "combines " << element << " by " << spmd::stringifyReductionKind(getKind()) << " (C1)";
+}
+
+/// Says what is wrong between a value and the part that one of `count` microbatches has of it; empty if nothing is.
+static std::string checkPart(RankedTensorType whole, RankedTensorType part, int64_t dim, int64_t count,
+                             int64_t blocks) {
+  if (dim < 0 || dim >= part.getRank())
+    return llvm::formatv("there is no dim {0}", dim);
+  SmallVector<int64_t> shape(part.getShape());
+  shape[dim] *= count;
+  if (count < 1 || whole.getElementType() != part.getElementType() || whole.getShape() != ArrayRef(shape)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << whole << " is not " << count << " times " << part << " along dim " << dim;
+    return text;
+  }
+  if (blocks < 1 || part.getDimSize(dim) % blocks != 0)
+    return llvm::formatv("{0} positions are not {1} blocks", part.getDimSize(dim), blocks);
+  return "";
+}
+
+LogicalResult PartOp::verify() {
+  int64_t count = getCount();
+  if (std::string wrong = checkPart(getInput().getType(), getResult().getType(), getDim(), count, getBlocks());
+      !wrong.empty())
+    return emitOpError() << wrong;
+  if (getIndex() && *getIndex() >= getCount())
+    return emitOpError() << "takes part " << *getIndex() << " of " << count << " (C2)";
+  return success();
+}
+
+LogicalResult JoinOp::verify() {
+  if (getParts().empty())
+    return emitOpError("joins nothing");
+  auto part = cast<RankedTensorType>(getParts().front().getType());
+  std::string wrong =
+      checkPart(getResult().getType(), part, getDim(), static_cast<int64_t>(getParts().size()), getBlocks());
+  return wrong.empty() ? success() : emitOpError() << wrong;
+}
+
+/// C1 to C3 of pipe.microbatches, of one operand or result.
+static LogicalResult checkPiece(MicrobatchesOp op, PieceAttr piece, Type outer, Type inner, StringRef what,
+                                size_t index) {
+  auto whole = cast<RankedTensorType>(outer), part = dyn_cast<RankedTensorType>(inner);
+  std::string wrong;
+  if (!part)
+    wrong = "is no tensor";
+  else if (piece.isSplit())
+    wrong = checkPart(whole, part, piece.getDim(), op.getCount(), piece.getBlocks());
+  else if (whole != part)
+    wrong = "has another type inside";
+  else if (std::optional<spmd::ReductionKind> kind = piece.getKind())
+    wrong = spmd::isLegalReduction(*kind, part.getElementType()) ? "" : "cannot be combined so";
+  else if (!piece.isWhole())
+    wrong = ("'" + piece.getWord() + "' is none of split, whole, sum, prod, max, min").str();
+  return wrong.empty() ? success() : op.emitOpError() << what << " " << index << ": " << wrong;
+}
+
+LogicalResult MicrobatchesOp::verifyRegions() {
+  Block &block = getBody().front();
+  OperandRange yielded = block.getTerminator()->getOperands();
+  if (block.getNumArguments() != getInputs().size() || getTakes().size() != getInputs().size())
+    return emitOpError() << "has " << getInputs().size() << " operands, but its body " << block.getNumArguments()
+                         << " arguments (C1)";
+  if (yielded.size() != getNumResults() || getGives().size() != getNumResults())
+    return emitOpError() << "has " << getNumResults() << " results, but its body yields " << yielded.size() << " (C1)";
+  for (auto [index, piece] : llvm::enumerate(getTakes().getAsRange<PieceAttr>())) {
+    if (piece.getKind())
+      return emitOpError() << "operand " << index << " is to be combined";
+    if (failed(checkPiece(*this, piece, getInputs()[index].getType(), block.getArgument(index).getType(), "operand",
+                          index)))
+      return failure();
+  }
+  for (auto [index, piece] : llvm::enumerate(getGives().getAsRange<PieceAttr>()))
+    if (failed(checkPiece(*this, piece, getResult(index).getType(), yielded[index].getType(), "result", index)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Text of the loop
+//===----------------------------------------------------------------------===//
+
+/// `split 0 blocks 2`, `whole`, `sum`.
+static ParseResult parsePiece(OpAsmParser &parser, PieceAttr &piece) {
+  StringRef word;
+  int64_t dim = 0, blocks = 1;
+  if (parser.parseKeyword(&word))
+    return failure();
+  if (word == "split") {
+    if (parser.parseInteger(dim))
+      return failure();
+    if (succeeded(parser.parseOptionalKeyword("blocks")) && parser.parseInteger(blocks))
+      return failure();
+  }
+  piece = PieceAttr::get(parser.getContext(), word, dim, blocks);
+  return success();
+}
+
+static void printPiece(OpAsmPrinter &printer, PieceAttr piece) {
+  printer << piece.getWord();
+  if (!piece.isSplit())
+    return;
+  printer << ' ' << piece.getDim();
+  if (piece.getBlocks() != 1)
+    printer << " blocks " << piece.getBlocks();
+}
+
+/// What one of `count` microbatches has of a value of `type`. Verifiers say what is wrong with the types.
+static Type getInnerType(Type type, PieceAttr piece, int64_t count) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !piece.isSplit() || piece.getDim() < 0 || piece.getDim() >= tensor.getRank() || count < 1)
+    return type;
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[piece.getDim()] /= count;
+  return tensor.clone(shape);
+}
+
+ParseResult MicrobatchesOp::parse(OpAsmParser &parser, OperationState &result) {
+  int64_t count = 0;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<Attribute> takes, gives;
+  auto parseTake = [&]() -> ParseResult {
+    PieceAttr piece;
+    if (parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+        parser.parseOperand(operands.emplace_back()) || parsePiece(parser, piece))
+      return failure();
+    takes.push_back(piece);
+    return success();
+  };
+  auto parseGive = [&]() -> ParseResult {
+    PieceAttr piece;
+    if (parsePiece(parser, piece))
+      return failure();
+    gives.push_back(piece);
+    return success();
+  };
+  // Types stand behind the body, which needs those of its arguments: its text is read once they are known.
+  FunctionType type;
+  if (parser.parseInteger(count) || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseTake) ||
+      parser.parseArrow() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseGive) ||
+      parser.parseColonType(type))
+    return failure();
+  if (type.getNumInputs() != operands.size())
+    return parser.emitError(parser.getCurrentLocation(), "expected a type for each operand");
+  for (auto [argument, operand, piece] : llvm::zip_equal(arguments, type.getInputs(), takes))
+    argument.type = getInnerType(operand, cast<PieceAttr>(piece), count);
+  Builder &builder = parser.getBuilder();
+  result.addAttribute("count", builder.getI64IntegerAttr(count));
+  result.addAttribute("takes", builder.getArrayAttr(takes));
+  result.addAttribute("gives", builder.getArrayAttr(gives));
+  result.addTypes(type.getResults());
+  if (parser.resolveOperands(operands, type.getInputs(), parser.getCurrentLocation(), result.operands) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  ensureTerminator(*result.regions.front(), builder, result.location);
+  return success();
+}
+
+void MicrobatchesOp::print(OpAsmPrinter &printer) {
+  Block &block = getBody().front();
+  printer << ' ' << getCount() << " (";
+  llvm::interleaveComma(llvm::enumerate(getInputs()), printer, [&](auto entry) {
+    printer.printRegionArgument(block.getArgument(entry.index()), {}, /*omitType=*/true);
+    printer << " = " << entry.value() << ' ';
+    printPiece(printer, cast<PieceAttr>(getTakes()[entry.index()]));
+  });
+  printer << ") -> (";
+  llvm::interleaveComma(getGives().getAsRange<PieceAttr>(), printer,
+                        [&](PieceAttr piece) { printPiece(printer, piece); });
+  printer << ") : ";
+  printer.printFunctionalType(getInputs().getTypes(), getResultTypes());
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"count", "takes", "gives"});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScheduleOp::verifyRegions() {
+  if (getPlacement().size() != static_cast<size_t>(getStages()))
+    return emitOpError() << "places " << getPlacement().size() << " of " << getStages() << " stages (C2)";
+  for (int64_t rank : getPlacement())
+    if (rank < 0 || rank >= static_cast<int64_t>(getRanks()))
+      return emitOpError() << "places a stage on rank " << rank << " of " << getRanks() << " (C2)";
+  if (getChannels().size() % 2 != 0)
+    return emitOpError("has a channel with one end: they are pairs of stages");
+  int64_t next = 0;
+  for (Operation &op : getBody().front()) {
+    auto row = dyn_cast<RankOp>(op);
+    if (!row || static_cast<int64_t>(row.getNumber()) != next++)
+      return op.emitOpError() << "stands where the row of rank " << next - (row ? 1 : 0) << " should be (C1)";
+  }
+  if (next != static_cast<int64_t>(getRanks()))
+    return emitOpError() << "has " << next << " rows for " << getRanks() << " ranks (C1)";
+  return success();
+}
