@@ -4,7 +4,8 @@ Usage: check.py BUILD_DIR
 
 A picture below a line that is a command with `--draw NAME.svg` must be what that draws. In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
 a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block of ```cpp must be in a
-file below lib, letter by letter, and one of ```yaml in a plan of examples.
+file below lib, letter by letter, and one of ```yaml in a plan of examples. A link to a file of ours, and to a heading in it, must
+lead there.
 """
 import glob
 import os
@@ -20,27 +21,52 @@ import harness
 from harness import ROOT
 
 
+def read(path):
+    with open(os.path.join(ROOT, path)) as file:
+        return file.read()
+
+
 def examples(path):
     """(command, expected lines) of a page."""
-    with open(os.path.join(ROOT, path)) as file:
-        text = file.read()
-    for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+    for block in re.findall(r"^```console\n(.*?)^```", read(path), re.M | re.S):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *lines = part.rstrip("\n").split("\n")
             yield command, lines
 
 
+def links(path):
+    """(text, file, heading) of a page's links within this tree, outside of code; without a heading, ""."""
+    text = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", read(path), flags=re.M | re.S)
+    for label, target in re.findall(r"\[([^]]*)\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", target):
+            file, _, heading = target.partition("#")
+            yield label, os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path, heading
+
+
+def anchors(path):
+    """What pages call the headings of a file: lower case, without punctuation, spaces as hyphens; repeated ones are numbered."""
+    seen = {}
+    for title in re.findall(r"^#+ +(.*)$", re.sub(r"^ *```.*?^ *```", "", read(path), flags=re.M | re.S), re.M):
+        anchor = re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+        seen[anchor] = seen.get(anchor, -1) + 1
+        yield f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor
+
+
+def link_problem(page):
+    missing = [f"[{label}] leads to {file}{'#' + heading if heading else ''}, which is not there" for label, file, heading in links(page)
+               if not os.path.exists(os.path.join(ROOT, file)) or heading and heading not in anchors(file)]
+    return "\n".join(missing)
+
+
 def snippets(path, language):
     """The blocks of a page in a language, without the indentation of the list that they stand in."""
-    with open(os.path.join(ROOT, path)) as file:
-        text = file.read()
-    return [textwrap.dedent(block) for block in re.findall(r"^ *```" + language + r"\n(.*?)^ *```", text, re.M | re.S)]
+    return [textwrap.dedent(block) for block in re.findall(r"^ *```" + language + r"\n(.*?)^ *```", read(path), re.M | re.S)]
 
 
 def source(pattern):
     """The files that match, as one text."""
     paths = sorted(glob.glob(pattern, root_dir=ROOT, recursive=True))
-    return "\n".join(open(os.path.join(ROOT, path)).read() for path in paths)
+    return "\n".join(read(path) for path in paths)
 
 
 def matches(got, want):
@@ -64,9 +90,7 @@ def example_problem(build, command, want):
 
 def pictures(path):
     """(command, picture) of a page; the command draws into its last word."""
-    with open(os.path.join(ROOT, path)) as file:
-        text = file.read()
-    return re.findall(r"^`(cleave [^`]* --draw) [^ `]+\.svg`:\n\n!\[[^]]*\]\(([^)]+\.svg)\)", text, re.M)
+    return re.findall(r"^`(cleave [^`]* --draw) [^ `]+\.svg`:\n\n!\[[^]]*\]\(([^)]+\.svg)\)", read(path), re.M)
 
 
 def picture_problem(build, command, path):
@@ -85,6 +109,7 @@ def main():
     sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/*.yaml")}
     cases = {}
     for page in pages:
+        cases[f"{page}: links"] = lambda page=page: link_problem(page)
         for language in sources:
             for number, text in enumerate(snippets(page, language), 1):
                 cases[f"{page}: {language} {number}"] = lambda language=language, text=text: (
