@@ -76,9 +76,13 @@ static std::string describePlacement(const Schedule &schedule) {
 
 static Found find(const Row &row, double activations, std::optional<Placement> placement,
                   const SearchOptions &options) {
-  auto candidates =
-      getCandidates(row.ranks, row.microbatches, placement, 0, row.latency,
-                    [&](int32_t stages, int32_t chunks) { return getCosts(row, activations, stages, chunks); });
+  std::vector<SearchCandidate> candidates;
+  for (Schedule &schedule : getPlacements(row.ranks, row.microbatches, placement, 0)) {
+    for (Channel &channel : schedule.channels)
+      channel.latency = row.latency;
+    Costs costs = getCosts(row, activations, schedule.numStages, schedule.numStages / row.ranks);
+    candidates.push_back({std::move(schedule), std::move(costs)});
+  }
   std::clock_t begin = std::clock();
   SearchResult result = llvm::cantFail(search(candidates, options));
   double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;

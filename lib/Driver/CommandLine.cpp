@@ -150,8 +150,12 @@ static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWo
 static std::vector<StringRef> wordsOf(PlacementWish) {
   return {std::begin(kPlacementWishWords), std::end(kPlacementWishWords)};
 }
-static std::vector<StringRef> wordsOf(Effort) { return {std::begin(kEffortWords), std::end(kEffortWords)}; }
-static std::vector<StringRef> wordsOf(Messages) { return {std::begin(kMessagesWords), std::end(kMessagesWords)}; }
+static std::vector<StringRef> wordsOf(schedule::Effort) {
+  return {std::begin(schedule::kEffortWords), std::end(schedule::kEffortWords)};
+}
+static std::vector<StringRef> wordsOf(schedule::MessageMode) {
+  return {std::begin(schedule::kMessageModeWords), std::end(schedule::kMessageModeWords)};
+}
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
@@ -336,7 +340,7 @@ private:
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
     bool maySearch = schedule.name == "auto" || llvm::is_contained(llvm::split(schedule.compare, ","), "auto") ||
                      (schedule.name.empty() && !options.compile.sharding.plan.empty());
-    if (!maySearch && (schedule.placement != PlacementWish::Any || schedule.effort != Effort::Normal))
+    if (!maySearch && (schedule.placement != PlacementWish::Any || schedule.effort != schedule::Effort::Normal))
       return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
                            schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())

@@ -10,12 +10,12 @@
 #include "cleave/Schedule/Draw.h"
 #include "cleave/Schedule/Generate.h"
 #include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Numbers.h"
 #include "cleave/Schedule/Search.h"
 #include "cleave/Schedule/Text.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
 
@@ -26,6 +26,7 @@ using namespace cleave::driver;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
+using schedule::formatNumber;
 using schedule::Simulation;
 
 namespace {
@@ -61,12 +62,6 @@ static ExitCode print(const Failure &failure) {
   return failure.code;
 }
 
-static std::string format(double number) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.6g", number);
-  return text;
-}
-
 //===----------------------------------------------------------------------===//
 // Where a schedule comes from
 //===----------------------------------------------------------------------===//
@@ -88,7 +83,7 @@ static Expected<schedule::CostedSchedule> readFile(StringRef path) {
   Expected<schedule::Schedule> table = schedule::readCsv(bytes, path);
   if (!table)
     return locate(table.takeError());
-  return schedule::CostedSchedule{std::move(*table), {}, false};
+  return schedule::CostedSchedule{std::move(*table), {}};
 }
 
 /// Sizes as the generators take them. More actions than this are no schedule that anybody runs, and would not fit.
@@ -127,7 +122,7 @@ static OrFailure<schedule::CostedSchedule> getSchedule(const ScheduleOptions &op
       name, {int32_t(options.ranks), int32_t(options.microbatches), int32_t(options.chunks), int32_t(options.steps)});
   if (!table)
     return makeFailure(table.takeError(), kBadCommandLine);
-  return schedule::CostedSchedule{std::move(*table), {}, false};
+  return schedule::CostedSchedule{std::move(*table), {}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,13 +206,11 @@ static Expected<Candidates> getCandidates(const ScheduleOptions &options, const 
   std::optional<schedule::Placement> placement;
   if (options.placement != PlacementWish::Any)
     placement = static_cast<schedule::Placement>(static_cast<int>(options.placement) - 1);
-  std::vector<schedule::SearchCandidate> candidates = schedule::getCandidates(
-      int32_t(options.ranks), int32_t(options.microbatches), placement, int32_t(options.chunks), /*latency=*/0,
-      [](int32_t stages, int32_t chunks) { return schedule::Costs::uniform(stages, chunks); });
   Candidates fitting;
   std::string reason;
-  for (schedule::SearchCandidate &candidate : candidates) {
-    schedule::CostedSchedule costed{std::move(candidate.schedule), {}, false};
+  for (schedule::Schedule &blank : schedule::getPlacements(int32_t(options.ranks), int32_t(options.microbatches),
+                                                           placement, int32_t(options.chunks))) {
+    schedule::CostedSchedule costed{std::move(blank), {}};
     Expected<std::optional<schedule::StageSplit>> split = setAllCosts(options, model, costed);
     Error error = split ? scaleStages(options.stageScale, costed.costs) : split.takeError();
     if (!error) {
@@ -243,9 +236,7 @@ static OrFailure<Subject> searchSchedule(const Options &options, const ScheduleM
   Expected<Candidates> candidates = getCandidates(options.schedule, model);
   if (!candidates)
     return makeFailure(candidates.takeError(), model ? kBadInput : kBadCommandLine);
-  constexpr schedule::Effort efforts[] = {schedule::Effort::Normal, schedule::Effort::Quick,
-                                          schedule::Effort::Thorough};
-  schedule::SearchOptions wanted{options.seed, efforts[static_cast<int>(options.schedule.effort)]};
+  schedule::SearchOptions wanted{options.seed, options.schedule.effort};
   Expected<schedule::SearchResult> found = schedule::search(candidates->placements, wanted);
   if (!found)
     return makeFailure(found.takeError(), kBadInput);
@@ -300,8 +291,7 @@ static OrFailure<Subject> prepare(const Options &options, const std::string &nam
   if (needsMessages)
     if (Error error = schedule::addMessages(subject.table))
       return makeFailure(std::move(error), kBadInput);
-  auto mode = static_cast<schedule::MessageMode>(options.schedule.messages);
-  Expected<Simulation> simulation = schedule::simulate(subject.table, subject.costs, mode);
+  Expected<Simulation> simulation = schedule::simulate(subject.table, subject.costs, options.schedule.messages);
   if (!simulation)
     return makeFailure(simulation.takeError(), kBadInput);
   subject.simulation = std::move(*simulation);
@@ -315,10 +305,11 @@ static void printSummary(llvm::raw_ostream &os, const Subject &subject) {
   const Simulation &simulation = subject.simulation;
   os << llvm::formatv("{0}: {1} ranks, {2} stages, {3} microbatches: makespan {4}, bubble {5:p2} ({6:p2} of the span "
                       "{7}), peak {8} stages, memory {9}, {10} messages, bound {11}\n",
-                      table.name, table.numRanks, table.numStages, table.numMicrobatches, format(simulation.makespan),
-                      simulation.bubbleMakespan, simulation.bubbleSpan, format(simulation.span),
-                      *llvm::max_element(simulation.peak.held), format(*llvm::max_element(simulation.peak.memory)),
-                      simulation.messages, format(subject.bound.makespan));
+                      table.name, table.numRanks, table.numStages, table.numMicrobatches,
+                      formatNumber(simulation.makespan), simulation.bubbleMakespan, simulation.bubbleSpan,
+                      formatNumber(simulation.span), *llvm::max_element(simulation.peak.held),
+                      formatNumber(*llvm::max_element(simulation.peak.memory)), simulation.messages,
+                      formatNumber(subject.bound.makespan));
 }
 
 /// The columns of a terminal, or what fits any page.
@@ -341,9 +332,7 @@ static Error writeTable(const ScheduleOptions &options, const schedule::Schedule
 static Error writeReport(const std::string &path, const Subject &subject) {
   schedule::ReportExtras extras;
   extras.checks = subject.checked.checks;
-  extras.boundMakespan = subject.bound.makespan;
-  extras.boundSpan = subject.bound.span;
-  extras.boundReason = subject.bound.why;
+  extras.bound = subject.bound;
   extras.search = llvm::json::Object(subject.search);
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
     schedule::writeJson(os, subject.table, subject.costs, subject.simulation, extras);
@@ -395,9 +384,9 @@ static Error deliver(const Options &options, const Subject &subject, const Sched
 static void printRow(llvm::raw_ostream &os, const Subject &subject) {
   const Simulation &simulation = subject.simulation;
   os << llvm::formatv("{0,-14} {1,10} {2,9:p2} {3,9:p2} {4,8} {5,8} {6,10}\n", subject.table.name,
-                      format(simulation.makespan), simulation.bubbleMakespan, simulation.bubbleSpan,
-                      format(*llvm::max_element(simulation.peak.memory)), simulation.messages,
-                      format(subject.bound.makespan));
+                      formatNumber(simulation.makespan), simulation.bubbleMakespan, simulation.bubbleSpan,
+                      formatNumber(*llvm::max_element(simulation.peak.memory)), simulation.messages,
+                      formatNumber(subject.bound.makespan));
 }
 
 /// Of `all`, schedules that do not have this shape say so in their line; one that was named is an error.

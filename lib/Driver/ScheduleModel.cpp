@@ -154,7 +154,6 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
     return split;
   setChannels(model, *split, table.schedule);
   setCosts(model, *split, table.schedule, table.costs);
-  table.hasCosts = true;
   return split;
 }
 

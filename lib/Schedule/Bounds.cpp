@@ -57,7 +57,7 @@ private:
   double getDelay(const Channel &channel) const {
     if (placement[channel.from] == placement[channel.to])
       return 0;
-    return channel.latency + (costs.bandwidth > 0 ? static_cast<double>(channel.bytes) / costs.bandwidth : 0);
+    return costs.getHop(channel);
   }
 
   void findPaths() {
@@ -119,7 +119,7 @@ private:
       if (each > 0) {
         // Whole actions if all take as much; otherwise parts of them, which is more than can be.
         double fit = memory / each;
-        count = std::min(count, areEqual ? std::floor(fit + 1e-9) : fit);
+        count = std::min(count, areEqual ? std::floor(fit) : fit);
       }
       count = std::max(count, 0.0);
       total += count * times[stage];
@@ -127,8 +127,6 @@ private:
     }
     return total;
   }
-
-  double getLimit(int32_t rank) const { return costs.memoryLimit.empty() ? kInfinity : costs.memoryLimit[rank]; }
 
   /// Joined pairs may cost less than their parts: what all of them could save.
   double getSaving(const Share &share) const {
@@ -151,14 +149,15 @@ private:
     for (int32_t stage : share.stages)
       back = std::min(back, paths.back[stage]);
     auto memory = [&](int32_t stage) { return costs.memoryForward[stage]; };
-    double filled = getTimeThatFits(share.stages, costs.forward, memory, getLimit(rank));
+    double filled = getTimeThatFits(share.stages, costs.forward, memory, costs.getMemoryLimit(rank));
     return std::max(0.0, paths.down[share.stages.front()] + back - filled);
   }
 
   /// W that stand before the last I: what is held from I to W has no more room.
   double getEarlyWeightGrad(int32_t rank, const Share &share) const {
     auto memory = [&](int32_t stage) { return costs.memoryForward[stage] + costs.memoryInputGrad[stage]; };
-    return std::max(0.0, share.weightGrad - getTimeThatFits(share.stages, costs.weightGrad, memory, getLimit(rank)));
+    double later = getTimeThatFits(share.stages, costs.weightGrad, memory, costs.getMemoryLimit(rank));
+    return std::max(0.0, share.weightGrad - later);
   }
 
   /// Idle time before the first I cannot be made up for: a rank's span is its work and that, however late others are.

@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Check.h"
 
-#include "Numbers.h"
 #include "Operands.h"
 #include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Numbers.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -91,7 +91,7 @@ private:
     }
     if (taken != size_t(schedule.numMicrobatches) && result.violations.empty())
       report("P6", "{0} of {1} microbatches have a way through the ranks", taken, schedule.numMicrobatches);
-    // Their order is what `findChannel` searches by.
+    // Their order is what `Operands::findChannel` searches by.
     for (auto [index, channel] : llvm::enumerate(schedule.channels)) {
       const Channel *before = index ? &schedule.channels[index - 1] : nullptr;
       if (channel.from < 0 || channel.from >= channel.to || size_t(channel.to) >= stages ||
@@ -175,7 +175,7 @@ private:
     // What comes from other ranks must have been received, and by this rank itself, so that its own walk has seen it.
     operands->visit(action, [&](Fact, int32_t channel) {
       bool isForward = action.kind == ActionKind::F;
-      if (channel >= 0 && isBetweenRanks(channel, action.microbatch) &&
+      if (channel >= 0 && schedule.isBetweenRanks(schedule.channels[channel], action.microbatch) &&
           !(messages[getMessage(channel, isForward, action.microbatch)] & kReceived))
         report("P7", "{0} comes before what it needs is received from stage {1}", place(rank, position),
                isForward ? schedule.channels[channel].from : schedule.channels[channel].to);
@@ -183,11 +183,11 @@ private:
   }
 
   void checkMessage(int32_t rank, size_t position, const Action &action) {
-    int32_t channel = findChannel(action);
+    int32_t channel = operands->findChannel(action);
     if (channel < 0)
       return report("P12", "{0} passes between stages {1} and {2}, which have no channel in this direction",
                     place(rank, position), action.stage, action.other);
-    if (!isBetweenRanks(channel, action.microbatch))
+    if (!schedule.isBetweenRanks(schedule.channels[channel], action.microbatch))
       return report("P12", "{0} stays within its rank", place(rank, position));
     bool isForward = isForwardMessage(action);
     uint8_t bit = isSend(action.kind) ? kSent : kReceived;
@@ -222,7 +222,8 @@ private:
     int32_t microbatch = static_cast<int32_t>(message % schedule.numMicrobatches);
     int32_t channel = static_cast<int32_t>(message / schedule.numMicrobatches / 2);
     bool isForward = message / schedule.numMicrobatches % 2 == 0;
-    bool isNeeded = isBetweenRanks(channel, microbatch) && (isForward || !schedule.isForwardOnly);
+    bool isNeeded =
+        schedule.isBetweenRanks(schedule.channels[channel], microbatch) && (isForward || !schedule.isForwardOnly);
     if (!isNeeded || messages[message] == (kSent | kReceived))
       return;
     // One end without the other is said of the end that is there, as that is where to look.
@@ -247,29 +248,8 @@ private:
     return action.kind == ActionKind::SendF || action.kind == ActionKind::RecvF;
   }
 
-  /// The channel that a message goes through in its direction; -1 if there is none.
-  int32_t findChannel(const Action &message) const {
-    // Gradients go against the channel: the receiver's stage is its source.
-    bool isAtSource = (message.kind == ActionKind::SendF) || (message.kind == ActionKind::RecvB);
-    std::pair<int32_t, int32_t> ends(message.other, message.stage);
-    if (isAtSource)
-      std::swap(ends.first, ends.second);
-    auto isBefore = [](const Channel &channel, const std::pair<int32_t, int32_t> &ends) {
-      return std::pair(channel.to, channel.from) < std::pair(ends.second, ends.first);
-    };
-    auto found = llvm::lower_bound(schedule.channels, ends, isBefore);
-    if (found == schedule.channels.end() || std::pair(found->from, found->to) != ends)
-      return -1;
-    return static_cast<int32_t>(found - schedule.channels.begin());
-  }
-
   size_t getMessage(int32_t channel, bool isForward, int32_t microbatch) const {
     return (2 * size_t(channel) + !isForward) * schedule.numMicrobatches + microbatch;
-  }
-
-  bool isBetweenRanks(int32_t channel, int32_t microbatch) const {
-    const Channel &pair = schedule.channels[channel];
-    return schedule.getRank(pair.from, microbatch) != schedule.getRank(pair.to, microbatch);
   }
 
   /// P8: the n-th message that a rank sends another is the n-th that the other receives from it.
@@ -296,7 +276,7 @@ private:
       numbers.clear();
       for (auto [position, action] : llvm::enumerate(schedule.programs[rank]))
         if (isMessage(action.kind) && isSend(action.kind) == sends)
-          visit(rank, position, getMessage(findChannel(action), isForwardMessage(action), action.microbatch),
+          visit(rank, position, getMessage(operands->findChannel(action), isForwardMessage(action), action.microbatch),
                 numbers[schedule.getRank(action.other, action.microbatch)]++);
     }
   }
@@ -411,12 +391,11 @@ private:
   void checkMemory() {
     if (costs.memoryLimit.empty())
       return;
-    // Sums of many shares are not exact.
     double least = *llvm::max_element(memory);
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
-      if (double limit = costs.memoryLimit[rank]; memory[rank] > limit * (1 + 1e-12))
+      if (memory[rank] > costs.getMemoryLimit(rank))
         return report("P11", "rank {0} holds {1}, above the limit of {2}; all ranks fit in {3}", rank,
-                      formatNumber(memory[rank]), formatNumber(limit), formatNumber(least));
+                      formatNumber(memory[rank]), formatNumber(costs.memoryLimit[rank]), formatNumber(least));
   }
 
   const Schedule &schedule;

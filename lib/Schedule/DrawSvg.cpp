@@ -12,7 +12,7 @@
 #include "cleave/Schedule/Draw.h"
 
 #include "Bars.h"
-#include "Numbers.h"
+#include "cleave/Schedule/Numbers.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

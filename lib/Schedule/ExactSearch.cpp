@@ -20,7 +20,6 @@
 using namespace cleave::schedule;
 
 static constexpr int32_t kMaxRanks = 4, kMaxMicrobatches = 4, kMaxStages = 16;
-static constexpr Ticks kUnknown = -1;
 
 bool cleave::schedule::isSmall(const SearchProblem &problem) {
   if (problem.ranks > kMaxRanks || problem.microbatches > kMaxMicrobatches || problem.stages > kMaxStages ||
@@ -99,16 +98,8 @@ private:
     step = problem.makeStep(kind, stage, count);
     if (!problem.fits(rank, state.held[rank], step) || (kind == kForward && state.isHeld[stage]))
       return kUnknown;
-    Ticks start = state.freeAt[rank];
-    if (kind == kWeightGrad)
-      return start;
-    for (const Link &link : (kind == kForward ? problem.sources : problem.sinks)[stage]) {
-      Ticks end = state.ends[kind][link.stage * problem.microbatches + count];
-      if (end == kUnknown)
-        return kUnknown;
-      start = std::max(start, end + link.delay);
-    }
-    return start;
+    Ticks ready = problem.getReady(step, state.ends[kForward], state.ends[kInputGrad]);
+    return ready == kUnknown ? kUnknown : std::max(ready, state.freeAt[rank]);
   }
 
   llvm::SmallVector<Option, 16> getOptions(const State &state) const {
@@ -167,7 +158,8 @@ private:
         for (int32_t next = from; next < state.counts[kind][stage]; ++next)
           times.push_back(state.ends[kind][stage * problem.microbatches + next]);
       };
-      // Times that still matter, in one order for all states of the same counts: what the neighbours have not taken yet. (What the rank itself waits for lies before the time that it is free.)
+      // Times that still matter, in one order for all states of the same counts: what the neighbours have not taken yet.
+      // (What the rank itself waits for lies before the time that it is free.)
       if (stage + 1 < problem.stages)
         addEnds(kForward, state.counts[kForward][stage + 1]);
       if (stage > 0)

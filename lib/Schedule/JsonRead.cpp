@@ -157,6 +157,21 @@ static Error readChannels(const Array &array, Schedule &schedule) {
   return Error::success();
 }
 
+/// `comm`: what a hop of each default channel takes, of which there is one less than stages. Not given: what was known.
+static Error readHops(const Object &times, Schedule &schedule) {
+  std::vector<double> comm(schedule.numStages - 1);
+  auto isDefault = [](const Channel &channel) { return channel.to == channel.from + 1; };
+  for (const Channel &channel : schedule.channels)
+    if (isDefault(channel))
+      comm[channel.from] = channel.latency;
+  if (Error error = readNumbers(times, "comm", "costs", comm.size(), /*isSigned=*/false, comm))
+    return error;
+  for (Channel &channel : schedule.channels)
+    if (isDefault(channel))
+      channel.latency = comm[channel.from];
+  return Error::success();
+}
+
 /// `costs`, `channels` and `memory`, over what is there.
 static Error readCostFields(const Object &object, Schedule &schedule, Costs &costs) {
   size_t stages = schedule.numStages;
@@ -174,14 +189,10 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
       return error;
     if (std::optional<StringRef> unit = times->getString("unit"))
       costs.unit = unit->str();
-    // There is one channel less than stages; with one stage there is none, and nothing to read.
     // Channels say the same and more, where they are there.
-    std::vector<double> comm(stages - 1);
-    if (Error error = readNumbers(*times, "comm", "costs", stages - 1, /*isSigned=*/false, comm))
-      return error;
-    for (Channel &channel : schedule.channels)
-      if (!object.getArray("channels") && channel.to == channel.from + 1)
-        channel.latency = comm[channel.from];
+    if (!object.getArray("channels"))
+      if (Error error = readHops(*times, schedule))
+        return error;
   }
   if (const Object *memory = object.getObject("memory")) {
     for (auto [field, values] : {std::pair("F", &costs.memoryForward), std::pair("I", &costs.memoryInputGrad),
@@ -201,14 +212,15 @@ public:
   Reader(Object root, StringRef name) : root(std::move(root)) { schedule.name = name.str(); }
 
   llvm::Expected<CostedSchedule> read() {
-    for (auto step : {&Reader::readReplicas, &Reader::readReductions, &Reader::readPrograms, &Reader::checkSize})
+    for (auto step : {&Reader::readReplicas, &Reader::readReductions, &Reader::readPrograms, &Reader::checkSize,
+                      &Reader::readVersions})
       if (Error error = (this->*step)())
         return std::move(error);
     schedule.indexReplicas();
     Costs costs = Costs::uniform(schedule.numStages, std::max(1, schedule.numStages / schedule.numRanks));
     if (Error error = readCostFields(root, schedule, costs))
       return std::move(error);
-    return CostedSchedule{std::move(schedule), std::move(costs), root.getObject("costs") != nullptr};
+    return CostedSchedule{std::move(schedule), std::move(costs)};
   }
 
 private:
@@ -346,6 +358,19 @@ private:
     if (needed > numForward)
       return makeError("programs: {0} stages and {1} microbatches need {2} F, and there are {3}", schedule.numStages,
                        schedule.numMicrobatches, needed, numForward);
+    return Error::success();
+  }
+
+  /// Where nobody says it, a rank keeps one version of its weights.
+  Error readVersions() {
+    const Value *value = root.get("weight_versions");
+    const Array *versions = value ? value->getAsArray() : nullptr;
+    for (size_t rank = 0; versions && rank < versions->size(); ++rank)
+      schedule.weightVersions.push_back(int32_t((*versions)[rank].getAsInteger().value_or(0)));
+    bool isGood = schedule.weightVersions.size() == size_t(schedule.numRanks) &&
+                  llvm::all_of(schedule.weightVersions, [](int32_t count) { return count >= 1; });
+    if (value && !isGood)
+      return makeError("weight_versions: expected a list of {0}, one version at least on each rank", schedule.numRanks);
     return Error::success();
   }
 

@@ -80,7 +80,7 @@ private:
     json.attributeArray("comm", [&] {
       for (const Channel &channel : schedule.channels)
         if (channel.to == channel.from + 1)
-          json.value(channel.latency + (costs.bandwidth > 0 ? double(channel.bytes) / costs.bandwidth : 0));
+          json.value(costs.getHop(channel));
     });
     if (costs.bandwidth > 0)
       json.attribute("bandwidth", costs.bandwidth);
@@ -170,13 +170,13 @@ private:
 
   /// How far from the best the schedule may be at most, and who says so.
   void writeBound() {
-    if (extras.boundMakespan) {
+    if (extras.bound) {
       json.attributeObject("lower_bound", [&] {
-        json.attribute("makespan", *extras.boundMakespan);
-        json.attribute("span", extras.boundSpan.value_or(*extras.boundMakespan));
-        json.attribute("why", extras.boundReason);
+        json.attribute("makespan", extras.bound->makespan);
+        json.attribute("span", extras.bound->span);
+        json.attribute("why", extras.bound->why);
       });
-      double bound = *extras.boundMakespan;
+      double bound = extras.bound->makespan;
       json.attribute("gap", bound > 0 ? simulation.makespan / bound - 1 : 0);
     }
     if (!extras.search.empty())

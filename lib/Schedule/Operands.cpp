@@ -44,6 +44,21 @@ Action Operands::findAction(const Schedule &schedule, Fact fact) const {
   return action;
 }
 
+// Gradients go against the channel: the receiver's stage is its source.
+int32_t Operands::findChannel(const Action &message) const {
+  bool isAtSource = message.kind == ActionKind::SendF || message.kind == ActionKind::RecvB;
+  std::pair<int32_t, int32_t> ends(message.other, message.stage);
+  if (isAtSource)
+    std::swap(ends.first, ends.second);
+  auto isBefore = [](const Channel &channel, const std::pair<int32_t, int32_t> &ends) {
+    return std::pair(channel.to, channel.from) < std::pair(ends.second, ends.first);
+  };
+  const Channel *found = llvm::lower_bound(channels, ends, isBefore);
+  if (found == channels.end() || std::pair(found->from, found->to) != ends)
+    return -1;
+  return static_cast<int32_t>(found - channels.begin());
+}
+
 void Operands::visitMessages(const Schedule &schedule, const Action &action,
                              llvm::function_ref<void(const Action &, const Action &)> visit) const {
   if (getResult(action) < 0)

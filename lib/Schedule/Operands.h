@@ -28,9 +28,8 @@ public:
   /// B nor I.
   Action findAction(const Schedule &schedule, Fact fact) const;
 
-  /// The channels into and out of a stage, as positions in `Schedule::channels`, ascending.
-  llvm::ArrayRef<int32_t> getIncoming(int32_t stage) const { return incoming[stage]; }
-  llvm::ArrayRef<int32_t> getOutgoing(int32_t stage) const { return outgoing[stage]; }
+  /// The channel that a message goes through in its direction, as a position in `Schedule::channels`; -1 if there is none.
+  int32_t findChannel(const Action &message) const;
 
   /// Calls `visit(fact, channel)` for each fact that a compute action needs; `channel` is -1 for those of its own stage.
   template <typename Visit> void visit(const Action &action, Visit visit) const {
@@ -53,6 +52,7 @@ public:
 private:
   int64_t microbatches, count;
   llvm::ArrayRef<Channel> channels;
+  /// Stage -> positions of channels, ascending.
   std::vector<std::vector<int32_t>> incoming, outgoing;
 };
 

@@ -14,42 +14,35 @@
 using namespace cleave;
 using namespace cleave::schedule;
 
-static constexpr llvm::StringLiteral kEfforts[] = {"quick", "normal", "thorough"};
-
-llvm::StringRef cleave::schedule::getWord(Effort effort) { return kEfforts[static_cast<size_t>(effort)]; }
+llvm::StringRef cleave::schedule::getWord(Effort effort) { return kEffortWords[static_cast<size_t>(effort)]; }
 
 std::optional<Effort> cleave::schedule::parseEffort(llvm::StringRef word) {
-  const auto *found = llvm::find(kEfforts, word);
-  if (found == std::end(kEfforts))
+  const auto *found = llvm::find(kEffortWords, word);
+  if (found == std::end(kEffortWords))
     return std::nullopt;
-  return static_cast<Effort>(found - std::begin(kEfforts));
+  return static_cast<Effort>(found - std::begin(kEffortWords));
 }
 
-std::vector<SearchCandidate> cleave::schedule::getCandidates(int32_t ranks, int32_t microbatches,
-                                                             std::optional<Placement> placement, int32_t chunks,
-                                                             double latency,
-                                                             llvm::function_ref<Costs(int32_t, int32_t)> getCosts) {
+std::vector<Schedule> cleave::schedule::getPlacements(int32_t ranks, int32_t microbatches,
+                                                      std::optional<Placement> placement, int32_t chunks) {
   // What does best is first: ties keep it, and what cannot be better than it is not looked at. More chunks make smaller
   // bubbles and more messages; beyond four, searching longer with fewer has found more.
   static constexpr std::pair<Placement, int32_t> shapes[] = {{Placement::V, 2},    {Placement::Linear, 1},
                                                              {Placement::Wave, 4}, {Placement::Loop, 2},
                                                              {Placement::Loop, 3}, {Placement::Loop, 4}};
-  std::vector<SearchCandidate> candidates;
+  std::vector<Schedule> schedules;
   auto add = [&](Placement kind, int32_t count) {
-    Schedule schedule = makeSchedule("auto", placeStages(kind, ranks, count), ranks, microbatches);
-    for (Channel &channel : schedule.channels)
-      channel.latency = latency;
-    candidates.push_back({std::move(schedule), getCosts(ranks * count, count)});
+    schedules.push_back(makeSchedule("auto", placeStages(kind, ranks, count), ranks, microbatches));
   };
   for (auto [kind, count] : shapes)
     if ((!placement || *placement == kind) && (chunks == 0 || chunks == count))
       add(kind, count);
   // Numbers of chunks that are not among those.
-  if (candidates.empty())
+  if (schedules.empty())
     for (Placement kind : {Placement::Wave, Placement::Loop})
       if ((!placement || *placement == kind) && mayHaveChunks(kind, chunks))
         add(kind, chunks);
-  return candidates;
+  return schedules;
 }
 
 namespace {
@@ -67,15 +60,26 @@ static Budget getBudget(Effort effort) {
   return budgets[static_cast<size_t>(effort)];
 }
 
+/// What the fullest rank holds while a single microbatch goes through all stages and back.
+static double getLeastMemory(const SearchCandidate &candidate) {
+  llvm::ArrayRef<int32_t> placement = candidate.schedule.replicas[0].placement;
+  std::vector<double> held(candidate.schedule.numRanks, 0);
+  double peak = 0;
+  auto add = [&](size_t stage, double memory) { peak = std::max(peak, held[placement[stage]] += memory); };
+  for (size_t stage = 0; stage < placement.size(); ++stage)
+    add(stage, candidate.costs.memoryForward[stage]);
+  for (size_t stage = placement.size(); stage-- > 0 && !candidate.schedule.isForwardOnly;) {
+    add(stage, candidate.costs.memoryInputGrad[stage]);
+    add(stage, candidate.costs.memoryWeightGrad[stage]);
+  }
+  return peak;
+}
+
 /// The least memory per rank with which one microbatch after the other goes through.
 static llvm::Error explainMemory(llvm::ArrayRef<SearchCandidate> candidates) {
   double least = std::numeric_limits<double>::infinity();
-  for (const SearchCandidate &candidate : candidates) {
-    std::vector<double> held(candidate.schedule.numRanks, 0);
-    for (auto [stage, rank] : llvm::enumerate(candidate.schedule.replicas[0].placement))
-      held[rank] += candidate.costs.memoryForward[stage];
-    least = std::min(least, *llvm::max_element(held));
-  }
+  for (const SearchCandidate &candidate : candidates)
+    least = std::min(least, getLeastMemory(candidate));
   return makeError("no schedule stays under the memory limit: one microbatch alone takes {0} on a rank", least);
 }
 
@@ -139,7 +143,6 @@ llvm::Expected<SearchResult> cleave::schedule::search(llvm::ArrayRef<SearchCandi
   bool isProved = improve(searchers, best, least.span, budget);
   // Times by the one simulator that all tables share, not by the search's own.
   SearchResult result;
-  result.options = options;
   result.bound = least;
   for (auto [index, searcher] : llvm::enumerate(searchers)) {
     result.tables += searcher->tables;
@@ -151,11 +154,7 @@ llvm::Expected<SearchResult> cleave::schedule::search(llvm::ArrayRef<SearchCandi
   llvm::Expected<Simulation> simulation = simulate(result.schedule, best->candidate.costs);
   if (!simulation)
     return simulation.takeError();
-  result.makespan = simulation->makespan;
   result.span = simulation->span;
-  result.gap = least.span > 0 ? std::max(0.0, result.span / least.span - 1) : 0;
-  if (result.gap < 1e-9)
-    result.gap = 0;
-  result.isOptimal = isProved || result.gap == 0;
+  result.isOptimal = isProved || result.span <= least.span * (1 + 1e-9);
   return result;
 }

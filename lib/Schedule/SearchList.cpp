@@ -54,8 +54,8 @@ bool ListScheduler::runAll(Orders &orders) {
   wakeAt.assign(problem.ranks, 0);
   numForward.assign(problem.stages, 0);
   numGrad.assign(problem.stages, 0);
-  forwardEnds.assign(pairs, kNever);
-  gradEnds.assign(pairs, kNever);
+  forwardEnds.assign(pairs, kUnknown);
+  gradEnds.assign(pairs, kUnknown);
   size_t placed = 0;
   while (placed < problem.numSteps) {
     // Few ranks: looking at all of them is quicker than keeping a heap. Ties go to the first rank.
@@ -71,25 +71,10 @@ bool ListScheduler::runAll(Orders &orders) {
   return true;
 }
 
-/// When the operands are there, as far as their steps have started.
-Ticks ListScheduler::getReady(const Step &step) const {
-  int32_t microbatch = step.index - step.stage * problem.microbatches;
-  bool isForward = step.kind == kForward;
-  Ticks ready = isForward ? 0 : forwardEnds[step.index];
-  const std::vector<Ticks> &ends = isForward ? forwardEnds : gradEnds;
-  for (const Link &link : (isForward ? problem.sources : problem.sinks)[step.stage]) {
-    Ticks end = ends[link.stage * problem.microbatches + microbatch];
-    if (end == kNever || ready == kNever)
-      return kNever;
-    ready = std::max(ready, end + link.delay);
-  }
-  return ready;
-}
-
 /// Takes the step into account: it is there now and preferred, or later, or kept out by memory or caps.
 void ListScheduler::offer(Choice &choice, const Step &step, int32_t priority, int32_t rank) const {
-  Ticks ready = getReady(step);
-  if (ready == kNever)
+  Ticks ready = problem.getReady(step, forwardEnds, gradEnds);
+  if (ready == kUnknown)
     return;
   bool fits = problem.fits(rank, states[rank].held, step);
   if (fits && !fixed && step.kind == kForward)

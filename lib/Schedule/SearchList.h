@@ -61,7 +61,6 @@ private:
   void act(int32_t rank, Orders &orders);
   void take(int32_t rank, const Step &step, Orders &orders);
   void wake(int32_t rank, Ticks time);
-  Ticks getReady(const Step &step) const;
 
   const SearchProblem &problem;
   /// Stage -> 1 for the second half of its rank's stages.

@@ -8,7 +8,6 @@
 #include "SearchProblem.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
-#include <limits>
 
 using namespace cleave::schedule;
 
@@ -35,10 +34,7 @@ SearchProblem::SearchProblem(const SearchCandidate &candidate)
   const std::vector<double> *times[] = {&given.forward, &given.inputGrad, &given.weightGrad};
   const std::vector<double> *held[] = {&given.memoryForward, &given.memoryInputGrad, &given.memoryWeightGrad};
   auto getDelay = [&](const Channel &channel) {
-    double delay = channel.latency;
-    if (given.bandwidth > 0)
-      delay += static_cast<double>(channel.bytes) / given.bandwidth;
-    return rankOf[channel.from] == rankOf[channel.to] ? 0 : delay;
+    return rankOf[channel.from] == rankOf[channel.to] ? 0 : given.getHop(channel);
   };
   std::vector<double> all;
   for (const std::vector<double> *list : times)
@@ -61,10 +57,8 @@ SearchProblem::SearchProblem(const SearchCandidate &candidate)
     for (int32_t kind = 0; kind < numKinds; ++kind)
       work[rankOf[stage]] += costs[kind][stage] * microbatches;
   }
-  // A limit is often a multiple of what a stage takes: rounding must not make a fit into none.
-  limits.assign(ranks, std::numeric_limits<double>::infinity());
-  for (auto [rank, limit] : llvm::enumerate(given.memoryLimit))
-    limits[rank] = limit + 1e-9 * std::abs(limit);
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    limits.push_back(given.getMemoryLimit(rank));
   numSteps = static_cast<size_t>(stages) * microbatches * numKinds;
 }
 
@@ -112,31 +106,14 @@ std::optional<Orders> SearchProblem::getOrders(const Schedule &schedule) const {
 
 Evaluator::Evaluator(const SearchProblem &problem) : problem(problem), starts(problem.ranks) {}
 
-/// W waits for I of its own stage alone, I for F of its own stage and what later stages hand back.
-Ticks Evaluator::getReady(const Step &step) const {
-  int32_t microbatch = step.index - step.stage * problem.microbatches;
-  if (step.kind == kWeightGrad)
-    return gradEnds[step.index];
-  bool isForward = step.kind == kForward;
-  Ticks ready = isForward ? 0 : forwardEnds[step.index];
-  const std::vector<Ticks> &ends = isForward ? forwardEnds : gradEnds;
-  for (const Link &link : (isForward ? problem.sources : problem.sinks)[step.stage]) {
-    Ticks end = ends[link.stage * problem.microbatches + microbatch];
-    if (end < 0 || ready < 0)
-      return -1;
-    ready = std::max(ready, end + link.delay);
-  }
-  return ready;
-}
-
 /// Goes through a rank's order as far as operands are known; true at its end.
 bool Evaluator::advance(int32_t rank, llvm::ArrayRef<Step> order) {
   std::vector<Ticks> &times = starts[rank];
   Ticks now = freeAt[rank];
   while (times.size() < order.size()) {
     const Step &step = order[times.size()];
-    Ticks ready = getReady(step);
-    if (ready < 0)
+    Ticks ready = problem.getReady(step, forwardEnds, gradEnds);
+    if (ready == kUnknown)
       break;
     now = std::max(now, ready);
     times.push_back(now);
@@ -158,8 +135,8 @@ bool Evaluator::advance(int32_t rank, llvm::ArrayRef<Step> order) {
 
 bool Evaluator::run(const Orders &orders, Evaluation &evaluation) {
   size_t pairs = static_cast<size_t>(problem.stages) * problem.microbatches;
-  forwardEnds.assign(pairs, -1);
-  gradEnds.assign(pairs, -1);
+  forwardEnds.assign(pairs, kUnknown);
+  gradEnds.assign(pairs, kUnknown);
   freeAt.assign(problem.ranks, 0);
   isQueued.assign(problem.ranks, 1);
   queue.clear();
@@ -174,7 +151,7 @@ bool Evaluator::run(const Orders &orders, Evaluation &evaluation) {
     isQueued[rank] = 0;
     advance(rank, orders[rank]);
   }
-  evaluation.span = evaluation.makespan = 0;
+  evaluation.span = 0;
   evaluation.spans.assign(problem.ranks, 0);
   Ticks waits = 0, worst = 0;
   for (int32_t rank = 0; rank < problem.ranks; ++rank) {
@@ -185,7 +162,6 @@ bool Evaluator::run(const Orders &orders, Evaluation &evaluation) {
     // What ranks with less to do wait is no loss of theirs alone: all wait for the worst, but on a plateau of the worst
     // span the sum says which way is down.
     evaluation.span = std::max(evaluation.span, span);
-    evaluation.makespan = std::max(evaluation.makespan, freeAt[rank]);
     waits += span - problem.work[rank];
     worst = std::max(worst, span);
   }

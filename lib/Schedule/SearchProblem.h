@@ -14,6 +14,8 @@
 namespace cleave::schedule {
 
 using Ticks = int64_t;
+/// When nobody knows yet.
+inline constexpr Ticks kUnknown = -1;
 enum StepKind : uint8_t { kForward, kInputGrad, kWeightGrad };
 
 struct Step {
@@ -47,6 +49,22 @@ struct SearchProblem {
     double more = getMemory(step);
     return more <= 0 || held + more <= limits[rank];
   }
+  /// When the operands of a step are there, given by `Step::index` when F and I have ended; unknown if one has not. W
+  /// waits for I of its own stage alone, I for F of its own stage and what later stages hand back.
+  Ticks getReady(const Step &step, llvm::ArrayRef<Ticks> forwardEnds, llvm::ArrayRef<Ticks> gradEnds) const {
+    if (step.kind == kWeightGrad)
+      return gradEnds[step.index];
+    bool isForward = step.kind == kForward;
+    int32_t microbatch = step.index - step.stage * microbatches;
+    Ticks ready = isForward ? 0 : forwardEnds[step.index];
+    for (const Link &link : (isForward ? sources : sinks)[step.stage]) {
+      Ticks end = (isForward ? forwardEnds : gradEnds)[link.stage * microbatches + microbatch];
+      if (end == kUnknown || ready == kUnknown)
+        return kUnknown;
+      ready = std::max(ready, end + link.delay);
+    }
+    return ready;
+  }
   bool fitsMemory(int32_t rank, llvm::ArrayRef<Step> order) const;
   double toUnits(Ticks ticks) const { return static_cast<double>(ticks) / ticksPerUnit; }
 
@@ -59,7 +77,7 @@ struct SearchProblem {
   std::vector<std::vector<int32_t>> stagesOf;
   std::array<std::vector<Ticks>, 3> costs;
   std::array<std::vector<double>, 3> memory;
-  /// Infinite without a limit; a hair above it, so that sums of parts reach it.
+  /// As `Costs::getMemoryLimit`.
   std::vector<double> limits;
   /// Of each stage: whose F it waits for; whose I it waits for.
   std::vector<std::vector<Link>> sources, sinks;
@@ -70,7 +88,7 @@ struct SearchProblem {
 
 /// Worst span first; the sum of what ranks wait breaks ties, and leads a search across plateaus.
 struct Evaluation {
-  Ticks span = 0, makespan = 0;
+  Ticks span = 0;
   std::vector<Ticks> spans;
   double score = 0;
   bool isBetterThan(const Evaluation &that) const { return span != that.span ? span < that.span : score < that.score; }
@@ -89,8 +107,6 @@ public:
   Ticks getEnd(const Step &step) const { return (step.kind == kForward ? forwardEnds : gradEnds)[step.index]; }
 
 private:
-  /// When a step's operands are there; -1 if nobody knows yet.
-  Ticks getReady(const Step &step) const;
   bool advance(int32_t rank, llvm::ArrayRef<Step> order);
 
   const SearchProblem &problem;

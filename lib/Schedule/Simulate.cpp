@@ -15,6 +15,7 @@
 #include "llvm/ADT/Sequence.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 using namespace cleave;
@@ -45,6 +46,16 @@ double Costs::getMemoryChange(const Action &action) const {
   default:
     return 0;
   }
+}
+
+double Costs::getMemoryLimit(int32_t rank) const {
+  if (memoryLimit.empty())
+    return std::numeric_limits<double>::infinity();
+  return memoryLimit[rank] + 1e-9 * std::abs(memoryLimit[rank]);
+}
+
+double Costs::getHop(const Channel &channel) const {
+  return channel.latency + (bandwidth > 0 ? double(channel.bytes) / bandwidth : 0);
 }
 
 namespace {
@@ -142,10 +153,10 @@ private:
           missing = fact;
           return;
         }
-        bool isHop = channel >= 0 && isBetweenRanks(channel, action.microbatch);
+        bool isHop = channel >= 0 && schedule.isBetweenRanks(schedule.channels[channel], action.microbatch);
         hops += isHop;
         // Where ranks meet, the RECV before this action has waited already.
-        start = std::max(start, made[fact] + (isHop && !meets ? getHop(channel) : 0));
+        start = std::max(start, made[fact] + (isHop && !meets ? costs.getHop(schedule.channels[channel]) : 0));
       });
     if (missing >= 0)
       return wait(rank, missing);
@@ -167,16 +178,6 @@ private:
       return;
     made[fact] = end;
     waiters.take(fact, [&](int32_t waiting) { queue.push_back(waiting); });
-  }
-
-  bool isBetweenRanks(int32_t channel, int32_t microbatch) const {
-    const Channel &pair = schedule.channels[channel];
-    return schedule.getRank(pair.from, microbatch) != schedule.getRank(pair.to, microbatch);
-  }
-
-  double getHop(int32_t channel) const {
-    const Channel &pair = schedule.channels[channel];
-    return pair.latency + (costs.bandwidth > 0 ? double(pair.bytes) / costs.bandwidth : 0);
   }
 
   double getDuration(const Action &action) const {
@@ -244,15 +245,6 @@ private:
            other.microbatch == action.microbatch;
   }
 
-  /// The channel of a message.
-  int32_t findChannel(const Action &message) const {
-    auto [from, to] = std::minmax(message.stage, message.other);
-    for (int32_t channel : operands.getIncoming(to))
-      if (schedule.channels[channel].from == from)
-        return channel;
-    return -1;
-  }
-
   /// Passes both ends of a message, if the other rank stands there.
   bool exchange(int32_t rank, const Action &action) {
     // What is not there cannot be sent.
@@ -268,9 +260,9 @@ private:
     ranks[rank].awaited = -1;
     if (peer == rank || isDone(peer) || !ranks[peer].isMeeting || !isOtherEnd(action, getAction(peer)))
       return false;
-    int32_t channel = findChannel(action);
+    int32_t channel = operands.findChannel(action);
     double start = std::max(ranks[rank].free, ranks[peer].free);
-    double end = start + (channel < 0 ? 0 : getHop(channel));
+    double end = start + (channel < 0 ? 0 : costs.getHop(schedule.channels[channel]));
     pass(rank, start, end);
     pass(peer, start, end);
     queue.push_back(peer);

@@ -7,6 +7,7 @@
 #define CLEAVE_DRIVER_OPTIONS_H
 
 #include "cleave/Compiler/Compilation.h"
+#include "cleave/Schedule/Search.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <map>
@@ -62,12 +63,6 @@ struct DimSizes {
 enum class PlacementWish { Any, Linear, Loop, V, Wave };
 constexpr llvm::StringLiteral kPlacementWishWords[] = {"any", "linear", "loop", "v", "wave"};
 
-enum class Effort { Normal, Quick, Thorough };
-constexpr llvm::StringLiteral kEffortWords[] = {"normal", "quick", "thorough"};
-
-enum class Messages { Async, Rendezvous };
-constexpr llvm::StringLiteral kMessagesWords[] = {"async", "rendezvous"};
-
 /// What stands behind names: `F=1,I=1`.
 using NamedNumbers = std::map<std::string, double>;
 
@@ -82,8 +77,8 @@ struct ScheduleOptions {
   std::optional<double> latency, memoryLimit;
   std::string costs, compare, table, draw;
   PlacementWish placement = PlacementWish::Any;
-  Effort effort = Effort::Normal;
-  Messages messages = Messages::Async;
+  schedule::Effort effort = schedule::Effort::Normal;
+  schedule::MessageMode messages = schedule::MessageMode::Async;
   bool computeOnly = false;
 };
 

@@ -20,7 +20,8 @@ namespace cleave::schedule {
 
 struct LowerBound {
   double makespan = 0, span = 0;
-  /// Where the bound of the span comes from: `rank 0 does 24 and waits 3 for its first gradient, as memory takes 4 F`.
+  /// Where the bound of the span comes from: `rank 0 has work for 24.0000 and waits 3.0000 for its first gradient, with no
+  /// more F than memory takes`.
   std::string why;
 };
 

@@ -25,15 +25,13 @@ struct Shape {
 struct GeneratorInfo {
   /// `1f1b`.
   llvm::StringRef name;
-  /// One line, and where it was published.
-  llvm::StringRef summary, source;
   bool isForwardOnly;
 };
 
 /// All of them, in the order of docs/pipelines.md.
 llvm::ArrayRef<GeneratorInfo> getGenerators();
 
-/// The table of `name`. Error: no such schedule (the nearest names), or a shape that it does not allow (what is legal).
+/// The table of `name`. Error: no such schedule (names all there are), or a shape that it does not allow (what is legal).
 llvm::Expected<Schedule> generate(llvm::StringRef name, Shape shape);
 
 } // namespace cleave::schedule

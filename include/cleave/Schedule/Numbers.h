@@ -1,6 +1,6 @@
 //===- Numbers.h - numbers as people read them ------------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_SCHEDULE_NUMBERS_H
-#define CLEAVE_LIB_SCHEDULE_NUMBERS_H
+#ifndef CLEAVE_SCHEDULE_NUMBERS_H
+#define CLEAVE_SCHEDULE_NUMBERS_H
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,4 +16,4 @@ inline std::string formatNumber(double number, int digits = 6) {
 
 } // namespace cleave::schedule
 
-#endif // CLEAVE_LIB_SCHEDULE_NUMBERS_H
+#endif // CLEAVE_SCHEDULE_NUMBERS_H

@@ -101,6 +101,10 @@ struct Schedule {
   int32_t getRank(int32_t stage, int32_t microbatch) const { return replicas[replicaOf[microbatch]].placement[stage]; }
   /// Precondition of `getRank`: called since `replicas` last changed.
   void indexReplicas();
+  /// Whether what `microbatch` hands over on one of the channels is a message.
+  bool isBetweenRanks(const Channel &channel, int32_t microbatch) const {
+    return getRank(channel.from, microbatch) != getRank(channel.to, microbatch);
+  }
   /// No rank sends or receives: messages are to be placed yet (Messages.h).
   bool isComputeOnly() const;
 

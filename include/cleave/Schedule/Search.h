@@ -23,6 +23,7 @@ namespace cleave::schedule {
 
 /// Actions that are placed: `normal` may place ten times as many as `quick`, `thorough` six times as many as `normal`.
 enum class Effort : uint8_t { Quick, Normal, Thorough };
+inline constexpr llvm::StringLiteral kEffortWords[] = {"quick", "normal", "thorough"};
 llvm::StringRef getWord(Effort effort);
 std::optional<Effort> parseEffort(llvm::StringRef word);
 
@@ -42,23 +43,19 @@ struct SearchResult {
   Schedule schedule;
   /// Which candidate it is of.
   size_t candidate = 0;
-  double makespan = 0, span = 0;
+  double span = 0;
   /// The least over all candidates; `why` of the one it is from.
   LowerBound bound;
-  /// span / bound.span - 1.
-  double gap = 0;
   /// The bound is reached, or branch and bound has looked at all that could be better.
   bool isOptimal = false;
   /// Schedules that were listed, and changes that were tried in local search.
   int64_t tables = 0, moves = 0;
-  SearchOptions options;
 };
 
-/// The placements that `auto` tries for even shares: each of `placement` (all if none) with each number of chunks that
-/// suits it up to 4 (`chunks` if not 0). Costs come from `getCosts(stages, chunks)`, channels have `latency`.
-std::vector<SearchCandidate> getCandidates(int32_t ranks, int32_t microbatches, std::optional<Placement> placement,
-                                           int32_t chunks, double latency,
-                                           llvm::function_ref<Costs(int32_t stages, int32_t chunks)> getCosts);
+/// The placements that `auto` tries, as schedules without programs: `placement` (each if none) with each number of chunks
+/// that suits it up to 4 (`chunks` if not 0).
+std::vector<Schedule> getPlacements(int32_t ranks, int32_t microbatches, std::optional<Placement> placement,
+                                    int32_t chunks);
 
 /// Precondition: candidates have one replica each, whose microbatches are all.
 /// Error: no candidate, or memory that does not even hold one microbatch: the least limit that would do.

@@ -37,6 +37,11 @@ struct Costs {
 
   /// How the memory of its rank changes with an action.
   double getMemoryChange(const Action &action) const;
+  /// What a rank may hold: its limit and a billionth of it, as limits are often multiples of what stages take, and sums
+  /// of many shares are not exact. Infinite without a limit.
+  double getMemoryLimit(int32_t rank) const;
+  /// Time of a message between ranks.
+  double getHop(const Channel &channel) const;
 
   /// F, I and W of a rank's whole share, of which each of `chunks` stages has its part; memory 1, 0, -1 likewise.
   static Costs uniform(int32_t stages, int32_t chunks, double forward = 1, double inputGrad = 1, double weightGrad = 1);
@@ -67,6 +72,7 @@ struct Simulation {
 };
 
 enum class MessageMode : uint8_t { Async, Rendezvous };
+inline constexpr llvm::StringLiteral kMessageModeWords[] = {"async", "rendezvous"};
 
 /// Runs the programs of all ranks in time. With `Rendezvous`, programs without messages run with those that `addMessages`
 /// places, and ranks meet at a REDUCE_GRAD of a group. Error: what blocks, an action of each rank in the cycle.

@@ -7,7 +7,8 @@
 //   time     3  1  4 | 1  5 | 9  2  6        stages 8, 6, 17: the bottleneck is 17
 //
 // Exact over the positions considered (all of them up to `maxPositions`, else in each of as many stretches of equal time
-// the one of least crossing bytes), by dynamic programming over (stages, position). The answer carries a bound that holds for every order of the ops.
+// the one of least crossing bytes), by dynamic programming over (stages, position). The answer carries a bound that holds
+// for every order of the ops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SCHEDULE_STAGESPLIT_H
@@ -96,11 +97,13 @@ struct StageSplit {
   std::vector<StageSummary> stages;
   /// Bytes that cross each of the S - 1 cuts: values made before it and used behind it, each once.
   std::vector<int64_t> crossingBytes;
-  /// The slowest stage or link; no split of these ops into S stages is below `boundNs` = max(largest op, sum / S).
+  /// The slowest stage or link; no split of these ops into S stages is below `boundNs` = max(largest op or cluster,
+  /// sum / S).
   int64_t bottleneckNs = 0, boundNs = 0;
 };
 
-/// The best cuts. Error: more stages than ops that can be cut apart; nothing fits (the least limit that would do); ops
+/// The best cuts. Error: more stages than ops that can be cut apart; nothing fits (the least limit with
+/// which one of the splits considered would; a limit with which one would, where ranks have several stages); ops
 /// that must stay together have others between them (names them).
 llvm::Expected<StageSplit> splitStages(const SplitProblem &problem, const SplitOptions &options);
 

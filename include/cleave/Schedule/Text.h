@@ -11,6 +11,7 @@
 #ifndef CLEAVE_SCHEDULE_TEXT_H
 #define CLEAVE_SCHEDULE_TEXT_H
 
+#include "cleave/Schedule/Bounds.h"
 #include "cleave/Schedule/Check.h"
 #include "llvm/Support/JSON.h"
 
@@ -29,12 +30,10 @@ llvm::Error writeCsv(llvm::raw_ostream &os, const Schedule &schedule);
 struct CostedSchedule {
   Schedule schedule;
   Costs costs;
-  /// The file gave costs.
-  bool hasCosts = false;
 };
 
-/// Reads a report: `programs` and `replicas` must be there; `channels`, `costs`, `memory` and `reductions` may. Errors say
-/// where: `programs[3][17]: ...`.
+/// Reads a report: `programs` and `replicas` must be there; `channels`, `costs`, `memory`, `reductions` and
+/// `weight_versions` may. Errors say where: `programs[3][17]: ...`.
 llvm::Expected<CostedSchedule> readJson(llvm::StringRef text, llvm::StringRef name);
 
 /// Costs by stage and channel for a schedule that is there: an object with any of `costs`, `channels`, `memory`.
@@ -44,8 +43,7 @@ llvm::Error readCosts(llvm::StringRef text, Schedule &schedule, Costs &costs);
 struct ReportExtras {
   std::vector<std::string> checks;
   /// No schedule of these costs is faster; none if it is not known.
-  std::optional<double> boundMakespan, boundSpan;
-  std::string boundReason;
+  std::optional<LowerBound> bound;
   /// Of a search, empty for other schedules.
   llvm::json::Object search;
 };

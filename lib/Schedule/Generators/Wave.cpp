@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Generators.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace cleave::schedule;
 
@@ -21,8 +22,10 @@ namespace {
 class WaveRun {
 public:
   explicit WaveRun(Schedule &schedule)
-      : schedule(schedule), placement(schedule.replicas[0].placement), forward(schedule.numStages),
-        backward(schedule.numStages), freeAt(schedule.numRanks, 0) {
+      : schedule(schedule), stagesOf(schedule.numRanks), forward(schedule.numStages), backward(schedule.numStages),
+        freeAt(schedule.numRanks, 0) {
+    for (auto [stage, rank] : llvm::enumerate(schedule.replicas[0].placement))
+      stagesOf[rank].push_back(static_cast<int32_t>(stage));
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
       writers.emplace_back(schedule, rank);
   }
@@ -43,30 +46,27 @@ private:
     return next < sources[source].size() && sources[source][next] <= now;
   }
 
-  void take(ActionKind kind, Ends &ends, int32_t stage, int32_t end) {
-    int32_t rank = placement[stage], lane = 0;
-    for (int32_t below = 0; below < stage; ++below)
-      lane += placement[below] == rank;
-    ends[stage].push_back(end);
+  void take(ActionKind kind, Ends &ends, int32_t rank, size_t lane, int32_t end) {
+    ends[stagesOf[rank][lane]].push_back(end);
     freeAt[rank] = end;
-    writers[rank].add(kind, lane);
+    writers[rank].add(kind, static_cast<int32_t>(lane));
   }
 
   bool takeBackward(int32_t rank, int32_t now) {
     int32_t last = schedule.numStages - 1;
-    for (int32_t stage = 0; stage <= last; ++stage)
-      if (placement[stage] == rank &&
-          isReady(backward, stage, stage == last ? forward : backward, stage == last ? stage : stage + 1, now)) {
-        take(ActionKind::B, backward, stage, now + 2);
+    for (auto [lane, stage] : llvm::enumerate(stagesOf[rank]))
+      if (isReady(backward, stage, stage == last ? forward : backward, stage == last ? stage : stage + 1, now)) {
+        take(ActionKind::B, backward, rank, lane, now + 2);
         return true;
       }
     return false;
   }
 
   bool takeForward(int32_t rank, int32_t now) {
-    for (int32_t stage = schedule.numStages; stage-- > 0;)
-      if (placement[stage] == rank && (stage > 0 ? isReady(forward, stage, forward, stage - 1, now) : mayEnter(now))) {
-        take(ActionKind::F, forward, stage, now + 1);
+    for (size_t lane = stagesOf[rank].size(); lane-- > 0;)
+      if (int32_t stage = stagesOf[rank][lane];
+          stage > 0 ? isReady(forward, stage, forward, stage - 1, now) : mayEnter(now)) {
+        take(ActionKind::F, forward, rank, lane, now + 1);
         return true;
       }
     return false;
@@ -80,7 +80,8 @@ private:
   }
 
   Schedule &schedule;
-  llvm::ArrayRef<int32_t> placement;
+  /// Rank -> its stages, rising: lanes of its writer.
+  std::vector<std::vector<int32_t>> stagesOf;
   Ends forward, backward;
   std::vector<int32_t> freeAt;
   std::vector<RankWriter> writers;

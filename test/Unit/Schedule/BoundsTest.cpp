@@ -13,7 +13,7 @@ static void expectBelow(Schedule schedule, Costs costs) {
   EXPECT_LE(bound.span, free.span * (1 + 1e-12)) << schedule.name << ": " << bound.why;
   EXPECT_LE(bound.makespan, free.makespan * (1 + 1e-12)) << schedule.name << ": " << bound.why;
   if (costs.overlap < 0)
-    EXPECT_GT(bound.span, 0.5 * *llvm::max_element(free.busy));
+    EXPECT_GE(bound.span, *llvm::max_element(free.busy) * (1 - 1e-12)) << schedule.name << ": " << bound.why;
 }
 
 TEST(BoundsTest, NoNamedScheduleBeatsThem) {

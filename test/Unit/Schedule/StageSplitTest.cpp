@@ -252,7 +252,7 @@ TEST(StageSplitTest, NamesTheEdgeThatGoesBackward) {
   EXPECT_EQ(getError(describeStages(problem, makeOptions(3), {0, 0, 1})), "stage 2 of 3 has no ops");
 }
 
-/// 64 stages of 100,000 ops: seconds are those of bench/, here it only has to be right.
+/// 64 stages of 20,000 ops, more than there are positions (bench/ times 100,000): which are considered matters here.
 TEST(StageSplitTest, CutsLongRowsAtPositionsOfLeastBytes) {
   std::vector<int64_t> times(20000, 10);
   SplitProblem problem = makeChain(times, 100);

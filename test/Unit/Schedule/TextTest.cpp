@@ -110,12 +110,33 @@ TEST(TextTest, ReadsBackWhatItWrites) {
         std::string json = toJson(*generated, costs);
         llvm::Expected<CostedSchedule> again = readJson(json, "t.json");
         ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
-        again->schedule.weightVersions = generated->weightVersions;
         EXPECT_EQ(toJson(again->schedule, again->costs), json) << info.name.str();
         ++tables;
       }
     }
   EXPECT_GE(tables, 120);
+}
+
+/// Reads costs over channels of a latency of 3.
+static std::vector<double> getLatencies(llvm::StringRef costs) {
+  Schedule schedule = makeGpipe(3, 2);
+  for (Channel &channel : schedule.channels)
+    channel.latency = 3;
+  Costs read = Costs::uniform(3, 1);
+  if (llvm::Error error = readCosts(costs, schedule, read))
+    ADD_FAILURE() << llvm::toString(std::move(error));
+  std::vector<double> latencies;
+  for (const Channel &channel : schedule.channels)
+    latencies.push_back(channel.latency);
+  return latencies;
+}
+
+// Costs say something of hops only where they name them.
+TEST(TextTest, LeavesHopsThatCostsDoNotName) {
+  EXPECT_EQ(getLatencies(R"({"costs": {"F": 2}})"), (std::vector<double>{3, 3}));
+  EXPECT_EQ(getLatencies(R"({"costs": {"comm": [1, 2]}})"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(getLatencies(R"({"costs": {"comm": 1}, "channels": [{"from": 0, "to": 2, "latency": 5}]})"),
+            (std::vector<double>{5}));
 }
 
 // What tables have no words for goes through JSON.
@@ -199,6 +220,12 @@ TEST(TextTest, SaysWhereAReportIsWrong) {
       {R"({"programs": [[{"do": "F", "stage": 0, "microbatch": 0}]], "replicas": [{"placement": [0], "microbatches": [0]}],
            "channels": [{"from": 0, "to": 1}]})",
        "channels[0].to: expected a whole number from 0 to 0"},
+      {R"({"programs": [[{"do": "F", "stage": 0, "microbatch": 0}]], "replicas": [{"placement": [0], "microbatches": [0]}],
+           "weight_versions": [1, 1]})",
+       "weight_versions: expected a list of 1, one version at least on each rank"},
+      {R"({"programs": [[{"do": "F", "stage": 0, "microbatch": 0}]], "replicas": [{"placement": [0], "microbatches": [0]}],
+           "weight_versions": [0]})",
+       "weight_versions: expected a list of 1, one version at least on each rank"},
   };
   for (const auto &[text, error] : cases)
     EXPECT_EQ(getJsonError(text), error) << text.substr(0, 100);

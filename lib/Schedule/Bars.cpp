@@ -1,0 +1,54 @@
+//===- Bars.cpp - what pictures of schedules show -------------------------===//
+//
+// A bar is a computation, or two that run as one; messages and reductions have none. Memory changes at the ends of bars:
+// what a bar takes it has from its start, what it releases is gone at its end, as in the simulation.
+//
+//===----------------------------------------------------------------------===//
+#include "Bars.h"
+
+using namespace cleave::schedule;
+
+std::string Bar::getText() const {
+  std::string text;
+  for (const Action &action : actions)
+    text += (text.empty() ? "" : ";") + cleave::schedule::getText(action);
+  return text;
+}
+
+void cleave::schedule::visitBars(const Schedule &schedule, const Simulation &simulation, int32_t rank,
+                                 llvm::function_ref<void(const Bar &)> visit) {
+  llvm::ArrayRef<Action> program = schedule.programs[rank];
+  for (size_t i = 0; i < program.size(); ++i) {
+    if (!isCompute(program[i].kind))
+      continue;
+    size_t count = program[i].isJoined ? 2 : 1;
+    visit({program.slice(i, count), simulation.times[rank][i]});
+    i += count - 1;
+  }
+}
+
+std::vector<std::pair<double, double>> cleave::schedule::getMemoryCurve(const Schedule &schedule, const Costs &costs,
+                                                                        const Simulation &simulation, int32_t rank) {
+  std::vector<std::pair<double, double>> curve = {{0, 0}};
+  // Changes at one time are one step.
+  double memory = 0;
+  auto change = [&](double time, double by) {
+    if (by == 0)
+      return;
+    memory += by;
+    if (curve.back().first == time)
+      curve.back().second = memory;
+    else
+      curve.push_back({time, memory});
+  };
+  visitBars(schedule, simulation, rank, [&](const Bar &bar) {
+    double taken = 0, released = 0;
+    for (const Action &action : bar.actions) {
+      double by = costs.getMemoryChange(action);
+      (by > 0 ? taken : released) += by;
+    }
+    change(bar.time.start, taken);
+    change(bar.time.end, schedule.isForwardOnly ? -memory : released);
+  });
+  return curve;
+}
