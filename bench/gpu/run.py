@@ -209,10 +209,11 @@ class Kit:
         if row["state"] != "right" or not any(use["calls"] for use in row["report"].get("libraries", [])):
             return [row]
         alone = self.measure_way(case, alone=True)
-        row["alone_microseconds"] = alone.get("microseconds")
         if case["name"].startswith("attention"):
             return [row, {**alone, "name": f"{case['name']} alone"}]
-        row.update({key: alone[key] for key in ("state", "why")} if alone["state"] == "wrong" else {})
+        row["alone_microseconds"] = alone.get("microseconds")
+        if alone["state"] != "right":
+            row.update(state=alone["state"], why=f"by kernels alone: {alone['why']}")
         return [row]
 
     def profile(self, case):

@@ -151,7 +151,6 @@ static llvm::ModulePassManager makeHostPasses(llvm::PassBuilder &builder) {
 }
 
 std::optional<std::string> cleave::codegen::generateObject(llvm::Module &module, llvm::TargetMachine &machine) {
-  optimise(module, machine, makeHostPasses);
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
@@ -169,6 +168,7 @@ FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const Ho
   if (!module)
     return failure();
   prepare(*module, target.getMachine());
+  optimise(*module, target.getMachine(), makeHostPasses);
   std::optional<std::string> object = generateObject(*module, target.getMachine());
   if (!object)
     return failure();

@@ -15,7 +15,7 @@ using PassMaker = llvm::function_ref<llvm::ModulePassManager(llvm::PassBuilder &
 /// Runs the passes that `makePasses` builds, with all analyses that passes of `machine` may ask for.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses);
 
-/// Optimises and generates; nothing if the machine makes no objects.
+/// Nothing if the machine makes no objects.
 std::optional<std::string> generateObject(llvm::Module &module, llvm::TargetMachine &machine);
 
 } // namespace cleave::codegen

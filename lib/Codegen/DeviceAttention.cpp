@@ -67,7 +67,7 @@ private:
 } // namespace
 
 /// Of a block.
-static constexpr int64_t kWarps = 8;
+static constexpr int64_t kWarps = kKeysOfBlock / kWarp;
 /// As many keep a device busy.
 static constexpr int64_t kManyBlocks = 128;
 
@@ -142,7 +142,7 @@ Values AttentionKernel::step(Value first, Values carried) {
   auto larger = [&](Value x, Value y) { return m.extremum(true, x, y, false); };
   Value mine = p.add(first, lane), key = p.clamp(mine, 0, keys - 1), lowest = m.number(compute, -INFINITY);
   Value score = finishScore(e, op, head, multiply(key), row, key);
-  score = m.select(p.isLess(mine, keys), score, lowest);
+  score = m.select(p.isLess(mine, parts ? endKey : p.number(keys)), score, lowest);
   Values best = e.acrossWarp({score}, kWarp, [&](Values x, Values y) { return Values{larger(x[0], y[0])}; });
   Value largest = larger(carried[0], best[0]);
   Value shift = m.select(m.compare(Relation::Eq, largest, lowest), m.number(compute, 0), largest);

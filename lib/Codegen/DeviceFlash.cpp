@@ -13,8 +13,6 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceFlash.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 #include <numeric>
 
 using namespace mlir;
@@ -150,9 +148,8 @@ Values FlashKernel::step(Value first, Values carried) {
   e.barrier();
   Values scores = multiplyKeys();
   finishScores(first, scores);
-  MutableArrayRef<Value> largest = MutableArrayRef(carried).take_front(lines), totals = largest, sums = carried;
-  totals = MutableArrayRef(carried).slice(lines, lines);
-  sums = sums.drop_front(2 * lines);
+  MutableArrayRef<Value> all = carried, largest = all.take_front(lines), totals = all.slice(lines, lines),
+                         sums = all.drop_front(2 * lines);
   size_t each = scores.size() / lines, sumsEach = sums.size() / lines;
   Value lowest = m.number(compute, -INFINITY);
   for (int64_t line = 0; line < lines; ++line) {
@@ -233,14 +230,12 @@ void FlashKernel::run() {
   store(carried);
 }
 
-static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
-
 /// What was f16 or bf16 and is widened for attention is multiplied as it was.
 static FlashKernel::Operands findOperands(nn::AttentionOp op) {
   FlashKernel::Operands wide{op.getQuery(), op.getKey(), op.getValue()}, narrow;
   for (auto [value, from] : llvm::zip_equal(wide, narrow)) {
     auto cast = value.getDefiningOp<nn::CastOp>();
-    if (!cast || !getElement(value).isF32() || !isHalf(getElement(cast.getInput())))
+    if (!cast || !getElement(value).isF32() || !ElementBuilder::isHalf(getElement(cast.getInput())))
       return wide;
     from = cast.getInput();
   }
@@ -252,20 +247,20 @@ bool cleave::codegen::runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileS
   FlashKernel::Operands operands = findOperands(op);
   Type element = getElement(operands[0]);
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
-  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement));
-  if (!isAlike || !(isHalf(element) || element.isF32()) || query[2] < FlashKernel::kRows || value[2] == 0 ||
-      value[3] == 0 || query[3] > kMostSize || value[3] > kMostSize)
+  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement)), isHalf = ElementBuilder::isHalf(element);
+  if (!isAlike || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 || query[3] > kMostSize ||
+      value[3] > kMostSize)
     return false;
-  std::unique_ptr<FlashKernel> kernel;
-  if (isHalf(element) || e.getTarget().allowsTf32())
-    kernel = makeFlashOfWarps(e, op, operands, sink);
-  if (!kernel || !kernel->choose()) {
-    if (isHalf(element))
-      return false;
-    kernel = makeFlashOfLanes(e, op, operands, sink);
-    if (!kernel->choose())
-      return false;
-  }
-  kernel->run();
-  return true;
+  // The ways that such numbers may be multiplied, the fastest first.
+  SmallVector<decltype(&makeFlashOfWarps), 2> ways;
+  if (isHalf || (element.isF32() && e.getTarget().allowsTf32()))
+    ways.push_back(makeFlashOfWarps);
+  if (element.isF32())
+    ways.push_back(makeFlashOfLanes);
+  for (auto *make : ways)
+    if (std::unique_ptr<FlashKernel> kernel = make(e, op, operands, sink); kernel->choose()) {
+      kernel->run();
+      return true;
+    }
+  return false;
 }

@@ -11,8 +11,6 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceFlash.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;

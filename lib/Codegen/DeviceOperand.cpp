@@ -11,8 +11,6 @@
 using namespace mlir;
 using namespace cleave::codegen;
 
-static bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
-
 DeviceOperands::DeviceOperands(DeviceEmitter &e, Value first, Value second, Type result) : e(e) {
   for (auto [operand, value] : llvm::zip_equal(operands, std::array{first, second})) {
     operand = {value, {}, View::get(value), cleave::codegen::getElement(value)};
@@ -21,7 +19,7 @@ DeviceOperands::DeviceOperands(DeviceEmitter &e, Value first, Value second, Type
     if (operand.buffer)
       operand.stored = cleave::codegen::getElement(operand.view.base);
   }
-  bool areHalves = isHalf(operands[0].stored) && operands[0].stored == operands[1].stored;
+  bool areHalves = ElementBuilder::isHalf(operands[0].stored) && operands[0].stored == operands[1].stored;
   element = areHalves ? operands[0].stored : ElementBuilder::getComputeType(result);
 }
 

@@ -114,9 +114,6 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// A block has so many keys at a time.
-static constexpr int64_t kKeysOfBlock = 256;
-
 /// How many keys are a part; nothing where one block a query is enough, or has too little to read to be divided.
 static std::optional<int64_t> findPart(nn::AttentionOp op) {
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
@@ -156,14 +153,12 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
 
 /// The region's only attention is its anchor.
 static DeviceCuts findAttentionStages(Block &block) {
-  if (!llvm::hasSingleElement(block.getOps<nn::AttentionOp>()))
-    return {};
-  OwningOpRef<func::FuncOp> region = expandRegion(block);
-  nn::AttentionOp op = *region->front().getOps<nn::AttentionOp>().begin();
-  std::optional<int64_t> part = findPart(op);
+  auto all = block.getOps<nn::AttentionOp>();
+  std::optional<int64_t> part = llvm::hasSingleElement(all) ? findPart(*all.begin()) : std::nullopt;
   if (!part)
     return {};
-  Operation *first = divide(op, *part);
+  OwningOpRef<func::FuncOp> region = expandRegion(block);
+  Operation *first = divide(*region->front().getOps<nn::AttentionOp>().begin(), *part);
   return {std::move(region), {first}};
 }
 

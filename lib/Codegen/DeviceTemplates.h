@@ -50,6 +50,8 @@ void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 void fillPartialAttention(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
 /// How many queries are worth a block of their own in products.
 constexpr int64_t kQueriesOfBlock = 16;
+/// How many keys of a query a block has at a time, one a thread.
+constexpr int64_t kKeysOfBlock = 256;
 
 } // namespace cleave::codegen
 

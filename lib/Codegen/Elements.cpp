@@ -187,7 +187,7 @@ Type ElementBuilder::getStoredType(Type type) {
   return type.isBF16() ? Type(IntegerType::get(type.getContext(), 16)) : getHeldType(type);
 }
 Type ElementBuilder::getComputeType(Type type) {
-  return type.isF16() || type.isBF16() ? Float32Type::get(type.getContext()) : getHeldType(type);
+  return isHalf(type) ? Float32Type::get(type.getContext()) : getHeldType(type);
 }
 
 Value ElementBuilder::widen(Value value) {

@@ -65,6 +65,7 @@ public:
 
   // Conversions.
   static bool isFloat(mlir::Value value) { return mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value)); }
+  static bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
   /// The type in which elements of `type` are computed: f32 for f16 and bf16, else the type itself without a sign.
   static mlir::Type getComputeType(mlir::Type type);
   /// The type in which elements of `type` are held: without a sign.

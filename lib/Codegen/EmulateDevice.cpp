@@ -421,7 +421,12 @@ Error cleave::codegen::emulate(Module &device, const HostTarget &host) {
 Expected<std::string> cleave::codegen::makeEmulatedLibrary(Module &device, const HostTarget &host) {
   if (Error error = emulate(device, host))
     return std::move(error);
-  setTarget(device, host.getMachine());
-  std::optional<std::string> object = generateObject(device, host.getMachine());
+  // Most of the time is that of hooks, and kernels run a few times only: code that is made quickly is the quicker one.
+  TargetMachine &machine = host.getMachine();
+  CodeGenOptLevel before = machine.getOptLevel();
+  setTarget(device, machine);
+  machine.setOptLevel(CodeGenOptLevel::None);
+  std::optional<std::string> object = generateObject(device, machine);
+  machine.setOptLevel(before);
   return object ? linkObject(*object) : makeError("this machine makes no objects");
 }

@@ -5,6 +5,7 @@
 // components of a head side by side; what the mask is made of, bits or numbers of another type, only a kernel can ask.
 //
 //===----------------------------------------------------------------------===//
+#include "Elements.h"
 #include "LibraryEpilogue.h"
 #include "View.h"
 
@@ -55,8 +56,7 @@ std::optional<LibraryAttention> cleave::codegen::findAttention(Block &region) {
     return std::nullopt;
   std::optional<Epilogue> epilogue = Epilogue::find(region, attention);
   Type element = getElement(region.getArgument(query->buffer));
-  bool isHalf = element.isF16() || element.isBF16();
-  if (!isHalf || !epilogue || !epilogue->added.empty() || epilogue->scale != 1 ||
+  if (!ElementBuilder::isHalf(element) || !epilogue || !epilogue->added.empty() || epilogue->scale != 1 ||
       epilogue->activation != LibraryActivation::None || getElement(region.getTerminator()->getOperand(0)) != element)
     return std::nullopt;
   LibraryAttention made;

@@ -82,16 +82,19 @@ static Tensor unpack(exec::UnpackOp op, Operands in) {
 /// Query by query, part by part, in f64.
 static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, SmallVectorImpl<Tensor> &results) {
   constexpr double excluded = -std::numeric_limits<double>::infinity();
-  Elements<double> query(in[0]), key(in[1]), value(in[2]), mask(in.size() > 3 ? in[3] : in[0]);
+  Elements<double> query(in[0]), key(in[1]), value(in[2]);
   ResultBuffer<double> sums(op.getSums().getType()), logs(op.getLogs().getType());
   ArrayRef<int64_t> shape = op.getSums().getType().getShape();
   int64_t heads = shape[1], queries = shape[2], parts = shape[3], valueSize = shape[4], part = op.getPart();
   int64_t size = in[0].getShape()[3], keys = in[1].getShape()[2], group = heads / in[1].getShape()[1];
   double scale = op.getScale().convertToDouble(), cap = op.getSoftcap().convertToDouble();
-  bool isMasked = in.size() > 3, isBool = isMasked && in[3].getElementType().isInteger(1);
-  SmallVector<int64_t> strides(4, 0);
-  if (isMasked)
+  std::optional<Elements<double>> mask;
+  SmallVector<int64_t> strides;
+  if (in.size() > 3) {
+    mask.emplace(in[3]);
     strides = getBroadcastStrides(in[3].getShape(), {shape[0], heads, queries, keys});
+  }
+  bool isBool = mask && in[3].getElementType().isInteger(1);
   auto findScore = [&](int64_t batch, int64_t head, int64_t row, int64_t at) {
     double score = 0;
     for (int64_t i = 0; i < size; ++i)
@@ -99,9 +102,10 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
                key[((batch * heads + head) / group * keys + at) * size + i];
     score *= scale;
     score = cap > 0 ? cap * std::tanh(score / cap) : score;
-    double added = mask[batch * strides[0] + head * strides[1] + row * strides[2] + at * strides[3]];
-    if (isMasked)
+    if (mask) {
+      double added = (*mask)[batch * strides[0] + head * strides[1] + row * strides[2] + at * strides[3]];
       score = !isBool ? score + added : added != 0 ? score : excluded;
+    }
     return op.getCausal() && at - row > int64_t(op.getCausalOffset()) ? excluded : score;
   };
   for (int64_t number = 0, count = product(shape.drop_back()); number < count; ++number) {

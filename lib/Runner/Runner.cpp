@@ -195,7 +195,7 @@ static std::string formatSeconds(const std::vector<double> &seconds) {
   return "[" + text + "]";
 }
 
-/// Who computes contractions; nothing where no device has libraries.
+/// What libraries computed of the commands that they may compute; nothing where no device has libraries.
 static std::string formatLibraries(const std::vector<LibraryUse> &libraries) {
   std::string text;
   for (const LibraryUse &use : libraries)
@@ -213,7 +213,7 @@ static std::string formatWindows(const WindowUse &use) {
                 ", \"reason\": ", quoteJson(use.reason), "}");
 }
 
-/// The same behind a profile, for people.
+/// A line behind a profile, for people: how many took the way they should, and of the others the first one's reason.
 static void printUse(const std::string &name, const char *what, uint64_t count, const char *instead, uint64_t others,
                      const std::string &reason) {
   std::string text = concat(name, ": ", count, " ", what);

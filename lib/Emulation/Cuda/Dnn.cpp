@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Dnn.h"
-#include "Elements.h"
 #include "Entries.h"
 
 #include <algorithm>

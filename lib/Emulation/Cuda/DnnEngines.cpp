@@ -2,7 +2,7 @@
 //
 // There is an engine for attention, and for nothing else, as cuDNN's are told apart by patterns: two products, what stands between
 // them virtual, a softmax with its statistics, halves, heads of multiples of 8. Whether the operations are attention is not asked:
-// they are computed one by one, each into a dense array of f32, rounded where its tensor is of a narrower type, so that whoever
+// they are computed one by one, each but one into a dense array of f32, rounded where its tensor is of a narrower type, so that whoever
 // says the wrong graph gets the wrong numbers. Weights are divided by their sum behind the product with the values, in f32, as
 // engines do that go through the keys once: what is rounded is the weight before.
 //
@@ -87,32 +87,42 @@ static std::string checkFactors(const GraphDescriptor &product, bool isFirst) {
   return inner.isVirtual && outer.isInMemory() && b.isInMemory() ? "" : "scores are never in memory";
 }
 
-/// Where a real engine looks for operations in a certain order, this looks for what no order can hide.
+/// What stands between the products, and what it reads.
+static std::string checkBetween(const GraphDescriptor &operation) {
+  if (!GraphTensor(*operation.getChild(getOutput(operation.kind))).isVirtual)
+    return "what stands between the products is virtual";
+  for (DnnAttribute input : getInputs(operation.kind))
+    if (const GraphDescriptor *child = operation.getChild(input))
+      if (GraphTensor tensor(*child); tensor.isInMemory())
+        if (std::string why = checkOperand(tensor, true); !why.empty())
+          return why;
+  return "";
+}
+
+/// Where a real engine looks for operations in a certain order, this looks for what no order can hide. The product of scores is
+/// the one whose result is virtual.
 std::string cleave::cuda::checkGraph(const GraphDescriptor &graph) {
   std::vector<const GraphDescriptor *> products;
+  const GraphDescriptor *weights = nullptr;
   bool hasStatistics = false;
   for (const DescriptorRef &operation : getOperations(graph)) {
-    hasStatistics |= isPointwise(*operation, DnnPointwise::Log);
-    if (GraphTensor(*operation->getChild(getOutput(operation->kind))).sizes.size() != 4)
+    GraphTensor result(*operation->getChild(getOutput(operation->kind)));
+    if (result.sizes.size() != 4)
       return "tensors have four dims";
     if (operation->kind == DnnKind::MatmulOperation) {
-      products.push_back(operation.get());
+      products.insert(result.isVirtual ? products.begin() : products.end(), operation.get());
       continue;
     }
-    if (!GraphTensor(*operation->getChild(getOutput(operation->kind))).isVirtual)
-      return "what stands between the products is virtual";
-    for (DnnAttribute input : getInputs(operation->kind))
-      if (const GraphDescriptor *child = operation->getChild(input))
-        if (GraphTensor tensor(*child); tensor.isInMemory())
-          if (std::string why = checkOperand(tensor, true); !why.empty())
-            return why;
+    if (std::string why = checkBetween(*operation); !why.empty())
+      return why;
+    hasStatistics |= isPointwise(*operation, DnnPointwise::Log);
+    if (isPointwise(*operation, DnnPointwise::Divide))
+      weights = operation->getChild(DnnAttribute::PointwiseY);
   }
-  for (const DescriptorRef &operation : getOperations(graph))
-    if (isPointwise(*operation, DnnPointwise::Divide) && products.size() == 2 &&
-        operation->getChild(DnnAttribute::PointwiseY) != products[1]->getChild(DnnAttribute::MatmulA))
-      return "what is divided is multiplied by values";
   if (products.size() != 2 || !hasStatistics)
     return "two products with a softmax between them, and its statistics";
+  if (weights && weights != products[1]->getChild(DnnAttribute::MatmulA))
+    return "what is divided is multiplied by values";
   std::string why = checkFactors(*products[0], true);
   return why.empty() ? checkFactors(*products[1], false) : why;
 }

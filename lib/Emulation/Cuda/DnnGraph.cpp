@@ -208,7 +208,6 @@ DnnStatus cudnnBackendSetAttribute(DnnDescriptor descriptor, DnnAttribute attrib
                           std::to_string(int(to.kind)) + ", as " + std::to_string(count) + " elements of type " +
                           std::to_string(int(element)));
   AttributeValue value;
-  value.count = count;
   if (element == DnnElement::Descriptor)
     for (int64_t i = 0; i < count; ++i)
       value.descriptors.push_back(getRef(static_cast<const DnnDescriptor *>(elements)[i]));

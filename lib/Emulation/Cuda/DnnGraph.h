@@ -15,7 +15,6 @@ using DescriptorRef = std::shared_ptr<GraphDescriptor>;
 
 /// An attribute: numbers as they were given, or descriptors.
 struct AttributeValue {
-  int64_t count = 0;
   std::vector<char> bytes;
   std::vector<DescriptorRef> descriptors;
 };
@@ -25,9 +24,8 @@ struct GraphDescriptor {
   DnnKind kind = DnnKind::Tensor;
   bool isFinal = false;
   std::map<DnnAttribute, AttributeValue> values;
-  /// Of a configuration, an engine and a plan: which engine.
+  /// Of a configuration, an engine and a plan: which engine, and for which graph.
   int engine = 0;
-  /// Of a plan: the graph.
   DescriptorRef graph;
 
   bool has(DnnAttribute attribute) const { return values.count(attribute) != 0; }
@@ -39,8 +37,9 @@ struct GraphDescriptor {
   }
   bool getFlag(DnnAttribute attribute) const { return has(attribute) && get<bool>(attribute); }
   std::vector<int64_t> getList(DnnAttribute attribute) const {
-    std::vector<int64_t> list(size_t(values.at(attribute).count));
-    memcpy(list.data(), values.at(attribute).bytes.data(), list.size() * sizeof(int64_t));
+    const std::vector<char> &bytes = values.at(attribute).bytes;
+    std::vector<int64_t> list(bytes.size() / sizeof(int64_t));
+    memcpy(list.data(), bytes.data(), bytes.size());
     return list;
   }
   /// Null where there is none.

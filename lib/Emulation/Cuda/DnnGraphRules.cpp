@@ -160,7 +160,7 @@ static std::string checkMatmul(const GraphDescriptor &operation) {
 /// Addresses are matched with tensors by their place in the list.
 static std::string checkPack(const GraphDescriptor &pack) {
   std::vector<int64_t> ids = pack.getList(DnnAttribute::PackIds);
-  if (pack.values.at(DnnAttribute::PackPointers).count != int64_t(ids.size()))
+  if (pack.getList(DnnAttribute::PackPointers).size() != ids.size())
     return "a pack has as many addresses as tensors";
   return std::set<int64_t>(ids.begin(), ids.end()).size() == ids.size() ? "" : "a tensor is in the pack twice";
 }

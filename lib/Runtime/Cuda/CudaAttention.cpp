@@ -39,7 +39,7 @@ using program::makeError;
 
 using Sizes = std::vector<int64_t>;
 
-/// Addresses, and lines of all tensors, are multiples of it: so engines load.
+/// Addresses of all tensors, and lines of all but the mask, are multiples of it: so engines load.
 static constexpr int64_t kAlignment = 16;
 /// More configurations than that are not looked at.
 static constexpr int64_t kMostConfigs = 16;
@@ -149,20 +149,6 @@ cuda::DnnDescriptor AttentionCall::describe(DnnType type, const Sizes &sizes, co
     ids.push_back(id);
   finish(tensor);
   return tensor;
-}
-
-/// cuDNN's type of an element that attention, or its mask, may have.
-static std::optional<DnnType> getDnnType(program::Element element) {
-  switch (element) {
-  case program::Element::F16:
-    return DnnType::F16;
-  case program::Element::BF16:
-    return DnnType::BF16;
-  case program::Element::F32:
-    return DnnType::F32;
-  default:
-    return std::nullopt;
-  }
 }
 
 /// \param isTurned with the last two dims exchanged.
@@ -358,6 +344,8 @@ static program::Status checkTensors(const program::Attention &attention, const A
   program::Element mask = tensors.mask.type->element;
   if (mask != element && mask != program::Element::F32)
     return makeError("a mask is no number of its types");
+  if (reinterpret_cast<uintptr_t>(tensors.mask.address) % kAlignment != 0)
+    return makeError("the mask begins at no multiple of ", kAlignment, " bytes");
   if (tensors.mask.getStride(0) != 1 && tensors.mask.getSize(0) != 1)
     return makeError("the mask's elements do not lie side by side");
   return kGood;

@@ -24,8 +24,7 @@ using program::makeError;
 /// Sizes or strides as cuDNN takes them.
 using Ints = std::vector<int>;
 
-/// cuDNN's type of an element; nothing of what it does not convolve.
-static std::optional<cuda::DnnType> getDnnType(program::Element element) {
+std::optional<cuda::DnnType> cleave::runtime::getDnnType(program::Element element) {
   switch (element) {
   case program::Element::F16:
     return cuda::DnnType::F16;

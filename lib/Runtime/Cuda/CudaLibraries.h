@@ -1,6 +1,6 @@
 //===- CudaLibraries.h - what NVIDIA's libraries compute --------*- C++ -*-===//
 //
-// Contractions of a program that a library takes, each planned once: descriptors, algorithm and workspace are kept, a call
+// Contractions and attention of a program that a library takes, each planned once: descriptors, algorithm and workspace are kept, a call
 // only enqueues. What a library does not take, the program's own kernel computes; who asks is told how many, and why.
 //
 //===----------------------------------------------------------------------===//
@@ -17,10 +17,10 @@ namespace cleave::runtime {
 //
 // Calls of one stream run one after the other, so they share what they work in.
 
-/// Addresses of a contraction's operands, in the order of program::getOperands.
+/// Addresses of a command's operands, in the order of program::getOperands.
 using CallAddresses = std::vector<char *>;
 
-/// A contraction, planned.
+/// A contraction or attention, planned.
 class LibraryCall {
 public:
   virtual ~LibraryCall() = default;
@@ -65,6 +65,9 @@ private:
   cuda::BlasHandle handle = nullptr;
 };
 
+/// cuDNN's type of an element; nothing of what is no float.
+std::optional<cuda::DnnType> getDnnType(program::Element element);
+
 /// cuDNN on one device.
 class CudaDnn {
 public:
@@ -98,8 +101,8 @@ private:
     /// Once it was asked for: why it cannot be used, if it cannot.
     std::optional<program::Status> state;
   };
-  template <typename Library, typename Contraction, typename Tensors>
-  std::optional<uint32_t> prepare(Opened<Library> &opened, const Contraction &contraction, const Tensors &tensors);
+  template <typename Library, typename Command, typename Tensors>
+  std::optional<uint32_t> prepare(Opened<Library> &opened, const Command &command, const Tensors &tensors);
 
   Opened<CudaBlas> blas{"cuBLASLt"};
   Opened<CudaDnn> dnn{"cuDNN"};

@@ -187,6 +187,13 @@ TEST_F(AttentionCalls, LeaveToKernelsWhatNoLibraryDoes) {
                      attention.mask = mask.view;
                    }),
             "the mask's elements do not lie side by side");
+  EXPECT_EQ(refuse(Element::F16, 8,
+                   [&](auto &attention, auto &, auto &mask) {
+                     mask = make(Element::F16, {1, 1, 4, 6});
+                     mask.address += 8;
+                     attention.mask = mask.view;
+                   }),
+            "the mask begins at no multiple of 16 bytes");
   for (const char *entry : {"cudnnCreate", "cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
                             "cudnnBackendFinalize", "cudnnBackendGetAttribute"}) {
     Setting fail("CLEAVE_EMULATION_FAIL", std::string(entry) + "=4000");

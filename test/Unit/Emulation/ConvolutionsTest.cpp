@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceKernels.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <random>
 

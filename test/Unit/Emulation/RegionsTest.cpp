@@ -203,28 +203,24 @@ TEST_F(DeviceRegionsTest, PoolsOfChannels) {
   checkAll(regions);
 }
 
-// Few queries by all warps of a block, many by products of warps; heads of any size, groups of heads, masks.
-TEST_F(DeviceRegionsTest, Attention) {
+// Parts of the keys by a block each, whose warps take 32 keys at a time: parts of fewer keys too, and a last one of what is left.
+TEST_F(DeviceRegionsTest, PartsOfKeys) {
   std::vector<Region> regions;
-  for (const char *element : {"f32", "f16", "bf16", "f64"})
-    for (auto [queries, keys, size, valueSize] : {std::array{1, 300, 64, 64},
-                                                  {3, 33, 24, 40},
-                                                  {16, 16, 64, 64},
-                                                  {20, 45, 17, 9},
-                                                  {40, 100, 80, 128},
-                                                  {17, 40, 256, 250}})
-      for (const char *rest : {"", " causal", " causal {causalOffset = 5 : i64}", " {softcap = 2.0 : f64}", "mask"}) {
-        std::string q = llvm::formatv("tensor<1x2x{0}x{1}x{2}>", queries, size, element).str();
-        std::string k = llvm::formatv("tensor<1x1x{0}x{1}x{2}>", keys, size, element).str();
-        std::string v = llvm::formatv("tensor<1x1x{0}x{1}x{2}>", keys, valueSize, element).str();
-        std::string m = llvm::formatv("tensor<2x1x{0}x{1}>", keys, element).str();
-        std::string y = llvm::formatv("tensor<1x2x{0}x{1}x{2}>", queries, valueSize, element).str();
+  for (const char *element : {"f32", "bf16"})
+    for (auto [keys, part] : {std::pair(40, 16), {100, 50}, {300, 256}, {513, 512}})
+      for (const char *rest : {"", " causal {causalOffset = 20 : i64}", "mask"}) {
+        std::string q = llvm::formatv("tensor<1x2x3x24x{0}>", element).str();
+        std::string k = llvm::formatv("tensor<1x1x{0}x24x{1}>", keys, element).str();
+        std::string m = llvm::formatv("tensor<3x{0}x{1}>", keys, element).str();
+        std::string sums = llvm::formatv("tensor<1x2x3x{0}x24xf32>", llvm::divideCeil(keys, part)).str();
+        std::string logs = llvm::formatv("tensor<1x2x3x{0}xf32>", llvm::divideCeil(keys, part)).str();
         bool isMasked = rest[0] == 'm';
         add(regions,
-            llvm::formatv(
-                "(%q: {0}, %k: {1}, %v: {2}, %m: {3}) -> {4} {{\n%y = nn.attention %q, %k, %v{5} scale 0.25{6} "
-                ": ({0}, {1}, {2}{7}) -> {4}\nreturn %y : {4}\n}",
-                q, k, v, m, y, isMasked ? " mask %m" : "", isMasked ? "" : rest, isMasked ? ", " + m : ""));
+            llvm::formatv("(%q: {0}, %k: {1}, %v: {1}, %m: {2}) -> ({3}, {4}) {{\n%s, %l = exec.partial_attention %q, "
+                          "%k, %v{5} part {6} scale 0.25{7} : ({0}, {1}, {1}{8}) -> ({3}, {4})\n"
+                          "return %s, %l : {3}, {4}\n}",
+                          q, k, m, sums, logs, isMasked ? " mask %m" : "", part, isMasked ? "" : rest,
+                          isMasked ? ", " + m : ""));
       }
   checkAll(regions);
 }

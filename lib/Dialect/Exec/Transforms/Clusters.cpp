@@ -28,11 +28,9 @@ bool cleave::exec::isFusable(Operation *op) {
 bool cleave::exec::isAnchor(Operation *op) {
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()).has_value();
-  if (isa<PartialAttentionOp>(op))
-    return true;
   std::optional<nn::Form> form = getForm(op);
   return (form == nn::Form::Convolution || form == nn::Form::Attention || form == nn::Form::Window) &&
-         op->getNumResults() == 1 && isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
+         isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
 }
 
 bool cleave::exec::isView(Operation *op) {
