@@ -92,11 +92,14 @@ static Found find(const Row &row, double activations, std::optional<Placement> p
 }
 
 int main(int argc, char **argv) {
-  llvm::ArrayRef<const char *> words(argv + 1, argc - 1);
+  llvm::SmallVector<llvm::StringRef> words(argv + 1, argv + argc);
   SearchOptions options;
+  // `seed=N` may stand anywhere.
+  llvm::erase_if(
+      words, [&](llvm::StringRef word) { return word.consume_front("seed=") && !word.getAsInteger(10, options.seed); });
   options.effort = words.empty() ? Effort::Quick : parseEffort(words[0]).value_or(Effort::Quick);
   std::optional<Placement> placement = words.size() > 1 ? parsePlacement(words[1]) : std::nullopt;
-  llvm::ArrayRef<const char *> columns = words.drop_front(std::min<size_t>(2, words.size()));
+  llvm::ArrayRef<llvm::StringRef> columns = llvm::ArrayRef(words).drop_front(std::min<size_t>(2, words.size()));
   size_t below = 0, equal = 0, count = 0;
   double slowest = 0;
   llvm::outs() << "| model | p | m | column | published | found | bound | s | placement "

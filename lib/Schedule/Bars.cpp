@@ -6,6 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "Bars.h"
 
+#include "Operands.h"
+
+#include <utility>
+
 using namespace cleave::schedule;
 
 std::string Bar::getText() const {
@@ -41,14 +45,26 @@ std::vector<std::pair<double, double>> cleave::schedule::getMemoryCurve(const Sc
     else
       curve.push_back({time, memory});
   };
-  visitBars(schedule, simulation, rank, [&](const Bar &bar) {
+  Operands operands(schedule);
+  llvm::ArrayRef<Action> program = schedule.programs[rank];
+  bool hasMessages = !schedule.isComputeOnly();
+  for (size_t i = 0, count = 1; i < program.size(); i += std::exchange(count, 1)) {
+    const Interval &time = simulation.times[rank][i];
+    if (program[i].kind == ActionKind::RecvF && schedule.isForwardOnly)
+      change(time.end, operands.getWaiting(schedule, costs, program[i]));
+    if (!isCompute(program[i].kind))
+      continue;
+    count = program[i].isJoined ? 2 : 1;
     double taken = 0, released = 0;
-    for (const Action &action : bar.actions) {
+    for (const Action &action : program.slice(i, count)) {
       double by = costs.getMemoryChange(action);
       (by > 0 ? taken : released) += by;
+      // Nothing is kept without gradients.
+      if (schedule.isForwardOnly)
+        released = -taken - (hasMessages ? operands.getWaiting(schedule, costs, action) : 0);
     }
-    change(bar.time.start, taken);
-    change(bar.time.end, schedule.isForwardOnly ? -memory : released);
-  });
+    change(time.start, taken);
+    change(time.end, released);
+  }
   return curve;
 }

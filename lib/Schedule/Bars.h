@@ -20,7 +20,7 @@ struct Bar {
 void visitBars(const Schedule &schedule, const Simulation &simulation, int32_t rank,
                llvm::function_ref<void(const Bar &)> visit);
 
-/// What a rank holds over time, in steps: (time, memory from then on). Starts with (0, 0).
+/// What a rank holds over time, in steps, in the order of its program: (time, memory from then on). Starts with (0, 0).
 std::vector<std::pair<double, double>> getMemoryCurve(const Schedule &schedule, const Costs &costs,
                                                       const Simulation &simulation, int32_t rank);
 

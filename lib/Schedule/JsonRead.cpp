@@ -199,6 +199,8 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
                                  std::pair("W", &costs.memoryWeightGrad)})
       if (Error error = readNumbers(*memory, field, "memory", stages, /*isSigned=*/true, *values))
         return error;
+    if (Error error = readNumber(*memory, "byte", "memory", costs.memoryByte))
+      return error;
     if (Error error = readNumbers(*memory, "limit", "memory", schedule.numRanks, /*isSigned=*/false, costs.memoryLimit))
       return error;
   }

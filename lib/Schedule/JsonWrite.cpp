@@ -93,6 +93,8 @@ private:
     list("F", costs.memoryForward);
     list("I", costs.memoryInputGrad);
     list("W", costs.memoryWeightGrad);
+    if (costs.memoryByte != 0)
+      json.attribute("byte", costs.memoryByte);
     if (costs.memoryLimit.empty())
       json.attribute("limit", nullptr);
     else

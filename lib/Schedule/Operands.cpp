@@ -59,6 +59,19 @@ int32_t Operands::findChannel(const Action &message) const {
   return static_cast<int32_t>(found - channels.begin());
 }
 
+double Operands::getWaiting(const Schedule &schedule, const Costs &costs, const Action &action) const {
+  auto getBytes = [&](int32_t channel) { return static_cast<double>(channels[channel].bytes); };
+  double bytes = 0;
+  if (costs.memoryByte == 0)
+    return 0;
+  if (int32_t channel = action.kind == ActionKind::RecvF ? findChannel(action) : -1; channel >= 0)
+    bytes = getBytes(channel);
+  if (action.kind == ActionKind::F)
+    for (int32_t channel : incoming[action.stage])
+      bytes += schedule.isBetweenRanks(channels[channel], action.microbatch) ? getBytes(channel) : 0;
+  return bytes * costs.memoryByte;
+}
+
 void Operands::visitMessages(const Schedule &schedule, const Action &action,
                              llvm::function_ref<void(const Action &, const Action &)> visit) const {
   if (getResult(action) < 0)

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_SCHEDULE_OPERANDS_H
 #define CLEAVE_LIB_SCHEDULE_OPERANDS_H
 
-#include "cleave/Schedule/Schedule.h"
+#include "cleave/Schedule/Simulate.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace cleave::schedule {
@@ -28,6 +28,8 @@ public:
   /// B nor I.
   Action findAction(const Schedule &schedule, Fact fact) const;
 
+  /// Memory of the messages that an F uses up, or of a RECV_F's; 0 for the rest.
+  double getWaiting(const Schedule &schedule, const Costs &costs, const Action &action) const;
   /// The channel that a message goes through in its direction, as a position in `Schedule::channels`; -1 if there is none.
   int32_t findChannel(const Action &message) const;
 

@@ -66,9 +66,12 @@ static double getLeastMemory(const SearchCandidate &candidate) {
   std::vector<double> held(candidate.schedule.numRanks, 0);
   double peak = 0;
   auto add = [&](size_t stage, double memory) { peak = std::max(peak, held[placement[stage]] += memory); };
+  // Without gradients nothing is kept.
+  if (candidate.schedule.isForwardOnly)
+    return *llvm::max_element(candidate.costs.memoryForward);
   for (size_t stage = 0; stage < placement.size(); ++stage)
     add(stage, candidate.costs.memoryForward[stage]);
-  for (size_t stage = placement.size(); stage-- > 0 && !candidate.schedule.isForwardOnly;) {
+  for (size_t stage = placement.size(); stage-- > 0;) {
     add(stage, candidate.costs.memoryInputGrad[stage]);
     add(stage, candidate.costs.memoryWeightGrad[stage]);
   }

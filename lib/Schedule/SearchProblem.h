@@ -43,10 +43,11 @@ struct SearchProblem {
     return {stage * microbatches + microbatch, stage, kind};
   }
   Ticks getCost(const Step &step) const { return costs[step.kind][step.stage]; }
-  double getMemory(const Step &step) const { return memory[step.kind][step.stage]; }
+  /// What a step leaves behind, or releases. Without gradients nothing is kept.
+  double getMemory(const Step &step) const { return numKinds == 1 ? 0 : memory[step.kind][step.stage]; }
   /// Whether a step may be done with `held` in memory.
   bool fits(int32_t rank, double held, const Step &step) const {
-    double more = getMemory(step);
+    double more = memory[step.kind][step.stage];
     return more <= 0 || held + more <= limits[rank];
   }
   /// When the operands of a step are there, given by `Step::index` when F and I have ended; unknown if one has not. W

@@ -69,8 +69,9 @@ struct Held {
 class Simulator {
 public:
   Simulator(const Schedule &schedule, const Costs &costs, MessageMode mode)
-      : schedule(schedule), costs(costs), meets(mode == MessageMode::Rendezvous), operands(schedule),
-        made(operands.getNumFacts(), NAN), waiters(operands.getNumFacts(), schedule.numRanks), ranks(schedule.numRanks),
+      : schedule(schedule), costs(costs), meets(mode == MessageMode::Rendezvous),
+        hasMessages(!schedule.isComputeOnly()), operands(schedule), made(operands.getNumFacts(), NAN),
+        waiters(operands.getNumFacts(), schedule.numRanks), ranks(schedule.numRanks),
         arrived(schedule.reductions.size()) {
     result.times.resize(schedule.numRanks);
     for (auto [times, program] : llvm::zip_equal(result.times, schedule.programs))
@@ -108,6 +109,8 @@ private:
     /// It has computed something.
     bool hasStarted = false;
     Held held;
+    /// Memory of messages that are there and not used up.
+    double waiting = 0;
   };
 
   bool isDone(int32_t rank) const { return ranks[rank].position == schedule.programs[rank].size(); }
@@ -123,6 +126,7 @@ private:
     if (meets && action.kind == ActionKind::ReduceGrad && action.other >= 0)
       return reduce(rank, action.other);
     // What takes no time; messages that do not block are counted by those who wait for them.
+    receive(rank, action);
     pass(rank, ranks[rank].free, ranks[rank].free);
     return true;
   }
@@ -213,11 +217,21 @@ private:
     }
     result.peak.live[rank] = std::max(result.peak.live[rank], held.live);
     result.peak.held[rank] = std::max(result.peak.held[rank], held.held);
-    result.peak.memory[rank] = std::max(result.peak.memory[rank], held.memory);
+    result.peak.memory[rank] = std::max(result.peak.memory[rank], held.memory + ranks[rank].waiting);
     held = after;
     // Nothing is kept for a backward pass that never comes.
-    if (schedule.isForwardOnly)
-      held = {};
+    if (!schedule.isForwardOnly)
+      return;
+    held = {};
+    for (const Action &action : unit)
+      ranks[rank].waiting -= hasMessages ? operands.getWaiting(schedule, costs, action) : 0;
+  }
+
+  /// Room is made for a message when its rank comes to the RECV.
+  void receive(int32_t rank, const Action &action) {
+    double &waiting = ranks[rank].waiting;
+    waiting += schedule.isForwardOnly ? operands.getWaiting(schedule, costs, action) : 0;
+    result.peak.memory[rank] = std::max(result.peak.memory[rank], waiting);
   }
 
   Held getChange(const Action &action) const {
@@ -263,8 +277,10 @@ private:
     int32_t channel = operands.findChannel(action);
     double start = std::max(ranks[rank].free, ranks[peer].free);
     double end = start + (channel < 0 ? 0 : costs.getHop(schedule.channels[channel]));
-    pass(rank, start, end);
-    pass(peer, start, end);
+    for (int32_t member : {rank, peer}) {
+      receive(member, getAction(member));
+      pass(member, start, end);
+    }
     queue.push_back(peer);
     return true;
   }
@@ -325,7 +341,7 @@ private:
 
   const Schedule &schedule;
   const Costs &costs;
-  const bool meets;
+  const bool meets, hasMessages;
   Operands operands;
   /// Fact -> when it was made, NaN before.
   std::vector<double> made;

@@ -31,6 +31,8 @@ struct Costs {
   double bandwidth = 0;
   /// Per stage: what F takes, and what I and W add (negative: release). B adds both.
   std::vector<double> memoryForward, memoryInputGrad, memoryWeightGrad;
+  /// Without gradients: what a byte of a message takes, from its RECV to the end of the F that it is for.
+  double memoryByte = 0;
   /// Per rank; empty: no limit.
   std::vector<double> memoryLimit;
   std::string unit = "1";

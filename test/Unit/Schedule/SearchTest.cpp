@@ -127,11 +127,24 @@ TEST(SearchTest, PutsASlowStageFirst) {
   EXPECT_NEAR(result.span, 48, 1e-9);
 }
 
+TEST(SearchTest, SaysTheLeastMemoryOfInference) {
+  SearchCandidate candidate{makeSchedule("auto", placeStages(Placement::V, 2, 2), 2, 4), Costs::uniform(4, 2)};
+  candidate.schedule.isForwardOnly = true;
+  candidate.costs.memoryLimit.assign(2, 0.25);
+  llvm::Expected<SearchResult> result = search(candidate, quick());
+  ASSERT_FALSE(!!result);
+  EXPECT_EQ(llvm::toString(result.takeError()),
+            "no schedule stays under the memory limit: one microbatch alone takes 0.50 on a rank");
+}
+
 /// Inference: the pipeline fills once.
 TEST(SearchTest, FindsInference) {
   SearchCandidate candidate{makeSchedule("auto", placeStages(Placement::Linear, 4, 1), 4, 8), Costs::uniform(4, 1)};
   candidate.schedule.isForwardOnly = true;
+  // Nothing is kept: memory for one F at a time is enough, and less is not.
+  candidate.costs.memoryLimit.assign(4, 1);
   SearchResult result = llvm::cantFail(search(candidate, quick()));
+  EXPECT_TRUE(check(result.schedule, candidate.costs).violations.empty());
   EXPECT_NEAR(result.span, 8, 1e-9);
   EXPECT_NEAR(llvm::cantFail(simulate(result.schedule, candidate.costs)).makespan, 11, 1e-9);
   EXPECT_TRUE(result.isOptimal);

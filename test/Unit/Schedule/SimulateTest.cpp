@@ -1,5 +1,6 @@
 // Times, bubbles and peaks against closed forms, and against the numbers that the papers and their tables give.
 #include "cleave/Schedule/Simulate.h"
+#include "Bars.h"
 #include "Tables.h"
 #include "llvm/Testing/Support/Error.h"
 #include "gtest/gtest.h"
@@ -97,6 +98,47 @@ TEST(SimulateTest, HoldsNothingForABackwardPassThatNeverComes) {
   Simulation simulation = run(makeForward(3, 5));
   EXPECT_EQ(simulation.peak.live, (Counts{1, 1, 1}));
   EXPECT_EQ(simulation.peak.memory, (std::vector<double>{1, 1, 1}));
+}
+
+/// The highest step of what a picture draws.
+static double getHighest(const Schedule &schedule, const Costs &costs, const Simulation &simulation, int32_t rank) {
+  double highest = 0;
+  for (auto [time, memory] : getMemoryCurve(schedule, costs, simulation, rank))
+    highest = std::max(highest, memory);
+  return highest;
+}
+
+// Rank 1 has two messages of 10 bytes while it computes, one of which it uses up: 1 for F, 5 for each.
+TEST(SimulateTest, HoldsMessagesUntilTheirForwardHasEnded) {
+  Schedule schedule = makeForward(2, 3);
+  schedule.channels[0].bytes = 10;
+  auto message = [](ActionKind kind, int32_t stage, int32_t microbatch) {
+    Action action = makeAction(kind, stage, microbatch);
+    action.other = 1 - stage;
+    return action;
+  };
+  for (std::vector<Action> &program : schedule.programs)
+    program.clear();
+  for (int32_t i = 0; i < 3; ++i) {
+    schedule.programs[0].push_back(makeAction(ActionKind::F, 0, i));
+    schedule.programs[0].push_back(message(ActionKind::SendF, 0, i));
+  }
+  for (int32_t i = 0; i < 4; ++i) {
+    if (i < 3)
+      schedule.programs[1].push_back(message(ActionKind::RecvF, 1, i));
+    if (i > 0)
+      schedule.programs[1].push_back(makeAction(ActionKind::F, 1, i - 1));
+  }
+  Costs costs = Costs::uniform(2, 1);
+  EXPECT_EQ(run(schedule, costs).peak.memory, (std::vector<double>{1, 1}));
+  costs.memoryByte = 0.5;
+  for (MessageMode mode : {MessageMode::Async, MessageMode::Rendezvous}) {
+    Simulation simulation = run(schedule, costs, mode);
+    EXPECT_EQ(simulation.peak.memory, (std::vector<double>{1, 11}));
+    EXPECT_EQ(getHighest(schedule, costs, simulation, 0), 1);
+    EXPECT_EQ(getHighest(schedule, costs, simulation, 1), 11);
+    EXPECT_EQ(getMemoryCurve(schedule, costs, simulation, 1).back().second, 0);
+  }
 }
 
 // Both parts of a pair are there at once, and take the time of the pair.

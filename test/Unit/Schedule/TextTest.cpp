@@ -156,6 +156,7 @@ TEST(TextTest, KeepsSkipsAndGroupsInJson) {
   }
   Costs costs = Costs::uniform(3, 1);
   costs.bandwidth = 24;
+  costs.memoryByte = 0.5;
   std::string json = toJson(schedule, costs);
   llvm::Expected<CostedSchedule> read = readJson(json, "t.json");
   ASSERT_TRUE(bool(read)) << llvm::toString(read.takeError());
