@@ -331,6 +331,8 @@ private:
     const ScheduleOptions &schedule = options.schedule;
     if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
       return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
+    if (options.compile.model.empty() && !schedule.profile.empty())
+      return llvm::formatv("'--profile {0}' is about a model, which is not named", schedule.profile);
     for (auto [numbers, legal, name] : {std::tuple(&schedule.cost, "F, I, W, overlap", "--cost"),
                                         std::tuple(&schedule.memory, "F, I, W", "--memory")})
       for (const auto &[key, value] : *numbers)

@@ -111,6 +111,8 @@ defm cost : Value<"cost", "F=1,I=1,W=1", "schedule.cost", [Schedule],
 defm stage_scale : Value<"stage-scale", "1,1,2,1", "schedule.stageScale", [Schedule], "factors of the times of stages">;
 defm latency : Value<"latency", "T", "schedule.latency", [Schedule], "time of a hop between ranks">;
 defm costs : Value<"costs", "FILE.json", "schedule.costs", [Schedule], "times, memory and messages by stage and channel">;
+defm profile : Value<"profile", "FILE.json", "schedule.profile", [Schedule],
+                     "measured nanoseconds of a model's nodes, {\"node\": 12500}; others keep their modelled time">;
 defm memory : Value<"memory", "F=1,I=0,W=-1", "schedule.memory", [Schedule],
                     "what F takes and I and W release, of a rank's whole share">;
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;

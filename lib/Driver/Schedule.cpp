@@ -404,6 +404,8 @@ static ExitCode compare(const Options &options, const ScheduleModel *model) {
     return print(makeFailure(std::move(error), kBadCommandLine));
   else
     llvm::consumeError(std::move(error));
+  if (model && !model->profile.empty())
+    llvm::outs() << model->profile << '\n';
   llvm::outs() << llvm::formatv("{0,-14} {1,10} {2,9} {3,9} {4,8} {5,8} {6,10}\n", "schedule", "makespan", "bubble",
                                 "of span", "memory", "messages", "bound");
   for (const std::string &name : names) {

@@ -74,6 +74,9 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   ScheduleModel model;
   model.rates.microbatches = static_cast<int64_t>(options.microbatches);
   model.graph = pipe::makeStageGraph(entry, model.rates);
+  if (!options.profile.empty() && !applyProfile(session, entry, options.profile, model))
+    return std::nullopt;
+  model.gradients = findGradients(model.graph);
   model.options.latencyNs = options.latency.value_or(model.rates.linkNs);
   model.options.bytesPerNs = model.rates.linkBytesPerNs;
   model.options.microbatches = model.rates.microbatches;
@@ -115,24 +118,24 @@ static void setChannels(const ScheduleModel &model, const schedule::StageSplit &
     table.channels.push_back(std::move(channel));
 }
 
-/// What F keeps until W is every value that its stage makes: more than is needed, since nothing says yet which are.
-/// A limit is one of a device: what parameters leave of it.
+/// A limit is one of a device: what parameters leave of it. Without gradients F takes what is live at a time, and messages
+/// that wait.
 static void setCosts(const ScheduleModel &model, const schedule::StageSplit &split, const schedule::Schedule &table,
                      schedule::Costs &costs) {
   costs = schedule::Costs::uniform(static_cast<int32_t>(split.stages.size()), 1);
   costs.unit = "ns";
   costs.bandwidth = model.options.bytesPerNs;
-  std::vector<double> kept(split.stages.size(), 0);
-  for (const schedule::SplitValue &value : model.graph.problem.values)
-    kept[split.stageOf[value.producer]] += static_cast<double>(value.bytes);
-  for (auto [stage, summary] : llvm::enumerate(split.stages)) {
-    costs.forward[stage] = costs.inputGrad[stage] = costs.weightGrad[stage] = static_cast<double>(summary.ns);
-    costs.memoryForward[stage] = kept[stage];
-    costs.memoryInputGrad[stage] = 0;
-    costs.memoryWeightGrad[stage] = -kept[stage];
+  costs.memoryByte = table.isForwardOnly ? 1 : 0;
+  std::vector<StageGradients> sums = sumGradients(model.graph, model.gradients, split.stageOf, split.stages.size());
+  for (auto [stage, sum] : llvm::enumerate(sums)) {
+    costs.forward[stage] = static_cast<double>(split.stages[stage].ns);
+    costs.inputGrad[stage] = sum.inputGradNs;
+    costs.weightGrad[stage] = sum.weightGradNs;
+    costs.memoryForward[stage] = table.isForwardOnly ? sum.liveBytes : sum.keptBytes;
+    costs.memoryInputGrad[stage] = sum.inputGradBytes;
+    costs.memoryWeightGrad[stage] = sum.weightGradBytes;
   }
-  // Without gradients nothing is kept, and what a stage takes was held against the limit when it was cut.
-  if (!model.options.memoryLimit || table.isForwardOnly)
+  if (!model.options.memoryLimit)
     return;
   costs.memoryLimit.assign(table.numRanks, static_cast<double>(model.options.memoryLimit));
   for (auto [rank, stage] : llvm::zip_equal(table.replicas.front().placement, split.stages))
@@ -173,6 +176,6 @@ void cleave::driver::printStages(llvm::raw_ostream &os, const ScheduleModel &mod
   }
   os << llvm::formatv("slowest stage or link {0} ns, no cuts are faster than {1} ns\n", split.bottleneckNs,
                       split.boundNs);
-  if (!table.isForwardOnly)
-    os << "I and W of a stage are taken to be as long as its F\n";
+  if (!model.profile.empty())
+    os << model.profile << '\n';
 }

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_LIB_DRIVER_SCHEDULEMODEL_H
 #define CLEAVE_LIB_DRIVER_SCHEDULEMODEL_H
 
+#include "ScheduleGradients.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Schedule/Text.h"
@@ -12,18 +13,24 @@ namespace cleave::driver {
 struct ScheduleModel {
   pipe::DeviceRates rates;
   pipe::StageGraph graph;
+  /// Per op of the graph.
+  std::vector<OpGradients> gradients;
   schedule::SplitOptions options;
   /// By hand; empty: where it is best.
   std::vector<spmd::PlanStage> lines;
+  /// Which times were measured, for people; empty: none.
+  std::string profile;
 };
 
 /// Loads the model of the command line, and fills in what options leave to the plan: ranks, microbatches, chunks, and the
 /// schedule. Nothing after an error.
 std::optional<ScheduleModel> loadScheduleModel(Session &session, ScheduleOptions &options);
 
+/// Gives ops the times of the profile at `path`, of F on one microbatch. False after an error.
+bool applyProfile(Session &session, mlir::func::FuncOp entry, llvm::StringRef path, ScheduleModel &model);
+
 /// Cuts the model into the stages of `table`, which then has the channels and costs of the model, in nanoseconds and
-/// bytes. I and W take as long as F each: a backward of twice the forward, as is usual for products of matrices. What F
-/// keeps is what its ops make; W lets go of it.
+/// bytes. What I and W take, and what is kept for them: ScheduleGradients.h.
 llvm::Expected<schedule::StageSplit> applyModel(const ScheduleModel &model, schedule::CostedSchedule &table);
 
 /// A line per stage.

@@ -75,7 +75,7 @@ struct ScheduleOptions {
   NamedNumbers cost, memory;
   std::vector<double> stageScale;
   std::optional<double> latency, memoryLimit;
-  std::string costs, compare, table, draw;
+  std::string costs, compare, table, draw, profile;
   PlacementWish placement = PlacementWish::Any;
   schedule::Effort effort = schedule::Effort::Normal;
   schedule::MessageMode messages = schedule::MessageMode::Async;
