@@ -71,15 +71,19 @@ LogicalResult SectionReader::readWord(yaml::Node *node, ArrayRef<StringRef> word
                                                          words.back() + ", got '" + text + "'");
 }
 
-/// Names are those of inputs, which are known once there is a model.
+/// Names are those of inputs, which are known once there is a model. An input that has no batch says `none`.
 LogicalResult SectionReader::readBatch(yaml::Node *node) {
-  return reader.readMapping(node, "inputs and their batch dims, such as {input_ids: 0}", {},
-                            [&](StringRef, yaml::KeyValueNode &entry) -> LogicalResult {
-                              auto &[pattern, dim] = pipeline.batch.emplace_back();
-                              return failed(reader.readPattern(entry.getKey(), pattern))
-                                         ? failure()
-                                         : reader.readInteger(entry.getValue(), dim, 0, 1000);
-                            });
+  auto readLine = [&](StringRef, yaml::KeyValueNode &entry) -> LogicalResult {
+    auto &[pattern, dim] = pipeline.batch.emplace_back();
+    if (failed(reader.readPattern(entry.getKey(), pattern)))
+      return failure();
+    auto *word = dyn_cast_or_null<yaml::ScalarNode>(entry.getValue());
+    if (!word || word->getRawValue() != "none")
+      return reader.readInteger(entry.getValue(), dim, 0, 1000);
+    dim = PlanPipeline::kNoBatch;
+    return success();
+  };
+  return reader.readMapping(node, "inputs and their batch dims, such as {input_ids: 0}", {}, readLine);
 }
 
 /// A line of `stages`: which nodes, or from which on, and where.

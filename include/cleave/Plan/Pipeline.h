@@ -49,13 +49,16 @@ enum class PlanBalance { Throughput, Latency };
 enum class PlanRecompute { Never, Always, ExceptLast };
 
 struct PlanPipeline {
+  /// Every microbatch sees all of the input.
+  static constexpr int64_t kNoBatch = -1;
+
   std::string axis;
   PlanPlace place, axisPlace;
   /// One of both is there.
   std::optional<int64_t> microbatches, microbatchSize;
   /// Stages per rank.
   int64_t chunks = 1;
-  /// Input -> its batch dim; without an entry the dim whose name contains "batch", or dim 0.
+  /// Input -> its batch dim, or `kNoBatch`; without an entry the dim whose name contains "batch", or dim 0.
   std::vector<std::pair<PlanPattern, int64_t>> batch;
   /// By hand; empty: where it is best.
   std::vector<PlanStage> stages;

@@ -102,6 +102,16 @@ RankedTensorType GraphImporter::getInputType(const ValueInfoProto &input) {
   return RankedTensorType::get(shape, elementType);
 }
 
+/// What the model calls the dims of an input; null if it names none.
+static ArrayAttr getDimNames(const ValueInfoProto &input, Builder &builder) {
+  SmallVector<StringRef> names;
+  if (input.type.shape)
+    for (const Dimension &dim : *input.type.shape)
+      names.push_back(dim.param);
+  bool hasName = llvm::any_of(names, [](StringRef name) { return !name.empty(); });
+  return hasName ? builder.getStrArrayAttr(names) : ArrayAttr();
+}
+
 LogicalResult GraphImporter::makeArguments(Scope &scope) {
   SmallVector<const ValueInfoProto *> inputs;
   for (const ValueInfoProto &input : file.model.graph.input) {
@@ -145,6 +155,8 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
       return failure();
     BlockArgument argument = func.getArgument(index);
     func.setArgAttr(index, spmd::kNameAttr, builder.getStringAttr(input->name));
+    if (ArrayAttr names = getDimNames(*input, builder))
+      func.setArgAttr(index, spmd::kDimsAttr, names);
     if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
       return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
              failure();

@@ -26,7 +26,7 @@ TEST(Pipeline, ReadsEveryKey) {
                     "pipeline:\n"
                     "  axis: stage\n"
                     "  microbatches: 8\n"
-                    "  batch: {input_ids: 0, mask: 1}\n"
+                    "  batch: {input_ids: 0, mask: 1, table: none}\n"
                     "  stages:\n"
                     "    - {nodes: \"*/embeddings/*\"}\n"
                     "    - {first: \"*/layer.3/*\"}\n"
@@ -45,9 +45,10 @@ TEST(Pipeline, ReadsEveryKey) {
   EXPECT_EQ(pipeline.axis, "stage");
   EXPECT_EQ(pipeline.microbatches, 8);
   EXPECT_EQ(pipeline.microbatchSize, std::nullopt);
-  ASSERT_EQ(pipeline.batch.size(), 2u);
+  ASSERT_EQ(pipeline.batch.size(), 3u);
   EXPECT_EQ(pipeline.batch[1].first.text, "mask");
   EXPECT_EQ(pipeline.batch[1].second, 1);
+  EXPECT_EQ(pipeline.batch[2].second, PlanPipeline::kNoBatch);
   ASSERT_EQ(pipeline.stages.size(), 3u);
   EXPECT_EQ(pipeline.stages[0].kind, PlanStage::Kind::Nodes);
   EXPECT_EQ(pipeline.stages[2].kind, PlanStage::Kind::First);

@@ -27,6 +27,8 @@ constexpr llvm::StringLiteral kNodeAttr = "nn.node";
 constexpr llvm::StringLiteral kNameAttr = "nn.name";
 /// Of an argument: further names, an array of strings. Nodes that only pass a tensor on give it one.
 constexpr llvm::StringLiteral kAliasesAttr = "nn.aliases";
+/// Of an argument: what the model calls its dims, an array of strings; empty ones have no name.
+constexpr llvm::StringLiteral kDimsAttr = "nn.dims";
 /// Of a module: nodes of the model, as locations, that a plan may ask for although no op of the program needs them.
 constexpr llvm::StringLiteral kUnusedAttr = "nn.unused";
 

@@ -1,0 +1,134 @@
+//===- RandomMicrobatchTest.cpp - what is not refused is right ------------===//
+//
+// The programs of the differential suite, without their wishes, cut along dims of their arguments that nobody means to be a
+// batch. Most of that mixes samples, and is refused; whatever is accepted must give what the whole program gives.
+//
+//===----------------------------------------------------------------------===//
+#include "FlatRun.h"
+
+#include "../../Differential/Generator.h"
+#include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Microbatches.h"
+#include "cleave/Pipelines/Registration.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mlir;
+using namespace cleave;
+using reference::Tensor;
+
+namespace {
+
+/// Takes all shardings out of a module: types lose theirs, and constraints go.
+void dropWishes(ModuleOp module) {
+  auto drop = [](Value value) {
+    value.setType(spmd::withSharding(cast<RankedTensorType>(value.getType()), spmd::ShardingAttr()));
+  };
+  for (auto func : module.getOps<func::FuncOp>()) {
+    Block &body = func.getBody().front();
+    llvm::for_each(body.getArguments(), drop);
+    for (Operation &op : llvm::make_early_inc_range(body)) {
+      llvm::for_each(op.getResults(), drop);
+      if (auto constraint = dyn_cast<spmd::ConstrainOp>(op)) {
+        constraint.replaceAllUsesWith(constraint.getInput());
+        constraint.erase();
+      }
+    }
+    func.setFunctionType(
+        FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  }
+  module->removeAttr(spmd::SpmdDialect::kMeshAttr);
+}
+
+/// One argument or several, cut along dims that `microbatches` divide; others are whole.
+spmd::PlanPipeline draw(func::FuncOp func, std::mt19937_64 &random) {
+  spmd::PlanPipeline pipeline;
+  pipeline.microbatches = 2 + random() % 3;
+  bool isAlone = random() % 2 == 0;
+  size_t chosen = random() % std::max<size_t>(1, func.getNumArguments());
+  for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(func.getArgumentTypes()[index]).getShape();
+    int64_t dim = spmd::PlanPipeline::kNoBatch;
+    if (!shape.empty() && (index == chosen || (!isAlone && random() % 2 == 0)))
+      dim = random() % shape.size();
+    if (dim >= 0 && (shape[dim] == 0 || shape[dim] % *pipeline.microbatches != 0))
+      dim = spmd::PlanPipeline::kNoBatch;
+    pipeline.batch.push_back({{spmd::getArgumentName(func, index).str(), {}}, dim});
+  }
+  return pipeline;
+}
+
+/// Chains of up to a dozen ops in f32; sums may be reassociated at each.
+constexpr Tolerance kTolerance{1e-3, 1e-4};
+
+struct Counts {
+  int64_t cut = 0, refused = 0, parts = 0, sums = 0, elements = 0;
+};
+
+/// What is wrong with one program; empty if it is refused, or right.
+std::string checkSeed(MLIRContext &context, uint64_t seed, Counts &counts) {
+  OwningOpRef<ModuleOp> whole = parseSourceString<ModuleOp>(test::generateModule(seed), &context);
+  if (!whole)
+    return "cannot be parsed";
+  dropWishes(*whole);
+  if (failed(nn::inlineCalls(*whole)))
+    return "cannot be inlined";
+  func::FuncOp func = *whole->getOps<func::FuncOp>().begin();
+  std::mt19937_64 random(seed);
+  SmallVector<Tensor> inputs = drawInputs(func, seed), want;
+  if (failed(reference::runGlobal(func, inputs, want)))
+    return "cannot be run";
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    OwningOpRef<ModuleOp> cut = whole->clone();
+    PassManager manager(&context);
+    manager.addPass(pipe::createMicrobatch(draw(func, random)));
+    {
+      ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+      if (failed(manager.run(*cut))) {
+        ++counts.refused;
+        continue;
+      }
+    }
+    auto flat = *cut->getOps<func::FuncOp>().begin();
+    std::optional<SmallVector<Tensor>> got = pipe::testing::runFlat(flat, inputs);
+    if (!got)
+      return "cannot be run in microbatches";
+    for (auto [a, b] : llvm::zip_equal(*got, want)) {
+      if (a.getType() != b.getType() || compare(a, b, kTolerance).position != -1)
+        return "gives something else in microbatches";
+      counts.elements += a.getNumElements();
+    }
+    ++counts.cut;
+    counts.parts += llvm::range_size(flat.getOps<pipe::PartOp>());
+    counts.sums += llvm::range_size(flat.getOps<pipe::AccumulateOp>());
+  }
+  return "";
+}
+
+TEST(RandomMicrobatchTest, whatIsNotRefusedIsRight) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  const char *given = std::getenv("CLEAVE_MICROBATCH_SEEDS");
+  uint64_t seeds = given ? std::strtoull(given, nullptr, 10) : 1000;
+  Counts counts;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    std::string wrong = checkSeed(context, seed, counts);
+    EXPECT_EQ(wrong, "") << "seed " << seed << ":\n" << test::generateModule(seed);
+  }
+  std::printf("%lld cut, %lld refused, %lld parts, %lld sums, %lld elements\n", (long long)counts.cut,
+              (long long)counts.refused, (long long)counts.parts, (long long)counts.sums, (long long)counts.elements);
+  // A test in which nothing is cut shows nothing.
+  EXPECT_GE(counts.cut, static_cast<int64_t>(seeds));
+  EXPECT_GE(counts.parts, static_cast<int64_t>(seeds / 10));
+  EXPECT_GE(counts.sums, static_cast<int64_t>(seeds / 10));
+}
+
+} // namespace
