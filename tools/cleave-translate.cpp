@@ -43,7 +43,7 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
 
 enum class Translation { ImportOnnx, ExecToProgram };
 
-/// The program of the function `main` of an MLIR file.
+/// The program of the function `main` of an MLIR file, or of its functions for the ranks of a pipeline.
 /// By value: linking sets all options back.
 static int translateToProgram(std::string input, std::string output) {
   DialectRegistry registry;
@@ -51,10 +51,14 @@ static int translateToProgram(std::string input, std::string output) {
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
-  auto func = module ? module->lookupSymbol<func::FuncOp>("main") : func::FuncOp();
-  if (!func)
-    return llvm::errs() << (module ? "error: there is no function @main\n" : ""), 1;
-  std::unique_ptr<cleave::Assembly> assembly = cleave::assemble(func, cleave::AssemblyOptions());
+  if (!module)
+    return 1;
+  SmallVector<func::FuncOp, 4> functions = cleave::getRankFunctions(*module);
+  if (auto func = module->lookupSymbol<func::FuncOp>("main"))
+    functions = {func};
+  if (functions.empty())
+    return llvm::errs() << "error: there is no function @main\n", 1;
+  std::unique_ptr<cleave::Assembly> assembly = cleave::assemble(functions, cleave::AssemblyOptions());
   if (!assembly)
     return 1;
   std::string message;

@@ -144,6 +144,42 @@ def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<Symb
 }
 
 //===----------------------------------------------------------------------===//
+// Between ranks of a pipeline
+//===----------------------------------------------------------------------===//
+
+// The ranks of the module's mesh at one coordinate of the pipeline to, or from, those at another one, each to its own
+// place on that mesh.
+class Exec_MessageOp<string mnemonic, string method>
+    : Exec_Op<mnemonic, [DeclareOpInterfaceMethods<Exec_CommandOpInterface, ["getReads", "getWrites"]>]> {
+  let arguments = (ins Exec_View:$view, I64Attr:$peer, I64Attr:$channel, I64Attr:$microbatch, Exec_Stream:$stream);
+  let assemblyFormat = "$view `" # method # [{` $peer `channel` $channel `microbatch` $microbatch (`stream` $stream^)?
+    attr-dict `:` type($view)}];
+  let builders = [OpBuilder<(ins "::mlir::Value":$view, "int64_t":$peer, "int64_t":$channel, "int64_t":$microbatch), [{
+    build($_builder, $_state, view, peer, channel, microbatch, /*stream=*/0);
+  }]>];
+  let hasVerifier = 1;
+}
+
+def Exec_SendOp : Exec_MessageOp<"send", "to"> {
+  let summary = "a tensor to another rank of the pipeline";
+  let description = [{
+    What a `pipe.send` sends, tensor by tensor. It is done when the other side has come to its `exec.receive`: the n-th from
+    here (`exec-verify-plan` M7).
+
+    Constraints: (C1) the peer is 0 or more, the channel too; the microbatch is -1, once and for all, or more.
+    Example: `exec.send %h to 1 channel 0 microbatch 3 : memref<2x64xf32>`
+  }];
+}
+
+def Exec_ReceiveOp : Exec_MessageOp<"receive", "from"> {
+  let summary = "a tensor from another rank of the pipeline";
+  let description = [{
+    Constraints: (C1) as exec.send.
+    Example: `exec.receive %h from 0 channel 0 microbatch 3 : memref<2x64xf32>`
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Between streams
 //===----------------------------------------------------------------------===//
 

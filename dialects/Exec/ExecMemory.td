@@ -125,9 +125,9 @@ def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 class Exec_BoundaryOp<string mnemonic> : Exec_Op<mnemonic> {
   let arguments = (ins StrAttr:$name, Exec_View:$view, TypeAttrOf<AnyStaticShapeTensor>:$global, Exec_Numbers:$starts,
-                       OptionalAttr<Exec_NumberAttr>:$term);
+                       OptionalAttr<Exec_NumberAttr>:$term, OptionalAttr<I64Attr>:$index);
   let assemblyFormat = [{
-    $name `in` $view `:` type($view) `of` $global `starts` custom<Numbers>($starts) (`term` custom<Number>($term)^)? attr-dict
+    $name `in` $view `:` type($view) `of` $global `starts` custom<Numbers>($starts) (`term` custom<Number>($term)^)? (`index` $index^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -137,7 +137,7 @@ def Exec_InputOp : Exec_BoundaryOp<"input"> {
   let description = [{
     The tensor called `name` by the model, of the type `global` as a whole. A rank has the box as large as the view that
     begins at `starts`, and, where the sharding is partial, the given `term` of as many as there are ranks along the partial
-    axes; ranks with equal boxes and terms have copies.
+    axes; ranks with equal boxes and terms have copies. Functions of a pipeline's ranks say the `index` among the model's inputs.
 
     Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim; (C3) a term
     stands there just where the sharding is partial; (C4) columns stand in the rank table.

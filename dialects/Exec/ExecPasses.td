@@ -294,7 +294,8 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
     `exec.append` moves to the beginning before it puts what is new behind; whoever else reads it gets a dense copy.
 
     Collectives come as early as their operand exists, at most two ahead of where they stood, and keep what they touch until
-    somebody reads their result: so `exec-order` may let them overlap with kernels. What differs between ranks (where shards
+    somebody reads their result: so `exec-order` may let them overlap with kernels. Messages between ranks of a pipeline stay where
+    they stand; what is sent is kept until the message behind the next one starts. Each rank's function has buffers of its own. What differs between ranks (where shards
     begin, which piece is a rank's own) stands in the rank table.
 
     ```mlir
@@ -324,8 +325,8 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
 def Order : Exec_Pass<"exec-order"> {
   let summary = "lets collectives run beside kernels";
   let description = [{
-    Where a collective could run while kernels do, because its result is not read at once, all that ranks do together goes to
-    stream 1. A stream waits for an event of the other before the first command that touches bytes of one that it
+    Where a collective or a message could run while kernels do, because its result is not read at once, all that ranks do
+    together goes to stream 1. A stream waits for an event of the other before the first command that touches bytes of one that it
     does not know to be done, and no earlier. Collectives of one kind over one list of axes, with no kernel between them
     and one reader behind, become one. Nothing else changes: the order of commands, and where tensors lie, stay.
 
@@ -349,7 +350,8 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
   let summary = "checks what must hold once memory is planned";
   let description = [{
     `planned`:
-    * (M1) there is one function; it holds views, loads, inputs, outputs, commands and the return;
+    * (M1) there is one function, or one for each rank of a pipeline (`pipe.rank`); it holds views, loads, inputs, outputs,
+      commands and the return;
     * (M2) views lie in their buffers, aligned to their elements, and in the tensor that they are of, on every rank;
     * (M3) what a command reads was written before, last through a view of the same tensor;
     * (M4) nothing writes weights or inputs; of what a command writes it reads or writes nothing else, but one tensor in
@@ -357,7 +359,8 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
       copy moves towards the beginning, with the same strides, or an exchange's source, where no piece that any rank gets
       lies in its bytes;
     * (M5) outputs are written, each in a buffer of its own, as each input is, but for the two tensors of a state;
-    * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row.
+    * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row;
+    * (M7) what one rank of a pipeline sends to another one is what that one receives, in order: channels, microbatches, types.
 
     `ordered`: all of this, and (E1) an event is recorded once, and waited for behind that; (E2) two commands that touch the
     same bytes, one of which writes them, are on one stream or ordered by events; (E3) all that ranks do together is on one

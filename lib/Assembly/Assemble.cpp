@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Program/File.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,34 +15,43 @@
 using namespace mlir;
 using namespace cleave;
 
-ProgramTables::ProgramTables(const AssemblyOptions &options) : options(options), role(program.roles.emplace_back()) {
-  role.name = "all";
-  program.metadata = options.metadata;
-}
+ProgramTables::ProgramTables(const AssemblyOptions &options) : options(options) { program.metadata = options.metadata; }
 
 ProgramTables::Source::Source(ModuleOp module)
-    : module(module), mesh(module->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)) {
+    : module(module), mesh(module->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)),
+      whole(module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr)) {
+  whole = whole ? whole : mesh;
   for (auto param : module.getOps<nn::ParamOp>())
     params[param.getSymName()] = param;
 }
 
-LogicalResult ProgramTables::addVariant(func::FuncOp func, ArrayRef<program::Dim> dims) {
-  Source added(func->getParentOfType<ModuleOp>());
+LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims) {
+  func::FuncOp first = functions.front();
+  Source added(first->getParentOfType<ModuleOp>());
   llvm::SaveAndRestore<Source *> scope(source, &added);
   program::Variant variant;
   variant.dims.assign(dims.begin(), dims.end());
-  if (failed(addMesh()))
+  if (failed(addMesh()) || failed(addRoles(functions)))
     return failure();
   addRankTable();
-  addBuffers();
+  addBuffers(functions);
   if (!options.devices.empty())
-    noteAlignments(func);
-  if (failed(addKernels()) || failed(addList(func, variant)))
+    for (func::FuncOp func : functions)
+      noteAlignments(func);
+  if (failed(addKernels()))
+    return failure();
+  for (auto [role, func] : llvm::enumerate(functions)) {
+    source->role = role;
+    source->loaded.clear();
+    if (failed(addList(func, variant)))
+      return failure();
+  }
+  if (failed(addStates(variant)))
     return failure();
   program.variants.push_back(std::move(variant));
-  OwnFaults faults(func.getContext());
+  OwnFaults faults(first.getContext());
   if (program::Status status = program::checkProgram(program); status)
-    return func.emitError("the program is not sound: ") << status->message;
+    return first.emitError("the program is not sound: ") << status->message;
   return success();
 }
 
@@ -54,13 +64,23 @@ Assembler::Assembler(AssemblyOptions options)
 
 Assembler::~Assembler() = default;
 
-bool Assembler::add(func::FuncOp func, ArrayRef<program::Dim> dims) {
-  return succeeded(tables->addVariant(func, dims));
+bool Assembler::add(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims) {
+  return succeeded(tables->addVariant(functions, dims));
 }
 
 std::unique_ptr<Assembly> Assembler::take() { return std::move(tables->made); }
 
-std::unique_ptr<Assembly> cleave::assemble(func::FuncOp func, const AssemblyOptions &options) {
+std::unique_ptr<Assembly> cleave::assemble(ArrayRef<func::FuncOp> functions, const AssemblyOptions &options) {
   Assembler assembler(options);
-  return assembler.add(func) ? assembler.take() : nullptr;
+  return assembler.add(functions) ? assembler.take() : nullptr;
+}
+
+SmallVector<func::FuncOp, 4> cleave::getRankFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp, 4> functions;
+  auto getRank = [](func::FuncOp func) { return func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr); };
+  for (auto func : module.getOps<func::FuncOp>())
+    if (getRank(func))
+      functions.push_back(func);
+  llvm::sort(functions, [&](func::FuncOp a, func::FuncOp b) { return getRank(a).getInt() < getRank(b).getInt(); });
+  return functions;
 }

@@ -1,6 +1,7 @@
 //===- Commands.cpp - what callers see, and what ranks do -----------------===//
 //
-// Each command op of exec is one command of the program, in the order of the function.
+// Each command op of exec is one command of the program, in the order of the function. A message between ranks of a pipeline is
+// an exchange of which the sender has one side and the receiver the other: both name the same pieces.
 //
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
@@ -41,11 +42,29 @@ template <typename Boundary> program::Tensor ProgramTables::makeTensor(Boundary 
       tensor.terms *= axis.getExtent(source->mesh);
   }
   program::Place &place = tensor.places.emplace_back();
+  place.role = source->role;
   place.view = getView(boundary.getView());
   place.starts = getNumbers(boundary.getStarts());
   if (exec::NumberAttr term = boundary.getTermAttr())
     place.term = getNumber(term);
   return tensor;
+}
+
+/// Several ranks of a pipeline may use one input: it has a place on each of them.
+template <typename Boundary>
+LogicalResult ProgramTables::addTensor(std::vector<program::Tensor> &tensors, Boundary boundary) {
+  program::Tensor made = makeTensor(boundary);
+  size_t number = boundary.getIndex().value_or(tensors.size());
+  tensors.resize(std::max(tensors.size(), number + 1));
+  program::Tensor &known = tensors[number];
+  if (known.places.empty()) {
+    known = std::move(made);
+    return success();
+  }
+  if (known.name != made.name || known.type != made.type || known.sharding != made.sharding)
+    return boundary.emitOpError() << "is '" << known.name << "' of another type or sharding on another rank";
+  known.places.push_back(std::move(made.places.front()));
+  return success();
 }
 
 static bool isSame(const program::View &a, const program::View &b) {
@@ -57,8 +76,9 @@ static bool isSame(const program::View &a, const program::View &b) {
 LogicalResult ProgramTables::addStates(program::Variant &variant) {
   for (auto [i, input] : llvm::enumerate(variant.inputs))
     for (auto [o, output] : llvm::enumerate(variant.outputs)) {
-      uint32_t buffer = input.places.front().view.buffer;
-      if (buffer == output.places.front().view.buffer && role.buffers[buffer].kind == program::BufferKind::State)
+      const program::Place &from = input.places.front(), &to = output.places.front();
+      if (from.role == to.role && from.view.buffer == to.view.buffer &&
+          program.roles[from.role].buffers[from.view.buffer].kind == program::BufferKind::State)
         variant.states.push_back({uint32_t(i), uint32_t(o)});
     }
   for (const program::State &state : variant.states) {
@@ -112,6 +132,20 @@ program::Action ProgramTables::makeAction(exec::ExchangeOp op) {
   return program::Exchange{addPieces(list), getView(op.getSource()), getView(op.getTarget())};
 }
 
+program::Action ProgramTables::makeAction(exec::SendOp op) {
+  program::Exchange exchange;
+  exchange.pieces = addMessagePieces(source->role, op.getPeer(), op.getView().getType().getShape());
+  exchange.operand = getView(op.getView());
+  return exchange;
+}
+
+program::Action ProgramTables::makeAction(exec::ReceiveOp op) {
+  program::Exchange exchange;
+  exchange.pieces = addMessagePieces(op.getPeer(), source->role, op.getView().getType().getShape());
+  exchange.result = getView(op.getView());
+  return exchange;
+}
+
 program::Action ProgramTables::makeAction(exec::RecordOp op) { return program::Record{uint32_t(op.getEvent())}; }
 program::Action ProgramTables::makeAction(exec::WaitOp op) { return program::Wait{uint32_t(op.getEvent())}; }
 
@@ -127,24 +161,35 @@ template <typename... Ops> bool ProgramTables::addCommand(Operation *op, program
   return (add(dyn_cast<Ops>(op)) || ...);
 }
 
+/// True for messages to or from nobody.
+static bool isAddressless(Operation &op, size_t roles) {
+  auto send = dyn_cast<exec::SendOp>(op);
+  auto receive = dyn_cast<exec::ReceiveOp>(op);
+  return (send && send.getPeer() >= roles) || (receive && receive.getPeer() >= roles);
+}
+
 LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &variant) {
   program::List &list = variant.lists.emplace_back();
   for (Operation &op : func.getBody().front()) {
+    if (isAddressless(op, program.roles.size()))
+      return op.emitOpError() << "has its other end on none of " << program.roles.size() << " ranks of the pipeline";
     if (auto load = dyn_cast<exec::LoadOp>(op)) {
       if (failed(addLoad(load)))
         return failure();
     } else if (auto input = dyn_cast<exec::InputOp>(op)) {
-      variant.inputs.push_back(makeTensor(input));
+      if (failed(addTensor(variant.inputs, input)))
+        return failure();
     } else if (auto output = dyn_cast<exec::OutputOp>(op)) {
-      variant.outputs.push_back(makeTensor(output));
+      if (failed(addTensor(variant.outputs, output)))
+        return failure();
     } else if (auto record = dyn_cast<exec::RecordOp>(op)) {
       list.events = std::max<uint32_t>(list.events, record.getEvent() + 1);
     }
     bool isKnown = isa<exec::LoadOp, exec::InputOp, exec::OutputOp, exec::ViewOp, func::ReturnOp>(op);
-    if (!addCommand<exec::RunOp, exec::CopyOp, exec::CollectiveOp, exec::ExchangeOp, exec::RecordOp, exec::WaitOp>(
-            &op, list) &&
+    if (!addCommand<exec::RunOp, exec::CopyOp, exec::CollectiveOp, exec::ExchangeOp, exec::SendOp, exec::ReceiveOp,
+                    exec::RecordOp, exec::WaitOp>(&op, list) &&
         !isKnown)
       return op.emitOpError("is no command of a program");
   }
-  return addStates(variant);
+  return success();
 }

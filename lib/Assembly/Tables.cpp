@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -66,7 +67,7 @@ int32_t ProgramTables::addNode(Operation *op) {
 
 /// The first variant's, which the others must have, too.
 LogicalResult ProgramTables::addMesh() {
-  spmd::MeshAttr mesh = source->mesh;
+  spmd::MeshAttr mesh = source->whole;
   std::vector<program::Axis> axes;
   for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
     axes.push_back({name.str(), uint32_t(size)});
@@ -78,13 +79,11 @@ LogicalResult ProgramTables::addMesh() {
   program.axes = std::move(axes);
   program.devices.assign(mesh.getDevices().begin(), mesh.getDevices().end());
   program.ranks = mesh.getNumRanks();
-  for (uint32_t rank = 0; rank < program.ranks; ++rank)
-    role.ranks.push_back(rank);
   return success();
 }
 
 /// A dictionary is sorted by name, so columns are in one order. The table is row-major: it grows by columns, and is written
-/// anew.
+/// anew. Ranks of all roles have the number of their place on the mesh of a role.
 void ProgramTables::addRankTable() {
   auto table = source->module->getAttrOfType<DictionaryAttr>(exec::ExecDialect::kRankTableAttr);
   if (!table)
@@ -98,8 +97,9 @@ void ProgramTables::addRankTable() {
   }
   program.rankTable.resize(program.ranks * program.columns.size());
   for (const auto &[column, index] : columns)
-    for (uint32_t rank = 0; rank < program.ranks; ++rank)
-      program.rankTable[rank * program.columns.size() + index] = column.second[rank];
+    for (const program::Role &role : program.roles)
+      for (auto [place, rank] : llvm::enumerate(role.ranks))
+        program.rankTable[rank * program.columns.size() + index] = column.second[place];
 }
 
 program::Number ProgramTables::getNumber(exec::NumberAttr number) const {
@@ -121,7 +121,7 @@ uint32_t ProgramTables::addGroups(ArrayAttr axes) {
     return it->second;
   program::Groups &made = program.groups.emplace_back();
   made.axes = std::move(text);
-  spmd::RankGroups ranks = source->mesh.getRankGroups(list);
+  spmd::RankGroups ranks = source->whole.getRankGroups(list); // of all roles: each meets in its own ones
   made.size = ranks.size();
   ranks.forEachGroup([&](ArrayRef<int64_t> members) { llvm::append_range(made.ranks, members); });
   return it->second;
@@ -135,7 +135,7 @@ uint32_t ProgramTables::addPieces(exec::PiecesOp op) {
   made.dims = op.getDims();
   for (int64_t index = 0; index < op.size(); ++index) {
     exec::PiecesOp::Piece piece = op.getPiece(index);
-    made.ends.push_back({uint32_t(piece.source), uint32_t(piece.target)});
+    made.ends.push_back({getRole().ranks[piece.source], getRole().ranks[piece.target]});
     for (ArrayRef<int64_t> numbers : {piece.extents, piece.from, piece.to})
       llvm::append_range(made.boxes, numbers);
   }
@@ -147,11 +147,17 @@ uint32_t ProgramTables::addPieces(exec::PiecesOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Variants never run at the same time: a buffer is as large as the one that wants most of it. Weights are kept from call
-/// to call, and get their places one by one.
-void ProgramTables::addBuffers() {
-  int64_t &bound = made->bounds.emplace_back(0);
+/// to call, and get their places one by one. A buffer is of the role whose function sees it; of none, of the first.
+void ProgramTables::addBuffers(ArrayRef<func::FuncOp> functions) {
+  llvm::StringMap<unsigned> roles;
+  for (auto [role, func] : llvm::enumerate(functions))
+    for (auto view : func::FuncOp(func).getOps<exec::ViewOp>())
+      roles[view.getBuffer()] = role;
+  SmallVector<int64_t> bounds(functions.size(), 0);
   for (auto op : source->module.getOps<exec::BufferOp>()) {
     auto kind = static_cast<program::BufferKind>(op.getKind());
+    unsigned owner = roles.lookup(op.getSymName());
+    program::Role &role = program.roles[owner];
     auto [it, isNew] = buffers.try_emplace(op.getSymName(), role.buffers.size());
     if (isNew)
       role.buffers.push_back({kind, program::Memory::Device, uint64_t(op.getBytes()), uint32_t(op.getAlign())});
@@ -160,8 +166,9 @@ void ProgramTables::addBuffers() {
       buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());
     buffer.alignment = std::max<uint32_t>(buffer.alignment, op.getAlign());
     source->buffers[op.getSymName()] = it->second;
-    bound += op.getBound().value_or(0);
+    bounds[owner] += op.getBound().value_or(0);
   }
+  made->bounds.push_back(*llvm::max_element(bounds));
 }
 
 program::View ProgramTables::getView(Value value) {

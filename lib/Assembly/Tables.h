@@ -21,7 +21,7 @@ class ProgramTables {
 public:
   explicit ProgramTables(const AssemblyOptions &options);
 
-  mlir::LogicalResult addVariant(mlir::func::FuncOp func, llvm::ArrayRef<program::Dim> dims);
+  mlir::LogicalResult addVariant(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims);
 
   std::unique_ptr<Assembly> made = std::make_unique<Assembly>();
 
@@ -36,20 +36,27 @@ private:
     explicit Source(mlir::ModuleOp module);
 
     mlir::ModuleOp module;
-    spmd::MeshAttr mesh;
+    spmd::MeshAttr mesh;  ///< of one role's ranks
+    spmd::MeshAttr whole; ///< of all: the same, but for a pipeline
+    unsigned role = 0;    ///< while its list is added
     llvm::StringMap<nn::ParamOp> params;
-    llvm::StringMap<uint32_t> kernels, columns, buffers, pieces, weights;
-    llvm::StringMap<exec::KernelOp> bodies; ///< kernels by name
+    llvm::StringMap<uint32_t> kernels, columns, buffers, pieces, weights; ///< a role's buffers and pieces are its own
+    llvm::StringMap<exec::KernelOp> bodies;                               ///< kernels by name
     /// By kernel and parameter: what the addresses of all launches are multiples of, up to kDeviceAlignment.
     llvm::StringMap<llvm::SmallVector<int64_t>> alignments;
-    /// By buffer and offset in the module.
+    /// Of the role, by buffer and offset in the module.
     std::map<std::pair<uint32_t, int64_t>, Moved> loaded;
   };
+
+  // Roles.cpp
+  mlir::LogicalResult addRoles(llvm::ArrayRef<mlir::func::FuncOp> functions);
+  program::Role &getRole() { return program.roles[source->role]; }
+  uint32_t addMessagePieces(int64_t from, int64_t to, llvm::ArrayRef<int64_t> shape);
 
   // Tables.cpp
   mlir::LogicalResult addMesh();
   void addRankTable();
-  void addBuffers();
+  void addBuffers(llvm::ArrayRef<mlir::func::FuncOp> functions);
   /// The type of a tensor or memref, with the strides of the latter where it is not row-major.
   uint32_t addType(mlir::ShapedType type);
   uint32_t addType(program::Element element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides = {});
@@ -91,10 +98,13 @@ private:
 
   // Commands.cpp
   template <typename Boundary> program::Tensor makeTensor(Boundary boundary);
+  template <typename Boundary> mlir::LogicalResult addTensor(std::vector<program::Tensor> &tensors, Boundary boundary);
   program::Action makeAction(exec::RunOp op);
   program::Action makeAction(exec::CopyOp op);
   program::Action makeAction(exec::CollectiveOp op);
   program::Action makeAction(exec::ExchangeOp op);
+  program::Action makeAction(exec::SendOp op);
+  program::Action makeAction(exec::ReceiveOp op);
   program::Action makeAction(exec::RecordOp op);
   program::Action makeAction(exec::WaitOp op);
   template <typename... Ops> bool addCommand(mlir::Operation *op, program::List &list);
@@ -103,7 +113,6 @@ private:
 
   const AssemblyOptions &options;
   program::Program &program = made->program;
-  program::Role &role;
   reference::WeightFiles weightFiles;
   /// While a variant is added.
   Source *source = nullptr;
@@ -111,9 +120,11 @@ private:
   std::map<std::tuple<program::Element, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> types;
   std::map<std::pair<std::string, std::vector<int64_t>>, uint32_t> columns;
   llvm::StringMap<uint32_t> nodes, buffers, groups, files;
-  llvm::StringMap<llvm::SmallVector<uint32_t, 1>> weights;      ///< by name
-  llvm::DenseMap<uint32_t, llvm::SmallVector<size_t, 1>> loads; ///< by weight
-  llvm::StringMap<uint32_t> kernels;                            ///< by what they compute, as text
+  /// By the roles at both ends, and the shape.
+  std::map<std::tuple<int64_t, int64_t, std::vector<int64_t>>, uint32_t> messages;
+  llvm::StringMap<llvm::SmallVector<uint32_t, 1>> weights;                           ///< by name
+  llvm::DenseMap<std::pair<unsigned, uint32_t>, llvm::SmallVector<size_t, 1>> loads; ///< by role and weight
+  llvm::StringMap<uint32_t> kernels;                                                 ///< by what they compute, as text
 };
 
 } // namespace cleave

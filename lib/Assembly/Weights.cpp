@@ -104,7 +104,7 @@ static bool isSame(const program::Load &a, const program::Load &b) {
   return key(a) == key(b) && llvm::equal(a.starts, b.starts, isNumber);
 }
 
-/// The first variant's loads lie where they were planned. What another one loads, too, lies where it is; the rest goes
+/// By role. The first variant's loads lie where they were planned. What another one loads, too, lies where it is; the rest goes
 /// behind.
 LogicalResult ProgramTables::addLoad(exec::LoadOp op) {
   FailureOr<uint32_t> weight = addWeight(source->params.lookup(op.getParam()));
@@ -121,7 +121,8 @@ LogicalResult ProgramTables::addLoad(exec::LoadOp op) {
   load.layout.interleave = op.getInterleave();
   load.target = getView(op.getTarget());
   int64_t planned = load.target.offset.base, bytes = program::getBytes(program.types[load.target.type]);
-  SmallVector<size_t, 1> &known = loads[*weight];
+  program::Role &role = getRole();
+  SmallVector<size_t, 1> &known = loads[{source->role, *weight}];
   auto same = llvm::find_if(known, [&](size_t index) { return isSame(role.loads[index], load); });
   bool isNew = same == known.end() || program.variants.empty();
   if (!isNew) {

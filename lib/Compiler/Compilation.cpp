@@ -142,15 +142,17 @@ std::unique_ptr<Assembly> Compilation::assemble(AssemblyOptions options) {
 }
 
 bool Compilation::addTo(Assembler &assembler) {
-  func::FuncOp func = getEntry();
-  if (!func)
+  SmallVector<func::FuncOp, 4> functions = getRankFunctions(*state->module);
+  if (functions.empty())
+    functions = {getEntry()};
+  if (!functions.front())
     return false;
   std::vector<program::Dim> dims;
   for (const auto &[name, size] : state->options.dims)
     dims.push_back({name, size});
   Telling telling(state->onProgress, "kernels");
   auto start = std::chrono::steady_clock::now();
-  bool isAdded = assembler.add(func, dims);
+  bool isAdded = assembler.add(functions, dims);
   state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return isAdded;
 }

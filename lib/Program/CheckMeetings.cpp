@@ -1,7 +1,7 @@
 //===- CheckMeetings.cpp - do all ranks come to an end? -------------------===//
 //
-// A *meeting* is what several ranks do together: a collective of one group, or an exchange of pieces among all ranks that
-// these name. The lists of all ranks are run, without doing anything, by the most patient of executors: it goes through a
+// A *meeting* is what several ranks do together: a collective of one group, or an exchange among ranks that its pieces
+// connect. The lists of all ranks are run, without doing anything, by the most patient of executors: it goes through a
 // rank's list in order; a command of stream 0 is done before the next one is looked at, those of other streams queue up
 // behind each other; a meeting is done when all of its ranks have come. What ends here ends on every executor that
 // waits for less, such as one whose streams all run by themselves.
@@ -137,17 +137,14 @@ void MeetingCheck::prepareMeetings() {
     meetings.emplace_back(groups.ranks.size() / groups.size, meeting);
   }
   for (const Pieces &pieces : program.pieces) {
-    std::vector<uint32_t> ranks;
-    for (const Ends &ends : pieces.ends)
-      ranks.insert(ranks.end(), {ends.source, ends.target});
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     auto &members = groupOf.emplace_back();
-    for (uint32_t rank : ranks)
-      members.push_back({rank, 0});
-    Meeting meeting;
-    meeting.size = ranks.size();
-    meetings.emplace_back(1, meeting);
+    std::vector<Meeting> &made = meetings.emplace_back();
+    for (const std::vector<uint32_t> &ranks : getMeetings(pieces)) {
+      for (uint32_t rank : ranks)
+        members.push_back({rank, static_cast<uint32_t>(made.size())});
+      made.emplace_back().size = ranks.size();
+    }
+    std::sort(members.begin(), members.end());
   }
 }
 

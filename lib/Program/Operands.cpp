@@ -7,6 +7,7 @@
 
 #include "cleave/Program/Words.h"
 #include <algorithm>
+#include <map>
 
 using namespace cleave::program;
 
@@ -128,6 +129,32 @@ bool cleave::program::movesDown(const Program &program, const Copy &copy) {
       return false;
   return strides == getStrides(program.types[copy.target.type]) &&
          copy.source.offset.column == copy.target.offset.column && copy.target.offset.base < copy.source.offset.base;
+}
+
+/// A forest: who has no other rank above it is the first of its meeting.
+std::vector<std::vector<uint32_t>> cleave::program::getMeetings(const Pieces &pieces) {
+  std::map<uint32_t, uint32_t> above;
+  auto find = [&](uint32_t rank) {
+    while (above[rank] != rank)
+      rank = above[rank] = above[above[rank]];
+    return rank;
+  };
+  for (const Ends &ends : pieces.ends)
+    for (uint32_t rank : {ends.source, ends.target})
+      above.emplace(rank, rank);
+  for (const Ends &ends : pieces.ends) {
+    uint32_t a = find(ends.source), b = find(ends.target);
+    above[std::max(a, b)] = std::min(a, b);
+  }
+  std::vector<std::vector<uint32_t>> meetings;
+  std::map<uint32_t, size_t> numbers;
+  for (const auto &[rank, other] : above) {
+    auto [number, isNew] = numbers.emplace(find(rank), meetings.size());
+    if (isNew)
+      meetings.emplace_back();
+    meetings[number->second].push_back(rank);
+  }
+  return meetings;
 }
 
 bool cleave::program::isAlike(const Type &a, const Type &b) { return a.element == b.element && a.shape == b.shape; }

@@ -258,15 +258,14 @@ program::Status cleave::runtime::bindExchange(const BindContext &context, uint32
   const program::Program &program = context.program;
   const program::Pieces &pieces = program.pieces[exchange.pieces];
   std::vector<uint32_t> ranks;
-  for (const program::Ends &ends : pieces.ends)
-    ranks.insert(ranks.end(), {ends.source, ends.target});
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  for (std::vector<uint32_t> &meeting : program::getMeetings(pieces))
+    if (std::binary_search(meeting.begin(), meeting.end(), context.rank))
+      ranks = std::move(meeting);
   auto indexOf = [&](uint32_t rank) {
     return uint32_t(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
   };
   // A rank that the pieces do not name has nothing to do.
-  if (!std::binary_search(ranks.begin(), ranks.end(), context.rank))
+  if (ranks.empty())
     return program::kGood;
   std::vector<uint32_t> roleOf(program.ranks);
   for (uint32_t role = 0; role < program.roles.size(); ++role)

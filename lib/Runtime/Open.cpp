@@ -178,10 +178,9 @@ void Executor::State::splitGroups(LocalRank &rank) {
   }
   for (const program::Pieces &pieces : program.pieces) {
     std::vector<int> members;
-    for (const program::Ends &ends : pieces.ends)
-      members.insert(members.end(), {int(ends.source), int(ends.target)});
-    std::sort(members.begin(), members.end());
-    members.erase(std::unique(members.begin(), members.end()), members.end());
+    for (const std::vector<uint32_t> &meeting : program::getMeetings(pieces))
+      if (std::binary_search(meeting.begin(), meeting.end(), rank.rank))
+        members.assign(meeting.begin(), meeting.end());
     split(std::move(members), rank.pieceGroups);
   }
   // The others may be waiting for this rank.

@@ -8,9 +8,12 @@
 #include <deque>
 #include <functional>
 
-namespace mlir::func {
+namespace mlir {
+class ModuleOp;
+namespace func {
 class FuncOp;
-} // namespace mlir::func
+} // namespace func
+} // namespace mlir
 
 namespace cleave {
 
@@ -47,8 +50,8 @@ struct Assembly {
   double compileSeconds = 0;   ///< of kernels
 };
 
-/// Makes a program of functions of `ordered` modules, its variants: the same model on the same mesh for other shapes. They
-/// are taken one after the other, and may be gone before the next one; kernels and weights that they share stand in the
+/// Makes a program of functions of `ordered` modules, its variants: the same model on the same mesh for other shapes. With a
+/// pipeline a variant is a function for each of its ranks, in order: each a role of the program. Variants are taken one after the other, and may be gone before the next one; kernels and weights that they share stand in the
 /// program once, and memory is that of the largest.
 class Assembler {
 public:
@@ -57,7 +60,7 @@ public:
 
   /// Adds a variant, with its kernels as machine code. The program so far passes every check of its file
   /// (docs/program-file.md). False after an error, which is emitted at the op that it is about; the program is then lost.
-  bool add(mlir::func::FuncOp func, llvm::ArrayRef<program::Dim> dims = {});
+  bool add(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims = {});
 
   /// The program of all variants. Precondition: there is one.
   std::unique_ptr<Assembly> take();
@@ -68,7 +71,10 @@ private:
 };
 
 /// A program of one variant. Null after an error, as above.
-std::unique_ptr<Assembly> assemble(mlir::func::FuncOp func, const AssemblyOptions &options);
+std::unique_ptr<Assembly> assemble(llvm::ArrayRef<mlir::func::FuncOp> functions, const AssemblyOptions &options);
+
+/// The functions of the ranks of a pipeline (`pipe.rank`), in order; none if the module is no pipeline.
+llvm::SmallVector<mlir::func::FuncOp, 4> getRankFunctions(mlir::ModuleOp module);
 
 } // namespace cleave
 

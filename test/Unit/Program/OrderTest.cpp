@@ -1,5 +1,6 @@
 //===- OrderTest.cpp - tensors, lifetimes and meetings, by constraint -----===//
 #include "Refuse.h"
+#include "cleave/Program/Operands.h"
 
 using namespace cleave::program;
 
@@ -219,6 +220,28 @@ TEST(OrderTest, P32NobodyWaitsForEver) {
   commands = apart;
   EXPECT_EQ(refuse(program), "rank 0, stream 0, command 1 (exchange, node \"/layer.0\"): waits for ever for rank 2, "
                              "which is at its command 2 (P32)");
+}
+
+// Pairs of ranks meet by themselves, however many a list of pieces has.
+TEST(OrderTest, MeetingsAreAmongRanksThatPiecesConnect) {
+  using Meetings = std::vector<std::vector<uint32_t>>;
+  EXPECT_EQ(getMeetings({0, {{4, 1}, {2, 3}, {0, 0}}, {}}), (Meetings{{0}, {1, 4}, {2, 3}}));
+  EXPECT_EQ(getMeetings({0, {{4, 1}, {2, 3}, {3, 4}, {5, 6}}, {}}), (Meetings{{1, 2, 3, 4}, {5, 6}}));
+  EXPECT_EQ(getMeetings({0, {}, {}}), Meetings());
+  // Rank 2 receives before rank 3 does; were it for all four to meet, it would wait for rank 3, who looks after rank 1 first.
+  Program program = makePipeline();
+  Role late{"late", {3}, program.roles[1].buffers, {}}, &second = program.roles[1];
+  second.ranks = {2};
+  program.roles.push_back(late);
+  Variant &variant = program.variants[0];
+  variant.outputs[0].places.push_back(variant.outputs[0].places[0]);
+  variant.outputs[0].places[1].role = 2;
+  variant.lists.push_back(variant.lists[1]);
+  program.groups = {{"pair", 2, {2, 3}}};
+  Command meet{0, -1, Collective{CollectiveKind::Barrier, Reduction::None, 0, {}, {}, {}, {}}};
+  variant.lists[1].commands.insert(variant.lists[1].commands.begin() + 2, meet);
+  variant.lists[2].commands.insert(variant.lists[2].commands.begin(), meet);
+  EXPECT_EQ(refuse(program), "");
 }
 
 // 2,048 ranks with 4 stages and some thousand commands: no check may be more than linear in that.

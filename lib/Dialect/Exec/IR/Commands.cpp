@@ -206,3 +206,27 @@ int64_t ExchangeOp::getWireBytes() {
   }
   return most * spmd::getElementBytes(getSource().getType().getElementType());
 }
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+template <typename MessageOp> static LogicalResult verifyMessage(MessageOp op) {
+  int64_t peer = op.getPeer(), channel = op.getChannel(), microbatch = op.getMicrobatch();
+  if (peer >= 0 && channel >= 0 && microbatch >= -1)
+    return success();
+  return op.emitOpError() << "is about rank " << peer << ", channel " << channel << ", microbatch " << microbatch
+                          << " (C1)";
+}
+
+bool cleave::exec::isMeeting(Operation *command) {
+  return isa<spmd::CollectiveOpInterface, SendOp, ReceiveOp>(command);
+}
+
+OperandRange SendOp::getReads() { return getOperation()->getOperands(); }
+OperandRange SendOp::getWrites() { return getOperation()->getOperands().take_front(0); }
+LogicalResult SendOp::verify() { return verifyMessage(*this); }
+
+OperandRange ReceiveOp::getReads() { return getOperation()->getOperands().take_front(0); }
+OperandRange ReceiveOp::getWrites() { return getOperation()->getOperands(); }
+LogicalResult ReceiveOp::verify() { return verifyMessage(*this); }

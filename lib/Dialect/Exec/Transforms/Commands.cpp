@@ -6,6 +6,7 @@
 //   a concat along rows              an exec.copy of each part that was not made in its place
 //   exec.append                      an exec.copy of each operand
 //   collectives of spmd              exec.collective; exec.exchange where pieces go from rank to rank
+//   messages of pipe                 an exec.send, an exec.receive, of each tensor
 //   spmd.window                      an exec.exchange of what is missing (Windows.cpp)
 //   a rank's own piece of a tensor   rows: a view at an offset that depends on the rank; else an exec.copy of a view with
 //                                    strides
@@ -15,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/ShardMoves.h"
 
@@ -28,6 +30,8 @@ CommandBuilder::CommandBuilder(func::FuncOp func, const Placement &placement, Ra
     : func(func), placement(placement), table(table), weights(func, table), builder(func.getContext()), outside(func),
       symbols(func->getParentOfType<ModuleOp>()), body(new Block()) {
   builder.setInsertionPointToEnd(body);
+  if (auto rank = func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr))
+    prefix = "rank" + std::to_string(rank.getInt()) + "_";
 }
 
 //===----------------------------------------------------------------------===//
@@ -37,7 +41,7 @@ CommandBuilder::CommandBuilder(func::FuncOp func, const Placement &placement, Ra
 FlatSymbolRefAttr CommandBuilder::getBuffer(BufferKind kind, unsigned number) {
   FlatSymbolRefAttr &buffer = buffers[{unsigned(kind), number}];
   if (!buffer) {
-    std::string name = stringifyBufferKind(kind).str();
+    std::string name = (prefix + stringifyBufferKind(kind)).str();
     if (kind == BufferKind::Input || kind == BufferKind::Output || kind == BufferKind::State)
       name += "_" + std::to_string(number);
     auto op = BufferOp::create(outside, func.getLoc(), name, kind, /*bytes=*/0, kAlignment,
@@ -327,6 +331,16 @@ LogicalResult CommandBuilder::emitCollective(spmd::CollectiveOpInterface op) {
       .Default([](Operation *op) { return op->emitOpError("cannot be made a command"); });
 }
 
+template <typename CommandOp, typename MessageOp>
+LogicalResult CommandBuilder::emitMessages(MessageOp op, ValueRange values) {
+  FailureOr<SmallVector<Value>> views = getViews(values);
+  if (failed(views))
+    return failure();
+  for (Value view : *views)
+    note(CommandOp::create(builder, op.getLoc(), view, op.getPeer(), op.getChannel(), op.getMicrobatch()), op);
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Inputs and outputs
 //===----------------------------------------------------------------------===//
@@ -351,11 +365,13 @@ LogicalResult CommandBuilder::emitBoundary(Value view, StringRef name, Dictionar
     if (sharding.isPartial())
       term = table.get(sharding.getPartial(), 1);
   }
-  auto op = OpT::create(builder, loc, builder.getStringAttr(name), view, TypeAttr::get(global),
-                        builder.getArrayAttr(starts), term);
+  auto op =
+      OpT::create(builder, loc, builder.getStringAttr(name), view, TypeAttr::get(global), builder.getArrayAttr(starts),
+                  term, attributes ? attributes.getAs<IntegerAttr>(pipe::PipeDialect::kIndexAttr) : IntegerAttr());
   // What the model says of the tensor besides; the name and the type have been told.
   for (NamedAttribute attribute : attributes ? attributes.getValue() : ArrayRef<NamedAttribute>())
-    if (attribute.getName() != spmd::kNameAttr && attribute.getName() != spmd::SpmdDialect::kGlobalTypeAttr)
+    if (attribute.getName() != spmd::kNameAttr && attribute.getName() != spmd::SpmdDialect::kGlobalTypeAttr &&
+        !isa<pipe::PipeDialect>(attribute.getNameDialect()))
       op->setDiscardableAttr(attribute.getName(), attribute.getValue());
   return success();
 }
@@ -412,6 +428,10 @@ LogicalResult CommandBuilder::emit(Operation *op) {
     return emitAppend(append);
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
     return emitCollective(collective);
+  if (auto send = dyn_cast<pipe::SendOp>(op))
+    return emitMessages<SendOp>(send, send.getValues());
+  if (auto receive = dyn_cast<pipe::RecvOp>(op))
+    return emitMessages<ReceiveOp>(receive, receive.getValues());
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return emitReturn(ret);
   return op->emitOpError("cannot be made a command");

@@ -32,6 +32,8 @@ private:
   llvm::LogicalResult emitWindow(spmd::WindowOp op);
   llvm::LogicalResult fillEdges(spmd::WindowOp op);
   llvm::LogicalResult fillEdge(spmd::WindowOp op, unsigned dim, int64_t start, int64_t size);
+  template <typename CommandOp, typename MessageOp>
+  llvm::LogicalResult emitMessages(MessageOp op, mlir::ValueRange values);
   llvm::LogicalResult emitReturn(mlir::func::ReturnOp op);
   llvm::LogicalResult emitInputs();
   template <typename OpT>
@@ -53,6 +55,7 @@ private:
   void createBuffers();
 
   mlir::func::FuncOp func;
+  std::string prefix; ///< of buffers: several functions have their own each
   const Placement &placement;
   RankTable &table;
   Weights weights;

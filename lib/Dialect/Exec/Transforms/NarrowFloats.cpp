@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
@@ -205,7 +206,7 @@ bool Narrower::mayNarrow(OpResult result) {
 }
 
 /// Candidates are all activations but what is returned, since the caller gets what the model says, and a kernel has one
-/// result for both. Who sees the same bytes, or exchanges them, has one type: until nothing changes, one that must stay keeps the others.
+/// result for both; and what goes to another rank of a pipeline, which decides by itself. Who sees the same bytes, or exchanges them, has one type: until nothing changes, one that must stay keeps the others.
 void Narrower::settle() {
   for (Operation &op : func.getBody().front())
     for (OpResult result : op.getResults())
@@ -213,6 +214,9 @@ void Narrower::settle() {
         narrow.insert(result);
   for (Value value : func.getBody().front().getTerminator()->getOperands())
     narrow.remove(value);
+  for (auto send : func.getOps<pipe::SendOp>())
+    for (Value value : send.getValues())
+      narrow.remove(value);
   for (bool isSettled = false; !isSettled;) {
     isSettled = true;
     for (Operation &op : func.getBody().front()) {
@@ -321,6 +325,9 @@ void Narrower::run() {
   for (Operation &op : block)
     if (auto fused = dyn_cast<FusedOp>(op))
       traceBody(fused);
+    else if (auto receive = dyn_cast<pipe::RecvOp>(op))
+      for (Value value : receive.getValues())
+        origins[value] = {isWide(value), false};
     else
       trace(&op);
   settle();

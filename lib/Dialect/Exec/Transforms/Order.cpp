@@ -84,8 +84,7 @@ void Order::collect(Block &block) {
   commands.clear();
   for (Operation &op : block)
     if (auto command = dyn_cast<CommandOpInterface>(op))
-      commands.push_back(
-          {command, getAll(command.getReads()), getAll(command.getWrites()), isa<spmd::CollectiveOpInterface>(op), 0});
+      commands.push_back({command, getAll(command.getReads()), getAll(command.getWrites()), isMeeting(&op), 0});
 }
 
 /// A command that has to come behind one meeting comes behind all that were started before it, too.

@@ -22,6 +22,7 @@
 #include "Placement.h"
 
 #include "cleave/Codegen/Device.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,6 +36,8 @@ using namespace cleave::exec;
 static constexpr unsigned kNone = std::numeric_limits<unsigned>::max();
 /// Collectives that are on their way at once because of being moved up; more would hold memory for little.
 static constexpr size_t kMostAhead = 2;
+/// Messages of which the later ones start before the first one is done; what they send is kept.
+static constexpr size_t kMostMessages = 2;
 
 //===----------------------------------------------------------------------===//
 // Kinds of ops
@@ -44,6 +47,10 @@ bool cleave::exec::communicates(Operation *op) {
   auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
   return collective && collective.communicates();
 }
+
+static bool isMessage(Operation *op) { return isa<pipe::SendOp, pipe::RecvOp>(op); }
+/// What starts where it stands, and is done where somebody waits for it.
+static bool meets(Operation *op) { return communicates(op) || isMessage(op); }
 
 bool cleave::exec::isLoaded(Value value) {
   Operation *op = value.getDefiningOp();
@@ -129,7 +136,8 @@ KernelOp Placement::getKernel(LaunchOp op) const { return kernels.lookup(op.getK
 
 /// Aliases and loads are moved along with collectives, so that none stands in the way of another. Moving up is bounded: what
 /// is gathered from weights could start at once, all of it, and would have to be kept until it is read.
-/// Every op stands behind the one that it has to wait for: `keys`, the number of that op, or its own where it stays.
+/// Every op stands behind the one that it has to wait for: `keys`, the number of that op, or its own where it stays. Messages
+/// stay where the schedule has them: in another order ranks could wait for each other for ever.
 void Placement::orderSteps() {
   DenseMap<Operation *, int64_t> keys, firstReads;
   SmallVector<Operation *> collectives;
@@ -194,16 +202,22 @@ Placement::Root Placement::getRoot(Value value) const { return roots.find(value)
 
 /// From the back: a result is needed at the first step that reads it. Who only sees it in another shape passes on when that
 /// one is needed, and so does a collective that reads it, as streams keep their order. A later one is waited for behind all
-/// that were started before.
+/// that were started before. Nobody reads what was sent: it is kept until a few messages later, or all microbatches would be.
 void Placement::findWaits() {
   DenseMap<Value, int64_t> needed;
+  SmallVector<int64_t> messages; // from the back
   int64_t next = steps.size() - 1;
   for (Operation *op : llvm::reverse(steps)) {
     int64_t step = numbers[op];
-    if (communicates(op)) {
-      auto read = needed.find(op->getResult(0));
-      next = waits[op] = std::min(next, read == needed.end() ? next : read->second);
-      step = next;
+    if (meets(op)) {
+      if (isMessage(op) && messages.size() >= kMostMessages)
+        next = std::min(next, messages[messages.size() - kMostMessages]);
+      for (Value result : op->getResults())
+        if (auto read = needed.find(result); read != needed.end())
+          next = std::min(next, read->second);
+      if (isMessage(op))
+        messages.push_back(step);
+      step = waits[op] = next;
     }
     bool isSeenThrough = op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0);
     if (isSeenThrough) {
@@ -222,7 +236,7 @@ void Placement::findUses() {
   for (Operation *op : steps) {
     if (op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0))
       continue;
-    Use use{op, communicates(op) ? waits[op] : numbers[op]};
+    Use use{op, meets(op) ? waits[op] : numbers[op]};
     for (Value operand : op->getOperands()) {
       Uses &known = uses[getRoot(operand).value];
       if (known.last.op == op)
@@ -281,6 +295,7 @@ const Place &Placement::placeAnywhere(Value root) {
 }
 
 /// Per result of each kernel the argument that could give its place most often.
+/// (A kernel that another function launches, too, has been asked about there.)
 void Placement::chooseInPlace() {
   DenseMap<KernelOp, SmallVector<SmallVector<int64_t>>> votes; // by result, then argument; -1 is impossible
   for (Operation *op : steps) {
@@ -288,6 +303,8 @@ void Placement::chooseInPlace() {
     if (!launch)
       continue;
     KernelOp kernel = getKernel(launch);
+    if (kernel.getInPlace())
+      continue;
     auto [entry, isNew] = votes.try_emplace(kernel);
     if (isNew) {
       Block &body = kernel.getBody().front();
@@ -426,7 +443,7 @@ void Placement::findLifetimes() {
     Storage &storage = storages[at.storage];
     auto used = uses.find(root);
     int64_t first = maker ? numbers[maker] : 0;
-    if (maker && communicates(maker))
+    if (maker && meets(maker))
       storage.last = std::max(storage.last, waits[maker]);
     storage.first = storage.first < 0 ? first : std::min(storage.first, first);
     storage.last = std::max({storage.last, first, used == uses.end() ? first : used->second.last.step});

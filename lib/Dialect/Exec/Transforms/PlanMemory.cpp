@@ -3,11 +3,15 @@
 // What has no command becomes a kernel (KeepOnFirst.h), states are copied for whom they are no longer (KeepStates.h), every value gets its place (Placement.h), and then each op becomes
 // its command (Commands.h).
 //
+// Of a pipeline each rank's function is planned by itself, with buffers of its own. What they share are kernels, of which the first
+// function that launches one says where it works in place, and the table of what differs between ranks inside of a stage.
+//
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "KeepOnFirst.h"
 #include "KeepStates.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -18,20 +22,21 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// The function that is the program; declarations are none. Null after an error.
-static func::FuncOp findProgram(ModuleOp module) {
-  func::FuncOp found;
+/// The function that is the program, or those of the ranks of a pipeline; declarations are none. Nothing after an error.
+static SmallVector<func::FuncOp> findProgram(ModuleOp module) {
+  SmallVector<func::FuncOp> found;
   for (auto func : module.getOps<func::FuncOp>()) {
     if (func.isExternal())
       continue;
-    if (found) {
+    if (!found.empty() &&
+        !(func->hasAttr(pipe::PipeDialect::kRankAttr) && found.front()->hasAttr(pipe::PipeDialect::kRankAttr))) {
       InFlightDiagnostic error = func.emitOpError("is a second function, and a program is one");
-      error.attachNote(found.getLoc()) << "the first one is here";
+      error.attachNote(found.front().getLoc()) << "the first one is here";
       return {};
     }
-    found = func;
+    found.push_back(func);
   }
-  if (!found)
+  if (found.empty())
     module.emitError("has no function");
   return found;
 }
@@ -43,24 +48,25 @@ struct PlanMemory : cleave::exec::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Planned)))
       return signalPassFailure();
-    func::FuncOp func = findProgram(getOperation());
-    if (!func)
-      return signalPassFailure();
-    if (!func.getBody().hasOneBlock()) {
-      func.emitOpError("has control flow");
-      return signalPassFailure();
-    }
+    SmallVector<func::FuncOp> program = findProgram(getOperation());
+    RankTable table(getOperation());
+    if (program.empty() || !llvm::all_of(program, [&](func::FuncOp func) { return succeeded(plan(func, table)); }))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult plan(func::FuncOp func, RankTable &table) {
+    if (!func.getBody().hasOneBlock())
+      return func.emitOpError("has control flow");
     Block &block = func.getBody().front();
     FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
     if (failed(states))
-      return signalPassFailure();
+      return failure();
     keepOnFirstByKernels(block);
     copyOldStates(func, *states);
-    RankTable table(getOperation());
     Placement placement(block, table, *states, forDevices);
     placement.run();
-    if (failed(CommandBuilder(func, placement, table).run()))
-      signalPassFailure();
+    return CommandBuilder(func, placement, table).run();
   }
 };
 } // namespace

@@ -1,16 +1,20 @@
 //===- VerifyPlan.cpp - the gates behind the planning of memory -----------===//
 //
 // What must hold, by number (ExecPasses.td), whatever made it so: each view by itself, what callers see, streams and
-// events, and then lifetimes (Lifetimes.h), on ranks that stand for all those whose views lie alike.
+// events, and then lifetimes (Lifetimes.h), on ranks that stand for all those whose views lie alike. Functions of a pipeline's
+// ranks are looked at one by one, and then at what they tell each other: the n-th message that one sends to another one has to be
+// the n-th that this one receives from there. Whether that comes to an end is asked of the program file (P32).
 //
 //===----------------------------------------------------------------------===//
 #include "Lifetimes.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <map>
 #include <set>
 
 namespace cleave::exec {
@@ -41,6 +45,8 @@ struct VerifyPlan : cleave::exec::impl::VerifyPlanBase<VerifyPlan> {
 
 private:
   LogicalResult check();
+  LogicalResult checkFunction(func::FuncOp func, Ranges &ranges);
+  LogicalResult checkMessages(ArrayRef<func::FuncOp> functions);
   LogicalResult checkOps(Block &block);
   LogicalResult checkView(ViewOp view, Ranges &ranges);
   LogicalResult checkMeeting(CommandOpInterface op, const Ranges &ranges);
@@ -136,10 +142,10 @@ LogicalResult VerifyPlan::checkEvents(Block &block) {
       return op.emitOpError() << "records event " << record.getEvent() << " a second time (E1)";
     if (wait && !recorded.contains(wait.getEvent()))
       return op.emitOpError() << "waits for event " << wait.getEvent() << ", which has not been recorded (E1)";
-    if (isa<spmd::CollectiveOpInterface>(op) && meetings.value_or(stream) != stream)
+    if (isMeeting(&op) && meetings.value_or(stream) != stream)
       return op.emitOpError() << "meets other ranks on stream " << stream << ", and others do on " << *meetings
                               << " (E3)";
-    if (isa<spmd::CollectiveOpInterface>(op))
+    if (isMeeting(&op))
       meetings = stream;
   }
   return success();
@@ -168,14 +174,57 @@ SmallVector<int64_t> VerifyPlan::chooseRanks(Block &block) {
   return ranks;
 }
 
+/// What tells messages of two ranks of a pipeline apart, as both ends say it.
+static auto describe(Operation *op) {
+  auto tell = [](auto message) {
+    ShapedType type = message.getView().getType();
+    return std::tuple(message.getChannel(), message.getMicrobatch(), type.getElementType(), type.getShape());
+  };
+  auto send = dyn_cast<SendOp>(op);
+  return send ? tell(send) : tell(cast<ReceiveOp>(op));
+}
+
+/// M7: per pair of ranks what one sends is what the other receives, in order.
+LogicalResult VerifyPlan::checkMessages(ArrayRef<func::FuncOp> functions) {
+  using Messages = std::map<std::pair<int64_t, int64_t>, std::vector<Operation *>>;
+  Messages sent, received; // by sender and receiver
+  for (func::FuncOp func : functions) {
+    auto rank = func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr);
+    for (Operation &op : func.getBody().front()) {
+      if (!isa<SendOp, ReceiveOp>(op))
+        continue;
+      if (!rank)
+        return op.emitOpError("is in no function of a rank of a pipeline (M7)");
+      if (auto send = dyn_cast<SendOp>(op))
+        sent[{rank.getInt(), send.getPeer()}].push_back(&op);
+      else
+        received[{cast<ReceiveOp>(op).getPeer(), rank.getInt()}].push_back(&op);
+    }
+  }
+  auto fit = [](const Messages &ours, Messages &theirs) -> LogicalResult {
+    for (const auto &[ends, messages] : ours)
+      for (auto [index, op] : llvm::enumerate(messages)) {
+        const std::vector<Operation *> &others = theirs[ends];
+        if (index >= others.size())
+          return op->emitOpError() << "is the other end of no message from rank " << ends.first << " to rank "
+                                   << ends.second << " (M7)";
+        if (describe(op) == describe(others[index]))
+          continue;
+        InFlightDiagnostic error = op->emitOpError()
+                                   << "is another message, or of another type, than what rank " << ends.second
+                                   << " receives as number " << index << " from rank " << ends.first << " (M7)";
+        error.attachNote(others[index]->getLoc()) << "this is the other end";
+        return error;
+      }
+    return success();
+  };
+  return failed(fit(sent, received)) ? failure() : fit(received, sent);
+}
+
 /// Each step relies on those before it: views that are no views, or lie outside, would be walked past the end.
-LogicalResult VerifyPlan::check() {
-  auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
-  if (functions.size() != 1 || functions.front().isExternal() || !functions.front().getBody().hasOneBlock() ||
-      functions.front().getFunctionType() != FunctionType::get(&getContext(), {}, {}))
-    return getOperation().emitError("is not one function of one block, without arguments and results (M1)");
-  Block &block = functions.front().getBody().front();
-  Ranges ranges(getOperation());
+LogicalResult VerifyPlan::checkFunction(func::FuncOp func, Ranges &ranges) {
+  Block &block = func.getBody().front();
+  streams = 1;
   if (failed(checkOps(block)))
     return failure();
   for (Operation &op : block) {
@@ -190,4 +239,21 @@ LogicalResult VerifyPlan::check() {
     if (failed(Lifetimes(ranges, rank, streams).check(block)))
       return failure();
   return success();
+}
+
+LogicalResult VerifyPlan::check() {
+  auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
+  bool isPipeline = llvm::all_of(
+      functions, [](func::FuncOp func) { return func->hasAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr); });
+  auto isCommands = [&](func::FuncOp func) {
+    return !func.isExternal() && func.getBody().hasOneBlock() &&
+           func.getFunctionType() == FunctionType::get(&getContext(), {}, {});
+  };
+  if (functions.empty() || (functions.size() > 1 && !isPipeline) || !llvm::all_of(functions, isCommands))
+    return getOperation().emitError("is not one function of one block, without arguments and results (M1)");
+  Ranges ranges(getOperation());
+  for (func::FuncOp func : functions)
+    if (failed(checkFunction(func, ranges)))
+      return failure();
+  return checkMessages(functions);
 }

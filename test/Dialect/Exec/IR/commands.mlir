@@ -72,9 +72,13 @@ module attributes {spmd.mesh = #mesh, exec.rank_table = {
     exec.collective all_to_all over {"data"} (%a) into (%t) gather [2, 1] slice [1, 2] : (memref<2x8xf32>) -> memref<4x4xf32>
     // CHECK: exec.exchange @turn over {"model"} %{{.*}} into %{{.*}} : memref<2x8xf32> into memref<4x4xf32>
     exec.exchange @turn over {"model"} %a into %t : memref<2x8xf32> into memref<4x4xf32>
+    // CHECK: exec.send %{{.*}} to 1 channel 0 microbatch 3 stream 1 : memref<2x8xf32>
+    exec.send %a to 1 channel 0 microbatch 3 stream 1 : memref<2x8xf32>
+    // CHECK: exec.receive %{{.*}} from 2 channel 4 microbatch -1 : memref<4x4xf32>
+    exec.receive %t from 2 channel 4 microbatch -1 : memref<4x4xf32>
     %y = exec.view @out[0] : memref<2x8xf32>
-    // CHECK: exec.output "y" in %{{.*}} : memref<2x8xf32> of tensor<2x8xf32, #{{.*}}> starts [0, 0] term "model * 4"
-    exec.output "y" in %y : memref<2x8xf32> of tensor<2x8xf32, #terms> starts [0, 0] term "model * 4"
+    // CHECK: exec.output "y" in %{{.*}} : memref<2x8xf32> of tensor<2x8xf32, #{{.*}}> starts [0, 0] term "model * 4" index 2
+    exec.output "y" in %y : memref<2x8xf32> of tensor<2x8xf32, #terms> starts [0, 0] term "model * 4" index 2
     return
   }
 }

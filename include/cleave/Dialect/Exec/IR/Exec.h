@@ -51,6 +51,9 @@ std::optional<llvm::SmallVector<int64_t>> getStrides(mlir::MemRefType type);
 /// Bytes from the first to behind the last element. Precondition: it has strides.
 int64_t getSpanBytes(mlir::MemRefType type);
 
+/// True for commands that wait for other ranks.
+bool isMeeting(mlir::Operation *command);
+
 } // namespace cleave::exec
 
 #include "cleave/Dialect/Exec/IR/ExecDialect.h.inc"
