@@ -11,6 +11,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runtime/Executor.h"
+#include "cleave/Runtime/Profile.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
@@ -197,16 +198,39 @@ static void printRows(Rows &rows, uint64_t count, bool isLong) {
 }
 
 /// The form of docs/interface.md, which cleave-run writes, too.
-static llvm::Error writeReport(const std::string &path, const Timing &timing, uint32_t ranks) {
+static llvm::Error writeReport(const std::string &path, const Timing &timing, uint32_t ranks,
+                               llvm::ArrayRef<runtime::RoleTime> roles) {
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
     llvm::json::Object object{{"version", 1},
                               {"ranks", int64_t(ranks)},
                               {"load_seconds", timing.load},
                               {"runs", llvm::json::Array(timing.runs)},
                               {"peak_bytes_per_rank", int64_t(timing.peakBytes)}};
+    llvm::json::Array list;
+    for (const runtime::RoleTime &role : roles)
+      list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(role.name)},
+                                        {"ranks", int64_t(role.ranks)},
+                                        {"busy_seconds", role.busy},
+                                        {"meeting_seconds", role.meeting}});
+    if (list.size() > 1)
+      object["roles"] = std::move(list);
     os << formatv("{0:2}\n", llvm::json::Value(std::move(object)));
     return llvm::Error::success();
   });
+}
+
+/// Sums, and with `count` calls means: what a rank of each role did by itself.
+static void printRoles(std::vector<runtime::RoleTime> &roles, uint64_t count) {
+  for (runtime::RoleTime &role : roles) {
+    role.busy /= double(count);
+    role.meeting /= double(count);
+  }
+  if (roles.size() < 2)
+    return;
+  llvm::outs() << formatv("{0,10}  {1,14}  {2}\n", "us alone", "us with others", "role, a rank of it");
+  for (const runtime::RoleTime &role : roles)
+    llvm::outs() << formatv("{0,10:f1}  {1,14:f1}  {2}\n", role.busy * 1e6, role.meeting * 1e6,
+                            program::printable(role.name));
 }
 
 /// Times, prints, writes.
@@ -222,7 +246,12 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
                           getMedian(timing.runs) * 1e3, *least * 1e3, *most * 1e3);
   llvm::StringMap<char> names;
   Rows rows;
+  std::vector<runtime::RoleTime> roles;
   auto add = [&](const runtime::Executor &executor) {
+    std::vector<runtime::RoleTime> times = runtime::getRoleTimes(executor);
+    roles.resize(times.size());
+    for (auto [role, time] : llvm::zip_equal(roles, times))
+      role = {time.name, time.ranks, role.busy + time.busy, role.meeting + time.meeting};
     const program::List &list = executor.getList(executor.getVariant(), 0);
     for (const runtime::Event &event : executor.getEvents()) {
       if (event.rank != 0)
@@ -235,7 +264,8 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
   if (llvm::Error error = call(subject, profiled, /*keepsTimes=*/true, detailed, add))
     return error;
   printRows(rows, profiled, options.verbose);
-  return options.report.empty() ? llvm::Error::success() : writeReport(options.report, timing, ranks);
+  printRoles(roles, profiled);
+  return options.report.empty() ? llvm::Error::success() : writeReport(options.report, timing, ranks, roles);
 }
 
 ExitCode cleave::driver::benchCommand(Session &session) {

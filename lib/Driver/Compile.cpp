@@ -166,16 +166,20 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
 // The command
 //===----------------------------------------------------------------------===//
 
-/// Memory is that of the variant that wants most: all variants use the same.
+/// Memory is that of the variant, and of the role, that wants most: all variants use the same.
 static ProgramReport describe(const Assembly &assembly, double seconds) {
   const program::Program &program = assembly.program;
   ProgramReport report;
   report.kernels = program.kernels.size();
   report.compileSeconds = seconds;
   report.precision = program.metadata.precision;
-  for (const program::Buffer &buffer : program.roles.front().buffers)
-    if (buffer.kind == program::BufferKind::Activations || buffer.kind == program::BufferKind::Communication)
-      report.arena.bytes += buffer.bytes;
+  for (const program::Role &role : program.roles) {
+    int64_t bytes = 0;
+    for (const program::Buffer &buffer : role.buffers)
+      if (buffer.kind == program::BufferKind::Activations || buffer.kind == program::BufferKind::Communication)
+        bytes += buffer.bytes;
+    report.arena.bytes = std::max<int64_t>(report.arena.bytes, bytes);
+  }
   for (auto [variant, bound] : llvm::zip_equal(program.variants, assembly.bounds)) {
     VariantReport &made = report.variants.emplace_back();
     for (const program::Dim &dim : variant.dims)

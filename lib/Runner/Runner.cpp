@@ -237,6 +237,8 @@ std::string Run::formatReport() const {
                             ", \"runs\": ", formatSeconds(seconds));
   if (!deviceSeconds.empty())
     text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
+  if (options.profile && executor->getProgram().roles.size() > 1)
+    text += ", \"roles\": " + formatRoleTimes(getRoleTimes(*executor));
   return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
                        formatLibraries(executor->getLibraries()), formatWindows(executor->getWindows()), "}\n");
 }

@@ -41,6 +41,43 @@ static std::vector<ProfileRow> sortRows(const std::map<std::string, ProfileRow> 
   return sorted;
 }
 
+/// Markers of events take no time of their own, on the host; on a device they tell when a stream waits.
+static bool isAlone(const program::Action &action) {
+  return !std::holds_alternative<program::Collective>(action) && !std::holds_alternative<program::Exchange>(action) &&
+         !std::holds_alternative<program::Record>(action) && !std::holds_alternative<program::Wait>(action);
+}
+
+std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {
+  const program::Program &program = executor.getProgram();
+  std::vector<uint32_t> roleOf(program.ranks);
+  std::vector<bool> isHere(program.ranks);
+  std::vector<RoleTime> all(program.roles.size()), roles;
+  for (uint32_t role = 0; role < program.roles.size(); ++role)
+    for (uint32_t rank : program.roles[role].ranks)
+      roleOf[rank] = role;
+  for (const Event &event : executor.getEvents()) {
+    RoleTime &time = all[roleOf[event.rank]];
+    time.ranks += isHere[event.rank] ? 0 : 1;
+    isHere[event.rank] = true;
+    (isAlone(getCommand(executor, event).action) ? time.busy : time.meeting) += event.end - event.begin;
+  }
+  for (uint32_t role = 0; role < all.size(); ++role)
+    if (RoleTime &time = all[role]; time.ranks)
+      roles.push_back({program.roles[role].name, time.ranks, time.busy / time.ranks, time.meeting / time.ranks});
+  return roles;
+}
+
+std::string cleave::runtime::formatRoleTimes(const std::vector<RoleTime> &roles) {
+  std::string text;
+  for (const RoleTime &role : roles) {
+    char times[96];
+    std::snprintf(times, sizeof(times), "\"busy_seconds\": %.9f, \"meeting_seconds\": %.9f", role.busy, role.meeting);
+    text += program::concat(text.empty() ? "" : ", ", "{\"name\": ", quoteJson(role.name), ", \"ranks\": ", role.ranks,
+                            ", ", times, "}");
+  }
+  return "[" + text + "]";
+}
+
 /// Each event counts twice: once under its kind, once under its node.
 Profile cleave::runtime::makeProfile(const Executor &executor) {
   std::map<std::string, ProfileRow> kinds, nodes;
@@ -58,6 +95,7 @@ Profile cleave::runtime::makeProfile(const Executor &executor) {
   profile.nodes = sortRows(nodes);
   profile.ranks = uint32_t(std::count(ranks.begin(), ranks.end(), true));
   profile.seconds = executor.getRunSeconds() * profile.ranks;
+  profile.roles = getRoleTimes(executor);
   return profile;
 }
 
@@ -77,10 +115,25 @@ static void appendRows(std::string &text, const char *title, const std::vector<P
     text += program::concat("             and ", rows.size() - most, " more\n");
 }
 
+/// Only where roles differ: with one there is nothing to compare.
+static void appendRoles(std::string &text, const std::vector<RoleTime> &roles) {
+  if (roles.size() < 2)
+    return;
+  char line[120];
+  std::snprintf(line, sizeof(line), "%12s %12s %7s  %s\n", "milliseconds", "with others", "ranks",
+                "role, a rank of it");
+  text += line;
+  for (const RoleTime &role : roles) {
+    std::snprintf(line, sizeof(line), "%12.4f %12.4f %7u  ", role.busy * 1e3, role.meeting * 1e3, role.ranks);
+    text += line + program::printable(role.name) + "\n";
+  }
+}
+
 std::string cleave::runtime::formatProfile(const Profile &profile, size_t most) {
   std::string text;
   appendRows(text, "kind of command", profile.kinds, profile, most);
   appendRows(text, "node", profile.nodes, profile, most);
+  appendRoles(text, profile.roles);
   char line[120];
   std::snprintf(line, sizeof(line), "%12.4f milliseconds in all, of %u rank%s together\n", profile.seconds * 1e3,
                 profile.ranks, profile.ranks == 1 ? "" : "s");

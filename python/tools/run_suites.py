@@ -101,6 +101,8 @@ def suites(build):
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 157)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
+    # Fewer without mpirun.
+    yield Suite("pipeline-programs", [python, "test/Runtime/pipelines.py", build], count_closing, 37 if shutil.which("mpirun") else 28)
     yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)
     # Fewer without mpirun.
     yield Suite("devices", [python, "test/Runtime/devices.py", build], count_closing, 86 if shutil.which("mpirun") else 81)

@@ -17,9 +17,19 @@ struct ProfileRow {
   double seconds = 0;
 };
 
+/// What a role's ranks did, of those in this process: seconds of a rank on average. With a pipeline a role is its stages.
+struct RoleTime {
+  std::string name;
+  uint32_t ranks = 0;
+  double busy = 0;    ///< in commands of the rank alone
+  double meeting = 0; ///< in those with others, waiting for them included
+};
+
 struct Profile {
   /// Longest first. A node that is not told is called "".
   std::vector<ProfileRow> kinds, nodes;
+  /// In the program's order, those with ranks here.
+  std::vector<RoleTime> roles;
   /// Of all ranks together, and how many there are: what is not in rows is inputs, outputs, and waiting for each other.
   double seconds = 0;
   uint32_t ranks = 0;
@@ -27,6 +37,10 @@ struct Profile {
 
 /// Of the last run.
 Profile makeProfile(const Executor &executor);
+/// Its roles alone.
+std::vector<RoleTime> getRoleTimes(const Executor &executor);
+/// As an array of JSON (docs/interface.md).
+std::string formatRoleTimes(const std::vector<RoleTime> &roles);
 /// As a table, with at most `most` nodes.
 std::string formatProfile(const Profile &profile, size_t most = 20);
 

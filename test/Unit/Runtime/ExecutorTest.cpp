@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Conformance.h"
 #include "RunnableSamples.h"
+#include "cleave/Runtime/Profile.h"
 
 #include <cstring>
 #include <fstream>
@@ -144,6 +145,34 @@ TEST(Executor, MovesPiecesBetweenStages) {
     for (size_t i = 0; i < 32; ++i)
       EXPECT_EQ(y[i], 4 * x[i] + 4) << i;
   }
+}
+
+// Stages by name, with what their ranks did alone and with others; the second one waits for the first.
+TEST(Executor, TellsTimesOfRoles) {
+  ExecutorOptions options;
+  options.keepsTimes = true;
+  Builder stages = makeStages();
+  uint32_t type = stages.addType({1}), nap = stages.addKernel("test_sleep", {type}, 1, 1);
+  View bed{stages.addBuffer(BufferKind::Activations, 4, 0), type, {}};
+  std::vector<cleave::program::Command> &first = stages.variant().lists[0].commands;
+  first.insert(first.begin(), {0, -1, cleave::program::Launch{nap, {bed}, {{30, -1}}}});
+  auto executor = openProgram(std::move(stages), options);
+  ASSERT_TRUE(executor);
+  std::vector<float> x = makeFloats(32, 9);
+  std::vector<Value> outputs;
+  ASSERT_EQ(getMessage(executor->run({makeArgument("x", {4, 8}, x)}, outputs)), "");
+  std::vector<RoleTime> roles = getRoleTimes(*executor);
+  ASSERT_EQ(roles.size(), 2u);
+  EXPECT_EQ(roles[0].name, "first");
+  EXPECT_EQ(roles[1].name, "second");
+  EXPECT_EQ(roles[0].ranks + roles[1].ranks, 4u);
+  EXPECT_GT(roles[0].busy, 0.02);
+  EXPECT_GT(roles[1].meeting, 0.02);
+  EXPECT_LT(roles[1].busy, roles[0].busy);
+  for (const RoleTime &role : roles)
+    EXPECT_LE(role.busy + role.meeting, executor->getRunSeconds());
+  EXPECT_NE(formatProfile(makeProfile(*executor)).find("  second\n"), std::string::npos);
+  EXPECT_EQ(formatRoleTimes(roles).rfind("[{\"name\": \"first\", \"ranks\": 2, \"busy_seconds\": 0.0", 0), 0u);
 }
 
 // Terms of an input: the first rank has it, others what adds nothing. Those of an output are combined, by any reduction.
