@@ -62,6 +62,30 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
   }];
 }
 
+def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
+  let summary = "parts that ranks exchange lie one behind the other";
+  let description = [{
+    NCCL knows parts that lie one behind the other. Where those of an all_gather, reduce_scatter or all_to_all would lie in rows, since the dim that is
+    cut has others in front of it, they become dims of their own, in front of all: movement of nn before what is scattered, behind what is
+    gathered. Kernels store and read in that order where they can; else the movement is a kernel.
+
+    Where only products read what is gathered, and sum along that dim, what is sent is stored with that dim first if a kernel makes it for
+    nobody else: then products read it so, and nothing is moved on either side.
+
+    Not part of `exec-lower` but for devices; it runs in front of `exec-form-kernels`. What goes from rank to rank in pieces (`spmd.permute`,
+    `spmd.window`) is left alone.
+
+    ```mlir
+    %y = spmd.all_gather %x dims [{}, {"model"} ] : (tensor<4x8xf32>) -> tensor<4x16xf32>             // before
+
+    %0 = spmd.all_gather %x dims [{"model"}, {} ] : (tensor<4x8xf32>) -> tensor<8x8xf32>              // after
+    %1 = nn.reshape %0 : (tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %2 = nn.transpose %1 [1, 0, 2] : (tensor<2x4x8xf32>) -> tensor<4x2x8xf32>
+    %y = nn.reshape %2 : (tensor<4x2x8xf32>) -> tensor<4x16xf32>
+    ```
+  }];
+}
+
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
   let summary = "puts ops into kernels";
   let description = [{
@@ -186,7 +210,8 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
     in the order of a command's operands; assembly makes it that command, which the kernel stands in for where a library is
     missing or refuses. Of a kernel that does more, the longest beginning that is one becomes a kernel of its own: if at least
     64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than another pass over
-    the result costs; of attention 64 keys and 16 queries. Beside a result in bf16 a bias that a parameter gives is rounded, too: libraries take no other.
+    the result costs; of attention 64 keys and 16 queries. A product whose columns are
+    put into parts (a reshape that splits a dim of the result, and a transpose) becomes one of an operand that is split: a batch of products. Beside a result in bf16 a bias that a parameter gives is rounded, too: libraries take no other.
 
     Not part of `exec-lower` but for devices; it runs behind `exec-split-kernels` and `exec-narrow-floats`.
 
@@ -385,7 +410,7 @@ def LowerPipeline : Exec_Pass<"exec-lower"> {
   let options = [
     Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop behind",
            "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Ordered}">,
-    Option<"forDevices", "devices", "bool", "false", "kernels are those of devices: exec-split-kernels, too">,
+    Option<"forDevices", "devices", "bool", "false", "kernels are those of devices: exec-pack-collectives and exec-split-kernels, too">,
     Option<"withLibraries", "libraries", "bool", "false", "and devices have libraries: exec-use-libraries, too">,
   ];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::mlir::func::FuncDialect"];

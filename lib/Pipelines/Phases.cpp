@@ -85,6 +85,8 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   }
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createChooseLayouts());
+  if (options.isForDevices)
+    manager.addPass(exec::createPackCollectives());
   manager.addPass(exec::createFormKernels());
   if (options.isForDevices)
     manager.addPass(exec::createSplitKernels());

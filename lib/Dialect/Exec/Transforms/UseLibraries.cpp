@@ -5,6 +5,10 @@
 //
 //   { y = gelu (a x b + bias) }     ->     { p = a x b + bias } { y = gelu p }
 //
+// A product whose columns go to several places, as parts for ranks do, is a batch of products with some columns each, and one call:
+//
+//   { reshape (einsum %a, %b "mk,kn->mn") : 8x2x3 -> transpose }     ->     { einsum %a, (reshape %b : 4x2x3) "mk,kpq->mpq" -> transpose }
+//
 // Kernels stay kernels: which of them are calls, assembly finds by the same question. Operands come in the order of a
 // command's, so that the kernel can stand in for it.
 //
@@ -157,6 +161,102 @@ static FusedOp roundBias(FusedOp fused) {
   return trial;
 }
 
+namespace {
+/// Dims of a product's result that a reshape behind it splits: what each letter becomes, and the extents of that.
+class Columns {
+public:
+  /// \param used what letters there are in any case.
+  Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef used);
+  /// Whether the reshape does nothing else.
+  bool areSplit() const { return isWhole; }
+  /// `value`, whose dims are `term`, with split dims; their letters are appended to `equation`.
+  Value split(OpBuilder &builder, Value value, StringRef term, std::string &equation) const;
+  StringRef getResult() const { return result; }
+
+private:
+  struct Letters {
+    std::string letters;
+    SmallVector<int64_t> extents;
+  };
+  llvm::SmallDenseMap<char, Letters> known;
+  std::string result;
+  bool isWhole = false;
+};
+} // namespace
+
+Columns::Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef used) {
+  std::string free;
+  for (char letter = 'a'; letter <= 'z'; ++letter)
+    if (!used.contains(letter))
+      free += letter;
+  for (auto [letter, extent] : llvm::zip_equal(letters, from)) {
+    Letters &own = known[letter];
+    for (int64_t size = 1; !to.empty() && (size != extent || own.letters.empty()); to = to.drop_front()) {
+      size *= to.front();
+      own.extents.push_back(to.front());
+      if (free.empty())
+        return;
+      own.letters += own.letters.empty() ? letter : free.front();
+      free.erase(0, own.letters.size() > 1);
+    }
+    if (own.letters.empty() || ShapedType::getNumElements(own.extents) != extent)
+      return;
+    result += own.letters;
+  }
+  isWhole = to.empty();
+}
+
+Value Columns::split(OpBuilder &builder, Value value, StringRef term, std::string &equation) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape;
+  for (auto [letter, extent] : llvm::zip_equal(term, type.getShape())) {
+    auto own = known.find(letter);
+    equation += own == known.end() ? std::string(1, letter) : own->second.letters;
+    llvm::append_range(shape, own == known.end() ? ArrayRef<int64_t>(extent) : ArrayRef(own->second.extents));
+  }
+  if (type.getShape() == ArrayRef(shape))
+    return value;
+  return nn::ReshapeOp::create(builder, value.getLoc(), type.clone(shape), value);
+}
+
+/// Leaves a reshape behind a product to the operands. False if there is none, or it puts dims together.
+static bool splitColumns(Block &region) {
+  auto products = region.getOps<nn::EinsumOp>();
+  auto product = llvm::hasSingleElement(products) ? *products.begin() : nn::EinsumOp();
+  auto reshape = product && product->hasOneUse() ? dyn_cast<nn::ReshapeOp>(*product->user_begin()) : nn::ReshapeOp();
+  if (!reshape)
+    return false;
+  std::string equation, used = product.getEquation().str();
+  nn::EinsumTerms terms = *nn::parseEinsum(used);
+  Columns columns(terms.result, product.getType().getShape(), reshape.getType().getShape(), used);
+  if (!columns.areSplit())
+    return false;
+  OpBuilder builder(product);
+  for (auto [term, operand] : llvm::zip_equal(terms.inputs, product->getOpOperands())) {
+    equation += equation.empty() ? "" : ",";
+    operand.set(columns.split(builder, operand.get(), term, equation));
+  }
+  product.setEquation(equation + "->" + columns.getResult().str());
+  product.getResult().setType(reshape.getType());
+  reshape.replaceAllUsesWith(product.getResult());
+  reshape.erase();
+  return true;
+}
+
+/// The same kernel with its columns split, in the place of `fused`, if a library has that. Else null.
+static FusedOp splitColumns(FusedOp fused) {
+  auto trial = cast<FusedOp>(OpBuilder(fused).clone(*fused));
+  Block &region = trial.getBody().front();
+  std::string reason;
+  if (!splitColumns(region) || !Call::find(region) || !codegen::canEmitDevice(region, reason)) {
+    trial.erase();
+    return {};
+  }
+  fused.replaceAllUsesWith(trial);
+  fused.erase();
+  return trial;
+}
+
 /// Arguments as `order` says, which names each once.
 static void reorder(FusedOp fused, ArrayRef<unsigned> order) {
   Block &region = fused.getBody().front();
@@ -186,6 +286,10 @@ private:
     std::optional<Call> call = Call::find(fused.getBody().front());
     if (FusedOp rounded = call ? FusedOp() : roundBias(fused)) {
       fused = rounded;
+      call = Call::find(fused.getBody().front());
+    }
+    if (FusedOp split = call ? FusedOp() : splitColumns(fused)) {
+      fused = split;
       call = Call::find(fused.getBody().front());
     }
     if (!call) {

@@ -3,7 +3,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 25 passed, 0 failed
+// RAN: 28 passed, 0 failed
 
 // A bias, a residual and relu are part of the call; nothing is cut.
 // CHECK-LABEL: @whole
@@ -18,6 +18,34 @@ func.func @whole(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32
   %2 = nn.add %1, %b : (tensor<32x32xf32>, tensor<32xf32>) -> tensor<32x32xf32>
   %3 = nn.relu %2 : (tensor<32x32xf32>) -> tensor<32x32xf32>
   return %3 : tensor<32x32xf32>
+}
+
+// Columns that go to two places, as parts for ranks do, are a batch of products, and all of it one call. The new dim has a letter that is free.
+// CHECK-LABEL: @columns_in_parts
+func.func @columns_in_parts(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<2x32x16xf32> {
+  // CHECK: %[[Y:.*]] = exec.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1)
+  // CHECK-NEXT: %[[W:.*]] = nn.reshape %[[B]] : (tensor<64x32xf32>) -> tensor<64x2x16xf32>
+  // CHECK-NEXT: %[[P:.*]] = nn.einsum %[[A]], %[[W]] "ak,kjb->ajb" : (tensor<32x64xf32>, tensor<64x2x16xf32>) -> tensor<32x2x16xf32>
+  // CHECK-NEXT: nn.transpose %[[P]] [1, 0, 2]
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[Y]]
+  %0 = nn.einsum %x, %w "ak,kj->aj" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.reshape %0 : (tensor<32x32xf32>) -> tensor<32x2x16xf32>
+  %2 = nn.transpose %1 [1, 0, 2] : (tensor<32x2x16xf32>) -> tensor<2x32x16xf32>
+  return %2 : tensor<2x32x16xf32>
+}
+
+// A reshape that puts rows and columns together splits nothing: the call is cut off.
+// CHECK-LABEL: @rows_and_columns
+func.func @rows_and_columns(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<4x256xf32> {
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.einsum %{{.*}}, %{{.*}} "ik,kj->ij"
+  // CHECK: exec.fused
+  // CHECK-NEXT: nn.transpose
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<32x64xf32>, tensor<64x32xf32>) -> tensor<32x32xf32>
+  %1 = nn.reshape %0 : (tensor<32x32xf32>) -> tensor<256x4xf32>
+  %2 = nn.transpose %1 [1, 0] : (tensor<256x4xf32>) -> tensor<4x256xf32>
+  return %2 : tensor<4x256xf32>
 }
 
 // Gelu by erf is no epilogue: what stands before it is cut off.
