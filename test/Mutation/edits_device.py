@@ -3,6 +3,7 @@ from edit import Edit
 
 EMULATION = "CleaveEmulationTests"
 SPLIT = "lit:Exec/Transforms/split-kernels"
+PACK = "lit:Exec/Transforms/pack-collectives"
 
 EDITS = [
     # ===--- Templates -------------------------------------------------------===
@@ -65,6 +66,19 @@ EDITS = [
          "inB[dim] %= b.sizes[dim];", "heads of keys serve others than neighbours", [EMULATION]),
     Edit("emulated-graph-forgets-a-type", "lib/Emulation/Cuda/DnnGraphRules.cpp", "if (rule.element != element)", "if (false)",
          "an attribute of another type is taken", [EMULATION]),
+    Edit("parts-of-keys-see-the-next", "lib/Codegen/DeviceAttention.cpp", "parts ? endKey : p.number(keys)", "p.number(keys)",
+         "a part of fewer keys than a warp takes has keys of the next", [EMULATION]),
+    Edit("cudnn-attention-of-any-mask", "lib/Runtime/Cuda/CudaAttention.cpp", "reinterpret_cast<uintptr_t>(tensors.mask.address) % kAlignment != 0",
+         "false", "a mask that is not aligned is given to cuDNN", [EMULATION]),
+    Edit("columns-in-letters-that-are-taken", "lib/Dialect/Exec/Transforms/UseLibraries.cpp", "!used.contains(letter)", "true",
+         "a part of the columns is taken for rows", ["lit:Exec/Transforms/use-libraries"]),
+    # ===--- Collectives -----------------------------------------------------===
+    Edit("gathered-parts-stay-as-they-come", "lib/Dialect/Exec/Transforms/PackCollectives.cpp",
+         "transpose(b, reshape(b, parts, numbered), getOrder(part.size()))", "parts", "parts of an inner dim are taken for those of the outermost", [PACK]),
+    Edit("scattered-parts-are-not-divided", "lib/Dialect/Exec/Transforms/PackCollectives.cpp", "transpose(b, reshape(b, whole, shape), inverse)",
+         "reshape(b, whole, shape)", "whoever comes first gets the first rows", [PACK]),
+    Edit("any-slice-is-the-own-part", "lib/Dialect/Exec/Transforms/PackCollectives.cpp", "slice.getDims() == op.getDims()", "true",
+         "a part along another dim is what was sent", [PACK]),
     # ===--- Emulation -------------------------------------------------------===
     Edit("emulator-does-not-flush", "lib/Codegen/DeviceCalls.cpp", 'name.contains(".ftz") && call.getType()->isFloatTy()', "false",
          "approximations give denormal numbers", ["CleaveCodegenTests"]),
