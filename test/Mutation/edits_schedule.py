@@ -3,6 +3,7 @@ from edit import Edit
 
 SCHEDULE = "CleaveScheduleTests"
 GENERATORS = "lib/Schedule/Generators/"
+MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Transforms/CutInTime.cpp"
 BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
@@ -21,6 +22,23 @@ EDITS = [
          "a rank gets a value for each of its stages", [SCHEDULE]),
     Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "bool isFree = isCheap(op, ns, bytes);", "bool isFree = false;",
          "what each stage could make by itself is sent", ["lit:Pipe/Transforms/stage-graph"]),
+    # ===--- Microbatches ----------------------------------------------------===
+    Edit("samples-of-other-microbatches", CUT, "isMade && llvm::none_of(llvm::make_range(first, block->end()), isOfOthers)", "isMade",
+         "a microbatch looks for samples that it does not have", [MICROBATCH]),
+    Edit("statistics-of-a-microbatch", CUT, "llvm::is_contained(cost.factors, factor)", "false",
+         "what is wrong with a norm over samples is not said", ["lit:Pipe/Transforms/microbatch-invalid"]),
+    Edit("batch-behind-a-dim", CUT, "isMajor &= !found && factors.front() == factor;", "",
+         "samples are taken for neighbours that are none", [MICROBATCH]),
+    Edit("accumulated-hides-split", CUT, "time.kind == InTime::Kind::Whole || other.isSplit()", "other.isSplit()",
+         "what is made of accumulated values alone counts as whole", ["lit:Pipe/Transforms/microbatch-invalid"]),
+    Edit("constants-are-repeated", CUT, "from.slice(at, row) != from.take_front(row)", "false",
+         "every microbatch has the constants of the first", [MICROBATCH]),
+    Edit("tables-are-whole", CUT, "dim && !times.lookup(operand).isSplit()", "false",
+         "a microbatch gets the rows of all samples", [MICROBATCH]),
+    Edit("two-batches-go-together", CUT, "found >= 0 && factors.front() != found && rule.findSingleCut(found) >= 0", "false",
+         "every sample meets those of its microbatch alone", [MICROBATCH]),
+    Edit("states-turn", CUT, "before.dim == after.dim && state.dim != before.dim", "true",
+         "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank)", "++numGradients > rank + 1)",
          "H1 holds more than 1F1B", [SCHEDULE]),

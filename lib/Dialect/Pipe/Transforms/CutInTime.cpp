@@ -175,9 +175,9 @@ std::optional<BatchCut> TimeCutter::findCut(Operation *op, const ShardingRule &r
   bool isMajor = true;
   for (const spmd::TensorFactors &result : rule.results)
     cut.resultDims.push_back(findDim(result, factor, isMajor));
-  // Without a kind the results would have to have it.
-  bool isKept = llvm::all_of(cut.resultDims, [](std::optional<unsigned> dim) { return dim.has_value(); });
-  if (isMajor && isKept != cut.partial.has_value())
+  // All results have the batch, or terms of what has none.
+  size_t numKept = llvm::count_if(cut.resultDims, [](std::optional<unsigned> dim) { return dim.has_value(); });
+  if (isMajor && numKept == (cut.partial ? 0 : cut.resultDims.size()))
     return cut;
   why = isMajor ? "it works along the batch" : "the batch would come behind another part of a dim of its result";
   return std::nullopt;
@@ -349,7 +349,7 @@ Value TimeCutter::makeSmallAnew(Operation *op, unsigned result, unsigned dim, un
   if (factors.empty() || rule.factorSizes[factors.front()] % batch.microbatches != 0)
     return {};
   std::optional<BatchCut> cut = findCut(op, rule, factors.front(), ignored);
-  if (!cut || cut->partial)
+  if (!cut)
     return {};
   SmallVector<Value> operands, results;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
