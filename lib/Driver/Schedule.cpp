@@ -203,7 +203,7 @@ setAllCosts(const ScheduleOptions &options, const ScheduleModel *model, schedule
 /// All that `auto` may choose from, each with its costs; what they do not fit (a list by stage, and other stages) is left
 /// out. Error: nothing is left, and why the first was not.
 static Expected<Candidates> getCandidates(const ScheduleOptions &options, const ScheduleModel *model) {
-  std::optional<schedule::Placement> placement;
+  std::optional<schedule::Placement> placement = model ? model->placement : std::nullopt;
   if (options.placement != PlacementWish::Any)
     placement = static_cast<schedule::Placement>(static_cast<int>(options.placement) - 1);
   Candidates fitting;

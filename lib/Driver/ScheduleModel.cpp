@@ -35,17 +35,14 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options
     options.chunks = pipeline.chunks;
   if (options.name.empty())
     options.name = pipeline.schedule;
-  bool hasRanks = llvm::any_of(pipeline.stages, [](const spmd::PlanStage &stage) { return stage.rank.has_value(); });
   std::pair<llvm::StringRef, bool> notYet[] = {
-      {"rank", hasRanks},
       {"batch", !pipeline.batch.empty()},
-      {"placement", !pipeline.placement.empty()},
       {"uneven", pipeline.uneven},
       {"recompute", pipeline.recompute != spmd::PlanRecompute::Never},
   };
   for (auto [key, isGiven] : notYet)
     if (isGiven)
-      return makeError("'{0}' of a pipeline is not followed yet: stages stand where the schedule has them", key);
+      return makeError("'{0}' of a pipeline is not followed yet", key);
   return llvm::Error::success();
 }
 
@@ -82,6 +79,8 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   model.options.microbatches = model.rates.microbatches;
   if (hasPipeline) {
     model.lines = plan->pipeline->stages;
+    if (options.placement == PlacementWish::Any)
+      model.placement = schedule::parsePlacement(plan->pipeline->placement);
     for (const spmd::PlanPattern &pattern : plan->pipeline->together) {
       llvm::Expected<std::vector<uint32_t>> users = pipe::findUsers(model.graph, pattern);
       if (!users) {
@@ -148,10 +147,10 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
                      table.schedule.name);
+  if (llvm::Error error = placeAsPlanned(model, table.schedule))
+    return error;
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;
-  if (!model.lines.empty() && model.lines.size() != options.placement.size())
-    return makeError("the plan has {0} stages by hand, the schedule {1}", model.lines.size(), options.placement.size());
   llvm::Expected<schedule::StageSplit> split = pipe::cutStages(model.graph, model.lines, options);
   if (!split)
     return split;

@@ -76,6 +76,23 @@ std::vector<int32_t> cleave::schedule::placeStages(Placement placement, int32_t 
   return places;
 }
 
+void cleave::schedule::renumberRanks(Schedule &schedule, llvm::ArrayRef<int32_t> numbers) {
+  for (Replica &replica : schedule.replicas)
+    for (int32_t &rank : replica.placement)
+      rank = numbers[rank];
+  for (Reduction &reduction : schedule.reductions)
+    for (int32_t &rank : reduction.ranks)
+      rank = numbers[rank];
+  auto permute = [&](auto &list) {
+    std::remove_reference_t<decltype(list)> permuted(list.size());
+    for (auto [rank, entry] : llvm::enumerate(list))
+      permuted[numbers[rank]] = std::move(entry);
+    list = std::move(permuted);
+  };
+  permute(schedule.programs);
+  permute(schedule.weightVersions);
+}
+
 Schedule cleave::schedule::makeSchedule(llvm::StringRef name, std::vector<int32_t> placement, int32_t ranks,
                                         int32_t microbatches) {
   Schedule schedule;

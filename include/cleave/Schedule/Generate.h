@@ -26,6 +26,8 @@ struct GeneratorInfo {
   /// `1f1b`.
   llvm::StringRef name;
   bool isForwardOnly;
+  /// Of its stages (of one of two replicas).
+  Placement placement;
 };
 
 /// All of them, in the order of docs/pipelines.md.

@@ -121,6 +121,9 @@ bool mayHaveChunks(Placement placement, int32_t chunks);
 /// Stage -> rank of `ranks * chunks` stages. Precondition: `mayHaveChunks`.
 std::vector<int32_t> placeStages(Placement placement, int32_t ranks, int32_t chunks);
 
+/// Gives ranks other numbers: what stands on `rank` is on `numbers[rank]` then. Precondition: a permutation of the ranks.
+void renumberRanks(Schedule &schedule, llvm::ArrayRef<int32_t> numbers);
+
 /// A schedule with one replica, its default channels and empty programs.
 Schedule makeSchedule(llvm::StringRef name, std::vector<int32_t> placement, int32_t ranks, int32_t microbatches);
 

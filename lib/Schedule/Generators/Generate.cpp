@@ -25,7 +25,6 @@ enum class UpdateRule : uint8_t { Flush, PerMicrobatch, PerBatch };
 
 struct Row {
   GeneratorInfo info;
-  Placement placement;
   ChunkRule chunks;
   void (*write)(Schedule &);
   UpdateRule updates = UpdateRule::Flush;
@@ -36,24 +35,24 @@ struct Row {
 } // namespace
 
 static const Row kRows[] = {
-    {{"gpipe", false}, Placement::Linear, ChunkRule::One, writeGPipe},
-    {{"1f1b", false}, Placement::Linear, ChunkRule::One, writeOneFOneB},
-    {{"eager-1f1b", false}, Placement::Linear, ChunkRule::One, writeEagerOneFOneB},
-    {{"interleaved", false}, Placement::Loop, ChunkRule::Any, writeInterleaved},
-    {{"bfs", false}, Placement::Loop, ChunkRule::Any, writeBreadthFirst},
-    {{"zb-h1", false}, Placement::Linear, ChunkRule::One, writeZeroBubbleH1},
-    {{"zb-h2", false}, Placement::Linear, ChunkRule::One, writeZeroBubbleH2},
-    {{"zb-v", false}, Placement::V, ChunkRule::Two, writeZeroBubbleV},
-    {{"v-half", false}, Placement::V, ChunkRule::Two, writeVHalf},
-    {{"v-min", false}, Placement::V, ChunkRule::Two, writeVMin},
-    {{"dualpipe", false}, Placement::Linear, ChunkRule::One, writeDualPipe, UpdateRule::Flush, true, true},
-    {{"dualpipe-v", false}, Placement::V, ChunkRule::Two, writeDualPipeV, UpdateRule::Flush, false, true},
-    {{"chimera", false}, Placement::Linear, ChunkRule::One, writeChimera, UpdateRule::Flush, true},
-    {{"hanayo", false}, Placement::Wave, ChunkRule::Even, writeHanayo},
-    {{"pipedream", false}, Placement::Linear, ChunkRule::One, writeOneFOneB, UpdateRule::PerMicrobatch},
-    {{"pipedream-2bw", false}, Placement::Linear, ChunkRule::One, writeOneFOneB, UpdateRule::PerBatch},
-    {{"forward", true}, Placement::Linear, ChunkRule::One, writeForward},
-    {{"circular", true}, Placement::Loop, ChunkRule::Any, writeCircular},
+    {{"gpipe", false, Placement::Linear}, ChunkRule::One, writeGPipe},
+    {{"1f1b", false, Placement::Linear}, ChunkRule::One, writeOneFOneB},
+    {{"eager-1f1b", false, Placement::Linear}, ChunkRule::One, writeEagerOneFOneB},
+    {{"interleaved", false, Placement::Loop}, ChunkRule::Any, writeInterleaved},
+    {{"bfs", false, Placement::Loop}, ChunkRule::Any, writeBreadthFirst},
+    {{"zb-h1", false, Placement::Linear}, ChunkRule::One, writeZeroBubbleH1},
+    {{"zb-h2", false, Placement::Linear}, ChunkRule::One, writeZeroBubbleH2},
+    {{"zb-v", false, Placement::V}, ChunkRule::Two, writeZeroBubbleV},
+    {{"v-half", false, Placement::V}, ChunkRule::Two, writeVHalf},
+    {{"v-min", false, Placement::V}, ChunkRule::Two, writeVMin},
+    {{"dualpipe", false, Placement::Linear}, ChunkRule::One, writeDualPipe, UpdateRule::Flush, true, true},
+    {{"dualpipe-v", false, Placement::V}, ChunkRule::Two, writeDualPipeV, UpdateRule::Flush, false, true},
+    {{"chimera", false, Placement::Linear}, ChunkRule::One, writeChimera, UpdateRule::Flush, true},
+    {{"hanayo", false, Placement::Wave}, ChunkRule::Even, writeHanayo},
+    {{"pipedream", false, Placement::Linear}, ChunkRule::One, writeOneFOneB, UpdateRule::PerMicrobatch},
+    {{"pipedream-2bw", false, Placement::Linear}, ChunkRule::One, writeOneFOneB, UpdateRule::PerBatch},
+    {{"forward", true, Placement::Linear}, ChunkRule::One, writeForward},
+    {{"circular", true, Placement::Loop}, ChunkRule::Any, writeCircular},
 };
 
 llvm::ArrayRef<GeneratorInfo> cleave::schedule::getGenerators() {
@@ -103,7 +102,7 @@ static llvm::Error checkShape(const Row &row, const Shape &shape) {
 
 /// A schedule without programs, its replicas as the row says.
 static Schedule prepare(const Row &row, int32_t ranks, int32_t chunks, int32_t microbatches) {
-  Schedule schedule = makeSchedule(row.info.name, placeStages(row.placement, ranks, chunks), ranks, microbatches);
+  Schedule schedule = makeSchedule(row.info.name, placeStages(row.info.placement, ranks, chunks), ranks, microbatches);
   schedule.isForwardOnly = row.info.isForwardOnly;
   if (!row.isBidirectional)
     return schedule;

@@ -1,4 +1,6 @@
 #include "cleave/Schedule/Schedule.h"
+#include "cleave/Schedule/Check.h"
+#include "cleave/Schedule/Generate.h"
 #include "gtest/gtest.h"
 
 using namespace cleave::schedule;
@@ -27,4 +29,19 @@ TEST(ScheduleTest, FindsTheRankOfAMicrobatchByItsReplica) {
   EXPECT_EQ(schedule.getRank(0, 1), 0);
   EXPECT_EQ(schedule.getRank(0, 2), 1);
   EXPECT_EQ(schedule.getRank(1, 3), 0);
+}
+
+TEST(ScheduleTest, KeepsAScheduleWithOtherNumbersOfRanks) {
+  Schedule schedule = llvm::cantFail(generate("zb-v", {3, 6}));
+  schedule.reductions = {{"tied", {0, 2}}};
+  Schedule renumbered = schedule;
+  renumberRanks(renumbered, {2, 0, 1});
+  EXPECT_EQ(renumbered.replicas[0].placement, (std::vector<int32_t>{2, 0, 1, 1, 0, 2}));
+  EXPECT_EQ(renumbered.reductions[0].ranks, (std::vector<int32_t>{2, 1}));
+  EXPECT_EQ(renumbered.programs[2], schedule.programs[0]);
+  EXPECT_EQ(renumbered.programs[1], schedule.programs[2]);
+  renumbered.reductions.clear();
+  EXPECT_TRUE(check(renumbered, Costs::uniform(6, 2)).violations.empty());
+  EXPECT_EQ(llvm::cantFail(simulate(renumbered, Costs::uniform(6, 2))).makespan,
+            llvm::cantFail(simulate(schedule, Costs::uniform(6, 2))).makespan);
 }
