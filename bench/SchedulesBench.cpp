@@ -4,7 +4,7 @@
 // same costs and latency, and as much memory as the published schedule takes at its worst. Columns that take equally
 // much are searched once. Prints a table in Markdown; seconds are of the processor.
 //
-//   SchedulesBench [quick|normal|thorough] [any|linear|loop|v|wave] [COLUMN ...]
+//   SchedulesBench [seed=N] [quick|normal|thorough] [any|linear|loop|v|wave] [COLUMN ...]
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Search.h"

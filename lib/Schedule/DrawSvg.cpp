@@ -68,9 +68,9 @@ public:
 private:
   /// The summary, so that a picture can stand alone.
   std::string getTitle() const {
-    return llvm::formatv("{0}: {1} ranks, {2} stages, {3} microbatches; makespan {4}, bubble {5}", schedule.name,
+    return llvm::formatv("{0}: {1} ranks, {2} stages, {3} microbatches; makespan {4}, bubble {5:p2}", schedule.name,
                          schedule.numRanks, schedule.numStages, schedule.numMicrobatches,
-                         formatNumber(simulation.makespan), formatNumber(simulation.bubbleMakespan, 4));
+                         formatNumber(simulation.makespan), simulation.bubbleMakespan);
   }
 
   /// Time 0 is behind the names of ranks.
@@ -96,10 +96,10 @@ private:
        << "\" stroke=\"#555\" stroke-width=\"0.5\" data-rank=\"" << rank << "\" data-action=\"" << text
        << "\" data-start=\"" << start << "\" data-end=\"" << end << "\"><title>rank " << rank << ": " << text
        << ", from " << start << " to " << end << "</title></rect>\n";
-    // As wide as letters of this size are, or nothing.
-    if (width > 7 * double(text.size()))
-      os << "<text pointer-events=\"none\" text-anchor=\"middle\" x=\""
-         << formatNumber(getX((bar.time.start + bar.time.end) / 2), 7) << "\" y=\"" << y + 16 << "\">" << text
+    // As wide as letters of this size are, or nothing: neighbours would cut it off. Of all, W is the widest.
+    if (width > 5.8 * double(text.size()) + 3.2 * double(llvm::count(text, 'W')) + 1)
+      os << "<text pointer-events=\"none\" font-size=\"9\" text-anchor=\"middle\" x=\""
+         << formatNumber(getX((bar.time.start + bar.time.end) / 2), 7) << "\" y=\"" << y + 15 << "\">" << text
          << "</text>\n";
   }
 
@@ -166,7 +166,8 @@ for (const bar of document.querySelectorAll('.bar')) {
     tip.textContent = `rank ${d.rank}: ${d.action}, from ${d.start} to ${d.end} (${+(d.end - d.start).toPrecision(6)})`;
     tip.style.display = 'block';
     tip.style.left = Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 8) + 'px';
-    tip.style.top = event.clientY + 16 + 'px';
+    const below = event.clientY + 16;
+    tip.style.top = (below + tip.offsetHeight < innerHeight ? below : event.clientY - tip.offsetHeight - 8) + 'px';
   });
   bar.addEventListener('mouseleave', () => tip.style.display = 'none');
 }

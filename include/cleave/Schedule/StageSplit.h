@@ -24,7 +24,8 @@ namespace cleave::schedule {
 /// One op, or ops that are one already. Times and bytes are those of one microbatch on one rank.
 struct SplitOp {
   int64_t ns = 0;
-  /// What stays until the op's gradient is computed (nothing in inference), and what is needed only while it runs.
+  /// What stays until the op's gradient is computed (nothing in inference; models leave it to the memory of their
+  /// schedule, which is held against the limit as well), and what is needed only while it runs.
   int64_t savedBytes = 0, temporaryBytes = 0;
   /// Positions in `SplitProblem::parameterBytes`.
   std::vector<uint32_t> parameters;
@@ -68,7 +69,8 @@ struct SplitOptions {
   bool overlapsSends = true;
   /// A value that a later stage uses passes every rank between; otherwise it goes there directly.
   bool relays = false;
-  /// Bytes per rank; 0: no limit. Microbatches in flight per stage (1F1B: p - r); empty: 1.
+  /// Bytes per rank; 0: no limit. Microbatches in flight per stage (1F1B: p - r); empty: 1,
+  /// as for models so far.
   int64_t memoryLimit = 0;
   std::vector<int64_t> inFlight;
   uint32_t maxPositions = 2000;
