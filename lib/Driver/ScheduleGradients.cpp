@@ -14,6 +14,8 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::driver;
@@ -166,6 +168,12 @@ std::vector<OpGradients> cleave::driver::findGradients(const pipe::StageGraph &g
   return GradientFinder(graph).run();
 }
 
+pipe::StageGraph cleave::driver::addGradients(pipe::StageGraph graph, ArrayRef<OpGradients> ops) {
+  for (auto [op, gradients] : llvm::zip_equal(graph.problem.ops, ops))
+    op.ns += std::llround(gradients.inputGradNs + gradients.weightGradNs);
+  return graph;
+}
+
 /// A value is made where its producer stands and, in its stage, gone behind its last user; what later stages read stays.
 static void findLiveBytes(const pipe::StageGraph &graph, ArrayRef<int32_t> stageOf,
                           std::vector<StageGradients> &stages) {
@@ -197,8 +205,9 @@ std::vector<StageGradients> cleave::driver::sumGradients(const pipe::StageGraph 
   std::vector<StageGradients> stages(numStages);
   // What each stage keeps until W, and until I.
   std::vector<DenseSet<uint32_t>> forWeights(numStages), forInputs(numStages);
-  for (auto [gradients, stage] : llvm::zip_equal(ops, stageOf)) {
+  for (auto [op, gradients, stage] : llvm::zip_equal(graph.problem.ops, ops, stageOf)) {
     StageGradients &sum = stages[stage];
+    sum.forwardNs += static_cast<double>(op.ns);
     sum.inputGradNs += gradients.inputGradNs;
     sum.weightGradNs += gradients.weightGradNs;
     sum.inputGradBytes += static_cast<double>(gradients.waitingBytes);

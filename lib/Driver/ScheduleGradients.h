@@ -30,11 +30,14 @@ std::vector<OpGradients> findGradients(const pipe::StageGraph &graph);
 
 /// Of one stage and microbatch: times, and how I and W change what is held after F.
 struct StageGradients {
-  double inputGradNs = 0, weightGradNs = 0;
+  double forwardNs = 0, inputGradNs = 0, weightGradNs = 0;
   /// Values that F leaves behind; at most this is held in F without gradients.
   double keptBytes = 0, liveBytes = 0;
   double inputGradBytes = 0, weightGradBytes = 0;
 };
+
+/// The same graph, with the time of an op's F, I and W together.
+pipe::StageGraph addGradients(pipe::StageGraph graph, llvm::ArrayRef<OpGradients> ops);
 
 /// Sums over the ops of each stage. `liveBytes` is the most that its values take at a time, those that later stages read
 /// until its end.

@@ -94,6 +94,7 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
     if (plan->pipeline->balance == spmd::PlanBalance::Latency)
       model.options.objective = schedule::SplitObjective::Latency;
   }
+  model.trainingGraph = addGradients(model.graph, model.gradients);
   return model;
 }
 
@@ -127,7 +128,7 @@ static void setCosts(const ScheduleModel &model, const schedule::StageSplit &spl
   costs.memoryByte = table.isForwardOnly ? 1 : 0;
   std::vector<StageGradients> sums = sumGradients(model.graph, model.gradients, split.stageOf, split.stages.size());
   for (auto [stage, sum] : llvm::enumerate(sums)) {
-    costs.forward[stage] = static_cast<double>(split.stages[stage].ns);
+    costs.forward[stage] = sum.forwardNs;
     costs.inputGrad[stage] = sum.inputGradNs;
     costs.weightGrad[stage] = sum.weightGradNs;
     costs.memoryForward[stage] = table.isForwardOnly ? sum.liveBytes : sum.keptBytes;
@@ -151,7 +152,8 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
     return error;
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;
-  llvm::Expected<schedule::StageSplit> split = pipe::cutStages(model.graph, model.lines, options);
+  llvm::Expected<schedule::StageSplit> split =
+      pipe::cutStages(table.schedule.isForwardOnly ? model.graph : model.trainingGraph, model.lines, options);
   if (!split)
     return split;
   setChannels(model, *split, table.schedule);

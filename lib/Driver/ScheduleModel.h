@@ -12,7 +12,8 @@ namespace cleave::driver {
 /// The graph that a model's stages are cut from, and what its plan says of them.
 struct ScheduleModel {
   pipe::DeviceRates rates;
-  pipe::StageGraph graph;
+  /// With times of F, and of all that training does.
+  pipe::StageGraph graph, trainingGraph;
   /// Per op of the graph.
   std::vector<OpGradients> gradients;
   schedule::SplitOptions options;
@@ -39,7 +40,7 @@ llvm::Error placeAsPlanned(const ScheduleModel &model, schedule::Schedule &table
 /// bytes. What I and W take, and what is kept for them: ScheduleGradients.h.
 llvm::Expected<schedule::StageSplit> applyModel(const ScheduleModel &model, schedule::CostedSchedule &table);
 
-/// A line per stage.
+/// A line per stage: its time is that of a microbatch, in training of F, I and W together.
 void printStages(llvm::raw_ostream &os, const ScheduleModel &model, const schedule::Schedule &table,
                  const schedule::StageSplit &split);
 

@@ -12,12 +12,12 @@
 //   %s       2000 + (1024 + 1024 + 8) / 2300
 //            = 2001                             4002   -      %r, %t
 //
-// F leaves %r and %t behind: 2048. I releases %t, and the gradients of %h and %y wait for W: - 1024 + 1024 + 512. In inference the most at a
+// A stage takes 6034 + 6020 + 4030 in all. F leaves %r and %t behind: 2048. I releases %t, and the gradients of %h and %y wait for W: - 1024 + 1024 + 512. In inference the most at a
 // time is held at the end: %r, %c, %t and %s, 1024 + 512 + 1024 + 8.
 //
 // RUN: cleave schedule %s --ranks 1 --microbatches 4 --schedule zb-h1 --quiet --report %t.json | FileCheck %s --check-prefix=STAGES
 // RUN: %{python} -c "import json; r = json.load(open('%t.json')); print(*(part[k] for part in (r['costs'], r['memory']) for k in 'FIW'))" | FileCheck %s
-// STAGES: {{^}}    0     0      6         6034          65792
+// STAGES: {{^}}    0     0      6        16084          65792
 // STAGES-NEXT: {{^}}slowest
 // STAGES-NEXT: {{^}}zb-h1: 1 ranks
 // CHECK: [6034] [6020] [4030] [2048] [512] [-2560]
@@ -31,6 +31,12 @@
 // RUN: cleave schedule %s --ranks 2 --microbatches 4 --schedule forward --quiet --report %t.json
 // RUN: %{python} -c "import json; r = json.load(open('%t.json')); print(*r['memory'].values(), r['peak']['memory'])" | FileCheck %s --check-prefix=TWO
 // TWO: [1024, 2568] [1024, -512] [-1024, -1536] 1 None [1024, 3592]
+// In training stages are cut by all that they take, 4030, 2, 6045, 2, 2 and 6003: behind %y, where F alone (and the link of 5 us) would be cut behind %h.
+//
+// RUN: cleave schedule %s --ranks 2 --microbatches 4 --quiet | FileCheck %s --check-prefix=TRAINING
+// TRAINING: {{^}}    0     0      3        10077
+// TRAINING-NEXT: {{^}}    1     1      3         6007
+// TRAINING-NEXT: {{^}}slowest stage or link 10077 ns, no cuts are faster than 8042 ns
 nn.param @w1 : tensor<64x128xf32> = dense<0.5> : tensor<64x128xf32>
 nn.param @w2 : tensor<128x64xf32> = dense<0.5> : tensor<128x64xf32>
 nn.param @b : tensor<64xf32> = dense<0.5> : tensor<64xf32>
