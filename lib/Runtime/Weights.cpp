@@ -51,7 +51,7 @@ Status WeightFiles::open(size_t index) {
   std::vector<std::string> candidates;
   if (!isAbsolute || folder.empty())
     candidates.push_back(join(base, file.path));
-  if (join(base, name) != candidates.back())
+  if (candidates.empty() || join(base, name) != candidates.back())
     candidates.push_back(join(base, name));
   int descriptor = -1, code = ENOENT;
   std::string path;
