@@ -5,7 +5,7 @@
 include "mlir/Pass/PassBase.td"
 
 class Pipe_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
-  let dependentDialects = ["::cleave::pipe::PipeDialect"];
+  let dependentDialects = ["::cleave::pipe::PipeDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
 }
 
 def Microbatch : Pipe_Pass<"pipe-microbatch"> {
@@ -95,6 +95,101 @@ def AssignStages : Pipe_Pass<"pipe-assign-stages"> {
     Option<"launchNs", "launch-ns", "double", "2000", "what a kernel takes to start">,
     Option<"linkBytesPerNs", "link-bytes-per-ns", "double", "300", "of a link between ranks">,
     Option<"linkNs", "link-ns", "double", "5000", "what a message takes beside its bytes">,
+  ];
+}
+
+def Split : Pipe_Pass<"pipe-split"> {
+  let summary = "stages as functions, called in a loop over microbatches";
+  let description = [{
+    Takes the partitioned program of one microbatch apart (`pipe-microbatch`, `pipe-assign-stages`): ops of a stage become a
+    function, parameters and constants in each that uses them, what is cheaper to compute than to send as well. Whole
+    values are made before the loop, by a function of each stage that needs some; what depends on `pipe.accumulate`
+    runs behind it. The entry takes and returns whole batches from then on.
+
+    Ops without `pipe.stage` go where the last of their producers is. Errors: a stage without ops (P2), edges that go backward
+    (P3), a value of one microbatch that is read behind the loop.
+
+    ```mlir
+    func.func @main(%x: tensor<2x4xf32> {pipe.split = 0 : i64}) -> (tensor<2x4xf32> {pipe.split = 0 : i64}) {   // before
+      %h = nn.exp %x {pipe.stage = 0 : i64} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+      %y = nn.neg %h {pipe.stage = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+
+    func.func @main(%x: tensor<16x4xf32>) -> tensor<16x4xf32> {                                                 // after
+      %y = pipe.microbatches 8 (%i = %x split 0) -> (split 0) : (tensor<16x4xf32>) -> tensor<16x4xf32> {
+        %h = func.call @main.stage0(%i) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+        %o = func.call @main.stage1(%h) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+        pipe.yield %o : tensor<2x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"relay", "relay", "bool", "false", "values for later stages pass every stage between">,
+    Option<"sendCheap", "send-cheap", "bool", "false", "values are sent even where computing them again takes less time">,
+  ];
+}
+
+def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
+  let summary = "which rank runs which stage of which microbatch, in which order";
+  let description = [{
+    Adds the table: that of a named schedule, or one from a file, with a message for each pair of stages on different ranks
+    between which the loop has values. Nothing that the checker of schedules (P6 to P12) finds wrong is written.
+
+    Errors: a schedule with gradients, one of another shape than the model, a file that is none.
+
+    ```mlir
+    pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {   // added
+      pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"
+      pipe.rank 1 "1RECV_F0,1F0,1RECV_F1,1F1"
+    }
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"\"", "forward, circular, or a .csv or .json file; by default forward, or circular with several stages a rank">,
+  ];
+}
+
+def Lower : Pipe_Pass<"pipe-lower"> {
+  let summary = "a function per rank of the pipeline";
+  let description = [{
+    Each rank walks through its row of the table: a call per F, a `pipe.send` and a `pipe.recv` per message with all values
+    of the pair that the rank has not got yet. Parts of results are joined by the rank that makes them; what is combined over all microbatches is so
+    at once, and goes to the rank of the last stage if something is computed of it. Arguments and results that a rank
+    has keep their attributes, and their number as `pipe.index`. The entry with the loop stays beside them: it is what they mean.
+
+    ```mlir
+    func.func @main.rank0(%x: tensor<16x4xf32> {pipe.index = 0 : i64}) attributes {pipe.rank = 0 : i64} {   // added
+      %i0 = pipe.part %x[0] split 0 of 8 : tensor<16x4xf32> to tensor<2x4xf32>
+      %h0 = call @main.stage0(%i0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+      pipe.send %h0 to 1 channel 0 microbatch 0 : tensor<2x4xf32>
+    ```
+  }];
+}
+
+def Inline : Pipe_Pass<"pipe-inline"> {
+  let summary = "one block for each rank of the pipeline";
+  let description = [{
+    Leaves the functions of ranks alone, with bodies instead of calls, and parts of a batch as slices: what kernels are formed of.
+
+    ```mlir
+    %i0 = pipe.part %x[1] split 0 of 8 : tensor<16x4xf32> to tensor<2x4xf32>                                        // before
+    %i0 = nn.slice %x starts [2, 0] sizes [2, 4] steps [1, 1] : (tensor<16x4xf32>) -> tensor<2x4xf32>     // after
+    ```
+  }];
+}
+
+def VerifyPhase : Pipe_Pass<"pipe-verify-phase"> {
+  let summary = "checks what must hold after a phase of pipelines";
+  let description = [{
+    * `staged`: there is a loop over microbatches, and it calls stages and does nothing else.
+    * `scheduled`: the table is complete and does not lock (P6 to P12).
+    * `per-rank`: what each rank receives is what the other end sends (P8, P12), and no ranks wait for each other for ever (P9).
+
+    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
+    it stands the same.
+  }];
+  let options = [
+    Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Staged", "the phase just done, from staged to per-rank",
+           "::cleave::PhaseWords{::cleave::Phase::Staged, ::cleave::Phase::PerRank}">,
   ];
 }
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
@@ -32,7 +32,10 @@ bool Compilation::State::hasMesh() {
          (phase >= Phase::Annotated && phase < Phase::Clustered);
 }
 
-/// `DIR/3-propagated.mlir`.
+/// A plan asks for one, or the file says that it is of a microbatch.
+bool Compilation::State::isPipelined() { return handed.pipeline || pipe::getMicrobatches(*module); }
+
+/// `DIR/3-propagated.mlir`; numbers are those of the phases that the model goes through.
 llvm::Error Compilation::State::dump(Phase phase) {
   StringRef folder = options.dumpPhases;
   if (folder.empty())
@@ -40,7 +43,10 @@ llvm::Error Compilation::State::dump(Phase phase) {
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
     return makeError("cannot create {0}: {1}", quote(folder), code.message());
   SmallString<128> path(folder);
-  llvm::sys::path::append(path, llvm::formatv("{0}-{1}.mlir", static_cast<int>(phase), toString(phase)));
+  int number = static_cast<int>(phase);
+  if (phase > Phase::PerRank && !isPipelined())
+    number -= static_cast<int>(getPipelinePhases().size());
+  llvm::sys::path::append(path, llvm::formatv("{0}-{1}.mlir", number, toString(phase)));
   return writeModule(*module, path);
 }
 
@@ -84,14 +90,17 @@ bool Compilation::advance(Phase last) {
   if (done > Phase::Annotated && state->handed.plan)
     return fail(makeError("{0} is {1} already: --mesh, --plan{2} come too late", options.model, toString(done),
                           state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"));
-  if (last >= Phase::Annotated && state->plan && failed(spmd::checkHasNoPipeline(&getContext(), *state->plan)))
-    return false;
+  bool isPipelined = state->handed.isPipelined = state->isPipelined();
+  if (isOfPipeline(last) && !isPipelined)
+    return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
+                          options.model, toString(last)));
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
-  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
+  for (const PipelinePhase &step :
+       llvm::concat<const PipelinePhase>(getShardPhases(), getPipelinePhases(), getLowerPhases())) {
     // Shardings that stand in the file already are wishes; a plan may add to them.
     bool isAhead = step.phase > done || (step.phase == done && done == Phase::Annotated);
-    if (!isAhead || step.phase > last)
+    if (!isAhead || step.phase > last || (isOfPipeline(step.phase) && !isPipelined))
       continue;
     bool isVerified = step.phase == Phase::Canonical || step.phase == last || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))

@@ -117,6 +117,7 @@ bool Compilation::load(bool collectAllErrors) {
 }
 
 bool Compilation::hasMesh() const { return state->hasMesh(); }
+bool Compilation::isPipelined() const { return state->isPipelined(); }
 bool Compilation::isOnnx() const { return state->hasOnnx; }
 Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
 

@@ -150,6 +150,8 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (failed(read))
     return nullptr;
   plan = handed.plan = *read;
+  if (plan && plan->pipeline)
+    handed.pipeline = plan;
   if (options.model == "-")
     options.model = nameStandardInput();
   std::shared_ptr<const MappedFile> file;

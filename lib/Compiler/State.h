@@ -28,6 +28,7 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
   llvm::Error checkTypedShapes(mlir::ModuleOp module);
   bool hasMesh();
+  bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   llvm::Error dump(Phase phase);
 

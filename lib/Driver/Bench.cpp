@@ -97,12 +97,12 @@ static bool compile(Session &session, Subject &subject) {
     return false;
   if (!session.hasMesh())
     session.useOneDevice();
-  if (session.getPhase() < Phase::Optimized && !session.advance(Phase::Optimized))
+  const Options &options = session.getOptions();
+  if (Phase last = options.getEmit(session.isPipelined()); session.getPhase() < last && !session.advance(last))
     return false;
   mlir::func::FuncOp func = session.getEntry();
   if (!func)
     return false;
-  const Options &options = session.getOptions();
   llvm::Expected<llvm::SmallVector<reference::Tensor>> inputs =
       options.compile.inputs.empty() ? drawInputs(func, options.seed) : readInputs(func, options.compile.inputs);
   if (!inputs)

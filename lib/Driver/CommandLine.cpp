@@ -177,6 +177,9 @@ template <typename Enum> static std::string read(Enum &field, StringRef text) {
   return "";
 }
 
+static std::vector<StringRef> wordsOf(const std::optional<Phase> &) { return wordsOf(Phase()); }
+static std::string read(std::optional<Phase> &field, StringRef text) { return read(field.emplace(), text); }
+
 /// Calls `use` with the member of `options` that an option fills.
 template <typename Use> static auto withField(Options &options, unsigned option, Use use) {
   switch (option) {
@@ -316,13 +319,13 @@ private:
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
       return "'--rtol' and '--atol' are tolerances of '--check'";
-    if (!options.report.empty() && options.emit < Phase::Partitioned)
+    if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
-                           toString(options.emit));
+                           toString(options.getEmit()));
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
-    if (options.command == "run" && options.emit < Phase::Partitioned)
-      return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.emit));
+    if (options.command == "run" && options.getEmit() < Phase::Partitioned)
+      return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.getEmit()));
     return checkPlanOptions();
   }
 

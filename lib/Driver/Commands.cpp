@@ -21,11 +21,12 @@ ExitCode cleave::driver::shardCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  if (options.emit >= Phase::Annotated && !session.hasMesh())
+  if (options.getEmit() >= Phase::Annotated && !session.hasMesh())
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
-  bool isPartitioned = options.emit >= Phase::Partitioned;
+  Phase last = options.getEmit(session.isPipelined());
+  bool isPartitioned = last >= Phase::Partitioned;
   // What is reported must be there before anything is written.
-  if ((isPartitioned && !session.getEntry()) || !session.advance(options.emit) || !session.write(options.output))
+  if ((isPartitioned && !session.getEntry()) || !session.advance(last) || !session.write(options.output))
     return session.getExitCode();
   // The module itself goes to standard output where no file is named; the rest would spoil it.
   bool hasModule = options.output.empty() || options.output == "-";

@@ -139,13 +139,14 @@ ExitCode cleave::driver::runCommand(Session &session) {
   }
   // Checking may want the program in double, which has to be made before memory is planned for its types.
   OwningOpRef<ModuleOp> unplanned;
-  if (original && options.emit > Phase::Outlined && session.getPhase() <= Phase::Outlined) {
+  Phase last = options.getEmit(session.isPipelined());
+  if (original && last > Phase::Outlined && session.getPhase() <= Phase::Outlined) {
     if (!session.advance(Phase::Outlined))
       return session.getExitCode();
     unplanned = session.getModule().clone();
   }
   // A file may be further already.
-  if (hasMesh && !session.advance(std::max(options.emit, session.getPhase())))
+  if (hasMesh && !session.advance(std::max(last, session.getPhase())))
     return session.getExitCode();
   func::FuncOp func = session.getEntry();
   if (!func)

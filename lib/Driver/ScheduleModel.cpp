@@ -34,9 +34,8 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options
   if (!options.chunks && pipeline.chunks > 1)
     options.chunks = pipeline.chunks;
   if (options.name.empty())
-    options.name = pipeline.schedule;
+    options.name = pipeline.schedule.empty() ? "1f1b" : pipeline.schedule;
   std::pair<llvm::StringRef, bool> notYet[] = {
-      {"batch", !pipeline.batch.empty()},
       {"uneven", pipeline.uneven},
       {"recompute", pipeline.recompute != spmd::PlanRecompute::Never},
   };

@@ -8,6 +8,8 @@
 
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
@@ -41,6 +43,8 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &, ShardStat
 /// What the user asked for, written into types. Nothing else changes but calls, of a file that begins here.
 static void addAnnotated(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   manager.addPass(nn::createNnInlineCalls());
+  if (state.pipeline)
+    manager.addPass(pipe::createMicrobatch(state.pipeline));
   manager.addPass(state.plan ? spmd::createAnnotate(std::exchange(state.plan, nullptr))
                              : spmd::createAnnotate(options));
   addGate(manager, Phase::Annotated);
@@ -70,6 +74,38 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &, ShardStat
   addGate(manager, Phase::Optimized);
 }
 
+static void addPipelineGate(OpPassManager &manager, Phase phase) {
+  pipe::VerifyPhaseOptions options;
+  options.phase = phase;
+  manager.addPass(pipe::createVerifyPhase(options));
+}
+
+/// Stages as functions, in a loop over microbatches. A file may say by itself which op is in which stage.
+static void addStaged(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+  pipe::SplitOptions options;
+  if (state.pipeline) {
+    manager.addPass(pipe::createAssignStages(state.pipeline));
+    options.relay = state.pipeline->pipeline->relays;
+  }
+  manager.addPass(pipe::createSplit(options));
+  addPipelineGate(manager, Phase::Staged);
+}
+
+/// Which rank runs what, in which order.
+static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+  pipe::ScheduleStagesOptions options;
+  if (state.pipeline)
+    options.schedule = state.pipeline->pipeline->schedule;
+  manager.addPass(pipe::createScheduleStages(options));
+  addPipelineGate(manager, Phase::Scheduled);
+}
+
+/// A function for each rank.
+static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &) {
+  manager.addPass(pipe::createLower());
+  addPipelineGate(manager, Phase::PerRank);
+}
+
 static void addLoweringGate(OpPassManager &manager, Phase phase) {
   exec::VerifyFormOptions options;
   options.form = phase;
@@ -77,7 +113,9 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 }
 
 /// Ops in groups that run as one kernel each; what a library computes is its command.
-static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &) {
+static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
+  if (state.isPipelined)
+    manager.addPass(pipe::createInline());
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;
     chunking.chunks = *options.chunks;
@@ -130,6 +168,12 @@ static void addPlanned(OpPassManager &manager, const ShardOptions &options, Shar
 static void addOrdered(OpPassManager &manager, const ShardOptions &, ShardState &) {
   manager.addPass(exec::createOrder());
   addPlanGate(manager, Phase::Ordered);
+}
+
+ArrayRef<PipelinePhase> cleave::getPipelinePhases() {
+  static constexpr PipelinePhase phases[] = {
+      {Phase::Staged, addStaged}, {Phase::Scheduled, addScheduled}, {Phase::PerRank, addPerRank}};
+  return phases;
 }
 
 ArrayRef<PipelinePhase> cleave::getLowerPhases() {

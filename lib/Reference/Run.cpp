@@ -5,45 +5,15 @@
 // equal results: those are computed once.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Reference/Evaluator.h"
+#include "Interpreter.h"
 
 #include "Kernels.h"
 #include "Loops.h"
-#include "Ranks.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
-
-namespace {
-
-class Interpreter {
-public:
-  Interpreter(func::FuncOp func, spmd::MeshAttr mesh)
-      : func(func), mesh(mesh), numRanks(mesh ? mesh.getNumRanks() : 1), params(func->getParentOfType<ModuleOp>()) {}
-
-  LogicalResult run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs);
-
-private:
-  void findLastUses();
-  LogicalResult step(Operation &op);
-  LogicalResult compute(Operation &op);
-  LogicalResult load(nn::LoadOp op);
-  /// The operands of `op` on `rank`.
-  SmallVector<Tensor> getOperands(Operation &op, int64_t rank);
-  /// The first rank whose operands of `op` share their bytes with those of `rank`; `rank` itself if there is none.
-  int64_t findTwin(ArrayRef<SmallVector<Tensor>> operands, int64_t rank);
-
-  func::FuncOp func;
-  spmd::MeshAttr mesh; ///< null where the function is not partitioned
-  int64_t numRanks;
-  ParamStore params;
-  llvm::DenseMap<Value, PerRank> values;
-  llvm::DenseMap<Value, Operation *> lastUses;
-};
-
-} // namespace
 
 /// `type` without encoding, or null if it is no ranked tensor, and no memory of one.
 static RankedTensorType getPlainType(Type type) {
@@ -71,7 +41,7 @@ static LogicalResult checkInputs(func::FuncOp func, TypeRange types, int64_t num
 
 /// In order, so that the last entry is that of the last user.
 void Interpreter::findLastUses() {
-  for (Operation &op : func.getBody().front())
+  for (Operation &op : block)
     for (Value operand : op.getOperands())
       lastUses[operand] = &op;
 }
@@ -154,32 +124,89 @@ LogicalResult Interpreter::step(Operation &op) {
     values[op.getResult(0)] = PerRank(values[op.getOperand(0)]);
     return success();
   }
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return runCall(call);
+  if (auto loop = dyn_cast<pipe::MicrobatchesOp>(op))
+    return runMicrobatches(loop);
+  if (isa<pipe::PartOp, pipe::JoinOp>(op))
+    return runParts(op);
   return compute(op);
 }
 
-LogicalResult Interpreter::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs) {
-  if (failed(checkInputs(func, func.getArgumentTypes(), numRanks, inputs)))
-    return failure();
-  for (BlockArgument argument : func.getArguments())
-    for (ArrayRef<Tensor> ofRank : inputs)
-      values[argument].push_back(ofRank[argument.getArgNumber()]);
+Interpreter::Interpreter(Block &block, spmd::MeshAttr mesh, ParamStore &params)
+    : block(block), next(&block.front()), mesh(mesh), numRanks(mesh ? mesh.getNumRanks() : 1), params(params) {
   findLastUses();
-  for (Operation &op : func.getBody().front()) {
-    if (isa<func::ReturnOp>(op)) {
-      for (int64_t rank = 0; rank < numRanks; ++rank)
-        outputs.push_back(getOperands(op, rank));
-      return success();
-    }
+}
+
+void Interpreter::begin(SmallVector<PerRank> arguments) {
+  for (auto [argument, ofRanks] : llvm::zip_equal(block.getArguments(), arguments))
+    set(argument, std::move(ofRanks));
+}
+
+/// A value without users would stay for ever.
+void Interpreter::set(Value value, PerRank ofRanks) {
+  if (!value.use_empty())
+    values[value] = std::move(ofRanks);
+}
+
+void Interpreter::finish(Operation &op) {
+  for (Value operand : op.getOperands())
+    if (lastUses[operand] == &op)
+      values.erase(operand);
+  next = op.getNextNode();
+}
+
+FailureOr<Operation *> Interpreter::advance() {
+  while (!next->hasTrait<OpTrait::IsTerminator>() && !isa<pipe::SendOp, pipe::RecvOp>(next)) {
+    Operation &op = *next;
     if (failed(step(op)))
       return failure();
-    for (Value operand : op.getOperands())
-      if (lastUses[operand] == &op)
-        values.erase(operand);
     for (Value result : op.getResults())
       if (result.use_empty())
         values.erase(result);
+    finish(op);
   }
-  return func.emitError("has no return");
+  return next;
+}
+
+LogicalResult Interpreter::run(SmallVector<PerRank> arguments, SmallVectorImpl<PerRank> &results) {
+  begin(std::move(arguments));
+  FailureOr<Operation *> last = advance();
+  if (failed(last))
+    return failure();
+  if (!(*last)->hasTrait<OpTrait::IsTerminator>())
+    return (*last)->emitOpError("cannot be evaluated: there is no other rank of a pipeline beside it");
+  results = getOperands(**last);
+  return success();
+}
+
+SmallVector<PerRank> Interpreter::getOperands(Operation &op) {
+  return llvm::map_to_vector(op.getOperands(), [&](Value operand) { return values[operand]; });
+}
+
+/// The entry of a pipeline says what its ranks do; they are what runs.
+static LogicalResult runOps(func::FuncOp func, spmd::MeshAttr mesh, bool isPerRank,
+                            ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImpl<SmallVector<Tensor>> &outputs) {
+  int64_t numRanks = mesh ? mesh.getNumRanks() : 1;
+  if (failed(checkInputs(func, func.getArgumentTypes(), numRanks, inputs)))
+    return failure();
+  SmallVector<PerRank> arguments(func.getNumArguments()), results;
+  for (ArrayRef<Tensor> ofRank : inputs)
+    for (auto [argument, tensor] : llvm::zip_equal(arguments, ofRank))
+      argument.push_back(tensor);
+  ParamStore params(func->getParentOfType<ModuleOp>());
+  Block &block = func.getBody().front();
+  if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
+    return func.emitError("has no return");
+  bool isPipeline = isPerRank && !func.getOps<pipe::MicrobatchesOp>().empty();
+  if (failed(isPipeline ? runRanks(func, mesh, params, arguments, results)
+                        : Interpreter(block, mesh, params).run(std::move(arguments), results)))
+    return failure();
+  outputs.resize(outputs.size() + numRanks);
+  for (const PerRank &result : results)
+    for (auto [ofRank, tensor] : llvm::zip_equal(MutableArrayRef(outputs).take_back(numRanks), result))
+      ofRank.push_back(tensor);
+  return success();
 }
 
 bool cleave::reference::isPartitioned(func::FuncOp func) {
@@ -191,8 +218,9 @@ LogicalResult cleave::reference::run(func::FuncOp func, ArrayRef<SmallVector<Ten
   if (func.isExternal() || !func.getBody().hasOneBlock())
     return func.emitError("cannot be evaluated: its body is not one block");
   spmd::MeshAttr mesh = isPartitioned(func) ? spmd::getMesh(func) : spmd::MeshAttr();
-  if (getPhase(func->getParentOfType<ModuleOp>()) < Phase::Planned)
-    return Interpreter(func, mesh).run(inputs, outputs);
+  Phase phase = getPhase(func->getParentOfType<ModuleOp>());
+  if (phase < Phase::Planned)
+    return runOps(func, mesh, phase == Phase::PerRank, inputs, outputs);
   auto types = llvm::map_to_vector(func.getOps<exec::InputOp>(),
                                    [](exec::InputOp op) -> Type { return op.getView().getType(); });
   int64_t numRanks = mesh ? mesh.getNumRanks() : 1;

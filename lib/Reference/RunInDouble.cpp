@@ -77,7 +77,8 @@ LogicalResult cleave::reference::runInDouble(func::FuncOp func, ArrayRef<Tensor>
     return func.emitError("cannot be run in double: its memory is planned for the types that it has");
   OwningOpRef<ModuleOp> module = func->getParentOfType<ModuleOp>().clone();
   auto wide = module->lookupSymbol<func::FuncOp>(func.getSymName());
-  widenSignature(wide);
+  for (auto each : module->getOps<func::FuncOp>())
+    widenSignature(each);
   // Kernels too, within the function and beside it.
   module->walk([](Block *block) {
     widenArguments(*block);

@@ -66,6 +66,8 @@ public:
 
   /// The plan or the model name a mesh, or ask for one.
   bool hasMesh() const;
+  /// The plan asks for a pipeline, or the file is of one. Precondition: the model is loaded.
+  bool isPipelined() const;
   /// The model is an ONNX model. Standard input is known only after loading.
   bool isOnnx() const;
   Phase getPhase() const;

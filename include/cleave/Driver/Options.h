@@ -89,7 +89,11 @@ struct Options {
   DimSizes dims;
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
-  Phase emit = Phase::Optimized;
+  std::optional<Phase> emit;
+  /// By default to the program of one device, or of a pipeline to the programs of its ranks.
+  Phase getEmit(bool isPipelined = false) const {
+    return emit.value_or(isPipelined ? Phase::PerRank : Phase::Optimized);
+  }
   std::string against; ///< --against MODEL
   std::string outputs, saveInputs;
   uint64_t seed = 0, repeat = 20;

@@ -46,6 +46,10 @@ struct ShardState {
   std::shared_ptr<const spmd::Plan> plan;
   /// Where spmd-propagate leaves how it decided, for explaining; may be null.
   spmd::Decisions *decisions = nullptr;
+  /// With a pipeline, which all phases from annotation to schedules follow; null: there is none.
+  std::shared_ptr<const spmd::Plan> pipeline;
+  /// The module has a function per rank of a pipeline.
+  bool isPipelined = false;
 };
 
 /// One phase of a pipeline: adds its passes and its gate.
@@ -57,6 +61,8 @@ struct PipelinePhase {
 /// The phases behind import, in order: to the program of one device, and from there to kernels and commands. A longer way
 /// is a longer list.
 llvm::ArrayRef<PipelinePhase> getShardPhases();
+/// Between these: from one device's program of a microbatch to a program per rank of a pipeline.
+llvm::ArrayRef<PipelinePhase> getPipelinePhases();
 llvm::ArrayRef<PipelinePhase> getLowerPhases();
 
 } // namespace cleave

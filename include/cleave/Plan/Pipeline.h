@@ -64,8 +64,8 @@ struct PlanPipeline {
   std::vector<PlanStage> stages;
   /// Nodes that use a parameter of one pattern run on one rank.
   std::vector<PlanPattern> together;
-  /// A name, `auto`, or a table's path.
-  std::string schedule = "1f1b", placement;
+  /// A name, `auto`, or a table's path; empty: what the model is for decides, `forward` or `circular` without gradients.
+  std::string schedule, placement;
   /// Bytes per device; 0: no limit.
   int64_t memoryLimit = 0;
   PlanBalance balance = PlanBalance::Throughput;

@@ -68,7 +68,7 @@ TEST(Pipeline, ReadsEveryKey) {
 TEST(Pipeline, IsShortWhereDefaultsDo) {
   Plan plan = parse("mesh: {stage: 2}\npipeline: {axis: stage, microbatch_size: 2}\n");
   EXPECT_EQ(plan.pipeline->microbatchSize, 2);
-  EXPECT_EQ(plan.pipeline->schedule, "1f1b");
+  EXPECT_EQ(plan.pipeline->schedule, "");
   EXPECT_EQ(plan.pipeline->chunks, 1);
   EXPECT_FALSE(plan.pipeline->relays);
   EXPECT_FALSE(parse("mesh: {stage: 2}\n").pipeline);

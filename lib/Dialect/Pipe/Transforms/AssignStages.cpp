@@ -5,8 +5,10 @@
 // The decision is `splitStages`; here is what it decides on (StageGraph.h), and what is said about the answer.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "Table.h"
+
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Schedule/Schedule.h"
 
@@ -22,19 +24,30 @@ using namespace cleave::pipe;
 namespace {
 struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
   using AssignStagesBase::AssignStagesBase;
+  explicit AssignStages(spmd::PlanRef plan) : given(std::move(plan)) {}
 
   void runOnOperation() override;
 
 private:
   LogicalResult makeOptions(schedule::SplitOptions &options);
   LogicalResult assign(func::FuncOp func, const schedule::SplitOptions &options);
+  LogicalResult followPlan(schedule::SplitOptions &options);
+  LogicalResult addTogether(StageGraph &graph, Location loc);
   FailureOr<std::vector<spmd::PlanStage>> getLines(Location loc);
+
+  /// Instead of options; null without one.
+  spmd::PlanRef given;
 };
 } // namespace
 
 /// Errors of options are of the module: they have no place in it.
 LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   ModuleOp module = getOperation();
+  options.latencyNs = linkNs;
+  options.bytesPerNs = linkBytesPerNs;
+  options.overlapsSends = overlapSends;
+  if (given)
+    return followPlan(options);
   int64_t stages = this->stages, ranks = this->ranks;
   StringRef placement = this->placement, objective = this->objective;
   std::optional<schedule::Placement> found = schedule::parsePlacement(placement);
@@ -53,17 +66,52 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   options.placement = schedule::placeStages(*found, static_cast<int32_t>(numRanks), static_cast<int32_t>(chunks));
   options.objective = objective == "latency" ? schedule::SplitObjective::Latency : schedule::SplitObjective::Throughput;
   options.microbatches = microbatches;
-  options.latencyNs = linkNs;
-  options.bytesPerNs = linkBytesPerNs;
-  options.overlapsSends = overlapSends;
   options.relays = relay;
   options.memoryLimit = memoryLimit;
+  return success();
+}
+
+/// Stages stand where the schedule has them, which is the one that pipe-schedule makes.
+LogicalResult AssignStages::followPlan(schedule::SplitOptions &options) {
+  const spmd::PlanPipeline &pipeline = *given->pipeline;
+  ModuleOp module = getOperation();
+  int64_t count = getMicrobatches(module).value_or(1);
+  llvm::Expected<schedule::Schedule> table =
+      makeTable(pipeline.schedule, static_cast<int32_t>(given->findAxis(pipeline.axis)->size),
+                static_cast<int32_t>(pipeline.chunks), static_cast<int32_t>(count));
+  auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
+  if (!table)
+    return mlir::emitError(loc) << llvm::toString(table.takeError());
+  options.placement = table->replicas.front().placement;
+  if (!pipeline.stages.empty() && pipeline.stages.size() != options.placement.size())
+    return mlir::emitError(loc) << "has " << pipeline.stages.size() << " stages by hand, schedule '" << table->name
+                                << "' " << options.placement.size();
+  options.microbatches = count;
+  options.relays = pipeline.relays;
+  options.memoryLimit = pipeline.memoryLimit;
+  if (pipeline.balance == spmd::PlanBalance::Latency)
+    options.objective = schedule::SplitObjective::Latency;
+  return success();
+}
+
+/// Users of a parameter that the plan names stay on one rank.
+LogicalResult AssignStages::addTogether(StageGraph &graph, Location loc) {
+  if (!given)
+    return success();
+  for (const spmd::PlanPattern &pattern : given->pipeline->together) {
+    llvm::Expected<std::vector<uint32_t>> users = findUsers(graph, pattern);
+    if (!users)
+      return mlir::emitError(loc) << llvm::toString(users.takeError());
+    graph.problem.together.push_back(std::move(*users));
+  }
   return success();
 }
 
 /// A stage starts with the function, each further one at the first op of a node. Nothing by hand: no lines.
 FailureOr<std::vector<spmd::PlanStage>> AssignStages::getLines(Location loc) {
   std::vector<spmd::PlanStage> lines;
+  if (given)
+    return given->pipeline->stages;
   if (starts.empty())
     return lines;
   int64_t stages = this->stages;
@@ -91,7 +139,7 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
   DeviceRates rates{flopsPerNs, bytesPerNs, launchNs, linkBytesPerNs, linkNs};
   StageGraph graph = makeStageGraph(func, rates);
   FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
-  if (failed(lines))
+  if (failed(lines) || failed(addTogether(graph, func.getLoc())))
     return failure();
   llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options);
   if (!answer)
@@ -114,4 +162,8 @@ void AssignStages::runOnOperation() {
   for (auto func : getOperation().getOps<func::FuncOp>())
     if (!func.isExternal() && failed(assign(func, options)))
       return signalPassFailure();
+}
+
+std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan) {
+  return std::make_unique<AssignStages>(std::move(plan));
 }

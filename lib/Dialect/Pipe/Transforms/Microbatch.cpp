@@ -11,8 +11,8 @@
 #include "CutInTime.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Transforms/Microbatches.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 
@@ -28,7 +28,7 @@ using namespace cleave::pipe;
 namespace {
 struct Microbatch : pipe::impl::MicrobatchBase<Microbatch> {
   using MicrobatchBase::MicrobatchBase;
-  explicit Microbatch(spmd::PlanPipeline pipeline) : given(std::move(pipeline)) {}
+  explicit Microbatch(spmd::PlanRef plan) : given(std::move(plan)) {}
 
   void runOnOperation() override;
 
@@ -36,7 +36,7 @@ private:
   FailureOr<spmd::PlanPipeline> readOptions();
   LogicalResult cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches);
 
-  std::optional<spmd::PlanPipeline> given;
+  spmd::PlanRef given;
 };
 } // namespace
 
@@ -89,7 +89,7 @@ void Microbatch::runOnOperation() {
     module.emitError("has been split into microbatches already");
     return signalPassFailure();
   }
-  FailureOr<spmd::PlanPipeline> pipeline = given ? FailureOr<spmd::PlanPipeline>(*given) : readOptions();
+  FailureOr<spmd::PlanPipeline> pipeline = given ? FailureOr<spmd::PlanPipeline>(*given->pipeline) : readOptions();
   if (failed(pipeline))
     return signalPassFailure();
   std::optional<int64_t> all;
@@ -104,10 +104,14 @@ void Microbatch::runOnOperation() {
     all = microbatches;
   }
   module->setAttr(PipeDialect::kMicrobatchesAttr, Builder(module).getI64IntegerAttr(all.value_or(1)));
+  if (given && !given->mesh.empty()) {
+    module->setAttr(PipeDialect::kMeshAttr, spmd::getMesh(&getContext(), *given));
+    module->setAttr(PipeDialect::kAxisAttr, StringAttr::get(&getContext(), given->pipeline->axis));
+  }
   if (phase)
     module->setAttr(spmd::SpmdDialect::kPhaseAttr, phase);
 }
 
-std::unique_ptr<Pass> cleave::pipe::createMicrobatch(spmd::PlanPipeline pipeline) {
-  return std::make_unique<Microbatch>(std::move(pipeline));
+std::unique_ptr<Pass> cleave::pipe::createMicrobatch(spmd::PlanRef plan) {
+  return std::make_unique<Microbatch>(std::move(plan));
 }

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -24,9 +25,11 @@ static int64_t countBytes(Value value, const DeviceRates &rates) {
   return isWhole ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
 }
 
-/// Each stage has these by itself.
-static bool isOfEveryStage(Operation &op) {
-  return isa<nn::LoadOp, nn::ConstantOp>(op) || op.hasTrait<OpTrait::IsTerminator>();
+/// What a microbatch passes through. Each stage has parameters and constants by itself, and what is the same in all
+/// microbatches, or runs behind them, is of no stage.
+static bool isOfOneStage(Operation &op, const Spans &spans) {
+  return !isa<nn::LoadOp, nn::ConstantOp, PartOp>(op) && !op.hasTrait<OpTrait::IsTerminator>() &&
+         spans.get(&op) == Span::Each;
 }
 
 /// The roofline of one op, or of one collective.
@@ -55,7 +58,8 @@ static double getNs(Operation &op, const DeviceRates &rates) {
 namespace {
 class GraphMaker {
 public:
-  GraphMaker(const DeviceRates &rates, StageGraph &graph) : rates(rates), graph(graph) {}
+  GraphMaker(const DeviceRates &rates, const Spans &spans, StageGraph &graph)
+      : rates(rates), spans(spans), graph(graph) {}
 
   void add(Operation &op);
 
@@ -64,6 +68,7 @@ private:
   bool isCheap(Operation &op, double ns, int64_t bytes);
 
   const DeviceRates &rates;
+  const Spans &spans;
   StageGraph &graph;
   DenseMap<Operation *, uint32_t> numbers;
   DenseMap<Value, uint32_t> valueNumbers;
@@ -79,14 +84,17 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   double total = ns;
   for (Value operand : op.getOperands()) {
     Operation *producer = operand.getDefiningOp();
-    if (!producer || isa<nn::ConstantOp>(producer))
+    if (!producer || isa<nn::ConstantOp, PartOp>(producer) ||
+        (spans.get(producer) == Span::Whole && !isa<nn::LoadOp>(producer)))
       continue;
     auto found = nsFromArguments.find(producer);
     if (found == nsFromArguments.end())
       return false;
     total += found->second;
   }
-  if (isa<spmd::CollectiveOpInterface>(op) || total > static_cast<double>(bytes) / rates.linkBytesPerNs + rates.linkNs)
+  auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+  if ((collective && collective.communicates()) ||
+      total > static_cast<double>(bytes) / rates.linkBytesPerNs + rates.linkNs)
     return false;
   nsFromArguments[&op] = total;
   return true;
@@ -138,9 +146,10 @@ void GraphMaker::add(Operation &op) {
 
 StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
   StageGraph graph;
-  GraphMaker maker(rates, graph);
+  Spans spans(func);
+  GraphMaker maker(rates, spans, graph);
   for (Operation &op : func.getBody().front())
-    if (!isOfEveryStage(op))
+    if (isOfOneStage(op, spans))
       maker.add(op);
   return graph;
 }

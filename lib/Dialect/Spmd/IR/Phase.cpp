@@ -22,6 +22,9 @@ static constexpr PhaseName kPhases[] = {{Phase::Imported, "imported", "import"},
                                         {Phase::Resharded, "resharded", "insert_reshards"},
                                         {Phase::Partitioned, "partitioned", "partition"},
                                         {Phase::Optimized, "optimized", "optimize_collectives"},
+                                        {Phase::Staged, "staged", "split_stages"},
+                                        {Phase::Scheduled, "scheduled", "schedule"},
+                                        {Phase::PerRank, "per-rank", "lower_ranks"},
                                         {Phase::Clustered, "clustered", "form_kernels"},
                                         {Phase::Outlined, "outlined", "outline"},
                                         {Phase::Planned, "planned", "plan_memory"},
@@ -50,6 +53,7 @@ struct Signs {
   bool isPartitioned = false;
   /// Ops of the dialect that the lowering makes, which this library does not know.
   bool isClustered = false, isOutlined = false, isPlanned = false, isOrdered = false;
+  bool isStaged = false, isScheduled = false, isPerRank = false;
 };
 } // namespace
 
@@ -61,6 +65,7 @@ static void lookAt(Type type, Signs &signs) {
 
 static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
   signs.isDecided |= func->hasAttr(SpmdDialect::kWireBytesAttr);
+  signs.isPerRank |= func->hasAttr("pipe.rank");
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
     signs.isPartitioned |= static_cast<bool>(func.getArgAttr(i, SpmdDialect::kGlobalTypeAttr));
   for (unsigned i = 0; i < func.getNumResults(); ++i)
@@ -75,6 +80,7 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
       signs.isOutlined |= op.getName().getStringRef() == "exec.launch";
       signs.isPlanned |= op.getName().getStringRef() == "exec.view";
       signs.isOrdered |= op.getName().getStringRef() == "exec.record";
+      signs.isStaged |= op.getName().getStringRef() == "pipe.microbatches";
     }
   }
 }
@@ -84,10 +90,14 @@ static Phase guessPhase(ModuleOp module) {
   Signs signs;
   for (auto func : module.getOps<func::FuncOp>())
     lookAt(func, hasMesh, signs);
+  signs.isScheduled =
+      llvm::any_of(module.getOps(), [](Operation &op) { return op.getName().getStringRef() == "pipe.schedule"; });
   if (signs.isPlanned)
     return signs.isOrdered ? Phase::Ordered : Phase::Planned;
   if (signs.isClustered)
     return signs.isOutlined ? Phase::Outlined : Phase::Clustered;
+  if (signs.isStaged)
+    return signs.isPerRank ? Phase::PerRank : signs.isScheduled ? Phase::Scheduled : Phase::Staged;
   if (signs.isPartitioned)
     return Phase::Partitioned;
   if (!signs.isSharded)
@@ -129,8 +139,10 @@ static std::pair<Phase, Phase> getPredecessors(Phase phase, bool hasMesh) {
     return {Phase::Imported, Phase::Annotated};
   case Phase::Optimized:
     return {Phase::Partitioned, Phase::Optimized};
+  case Phase::Staged:
+    return {Phase::Partitioned, Phase::Optimized};
   case Phase::Clustered:
-    return hasMesh ? std::pair(Phase::Partitioned, Phase::Optimized) : std::pair(Phase::Imported, Phase::Canonical);
+    return hasMesh ? std::pair(Phase::Partitioned, Phase::PerRank) : std::pair(Phase::Imported, Phase::Canonical);
   default:
     return {static_cast<Phase>(static_cast<int>(phase) - 1), static_cast<Phase>(static_cast<int>(phase) - 1)};
   }

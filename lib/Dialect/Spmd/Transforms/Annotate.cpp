@@ -215,7 +215,7 @@ void Annotate::runOnOperation() {
     return signalPassFailure();
   FailureOr<PlanRef> read =
       given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
-  if (failed(read) || (*read && failed(checkHasNoPipeline(&getContext(), **read))) ||
+  if (failed(read) || 
       (*read && failed(placeWishes(getOperation(), **read))) || failed(WishDissolver(getOperation()).run()))
     signalPassFailure();
 }

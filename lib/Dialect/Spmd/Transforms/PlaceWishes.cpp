@@ -49,16 +49,6 @@ FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource
   return PlanRef(plan);
 }
 
-LogicalResult cleave::spmd::checkHasNoPipeline(MLIRContext *context, const Plan &plan) {
-  if (!plan.pipeline)
-    return success();
-  return emit(context,
-              {plan.pipeline->place,
-               "a plan with a pipeline cannot be run yet: its stages and schedules are shown by `cleave schedule "
-               "MODEL --plan FILE`",
-               {}});
-}
-
 //===----------------------------------------------------------------------===//
 // From rules to wishes
 //===----------------------------------------------------------------------===//
@@ -80,14 +70,22 @@ static WishAttr toWish(MeshAttr mesh, const PlanRule &rule) {
   return WishAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
 }
 
-static MeshAttr toMesh(MLIRContext *context, const Plan &plan) {
-  SmallVector<StringRef> names;
-  SmallVector<int64_t> sizes;
-  for (const MeshAxis &axis : plan.mesh) {
-    names.push_back(axis.name);
-    sizes.push_back(axis.size);
-  }
-  return MeshAttr::get(context, names, sizes, plan.devices);
+static MeshAttr toMesh(MLIRContext *context, ArrayRef<MeshAxis> axes, ArrayRef<int64_t> devices) {
+  auto names = llvm::map_to_vector(axes, [](const MeshAxis &axis) -> StringRef { return axis.name; });
+  auto sizes = llvm::map_to_vector(axes, [](const MeshAxis &axis) { return axis.size; });
+  return MeshAttr::get(context, names, sizes, devices);
+}
+
+MeshAttr cleave::spmd::getMesh(MLIRContext *context, const Plan &plan) {
+  return toMesh(context, plan.mesh, plan.devices);
+}
+
+MeshAttr cleave::spmd::getInnerMesh(MLIRContext *context, const Plan &plan) {
+  if (!plan.pipeline)
+    return getMesh(context, plan);
+  std::vector<MeshAxis> axes = plan.mesh;
+  llvm::erase_if(axes, [&](const MeshAxis &axis) { return axis.name == plan.pipeline->axis; });
+  return axes.empty() ? MeshAttr::get(context, {"device"}, {1}, {}) : toMesh(context, axes, {});
 }
 
 static std::string describe(const PlanRule &rule, StringRef name) {
@@ -263,7 +261,7 @@ LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
   Plan plan = given;
   if (plan.mesh.empty() && failed(borrowMesh(module, plan)))
     return failure();
-  WishPlacer placer(module, plan, toMesh(module.getContext(), plan));
+  WishPlacer placer(module, plan, getInnerMesh(module.getContext(), plan));
   if (failed(placer.collect(error)))
     return emit(module.getContext(), error);
   if (failed(placer.checkProgram()))

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_PASSES_H
 #define CLEAVE_DIALECT_PIPE_TRANSFORMS_PASSES_H
 
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -33,6 +33,9 @@ enum class Phase {
   Resharded,
   Partitioned,
   Optimized,
+  Staged,
+  Scheduled,
+  PerRank,
   Clustered,
   Outlined,
   Planned,
@@ -50,6 +53,9 @@ struct PhaseName {
 llvm::ArrayRef<PhaseName> getPhaseNames();
 llvm::StringRef toString(Phase phase);
 std::optional<Phase> parsePhase(llvm::StringRef word);
+
+/// True for phases that only models of a pipeline go through.
+inline bool isOfPipeline(Phase phase) { return phase >= Phase::Staged && phase <= Phase::PerRank; }
 
 /// The words of some phases that follow each other, for an option of a pass.
 struct PhaseWords {

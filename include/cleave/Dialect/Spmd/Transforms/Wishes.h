@@ -9,6 +9,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
 
+#include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -26,8 +27,9 @@ mlir::FailureOr<PlanRef> readPlan(mlir::MLIRContext *context, const PlanSource &
 /// where a rule is wrong, which is an error at its place.
 llvm::LogicalResult placeWishes(mlir::ModuleOp module, const Plan &plan);
 
-/// Fails, after an error at its place, if the plan asks for a pipeline: no phase from annotate on makes stages yet.
-llvm::LogicalResult checkHasNoPipeline(mlir::MLIRContext *context, const Plan &plan);
+/// All axes of a plan's mesh; and those inside of a stage, without the pipeline's. What is left without axes has one of size 1.
+MeshAttr getMesh(mlir::MLIRContext *context, const Plan &plan);
+MeshAttr getInnerMesh(mlir::MLIRContext *context, const Plan &plan);
 
 /// The passes with a plan that has been read already.
 std::unique_ptr<mlir::Pass> createPinWishes(PlanRef plan);

@@ -1,0 +1,23 @@
+//===- PlanPasses.h - passes that follow a plan -----------------*- C++ -*-===//
+//
+// As the driver makes them: with a plan, which has places for errors, instead of options.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H
+#define CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H
+
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "mlir/Pass/Pass.h"
+
+namespace cleave::pipe {
+
+/// For what the plan's pipeline says of microbatches and batch dims; the module gets the plan's mesh as `pipe.mesh`.
+/// Precondition of all: the plan has a pipeline.
+std::unique_ptr<mlir::Pass> createMicrobatch(spmd::PlanRef plan);
+
+/// For its stages, its schedule and limits. Times are those of types: of local shapes, where the program is partitioned.
+std::unique_ptr<mlir::Pass> createAssignStages(spmd::PlanRef plan);
+
+} // namespace cleave::pipe
+
+#endif // CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H

@@ -1,0 +1,384 @@
+//===- Lower.cpp - a function per rank of the pipeline --------------------===//
+//
+//   row of rank 1   1RECV_F0,1F0,1RECV_F1,1F1
+//   becomes         %h0 = pipe.recv from 0 ..   %y0 = call @main.stage1(%h0)   %h1 = pipe.recv ..   %y1 = call ..
+//                   %y = pipe.join %y0, %y1 split 0       return %y
+//
+// A rank walks through its row. What an action reads is a part of an input, a whole value (made at its first use, before
+// or between), or what an earlier action made or received. Behind the row, what was combined over all microbatches goes
+// to the rank of the last stage, which runs what stands behind the loop.
+//
+//===----------------------------------------------------------------------===//
+#include "Table.h"
+
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace cleave::pipe {
+#define GEN_PASS_DEF_LOWER
+#include "cleave/Dialect/Pipe/IR/PipePasses.h.inc"
+} // namespace cleave::pipe
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+namespace {
+/// What all ranks of one entry share.
+struct Staged {
+  func::FuncOp func;
+  MicrobatchesOp loop;
+  const schedule::Schedule &table;
+  SmallVector<func::CallOp> calls;
+  llvm::DenseMap<Operation *, int32_t> stageOf;
+
+  int32_t getRank(int32_t stage) const { return table.getRank(stage, 0); }
+  int32_t getLastRank() const { return getRank(table.numStages - 1); }
+  int32_t getRank(Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
+  SmallVector<Value> getMessage(int32_t from, int32_t to);
+  int64_t getChannel(int32_t from, int32_t to) const;
+  /// The value that the body yields for a result of the loop.
+  Value getYielded(OpResult result) {
+    return loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
+  }
+};
+
+/// Makes the function of one rank.
+class RankMaker {
+public:
+  RankMaker(Staged &staged, int32_t rank)
+      : staged(staged), rank(rank), builder(staged.func), loc(staged.func.getLoc()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult act(const schedule::Action &action);
+  LogicalResult compute(const schedule::Action &action);
+  void keepResults(Operation *call, int32_t microbatch);
+  FailureOr<Value> getInner(Value value, int32_t microbatch);
+  Value getOuter(Value value);
+  Value getPart(unsigned input, int32_t microbatch);
+  Value combine(spmd::ReductionKind kind, Value a, Value b);
+  void joinResults();
+  void runAfter();
+  void finish(Operation *ret);
+
+  Staged &staged;
+  int32_t rank;
+  OpBuilder builder;
+  Location loc;
+  func::FuncOp made;
+  /// For values outside of the loop; for values in the loop, by microbatch; parts of inputs of the loop.
+  llvm::DenseMap<Value, Value> outer;
+  llvm::DenseMap<std::pair<Value, int32_t>, Value> inner;
+  llvm::DenseMap<std::pair<unsigned, int32_t>, Value> parts;
+  /// Per result of the loop: its parts by microbatch, or what is combined so far.
+  std::vector<SmallVector<Value>> gathered;
+};
+
+struct Lower : pipe::impl::LowerBase<Lower> {
+  using LowerBase::LowerBase;
+
+  void runOnOperation() override;
+
+private:
+  LogicalResult lower(func::FuncOp func, MicrobatchesOp loop);
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// What stage `to` reads of stage `from` and its rank has not got through an earlier stage.
+SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
+  auto isReadBy = [&](int32_t stage, Value value) {
+    return llvm::is_contained(calls[static_cast<size_t>(stage)]->getOperands(), value);
+  };
+  SmallVector<Value> values;
+  for (Value value : calls[from]->getResults()) {
+    bool isThere = false;
+    for (int32_t stage = from + 1; stage < to; ++stage)
+      isThere |= getRank(stage) == getRank(to) && isReadBy(stage, value);
+    if (!isThere && isReadBy(to, value))
+      values.push_back(value);
+  }
+  return values;
+}
+
+/// Pairs without a channel of their own, behind the loop, are numbered behind the others by their first stage.
+int64_t Staged::getChannel(int32_t from, int32_t to) const {
+  for (auto [number, channel] : llvm::enumerate(table.channels))
+    if (channel.from == from && channel.to == to)
+      return static_cast<int64_t>(number);
+  return static_cast<int64_t>(table.channels.size()) + from;
+}
+
+//===----------------------------------------------------------------------===//
+// Values of one rank
+//===----------------------------------------------------------------------===//
+
+/// An argument, or what a call before the loop makes, which each rank that needs it makes once.
+Value RankMaker::getOuter(Value value) {
+  if (Value known = outer.lookup(value))
+    return known;
+  Operation *producer = value.getDefiningOp();
+  IRMapping mapping;
+  for (Value operand : producer->getOperands())
+    mapping.map(operand, getOuter(operand));
+  Operation *clone = builder.clone(*producer, mapping);
+  for (auto [old, result] : llvm::zip_equal(producer->getResults(), clone->getResults()))
+    outer[old] = result;
+  return outer.lookup(value);
+}
+
+/// What microbatch `microbatch` has of an operand of the loop.
+Value RankMaker::getPart(unsigned input, int32_t microbatch) {
+  Value whole = getOuter(staged.loop.getInputs()[input]);
+  auto take = cast<PieceAttr>(staged.loop.getTakes()[input]);
+  if (take.isWhole())
+    return whole;
+  Value &part = parts[{input, microbatch}];
+  if (part)
+    return part;
+  Type type = staged.loop.getBody().front().getArgument(input).getType();
+  IntegerAttr index = builder.getI64IntegerAttr(microbatch), dim = builder.getI64IntegerAttr(take.getDim());
+  return part = PartOp::create(builder, loc, type, whole, index, dim,
+                               builder.getI64IntegerAttr(static_cast<int64_t>(staged.loop.getCount())),
+                               builder.getI64IntegerAttr(take.getBlocks()));
+}
+
+/// A value of the loop, for one microbatch: a part of an input, or what an action of this rank has made or received.
+FailureOr<Value> RankMaker::getInner(Value value, int32_t microbatch) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return getPart(argument.getArgNumber(), microbatch);
+  if (Value known = inner.lookup({value, microbatch}))
+    return known;
+  return staged.func.emitError() << "rank " << rank << " reads what stage "
+                                 << staged.stageOf.lookup(value.getDefiningOp()) << " makes of microbatch "
+                                 << microbatch << " before it is there (P7)";
+}
+
+/// As microbatches are combined; bools by `or` and `and`.
+Value RankMaker::combine(spmd::ReductionKind kind, Value a, Value b) {
+  bool isBool = cast<RankedTensorType>(a.getType()).getElementType().isInteger(1);
+  switch (kind) {
+  case spmd::ReductionKind::Sum:
+    return nn::AddOp::create(builder, loc, a, b);
+  case spmd::ReductionKind::Prod:
+    return nn::MulOp::create(builder, loc, a, b);
+  case spmd::ReductionKind::Max:
+    return isBool ? Value(nn::OrOp::create(builder, loc, a, b)) : Value(nn::MaxOp::create(builder, loc, a, b));
+  case spmd::ReductionKind::Min:
+    return isBool ? Value(nn::AndOp::create(builder, loc, a, b)) : Value(nn::MinOp::create(builder, loc, a, b));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+/// The call of a stage may make several results of the loop, and none.
+/// Parts of results wait for the others; what is combined is so at once, and nothing waits.
+void RankMaker::keepResults(Operation *call, int32_t microbatch) {
+  Operation *yield = staged.loop.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
+    if (value.getDefiningOp() != call)
+      continue;
+    SmallVector<Value> &own = gathered[index];
+    Value mine = inner.lookup({value, microbatch});
+    auto give = cast<PieceAttr>(staged.loop.getGives()[index]);
+    if (give.isSplit()) {
+      own.resize(staged.loop.getCount());
+      own[microbatch] = mine;
+    } else if (std::optional<spmd::ReductionKind> kind = give.getKind(); kind && !own.empty()) {
+      own.front() = combine(*kind, own.front(), mine);
+    } else if (own.empty()) {
+      own.push_back(mine);
+    }
+  }
+}
+
+/// An F: the call of its stage on what this microbatch has.
+LogicalResult RankMaker::compute(const schedule::Action &action) {
+  func::CallOp call = staged.calls[action.stage];
+  IRMapping mapping;
+  for (Value operand : call->getOperands()) {
+    FailureOr<Value> known = getInner(operand, action.microbatch);
+    if (failed(known))
+      return failure();
+    mapping.map(operand, *known);
+  }
+  Operation *clone = builder.clone(*call, mapping);
+  for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
+    inner[{value, action.microbatch}] = result;
+  keepResults(call, action.microbatch);
+  return success();
+}
+
+/// Two stages may wait for each other without a value between them that is not there already: then nothing is sent.
+LogicalResult RankMaker::act(const schedule::Action &action) {
+  if (action.kind == schedule::ActionKind::F)
+    return compute(action);
+  bool sends = action.kind == schedule::ActionKind::SendF;
+  int32_t from = sends ? action.stage : action.other, to = sends ? action.other : action.stage;
+  SmallVector<Value> values = staged.getMessage(from, to);
+  if (values.empty())
+    return success();
+  int64_t channel = staged.getChannel(from, to), peer = staged.getRank(sends ? to : from);
+  if (!sends) {
+    auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+    auto recv = RecvOp::create(builder, loc, types, peer, channel, static_cast<int64_t>(action.microbatch));
+    for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
+      inner[{value, action.microbatch}] = result;
+    return success();
+  }
+  SmallVector<Value> own;
+  for (Value value : values) {
+    FailureOr<Value> known = getInner(value, action.microbatch);
+    if (failed(known))
+      return failure();
+    own.push_back(*known);
+  }
+  SendOp::create(builder, loc, own, peer, channel, static_cast<int64_t>(action.microbatch));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the row
+//===----------------------------------------------------------------------===//
+
+/// Results of the loop that this rank's stages make.
+void RankMaker::joinResults() {
+  for (OpResult result : staged.loop->getResults()) {
+    SmallVector<Value> &own = gathered[result.getResultNumber()];
+    if (own.empty())
+      continue;
+    auto give = cast<PieceAttr>(staged.loop.getGives()[result.getResultNumber()]);
+    outer[result] =
+        give.isSplit()
+            ? Value(JoinOp::create(builder, loc, result.getType(), own, builder.getI64IntegerAttr(give.getDim()),
+                                   builder.getI64IntegerAttr(give.getBlocks())))
+            : own.front();
+  }
+}
+
+/// What is read behind the loop goes to the last rank, in the order in which it is read; then that rank runs it.
+void RankMaker::runAfter() {
+  int32_t last = staged.getLastRank();
+  SmallVector<Operation *> calls;
+  llvm::SetVector<Value> read;
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    calls.push_back(op);
+    for (Value operand : op->getOperands())
+      if (operand.getDefiningOp() == staged.loop)
+        read.insert(operand);
+  }
+  for (Value value : read) {
+    Value yielded = staged.getYielded(cast<OpResult>(value));
+    int32_t owner = staged.getRank(yielded);
+    int64_t channel = staged.getChannel(staged.stageOf.lookup(yielded.getDefiningOp()), staged.table.numStages - 1);
+    if (owner == last)
+      continue;
+    if (rank == owner)
+      SendOp::create(builder, loc, outer.lookup(value), static_cast<int64_t>(last), channel, int64_t(-1));
+    else if (rank == last)
+      outer[value] =
+          RecvOp::create(builder, loc, value.getType(), static_cast<int64_t>(owner), channel, int64_t(-1)).getResult(0);
+  }
+  if (rank == last)
+    for (Operation *op : calls)
+      for (Value result : op->getResults())
+        getOuter(result);
+}
+
+/// Who makes a value returns it; an input that is returned is so by the first rank. Arguments that nothing reads go.
+void RankMaker::finish(Operation *ret) {
+  SmallVector<Value> returned;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> argAttrs, resultAttrs;
+  auto withIndex = [&](DictionaryAttr attributes, unsigned index) {
+    NamedAttrList list(attributes);
+    list.erase(PipeDialect::kSplitAttr);
+    list.set(PipeDialect::kIndexAttr, builder.getI64IntegerAttr(index));
+    return list.getDictionary(builder.getContext());
+  };
+  for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
+    Operation *producer = value.getDefiningOp();
+    int32_t owner = !producer                 ? 0
+                    : producer == staged.loop ? staged.getRank(staged.getYielded(cast<OpResult>(value)))
+                                              : staged.getLastRank();
+    if (owner != rank)
+      continue;
+    returned.push_back(outer.lookup(value));
+    types.push_back(value.getType());
+    resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index));
+  }
+  func::ReturnOp::create(builder, loc, returned);
+  Block &block = made.getBody().front();
+  llvm::BitVector unused(block.getNumArguments());
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (argument.use_empty())
+      unused.set(index);
+    else
+      argAttrs.push_back(withIndex(staged.func.getArgAttrDict(index), index));
+  }
+  block.eraseArguments(unused);
+  made.setFunctionType(FunctionType::get(builder.getContext(), block.getArgumentTypes(), types));
+  made.setAllArgAttrs(argAttrs);
+  made.setAllResultAttrs(resultAttrs);
+}
+
+/// The row, then results, then what stands behind the loop.
+LogicalResult RankMaker::run() {
+  std::string name = (staged.func.getName() + ".rank" + Twine(rank)).str();
+  made = func::FuncOp::create(builder, loc, name, staged.func.getFunctionType());
+  made->setAttr(PipeDialect::kRankAttr, builder.getI64IntegerAttr(rank));
+  Block *block = made.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
+    outer[old] = argument;
+  gathered.resize(staged.loop.getNumResults());
+  for (const schedule::Action &action : staged.table.programs[rank])
+    if (failed(act(action)))
+      return failure();
+  joinResults();
+  runAfter();
+  finish(staged.func.getBody().front().getTerminator());
+  return success();
+}
+
+/// Table and loop must be about the same stages and microbatches: both may come from a file.
+LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
+  std::string name = (func.getName() + ".schedule").str();
+  auto op = getOperation().lookupSymbol<ScheduleOp>(name);
+  if (!op)
+    return func.emitError() << "has no schedule: there is no pipe.schedule @" << name;
+  FailureOr<schedule::Schedule> table = readTable(op);
+  if (failed(table))
+    return failure();
+  Staged staged{func, loop, *table, getStageCalls(loop), llvm::DenseMap<Operation *, int32_t>()};
+  for (auto [stage, call] : llvm::enumerate(staged.calls))
+    staged.stageOf[call] = static_cast<int32_t>(stage);
+  if (staged.calls.size() != static_cast<size_t>(table->numStages) ||
+      table->numMicrobatches != static_cast<int32_t>(loop.getCount()))
+    return op.emitOpError() << "is of " << table->numStages << " stages and " << table->numMicrobatches
+                            << " microbatches, the program of " << staged.calls.size() << " and " << loop.getCount();
+  for (int32_t rank = 0; rank < table->numRanks; ++rank)
+    if (failed(RankMaker(staged, rank).run()))
+      return failure();
+  return success();
+}
+
+void Lower::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (failed(enterPhase(module, Phase::PerRank)))
+    return signalPassFailure();
+  for (auto func : llvm::to_vector(module.getOps<func::FuncOp>()))
+    if (MicrobatchesOp loop = findLoop(func); loop && failed(lower(func, loop)))
+      return signalPassFailure();
+}

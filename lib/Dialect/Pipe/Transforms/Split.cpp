@@ -1,0 +1,372 @@
+//===- Split.cpp - stages as functions, called in a loop ------------------===//
+//
+//   before   func @main(%x: 2x4 cut)                 after   func @main(%x: 16x4)
+//              %h = nn.exp %x {pipe.stage = 0}                 %y = pipe.microbatches 8 (%i = %x split 0) -> (split 0) {
+//              %y = nn.neg %h {pipe.stage = 1}                   %h = call @main.stage0(%i)   %o = call @main.stage1(%h)
+//              return %y                                         pipe.yield %o }
+//
+// What each stage is made of stands in StageParts.h; here that becomes functions. Whole values are made before the loop, by
+// a function of each stage that needs some; what is combined over all microbatches is read behind it, by one function.
+//
+// A batch dim that is sharded over n devices is cut into microbatches shard by shard: parts are of n blocks, so that each
+// device's part is a part of what it has. All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
+//
+//===----------------------------------------------------------------------===//
+#include "StageParts.h"
+
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <numeric>
+
+namespace cleave::pipe {
+#define GEN_PASS_DEF_SPLIT
+#include "cleave/Dialect/Pipe/IR/PipePasses.h.inc"
+} // namespace cleave::pipe
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+namespace {
+/// Makes the functions of one entry.
+class StageMaker {
+public:
+  StageMaker(func::FuncOp func, const ModelParts &parts, int64_t count)
+      : func(func), parts(parts), count(count), builder(func.getContext()) {}
+
+  void run();
+
+private:
+  /// An operand of the loop: a value as one stage sees it; those of arguments are of all stages (-1).
+  using Key = std::pair<int64_t, Value>;
+
+  func::FuncOp addFunction(const Twine &name, ArrayRef<Value> reads, const llvm::SetVector<Operation *> &ops,
+                           ArrayRef<Value> gives);
+  void addBefore(int64_t stage);
+  void countBlocks();
+  int64_t getShards(Attribute global, int64_t dim) const;
+  RankedTensorType widen(Type type, int64_t dim) const;
+  void widenSignature();
+  void addLoopInputs(int64_t stage);
+  void addInput(Key key, Value operand, PieceAttr take);
+  Value getWhole(int64_t stage, Value value);
+  void addLoop();
+  void addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *body);
+  void addAfter();
+  void addReturn();
+
+  func::FuncOp func;
+  const ModelParts &parts;
+  int64_t count, blocks = 1;
+  OpBuilder builder;
+  /// The new body, and what stands there for values of the old one.
+  Block *body = nullptr;
+  llvm::DenseMap<Key, Value> wholes;
+  llvm::DenseMap<Value, Value> results;
+  SmallVector<Value> inputs;
+  SmallVector<Attribute> takes;
+  llvm::DenseMap<Key, unsigned> inputOf;
+};
+
+struct Split : pipe::impl::SplitBase<Split> {
+  using SplitBase::SplitBase;
+
+  void runOnOperation() override;
+
+private:
+  LogicalResult split(func::FuncOp func, int64_t count);
+};
+} // namespace
+
+/// A private function of clones of `ops`, in program order, before the entry.
+func::FuncOp StageMaker::addFunction(const Twine &name, ArrayRef<Value> reads, const llvm::SetVector<Operation *> &ops,
+                                     ArrayRef<Value> gives) {
+  OpBuilder outer(func);
+  auto getTypes = [](ArrayRef<Value> values) {
+    return llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+  };
+  auto type = FunctionType::get(func.getContext(), getTypes(reads), getTypes(gives));
+  auto made = func::FuncOp::create(outer, func.getLoc(), (func.getName() + "." + name).str(), type);
+  made.setPrivate();
+  Block *block = made.addEntryBlock();
+  IRMapping mapping;
+  for (auto [value, argument] : llvm::zip_equal(reads, block->getArguments()))
+    mapping.map(value, argument);
+  OpBuilder inner = OpBuilder::atBlockEnd(block);
+  auto sorted = llvm::to_vector(ops);
+  llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : sorted)
+    inner.clone(*op, mapping)->removeAttr(PipeDialect::kStageAttr);
+  auto returned = llvm::map_to_vector(gives, [&](Value value) { return mapping.lookup(value); });
+  func::ReturnOp::create(inner, func.getLoc(), returned);
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// Into how many pieces the mesh cuts the dim of an argument or result.
+int64_t StageMaker::getShards(Attribute global, int64_t dim) const {
+  auto type = dyn_cast_if_present<TypeAttr>(global);
+  spmd::ShardingAttr sharding = type ? spmd::getSharding(type.getValue()) : spmd::ShardingAttr();
+  return sharding ? sharding.getNumShards(dim) : 1;
+}
+
+/// The least number of blocks that no shard of an input or output cuts through.
+void StageMaker::countBlocks() {
+  auto look = [&](std::optional<int64_t> dim, Attribute global) {
+    if (dim)
+      blocks = std::lcm(blocks, getShards(global, *dim));
+  };
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    look(getArgSplit(func, i), func.getArgAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    look(getResultSplit(func, i), func.getResultAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
+}
+
+/// Of a whole batch what is of one microbatch.
+RankedTensorType StageMaker::widen(Type type, int64_t dim) const {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[dim] *= count;
+  return tensor.clone(shape);
+}
+
+/// The entry takes and returns whole batches from now on.
+void StageMaker::widenSignature() {
+  StringRef global = spmd::SpmdDialect::kGlobalTypeAttr;
+  auto widened = [&](Attribute attribute, int64_t dim) {
+    return TypeAttr::get(widen(cast<TypeAttr>(attribute).getValue(), dim));
+  };
+  SmallVector<Type> types(func.getResultTypes());
+  for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+    std::optional<int64_t> dim = getArgSplit(func, i);
+    Type type = func.getArgumentTypes()[i];
+    body->addArgument(dim ? Type(widen(type, *dim)) : type, func.getArgument(i).getLoc());
+    if (Attribute attribute = func.getArgAttr(i, global); attribute && dim)
+      func.setArgAttr(i, global, widened(attribute, *dim));
+  }
+  for (unsigned i = 0; i < func.getNumResults(); ++i) {
+    std::optional<int64_t> dim = getResultSplit(func, i);
+    if (!dim)
+      continue;
+    types[i] = widen(types[i], *dim);
+    if (Attribute attribute = func.getResultAttr(i, global))
+      func.setResultAttr(i, global, widened(attribute, *dim));
+  }
+  func.setFunctionType(FunctionType::get(func.getContext(), body->getArgumentTypes(), types));
+}
+
+//===----------------------------------------------------------------------===//
+// Before the loop
+//===----------------------------------------------------------------------===//
+
+/// What a whole value is in the new body: an argument, or what the stage made of it.
+Value StageMaker::getWhole(int64_t stage, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return body->getArgument(argument.getArgNumber());
+  return wholes.lookup({stage, value});
+}
+
+/// All that the whole values of a stage are made of, from whole arguments.
+void StageMaker::addBefore(int64_t stage) {
+  const Values &wanted = parts.stages[stage].before;
+  if (wanted.empty())
+    return;
+  llvm::SetVector<Operation *> ops;
+  Values reads;
+  SmallVector<Value> todo(wanted.begin(), wanted.end());
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    Operation *producer = value.getDefiningOp();
+    if (!producer)
+      reads.insert(value);
+    else if (ops.insert(producer))
+      llvm::append_range(todo, producer->getOperands());
+  }
+  func::FuncOp made = addFunction("before" + Twine(stage), reads.getArrayRef(), ops, wanted.getArrayRef());
+  auto operands = llvm::map_to_vector(reads, [&](Value value) { return getWhole(stage, value); });
+  auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
+  for (auto [value, result] : llvm::zip_equal(wanted, call.getResults()))
+    wholes[{stage, value}] = result;
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+/// An operand of the loop, unless it is one already.
+void StageMaker::addInput(Key key, Value operand, PieceAttr take) {
+  if (!inputOf.try_emplace(key, inputs.size()).second)
+    return;
+  inputs.push_back(operand);
+  takes.push_back(take);
+}
+
+/// Arguments are the same for all stages; whole values, and parts of them, are each stage's own.
+void StageMaker::addLoopInputs(int64_t stage) {
+  MLIRContext *context = func.getContext();
+  for (Value value : parts.stages[stage].parts) {
+    if (auto part = value.getDefiningOp<PartOp>()) {
+      addInput({stage, value}, getWhole(stage, part.getInput()),
+               PieceAttr::getSplit(context, part.getDim(), blocks * part.getBlocks()));
+      continue;
+    }
+    unsigned number = cast<BlockArgument>(value).getArgNumber();
+    int64_t dim = *getArgSplit(func, number);
+    int64_t shards = getShards(func.getArgAttr(number, spmd::SpmdDialect::kGlobalTypeAttr), dim);
+    addInput({-1, value}, body->getArgument(number), PieceAttr::getSplit(context, dim, blocks / shards));
+  }
+  for (Value value : parts.stages[stage].wholes)
+    addInput({value.getDefiningOp() ? stage : -1, value}, getWhole(stage, value), PieceAttr::getWhole(context));
+}
+
+/// `made`: what earlier stages handed on, in the loop.
+void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *loop) {
+  const StageParts &own = parts.stages[stage];
+  SmallVector<Value> reads, operands;
+  for (const Values *list : {&own.parts, &own.wholes})
+    for (Value value : *list) {
+      bool isOfAll = isa<BlockArgument>(value);
+      reads.push_back(value);
+      operands.push_back(loop->getArgument(inputOf.lookup({isOfAll ? -1 : stage, value})));
+    }
+  for (Value value : own.received) {
+    reads.push_back(value);
+    operands.push_back(made.lookup(value));
+  }
+  func::FuncOp callee = addFunction("stage" + Twine(stage), reads, own.ops, own.given.getArrayRef());
+  auto call = func::CallOp::create(builder, func.getLoc(), callee, operands);
+  for (auto [value, result] : llvm::zip_equal(own.given, call.getResults()))
+    made[value] = result;
+}
+
+/// Inputs of all stages, then the calls, then what callers get: parts joined, sums.
+void StageMaker::addLoop() {
+  MLIRContext *context = func.getContext();
+  int64_t numStages = static_cast<int64_t>(parts.stages.size());
+  for (int64_t stage = 0; stage < numStages; ++stage)
+    addLoopInputs(stage);
+  SmallVector<Value> yielded, given;
+  SmallVector<Attribute> gives;
+  SmallVector<Type> types;
+  Operation *ret = func.getBody().front().getTerminator();
+  for (Value value : parts.outputs) {
+    unsigned number = llvm::find(ret->getOperands(), value) - ret->operand_begin();
+    std::optional<int64_t> dim = getResultSplit(func, number);
+    Attribute global = func.getResultAttr(number, spmd::SpmdDialect::kGlobalTypeAttr);
+    gives.push_back(dim ? PieceAttr::getSplit(context, *dim, blocks / getShards(global, *dim))
+                        : PieceAttr::getWhole(context));
+    types.push_back(dim ? Type(widen(value.getType(), *dim)) : value.getType());
+    given.push_back(value);
+    yielded.push_back(value);
+  }
+  for (AccumulateOp sum : parts.sums) {
+    gives.push_back(PieceAttr::get(context, spmd::stringifyReductionKind(sum.getKind()), 0, 1));
+    types.push_back(sum.getType());
+    given.push_back(sum);
+    yielded.push_back(sum.getInput());
+  }
+  auto loop = MicrobatchesOp::create(builder, func.getLoc(), types, inputs, builder.getI64IntegerAttr(count),
+                                     builder.getArrayAttr(takes), builder.getArrayAttr(gives));
+  Block *inner = &loop.getBody().emplaceBlock();
+  for (auto [input, take] : llvm::zip_equal(inputs, takes)) {
+    auto type = cast<RankedTensorType>(input.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    if (auto piece = cast<PieceAttr>(take); piece.isSplit())
+      shape[piece.getDim()] /= count;
+    inner->addArgument(type.clone(shape), input.getLoc());
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(inner);
+  llvm::DenseMap<Value, Value> made;
+  for (int64_t stage = 0; stage < numStages; ++stage)
+    addStageCall(stage, made, inner);
+  auto values = llvm::map_to_vector(yielded, [&](Value value) { return made.lookup(value); });
+  YieldOp::create(builder, func.getLoc(), values);
+  for (auto [value, result] : llvm::zip_equal(given, loop.getResults()))
+    results[value] = result;
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the loop
+//===----------------------------------------------------------------------===//
+
+/// One function for all that depends on sums, and for whole values that the caller wants.
+void StageMaker::addAfter() {
+  if (parts.afterGives.empty())
+    return;
+  func::FuncOp made = addFunction("after", parts.afterReads.getArrayRef(), parts.after, parts.afterGives.getArrayRef());
+  auto operands = llvm::map_to_vector(parts.afterReads, [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? Value(body->getArgument(argument.getArgNumber())) : results.lookup(value);
+  });
+  auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
+  for (auto [value, result] : llvm::zip_equal(parts.afterGives, call.getResults()))
+    results[value] = result;
+}
+
+/// An argument that is returned is so as a whole.
+void StageMaker::addReturn() {
+  Operation *ret = func.getBody().front().getTerminator();
+  auto values = llvm::map_to_vector(ret->getOperands(), [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? Value(body->getArgument(argument.getArgNumber())) : results.lookup(value);
+  });
+  func::ReturnOp::create(builder, ret->getLoc(), values);
+}
+
+/// The new body grows behind the old one, which says until the end what is to be made.
+void StageMaker::run() {
+  countBlocks();
+  body = new Block();
+  func.getBody().push_back(body);
+  builder.setInsertionPointToEnd(body);
+  widenSignature();
+  for (size_t stage = 0; stage < parts.stages.size(); ++stage)
+    addBefore(static_cast<int64_t>(stage));
+  addLoop();
+  addAfter();
+  addReturn();
+  func.getBody().front().erase();
+  if (auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr))
+    func->setAttr(spmd::SpmdDialect::kFlopsAttr,
+                  builder.getF64FloatAttr(flops.getValueAsDouble() * static_cast<double>(count)));
+}
+
+LogicalResult Split::split(func::FuncOp func, int64_t count) {
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError("has control flow");
+  Spans spans(func);
+  // What costs less to compute than to send is no value of the graph that is cut.
+  DenseSet<Operation *> again;
+  StageGraph graph = makeStageGraph(func, DeviceRates());
+  for (const schedule::SplitValue &value : graph.problem.values)
+    if (value.bytes == 0 && !sendCheap)
+      again.insert(graph.ops[value.producer]);
+  FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay);
+  if (failed(parts))
+    return failure();
+  StageMaker(func, *parts, count).run();
+  return success();
+}
+
+void Split::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (failed(enterPhase(module, Phase::Staged)))
+    return signalPassFailure();
+  std::optional<int64_t> count = getMicrobatches(module);
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  if (!count || functions.size() != 1) {
+    mlir::emitError(module.getLoc()) << (count ? "has several functions: stages are those of one"
+                                               : "is not the program of one microbatch: pipe-microbatch comes first");
+    return signalPassFailure();
+  }
+  if (failed(split(functions.front(), *count)))
+    signalPassFailure();
+}

@@ -1,0 +1,204 @@
+//===- StageParts.cpp - what each stage is made of ------------------------===//
+//
+// From the ops of a stage backward: an operand is made by the stage itself, is a parameter, is cheaper made again, arrives
+// with the microbatch, is whole and made before the loop, or is received. What is received, another stage gives:
+//
+//   stage    0          1          2
+//            a ──────────────────▶ c        direct: 0 gives a to 2
+//            a ───────▶ a ───────▶ c        relayed: 1 receives it, and gives it on
+//
+//===----------------------------------------------------------------------===//
+#include "StageParts.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+namespace {
+class PartFinder {
+public:
+  PartFinder(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again, bool relays)
+      : func(func), spans(spans), again(std::move(again)), relays(relays) {}
+
+  FailureOr<ModelParts> run();
+
+private:
+  LogicalResult placeOps();
+  int64_t findStage(Operation &op);
+  void need(int64_t stage, Value value);
+  void needOperands(int64_t stage, Operation *op);
+  void receive(int64_t stage, Value value);
+  void needBefore(int64_t stage, Value value);
+  void give(Value value);
+  LogicalResult findOutputs();
+  LogicalResult needAfter(Value value, Operation *user);
+
+  func::FuncOp func;
+  const Spans &spans;
+  DenseSet<Operation *> again;
+  bool relays;
+  ModelParts parts;
+};
+} // namespace
+
+/// That of the attribute; where reshards and the like have none, that of the last producer.
+int64_t PartFinder::findStage(Operation &op) {
+  if (std::optional<int64_t> stage = getStage(&op))
+    return *stage;
+  int64_t last = 0;
+  for (Value operand : op.getOperands())
+    if (Operation *producer = operand.getDefiningOp())
+      last = std::max(last, parts.stageOf.lookup(producer));
+  return last;
+}
+
+/// Each op of the loop gets its stage, and no edge goes backward.
+LogicalResult PartFinder::placeOps() {
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    if (spans.get(&op) != Span::Each || isa<PartOp>(op))
+      continue;
+    int64_t stage = findStage(op);
+    parts.stageOf[&op] = stage;
+    if (static_cast<size_t>(stage) >= parts.stages.size())
+      parts.stages.resize(stage + 1);
+    parts.stages[stage].ops.insert(&op);
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && parts.stageOf.lookup(producer) > stage)
+        return op.emitOpError() << "is in stage " << stage << " and uses what stage " << parts.stageOf.lookup(producer)
+                                << " makes (P3)";
+  }
+  for (auto [number, stage] : llvm::enumerate(parts.stages)) {
+    if (stage.ops.empty())
+      return func.emitOpError() << "has no op in stage " << number << " of " << parts.stages.size() << " (P2)";
+    // A stage has what nobody else makes; one that had nothing else keeps what others could make again.
+    bool isLeft = llvm::any_of(stage.ops, [&](Operation *op) { return !again.contains(op); });
+    if (isLeft)
+      stage.ops.remove_if([&](Operation *op) { return again.contains(op); });
+    else
+      llvm::for_each(stage.ops, [&](Operation *op) { again.erase(op); });
+  }
+  if (parts.stages.empty())
+    return func.emitOpError("has no op that depends on a microbatch: there is nothing to split into stages");
+  return success();
+}
+
+/// Whole values are made of whole ones alone, wherever they are needed.
+void PartFinder::needBefore(int64_t stage, Value value) {
+  if (value.getDefiningOp())
+    parts.stages[stage].before.insert(value);
+}
+
+/// Whoever makes it hands it to `stage`, or to the one before, which hands it on.
+void PartFinder::receive(int64_t stage, Value value) {
+  int64_t source = parts.stageOf.lookup(value.getDefiningOp());
+  while (stage > source && parts.stages[stage].received.insert(value)) {
+    stage = relays ? stage - 1 : source;
+    parts.stages[stage].given.insert(value);
+  }
+}
+
+/// How `stage` comes to an operand, by what the operand is.
+void PartFinder::need(int64_t stage, Value value) {
+  StageParts &own = parts.stages[stage];
+  Operation *producer = value.getDefiningOp();
+  if (isOfEveryStage(producer)) {
+    own.ops.insert(producer);
+  } else if (auto part = dyn_cast_or_null<PartOp>(producer)) {
+    own.parts.insert(value);
+    needBefore(stage, part.getInput());
+  } else if (spans.get(value) == Span::Whole) {
+    own.wholes.insert(value);
+    needBefore(stage, value);
+  } else if (!producer) {
+    own.parts.insert(value);
+  } else if (again.contains(producer)) {
+    if (own.ops.insert(producer))
+      needOperands(stage, producer);
+  } else if (parts.stageOf.lookup(producer) != stage) {
+    receive(stage, value);
+  }
+}
+
+/// Of an op of the stage, or of one that it makes again.
+void PartFinder::needOperands(int64_t stage, Operation *op) {
+  for (Value operand : op->getOperands())
+    need(stage, operand);
+}
+
+/// Ops behind the loop, from their results backward.
+LogicalResult PartFinder::needAfter(Value value, Operation *user) {
+  Operation *producer = value.getDefiningOp();
+  if (spans.get(value) == Span::Each) {
+    InFlightDiagnostic error = user->emitOpError()
+                               << "reads what one microbatch makes, and runs behind the last of them";
+    if (producer)
+      error.attachNote(producer->getLoc()) << "it is made here";
+    return error;
+  }
+  if (!producer || isa<AccumulateOp>(producer)) {
+    parts.afterReads.insert(value);
+    return success();
+  }
+  if (!parts.after.insert(producer))
+    return success();
+  for (Value operand : producer->getOperands())
+    if (failed(needAfter(operand, producer)))
+      return failure();
+  return success();
+}
+
+/// The caller gets it of the stage that makes it.
+void PartFinder::give(Value value) {
+  int64_t stage = parts.stageOf.lookup(value.getDefiningOp());
+  need(stage, value);
+  parts.stages[stage].given.insert(value);
+}
+
+/// What is combined, what is returned of the loop, and what stands behind it.
+LogicalResult PartFinder::findOutputs() {
+  Block &block = func.getBody().front();
+  for (auto sum : block.getOps<AccumulateOp>()) {
+    parts.sums.push_back(sum);
+    if (!parts.stageOf.contains(sum.getInput().getDefiningOp()))
+      return sum.emitOpError("combines what no stage makes");
+    give(sum.getInput());
+  }
+  Operation *ret = block.getTerminator();
+  for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
+    Operation *producer = value.getDefiningOp();
+    bool isSplit = getResultSplit(func, index).has_value();
+    if (spans.areSeveral() && isSplit != (spans.get(value) == Span::Each))
+      return ret->emitOpError() << "returns as result " << index << (isSplit ? ", which is cut," : "")
+                                << " a value that is " << (isSplit ? "whole" : "one microbatch's");
+    if (!producer || isa<AccumulateOp>(producer))
+      continue;
+    bool isOfLoop = spans.get(value) == Span::Each;
+    if (!isOfLoop && failed(needAfter(value, ret)))
+      return failure();
+    if (!isOfLoop)
+      parts.afterGives.insert(value);
+    else if (isa<PartOp>(producer))
+      return ret->emitOpError() << "returns a part of a whole value as result " << index;
+    else if (parts.outputs.insert(value))
+      give(value);
+  }
+  return success();
+}
+
+FailureOr<ModelParts> PartFinder::run() {
+  if (failed(placeOps()))
+    return failure();
+  for (int64_t stage = 0, count = static_cast<int64_t>(parts.stages.size()); stage < count; ++stage) {
+    auto own = llvm::to_vector(parts.stages[stage].ops);
+    for (Operation *op : own)
+      needOperands(stage, op);
+  }
+  if (failed(findOutputs()))
+    return failure();
+  return std::move(parts);
+}
+
+FailureOr<ModelParts> cleave::pipe::findParts(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again,
+                                              bool relays) {
+  return PartFinder(func, spans, std::move(again), relays).run();
+}

@@ -1,0 +1,53 @@
+//===- StageParts.h - what each stage is made of ----------------*- C++ -*-===//
+//
+// The program of one microbatch, taken apart: which ops each stage has, what it reads from whom, what it hands on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_PIPE_TRANSFORMS_STAGEPARTS_H
+#define CLEAVE_LIB_DIALECT_PIPE_TRANSFORMS_STAGEPARTS_H
+
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Spans.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace cleave::pipe {
+
+using Values = llvm::SmallSetVector<mlir::Value, 8>;
+
+struct StageParts {
+  /// Its own, what it computes again because sending is dearer, its parameters and constants; not in order.
+  llvm::SetVector<mlir::Operation *> ops;
+  /// What it reads: parts of arguments and of whole values; whole values; what earlier stages made.
+  Values parts, wholes, received;
+  /// What later stages, or the caller, get of it. A value that is passed on is among `received` too.
+  Values given;
+  /// Whole values to be made before the loop: those that it reads whole, or in parts.
+  Values before;
+};
+
+struct ModelParts {
+  std::vector<StageParts> stages;
+  /// Operands of pipe.accumulate, in order.
+  llvm::SmallVector<AccumulateOp> sums;
+  /// Values that are returned and made in the loop.
+  Values outputs;
+  /// Ops behind the loop, and whole ones that these or the caller need; and what they read: results of pipe.accumulate, whole arguments.
+  llvm::SetVector<mlir::Operation *> after;
+  Values afterReads, afterGives;
+  /// The stage that makes a value of the loop.
+  llvm::DenseMap<mlir::Operation *, int64_t> stageOf;
+};
+
+/// True for what every stage has by itself.
+inline bool isOfEveryStage(mlir::Operation *op) { return mlir::isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(op); }
+
+/// Ops go where `pipe.stage` says, those without one where the last of their producers is. `again`: ops whose results
+/// each stage makes by itself. `relays`: a value for a later stage passes all between.
+/// Fails after an error: a stage without ops; an edge that goes backward; a value of one microbatch that is read behind the loop.
+mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const Spans &spans,
+                                      llvm::DenseSet<mlir::Operation *> again, bool relays);
+
+} // namespace cleave::pipe
+
+#endif // CLEAVE_LIB_DIALECT_PIPE_TRANSFORMS_STAGEPARTS_H
