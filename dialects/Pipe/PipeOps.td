@@ -37,19 +37,19 @@ class Pipe_MessageOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 // Microbatches
 //===----------------------------------------------------------------------===//
 
-def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, AllTypesMatch<["input", "result"]>,
-                                               DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
+def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
   let summary = "the values of all microbatches combined";
   let description = [{
     In the program of one microbatch: the sum (product, maximum, minimum) of the operand over all microbatches. What
     depends on it runs once, behind the last microbatch.
 
-    Constraints: (C1) the kind is legal for the element type, as in (S6) of a sharding.
+    Constraints: (C1) the kind is legal for the element type, as in (S6) of a sharding; (C2) operand and result are of one
+    shape and element type: while shardings are decided, theirs may differ (`: tensor<4xf32, #a> to tensor<4xf32, #b>`).
     Example: `%s = pipe.accumulate sum %x : tensor<4xf32>`
   }];
   let arguments = (ins Spmd_ReductionKindAttr:$kind, Nn_Tensor:$input);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "`` $kind $input attr-dict `:` type($input)";
+  let assemblyFormat = "`` $kind $input attr-dict `:` custom<ShardedTypes>(type($input), type($result))";
   let hasVerifier = 1;
 }
 

@@ -184,3 +184,9 @@ std::optional<SmallVector<Tensor>> cleave::pipe::testing::runFlat(func::FuncOp f
   }
   return outputs;
 }
+
+std::shared_ptr<const spmd::Plan> cleave::pipe::testing::makePlan(spmd::PlanPipeline pipeline) {
+  auto plan = std::make_shared<spmd::Plan>();
+  plan->pipeline = std::move(pipeline);
+  return plan;
+}

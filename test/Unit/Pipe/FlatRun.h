@@ -7,6 +7,7 @@
 #ifndef CLEAVE_TEST_UNIT_PIPE_FLATRUN_H
 #define CLEAVE_TEST_UNIT_PIPE_FLATRUN_H
 
+#include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Evaluator.h"
 
 namespace cleave::pipe::testing {
@@ -14,6 +15,9 @@ namespace cleave::pipe::testing {
 /// What `func`, the entry of a module with `pipe.microbatches`, gives for inputs of the whole batch. Nothing after an error.
 std::optional<llvm::SmallVector<reference::Tensor>> runFlat(mlir::func::FuncOp func,
                                                             llvm::ArrayRef<reference::Tensor> inputs);
+
+/// A plan that says nothing but this.
+std::shared_ptr<const spmd::Plan> makePlan(spmd::PlanPipeline pipeline);
 
 } // namespace cleave::pipe::testing
 

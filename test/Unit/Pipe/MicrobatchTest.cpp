@@ -10,7 +10,7 @@
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Transforms/Microbatches.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -19,6 +19,7 @@
 
 using namespace mlir;
 using namespace cleave;
+using pipe::testing::makePlan;
 using pipe::testing::runFlat;
 using reference::Tensor;
 
@@ -29,7 +30,7 @@ bool cutBatch(ModuleOp module, int64_t microbatches) {
   spmd::PlanPipeline pipeline;
   pipeline.microbatches = microbatches;
   PassManager manager(module.getContext());
-  manager.addPass(pipe::createMicrobatch(pipeline));
+  manager.addPass(pipe::createMicrobatch(makePlan(pipeline)));
   return succeeded(manager.run(module));
 }
 

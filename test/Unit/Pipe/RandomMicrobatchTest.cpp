@@ -5,15 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FlatRun.h"
+#include "RandomPrograms.h"
 
 #include "../../Differential/Generator.h"
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Transforms/Microbatches.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 
@@ -25,45 +24,6 @@ using reference::Tensor;
 
 namespace {
 
-/// Takes all shardings out of a module: types lose theirs, and constraints go.
-void dropWishes(ModuleOp module) {
-  auto drop = [](Value value) {
-    value.setType(spmd::withSharding(cast<RankedTensorType>(value.getType()), spmd::ShardingAttr()));
-  };
-  for (auto func : module.getOps<func::FuncOp>()) {
-    Block &body = func.getBody().front();
-    llvm::for_each(body.getArguments(), drop);
-    for (Operation &op : llvm::make_early_inc_range(body)) {
-      llvm::for_each(op.getResults(), drop);
-      if (auto constraint = dyn_cast<spmd::ConstrainOp>(op)) {
-        constraint.replaceAllUsesWith(constraint.getInput());
-        constraint.erase();
-      }
-    }
-    func.setFunctionType(
-        FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
-  }
-  module->removeAttr(spmd::SpmdDialect::kMeshAttr);
-}
-
-/// One argument or several, cut along dims that `microbatches` divide; others are whole.
-spmd::PlanPipeline draw(func::FuncOp func, std::mt19937_64 &random) {
-  spmd::PlanPipeline pipeline;
-  pipeline.microbatches = 2 + random() % 3;
-  bool isAlone = random() % 2 == 0;
-  size_t chosen = random() % std::max<size_t>(1, func.getNumArguments());
-  for (unsigned index = 0; index < func.getNumArguments(); ++index) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(func.getArgumentTypes()[index]).getShape();
-    int64_t dim = spmd::PlanPipeline::kNoBatch;
-    if (!shape.empty() && (index == chosen || (!isAlone && random() % 2 == 0)))
-      dim = random() % shape.size();
-    if (dim >= 0 && (shape[dim] == 0 || shape[dim] % *pipeline.microbatches != 0))
-      dim = spmd::PlanPipeline::kNoBatch;
-    pipeline.batch.push_back({{spmd::getArgumentName(func, index).str(), {}}, dim});
-  }
-  return pipeline;
-}
-
 /// Chains of up to a dozen ops in f32; sums may be reassociated at each.
 constexpr Tolerance kTolerance{1e-3, 1e-4};
 
@@ -73,12 +33,9 @@ struct Counts {
 
 /// What is wrong with one program; empty if it is refused, or right.
 std::string checkSeed(MLIRContext &context, uint64_t seed, Counts &counts) {
-  OwningOpRef<ModuleOp> whole = parseSourceString<ModuleOp>(test::generateModule(seed), &context);
+  OwningOpRef<ModuleOp> whole = pipe::testing::makeProgram(context, seed);
   if (!whole)
     return "cannot be parsed";
-  dropWishes(*whole);
-  if (failed(nn::inlineCalls(*whole)))
-    return "cannot be inlined";
   func::FuncOp func = *whole->getOps<func::FuncOp>().begin();
   std::mt19937_64 random(seed);
   SmallVector<Tensor> inputs = drawInputs(func, seed), want;
@@ -87,7 +44,7 @@ std::string checkSeed(MLIRContext &context, uint64_t seed, Counts &counts) {
   for (int attempt = 0; attempt < 4; ++attempt) {
     OwningOpRef<ModuleOp> cut = whole->clone();
     PassManager manager(&context);
-    manager.addPass(pipe::createMicrobatch(draw(func, random)));
+    manager.addPass(pipe::createMicrobatch(pipe::testing::makePlan(pipe::testing::drawBatch(func, random))));
     {
       ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
       if (failed(manager.run(*cut))) {

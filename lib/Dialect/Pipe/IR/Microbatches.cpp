@@ -15,6 +15,20 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
+/// One type, or two that differ in their sharding: `tensor<4xf32>`, `tensor<4xf32, #a> to tensor<4xf32, #b>`.
+static ParseResult parseShardedTypes(OpAsmParser &parser, Type &input, Type &result) {
+  if (parser.parseType(input))
+    return failure();
+  result = input;
+  return succeeded(parser.parseOptionalKeyword("to")) ? parser.parseType(result) : ParseResult(success());
+}
+
+static void printShardedTypes(OpAsmPrinter &printer, Operation *, Type input, Type result) {
+  printer << input;
+  if (result != input)
+    printer << " to " << result;
+}
+
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Pipe/IR/PipeOps.cpp.inc"
 
@@ -55,6 +69,8 @@ spmd::ShardingRule PartOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult AccumulateOp::verify() {
+  if (!nn::haveSameShapes(getInput().getType(), getResult().getType()))
+    return emitOpError() << "combines " << getInput().getType() << " to " << getResult().getType() << " (C2)";
   Type element = getInput().getType().getElementType();
   if (spmd::isLegalReduction(getKind(), element))
     return success();

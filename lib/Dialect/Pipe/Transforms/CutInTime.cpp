@@ -254,7 +254,7 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
     Value local = results[index];
     if (cut->partial) {
-      local = AccumulateOp::create(builder, op->getLoc(), *cut->partial, local);
+      local = AccumulateOp::create(builder, op->getLoc(), local.getType(), *cut->partial, local);
       times[result] = {InTime::Kind::Accumulated, 0, source.argument, op};
     } else {
       times[result] = {InTime::Kind::Split, *cut->resultDims[index], source.argument, nullptr};

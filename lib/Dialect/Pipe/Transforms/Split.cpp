@@ -38,7 +38,7 @@ public:
   StageMaker(func::FuncOp func, const ModelParts &parts, int64_t count)
       : func(func), parts(parts), count(count), builder(func.getContext()) {}
 
-  void run();
+  LogicalResult run();
 
 private:
   /// An operand of the loop: a value as one stage sees it; those of arguments are of all stages (-1).
@@ -47,7 +47,7 @@ private:
   func::FuncOp addFunction(const Twine &name, ArrayRef<Value> reads, const llvm::SetVector<Operation *> &ops,
                            ArrayRef<Value> gives);
   void addBefore(int64_t stage);
-  void countBlocks();
+  LogicalResult countBlocks();
   int64_t getShards(Attribute global, int64_t dim) const;
   RankedTensorType widen(Type type, int64_t dim) const;
   void widenSignature();
@@ -117,16 +117,36 @@ int64_t StageMaker::getShards(Attribute global, int64_t dim) const {
   return sharding ? sharding.getNumShards(dim) : 1;
 }
 
-/// The least number of blocks that no shard of an input or output cuts through.
-void StageMaker::countBlocks() {
-  auto look = [&](std::optional<int64_t> dim, Attribute global) {
+/// The least number of blocks that no shard of an input or output cuts through. Samples of a microbatch must divide into
+/// these (P4).
+LogicalResult StageMaker::countBlocks() {
+  StringRef global = spmd::SpmdDialect::kGlobalTypeAttr;
+  struct Cut {
+    std::string name;
+    int64_t extent, shards;
+  };
+  SmallVector<Cut> cuts;
+  auto look = [&](std::optional<int64_t> dim, Attribute attribute, Type type, StringRef what, unsigned number) {
     if (dim)
-      blocks = std::lcm(blocks, getShards(global, *dim));
+      cuts.push_back({llvm::formatv("{0} {1}", what, number).str(), cast<RankedTensorType>(type).getDimSize(*dim),
+                      getShards(attribute, *dim)});
   };
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    look(getArgSplit(func, i), func.getArgAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
+    look(getArgSplit(func, i), func.getArgAttr(i, global), func.getArgumentTypes()[i], "argument", i);
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    look(getResultSplit(func, i), func.getResultAttr(i, spmd::SpmdDialect::kGlobalTypeAttr));
+    look(getResultSplit(func, i), func.getResultAttr(i, global), func.getResultTypes()[i], "result", i);
+  for (const StageParts &stage : parts.stages)
+    for (Value value : stage.parts)
+      if (auto part = value.getDefiningOp<PartOp>())
+        cuts.push_back({"a whole value", part.getResult().getType().getDimSize(part.getDim()), 1});
+  for (const Cut &cut : cuts)
+    blocks = std::lcm(blocks, cut.shards);
+  for (const Cut &cut : cuts)
+    if (cut.extent * cut.shards % blocks != 0)
+      return func.emitError() << cut.name << " has " << cut.extent * cut.shards
+                              << " samples in a microbatch, which do not divide into " << blocks
+                              << " shards, as others are cut (P4)";
+  return success();
 }
 
 /// Of a whole batch what is of one microbatch.
@@ -322,8 +342,9 @@ void StageMaker::addReturn() {
 }
 
 /// The new body grows behind the old one, which says until the end what is to be made.
-void StageMaker::run() {
-  countBlocks();
+LogicalResult StageMaker::run() {
+  if (failed(countBlocks()))
+    return failure();
   body = new Block();
   func.getBody().push_back(body);
   builder.setInsertionPointToEnd(body);
@@ -337,6 +358,7 @@ void StageMaker::run() {
   if (auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr))
     func->setAttr(spmd::SpmdDialect::kFlopsAttr,
                   builder.getF64FloatAttr(flops.getValueAsDouble() * static_cast<double>(count)));
+  return success();
 }
 
 LogicalResult Split::split(func::FuncOp func, int64_t count) {
@@ -350,10 +372,7 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
     if (value.bytes == 0 && !sendCheap)
       again.insert(graph.ops[value.producer]);
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay);
-  if (failed(parts))
-    return failure();
-  StageMaker(func, *parts, count).run();
-  return success();
+  return failed(parts) ? failure() : StageMaker(func, *parts, count).run();
 }
 
 void Split::runOnOperation() {

@@ -1,0 +1,295 @@
+//===- RandomPipelineTest.cpp - ranks of pipelines against the whole ------===//
+//
+// Random programs, cut into microbatches, sharded over a random inner mesh, split into random stages, run by a random
+// schedule: the loop over microbatches, and the ranks under rendezvous, must give what the whole program gives.
+//
+//   CLEAVE_PIPELINE=17 CleavePipeTests --gtest_filter=RandomPipelineTest.*      one program, by its seed
+//   CLEAVE_PIPELINES=20000 ..                                                   so many
+//
+//===----------------------------------------------------------------------===//
+#include "FlatRun.h"
+#include "RandomPrograms.h"
+
+#include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
+#include "cleave/Dialect/Pipe/Transforms/Spans.h"
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Pipelines/Registration.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
+
+#include <fstream>
+
+using namespace mlir;
+using namespace cleave;
+using reference::Tensor;
+
+namespace {
+
+struct Counts {
+  int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0;
+};
+
+/// Chains of up to a dozen ops in f32; sums may be reassociated at each.
+constexpr Tolerance kTolerance{1e-3, 1e-4};
+
+/// One random pipeline.
+class Pipeline {
+public:
+  Pipeline(MLIRContext &context, uint64_t seed, Counts &counts)
+      : context(context), seed(seed), random(seed * 1000003), counts(counts) {}
+
+  /// What is wrong; empty if it is refused, or right.
+  std::string run();
+
+private:
+  int64_t draw(int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); }
+  bool runPasses(llvm::function_ref<void(OpPassManager &)> add);
+  bool isCut();
+  void drawMesh();
+  void drawShardings();
+  bool isPartitioned();
+  bool drawStages();
+  bool schedule();
+  std::string writeTable();
+  std::string compareWith(ArrayRef<Tensor> inputs, ArrayRef<Tensor> want, StringRef what);
+
+  MLIRContext &context;
+  uint64_t seed;
+  std::mt19937_64 random;
+  Counts &counts;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp func;
+  int64_t ranks = 1, chunks = 1, microbatches = 1;
+};
+
+bool Pipeline::runPasses(llvm::function_ref<void(OpPassManager &)> add) {
+  PassManager manager(&context);
+  add(manager);
+  return succeeded(manager.run(*module));
+}
+
+bool Pipeline::isCut() {
+  spmd::PlanPipeline batch = pipe::testing::drawBatch(func, random);
+  microbatches = *batch.microbatches;
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+  return runPasses([&](OpPassManager &manager) {
+    manager.addPass(pipe::createMicrobatch(pipe::testing::makePlan(batch)));
+  });
+}
+
+/// The pipeline's axis may be any of the mesh.
+void Pipeline::drawMesh() {
+  using Axes = SmallVector<std::pair<StringRef, int64_t>>;
+  const Axes inner[] = {{{"device", 1}}, {{"data", 2}}, {{"data", 2}, {"model", 2}}, {{"model", 3}}};
+  Axes axes = inner[draw(4)];
+  auto toMesh = [&](const Axes &list) {
+    auto names = llvm::map_to_vector(list, [](auto axis) { return axis.first; });
+    auto sizes = llvm::map_to_vector(list, [](auto axis) { return axis.second; });
+    return spmd::MeshAttr::get(&context, names, sizes, {});
+  };
+  (*module)->setAttr(spmd::SpmdDialect::kMeshAttr, toMesh(axes));
+  axes.insert(axes.begin() + draw(static_cast<int64_t>(axes.size()) + 1), {"stage", ranks});
+  (*module)->setAttr(pipe::PipeDialect::kMeshAttr, toMesh(axes));
+  (*module)->setAttr(pipe::PipeDialect::kAxisAttr, StringAttr::get(&context, "stage"));
+}
+
+/// Some arguments along one dim each, which most ops then follow.
+void Pipeline::drawShardings() {
+  auto mesh = (*module)->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr);
+  for (BlockArgument argument : func.getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (type.getRank() == 0 || draw(2))
+      continue;
+    int64_t dim = draw(type.getRank()), axis = draw(static_cast<int64_t>(mesh.getSizes().size()));
+    if (type.getDimSize(dim) == 0 || type.getDimSize(dim) % mesh.getSizes()[axis] != 0)
+      continue;
+    SmallVector<spmd::DimShardingAttr> dims(type.getRank(),
+                                            spmd::DimShardingAttr::get(&context, {}, /*isOpen=*/true, 0));
+    dims[dim] = spmd::DimShardingAttr::get(&context, {spmd::AxisAttr::get(&context, mesh.getNames()[axis])}, false, 0);
+    argument.setType(spmd::withSharding(
+        type, spmd::ShardingAttr::get(&context, mesh, dims, {}, spmd::ReductionKind::Sum, {}, /*uneven=*/false)));
+  }
+  func.setFunctionType(
+      FunctionType::get(&context, func.getBody().getArgumentTypes(),
+                                         func.getBody().front().getTerminator()->getOperandTypes()));
+}
+
+bool Pipeline::isPartitioned() {
+  return runPasses([&](OpPassManager &manager) {
+    ShardState state;
+    for (const PipelinePhase &phase : getShardPhases())
+      if (phase.phase >= Phase::Annotated)
+        phase.addPasses(manager, ShardOptions(), state);
+  });
+}
+
+/// Cuts anywhere in the row of ops. False if there are too few.
+bool Pipeline::drawStages() {
+  pipe::Spans spans(func);
+  SmallVector<Operation *> ops;
+  for (Operation &op : func.getBody().front().without_terminator())
+    if (spans.get(&op) == pipe::Span::Each && !isa<pipe::PartOp, nn::LoadOp, nn::ConstantOp>(op))
+      ops.push_back(&op);
+  int64_t stages = ranks * chunks, count = static_cast<int64_t>(ops.size());
+  if (count < stages)
+    return false;
+  SmallVector<int64_t> starts(count, 0);
+  std::fill_n(starts.begin() + 1, stages - 1, 1);
+  std::shuffle(starts.begin() + 1, starts.end(), random);
+  int64_t stage = 0;
+  for (auto [op, isStart] : llvm::zip_equal(ops, starts))
+    pipe::setStage(op, stage += isStart);
+  return true;
+}
+
+/// Stages anywhere, microbatches in any order: a table that nothing but the checker has seen. Path of its file.
+std::string Pipeline::writeTable() {
+  int64_t stages = ranks * chunks;
+  SmallVector<int64_t> placement;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    placement.push_back(stage < ranks ? stage : draw(ranks));
+  std::shuffle(placement.begin(), placement.end(), random);
+  std::vector<std::vector<std::string>> rows(ranks);
+  SmallVector<int64_t> next(microbatches, 0);
+  for (int64_t left = stages * microbatches; left > 0; --left) {
+    int64_t microbatch = draw(microbatches);
+    while (next[microbatch] == stages)
+      microbatch = (microbatch + 1) % microbatches;
+    int64_t stage = next[microbatch]++;
+    rows[placement[stage]].push_back(llvm::formatv("{0}F{1}", stage, microbatch).str());
+  }
+  SmallString<128> path;
+  llvm::sys::fs::createTemporaryFile("cleave-pipeline", "csv", path);
+  std::ofstream file(path.c_str());
+  for (const std::vector<std::string> &row : rows)
+    file << llvm::join(row, ",") << "\n";
+  return path.str().str();
+}
+
+bool Pipeline::schedule() {
+  pipe::SplitOptions splitting;
+  splitting.relay = draw(3) == 0;
+  splitting.sendCheap = draw(2) == 0;
+  pipe::ScheduleStagesOptions scheduling;
+  if (draw(2) == 0)
+    scheduling.schedule = writeTable();
+  // Dims that nobody means to be a batch may have too few samples for all shards (P4).
+  bool isTooSmall = false;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    isTooSmall |= StringRef(diagnostic.str()).ends_with("(P4)");
+    return success(isTooSmall);
+  });
+  bool isDone = runPasses([&](OpPassManager &manager) {
+    pipe::VerifyPhaseOptions gate;
+    manager.addPass(pipe::createSplit(splitting));
+    gate.phase = Phase::Staged;
+    manager.addPass(pipe::createVerifyPhase(gate));
+    manager.addPass(pipe::createScheduleStages(scheduling));
+    gate.phase = Phase::Scheduled;
+    manager.addPass(pipe::createVerifyPhase(gate));
+  });
+  if (!scheduling.schedule.empty())
+    llvm::sys::fs::remove(scheduling.schedule);
+  counts.tables += isDone && !scheduling.schedule.empty();
+  counts.refused += isTooSmall;
+  return isDone || isTooSmall;
+}
+
+std::string Pipeline::compareWith(ArrayRef<Tensor> inputs, ArrayRef<Tensor> want, StringRef what) {
+  SmallVector<Tensor> got;
+  if (failed(reference::runGlobal(func, inputs, got)))
+    return ("cannot be run " + what).str();
+  for (auto [a, b] : llvm::zip_equal(got, want)) {
+    if (a.getType() != b.getType() || compare(a, b, kTolerance).position != -1)
+      return ("gives something else " + what).str();
+    counts.elements += a.getNumElements();
+  }
+  return "";
+}
+
+std::string Pipeline::run() {
+  OwningOpRef<ModuleOp> whole = pipe::testing::makeProgram(context, seed);
+  if (!whole)
+    return "cannot be read";
+  func = *whole->getOps<func::FuncOp>().begin();
+  SmallVector<Tensor> inputs = drawInputs(func, seed), want;
+  if (failed(reference::runGlobal(func, inputs, want)))
+    return "cannot be run";
+  module = whole->clone();
+  func = *module->getOps<func::FuncOp>().begin();
+  ranks = 1 + draw(4);
+  chunks = 1 + draw(2);
+  if (!isCut()) {
+    ++counts.refused;
+    return "";
+  }
+  drawMesh();
+  drawShardings();
+  if (!isPartitioned())
+    return "cannot be partitioned";
+  if (!drawStages()) {
+    ++counts.refused;
+    return "";
+  }
+  if (!schedule())
+    return "cannot be scheduled";
+  if (func.getOps<pipe::MicrobatchesOp>().empty())
+    return "";
+  if (std::string wrong = compareWith(inputs, want, "as a loop"); !wrong.empty())
+    return wrong;
+  bool isLowered = runPasses([](OpPassManager &manager) {
+    pipe::VerifyPhaseOptions gate;
+    gate.phase = Phase::PerRank;
+    manager.addPass(pipe::createLower());
+    manager.addPass(pipe::createVerifyPhase(gate));
+  });
+  if (!isLowered)
+    return "cannot be lowered";
+  ++counts.run;
+  module->walk([&](Operation *op) {
+    counts.messages += isa<pipe::SendOp>(op);
+    auto part = dyn_cast<pipe::PartOp>(op);
+    counts.blocks += part && part.getBlocks() > 1;
+    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+    counts.collectives += collective && collective.communicates();
+  });
+  return compareWith(inputs, want, "on ranks");
+}
+
+TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  const char *one = std::getenv("CLEAVE_PIPELINE"), *many = std::getenv("CLEAVE_PIPELINES");
+  uint64_t first = one ? std::strtoull(one, nullptr, 10) : 1;
+  int64_t wanted = one ? 1 : many ? std::strtoll(many, nullptr, 10) : 2000;
+  Counts counts;
+  for (uint64_t seed = first; one ? seed == first : counts.run < wanted; ++seed) {
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    std::string wrong = Pipeline(context, seed, counts).run();
+    EXPECT_EQ(wrong, "") << "CLEAVE_PIPELINE=" << seed << " CleavePipeTests --gtest_filter=RandomPipelineTest.*";
+    if (counts.refused > 100 * (counts.run + 10))
+      break;
+  }
+  std::printf("%lld pipelines (%lld of random tables), %lld refused, %lld messages, %lld parts in blocks, %lld collectives, "
+              "%lld elements\n",
+              (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.messages,
+              (long long)counts.blocks, (long long)counts.collectives, (long long)counts.elements);
+  // A test in which nothing is sent shows nothing.
+  if (!one) {
+    EXPECT_GE(counts.run, wanted);
+    EXPECT_GE(counts.messages, wanted);
+    EXPECT_GE(counts.blocks, wanted / 100);
+    EXPECT_GE(counts.collectives, wanted / 10);
+  }
+}
+
+} // namespace
