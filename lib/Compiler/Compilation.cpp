@@ -161,10 +161,12 @@ bool Compilation::addTo(Assembler &assembler) {
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 
 std::optional<Report> Compilation::makeReport() {
-  func::FuncOp func = getEntry();
+  SmallVector<func::FuncOp, 4> ranks = getRankFunctions(*state->module);
+  func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
   if (!func)
     return std::nullopt;
-  Report report = cleave::makeReport(func, state->options.model);
+  Report report = ranks.empty() ? cleave::makeReport(func, state->options.model)
+                                : makePipelineReport(ranks, state->options.model);
   report.seconds = state->seconds;
   return report;
 }

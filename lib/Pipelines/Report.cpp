@@ -5,7 +5,7 @@
 // (its location), what forced a replication, and the flops of the whole (attributes of the function).
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Pipelines/Report.h"
+#include "PipelineReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -138,6 +138,9 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
         liveness.use(define(result, 0), end);
       else
         define(result, step);
+    // What a stage holds of its own, while it runs.
+    if (func::FuncOp callee = getCallee(&op))
+      liveness.define(step, countPeakBytes(callee));
     ++step;
   }
   return liveness.getPeakBytes();
@@ -151,13 +154,15 @@ static void countParameters(func::FuncOp func, Report &report) {
     if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
-  for (auto load : func.getOps<nn::LoadOp>()) {
-    report.parameterBytesPerRank += spmd::getBytes(load.getType());
-    count(load.getParam());
-  }
-  for (auto load : func.getOps<exec::LoadOp>()) {
-    report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
-    count(load.getParam());
+  for (func::FuncOp each : getCalled(func)) {
+    for (auto load : each.getOps<nn::LoadOp>()) {
+      report.parameterBytesPerRank += spmd::getBytes(load.getType());
+      count(load.getParam());
+    }
+    for (auto load : each.getOps<exec::LoadOp>()) {
+      report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
+      count(load.getParam());
+    }
   }
 }
 
@@ -225,17 +230,25 @@ private:
 };
 } // namespace
 
-static void countOps(func::FuncOp func, Report &report) {
-  FlopCounter flops(func->getParentOfType<ModuleOp>());
+static void addCollective(CollectiveReport collective, Report &report) {
+  CollectiveTotal &total = report.totals[collective.kind];
+  ++total.count;
+  total.wireBytes += collective.wireBytes;
+  report.collectives.push_back(std::move(collective));
+}
+
+/// Stages of a pipeline are functions, each time that they are called.
+static void countOps(func::FuncOp func, FlopCounter &flops, Report &report) {
   for (Operation &op : func.getBody().front()) {
-    report.flopsPerRank += flops.count(&op);
-    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
-    if (!collective || !collective.communicates())
+    if (func::FuncOp callee = getCallee(&op)) {
+      countOps(callee, flops, report);
       continue;
-    report.collectives.push_back(describeCollective(collective));
-    CollectiveTotal &total = report.totals[report.collectives.back().kind];
-    ++total.count;
-    total.wireBytes += report.collectives.back().wireBytes;
+    }
+    report.flopsPerRank += flops.count(&op);
+    if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op); collective && collective.communicates())
+      addCollective(describeCollective(collective), report);
+    else if (std::optional<CollectiveReport> message = describeMessage(&op))
+      addCollective(std::move(*message), report);
   }
 }
 
@@ -264,7 +277,8 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
   for (auto output : func.getOps<exec::OutputOp>())
     report.outputs.push_back(
         describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
-  countOps(func, report);
+  FlopCounter flopCounter(func->getParentOfType<ModuleOp>());
+  countOps(func, flopCounter, report);
   countParameters(func, report);
   report.arena = countArena(func->getParentOfType<ModuleOp>());
   readReplications(func, report);

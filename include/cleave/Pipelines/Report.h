@@ -7,6 +7,7 @@
 #ifndef CLEAVE_PIPELINES_REPORT_H
 #define CLEAVE_PIPELINES_REPORT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -111,6 +112,9 @@ struct Report {
 
 /// Counts a partitioned function. Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
 Report makeReport(mlir::func::FuncOp func, llvm::StringRef model);
+
+/// Counts the functions of the ranks of a pipeline. Precondition: there is one.
+Report makePipelineReport(llvm::ArrayRef<mlir::func::FuncOp> ranks, llvm::StringRef model);
 
 /// Nothing before memory is planned.
 std::optional<ArenaReport> countArena(mlir::ModuleOp module);

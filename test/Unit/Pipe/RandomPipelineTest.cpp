@@ -48,6 +48,8 @@ public:
 
   /// What is wrong; empty if it is refused, or right.
   std::string run();
+  /// As far as it came.
+  void dump() { module->dump(); }
 
 private:
   int64_t draw(int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); }
@@ -274,7 +276,10 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
   for (uint64_t seed = first; one ? seed == first : counts.run < wanted; ++seed) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
-    std::string wrong = Pipeline(context, seed, counts).run();
+    Pipeline pipeline(context, seed, counts);
+    std::string wrong = pipeline.run();
+    if (one && !wrong.empty())
+      pipeline.dump();
     EXPECT_EQ(wrong, "") << "CLEAVE_PIPELINE=" << seed << " CleavePipeTests --gtest_filter=RandomPipelineTest.*";
     if (counts.refused > 100 * (counts.run + 10))
       break;

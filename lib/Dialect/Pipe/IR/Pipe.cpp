@@ -106,13 +106,15 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyAxis(op, attribute.getValue());
   bool isRight = name == kMeshAttr           ? isa<spmd::MeshAttr>(attribute.getValue())
                  : name == kMicrobatchesAttr ? isNumber(attribute.getValue(), 1)
+                 : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
                  : name == kRankAttr         ? isNumber(attribute.getValue(), 0)
                                              : false;
   if (isRight)
     return success();
-  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr}, name))
+  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr}, name))
     return op->emitError() << "'" << name << "' is no attribute of pipe for an op; there are " << kStageAttr << ", "
-                           << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr;
+                           << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
+                           << kSamplesAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
                            << (name == kMeshAttr ? "a mesh" : "an integer of 64 bits");
 }

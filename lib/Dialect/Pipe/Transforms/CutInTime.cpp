@@ -29,6 +29,8 @@
 #include "cleave/Transforms/MergeEqual.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
@@ -93,6 +95,8 @@ private:
 
   func::FuncOp func;
   const Batch &batch;
+  /// Of which all that is cut has a multiple, in one order; 0: nothing is cut.
+  int64_t samples = 0;
   OpBuilder builder;
   spmd::AxisAttr axis;
   spmd::MeshAttr mesh;
@@ -249,6 +253,7 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
   SmallVector<Value> operands, results;
   if (!cut || !takeParts(op, rule, factor, operands, why))
     return mixes(op, why, source);
+  samples = std::gcd(samples, rule.factorSizes[factor]);
   if (!build(op, rule, *cut, operands, results))
     return mixes(op, "it looks for positions along the batch", source);
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
@@ -466,6 +471,8 @@ LogicalResult TimeCutter::run() {
     if (InTime time = times.lookup(value); time.isSplit())
       func.setResultAttr(index, PipeDialect::kSplitAttr, builder.getI64IntegerAttr(time.dim));
   oldBody.erase();
+  if (samples)
+    func->setAttr(PipeDialect::kSamplesAttr, builder.getI64IntegerAttr(samples));
   func.setFunctionType(
       FunctionType::get(func.getContext(), body->getArgumentTypes(), body->getTerminator()->getOperandTypes()));
   mergeEqual(func);

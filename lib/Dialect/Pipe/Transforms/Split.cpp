@@ -117,36 +117,21 @@ int64_t StageMaker::getShards(Attribute global, int64_t dim) const {
   return sharding ? sharding.getNumShards(dim) : 1;
 }
 
-/// The least number of blocks that no shard of an input or output cuts through. Samples of a microbatch must divide into
-/// these (P4).
+/// The least number of blocks that no shard of an input or output cuts through. Samples must divide into microbatches of
+/// so many (P4): only then are microbatches of one value those of all others.
 LogicalResult StageMaker::countBlocks() {
   StringRef global = spmd::SpmdDialect::kGlobalTypeAttr;
-  struct Cut {
-    std::string name;
-    int64_t extent, shards;
-  };
-  SmallVector<Cut> cuts;
-  auto look = [&](std::optional<int64_t> dim, Attribute attribute, Type type, StringRef what, unsigned number) {
-    if (dim)
-      cuts.push_back({llvm::formatv("{0} {1}", what, number).str(), cast<RankedTensorType>(type).getDimSize(*dim),
-                      getShards(attribute, *dim)});
-  };
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    look(getArgSplit(func, i), func.getArgAttr(i, global), func.getArgumentTypes()[i], "argument", i);
+    if (std::optional<int64_t> dim = getArgSplit(func, i))
+      blocks = std::lcm(blocks, getShards(func.getArgAttr(i, global), *dim));
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    look(getResultSplit(func, i), func.getResultAttr(i, global), func.getResultTypes()[i], "result", i);
-  for (const StageParts &stage : parts.stages)
-    for (Value value : stage.parts)
-      if (auto part = value.getDefiningOp<PartOp>())
-        cuts.push_back({"a whole value", part.getResult().getType().getDimSize(part.getDim()), 1});
-  for (const Cut &cut : cuts)
-    blocks = std::lcm(blocks, cut.shards);
-  for (const Cut &cut : cuts)
-    if (cut.extent * cut.shards % blocks != 0)
-      return func.emitError() << cut.name << " has " << cut.extent * cut.shards
-                              << " samples in a microbatch, which do not divide into " << blocks
-                              << " shards, as others are cut (P4)";
-  return success();
+    if (std::optional<int64_t> dim = getResultSplit(func, i))
+      blocks = std::lcm(blocks, getShards(func.getResultAttr(i, global), *dim));
+  auto samples = func->getAttrOfType<IntegerAttr>(PipeDialect::kSamplesAttr);
+  if (!samples || samples.getInt() % (blocks * count) == 0)
+    return success();
+  return func.emitError() << samples.getInt() << " samples do not divide into " << count << " microbatches of " << blocks
+                          << " shards (P4)";
 }
 
 /// Of a whole batch what is of one microbatch.
