@@ -165,8 +165,8 @@ std::optional<Report> Compilation::makeReport() {
   func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
   if (!func)
     return std::nullopt;
-  Report report = ranks.empty() ? cleave::makeReport(func, state->options.model)
-                                : makePipelineReport(ranks, state->options.model);
+  Report report =
+      ranks.empty() ? cleave::makeReport(func, state->options.model) : makePipelineReport(ranks, state->options.model);
   report.seconds = state->seconds;
   return report;
 }

@@ -75,8 +75,8 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model)
   std::vector<Report> reports;
   for (func::FuncOp rank : ranks)
     reports.push_back(makeReport(rank, model));
-  Report whole = *llvm::max_element(
-      reports, [](const Report &a, const Report &b) { return a.getWireBytes() < b.getWireBytes(); });
+  Report whole =
+      *llvm::max_element(reports, [](const Report &a, const Report &b) { return a.getWireBytes() < b.getWireBytes(); });
   auto module = func::FuncOp(ranks.front())->getParentOfType<ModuleOp>();
   if (auto mesh = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr)) {
     whole.mesh.clear();

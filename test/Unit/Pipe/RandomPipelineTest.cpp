@@ -82,9 +82,8 @@ bool Pipeline::isCut() {
   spmd::PlanPipeline batch = pipe::testing::drawBatch(func, random);
   microbatches = *batch.microbatches;
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
-  return runPasses([&](OpPassManager &manager) {
-    manager.addPass(pipe::createMicrobatch(pipe::testing::makePlan(batch)));
-  });
+  return runPasses(
+      [&](OpPassManager &manager) { manager.addPass(pipe::createMicrobatch(pipe::testing::makePlan(batch))); });
 }
 
 /// The pipeline's axis may be any of the mesh.
@@ -119,8 +118,7 @@ void Pipeline::drawShardings() {
     argument.setType(spmd::withSharding(
         type, spmd::ShardingAttr::get(&context, mesh, dims, {}, spmd::ReductionKind::Sum, {}, /*uneven=*/false)));
   }
-  func.setFunctionType(
-      FunctionType::get(&context, func.getBody().getArgumentTypes(),
+  func.setFunctionType(FunctionType::get(&context, func.getBody().getArgumentTypes(),
                                          func.getBody().front().getTerminator()->getOperandTypes()));
 }
 
@@ -284,10 +282,11 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
     if (counts.refused > 100 * (counts.run + 10))
       break;
   }
-  std::printf("%lld pipelines (%lld of random tables), %lld refused, %lld messages, %lld parts in blocks, %lld collectives, "
-              "%lld elements\n",
-              (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.messages,
-              (long long)counts.blocks, (long long)counts.collectives, (long long)counts.elements);
+  std::printf(
+      "%lld pipelines (%lld of random tables), %lld refused, %lld messages, %lld parts in blocks, %lld collectives, "
+      "%lld elements\n",
+      (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.messages,
+      (long long)counts.blocks, (long long)counts.collectives, (long long)counts.elements);
   // A test in which nothing is sent shows nothing.
   if (!one) {
     EXPECT_GE(counts.run, wanted);

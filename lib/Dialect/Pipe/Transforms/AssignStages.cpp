@@ -83,6 +83,19 @@ LogicalResult AssignStages::followPlan(schedule::SplitOptions &options) {
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
   options.placement = table->replicas.front().placement;
+  for (auto [stage, line] : llvm::enumerate(pipeline.stages))
+    if (stage < options.placement.size() && line.rank && *line.rank != options.placement[stage])
+      return mlir::emitError(loc) << "stage " << stage << " is wanted on rank " << *line.rank << ", and schedule '"
+                                  << table->name << "' has it on rank " << options.placement[stage]
+                                  << ": a table (.csv) may place stages otherwise";
+  std::optional<schedule::Placement> wanted = schedule::parsePlacement(pipeline.placement);
+  if (wanted &&
+      (!schedule::mayHaveChunks(*wanted, static_cast<int32_t>(pipeline.chunks)) ||
+       schedule::placeStages(*wanted, table->numRanks, static_cast<int32_t>(pipeline.chunks)) != options.placement))
+    return mlir::emitError(loc) << "placement '" << pipeline.placement << "' is not that of schedule '" << table->name
+                                << "': a table (.csv) may place stages otherwise";
+  if (pipeline.recompute != spmd::PlanRecompute::Never)
+    return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
   if (!pipeline.stages.empty() && pipeline.stages.size() != options.placement.size())
     return mlir::emitError(loc) << "has " << pipeline.stages.size() << " stages by hand, schedule '" << table->name
                                 << "' " << options.placement.size();

@@ -130,8 +130,8 @@ LogicalResult StageMaker::countBlocks() {
   auto samples = func->getAttrOfType<IntegerAttr>(PipeDialect::kSamplesAttr);
   if (!samples || samples.getInt() % (blocks * count) == 0)
     return success();
-  return func.emitError() << samples.getInt() << " samples do not divide into " << count << " microbatches of " << blocks
-                          << " shards (P4)";
+  return func.emitError() << samples.getInt() << " samples do not divide into " << count << " microbatches of "
+                          << blocks << " shards (P4)";
 }
 
 /// Of a whole batch what is of one microbatch.

@@ -215,8 +215,8 @@ void Annotate::runOnOperation() {
     return signalPassFailure();
   FailureOr<PlanRef> read =
       given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
-  if (failed(read) || 
-      (*read && failed(placeWishes(getOperation(), **read))) || failed(WishDissolver(getOperation()).run()))
+  if (failed(read) || (*read && failed(placeWishes(getOperation(), **read))) ||
+      failed(WishDissolver(getOperation()).run()))
     signalPassFailure();
 }
 
