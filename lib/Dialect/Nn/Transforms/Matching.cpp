@@ -41,16 +41,78 @@ bool cleave::nn::isNumber(Value value, double number) {
   return std::fabs(*found - number) <= precision * std::fabs(number);
 }
 
-std::optional<SmallVector<int64_t>> cleave::nn::getConstantIntegers(Value value) {
-  DenseElementsAttr elements = getDense(value);
-  if (!elements || !elements.getElementType().isIntOrIndex())
-    return std::nullopt;
+/// Larger lists of indices are not written out: 8 MiB of numbers.
+static constexpr int64_t kMostIntegers = 1 << 20;
+
+/// `from`, of `shape`, broadcast to `to` (numpy rules).
+static SmallVector<int64_t> spread(ArrayRef<int64_t> from, ArrayRef<int64_t> shape, ArrayRef<int64_t> to) {
   SmallVector<int64_t> integers;
-  integers.reserve(elements.getNumElements());
-  for (const APInt &integer : elements.getValues<APInt>())
-    integers.push_back(integer.getSExtValue());
+  int64_t count = 1;
+  for (int64_t extent : to)
+    count *= extent;
+  integers.reserve(count);
+  for (int64_t at = 0; at < count; ++at) {
+    // From the last dim on; one of size 1 stays where it is.
+    int64_t left = at, stride = 1, place = 0;
+    for (int64_t dim = static_cast<int64_t>(to.size()) - 1, behind = 1; dim >= 0; --dim, ++behind) {
+      int64_t position = left % to[dim], own = static_cast<int64_t>(shape.size()) - behind;
+      left /= to[dim];
+      if (own < 0)
+        continue;
+      place += shape[own] == 1 ? 0 : position * stride;
+      stride *= shape[own];
+    }
+    integers.push_back(from[place]);
+  }
   return integers;
 }
+
+/// An nn.iota written out.
+static std::optional<SmallVector<int64_t>> getCounting(Operation *op) {
+  auto iota = dyn_cast<IotaOp>(op);
+  if (!iota)
+    return std::nullopt;
+  auto start = static_cast<int64_t>(iota.getStart()), step = static_cast<int64_t>(iota.getStep());
+  ArrayRef<int64_t> shape = getShape(iota.getResult());
+  SmallVector<int64_t> one(shape.size(), 1), integers;
+  one[iota.getDim()] = shape[iota.getDim()];
+  for (int64_t i = 0; i < shape[iota.getDim()]; ++i)
+    integers.push_back(start + i * step);
+  return spread(integers, one, shape);
+}
+
+/// What constants, counts and arithmetic on them come to: exporters write positions so, and folding keeps what is large.
+static std::optional<SmallVector<int64_t>> getIntegers(Value value, unsigned depth) {
+  constexpr unsigned kDeepest = 16;
+  auto type = cast<RankedTensorType>(value.getType());
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > kDeepest || !type.getElementType().isIntOrIndex() || type.getNumElements() > kMostIntegers)
+    return std::nullopt;
+  if (DenseElementsAttr elements = getDense(value)) {
+    SmallVector<int64_t> integers;
+    integers.reserve(elements.getNumElements());
+    for (const APInt &integer : elements.getValues<APInt>())
+      integers.push_back(integer.getSExtValue());
+    return integers;
+  }
+  if (!isa<ReshapeOp, BroadcastOp, AddOp, MulOp>(op) || !type.getElementType().isInteger(64))
+    return getCounting(op);
+  SmallVector<SmallVector<int64_t>, 2> operands;
+  for (Value operand : op->getOperands()) {
+    std::optional<SmallVector<int64_t>> integers = getIntegers(operand, depth + 1);
+    if (!integers)
+      return std::nullopt;
+    operands.push_back(isa<ReshapeOp>(op) ? std::move(*integers)
+                                          : spread(*integers, getShape(operand), type.getShape()));
+  }
+  for (size_t i = 0; operands.size() == 2 && i < operands[0].size(); ++i) {
+    uint64_t x = static_cast<uint64_t>(operands[0][i]), y = static_cast<uint64_t>(operands[1][i]);
+    operands[0][i] = static_cast<int64_t>(isa<AddOp>(op) ? x + y : x * y);
+  }
+  return std::move(operands.front());
+}
+
+std::optional<SmallVector<int64_t>> cleave::nn::getConstantIntegers(Value value) { return getIntegers(value, 0); }
 
 Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());

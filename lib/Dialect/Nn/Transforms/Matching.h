@@ -13,7 +13,7 @@ std::optional<double> getSplatNumber(mlir::Value value);
 /// True if `value` is a constant of that number, to the precision of the element type.
 bool isNumber(mlir::Value value, double number);
 
-/// Integers of a constant, or nothing.
+/// Integers of a constant, or of what is made of constants and counts by moving, adding and multiplying; or nothing.
 std::optional<llvm::SmallVector<int64_t>> getConstantIntegers(mlir::Value value);
 
 inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {

@@ -129,3 +129,16 @@ func.func @a_position_of_another_dim_is_no_batch(%x: tensor<3x8xf32>, %i: tensor
   %y = nn.gather_nd %x, %t batch_dims 0 : (tensor<3x8xf32>, tensor<3x3x2xi64>) -> tensor<3x3xf32>
   return %y : tensor<3x3xf32>
 }
+
+// Positions that importing left as arithmetic: rows of 4 by counts of 8 sum to all positions of the flattened table.
+// CHECK-LABEL: @sums_of_counts
+// CHECK: %[[R:.*]] = nn.reshape %arg0 : (tensor<32x3xf32>) -> tensor<4x8x3xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @sums_of_counts(%x: tensor<32x3xf32>) -> tensor<4x8x3xf32> {
+  %rows = nn.constant dense<[[0], [8], [16], [24]]> : tensor<4x1xi64> -> tensor<4x1xi64>
+  %count = nn.iota dim 0 start 0 step 1 : tensor<8xi64>
+  %columns = nn.reshape %count : (tensor<8xi64>) -> tensor<1x8xi64>
+  %indices = nn.add %rows, %columns : (tensor<4x1xi64>, tensor<1x8xi64>) -> tensor<4x8xi64>
+  %y = nn.gather %x, %indices dim 0 : (tensor<32x3xf32>, tensor<4x8xi64>) -> tensor<4x8x3xf32>
+  return %y : tensor<4x8x3xf32>
+}
