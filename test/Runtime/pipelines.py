@@ -40,23 +40,10 @@ RANKS = {"threads": ["--ranks", "threads"], "tcp": ["--local"]}
 MOST_PROCESSES = 6
 
 
-def lower(build, text, folder):
-    """(program, what went wrong)."""
-    module, ordered, program = (os.path.join(folder, name) for name in ("m.mlir", "ordered.mlir", "m.cleave"))
-    with open(module, "w") as file:
-        file.write(text)
-    for command in ([f"{build}/bin/cleave-opt", module, "--exec-lower", "-o", ordered],
-                    [f"{build}/bin/cleave-translate", "--exec-to-program", ordered, "-o", program]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            return None, done.stderr if done.returncode == 1 else f"{command[0]} ended with {done.returncode}"
-    return program, ""
-
-
 def run_program(build, stack, launcher):
     """What is wrong, or an empty string."""
     with tempfile.TemporaryDirectory() as folder:
-        program, error = lower(build, stages.write(stack), folder)
+        program, error = stages.lower(build, stages.write(stack), folder)
         if error:
             return error[:500]
         x = np.random.default_rng(7).standard_normal((stack.batch, stack.width)).astype("f4")
@@ -115,7 +102,7 @@ def mistakes():
 
 def refuse(build, text, expected):
     with tempfile.TemporaryDirectory() as folder:
-        program, error = lower(build, text, folder)
+        program, error = stages.lower(build, text, folder)
     return "" if program is None and expected in error else f"expected {expected}, got {error[:300] or 'a program'}"
 
 

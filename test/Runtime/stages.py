@@ -7,6 +7,8 @@ here it follows from one order of all that ranks do, so that it tests what comes
     forward     stage s on rank s; microbatch m is there at time s + m
     circular    stage s on rank s mod p; microbatches in rounds of p, each round through all stages before the next one
 """
+import os
+import subprocess
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -182,3 +184,16 @@ def write(stack):
         elements = f"{weight.flat[0]:.9e}" if stack.is_splat else f'"0x{weight.tobytes().hex().upper()}"'
         head.append(f"  nn.param @w{number} : {tensor(*weight.shape)} = dense<{elements}> : {tensor(*weight.shape)}")
     return "\n".join([*head, *(writer.finish() for writer in writers), "}", ""])
+
+
+def lower(build, text, folder):
+    """(program of a module, what went wrong)."""
+    module, ordered, program = (os.path.join(folder, name) for name in ("m.mlir", "ordered.mlir", "m.cleave"))
+    with open(module, "w") as file:
+        file.write(text)
+    for command in ([f"{build}/bin/cleave-opt", module, "--exec-lower", "-o", ordered],
+                    [f"{build}/bin/cleave-translate", "--exec-to-program", ordered, "-o", program]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return None, done.stderr if done.returncode == 1 else f"{command[0]} ended with {done.returncode}"
+    return program, ""
