@@ -76,6 +76,7 @@ def suites(build):
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 15)
+    yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 31)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
     # Where NVIDIA's assembler is.
