@@ -40,6 +40,13 @@ bool ThreadGroup::isSmall(const Operation &operation) const {
          getInputExtent(operation, ranks.size()) * getElementBytes(operation.type) <= kSmall;
 }
 
+bool ThreadGroup::isRead(uint32_t index, const Operation &operation) const {
+  if (operation.kind != OperationKind::Exchange)
+    return !isSmall(operation);
+  return std::any_of(operation.pieces, operation.pieces + operation.numPieces,
+                     [&](const Piece &piece) { return piece.source == index && piece.target != index; });
+}
+
 void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const Operation &operation) {
   Post &post = getPost(index, number);
   post.digest = digest;

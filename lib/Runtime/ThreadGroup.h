@@ -5,7 +5,8 @@
 //
 //   small   the operand was copied into a slot of its own when it was posted, and nobody looks at it again: the posted gate
 //           is the only barrier, and slots and posts of the next operations are others
-//   large   each reads the operands of others where they lie; when all have arrived at the *done* gate, operands are free.
+//   large   each reads the operands of others where they lie; when all have arrived at the *done* gate, operands are free: who
+//           sends nothing in an exchange need not wait there.
 //           An all_reduce is cut into one share per rank, and who combines a share writes it to everybody (one pass, and
 //           the bytes are still in the cache), instead of a second round of gathering.
 //
@@ -35,6 +36,9 @@ public:
   void carryOut(uint32_t index, uint64_t number);
   /// Whether others are done with a member's operands when they have posted.
   bool isSmall(const Operation &operation) const;
+  /// Whether others read the operand of `index` where it lies: not if it is small, nor if the member only receives. Who only
+  /// receives goes on once it has what it wanted, while the sender may be busy with something else.
+  bool isRead(uint32_t index, const Operation &operation) const;
 
   /// Ranks by index.
   const std::vector<int> ranks;

@@ -191,7 +191,7 @@ Status ThreadCommunicator::complete(const Pending &pending) {
     return status;
   if (Status status = carryOut(pending, group); !status.isOk())
     return status;
-  return group.isSmall(pending.operation) ? Status() : pass(pending, group, group.done);
+  return group.isRead(pending.group->index, pending.operation) ? pass(pending, group, group.done) : Status();
 }
 
 /// Returns when the gate is open for the operation, or why it never will be.

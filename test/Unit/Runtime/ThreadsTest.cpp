@@ -6,6 +6,8 @@
 #include "cleave/Runtime/Threads.h"
 #include "Conformance.h"
 
+#include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -64,4 +66,38 @@ TEST(Threads, SameBitsWhateverTheTiming) {
     EXPECT_EQ(again.operations, first.operations);
     EXPECT_EQ(again.outputs, first.outputs);
   }
+}
+
+// The receiver has what it wants before the sender, who is busy, waits for the end: six times, which is more than may be under way.
+TEST(Threads, WhoOnlyReceivesNeedsNoBusySender) {
+  Options options;
+  options.deadline = 5;
+  std::vector<std::unique_ptr<Communicator>> ranks = makeThreads(2, options);
+  constexpr uint64_t size = 1 << 15;
+  std::vector<Piece> pieces = {{0, 1, 1, size, 0, size, 0, size}};
+  std::vector<std::vector<float>> sent(6), got(6);
+  std::atomic<int> received{0};
+  std::string error;
+  std::thread receiver([&] {
+    for (int i = 0; i < 6; ++i) {
+      got[i].resize(size);
+      if (Status status = ranks[1]->run(exchange(kWorld, ElementType::F32, nullptr, got[i].data(), pieces));
+          !status.isOk())
+        error = status.getMessage();
+      received = i + 1;
+    }
+  });
+  for (int i = 0; i < 6; ++i) {
+    sent[i].assign(size, float(i + 1));
+    Ticket ticket;
+    EXPECT_TRUE(ranks[0]->start(exchange(kWorld, ElementType::F32, sent[i].data(), nullptr, pieces), ticket).isOk());
+    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+    while (received <= i && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+    EXPECT_EQ(received, i + 1) << "before the sender has waited";
+    EXPECT_TRUE(ranks[0]->wait(ticket).isOk());
+    EXPECT_EQ(got[i], sent[i]);
+  }
+  receiver.join();
+  EXPECT_EQ(error, "");
 }
