@@ -22,7 +22,7 @@ def Pipe_Dialect : Dialect {
     * a function per rank of the pipeline, with `pipe.send` and `pipe.recv` (`pipe-lower`).
 
     Attributes: of the module `pipe.mesh`, the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage),
-    `pipe.axis`, its name, and `pipe.microbatches`; of a function `pipe.rank`, and of that of a microbatch `pipe.samples`, how many samples the batch has, of which microbatches
+    `pipe.axis`, its name, `pipe.microbatches`, and `pipe.cuts`, what reports say of stages; of a function `pipe.rank`, and of that of a microbatch `pipe.samples`, how many samples the batch has, of which microbatches
     and shards have equally many; of its arguments and results `pipe.split`, the
     dim that is cut, and `pipe.index`, the number among inputs or outputs of the whole model.
 
@@ -42,6 +42,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "pipe.mesh";
     static constexpr ::llvm::StringLiteral kAxisAttr = "pipe.axis";
     static constexpr ::llvm::StringLiteral kMicrobatchesAttr = "pipe.microbatches";
+    static constexpr ::llvm::StringLiteral kCutsAttr = "pipe.cuts";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
     /// Of the function of one microbatch: samples of the whole batch.

@@ -2,17 +2,25 @@
 #ifndef CLEAVE_LIB_PIPELINES_PIPELINEREPORT_H
 #define CLEAVE_LIB_PIPELINES_PIPELINEREPORT_H
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave {
 
 /// The function that a call runs; null for other ops.
-mlir::func::FuncOp getCallee(mlir::Operation *op);
+mlir::func::FuncOp getCallee(mlir::Operation *op, const mlir::SymbolTable &symbols);
 /// `func`, and those that it calls, each once.
-llvm::SmallVector<mlir::func::FuncOp> getCalled(mlir::func::FuncOp func);
+llvm::SmallVector<mlir::func::FuncOp> getCalled(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
+/// As `makeReport`, by the module's symbols: there may be many functions, and more parameters.
+Report makeReport(mlir::func::FuncOp func, llvm::StringRef model, const mlir::SymbolTable &symbols);
+/// The buffers of a function: those that its views see where it is that of a rank of a pipeline, else all of the module.
+llvm::SmallVector<exec::BufferOp> getBuffers(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 /// What a rank of a pipeline sends in one message, as a collective of kind `send`; nothing for other ops.
 std::optional<CollectiveReport> describeMessage(mlir::Operation *op);
+
+/// A line for the schedule, and one for each stage.
+void printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipeline);
 
 } // namespace cleave
 

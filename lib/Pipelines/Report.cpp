@@ -16,9 +16,6 @@
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Support/Liveness.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <cassert>
 
@@ -96,11 +93,11 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   return report;
 }
 
-std::optional<ArenaReport> cleave::countArena(ModuleOp module) {
+static std::optional<ArenaReport> countArena(ArrayRef<exec::BufferOp> buffers, ModuleOp module) {
   if (getPhase(module) < Phase::Planned)
     return std::nullopt;
   ArenaReport arena;
-  for (auto buffer : module.getOps<exec::BufferOp>())
+  for (exec::BufferOp buffer : buffers)
     if (buffer.getKind() == exec::BufferKind::Activations) {
       arena.bytes += buffer.getBytes();
       arena.bound += buffer.getBound().value_or(0);
@@ -108,15 +105,16 @@ std::optional<ArenaReport> cleave::countArena(ModuleOp module) {
   return arena;
 }
 
+std::optional<ArenaReport> cleave::countArena(ModuleOp module) {
+  return ::countArena(llvm::to_vector(module.getOps<exec::BufferOp>()), module);
+}
+
 /// Loaded weights live throughout, and arguments without a user to the end, for somebody else holds them; all other
 /// values from the op that makes them to their last user.
-int64_t cleave::countPeakBytes(func::FuncOp func) {
-  // Once memory is planned, all of it is there all the time.
-  int64_t planned = 0;
-  for (auto buffer : func->getParentOfType<ModuleOp>().getOps<exec::BufferOp>())
-    planned += buffer.getBytes();
-  if (planned)
-    return planned;
+static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols,
+                              llvm::DenseMap<Operation *, int64_t> &known) {
+  if (auto it = known.find(func); it != known.end())
+    return it->second;
   Block &body = func.getBody().front();
   Liveness liveness;
   llvm::DenseMap<Value, Liveness::Buffer> buffers;
@@ -139,22 +137,35 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
       else
         define(result, step);
     // What a stage holds of its own, while it runs.
-    if (func::FuncOp callee = getCallee(&op))
-      liveness.define(step, countPeakBytes(callee));
+    if (func::FuncOp callee = getCallee(&op, symbols))
+      liveness.define(step, countPeakBytes(callee, symbols, known));
     ++step;
   }
-  return liveness.getPeakBytes();
+  return known[func] = liveness.getPeakBytes();
+}
+
+static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols) {
+  // Once memory is planned, all of it is there all the time.
+  int64_t planned = 0;
+  for (exec::BufferOp buffer : getBuffers(func, symbols))
+    planned += static_cast<int64_t>(buffer.getBytes());
+  // A stage is called once per microbatch, and counted once.
+  llvm::DenseMap<Operation *, int64_t> known;
+  return planned ? planned : countPeakBytes(func, symbols, known);
+}
+
+int64_t cleave::countPeakBytes(func::FuncOp func) {
+  return ::countPeakBytes(func, SymbolTable(func->getParentOfType<ModuleOp>()));
 }
 
 /// A rank stores what it loads; the whole counts each parameter once, however many parts of it are loaded.
-static void countParameters(func::FuncOp func, Report &report) {
-  SymbolTable symbols(func->getParentOfType<ModuleOp>());
+static void countParameters(func::FuncOp func, const SymbolTable &symbols, Report &report) {
   llvm::DenseSet<StringRef> seen;
   auto count = [&](StringRef name) {
     if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
-  for (func::FuncOp each : getCalled(func)) {
+  for (func::FuncOp each : getCalled(func, symbols)) {
     for (auto load : each.getOps<nn::LoadOp>()) {
       report.parameterBytesPerRank += spmd::getBytes(load.getType());
       count(load.getParam());
@@ -191,7 +202,9 @@ namespace {
 /// that it is launched.
 class FlopCounter {
 public:
-  explicit FlopCounter(ModuleOp module) : symbols(module) {}
+  explicit FlopCounter(const SymbolTable &symbols) : symbols(symbols) {}
+
+  const SymbolTable &getSymbols() const { return symbols; }
 
   double count(Operation *op) {
     if (op->getNumRegions() != 0)
@@ -225,7 +238,7 @@ private:
     return flops;
   }
 
-  SymbolTable symbols;
+  const SymbolTable &symbols;
   spmd::SameRuleMap<double> known;
 };
 } // namespace
@@ -240,7 +253,7 @@ static void addCollective(CollectiveReport collective, Report &report) {
 /// Stages of a pipeline are functions, each time that they are called.
 static void countOps(func::FuncOp func, FlopCounter &flops, Report &report) {
   for (Operation &op : func.getBody().front()) {
-    if (func::FuncOp callee = getCallee(&op)) {
+    if (func::FuncOp callee = getCallee(&op, flops.getSymbols())) {
       countOps(callee, flops, report);
       continue;
     }
@@ -260,6 +273,10 @@ int64_t Report::getWireBytes() const {
 }
 
 Report cleave::makeReport(func::FuncOp func, StringRef model) {
+  return makeReport(func, model, SymbolTable(func->getParentOfType<ModuleOp>()));
+}
+
+Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable &symbols) {
   Report report;
   report.model = model.str();
   spmd::MeshAttr mesh = spmd::getMesh(func);
@@ -277,12 +294,12 @@ Report cleave::makeReport(func::FuncOp func, StringRef model) {
   for (auto output : func.getOps<exec::OutputOp>())
     report.outputs.push_back(
         describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
-  FlopCounter flopCounter(func->getParentOfType<ModuleOp>());
+  FlopCounter flopCounter(symbols);
   countOps(func, flopCounter, report);
-  countParameters(func, report);
-  report.arena = countArena(func->getParentOfType<ModuleOp>());
+  countParameters(func, symbols, report);
+  report.arena = ::countArena(getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
-  report.peakBytesPerRank = countPeakBytes(func);
+  report.peakBytesPerRank = ::countPeakBytes(func, symbols);
   // A program that was not partitioned here does not know what the whole would cost.
   auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr);
   report.flops = flops ? flops.getValueAsDouble() : report.flopsPerRank;
@@ -411,83 +428,8 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
         json.attribute("without", report.windows->without);
         json.attribute("reason", report.windows->reason);
       });
+    if (report.pipeline)
+      json.attribute("pipeline", llvm::json::Object(*report.pipeline));
     writePairs(json, "seconds", report.seconds);
   });
-}
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-/// `2.05 kB`; powers of 1000.
-static std::string formatScaled(double value, StringRef unit) {
-  const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  unsigned scale = 0;
-  for (; value >= 1000 && scale < 6; ++scale)
-    value /= 1000;
-  return scale ? llvm::formatv("{0:f2} {1}{2}", value, prefixes[scale], unit).str()
-               : llvm::formatv("{0:f0} {1}", value, unit).str();
-}
-
-std::string cleave::formatBytes(int64_t bytes) { return formatScaled(bytes, "B"); }
-
-/// One line per kind, axes and shape, in order of first appearance.
-static void printCollectives(llvm::raw_ostream &os, const Report &report) {
-  struct Line {
-    const CollectiveReport *first;
-    int64_t count = 0, bytes = 0;
-  };
-  std::vector<Line> lines;
-  auto isSame = [](const CollectiveReport &a, const CollectiveReport &b) {
-    return a.kind == b.kind && a.axes == b.axes && a.operandShape == b.operandShape && a.type == b.type;
-  };
-  for (const CollectiveReport &collective : report.collectives) {
-    auto it = llvm::find_if(lines, [&](const Line &line) { return isSame(*line.first, collective); });
-    if (it == lines.end())
-      it = lines.insert(lines.end(), {&collective});
-    ++it->count;
-    it->bytes += collective.wireBytes;
-  }
-  if (lines.empty())
-    os << "no communication\n";
-  // The shape is that of the operand on one rank: what goes in, not what it stands for.
-  for (const Line &line : lines) {
-    std::string shape;
-    for (int64_t extent : line.first->operandShape)
-      shape += std::to_string(extent) + "x";
-    os << llvm::formatv("{0,5} x {1,-14} over {2,-16} {3,-24} {4,12}\n", line.count, line.first->kind,
-                        llvm::join(line.first->axes, ", "), shape + line.first->type, formatBytes(line.bytes));
-  }
-}
-
-static void printProgram(llvm::raw_ostream &os, const ProgramReport &program) {
-  os << "program:              " << program.kernels << " kernels, ";
-  if (program.variants.size() > 1)
-    os << program.variants.size() << " variants of at most ";
-  os << program.commands << " commands" << (program.precision == "bf16" ? ", bf16 in memory" : "") << '\n';
-}
-
-void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
-  std::string mesh;
-  for (const auto &[axis, size] : report.mesh)
-    mesh += (mesh.empty() ? "" : ", ") + axis + "=" + std::to_string(size);
-  os << "mesh " << mesh << " (" << report.ranks << " ranks)\n";
-  printCollectives(os, report);
-  os << "sent by a rank:       " << formatBytes(report.getWireBytes()) << '\n';
-  os << "parameters of a rank: " << formatBytes(report.parameterBytesPerRank) << " of "
-     << formatBytes(report.parameterBytes) << '\n';
-  os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
-  if (report.arena)
-    os << "arena of a rank:      " << formatBytes(report.arena->bytes) << ", at least "
-       << formatBytes(report.arena->bound) << " by lifetimes, ratio "
-       << llvm::formatv("{0:f2}", report.arena->bound ? double(report.arena->bytes) / double(report.arena->bound) : 1)
-       << '\n';
-  if (report.flops > 0)
-    os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
-       << formatScaled(report.flops, "flop") << '\n';
-  if (report.program)
-    printProgram(os, *report.program);
-  for (const ReplicationReport &entry : report.replicated)
-    os << "replicated: " << entry.op << (entry.node.empty() ? "" : " " + entry.node) << " over "
-       << llvm::join(entry.axes, ", ") << ": " << entry.reason << '\n';
 }

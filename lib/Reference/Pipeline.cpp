@@ -55,6 +55,7 @@ static Tensor takePart(const Tensor &whole, int64_t dim, int64_t blocks, int64_t
   return part;
 }
 
+/// Row-major boxes, as parts are cut: no part is looked at element by element.
 /// The inverse: the tensor of which these are the parts.
 static Tensor joinParts(ArrayRef<Tensor> parts, int64_t dim, int64_t blocks) {
   int64_t count = static_cast<int64_t>(parts.size());
@@ -262,6 +263,7 @@ LogicalResult Meeting::collect(SmallVectorImpl<PerRank> &results) {
 LogicalResult Meeting::run(ArrayRef<PerRank> arguments, SmallVectorImpl<PerRank> &results) {
   if (failed(begin(arguments)))
     return failure();
+  // A send with its receive at the other end is one step of both. Which pair goes first changes nothing that either sees.
   for (bool hasMoved = true; hasMoved;) {
     hasMoved = false;
     for (size_t rank = 0; rank < at.size(); ++rank)

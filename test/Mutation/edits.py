@@ -134,7 +134,7 @@ EDITS = [
          "an op may write where it still reads", ["CleaveSupportTests", "lit:Pipelines/report"]),
     Edit("operands-end-at-once", "lib/Pipelines/Report.cpp", "liveness.use(buffers.lookup(operand), step);", "",
          "an operand is gone as soon as it is made", ["lit:Pipelines/report"]),
-    Edit("table-joins-shapes", "lib/Pipelines/Report.cpp", "a.operandShape == b.operandShape", "true",
+    Edit("table-joins-shapes", "lib/Pipelines/ReportText.cpp", "a.operandShape == b.operandShape", "true",
          "the table joins collectives of different shapes", ["lit:Pipelines/report", "lit:Driver"]),
     Edit("explain-hides-conflicts", "lib/Driver/Explain.cpp", 'step.avoidsConflict ? ", to avoid a conflict" : ""', '""',
          "explain does not say what gives way to a conflict", ["lit:Driver/explain"]),

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <optional>
@@ -100,6 +101,8 @@ struct Report {
   std::vector<ReplicationReport> replicated;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
+  /// Stages, their times as modelled, and the schedule; in the words of docs/interface.md.
+  std::optional<llvm::json::Object> pipeline;
   /// Of devices; the caller fills them in.
   std::vector<LibraryReport> libraries;
   std::optional<WindowReport> windows;

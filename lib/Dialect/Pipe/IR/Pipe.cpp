@@ -105,18 +105,21 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kAxisAttr)
     return verifyAxis(op, attribute.getValue());
   bool isRight = name == kMeshAttr           ? isa<spmd::MeshAttr>(attribute.getValue())
+                 : name == kCutsAttr         ? isa<DictionaryAttr>(attribute.getValue())
                  : name == kMicrobatchesAttr ? isNumber(attribute.getValue(), 1)
                  : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
                  : name == kRankAttr         ? isNumber(attribute.getValue(), 0)
                                              : false;
   if (isRight)
     return success();
-  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr}, name))
+  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kCutsAttr}, name))
     return op->emitError() << "'" << name << "' is no attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
-                           << kSamplesAttr;
+                           << kSamplesAttr << ", " << kCutsAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
-                           << (name == kMeshAttr ? "a mesh" : "an integer of 64 bits");
+                           << (name == kMeshAttr   ? "a mesh"
+                               : name == kCutsAttr ? "a dictionary"
+                                                   : "an integer of 64 bits");
 }
 
 /// Of an argument or result: a dim it has, a number.

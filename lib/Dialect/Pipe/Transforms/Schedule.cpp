@@ -7,6 +7,7 @@
 #include "Table.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Schedule/Check.h"
@@ -31,6 +32,47 @@ private:
   LogicalResult addTable(func::FuncOp func, MicrobatchesOp loop);
 };
 } // namespace
+
+/// What the schedule takes with the times of stages that `pipe.cuts` has, for reports: added to these.
+static LogicalResult predict(ModuleOp module, const schedule::Schedule &table, StringRef name) {
+  auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
+  auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
+  if (!stages || stages.size() != static_cast<size_t>(table.numStages))
+    return success();
+  DeviceRates rates;
+  schedule::Schedule timed = table;
+  schedule::Costs costs = schedule::Costs::uniform(table.numStages, 1);
+  costs.bandwidth = rates.linkBytesPerNs;
+  auto read = [](DictionaryAttr from, StringRef key) {
+    auto number = from.getAs<IntegerAttr>(key);
+    return number ? number.getInt() : 0;
+  };
+  for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>())) {
+    costs.forward[stage] = static_cast<double>(read(entry, "ns"));
+    auto sends = entry.getAs<ArrayAttr>("sends");
+    if (!sends)
+      continue;
+    for (DictionaryAttr send : sends.getAsRange<DictionaryAttr>())
+      for (schedule::Channel &channel : timed.channels)
+        if (channel.from == static_cast<int32_t>(stage) && channel.to == read(send, "to"))
+          channel.bytes += read(send, "bytes");
+  }
+  // As when stages were chosen: what is said of them then is what the schedule is made of.
+  for (schedule::Channel &channel : timed.channels)
+    channel.latency = rates.linkNs;
+  llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
+  if (!simulation)
+    return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
+  Builder builder(module.getContext());
+  NamedAttrList summary, all(cuts);
+  summary.set("schedule", builder.getStringAttr(name));
+  summary.set("ranks", builder.getI64IntegerAttr(table.numRanks));
+  summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
+  summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
+  all.set("schedule", summary.getDictionary(module.getContext()));
+  module->setAttr(PipeDialect::kCutsAttr, all.getDictionary(module.getContext()));
+  return success();
+}
 
 /// A message of a table may name a channel that the model has no values for: those go, and what the model needs comes in.
 LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
@@ -59,6 +101,8 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   for (const schedule::Violation &violation : checked.violations)
     mlir::emitError(func.getLoc()) << violation.message << " (" << violation.constraint << ")";
   if (!checked.violations.empty())
+    return failure();
+  if (failed(predict(module, *table, table->name)))
     return failure();
   OpBuilder builder(func);
   writeTable(builder, func.getLoc(), (func.getName() + ".schedule").str(), *table);

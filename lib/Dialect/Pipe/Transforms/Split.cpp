@@ -9,7 +9,12 @@
 // a function of each stage that needs some; what is combined over all microbatches is read behind it, by one function.
 //
 // A batch dim that is sharded over n devices is cut into microbatches shard by shard: parts are of n blocks, so that each
-// device's part is a part of what it has. All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
+// device's part is a part of what it has:
+//
+//   rows      0 1 | 2 3 | 4 5 | 6 7 || 8 9 | 10 11 | ..        || between devices, | between microbatches
+//   part 0    rows 0 1 8 9 of the whole, and on each device the first two of its own
+//
+// All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
 //
 //===----------------------------------------------------------------------===//
 #include "StageParts.h"

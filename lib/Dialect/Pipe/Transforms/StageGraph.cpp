@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include <cmath>
@@ -32,21 +33,38 @@ static bool isOfOneStage(Operation &op, const Spans &spans) {
          spans.get(&op) == Span::Each;
 }
 
+namespace {
+/// What a rule says of an op's work. Equal layers have equal rules: each is made once.
+struct Work {
+  double flops = 0;
+  bool moves = true;
+};
+using WorkTable = spmd::SameRuleMap<Work>;
+} // namespace
+
+static Work getWork(Operation &op, WorkTable &table) {
+  auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
+  if (!ruled)
+    return {};
+  auto [entry, isNew] = table.try_emplace(&op);
+  if (isNew) {
+    // Making a rule costs more than all else that is asked here of an op.
+    spmd::ShardingRule rule = ruled.getShardingRule();
+    entry->second = {rule.flops, rule.isMovement};
+  }
+  return entry->second;
+}
+
 /// The roofline of one op, or of one collective.
-static double getNs(Operation &op, const DeviceRates &rates) {
+static double getNs(Operation &op, const DeviceRates &rates, WorkTable &table) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
     return collective.communicates() ? rates.linkNs + static_cast<double>(collective.getWireBytes()) /
                                                           static_cast<double>(rates.microbatches) / rates.linkBytesPerNs
                                      : 0;
-  double flops = 0, bytes = 0;
-  bool moves = true;
-  if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
-    spmd::ShardingRule rule = ruled.getShardingRule();
-    flops = rule.flops / static_cast<double>(rates.microbatches);
-    moves = rule.isMovement;
-  }
+  Work work = getWork(op, table);
+  double flops = work.flops / static_cast<double>(rates.microbatches), bytes = 0;
   // Movement becomes part of what reads it.
-  if (moves && flops == 0)
+  if (work.moves && flops == 0)
     return 0;
   for (Value operand : op.getOperands())
     bytes += static_cast<double>(countBytes(operand, rates));
@@ -70,6 +88,7 @@ private:
   const DeviceRates &rates;
   const Spans &spans;
   StageGraph &graph;
+  WorkTable works;
   DenseMap<Operation *, uint32_t> numbers;
   DenseMap<Value, uint32_t> valueNumbers;
   /// By symbol and part: a parameter that is loaded twice is one.
@@ -126,7 +145,7 @@ void GraphMaker::add(Operation &op) {
   uint32_t number = static_cast<uint32_t>(graph.ops.size());
   numbers[&op] = number;
   graph.ops.push_back(&op);
-  double ns = getNs(op, rates);
+  double ns = getNs(op, rates, works);
   schedule::SplitOp &made = graph.problem.ops.emplace_back();
   made.ns = std::llround(ns);
   made.name = spmd::describeNode(&op);

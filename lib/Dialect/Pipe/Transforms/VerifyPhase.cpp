@@ -95,6 +95,7 @@ LogicalResult VerifyPhase::checkPerRank() {
   auto getNext = [&](size_t rank) {
     return rank < messages.size() && at[rank] < messages[rank].size() ? messages[rank][at[rank]] : nullptr;
   };
+  // Two ends pass together. Who meets whom first makes no difference: what a rank does next is fixed.
   for (bool hasMoved = true; hasMoved;) {
     hasMoved = false;
     for (size_t rank = 0; rank < messages.size(); ++rank)
