@@ -104,7 +104,8 @@ def Split : Pipe_Pass<"pipe-split"> {
     Takes the partitioned program of one microbatch apart (`pipe-microbatch`, `pipe-assign-stages`): ops of a stage become a
     function, parameters and constants in each that uses them, what is cheaper to compute than to send as well. Whole
     values are made before the loop, by a function of each stage that needs some; what depends on `pipe.accumulate`
-    runs behind it. The entry takes and returns whole batches from then on.
+    runs behind it. The entry takes and returns whole batches from then on. A remark names each parameter that several
+    stages use, with its bytes.
 
     Ops without `pipe.stage` go where the last of their producers is. Errors: a stage without ops (P2), edges that go backward
     (P3), a value of one microbatch that is read behind the loop.

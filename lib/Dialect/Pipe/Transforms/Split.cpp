@@ -21,9 +21,12 @@
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/InterleavedRange.h"
 
 #include <numeric>
 
@@ -351,6 +354,23 @@ LogicalResult StageMaker::run() {
   return success();
 }
 
+/// A parameter that several stages use is there once for each rank that has one of these.
+static void tellOfShared(func::FuncOp func, const ModelParts &parts) {
+  llvm::MapVector<StringRef, std::pair<int64_t, SmallVector<int64_t>>> users;
+  for (auto [number, stage] : llvm::enumerate(parts.stages))
+    for (Operation *op : stage.ops)
+      if (auto load = dyn_cast<nn::LoadOp>(op)) {
+        auto &[bytes, stages] = users[load.getParam()];
+        bytes = std::max(bytes, spmd::getBytes(load.getType()));
+        if (stages.empty() || stages.back() != static_cast<int64_t>(number))
+          stages.push_back(static_cast<int64_t>(number));
+      }
+  for (const auto &[name, use] : users)
+    if (use.second.size() > 1)
+      mlir::emitRemark(func.getLoc()) << "parameter '" << name << "', " << use.first << " bytes, is used by stages "
+                                      << llvm::interleaved(use.second) << ": each of their ranks holds it";
+}
+
 LogicalResult Split::split(func::FuncOp func, int64_t count) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError("has control flow");
@@ -362,7 +382,10 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
     if (value.bytes == 0 && !sendCheap)
       again.insert(graph.ops[value.producer]);
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay);
-  return failed(parts) ? failure() : StageMaker(func, *parts, count).run();
+  if (failed(parts))
+    return failure();
+  tellOfShared(func, *parts);
+  return StageMaker(func, *parts, count).run();
 }
 
 void Split::runOnOperation() {

@@ -2,6 +2,7 @@
 // what is combined over microbatches read behind the loop.
 //
 // RUN: cleave-opt %s --pipe-split | FileCheck %s
+// RUN: cleave-opt %s --pipe-split -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIED
 // RUN: cleave-opt %s --pipe-split=relay | FileCheck %s --check-prefix=RELAY
 
 #full = #spmd.mesh<["stage"=3, "data"=2]>
@@ -11,6 +12,8 @@
 #vector = #spmd.sharding<#inner, [{}]>
 module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 4 : i64, spmd.mesh = #inner, spmd.phase = "optimized"} {
 nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
+
+// TIED: remark: parameter 'w', 64 bytes, is used by stages 0, 1: each of their ranks holds it
 
 // CHECK-LABEL: func.func private @main.before0
 // CHECK: nn.exp
