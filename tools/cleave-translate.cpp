@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Assembly/Assembly.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Program/File.h"
@@ -53,7 +54,7 @@ static int translateToProgram(std::string input, std::string output) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
   if (!module)
     return 1;
-  SmallVector<func::FuncOp, 4> functions = cleave::getRankFunctions(*module);
+  SmallVector<func::FuncOp, 4> functions = cleave::pipe::getRankFunctions(*module);
   if (auto func = module->lookupSymbol<func::FuncOp>("main"))
     functions = {func};
   if (functions.empty())

@@ -74,13 +74,3 @@ std::unique_ptr<Assembly> cleave::assemble(ArrayRef<func::FuncOp> functions, con
   Assembler assembler(options);
   return assembler.add(functions) ? assembler.take() : nullptr;
 }
-
-SmallVector<func::FuncOp, 4> cleave::getRankFunctions(ModuleOp module) {
-  SmallVector<func::FuncOp, 4> functions;
-  auto getRank = [](func::FuncOp func) { return func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr); };
-  for (auto func : module.getOps<func::FuncOp>())
-    if (getRank(func))
-      functions.push_back(func);
-  llvm::sort(functions, [&](func::FuncOp a, func::FuncOp b) { return getRank(a).getInt() < getRank(b).getInt(); });
-  return functions;
-}

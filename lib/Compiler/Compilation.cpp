@@ -10,6 +10,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
@@ -143,7 +144,7 @@ std::unique_ptr<Assembly> Compilation::assemble(AssemblyOptions options) {
 }
 
 bool Compilation::addTo(Assembler &assembler) {
-  SmallVector<func::FuncOp, 4> functions = getRankFunctions(*state->module);
+  SmallVector<func::FuncOp, 4> functions = pipe::getRankFunctions(*state->module);
   if (functions.empty())
     functions = {getEntry()};
   if (!functions.front())
@@ -161,7 +162,7 @@ bool Compilation::addTo(Assembler &assembler) {
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 
 std::optional<Report> Compilation::makeReport() {
-  SmallVector<func::FuncOp, 4> ranks = getRankFunctions(*state->module);
+  SmallVector<func::FuncOp, 4> ranks = pipe::getRankFunctions(*state->module);
   func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
   if (!func)
     return std::nullopt;

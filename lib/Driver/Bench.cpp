@@ -219,12 +219,16 @@ static llvm::Error writeReport(const std::string &path, const Timing &timing, ui
   });
 }
 
-/// Sums, and with `count` calls means: what a rank of each role did by itself.
-static void printRoles(std::vector<runtime::RoleTime> &roles, uint64_t count) {
+/// Of sums over `count` calls the means.
+static void takeMeans(std::vector<runtime::RoleTime> &roles, uint64_t count) {
   for (runtime::RoleTime &role : roles) {
     role.busy /= double(count);
     role.meeting /= double(count);
   }
+}
+
+/// What a rank of each role did by itself.
+static void printRoles(const std::vector<runtime::RoleTime> &roles) {
   if (roles.size() < 2)
     return;
   llvm::outs() << formatv("{0,10}  {1,14}  {2}\n", "us alone", "us with others", "role, a rank of it");
@@ -264,7 +268,8 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
   if (llvm::Error error = call(subject, profiled, /*keepsTimes=*/true, detailed, add))
     return error;
   printRows(rows, profiled, options.verbose);
-  printRoles(roles, profiled);
+  takeMeans(roles, profiled);
+  printRoles(roles);
   return options.report.empty() ? llvm::Error::success() : writeReport(options.report, timing, ranks, roles);
 }
 

@@ -34,7 +34,7 @@ SmallVector<func::FuncOp> cleave::getCalled(func::FuncOp func, const SymbolTable
 }
 
 SmallVector<exec::BufferOp> cleave::getBuffers(func::FuncOp func, const SymbolTable &symbols) {
-  if (!func->hasAttr(pipe::PipeDialect::kRankAttr))
+  if (!pipe::getRank(func))
     return llvm::to_vector(func->getParentOfType<ModuleOp>().getOps<exec::BufferOp>());
   llvm::SetVector<Operation *> seen;
   for (auto view : func.getOps<exec::ViewOp>())
@@ -165,6 +165,8 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model)
     addTensors(report.outputs, whole.outputs);
     whole.parameterBytesPerRank = std::max(whole.parameterBytesPerRank, report.parameterBytesPerRank);
     whole.peakBytesPerRank = std::max(whole.peakBytesPerRank, report.peakBytesPerRank);
+    if (report.arena && (!whole.arena || report.arena->bytes > whole.arena->bytes))
+      whole.arena = report.arena;
     whole.flopsPerRank = std::max(whole.flopsPerRank, report.flopsPerRank);
     whole.flops += report.flopsPerRank * static_cast<double>(inner);
   }

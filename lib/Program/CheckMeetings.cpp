@@ -43,7 +43,7 @@ struct Streams {
 class cleave::program::MeetingCheck {
 public:
   MeetingCheck(Checker &checker, size_t variant)
-      : checker(checker), program(checker.program), variant(variant), roleOf(program.ranks), issued(program.ranks),
+      : checker(checker), program(checker.program), variant(variant), roleOf(getRoles(program)), issued(program.ranks),
         done(size_t(program.ranks) * kMostStreams), isWaiting(done.size()), streams(program.roles.size()) {}
 
   Status check();
@@ -124,9 +124,6 @@ Status MeetingCheck::sortCommands() {
 
 /// Who takes part in what. Only ranks that are named are kept: a file of many small groups stays small.
 void MeetingCheck::prepareMeetings() {
-  for (uint32_t role = 0; role < program.roles.size(); ++role)
-    for (uint32_t rank : program.roles[role].ranks)
-      roleOf[rank] = role;
   for (const Groups &groups : program.groups) {
     auto &members = groupOf.emplace_back();
     for (size_t i = 0; i < groups.ranks.size(); ++i)

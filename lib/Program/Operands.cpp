@@ -131,6 +131,14 @@ bool cleave::program::movesDown(const Program &program, const Copy &copy) {
          copy.source.offset.column == copy.target.offset.column && copy.target.offset.base < copy.source.offset.base;
 }
 
+std::vector<uint32_t> cleave::program::getRoles(const Program &program) {
+  std::vector<uint32_t> roles(program.ranks);
+  for (uint32_t role = 0; role < program.roles.size(); ++role)
+    for (uint32_t rank : program.roles[role].ranks)
+      roles[rank] = role;
+  return roles;
+}
+
 /// A forest: who has no other rank above it is the first of its meeting.
 std::vector<std::vector<uint32_t>> cleave::program::getMeetings(const Pieces &pieces) {
   std::map<uint32_t, uint32_t> above;

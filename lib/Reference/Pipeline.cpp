@@ -180,25 +180,15 @@ private:
 };
 } // namespace
 
-static int64_t getIndex(Attribute attribute) {
-  auto index = dyn_cast_if_present<IntegerAttr>(attribute);
-  return index ? index.getInt() : -1;
-}
-
 /// Each rank has some of the arguments, by their numbers.
 LogicalResult Meeting::begin(ArrayRef<PerRank> arguments) {
-  for (auto other : func->getParentOfType<ModuleOp>().getOps<func::FuncOp>())
-    if (other->hasAttr(pipe::PipeDialect::kRankAttr))
-      functions.push_back(other);
-  llvm::sort(functions, [](func::FuncOp a, func::FuncOp b) {
-    return getIndex(a->getAttr(pipe::PipeDialect::kRankAttr)) < getIndex(b->getAttr(pipe::PipeDialect::kRankAttr));
-  });
+  functions = pipe::getRankFunctions(func->getParentOfType<ModuleOp>());
   for (auto [rank, own] : llvm::enumerate(functions)) {
-    if (getIndex(own->getAttr(pipe::PipeDialect::kRankAttr)) != static_cast<int64_t>(rank))
+    if (pipe::getRank(own) != static_cast<int64_t>(rank))
       return func.emitError() << "has no function for rank " << rank << " of the pipeline";
     SmallVector<PerRank> ofRank;
     for (unsigned i = 0; i < own.getNumArguments(); ++i) {
-      int64_t index = getIndex(own.getArgAttr(i, pipe::PipeDialect::kIndexAttr));
+      int64_t index = pipe::getArgIndex(own, i).value_or(-1);
       if (index < 0 || index >= static_cast<int64_t>(arguments.size()) ||
           func.getArgumentTypes()[index] != own.getArgumentTypes()[i])
         return own.emitError() << "argument " << i << " is none of " << func.getName() << "'s";
@@ -250,7 +240,7 @@ LogicalResult Meeting::collect(SmallVectorImpl<PerRank> &results) {
   results.resize(func.getNumResults());
   for (auto [own, interpreter, last] : llvm::zip_equal(functions, ranks, at))
     for (auto [i, ofRanks] : llvm::enumerate(interpreter->getOperands(*last)))
-      if (int64_t index = getIndex(own.getResultAttr(i, pipe::PipeDialect::kIndexAttr));
+      if (int64_t index = pipe::getResultIndex(own, i).value_or(-1);
           index >= 0 && index < static_cast<int64_t>(results.size()))
         results[index] = std::move(ofRanks);
   for (auto [index, result] : llvm::enumerate(results))

@@ -267,10 +267,7 @@ program::Status cleave::runtime::bindExchange(const BindContext &context, uint32
   // A rank that the pieces do not name has nothing to do.
   if (ranks.empty())
     return program::kGood;
-  std::vector<uint32_t> roleOf(program.ranks);
-  for (uint32_t role = 0; role < program.roles.size(); ++role)
-    for (uint32_t rank : program.roles[role].ranks)
-      roleOf[rank] = role;
+  const std::vector<uint32_t> roleOf = program::getRoles(program);
   for (size_t i = 0; i < pieces.ends.size(); ++i) {
     const program::Ends &ends = pieces.ends[i];
     if (ends.source != context.rank && ends.target != context.rank)

@@ -18,10 +18,7 @@ using program::makeError;
 
 Memory::Memory(const program::Program &program, const std::vector<std::pair<uint32_t, Device *>> &local)
     : program(program), ranges(program.roles.size()), owners(local.size()) {
-  std::vector<uint32_t> roleOf(program.ranks);
   for (uint32_t role = 0; role < program.roles.size(); ++role) {
-    for (uint32_t rank : program.roles[role].ranks)
-      roleOf[rank] = role;
     const std::vector<program::Load> &loads = program.roles[role].loads;
     for (uint32_t i = 0; i < loads.size(); ++i) {
       uint64_t begin = uint64_t(loads[i].target.offset.base);
@@ -32,6 +29,7 @@ Memory::Memory(const program::Program &program, const std::vector<std::pair<uint
     std::sort(ranges[role].begin(), ranges[role].end(),
               [](const Range &a, const Range &b) { return std::tie(a.buffer, a.begin) < std::tie(b.buffer, b.begin); });
   }
+  const std::vector<uint32_t> roleOf = program::getRoles(program);
   for (auto [rank, device] : local)
     ranks.emplace_back(*this, *device, rank, roleOf[rank]);
   shareLoads();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Profile.h"
 #include "cleave/Program/Error.h"
+#include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 
 #include <algorithm>
@@ -49,12 +50,9 @@ static bool isAlone(const program::Action &action) {
 
 std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {
   const program::Program &program = executor.getProgram();
-  std::vector<uint32_t> roleOf(program.ranks);
+  const std::vector<uint32_t> roleOf = program::getRoles(program);
   std::vector<bool> isHere(program.ranks);
   std::vector<RoleTime> all(program.roles.size()), roles;
-  for (uint32_t role = 0; role < program.roles.size(); ++role)
-    for (uint32_t rank : program.roles[role].ranks)
-      roleOf[rank] = role;
   for (const Event &event : executor.getEvents()) {
     RoleTime &time = all[roleOf[event.rank]];
     time.ranks += isHere[event.rank] ? 0 : 1;

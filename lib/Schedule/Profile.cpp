@@ -11,11 +11,12 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Regex.h"
 
-#include <cmath>
-
 using namespace cleave;
 using namespace cleave::schedule;
 using llvm::StringRef;
+
+/// A node takes no quarter of an hour; sums over models stay far below what 64 bits hold.
+static constexpr double kMostNs = 1e12;
 
 namespace {
 class ProfileReader {
@@ -36,12 +37,23 @@ public:
   ProfileProblem problem;
 
 private:
-  bool fail(size_t at, std::string message) {
-    StringRef before = text.take_front(at);
-    size_t lineStart = before.rfind('\n') + 1;
-    problem = {{unsigned(before.count('\n') + 1), unsigned(at - lineStart + 1)}, std::move(message)};
+  /// Places are asked for in the order of the text, so lines are counted once.
+  ProfilePlace getPlace(size_t at) {
+    StringRef passed = text.slice(counted, at);
+    if (size_t last = passed.rfind('\n'); last != StringRef::npos) {
+      line += unsigned(passed.count('\n'));
+      lineStart = counted + last + 1;
+    }
+    counted = at;
+    return {line, unsigned(at - lineStart + 1)};
+  }
+
+  bool fail(ProfilePlace place, std::string message) {
+    problem = {place, std::move(message)};
     return false;
   }
+
+  bool fail(size_t at, std::string message) { return fail(getPlace(at), std::move(message)); }
 
   void skipBlanks() { position = std::min(text.find_first_not_of(" \t\r\n", position), text.size()); }
 
@@ -60,12 +72,11 @@ private:
   bool readEntry(ProfileEntry &entry) {
     skipBlanks();
     size_t start = position;
+    entry.place = getPlace(start);
     if (!readName(entry.node))
       return false;
-    (void)fail(start, "");
-    entry.place = problem.place;
     if (!names.insert(entry.node).second)
-      return fail(start, "node " + quote(entry.node) + " is given twice");
+      return fail(entry.place, "node " + quote(entry.node) + " is given twice");
     return take(':', "expected ':' and nanoseconds") && readNumber(entry.ns);
   }
 
@@ -91,15 +102,18 @@ private:
     size_t start = position, end = std::min(text.find_first_of(",} \t\r\n", start), text.size());
     StringRef word = text.slice(start, end);
     // LLVM's own reader takes `01` and `1.`, too.
-    bool isNumber = llvm::Regex("^(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?$").match(word);
-    if (!isNumber || word.getAsDouble(number) || !std::isfinite(number))
-      return fail(start, "expected nanoseconds, a number that is not negative, got " + quote(word));
+    static const llvm::Regex form("^(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?$");
+    if (!form.match(word) || word.getAsDouble(number) || !(number <= kMostNs))
+      return fail(start, "expected nanoseconds, a number from 0 to 1e12, got " + quote(word));
     position = end;
     return true;
   }
 
   StringRef text;
   size_t position = 0;
+  /// Up to where lines are counted, the line that this lies in, and where that begins.
+  size_t counted = 0, lineStart = 0;
+  unsigned line = 1;
   llvm::StringSet<> names;
 };
 } // namespace

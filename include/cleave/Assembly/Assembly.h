@@ -73,9 +73,6 @@ private:
 /// A program of one variant. Null after an error, as above.
 std::unique_ptr<Assembly> assemble(llvm::ArrayRef<mlir::func::FuncOp> functions, const AssemblyOptions &options);
 
-/// The functions of the ranks of a pipeline (`pipe.rank`), in order; none if the module is no pipeline.
-llvm::SmallVector<mlir::func::FuncOp, 4> getRankFunctions(mlir::ModuleOp module);
-
 } // namespace cleave
 
 #endif // CLEAVE_ASSEMBLY_ASSEMBLY_H

@@ -39,6 +39,9 @@ bool isAlike(const Type &a, const Type &b);
 /// The ranks that meet in an exchange of `pieces`, in order: those that pieces connect, the first ones' first.
 std::vector<std::vector<uint32_t>> getMeetings(const Pieces &pieces);
 
+/// The role of each rank.
+std::vector<uint32_t> getRoles(const Program &program);
+
 /// The shape of a slice of `shape` in a layout, as Layout says; nothing if the layout does not suit it.
 std::optional<std::vector<int64_t>> getLaidOutShape(const std::vector<int64_t> &shape, const Layout &layout);
 

@@ -30,8 +30,8 @@ CommandBuilder::CommandBuilder(func::FuncOp func, const Placement &placement, Ra
     : func(func), placement(placement), table(table), weights(func, table), builder(func.getContext()), outside(func),
       symbols(func->getParentOfType<ModuleOp>()), body(new Block()) {
   builder.setInsertionPointToEnd(body);
-  if (auto rank = func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr))
-    prefix = "rank" + std::to_string(rank.getInt()) + "_";
+  if (std::optional<int64_t> rank = pipe::getRank(func))
+    prefix = "rank" + std::to_string(*rank) + "_";
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,8 +28,7 @@ static SmallVector<func::FuncOp> findProgram(ModuleOp module) {
   for (auto func : module.getOps<func::FuncOp>()) {
     if (func.isExternal())
       continue;
-    if (!found.empty() &&
-        !(func->hasAttr(pipe::PipeDialect::kRankAttr) && found.front()->hasAttr(pipe::PipeDialect::kRankAttr))) {
+    if (!found.empty() && !(pipe::getRank(func) && pipe::getRank(found.front()))) {
       InFlightDiagnostic error = func.emitOpError("is a second function, and a program is one");
       error.attachNote(found.front().getLoc()) << "the first one is here";
       return {};

@@ -189,16 +189,16 @@ LogicalResult VerifyPlan::checkMessages(ArrayRef<func::FuncOp> functions) {
   using Messages = std::map<std::pair<int64_t, int64_t>, std::vector<Operation *>>;
   Messages sent, received; // by sender and receiver
   for (func::FuncOp func : functions) {
-    auto rank = func->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr);
+    std::optional<int64_t> rank = pipe::getRank(func);
     for (Operation &op : func.getBody().front()) {
       if (!isa<SendOp, ReceiveOp>(op))
         continue;
       if (!rank)
         return op.emitOpError("is in no function of a rank of a pipeline (M7)");
       if (auto send = dyn_cast<SendOp>(op))
-        sent[{rank.getInt(), send.getPeer()}].push_back(&op);
+        sent[{*rank, send.getPeer()}].push_back(&op);
       else
-        received[{cast<ReceiveOp>(op).getPeer(), rank.getInt()}].push_back(&op);
+        received[{cast<ReceiveOp>(op).getPeer(), *rank}].push_back(&op);
     }
   }
   auto fit = [](const Messages &ours, Messages &theirs) -> LogicalResult {
@@ -243,8 +243,7 @@ LogicalResult VerifyPlan::checkFunction(func::FuncOp func, Ranges &ranges) {
 
 LogicalResult VerifyPlan::check() {
   auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
-  bool isPipeline = llvm::all_of(
-      functions, [](func::FuncOp func) { return func->hasAttrOfType<IntegerAttr>(pipe::PipeDialect::kRankAttr); });
+  bool isPipeline = llvm::all_of(functions, [](func::FuncOp func) { return pipe::getRank(func).has_value(); });
   auto isCommands = [&](func::FuncOp func) {
     return !func.isExternal() && func.getBody().hasOneBlock() &&
            func.getFunctionType() == FunctionType::get(&getContext(), {}, {});

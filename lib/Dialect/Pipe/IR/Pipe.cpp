@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -54,6 +55,27 @@ std::optional<int64_t> cleave::pipe::getArgSplit(FunctionOpInterface func, unsig
 
 std::optional<int64_t> cleave::pipe::getResultSplit(FunctionOpInterface func, unsigned index) {
   return getNumber(func.getResultAttr(index, PipeDialect::kSplitAttr));
+}
+
+std::optional<int64_t> cleave::pipe::getRank(FunctionOpInterface func) {
+  return getNumber(func->getAttr(PipeDialect::kRankAttr));
+}
+
+SmallVector<func::FuncOp, 4> cleave::pipe::getRankFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp, 4> functions;
+  for (auto func : module.getOps<func::FuncOp>())
+    if (getRank(func))
+      functions.push_back(func);
+  llvm::stable_sort(functions, [](func::FuncOp a, func::FuncOp b) { return *getRank(a) < *getRank(b); });
+  return functions;
+}
+
+std::optional<int64_t> cleave::pipe::getArgIndex(FunctionOpInterface func, unsigned index) {
+  return getNumber(func.getArgAttr(index, PipeDialect::kIndexAttr));
+}
+
+std::optional<int64_t> cleave::pipe::getResultIndex(FunctionOpInterface func, unsigned index) {
+  return getNumber(func.getResultAttr(index, PipeDialect::kIndexAttr));
 }
 
 std::optional<int64_t> cleave::pipe::getMicrobatches(Operation *module) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
+#include "StageParts.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -22,14 +23,13 @@ using namespace cleave::pipe;
 /// Of one microbatch; of a parameter or constant all, since each microbatch reads all.
 static int64_t countBytes(Value value, const DeviceRates &rates) {
   int64_t bytes = spmd::getBytes(value.getType());
-  bool isWhole = isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(value.getDefiningOp());
-  return isWhole ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
+  return isOfEveryStage(value.getDefiningOp()) ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
 }
 
 /// What a microbatch passes through. Each stage has parameters and constants by itself, and what is the same in all
 /// microbatches, or runs behind them, is of no stage.
 static bool isOfOneStage(Operation &op, const Spans &spans) {
-  return !isa<nn::LoadOp, nn::ConstantOp, PartOp>(op) && !op.hasTrait<OpTrait::IsTerminator>() &&
+  return !isOfEveryStage(&op) && !isa<PartOp>(op) && !op.hasTrait<OpTrait::IsTerminator>() &&
          spans.get(&op) == Span::Each;
 }
 

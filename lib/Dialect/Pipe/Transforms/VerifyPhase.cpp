@@ -79,14 +79,12 @@ static LogicalResult checkEnds(SendOp send, RecvOp recv) {
 LogicalResult VerifyPhase::checkPerRank() {
   std::vector<SmallVector<Operation *>> messages;
   std::vector<size_t> at;
-  for (auto func : getOperation().getOps<func::FuncOp>()) {
-    auto rank = func->getAttrOfType<IntegerAttr>(PipeDialect::kRankAttr);
-    if (!rank)
-      continue;
-    messages.resize(std::max<size_t>(messages.size(), rank.getInt() + 1));
+  for (func::FuncOp func : getRankFunctions(getOperation())) {
+    int64_t rank = *getRank(func);
+    messages.resize(std::max<size_t>(messages.size(), rank + 1));
     func.walk([&](Operation *op) {
       if (isa<SendOp, RecvOp>(op))
-        messages[rank.getInt()].push_back(op);
+        messages[rank].push_back(op);
     });
   }
   if (messages.empty())
