@@ -21,7 +21,8 @@ import sharded
 MESHES = ["one=1", "data=2", "model=2"]
 MOST = {"bf16": 2e-2, "split": 2e-4}
 HOST, DEVICE = ["--executor", "program"], ["--device", "cuda-emulated"]
-# Random weights and few channels a group: in onnxruntime weights rounded to bf16, and nothing else, move it by 1.9e-2.
+# Random weights and few channels a group: in onnxruntime weights rounded to bf16, and nothing else, move it by 1.9e-2, with the results of
+# kernels rounded, too, by 2.4e-2 to 3.6e-2 of a row for one image or another.
 ALLOWED = {("unet_dyn18", "bf16"): 6e-2}
 
 
