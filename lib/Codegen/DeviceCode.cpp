@@ -34,6 +34,8 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -152,6 +154,16 @@ static void useInstructions(llvm::Module &module) {
     }
 }
 
+/// Upstream's atomics order all memory for the whole system. Those of kernels are met at barriers, by threads of a block.
+static void relaxAtomics(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *update = dyn_cast<llvm::AtomicRMWInst>(&instruction)) {
+        update->setOrdering(llvm::AtomicOrdering::Monotonic);
+        update->setSyncScopeID(module.getContext().getOrInsertSyncScopeID("block"));
+      }
+}
+
 std::unique_ptr<llvm::Module> cleave::codegen::translateDevice(ModuleOp kernels, const CudaTarget &target,
                                                                llvm::LLVMContext &context) {
   if (failed(verify(kernels)) || failed(lowerToNvvm(kernels)))
@@ -163,6 +175,7 @@ std::unique_ptr<llvm::Module> cleave::codegen::translateDevice(ModuleOp kernels,
   if (!module)
     return nullptr;
   useInstructions(*module);
+  relaxAtomics(*module);
   module->setTargetTriple(target.getMachine().getTargetTriple());
   module->setDataLayout(target.getMachine().createDataLayout());
   return module;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceEmitter.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -103,6 +104,36 @@ void DeviceEmitter::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(b, loc);
 void DeviceEmitter::waitForCopies(int64_t open) { NVVM::CpAsyncWaitGroupOp::create(b, loc, uint32_t(open)); }
 
 void DeviceEmitter::barrier() { gpu::BarrierOp::create(b, loc); }
+
+Value DeviceEmitter::ballot(Value condition) {
+  Value all = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(-1));
+  return NVVM::VoteSyncOp::create(b, loc, b.getI32Type(), all, condition, NVVM::VoteSyncKind::ballot);
+}
+
+/// While there are bits, the lowest goes.
+void DeviceEmitter::overBits(Value bits, function_ref<void(Value)> body) {
+  Type i32 = b.getI32Type();
+  auto loop = scf::WhileOp::create(b, loc, TypeRange{i32}, ValueRange{bits});
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, {i32}, {loc}),
+        *after = b.createBlock(&loop.getAfter(), {}, {i32}, {loc});
+  b.setInsertionPointToStart(before);
+  Value left = before->getArgument(0), zero = elements.integer(i32, 0);
+  scf::ConditionOp::create(b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, left, zero), left);
+  b.setInsertionPointToStart(after);
+  Value open = after->getArgument(0);
+  Value number = LLVM::CountTrailingZerosOp::create(b, loc, i32, open, /*is_zero_poison=*/true);
+  scoped([&] {
+    body(arith::IndexCastOp::create(b, loc, b.getIndexType(), number));
+    return 0;
+  });
+  Value without = arith::SubIOp::create(b, loc, open, elements.integer(i32, 1));
+  scf::YieldOp::create(b, loc, ValueRange{arith::AndIOp::create(b, loc, open, without)});
+}
+
+void DeviceEmitter::raise(Value shared, Value value, Value at) {
+  memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxs, value, shared, at);
+}
 
 Value DeviceEmitter::shuffle(Value value, int64_t mask) {
   return shuffle(value, arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(mask)), gpu::ShuffleMode::XOR);

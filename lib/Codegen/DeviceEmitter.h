@@ -57,6 +57,12 @@ public:
   void commitCopies();
   /// Until no more than so many groups are on their way.
   void waitForCopies(int64_t open);
+  /// Which threads of the warp say yes, a bit each.
+  mlir::Value ballot(mlir::Value condition);
+  /// Calls `body` for each bit of an i32 that is set, the lowest first, with its number.
+  void overBits(mlir::Value bits, llvm::function_ref<void(mlir::Value)> body);
+  /// Puts `value`, an i32, where it is larger than what is in shared memory there: whoever comes first.
+  void raise(mlir::Value shared, mlir::Value value, mlir::Value at);
   /// The value of another thread of the warp: of that whose number differs in the bits of `mask`.
   mlir::Value shuffle(mlir::Value value, int64_t mask);
   /// The value of thread `number` of the warp.

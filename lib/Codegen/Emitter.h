@@ -133,6 +133,13 @@ protected:
   virtual mlir::Attribute getTableSpace() const { return {}; }
   /// An index operand's element as a position of any size.
   virtual mlir::Value toPlace(mlir::Value index);
+  /// What `fn` evaluates is forgotten behind it.
+  template <typename Fn> auto scoped(Fn fn) {
+    memory.emplace_back();
+    auto result = fn();
+    memory.pop_back();
+    return result;
+  }
 
 private:
   using Key = std::vector<intptr_t>;
@@ -142,12 +149,6 @@ private:
   mlir::Value loadStrided(mlir::Value buffer, Index at);
   std::optional<Index> findInRow(mlir::Value value, const Point &point);
   Key keyOf(mlir::Value value, const Point &point) const;
-  template <typename Fn> auto scoped(Fn fn) {
-    memory.emplace_back();
-    auto result = fn();
-    memory.pop_back();
-    return result;
-  }
 
   const Target &target;
   int64_t lanes = 1, active = 1;

@@ -4,7 +4,7 @@
 // compute type, and round once.
 //
 //===----------------------------------------------------------------------===//
-#include "Emitter.h"
+#include "Scatter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -34,8 +34,8 @@ static Value pullGatherElements(Emitter &e, nn::GatherElementsOp op, const Point
   return e.eval(op.getInput(), source);
 }
 
-/// The places that a tuple of indices names, behind the batch dims: `tuple` is its point without the last dim.
-static Point pullTuple(Emitter &e, Value indices, const Point &tuple, ArrayRef<int64_t> shape, int64_t batchDims) {
+Point cleave::codegen::pullTuple(Emitter &e, Value indices, const Point &tuple, ArrayRef<int64_t> shape,
+                                 int64_t batchDims) {
   Point source(tuple.begin(), tuple.begin() + batchDims);
   for (int64_t i = 0; i < getShape(indices).back(); ++i) {
     Point at = tuple;
@@ -76,7 +76,7 @@ static Value pullOneHot(Emitter &e, nn::OneHotOp op, const Point &point) {
 // Scatters
 //===----------------------------------------------------------------------===//
 
-static Value update(ElementBuilder &e, nn::ScatterKind kind, Value old, Value with, bool isUnsigned) {
+Value cleave::codegen::joinUpdate(ElementBuilder &e, nn::ScatterKind kind, Value old, Value with, bool isUnsigned) {
   switch (kind) {
   case nn::ScatterKind::Set:
     return with;
@@ -123,7 +123,7 @@ static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind
     Index at = e.places.linearise(getPlace(point), shape);
     Value with = evalWide(updates, point);
     if (kind != nn::ScatterKind::Set)
-      with = update(e.elements, kind, e.load(sums, kept, at), with, element.isUnsignedInteger());
+      with = joinUpdate(e.elements, kind, e.load(sums, kept, at), with, element.isUnsignedInteger());
     e.store(sums, with, at);
   });
   if (isWide)
@@ -151,7 +151,7 @@ static void fillScatterNd(Emitter &e, nn::ScatterNdOp op, ValueRange buffers) {
   });
 }
 
-/// One element (or lanes of a slice) after all updates that meet it, in their order: what threads do, each for itself.
+/// One element (or lanes of a slice) after all updates that meet it, in their order: what threads do of few updates, each for itself.
 /// `meet(at)` says whether the update at position `at` of `extents` comes here, and where it lies among the updates.
 static Value pullScatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, const Point &point,
                          ArrayRef<int64_t> extents, function_ref<std::pair<Value, Point>(ArrayRef<Value>)> meet) {
@@ -164,7 +164,7 @@ static Value pullScatter(Emitter &e, Value input, Value updates, nn::ScatterKind
     Point source = from;
     auto change = [&] {
       Value with = widen(e.eval(updates, source));
-      return isSet ? with : update(e.elements, kind, old[0], with, element.isUnsignedInteger());
+      return isSet ? with : joinUpdate(e.elements, kind, old[0], with, element.isUnsignedInteger());
     };
     return Values{e.choose(isHere, type, change, [&] { return old[0]; })};
   });
@@ -224,4 +224,6 @@ void cleave::codegen::registerIndexing(FormTable &table) {
   table.addFill<nn::ScatterNdOp>(fillScatterNd);
   table.addPull<nn::ScatterElementsOp>(pullScatterElements);
   table.addPull<nn::ScatterNdOp>(pullScatterNd);
+  table.addDeviceTile<nn::ScatterElementsOp>({canRunDeviceScatter, runDeviceScatter});
+  table.addDeviceTile<nn::ScatterNdOp>({canRunDeviceScatter, runDeviceScatter});
 }

@@ -186,18 +186,6 @@ func.func @lines(%x: tensor<12x40xf32>) -> tensor<12x40xf32> {
   return %0 : tensor<12x40xf32>
 }
 
-// Each vector of what is updated looks for the updates that meet it: the same result whatever the order of threads.
-// CHECK-LABEL: gpu.func @scattered
-// CHECK: scf.for
-// CHECK: scf.if
-// CHECK: vector.load %arg2
-// CHECK: vector.store {{.*}}, %arg3
-// CHECK: gpu.return
-func.func @scattered(%x: tensor<64x8xf32>, %i: tensor<5x1xi64>, %u: tensor<5x8xf32>) -> tensor<64x8xf32> {
-  %0 = nn.scatter_nd add %x, %i, %u : (tensor<64x8xf32>, tensor<5x1xi64>, tensor<5x8xf32>) -> tensor<64x8xf32>
-  return %0 : tensor<64x8xf32>
-}
-
 // With channels last a thread has four of a window, of each tap 16 bytes.
 // CHECK-LABEL: gpu.func @pool_of_channels
 // CHECK: scf.for %{{.*}} to %c3

@@ -2,6 +2,7 @@
 from edit import Edit
 
 EMULATION = "CleaveEmulationTests"
+SCATTERS = f"{EMULATION}:DeviceScattersTest.*"
 SPLIT = "lit:Exec/Transforms/split-kernels"
 PACK = "lit:Exec/Transforms/pack-collectives"
 
@@ -51,6 +52,21 @@ EDITS = [
          "unit * inDepth", "weights of tf32 meet values of other keys", [EMULATION]),
     Edit("flash-weights-of-one-query", "lib/Codegen/DeviceFlashLanes.cpp", "i / each * kDown * pitch + i % each * kAcross",
          "i % each * kAcross", "the weights of a lane's queries lie in one place", [EMULATION]),
+    # ===--- Scatters --------------------------------------------------------===
+    Edit("scatter-without-a-barrier", "lib/Codegen/DeviceScatter.cpp", "e.barrier();", "",
+         "threads read votes that are not there yet", [SCATTERS], after="e.store(votes, vote,"),
+    Edit("scatter-in-one-set", "lib/Codegen/DeviceScatter.cpp", "p.rem(chunk, 2)", "p.number(0)",
+         "what was found is written while others read it", [SCATTERS]),
+    Edit("scatter-takes-the-end-again", "lib/Codegen/DeviceScatter.cpp", "if (updates % threads)", "if (false)",
+         "the last update counts several times", [SCATTERS]),
+    Edit("scatter-of-rows-before", "lib/Codegen/DeviceScatter.cpp", "arith::CmpIPredicate::ult", "arith::CmpIPredicate::slt",
+         "updates of other blocks' rows are taken", [SCATTERS]),
+    Edit("scatter-beyond-the-updates", "lib/Codegen/DeviceScatter.cpp", "isInside ? p.select(isInside, own, p.number(-1)) : own", "own",
+         "lines without updates get those of the last one", [SCATTERS]),
+    Edit("scatter-of-any-group", "lib/Codegen/DeviceScatter.cpp", "if (groups > 1)", "if (false)",
+         "several threads join an update", [SCATTERS]),
+    Edit("scatter-keeps-any-update", "lib/Codegen/DeviceEmitter.cpp", "arith::AtomicRMWKind::maxs", "arith::AtomicRMWKind::assign",
+         "of several updates of a place any may stay", [SCATTERS]),
     # ===--- Attention by cuDNN ----------------------------------------------===
     Edit("cudnn-attention-without-scale", "lib/Runtime/Cuda/CudaAttention.cpp", "float(attention.scale)", "1.0f",
          "scores are not scaled", [EMULATION]),

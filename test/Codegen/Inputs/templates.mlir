@@ -27,9 +27,24 @@ func.func @resize(%x: tensor<2x64x64x32xf32>) -> tensor<2x128x128x32xf32> {
   return %y : tensor<2x128x128x32xf32>
 }
 
-func.func @scatter_nd(%x: tensor<1024x768xf32>, %i: tensor<128x1xi64>, %u: tensor<128x768xf32>) -> tensor<1024x768xf32> {
-  %y = nn.scatter_nd add %x, %i, %u : (tensor<1024x768xf32>, tensor<128x1xi64>, tensor<128x768xf32>) -> tensor<1024x768xf32>
+func.func @scatter_few(%x: tensor<1024x768xf32>, %i: tensor<16x1xi64>, %u: tensor<16x768xf32>) -> tensor<1024x768xf32> {
+  %y = nn.scatter_nd add %x, %i, %u : (tensor<1024x768xf32>, tensor<16x1xi64>, tensor<16x768xf32>) -> tensor<1024x768xf32>
   return %y : tensor<1024x768xf32>
+}
+
+func.func @scatter_add(%x: tensor<30522x768xf32>, %i: tensor<4096x1xi64>, %u: tensor<4096x768xf32>) -> tensor<30522x768xf32> {
+  %y = nn.scatter_nd add %x, %i, %u : (tensor<30522x768xf32>, tensor<4096x1xi64>, tensor<4096x768xf32>) -> tensor<30522x768xf32>
+  return %y : tensor<30522x768xf32>
+}
+
+func.func @scatter_set(%x: tensor<8192x1024xbf16>, %i: tensor<512x1xi64>, %u: tensor<512x1024xbf16>) -> tensor<8192x1024xbf16> {
+  %y = nn.scatter_nd set %x, %i, %u : (tensor<8192x1024xbf16>, tensor<512x1xi64>, tensor<512x1024xbf16>) -> tensor<8192x1024xbf16>
+  return %y : tensor<8192x1024xbf16>
+}
+
+func.func @scatter_elements(%x: tensor<64x50257xf32>, %i: tensor<64x4096xi64>, %u: tensor<64x4096xf32>) -> tensor<64x50257xf32> {
+  %y = nn.scatter_elements set %x, %i, %u dim 1 : (tensor<64x50257xf32>, tensor<64x4096xi64>, tensor<64x4096xf32>) -> tensor<64x50257xf32>
+  return %y : tensor<64x50257xf32>
 }
 
 func.func @softmax_128(%x: tensor<1536x128xf32>) -> tensor<1536x128xf32> {

@@ -1,0 +1,21 @@
+//===- Scatter.h - what the forms of scatters share -------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_CODEGEN_SCATTER_H
+#define CLEAVE_LIB_CODEGEN_SCATTER_H
+
+#include "Emitter.h"
+
+namespace cleave::codegen {
+
+/// The places that a tuple of indices names, behind the batch dims: `tuple` is its point without the last dim.
+Point pullTuple(Emitter &e, mlir::Value indices, const Point &tuple, llvm::ArrayRef<int64_t> shape, int64_t batchDims);
+
+/// What is there behind an update, in the compute type.
+mlir::Value joinUpdate(ElementBuilder &e, nn::ScatterKind kind, mlir::Value old, mlir::Value with, bool isUnsigned);
+
+/// Scatters of many updates, by blocks of places (DeviceScatter.cpp). Of few each element looks for its own.
+bool canRunDeviceScatter(mlir::Operation *op);
+void runDeviceScatter(Emitter &e, mlir::Operation *op, TileSink sink);
+
+} // namespace cleave::codegen
+
+#endif // CLEAVE_LIB_CODEGEN_SCATTER_H
