@@ -133,9 +133,10 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
   let summary = "which rank runs which stage of which microbatch, in which order";
   let description = [{
     Adds the table: that of a named schedule, or one from a file, with a message for each pair of stages on different ranks
-    between which the loop has values. Nothing that the checker of schedules (P6 to P12) finds wrong is written.
+    between which the loop has values. Stages stand where they are wanted: `circular` has any placement, of all others ranks may
+    have other numbers. Nothing that the checker of schedules (P6 to P12) finds wrong is written.
 
-    Errors: a schedule with gradients, one of another shape than the model, a file that is none.
+    Errors: a schedule with gradients, one of another shape than the model, a file that is none, ranks that the schedule cannot have.
 
     ```mlir
     pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {   // added
@@ -146,6 +147,8 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"\"", "forward, circular, or a .csv or .json file; by default forward, or circular with several stages a rank">,
+    Option<"placement", "placement", "std::string", "\"\"", "where circular has its stages: linear, loop, v, wave; by default loop">,
+    ListOption<"ranks", "ranks", "int64_t", "the rank of each stage, -1: any">,
   ];
 }
 

@@ -106,7 +106,8 @@ static Error checkSizes(const ScheduleOptions &options) {
 }
 
 /// A file says itself how many ranks there are; a name has to be told.
-static OrFailure<schedule::CostedSchedule> getSchedule(const ScheduleOptions &options, const std::string &name) {
+static OrFailure<schedule::CostedSchedule> getSchedule(const ScheduleOptions &options, const std::string &name,
+                                                       const ScheduleModel *model) {
   if (isFile(name)) {
     Expected<schedule::CostedSchedule> read = readFile(name);
     if (!read)
@@ -118,8 +119,9 @@ static OrFailure<schedule::CostedSchedule> getSchedule(const ScheduleOptions &op
   }
   if (Error error = checkSizes(options))
     return makeFailure(std::move(error), kBadCommandLine);
-  Expected<schedule::Schedule> table = schedule::generate(
-      name, {int32_t(options.ranks), int32_t(options.microbatches), int32_t(options.chunks), int32_t(options.steps)});
+  Expected<schedule::Schedule> table = schedule::generatePlaced(
+      name, {int32_t(options.ranks), int32_t(options.microbatches), int32_t(options.chunks), int32_t(options.steps)},
+      model ? model->wish : schedule::PlacementWish());
   if (!table)
     return makeFailure(table.takeError(), kBadCommandLine);
   return schedule::CostedSchedule{std::move(*table), {}};
@@ -203,7 +205,7 @@ setAllCosts(const ScheduleOptions &options, const ScheduleModel *model, schedule
 /// All that `auto` may choose from, each with its costs; what they do not fit (a list by stage, and other stages) is left
 /// out. Error: nothing is left, and why the first was not.
 static Expected<Candidates> getCandidates(const ScheduleOptions &options, const ScheduleModel *model) {
-  std::optional<schedule::Placement> placement = model ? model->placement : std::nullopt;
+  std::optional<schedule::Placement> placement = model ? model->wish.placement : std::nullopt;
   if (options.placement != PlacementWish::Any)
     placement = static_cast<schedule::Placement>(static_cast<int>(options.placement) - 1);
   Candidates fitting;
@@ -257,7 +259,7 @@ static OrFailure<Subject> searchSchedule(const Options &options, const ScheduleM
 static OrFailure<Subject> getSubject(const Options &options, const std::string &name, const ScheduleModel *model) {
   if (name == "auto")
     return searchSchedule(options, model);
-  OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name);
+  OrFailure<schedule::CostedSchedule> source = getSchedule(options.schedule, name, model);
   if (auto *failure = std::get_if<Failure>(&source))
     return std::move(*failure);
   auto &costed = std::get<schedule::CostedSchedule>(source);

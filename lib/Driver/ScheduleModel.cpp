@@ -35,6 +35,9 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options
     options.chunks = pipeline.chunks;
   if (options.name.empty())
     options.name = pipeline.schedule.empty() ? "1f1b" : pipeline.schedule;
+  // Where a model runs so many stages are on a rank, and here the same.
+  if (!options.chunks && options.name == "circular")
+    options.chunks = pipeline.countChunks();
   std::pair<llvm::StringRef, bool> notYet[] = {
       {"uneven", pipeline.uneven},
       {"recompute", pipeline.recompute != spmd::PlanRecompute::Never},
@@ -78,8 +81,9 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   model.options.microbatches = model.rates.microbatches;
   if (hasPipeline) {
     model.lines = plan->pipeline->stages;
-    if (options.placement == PlacementWish::Any)
-      model.placement = schedule::parsePlacement(plan->pipeline->placement);
+    model.wish = pipe::getPlacementWish(*plan->pipeline);
+    if (options.placement != PlacementWish::Any)
+      model.wish.placement.reset();
     for (const spmd::PlanPattern &pattern : plan->pipeline->together) {
       llvm::Expected<std::vector<uint32_t>> users = pipe::findUsers(model.graph, pattern);
       if (!users) {
@@ -147,7 +151,7 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
                      table.schedule.name);
-  if (llvm::Error error = placeAsPlanned(model, table.schedule))
+  if (llvm::Error error = schedule::numberRanks(table.schedule, model.wish))
     return error;
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;

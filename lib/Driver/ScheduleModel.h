@@ -5,6 +5,7 @@
 #include "ScheduleGradients.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Driver/Session.h"
+#include "cleave/Schedule/Place.h"
 #include "cleave/Schedule/Text.h"
 
 namespace cleave::driver {
@@ -17,8 +18,8 @@ struct ScheduleModel {
   /// Per op of the graph.
   std::vector<OpGradients> gradients;
   schedule::SplitOptions options;
-  /// Where the plan wants stages to be; none: where the schedule has them, or `auto` finds best.
-  std::optional<schedule::Placement> placement;
+  /// Where the plan wants stages to be; without it where the schedule has them, or `auto` finds best.
+  schedule::PlacementWish wish;
   /// By hand; empty: where it is best.
   std::vector<spmd::PlanStage> lines;
   /// Which times were measured, for people; empty: none.
@@ -31,10 +32,6 @@ std::optional<ScheduleModel> loadScheduleModel(Session &session, ScheduleOptions
 
 /// Gives ops the times of the profile at `path`, of F on one microbatch. False after an error.
 bool applyProfile(Session &session, mlir::func::FuncOp entry, llvm::StringRef path, ScheduleModel &model);
-
-/// Gives ranks of `table` the numbers that stages by hand name. Error: the plan wants another placement than the schedule
-/// has, or numbers that no permutation of its ranks gives; both with what is legal.
-llvm::Error placeAsPlanned(const ScheduleModel &model, schedule::Schedule &table);
 
 /// Cuts the model into the stages of `table`, which stand as planned, which then has the channels and costs of the model, in nanoseconds and
 /// bytes. What I and W take, and what is kept for them: ScheduleGradients.h.

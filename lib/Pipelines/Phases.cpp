@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
@@ -94,8 +95,12 @@ static void addStaged(OpPassManager &manager, const ShardOptions &, ShardState &
 /// Which rank runs what, in which order.
 static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardState &state) {
   pipe::ScheduleStagesOptions options;
-  if (state.pipeline)
-    options.schedule = state.pipeline->pipeline->schedule;
+  if (state.pipeline) {
+    const spmd::PlanPipeline &pipeline = *state.pipeline->pipeline;
+    options.schedule = pipeline.schedule;
+    options.placement = pipeline.placement;
+    llvm::append_range(options.ranks, pipe::getPlacementWish(pipeline).ranks);
+  }
   manager.addPass(pipe::createScheduleStages(options));
   addPipelineGate(manager, Phase::Scheduled);
 }

@@ -217,12 +217,13 @@ LogicalResult cleave::spmd::checkPipeline(const Plan &plan, PlanError &error) {
         error.notes.push_back({pipeline.axisPlace, "the pipeline is here"});
         return failure();
       }
-  int64_t stages = axis->size * pipeline.chunks;
+  int64_t stages = axis->size * pipeline.countChunks();
   int64_t given = static_cast<int64_t>(pipeline.stages.size());
-  if (given > stages)
+  bool isPlaced = llvm::all_of(pipeline.stages, [](const PlanStage &stage) { return stage.rank.has_value(); });
+  if (given > stages && !isPlaced)
     return fail(pipeline.stages.back().pattern.place, Twine(given) + " stages are given, and the pipeline has " +
                                                           Twine(stages) + ": " + Twine(axis->size) + " ranks with " +
-                                                          Twine(pipeline.chunks) + " each");
+                                                          Twine(pipeline.countChunks()) + " each");
   for (const PlanStage &stage : pipeline.stages)
     if (stage.rank && *stage.rank >= axis->size)
       return fail(stage.pattern.place, "rank " + Twine(*stage.rank) + " is none of axis '" + pipeline.axis +

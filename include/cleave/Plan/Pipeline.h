@@ -56,7 +56,7 @@ struct PlanPipeline {
   PlanPlace place, axisPlace;
   /// One of both is there.
   std::optional<int64_t> microbatches, microbatchSize;
-  /// Stages per rank.
+  /// Stages per rank; 1 where the plan does not say it (`countChunks`).
   int64_t chunks = 1;
   /// Input -> its batch dim, or `kNoBatch`; without an entry the dim whose name contains "batch", or dim 0.
   std::vector<std::pair<PlanPattern, int64_t>> batch;
@@ -74,6 +74,9 @@ struct PlanPipeline {
   bool relays = false;
   /// Microbatches may differ by one sample.
   bool uneven = false;
+
+  /// Stages per rank: `chunks`, or the two of a placement that comes back.
+  int64_t countChunks() const { return chunks == 1 && (placement == "v" || placement == "wave") ? 2 : chunks; }
 };
 
 /// Bytes of `40GB`, `512MiB`, `1000`: units of 1000 and 1024. Nothing if the text is no such size.

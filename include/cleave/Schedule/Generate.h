@@ -28,6 +28,8 @@ struct GeneratorInfo {
   bool isForwardOnly;
   /// Of its stages (of one of two replicas).
   Placement placement;
+  /// Where somebody wants that, its stages stand on any ranks (Place.h).
+  bool isAnywhere = false;
 };
 
 /// All of them, in the order of docs/pipelines.md.

@@ -52,7 +52,7 @@ static const Row kRows[] = {
     {{"pipedream", false, Placement::Linear}, ChunkRule::One, writeOneFOneB, UpdateRule::PerMicrobatch},
     {{"pipedream-2bw", false, Placement::Linear}, ChunkRule::One, writeOneFOneB, UpdateRule::PerBatch},
     {{"forward", true, Placement::Linear}, ChunkRule::One, writeForward},
-    {{"circular", true, Placement::Loop}, ChunkRule::Any, writeCircular},
+    {{"circular", true, Placement::Loop, true}, ChunkRule::Any, writeCircular},
 };
 
 llvm::ArrayRef<GeneratorInfo> cleave::schedule::getGenerators() {

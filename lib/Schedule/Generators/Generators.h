@@ -78,6 +78,8 @@ void writeHanayo(Schedule &schedule);
 // Forward.cpp
 void writeForward(Schedule &schedule);
 void writeCircular(Schedule &schedule);
+/// For any placement.
+void writeInTime(Schedule &schedule);
 
 } // namespace cleave::schedule
 

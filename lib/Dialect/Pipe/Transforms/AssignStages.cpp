@@ -52,7 +52,7 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   StringRef placement = this->placement, objective = this->objective;
   std::optional<schedule::Placement> found = schedule::parsePlacement(placement);
   if (!found)
-    return mlir::emitError(module.getLoc()) << "'" << placement << "' is no placement: linear, loop, v, wave";
+    return emitNoPlacement(module, placement);
   if (stages < 1 || ranks < 0 || stages > INT32_MAX)
     return mlir::emitError(module.getLoc()) << "there are no " << (stages < 1 ? stages : ranks) << " stages or ranks";
   int64_t numRanks = ranks ? ranks : *found == schedule::Placement::Linear ? stages : std::max<int64_t>(1, stages / 2);
@@ -76,29 +76,15 @@ LogicalResult AssignStages::followPlan(schedule::SplitOptions &options) {
   const spmd::PlanPipeline &pipeline = *given->pipeline;
   ModuleOp module = getOperation();
   int64_t count = getMicrobatches(module).value_or(1);
-  llvm::Expected<schedule::Schedule> table =
-      makeTable(pipeline.schedule, static_cast<int32_t>(given->findAxis(pipeline.axis)->size),
-                static_cast<int32_t>(pipeline.chunks), static_cast<int32_t>(count));
+  schedule::Shape shape{static_cast<int32_t>(given->findAxis(pipeline.axis)->size), static_cast<int32_t>(count),
+                        static_cast<int32_t>(pipeline.countChunks())};
+  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementWish(pipeline));
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
   options.placement = table->replicas.front().placement;
-  for (auto [stage, line] : llvm::enumerate(pipeline.stages))
-    if (stage < options.placement.size() && line.rank && *line.rank != options.placement[stage])
-      return mlir::emitError(loc) << "stage " << stage << " is wanted on rank " << *line.rank << ", and schedule '"
-                                  << table->name << "' has it on rank " << options.placement[stage]
-                                  << ": a table (.csv) may place stages otherwise";
-  std::optional<schedule::Placement> wanted = schedule::parsePlacement(pipeline.placement);
-  if (wanted &&
-      (!schedule::mayHaveChunks(*wanted, static_cast<int32_t>(pipeline.chunks)) ||
-       schedule::placeStages(*wanted, table->numRanks, static_cast<int32_t>(pipeline.chunks)) != options.placement))
-    return mlir::emitError(loc) << "placement '" << pipeline.placement << "' is not that of schedule '" << table->name
-                                << "': a table (.csv) may place stages otherwise";
   if (pipeline.recompute != spmd::PlanRecompute::Never)
     return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
-  if (!pipeline.stages.empty() && pipeline.stages.size() != options.placement.size())
-    return mlir::emitError(loc) << "has " << pipeline.stages.size() << " stages by hand, schedule '" << table->name
-                                << "' " << options.placement.size();
   options.microbatches = count;
   options.relays = pipeline.relays;
   options.memoryLimit = pipeline.memoryLimit;

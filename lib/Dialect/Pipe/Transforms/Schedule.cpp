@@ -79,19 +79,25 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   ModuleOp module = getOperation();
   auto mesh = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
   auto axis = module->getAttrOfType<StringAttr>(PipeDialect::kAxisAttr);
-  int64_t ranks = mesh && axis ? mesh.getSizes()[*mesh.findAxis(axis)] : 0;
-  if (!ranks)
+  int64_t numRanks = mesh && axis ? mesh.getSizes()[*mesh.findAxis(axis)] : 0;
+  if (!numRanks)
     return mlir::emitError(module.getLoc()) << "has no pipe.mesh and pipe.axis: nobody says how many ranks there are";
   int64_t stages = static_cast<int64_t>(getStageCalls(loop).size());
   std::string name = schedule;
-  llvm::Expected<schedule::Schedule> table =
-      makeTable(name, static_cast<int32_t>(ranks), static_cast<int32_t>(std::max<int64_t>(1, stages / ranks)),
-                static_cast<int32_t>(loop.getCount()));
+  StringRef placement = this->placement;
+  schedule::Shape shape{static_cast<int32_t>(numRanks), static_cast<int32_t>(loop.getCount()),
+                        static_cast<int32_t>(std::max<int64_t>(1, stages / numRanks))};
+  schedule::PlacementWish wish;
+  wish.placement = schedule::parsePlacement(placement);
+  wish.ranks.assign(ranks.begin(), ranks.end());
+  if (!placement.empty() && !wish.placement)
+    return emitNoPlacement(module, placement);
+  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, wish);
   if (!table)
     return mlir::emitError(func.getLoc()) << llvm::toString(table.takeError());
   if (table->numStages != stages)
     return mlir::emitError(func.getLoc()) << "schedule '" << table->name << "' has " << table->numStages
-                                          << " stages on " << ranks << " ranks, the model " << stages;
+                                          << " stages on " << numRanks << " ranks, the model " << stages;
   schedule::removeMessages(*table);
   table->channels = findChannels(loop);
   if (llvm::Error error = schedule::addMessages(*table))

@@ -50,6 +50,13 @@ private:
 };
 } // namespace
 
+schedule::PlacementWish cleave::pipe::getPlacementWish(const spmd::PlanPipeline &pipeline) {
+  schedule::PlacementWish wish{schedule::parsePlacement(pipeline.placement), {}};
+  for (const spmd::PlanStage &stage : pipeline.stages)
+    wish.ranks.push_back(static_cast<int32_t>(stage.rank.value_or(-1)));
+  return wish;
+}
+
 llvm::Error Lines::read() {
   for (const spmd::PlanStage &line : lines) {
     std::string reason;

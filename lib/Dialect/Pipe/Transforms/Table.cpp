@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "Table.h"
 
-#include "cleave/Schedule/Generate.h"
 #include "cleave/Schedule/Text.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -59,23 +58,29 @@ static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
 }
 
 /// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
-llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, int32_t ranks, int32_t chunks,
-                                                           int32_t microbatches) {
+llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
+                                                           const schedule::PlacementWish &wish) {
+  bool areSeveral = shape.chunks > 1 || wish.ranks.size() > static_cast<size_t>(shape.ranks);
   if (name.empty() || name == "auto")
-    name = chunks > 1 ? "circular" : "forward";
+    name = areSeveral ? "circular" : "forward";
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
-  llvm::Expected<schedule::Schedule> table =
-      isFile ? readFile(name) : schedule::generate(name, {ranks, microbatches, chunks});
+  llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, wish);
   if (!table)
     return table;
   if (!table->isForwardOnly)
     return makeError("schedule \"{0}\" needs gradients; forward-only schedules are: forward, circular", name);
-  if (table->numRanks != ranks || table->numMicrobatches != microbatches)
+  if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
     return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
-                     table->numRanks, table->numMicrobatches, ranks, microbatches);
+                     table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
   if (table->replicas.size() != 1)
     return makeError("schedule '{0}' runs two ways through the ranks", name);
+  if (llvm::Error error = schedule::numberRanks(*table, wish))
+    return std::move(error);
   return table;
+}
+
+InFlightDiagnostic cleave::pipe::emitNoPlacement(ModuleOp module, StringRef word) {
+  return mlir::emitError(module.getLoc()) << "'" << word << "' is no placement: linear, loop, v, wave";
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,7 +7,7 @@
 #define CLEAVE_LIB_DIALECT_PIPE_TRANSFORMS_TABLE_H
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Schedule/Schedule.h"
+#include "cleave/Schedule/Place.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
 
@@ -22,8 +22,13 @@ llvm::SmallVector<mlir::func::CallOp> getStageCalls(MicrobatchesOp loop);
 std::vector<schedule::Channel> findChannels(MicrobatchesOp loop);
 
 /// Who computes what, in which order, by name or out of a file; `forward` without a name, or `circular` for several stages a
-/// rank. `chunks`: stages per rank; a file has its own. Error: gradients; other numbers than those of the model; two ways through the ranks.
-llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, int32_t ranks, int32_t chunks, int32_t microbatches);
+/// rank. A file has its own number of chunks. The same table for all who ask with the same words.
+/// Error: gradients; other numbers than those of the model; two ways through the ranks; stages where the schedule cannot have them.
+llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, schedule::Shape shape,
+                                             const schedule::PlacementWish &wish);
+
+/// The error for a word that is none.
+mlir::InFlightDiagnostic emitNoPlacement(mlir::ModuleOp module, llvm::StringRef word);
 
 /// Precondition: the schedule has one replica.
 ScheduleOp writeTable(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,

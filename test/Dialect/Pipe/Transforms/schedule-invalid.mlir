@@ -3,6 +3,9 @@
 // RUN: not cleave-opt %s --pipe-schedule="schedule=zb-h1" 2>&1 | FileCheck %s --check-prefix=GRADIENTS
 // RUN: not cleave-opt %s --pipe-schedule="schedule=gpip" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not cleave-opt %s --pipe-schedule="schedule=%t.none.csv" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not cleave-opt %s --pipe-schedule="placement=zigzag" 2>&1 | FileCheck %s --check-prefix=PLACEMENT
+// RUN: not cleave-opt %s --pipe-schedule="placement=v" 2>&1 | FileCheck %s --check-prefix=TURNS
+// RUN: not cleave-opt %s --pipe-schedule="ranks=1,1" 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: echo "0F0,0F1,0F2" > %t.csv
 // RUN: echo "1F0,1F1,1F2" >> %t.csv
 // RUN: not cleave-opt %s --pipe-schedule="schedule=%t.csv" 2>&1 | FileCheck %s --check-prefix=SHAPE
@@ -14,6 +17,9 @@
 // NONE: error: cannot read schedule '{{.*}}none.csv'
 // SHAPE: error: schedule '{{.*}}' is of 2 ranks and 3 microbatches, the model of 2 and 2
 // CELL: error:
+// PLACEMENT: error: 'zigzag' is no placement: linear, loop, v, wave
+// TURNS: error: the plan wants placement 'v', and schedule 'forward' has its stages on ranks 0, 1
+// RANKS: error: stage 1 cannot be on rank 1 where stage 0 is on rank 1
 #full = #spmd.mesh<["stage"=2]>
 #inner = #spmd.mesh<["device"=1]>
 module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 2 : i64, spmd.mesh = #inner, spmd.phase = "staged"} {

@@ -4,6 +4,7 @@
 // RUN: echo "0F1,0F0" > %t.csv
 // RUN: echo "1F1,1F0" >> %t.csv
 // RUN: cleave-opt %s --pipe-schedule="schedule=%t.csv" | FileCheck %s --check-prefix=FILE
+// RUN: cleave-opt %s --pipe-schedule="ranks=1,-1" | FileCheck %s --check-prefix=RANKS
 // RUN: cleave-opt %s --pipe-schedule --pipe-verify-phase="phase=scheduled" | FileCheck %s --check-prefix=GATE
 
 // CHECK: pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
@@ -13,6 +14,9 @@
 
 // FILE: pipe.rank 0 "0F1,0SEND_F1,0F0,0SEND_F0"
 // FILE-NEXT: pipe.rank 1 "1RECV_F1,1F1,1RECV_F0,1F0"
+
+// RANKS: placement [1, 0]
+// RANKS-NEXT: pipe.rank 0 "1RECV_F0,1F0,1RECV_F1,1F1"
 
 // GATE: spmd.phase = "scheduled"
 #full = #spmd.mesh<["stage"=2]>

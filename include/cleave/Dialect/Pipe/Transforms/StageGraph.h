@@ -8,6 +8,7 @@
 #define CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRAPH_H
 
 #include "cleave/Plan/Pipeline.h"
+#include "cleave/Schedule/Place.h"
 #include "cleave/Schedule/StageSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -41,6 +42,9 @@ StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 /// Precondition: as many lines as stages, or none.
 llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
                                                const schedule::SplitOptions &options);
+
+/// Where a plan wants stages.
+schedule::PlacementWish getPlacementWish(const spmd::PlanPipeline &pipeline);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);
