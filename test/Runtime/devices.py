@@ -142,6 +142,9 @@ def fault(case, way, script, message, code, record, words=(), **environment):
     return judge(case, way, got, message, code, record)
 
 
+# The same on two stages, each on two devices.
+PIPELINE = "mesh: {stage: 2, data: 2}\npipeline: {axis: stage, microbatches: 2}\nshard: [{tensor: x, dims: [data, _]}]\n"
+STAGES = ("p.cleave",) * RANKS
 PLACE = r'rank 1: command \d, \w+( \w+)?, of node "\w+": '
 AFTER = r", in this command or one before it \(aborted\)"
 # Script, message, exit code, whether there is a flight record.
@@ -167,6 +170,14 @@ FAULTS = {
                r"( \(aborted\))?", 1, False),
     "code": ("cuModuleLoadDataEx@1=218", r'(rank 1: |cannot run "\S+": )module "\w+": the device cannot load the \w+ code of "\w+": CUDA error 218'
              r"( \(aborted\))?", 1, False),
+}
+
+
+BETWEEN = {
+    "send": ("ncclSend@1:2=3", r"rank 1: command \d+, exchange: NCCL cannot exchange: ncclInternalError \(aborted\)", 4, True),
+    "send-hangs": ("ncclSend@1:2=hang", r"rank \d: command \d+, .*: the device was not done within 2 s \(aborted\)", 4, True),
+    "receive": ("ncclRecv@3:2=3", r"rank 3: command \d+, exchange: NCCL cannot exchange: ncclInternalError \(aborted\)", 4, True),
+    "receive-hangs": ("ncclRecv@3:2=hang", r"rank \d: command \d+, .*: the device was not done within 2 s \(aborted\)", 4, True),
 }
 
 
@@ -294,11 +305,11 @@ def alone(case, way):
         None if got[0] == 4 and len(re.findall(r"rank [123]: cannot reach rank 0 on \S+ \(timeout\)", got[1])) == 3 else f"{got}")
 
 
-def done_to(case, way, number, message):
+def done_to(case, way, number, message, **more):
     """The process of rank 2 is killed or stopped while all run."""
     result = []
     thread = threading.Thread(target=lambda: result.append(case.launch(
-        way, "--silence", "1", "--deadline", "10", "--repeat", "1000000", "--outputs", "out.npz", "--record", "record")))
+        way, "--silence", "1", "--deadline", "10", "--repeat", "1000000", "--outputs", "out.npz", "--record", "record", **more)))
     thread.start()
     time.sleep(1.5)
     processes = {}
@@ -438,6 +449,12 @@ def list_cases():
     cases["large-weights"] = (large, "threads")
     cases |= {f"shared-{way}": (shared, way) for way in ("threads", "local")}
     cases |= {f"{name}-{way}": (done_to, way, *row) for name, row in GONE.items() for way in PROCESSES}
+    # A pipeline: what is between its roles.
+    def between(check):
+        return lambda case, way, *row: check(case, way, *row, programs=STAGES)
+    cases |= {f"stages-right-{way}": (between(right), way) for way in ALL}
+    cases |= {f"stages-{name}-{way}": (between(fault), way, *row) for name, row in BETWEEN.items() for way in ("threads", "local")}
+    cases |= {f"stages-{name}-local": (between(done_to), "local", *row) for name, row in GONE.items()}
     cases |= {f"{name}-{way}": (interrupted, way, getattr(signal, name)) for name in ("SIGINT", "SIGTERM")
               for way in ("threads", "local")}
     cases |= {"orphaned": (orphaned,), "busy-port": (busy_port,), "garbage": (garbage,), "store": (store,), "twice": (twice,)}
@@ -456,6 +473,10 @@ def main():
         for name, target in (("m", ["cuda:emulated", "--libraries", "none"]), ("other", ["cuda:emulated,sm_90"]), ("host", ["host"])):
             subprocess.run([f"{build}/bin/cleave", "compile", model, *OPTIONS, "--target", *target, "-o",
                             os.path.join(compiled, f"{name}.cleave")], check=True)
+        with open(os.path.join(compiled, "p.yaml"), "w") as file:
+            file.write(PIPELINE)
+        subprocess.run([f"{build}/bin/cleave", "compile", model, "--plan", os.path.join(compiled, "p.yaml"), "--dim", "batch=4", "--quiet",
+                        "--target", "cuda:emulated", "--libraries", "none", "-o", os.path.join(compiled, "p.cleave")], check=True)
         subprocess.run([f"{build}/bin/cleave-run", "host.cleave", "--inputs", "in.npz", "--outputs", "expected.npz"], cwd=compiled,
                        check=True)
 
