@@ -103,9 +103,10 @@ def Split : Pipe_Pass<"pipe-split"> {
   let description = [{
     Takes the partitioned program of one microbatch apart (`pipe-microbatch`, `pipe-assign-stages`): ops of a stage become a
     function, parameters and constants in each that uses them, what is cheaper to compute than to send as well. Whole
-    values are made before the loop, by a function of each stage that needs some; what depends on `pipe.accumulate`
-    runs behind it. The entry takes and returns whole batches from then on. A remark names each parameter that several
-    stages use, with its bytes.
+    values are made before the loop, by a function of each stage that needs some; one that several need and that takes longer to
+    make than to send, by the first of these for all, with a remark. What depends on `pipe.accumulate`
+    runs behind it. The entry takes and returns whole batches from then on. A remark names each parameter that stages of several
+    ranks use, with its bytes.
 
     Ops without `pipe.stage` go where the last of their producers is. Errors: a stage without ops (P2), edges that go backward
     (P3), a value of one microbatch that is read behind the loop.
@@ -125,7 +126,7 @@ def Split : Pipe_Pass<"pipe-split"> {
   }];
   let options = [
     Option<"relay", "relay", "bool", "false", "values for later stages pass every stage between">,
-    Option<"sendCheap", "send-cheap", "bool", "false", "values are sent even where computing them again takes less time">,
+    Option<"sendCheap", "send-cheap", "bool", "false", "values are sent even where computing them again takes less time, whole ones too">,
   ];
 }
 
@@ -156,7 +157,7 @@ def Lower : Pipe_Pass<"pipe-lower"> {
   let summary = "a function per rank of the pipeline";
   let description = [{
     Each rank walks through its row of the table: a call per F, a `pipe.send` and a `pipe.recv` per message with all values
-    of the pair that the rank has not got yet. Parts of results are joined by the rank that makes them; what is combined over all microbatches is so
+    of the pair that the rank has not got yet. Before its row, whole values that others make are received. Parts of results are joined by the rank that makes them; what is combined over all microbatches is so
     at once, and goes to the rank of the last stage if something is computed of it. Arguments and results that a rank
     has keep their attributes, and their number as `pipe.index`. The entry with the loop stays beside them: it is what they mean.
 

@@ -76,7 +76,8 @@ def suites(build):
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 15)
-    yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 31)
+    yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 33)
+    yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 30)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 139)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 1600)
     # Where NVIDIA's assembler is.
@@ -98,7 +99,7 @@ def suites(build):
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 30)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)
     # Fewer without mpirun.
-    yield Suite("states", [python, "test/Models/states.py", build], count_closing, 30 if shutil.which("mpirun") else 26)
+    yield Suite("states", [python, "test/Models/states.py", build], count_closing, 46 if shutil.which("mpirun") else 39)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 157)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
@@ -106,7 +107,7 @@ def suites(build):
     yield Suite("pipeline-programs", [python, "test/Runtime/pipelines.py", build], count_closing, 37 if shutil.which("mpirun") else 28)
     yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)
     # Fewer without mpirun.
-    yield Suite("devices", [python, "test/Runtime/devices.py", build], count_closing, 86 if shutil.which("mpirun") else 81)
+    yield Suite("devices", [python, "test/Runtime/devices.py", build], count_closing, 101 if shutil.which("mpirun") else 95)
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     # Fewer without mpirun.

@@ -1,10 +1,12 @@
 """The fixtures as programs of pipelines: stages, microbatches, schedules and meshes inside of a stage, against their recorded outputs.
 
-Usage: pipelines.py BUILD_DIR [NAME...]
+Usage: pipelines.py BUILD_DIR [--emulated] [NAME...]
 
 Each goes the whole way from a plan with `pipeline:` to a program file, which threads run (some by TCP, too): with a stage for each rank in
-order (`forward`), or several (`circular`). Where a model takes any batch, the recorded inputs come several times, so that `data` divides the
+order (`forward`), or several (`circular`). Parameters that several stages use are
+counted. Where a model takes any batch, the recorded inputs come several times, so that `data` divides the
 microbatches; samples do not know of each other, so outputs come as often. Over `model` the weights of dots and convolutions are cut as in sharded.py.
+--emulated: programs for CUDA, on devices that this machine plays, which check every access; some with a process for each.
 """
 import os
 import subprocess
@@ -13,6 +15,7 @@ import tempfile
 
 import numpy as np
 import onnx
+from onnx import TensorProto, helper
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
@@ -38,12 +41,16 @@ TOLERANCE = {"gpt2_fp16": 3e-2, "llama_bf16": 1e-1}
 REFUSED = {"moe_dyn18": ("stage=2", 2, 0, 1, "mixes samples of different microbatches")}
 
 
+# By options of compilation and of what runs.
+TARGETS = {False: ([], {}), True: (["--target", "cuda:emulated"], {"CLEAVE_CUDA_LIBRARY": "libcleave_emulated_cuda.so"})}
+
+
 class Refused(Exception):
     """A tool said no."""
 
 
-def call(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors="replace")
+def call(*command, **environment):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors="replace", env={**os.environ, **environment})
     if done.returncode:
         raise Refused(f"{os.path.basename(command[0])} {command[2]}: exit {done.returncode}: {done.stderr[-500:]}")
 
@@ -75,25 +82,67 @@ def write_plan(path, name, mesh, microbatches, stages, arrays):
         file.write("\n".join(lines) + "\n")
 
 
-def compile_program(build, folder, name, mesh, microbatches, stages, arrays):
+def compile_program(build, folder, name, mesh, microbatches, stages, arrays, words):
     """The program of a pipeline."""
     plan, program = os.path.join(folder, "plan.yaml"), os.path.join(folder, "m.cleave")
     write_plan(plan, name, mesh, microbatches, stages, arrays)
-    call(f"{build}/bin/cleave", "compile", os.path.join(HERE, name + ".onnx"), "--plan", plan, *find_dims(name, arrays), "--quiet", "-o", program)
+    call(f"{build}/bin/cleave", "compile", os.path.join(HERE, name + ".onnx"), "--plan", plan, *find_dims(name, arrays), *words, "--quiet", "-o", program)
     return program
 
 
-def problem(build, name, mesh, microbatches, stages, times, launcher):
+def problem(build, name, mesh, microbatches, stages, times, launcher, isEmulated=False):
     """What is wrong, or an empty string."""
+    words, environment = TARGETS[isEmulated]
     arrays = repeat(dict(np.load(os.path.join(HERE, name + ".npz"))), times)
     with tempfile.TemporaryDirectory() as folder:
-        program = compile_program(build, folder, name, mesh, microbatches, stages, arrays)
+        program = compile_program(build, folder, name, mesh, microbatches, stages, arrays, words)
         inputs, outputs = os.path.join(folder, "in.npz"), os.path.join(folder, "out.npz")
         np.savez(inputs, **{key[3:]: array for key, array in arrays.items() if key.startswith("in:")})
         call(f"{build}/bin/cleave-run", program, "--inputs", inputs, "--outputs", outputs, "--deadline", "30",
-             *(["--local"] if launcher == "tcp" else ["--ranks", "threads"]))
+             *(["--local"] if launcher == "tcp" else ["--ranks", "threads"]), **environment)
         tolerance = TOLERANCE.get(name, 1e-4)
         return harness.difference(np.load(outputs), arrays, tolerance, tolerance / 10)
+
+
+def make_tied(path):
+    """A decoder in small, whose embedding is its head, too; input, output, bytes of the embedding."""
+    random = np.random.default_rng(5)
+    table, *layers = (random.standard_normal(shape).astype(np.float32) / 4 for shape in [(16, 32), *[(16, 16)] * 3])
+    # Looked up by columns, so that the head needs no transposed copy.
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["columns"], axis=1), helper.make_node("Transpose", ["columns"], ["h0"], perm=[1, 2, 0])]
+    for index in range(len(layers)):
+        nodes += [helper.make_node("MatMul", [f"h{index}", f"w{index}"], [f"m{index}"]), helper.make_node("Tanh", [f"m{index}"], [f"h{index + 1}"])]
+    nodes.append(helper.make_node("MatMul", [f"h{len(layers)}", "table"], ["logits"]))
+    weights = {"table": table, **{f"w{index}": layer for index, layer in enumerate(layers)}}
+    graph = helper.make_graph(nodes, "tied", [helper.make_tensor_value_info("ids", TensorProto.INT64, [6, 5])],
+                              [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [6, 5, 32])],
+                              [onnx.numpy_helper.from_array(array, key) for key, array in weights.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    ids = random.integers(0, 32, (6, 5))
+    expected = table.T[ids]
+    for layer in layers:
+        expected = np.tanh(expected @ layer)
+    return ids, expected @ table, table.nbytes
+
+
+def tied(build, words, copies):
+    """How many ranks hold the embedding: told in a remark, and seen in the programs of the ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, plan, program, inputs, outputs = (os.path.join(folder, name) for name in ("m.onnx", "plan.yaml", "m.cleave", "in.npz", "out.npz"))
+        ids, expected, table = make_tied(model)
+        with open(plan, "w") as file:
+            file.write(f"mesh: {{stage: 2}}\npipeline: {{axis: stage, microbatches: 3, {words}}}\n")
+        done = harness.cleave(build, "compile", model, "--plan", plan, "--remarks", "--quiet", "-o", program)
+        if done.returncode:
+            raise Refused(done.stderr)
+        told = f"remark: parameter 'table', {table} bytes, is used by stages" in done.stderr
+        ranks = harness.cleave(build, "shard", model, "--plan", plan, "--emit=clustered", "-o", "-").stdout.split("func.func @main.rank")[1:]
+        held = sum("@table" in rank for rank in ranks)
+        if told != (copies > 1) or held != copies:
+            return f"told: {told}; {held} ranks hold it"
+        np.savez(inputs, ids=ids)
+        call(f"{build}/bin/cleave-run", program, "--inputs", inputs, "--outputs", outputs, "--ranks", "threads")
+        return harness.difference(np.load(outputs), {"out:logits": expected}, 1e-5, 1e-5)
 
 
 def refused(build, name, mesh, microbatches, stages, times, why):
@@ -105,12 +154,16 @@ def refused(build, name, mesh, microbatches, stages, times, why):
 
 
 def main():
-    build, wanted, _ = harness.arguments()
+    build, wanted, flags = harness.arguments("--emulated")
     cases = {}
     for name, mesh, microbatches, stages, times in CASES:
         for launcher in ["threads", *["tcp"] * ((name, mesh) in BY_TCP)]:
             title = f"{name} on {mesh}, {microbatches} microbatches, {stages or 'a stage a rank'} {'stages' * bool(stages)} by {launcher}"
-            cases[" ".join(title.split())] = lambda case=(name, mesh, microbatches, stages, times, launcher): problem(build, *case)
+            cases[" ".join(title.split())] = lambda case=(name, mesh, microbatches, stages, times, launcher): problem(build, *case, bool(flags))
+    if flags:
+        return harness.run(harness.select(cases, wanted), lambda case: case())
+    cases["an embedding that is the head, too"] = lambda: tied(build, "schedule: forward", 2)
+    cases["an embedding together with the head"] = lambda: tied(build, "placement: v, together: [table]", 1)
     for name, case in REFUSED.items():
         cases[name] = lambda name=name, case=case: refused(build, name, *case)
     return harness.run(harness.select(cases, wanted), lambda case: case())

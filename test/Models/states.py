@@ -3,8 +3,8 @@
 Usage: states.py BUILD_DIR [NAME...]
 
 Each case is a small model with inputs that are next outputs, made here, or the decoder gpt2_kv. Every output of every call
-is compared, states among them, on 1 rank and, cut as the case says, on 2 or 4; and it is checked which states are copied at the
-end of a call. Under mpirun, where there is one, the decoder is run by cleave-run, which knows the last call's outputs.
+is compared, states among them, on 1 rank and, cut as the case says, on 2 or 4, and as a pipeline; and it is checked which states are copied at the
+end of a call, and that states of a pipeline that cannot stay in one rank, or that all microbatches would update, are refused. Under mpirun, where there is one, the decoder is run by cleave-run, which knows the last call's outputs.
 """
 import os
 import re
@@ -29,11 +29,13 @@ DECODER = os.path.join(harness.ROOT, "test", "Models", "gpt2_kv.onnx")
 
 
 class Case:
-    """A model whose nodes are texts, `y = Add(x, old) axis=1`; how it is cut, and how many of its states are copied."""
+    """A model whose nodes are texts, `y = Add(x, old) axis=1`; how it is cut, and how many of its states are copied.
+    `pipeline`: what a plan says of two stages and two microbatches; `refused`: why that cannot be."""
 
-    def __init__(self, nodes, inputs, outputs, states, cut=(), copied=0, kind=FLOAT, constants=()):
+    def __init__(self, nodes, inputs, outputs, states, cut=(), copied=0, kind=FLOAT, constants=(), pipeline=None, refused=""):
         self.nodes, self.inputs, self.outputs, self.states, self.cut = nodes, inputs, outputs, states, cut
         self.copied, self.kind, self.constants = copied, kind, dict(constants)
+        self.pipeline, self.refused = pipeline, refused
 
     def write(self, path):
         tensors = [[helper.make_tensor_value_info(name, self.kind, shape) for name, shape in part.items()]
@@ -73,6 +75,8 @@ def window(axis, added=1, more=(), nodes=None, **options):
 
 
 SAME = {"old": [4, 8], "x": [4, 8]}
+WEIGHTS = {"w": np.linspace(-0.2, 0.2, 64).astype(np.float32).reshape(8, 8)}
+BEHIND = ["z = MatMul(y, w)", "u = Tanh(z)", "v = MatMul(u, w)"]
 CUT = [*ROWS, "--shard", "old=[x, _]"]
 CASES = {
     "sum": Case(["next = Add(old, x)", "y = Relu(next)"], SAME, {"next": [4, 8], "y": [4, 8]}, {"old": "next"}, CUT),
@@ -107,6 +111,31 @@ CASES = {
     "old window is read, too": window(2, more=["z = Exp(past)"], cut=HEADS),
     "made otherwise": window(2, nodes=["h = Mul(past, half)", "present = Concat(h, new) axis=2"], cut=HEADS, copied=0,
                              constants={"half": np.float32(0.5).reshape(1)}),
+}
+
+# What follows on a state is work for the second stage. A state is read and made in one of them.
+PIPELINES = {
+    "stages behind a state": Case(["next = Add(old, x)", "y = Relu(next)", *BEHIND], SAME, {"next": [4, 8], "v": [4, 8]}, {"old": "next"},
+                                  constants=WEIGHTS, pipeline=""),
+    "state of the last stage": Case(["h = MatMul(x, w)", "g = Tanh(h)", "k = MatMul(g, w)", "next = Add(old, k)", "y = Relu(next)"], SAME,
+                                    {"next": [4, 8], "y": [4, 8]}, {"old": "next"}, constants=WEIGHTS, pipeline=""),
+    "a way from old to new": Case(["h = Tanh(old)", "k = MatMul(h, w)", "next = Add(k, x)", "y = Relu(next)", *BEHIND], SAME,
+                                  {"next": [4, 8], "v": [4, 8]}, {"old": "next"}, constants=WEIGHTS, pipeline=""),
+    "read beside the way": Case(["y = Exp(old)", "z = MatMul(y, w)", "u = Tanh(z)", "v = MatMul(u, w)", "next = Add(old, x)"], SAME,
+                                {"next": [4, 8], "v": [4, 8]}, {"old": "next"}, constants=WEIGHTS, pipeline=""),
+    "nobody reads the old value": Case(["next = Relu(x)", "z = MatMul(x, w)", "u = Tanh(z)", "v = MatMul(u, w)"], SAME,
+                                       {"next": [4, 8], "v": [4, 8]}, {"old": "next"}, constants=WEIGHTS, pipeline=""),
+    "unchanged, in the last stage": Case(["h = MatMul(x, w)", "g = Tanh(h)", "k = MatMul(g, w)", "y = Add(old, k)", "next = Identity(old)"], SAME,
+                                         {"next": [4, 8], "y": [4, 8]}, {"old": "next"}, constants=WEIGHTS, pipeline=""),
+    "window in a pipeline": window(2, 3, nodes=["present = Concat(past, new) axis=2", "e = Exp(present)", "f = Tanh(e)"], pipeline=""),
+    "batch behind": Case(["next = Add(old, x)", "y = Relu(next)", "z = Exp(y)"], SAME, {"next": [4, 8], "z": [4, 8]}, {"old": "next"},
+                         pipeline='batch: {"*": 1}'),
+    "updated by every microbatch": Case(["s = ReduceSum(x, rows) keepdims=0", "next = Add(old, s)", "y = Add(x, next)", "z = Relu(y)"],
+                                        {"old": [8], "x": [4, 8]}, {"next": [8], "z": [4, 8]}, {"old": "next"}, constants={"rows": np.array([0])},
+                                        pipeline="batch: {x: 0, old: none}", refused="mixes samples of different microbatches"),
+    "whole, for all microbatches": Case(["next = Relu(old)", "y = Add(x, old)", "z = MatMul(y, w)", "u = Tanh(z)", "v = MatMul(u, w)"],
+                                        {"old": [8], "x": [4, 8]}, {"next": [8], "v": [4, 8]}, {"old": "next"}, constants=WEIGHTS,
+                                        pipeline="batch: {x: 0, old: none}", refused="a state stays in one rank"),
 }
 
 
@@ -158,6 +187,20 @@ def check(build, case):
     return ""
 
 
+def check_pipeline(build, case):
+    """Each rank of the pipeline keeps the states of its stage."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, path, plan = (os.path.join(folder, name) for name in ("model.onnx", "model.cleave", "plan.yaml"))
+        case.write(model)
+        with open(plan, "w") as file:
+            file.write(f"mesh: {{stage: 2}}\npipeline: {{axis: stage, microbatches: 2{', ' * bool(case.pipeline)}{case.pipeline}}}\n")
+        try:
+            compile_program(build, model, path, case.states, ["--plan", plan])
+        except RuntimeError as error:
+            return "" if case.refused and case.refused in str(error) and "internal" not in str(error) else str(error)
+        return f"expected: {case.refused}" if case.refused else compare(build, case, model, path)
+
+
 def open_two(build):
     """Programs that are open at once keep their kernels and states apart."""
     programs, x = [], np.ones([4, 8], np.float32)
@@ -184,15 +227,27 @@ def open_two(build):
 #===----------------------------------------------------------------------===#
 
 BATCH, PAST = 2, 6
+MEGATRON = os.path.join(harness.ROOT, "examples", "generate.yaml")
 PLANS = {"alone": (1, []), "heads": (2, ["--mesh", "model=2"]), "all heads": (4, ["--mesh", "model=4"]),
          "batch": (2, ["--mesh", "data=2", "--shard", "input_ids=[data, _]", "--shard", "past_*=[data, _, _, _]"]),
          "both": (4, ["--mesh", "data=2,model=2", "--shard", "input_ids=[data, _]"])}
+# Meshes of which `stage` is a pipeline: the cache of a layer stays on its stage's rank.
+STAGES = {"stages": "stage=2", "four stages": "stage=4", "stages and heads": "stage=2,model=2"}
 
 
-def decode(build, ranks, words, mpi):
+def pipeline_plan(folder, mesh):
+    """With Megatron's rules inside of a stage."""
+    path = os.path.join(folder, "pipeline.yaml")
+    with open(MEGATRON) as rules, open(path, "w") as file:
+        file.write(f"mesh: {{{mesh.replace('=', ': ').replace(',', ', ')}}}\npipeline: {{axis: stage, microbatches: {BATCH}}}\n")
+        file.write(rules.read() if "model" in mesh else "")
+    return path
+
+
+def decode(build, ranks, words, mpi, mesh=""):
     """The same token again and again, so that cleave-run can do it: only the cache differs from call to call."""
     if any("model" in word for word in words):
-        words = [*words, "--plan", os.path.join(harness.ROOT, "examples", "generate.yaml")]
+        words = [*words, "--plan", MEGATRON]
     feeds = {"input_ids": np.array([[5], [99]]), "position_ids": np.array([[3], [4]]), "attention_mask": np.ones([BATCH, PAST + 1], np.int64)}
     feeds["attention_mask"][1, :3] = 0
     session = onnxruntime.InferenceSession(DECODER, providers=["CPUExecutionProvider"])
@@ -204,6 +259,7 @@ def decode(build, ranks, words, mpi):
         held = {name: expected[-1][name.replace("past", "present")][:, :, 1:] for name in held}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "decoder.cleave")
+        words = ["--plan", pipeline_plan(folder, mesh)] if mesh else words
         copied = compile_program(build, DECODER, path, {"past_*": "present_*"}, ["--dim", f"batch={BATCH},past={PAST},total={PAST + 1}", *words])
         if copied:
             return f"{copied} states are copied"
@@ -226,11 +282,16 @@ def decode(build, ranks, words, mpi):
 def main():
     build, names, _ = harness.arguments()
     cases = {name: (lambda case=case: check(build, case)) for name, case in CASES.items()}
+    cases.update({name: (lambda case=case: check_pipeline(build, case)) for name, case in PIPELINES.items()})
     cases["two at once"] = lambda: open_two(build)
     for name, (ranks, words) in PLANS.items():
         cases[f"decoder, {name}"] = lambda ranks=ranks, words=words: decode(build, ranks, words, mpi=False)
         if ranks > 1 and shutil.which("mpirun"):
             cases[f"decoder, {name}, MPI"] = lambda ranks=ranks, words=words: decode(build, ranks, words, mpi=True)
+    for name, mesh in STAGES.items():
+        ranks = int(np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")]))
+        for mpi in [False, True] if shutil.which("mpirun") else [False]:
+            cases[f"decoder, {name}{', MPI' * mpi}"] = lambda ranks=ranks, mesh=mesh, mpi=mpi: decode(build, ranks, [], mpi, mesh)
     return harness.run(harness.select(cases, names), lambda case: case())
 
 

@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
@@ -34,7 +35,7 @@ using reference::Tensor;
 namespace {
 
 struct Counts {
-  int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0;
+  int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0, wholes = 0;
 };
 
 /// Chains of up to a dozen ops in f32; sums may be reassociated at each.
@@ -71,6 +72,45 @@ private:
   func::FuncOp func;
   int64_t ranks = 1, chunks = 1, microbatches = 1;
 };
+
+/// Messages before the first microbatch of their rank.
+static int64_t countWholes(ModuleOp module) {
+  int64_t wholes = 0;
+  for (auto rank : module.getOps<func::FuncOp>())
+    for (Operation &op : rank.getBody().front()) {
+      auto call = dyn_cast<func::CallOp>(op);
+      auto send = dyn_cast<pipe::SendOp>(op);
+      if (call && call.getCallee().contains(".stage"))
+        break;
+      wholes += send && static_cast<int64_t>(send.getMicrobatch()) == -1;
+    }
+  return wholes;
+}
+
+/// A value that no batch is in, read in several places.
+static void addWhole(func::FuncOp func, std::mt19937_64 &random) {
+  MLIRContext *context = func.getContext();
+  unsigned number = func.getNumArguments();
+  NamedAttrList attributes;
+  attributes.set(spmd::kNameAttr, StringAttr::get(context, "whole"));
+  auto type = RankedTensorType::get({1}, Float32Type::get(context));
+  if (failed(func.insertArgument(number, type, attributes.getDictionary(context), func.getLoc())))
+    return;
+  Block &body = func.getBody().front();
+  SmallVector<Value> places;
+  for (Operation &op : body.without_terminator())
+    for (Value result : op.getResults())
+      if (auto made = cast<RankedTensorType>(result.getType());
+          made.getElementType().isF32() && made.getRank() > 0 && random() % 2)
+        places.push_back(result);
+  OpBuilder builder = OpBuilder::atBlockBegin(&body);
+  Value whole = nn::TanhOp::create(builder, func.getLoc(), func.getArgument(number));
+  for (Value place : places) {
+    builder.setInsertionPointAfterValue(place);
+    auto sum = nn::AddOp::create(builder, func.getLoc(), place, whole);
+    place.replaceAllUsesExcept(sum, sum);
+  }
+}
 
 bool Pipeline::runPasses(llvm::function_ref<void(OpPassManager &)> add) {
   PassManager manager(&context);
@@ -220,6 +260,8 @@ std::string Pipeline::run() {
   if (!whole)
     return "cannot be read";
   func = *whole->getOps<func::FuncOp>().begin();
+  if (draw(2))
+    addWhole(func, random);
   SmallVector<Tensor> inputs = drawInputs(func, seed), want;
   if (failed(reference::runGlobal(func, inputs, want)))
     return "cannot be run";
@@ -261,6 +303,7 @@ std::string Pipeline::run() {
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
     counts.collectives += collective && collective.communicates();
   });
+  counts.wholes += countWholes(*module);
   return compareWith(inputs, want, "on ranks");
 }
 
@@ -284,15 +327,16 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
   }
   std::printf(
       "%lld pipelines (%lld of random tables), %lld refused, %lld messages, %lld parts in blocks, %lld collectives, "
-      "%lld elements\n",
+      "%lld whole values sent, %lld elements\n",
       (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.messages,
-      (long long)counts.blocks, (long long)counts.collectives, (long long)counts.elements);
+      (long long)counts.blocks, (long long)counts.collectives, (long long)counts.wholes, (long long)counts.elements);
   // A test in which nothing is sent shows nothing.
   if (!one) {
     EXPECT_GE(counts.run, wanted);
     EXPECT_GE(counts.messages, wanted);
     EXPECT_GE(counts.blocks, wanted / 100);
     EXPECT_GE(counts.collectives, wanted / 10);
+    EXPECT_GE(counts.wholes, wanted / 20);
   }
 }
 

@@ -134,21 +134,23 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 }
 
 /// The same for programs that read reports, in their words (docs/interface.md).
-static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph, const schedule::StageSplit &split) {
+static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph, const schedule::StageSplit &split,
+                                   ArrayRef<int32_t> placement) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
   };
   SmallVector<Attribute> stages;
-  for (const schedule::StageSummary &stage : split.stages) {
+  for (auto [stage, rank] : llvm::zip_equal(split.stages, placement)) {
     SmallVector<Attribute> sends;
     for (const schedule::StageSend &send : stage.sends)
       sends.push_back(builder.getDictionaryAttr(
           {builder.getNamedAttr("value", builder.getStringAttr(graph.problem.values[send.value].name)),
            number("to", send.to), number("bytes", send.bytes)}));
-    stages.push_back(builder.getDictionaryAttr({number("nodes", stage.numOps), number("ns", stage.ns),
-                                                number("parameters_bytes", stage.parameterBytes),
-                                                builder.getNamedAttr("sends", builder.getArrayAttr(sends))}));
+    stages.push_back(
+        builder.getDictionaryAttr({number("rank", rank), number("nodes", stage.numOps), number("ns", stage.ns),
+                                   number("parameters_bytes", stage.parameterBytes),
+                                   builder.getNamedAttr("sends", builder.getArrayAttr(sends))}));
   }
   return builder.getDictionaryAttr({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
                                     number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs)});
@@ -166,7 +168,7 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
     return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
     setStage(op, stage);
-  getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer));
+  getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer, options.placement));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no cuts are faster than " << answer->boundNs << " ns";

@@ -4,18 +4,22 @@
 //   becomes         %h0 = pipe.recv from 0 ..   %y0 = call @main.stage1(%h0)   %h1 = pipe.recv ..   %y1 = call ..
 //                   %y = pipe.join %y0, %y1 split 0       return %y
 //
-// A rank walks through its row. What an action reads is a part of an input, a whole value (made at its first use, before
-// or between), or what an earlier action made or received. Behind the row, what was combined over all microbatches goes
+// A rank walks through its row. Before it, whole values that stages of several ranks read go from the first of these to the
+// others. What an action reads is a part of an input, a whole value (made at its first use, before or between, unless it
+// was received), or what an earlier action made or received. Behind the row, what was combined over all microbatches goes
 // to the rank of the last stage, which runs what stands behind the loop.
 //
 //===----------------------------------------------------------------------===//
-#include "Table.h"
+#include "Staged.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/InterleavedRange.h"
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_LOWER
@@ -27,25 +31,6 @@ using namespace cleave;
 using namespace cleave::pipe;
 
 namespace {
-/// What all ranks of one entry share.
-struct Staged {
-  func::FuncOp func;
-  MicrobatchesOp loop;
-  const schedule::Schedule &table;
-  SmallVector<func::CallOp> calls;
-  llvm::DenseMap<Operation *, int32_t> stageOf;
-
-  int32_t getRank(int32_t stage) const { return table.getRank(stage, 0); }
-  int32_t getLastRank() const { return getRank(table.numStages - 1); }
-  int32_t getRank(Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
-  SmallVector<Value> getMessage(int32_t from, int32_t to);
-  int64_t getChannel(int32_t from, int32_t to) const;
-  /// The value that the body yields for a result of the loop.
-  Value getYielded(OpResult result) {
-    return loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
-  }
-};
-
 /// Makes the function of one rank.
 class RankMaker {
 public:
@@ -53,6 +38,7 @@ public:
       : staged(staged), rank(rank), builder(staged.func), loc(staged.func.getLoc()) {}
 
   LogicalResult run();
+  func::FuncOp getMade() const { return made; }
 
 private:
   LogicalResult act(const schedule::Action &action);
@@ -63,6 +49,8 @@ private:
   Value getPart(unsigned input, int32_t microbatch);
   Value combine(spmd::ReductionKind kind, Value a, Value b);
   void joinResults();
+  void shareWholes();
+  void shareWhole(Operation *call, int32_t reader);
   void runAfter();
   void finish(Operation *ret);
 
@@ -90,38 +78,10 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Messages
-//===----------------------------------------------------------------------===//
-
-/// What stage `to` reads of stage `from` and its rank has not got through an earlier stage.
-SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
-  auto isReadBy = [&](int32_t stage, Value value) {
-    return llvm::is_contained(calls[static_cast<size_t>(stage)]->getOperands(), value);
-  };
-  SmallVector<Value> values;
-  for (Value value : calls[from]->getResults()) {
-    bool isThere = false;
-    for (int32_t stage = from + 1; stage < to; ++stage)
-      isThere |= getRank(stage) == getRank(to) && isReadBy(stage, value);
-    if (!isThere && isReadBy(to, value))
-      values.push_back(value);
-  }
-  return values;
-}
-
-/// Pairs without a channel of their own, behind the loop, are numbered behind the others by their first stage.
-int64_t Staged::getChannel(int32_t from, int32_t to) const {
-  for (auto [number, channel] : llvm::enumerate(table.channels))
-    if (channel.from == from && channel.to == to)
-      return static_cast<int64_t>(number);
-  return static_cast<int64_t>(table.channels.size()) + from;
-}
-
-//===----------------------------------------------------------------------===//
 // Values of one rank
 //===----------------------------------------------------------------------===//
 
-/// An argument, or what a call before the loop makes, which each rank that needs it makes once.
+/// An argument, or what a call before the loop makes, which a rank that needs it makes once if it has not received it.
 Value RankMaker::getOuter(Value value) {
   if (Value known = outer.lookup(value))
     return known;
@@ -248,6 +208,50 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
 }
 
 //===----------------------------------------------------------------------===//
+// Before the row
+//===----------------------------------------------------------------------===//
+
+/// What the rank of `reader` reads of a call goes there in one message, if another rank makes it and no earlier stage there
+/// has asked.
+void RankMaker::shareWhole(Operation *call, int32_t reader) {
+  int32_t maker = staged.getMaker(call), from = staged.getRank(maker), to = staged.getRank(reader);
+  if (from == to || (rank != from && rank != to))
+    return;
+  SmallVector<Value> values;
+  for (Value result : call->getResults()) {
+    auto found = staged.readers.find(result);
+    if (found == staged.readers.end())
+      continue;
+    auto first = llvm::find_if(found->second, [&](int32_t stage) { return staged.getRank(stage) == to; });
+    if (first != found->second.end() && *first == reader)
+      values.push_back(result);
+  }
+  if (values.empty())
+    return;
+  int64_t channel = staged.getChannel(maker, reader);
+  if (rank == from) {
+    auto own = llvm::map_to_vector(values, [&](Value value) { return getOuter(value); });
+    SendOp::create(builder, loc, own, static_cast<int64_t>(to), channel, int64_t(-1));
+    return;
+  }
+  auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+  auto recv = RecvOp::create(builder, loc, types, static_cast<int64_t>(from), channel, int64_t(-1));
+  for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
+    outer[value] = result;
+}
+
+/// In one order on all ranks, that of the calls, so that none wait for each other.
+void RankMaker::shareWholes() {
+  for (Operation &op : staged.func.getBody().front()) {
+    if (&op == staged.loop)
+      return;
+    for (int32_t stage = 0; isa<func::CallOp>(op) && stage < staged.table.numStages; ++stage)
+      if (staged.getMaker(&op) >= 0)
+        shareWhole(&op, stage);
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Behind the row
 //===----------------------------------------------------------------------===//
 
@@ -295,11 +299,13 @@ void RankMaker::runAfter() {
         getOuter(result);
 }
 
-/// Who makes a value returns it; an input that is returned is so by the first rank. Arguments that nothing reads go.
+/// Who makes a value returns it; an input that is returned is so by the first rank that reads it. Arguments that nothing
+/// reads go, but for states whose next value the rank makes.
 void RankMaker::finish(Operation *ret) {
   SmallVector<Value> returned;
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> argAttrs, resultAttrs;
+  llvm::SmallDenseSet<unsigned> states;
   auto withIndex = [&](DictionaryAttr attributes, unsigned index) {
     NamedAttrList list(attributes);
     list.erase(PipeDialect::kSplitAttr);
@@ -308,11 +314,13 @@ void RankMaker::finish(Operation *ret) {
   };
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
     Operation *producer = value.getDefiningOp();
-    int32_t owner = !producer                 ? 0
+    int32_t owner = !producer                 ? staged.getReader(value)
                     : producer == staged.loop ? staged.getRank(staged.getYielded(cast<OpResult>(value)))
                                               : staged.getLastRank();
     if (owner != rank)
       continue;
+    if (std::optional<unsigned> state = spmd::findStateArgument(staged.func, index))
+      states.insert(*state);
     returned.push_back(outer.lookup(value));
     types.push_back(value.getType());
     resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index));
@@ -322,7 +330,7 @@ void RankMaker::finish(Operation *ret) {
   llvm::BitVector unused(block.getNumArguments());
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
-    if (argument.use_empty())
+    if (argument.use_empty() && !states.contains(index))
       unused.set(index);
     else
       argAttrs.push_back(withIndex(staged.func.getArgAttrDict(index), index));
@@ -343,12 +351,36 @@ LogicalResult RankMaker::run() {
   for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
     outer[old] = argument;
   gathered.resize(staged.loop.getNumResults());
+  shareWholes();
   for (const schedule::Action &action : staged.table.programs[rank])
     if (failed(act(action)))
       return failure();
   joinResults();
   runAfter();
   finish(staged.func.getBody().front().getTerminator());
+  return success();
+}
+
+/// A state stays in one rank: the one that makes its next value is the only one that reads it.
+static LogicalResult checkStates(func::FuncOp func, ArrayRef<func::FuncOp> ranks) {
+  for (unsigned result = 0; result < func.getNumResults(); ++result) {
+    std::optional<unsigned> argument = spmd::findStateArgument(func, result);
+    int64_t maker = -1;
+    SmallVector<int64_t> readers;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      func::FuncOp own = ranks[rank];
+      for (unsigned i = 0; i < own.getNumArguments(); ++i)
+        if (argument && getArgIndex(own, i) == *argument)
+          readers.push_back(static_cast<int64_t>(rank));
+      for (unsigned i = 0; i < own.getNumResults(); ++i)
+        if (getResultIndex(own, i) == result)
+          maker = static_cast<int64_t>(rank);
+    }
+    if (argument && (readers.size() > 1 || readers.front() != maker))
+      return func.emitError() << "state '" << spmd::getArgumentName(func, *argument) << "' is read on pipeline ranks "
+                              << llvm::interleaved(readers) << ", and its next value is made on rank " << maker
+                              << ": a state stays in one rank, so that stages on one rank have to do both";
+  }
   return success();
 }
 
@@ -361,17 +393,27 @@ LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
   FailureOr<schedule::Schedule> table = readTable(op);
   if (failed(table))
     return failure();
-  Staged staged{func, loop, *table, getStageCalls(loop), llvm::DenseMap<Operation *, int32_t>()};
+  Staged staged{func,
+                loop,
+                *table,
+                getStageCalls(loop),
+                llvm::DenseMap<Operation *, int32_t>(),
+                llvm::DenseMap<Value, std::set<int32_t>>()};
   for (auto [stage, call] : llvm::enumerate(staged.calls))
     staged.stageOf[call] = static_cast<int32_t>(stage);
   if (staged.calls.size() != static_cast<size_t>(table->numStages) ||
       table->numMicrobatches != static_cast<int32_t>(loop.getCount()))
     return op.emitOpError() << "is of " << table->numStages << " stages and " << table->numMicrobatches
                             << " microbatches, the program of " << staged.calls.size() << " and " << loop.getCount();
-  for (int32_t rank = 0; rank < table->numRanks; ++rank)
-    if (failed(RankMaker(staged, rank).run()))
+  staged.findReaders();
+  SmallVector<func::FuncOp> ranks;
+  for (int32_t rank = 0; rank < table->numRanks; ++rank) {
+    RankMaker maker(staged, rank);
+    if (failed(maker.run()))
       return failure();
-  return success();
+    ranks.push_back(maker.getMade());
+  }
+  return checkStates(func, ranks);
 }
 
 void Lower::runOnOperation() {

@@ -6,7 +6,7 @@
 //              return %y                                         pipe.yield %o }
 //
 // What each stage is made of stands in StageParts.h; here that becomes functions. Whole values are made before the loop, by
-// a function of each stage that needs some; what is combined over all microbatches is read behind it, by one function.
+// a function of each stage that needs some, or makes some for others; what is combined over all microbatches is read behind it, by one function.
 //
 // A batch dim that is sharded over n devices is cut into microbatches shard by shard: parts are of n blocks, so that each
 // device's part is a part of what it has:
@@ -17,7 +17,7 @@
 // All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
 //
 //===----------------------------------------------------------------------===//
-#include "StageParts.h"
+#include "SharedWholes.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
@@ -51,6 +51,10 @@ public:
 private:
   /// An operand of the loop: a value as one stage sees it; those of arguments are of all stages (-1).
   using Key = std::pair<int64_t, Value>;
+
+  Key getKey(int64_t stage, Value value) const {
+    return {value.getDefiningOp() ? parts.getMaker(stage, value) : -1, value};
+  }
 
   func::FuncOp addFunction(const Twine &name, ArrayRef<Value> reads, const llvm::SetVector<Operation *> &ops,
                            ArrayRef<Value> gives);
@@ -183,10 +187,10 @@ void StageMaker::widenSignature() {
 Value StageMaker::getWhole(int64_t stage, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return body->getArgument(argument.getArgNumber());
-  return wholes.lookup({stage, value});
+  return wholes.lookup(getKey(stage, value));
 }
 
-/// All that the whole values of a stage are made of, from whole arguments.
+/// All that the whole values of a stage are made of, from whole arguments and what earlier stages make for it.
 void StageMaker::addBefore(int64_t stage) {
   const Values &wanted = parts.stages[stage].before;
   if (wanted.empty())
@@ -197,7 +201,7 @@ void StageMaker::addBefore(int64_t stage) {
   while (!todo.empty()) {
     Value value = todo.pop_back_val();
     Operation *producer = value.getDefiningOp();
-    if (!producer)
+    if (!producer || parts.getMaker(stage, value) != stage)
       reads.insert(value);
     else if (ops.insert(producer))
       llvm::append_range(todo, producer->getOperands());
@@ -236,7 +240,7 @@ void StageMaker::addLoopInputs(int64_t stage) {
     addInput({-1, value}, body->getArgument(number), PieceAttr::getSplit(context, dim, blocks / shards));
   }
   for (Value value : parts.stages[stage].wholes)
-    addInput({value.getDefiningOp() ? stage : -1, value}, getWhole(stage, value), PieceAttr::getWhole(context));
+    addInput(getKey(stage, value), getWhole(stage, value), PieceAttr::getWhole(context));
 }
 
 /// `made`: what earlier stages handed on, in the loop.
@@ -245,9 +249,8 @@ void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made,
   SmallVector<Value> reads, operands;
   for (const Values *list : {&own.parts, &own.wholes})
     for (Value value : *list) {
-      bool isOfAll = isa<BlockArgument>(value);
       reads.push_back(value);
-      operands.push_back(loop->getArgument(inputOf.lookup({isOfAll ? -1 : stage, value})));
+      operands.push_back(loop->getArgument(inputOf.lookup(getKey(stage, value))));
     }
   for (Value value : own.received) {
     reads.push_back(value);
@@ -316,8 +319,8 @@ void StageMaker::addAfter() {
     return;
   func::FuncOp made = addFunction("after", parts.afterReads.getArrayRef(), parts.after, parts.afterGives.getArrayRef());
   auto operands = llvm::map_to_vector(parts.afterReads, [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument ? Value(body->getArgument(argument.getArgNumber())) : results.lookup(value);
+    bool isMade = value.getDefiningOp() && !parts.makers.contains(value.getDefiningOp());
+    return isMade ? results.lookup(value) : getWhole(-1, value);
   });
   auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
   for (auto [value, result] : llvm::zip_equal(parts.afterGives, call.getResults()))
@@ -354,8 +357,20 @@ LogicalResult StageMaker::run() {
   return success();
 }
 
+/// Where stages were placed; each on a rank of its own where nobody said it.
+static SmallVector<int64_t> getRanks(ModuleOp module, size_t count) {
+  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(count)));
+  auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
+  auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
+  if (stages && stages.size() == count)
+    for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>()))
+      if (auto rank = entry.getAs<IntegerAttr>("rank"))
+        ranks[stage] = rank.getInt();
+  return ranks;
+}
+
 /// A parameter that several stages use is there once for each rank that has one of these.
-static void tellOfShared(func::FuncOp func, const ModelParts &parts) {
+static void tellOfShared(func::FuncOp func, const ModelParts &parts, ArrayRef<int64_t> ranks) {
   llvm::MapVector<StringRef, std::pair<int64_t, SmallVector<int64_t>>> users;
   for (auto [number, stage] : llvm::enumerate(parts.stages))
     for (Operation *op : stage.ops)
@@ -366,9 +381,27 @@ static void tellOfShared(func::FuncOp func, const ModelParts &parts) {
           stages.push_back(static_cast<int64_t>(number));
       }
   for (const auto &[name, use] : users)
-    if (use.second.size() > 1)
+    if (llvm::any_of(use.second,
+                     [&, first = use.second.front()](int64_t stage) { return ranks[stage] != ranks[first]; }))
       mlir::emitRemark(func.getLoc()) << "parameter '" << name << "', " << use.first << " bytes, is used by stages "
                                       << llvm::interleaved(use.second) << ": each of their ranks holds it";
+}
+
+/// Whole values that several stages need: made by one or by each, whichever takes less.
+static void tellOfWholes(func::FuncOp func, ArrayRef<SharedWhole> shared) {
+  for (const SharedWhole &whole : shared) {
+    auto names = spmd::getTensorNames(whole.op->getResult(0));
+    std::string node = spmd::describeNode(whole.op);
+    StringRef name = !names.empty() ? names[0] : !node.empty() ? StringRef(node) : whole.op->getName().getStringRef();
+    InFlightDiagnostic remark = mlir::emitRemark(whole.op->getLoc());
+    remark << "whole value '" << name << "', " << whole.bytes << " bytes, takes " << std::llround(whole.ns)
+           << " ns to make and " << std::llround(whole.sendNs) << " ns to send: ";
+    ArrayRef<int64_t> stages = whole.stages;
+    if (whole.isSent)
+      remark << "stage " << stages.front() << " makes it for stages " << llvm::interleaved(stages.drop_front());
+    else
+      remark << "stages " << llvm::interleaved(stages) << " each make it";
+  }
 }
 
 LogicalResult Split::split(func::FuncOp func, int64_t count) {
@@ -381,10 +414,15 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   for (const schedule::SplitValue &value : graph.problem.values)
     if (value.bytes == 0 && !sendCheap)
       again.insert(graph.ops[value.producer]);
-  FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay);
+  FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
+    std::vector<SharedWhole> shared =
+        findSharedWholes(func, wanted, getRanks(getOperation(), wanted.size()), DeviceRates(), sendCheap);
+    tellOfWholes(func, shared);
+    return shared;
+  });
   if (failed(parts))
     return failure();
-  tellOfShared(func, *parts);
+  tellOfShared(func, *parts, getRanks(getOperation(), parts->stages.size()));
   return StageMaker(func, *parts, count).run();
 }
 

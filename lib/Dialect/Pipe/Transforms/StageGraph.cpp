@@ -3,6 +3,11 @@
 // One walk in program order. What depends on arguments and constants alone is followed on the way: its time, all that it
 // is made of included, against that of a message.
 //
+// A state stays in a rank between calls, so that who reads it and who makes its next value are in one stage, and with them
+// what lies between:
+//
+//   past ──▶ concat ──▶ slice ──▶ present        all three, and nothing that only reads what they make
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
@@ -13,6 +18,8 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 
 #include <cmath>
 
@@ -73,6 +80,11 @@ static double getNs(Operation &op, const DeviceRates &rates, WorkTable &table) {
   return std::max(flops / rates.flopsPerNs, bytes / rates.bytesPerNs) + (flops > 0 ? rates.launchNs : 0);
 }
 
+double cleave::pipe::getOpNs(Operation &op, const DeviceRates &rates) {
+  WorkTable works;
+  return getNs(op, rates, works);
+}
+
 namespace {
 class GraphMaker {
 public:
@@ -80,8 +92,12 @@ public:
       : rates(rates), spans(spans), graph(graph) {}
 
   void add(Operation &op);
+  void findStates(func::FuncOp func);
+  void keepStates(func::FuncOp func);
 
 private:
+  void addNumbers(Value value, SmallVectorImpl<uint32_t> &members);
+  void closeBetween(SmallVectorImpl<uint32_t> &members);
   void addOperands(Operation &op, schedule::SplitOp &made);
   bool isCheap(Operation &op, double ns, int64_t bytes);
 
@@ -95,12 +111,16 @@ private:
   DenseMap<Attribute, uint32_t> parameters;
   /// What is made of arguments and constants alone, and how long that takes in all.
   DenseMap<Operation *, double> nsFromArguments;
+  DenseSet<Value> states;
 };
 } // namespace
 
 /// True if every rank had better compute the results again.
 bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   double total = ns;
+  // Only one rank has a state.
+  if (llvm::any_of(op.getOperands(), [&](Value operand) { return states.contains(operand); }))
+    return false;
   for (Value operand : op.getOperands()) {
     Operation *producer = operand.getDefiningOp();
     if (!producer || isa<nn::ConstantOp, PartOp>(producer) ||
@@ -163,12 +183,74 @@ void GraphMaker::add(Operation &op) {
   }
 }
 
+void GraphMaker::findStates(func::FuncOp func) {
+  for (unsigned result = 0; result < func.getNumResults(); ++result)
+    if (std::optional<unsigned> argument = spmd::findStateArgument(func, result))
+      states.insert(func.getArgument(*argument));
+}
+
+/// Who makes a value, or, of an argument, who reads it.
+void GraphMaker::addNumbers(Value value, SmallVectorImpl<uint32_t> &members) {
+  auto addOp = [&](Operation *op) {
+    if (auto number = numbers.find(op); number != numbers.end())
+      members.push_back(number->second);
+  };
+  if (Operation *producer = value.getDefiningOp())
+    return addOp(producer);
+  llvm::for_each(value.getUsers(), addOp);
+}
+
+/// Whatever depends on one of the ops and leads to another is one of them, too: a stage cannot be left and come back to.
+void GraphMaker::closeBetween(SmallVectorImpl<uint32_t> &members) {
+  auto [first, last] = std::minmax_element(members.begin(), members.end());
+  uint32_t begin = *first, end = *last + 1;
+  std::vector<bool> isBehind(end - begin), isBefore(end - begin);
+  for (uint32_t member : members)
+    isBehind[member - begin] = isBefore[member - begin] = true;
+  auto visitEdges = [&](uint32_t number, auto visit) {
+    for (Value operand : graph.ops[number]->getOperands())
+      if (auto producer = numbers.find(operand.getDefiningOp()); producer != numbers.end() && producer->second >= begin)
+        visit(producer->second - begin);
+  };
+  for (uint32_t number = begin; number < end; ++number)
+    visitEdges(number,
+               [&](uint32_t producer) { isBehind[number - begin] = isBehind[number - begin] || isBehind[producer]; });
+  for (uint32_t number = end; number-- > begin;)
+    visitEdges(number, [&](uint32_t producer) { isBefore[producer] = isBefore[producer] || isBefore[number - begin]; });
+  members.clear();
+  for (uint32_t number = begin; number < end; ++number)
+    if (isBehind[number - begin] && isBefore[number - begin])
+      members.push_back(number);
+}
+
+void GraphMaker::keepStates(func::FuncOp func) {
+  Operation *ret = func.getBody().front().getTerminator();
+  llvm::EquivalenceClasses<uint32_t> clusters;
+  for (unsigned result = 0; result < func.getNumResults(); ++result) {
+    std::optional<unsigned> argument = spmd::findStateArgument(func, result);
+    if (!argument)
+      continue;
+    SmallVector<uint32_t> members;
+    addNumbers(func.getArgument(*argument), members);
+    addNumbers(ret->getOperand(result), members);
+    if (members.empty())
+      continue;
+    closeBetween(members);
+    for (uint32_t member : members)
+      clusters.unionSets(members.front(), member);
+  }
+  for (const auto *entry : clusters)
+    graph.problem.ops[entry->getData()].cluster = static_cast<int32_t>(clusters.getLeaderValue(entry->getData()));
+}
+
 StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
   StageGraph graph;
   Spans spans(func);
   GraphMaker maker(rates, spans, graph);
+  maker.findStates(func);
   for (Operation &op : func.getBody().front())
     if (isOfOneStage(op, spans))
       maker.add(op);
+  maker.keepStates(func);
   return graph;
 }

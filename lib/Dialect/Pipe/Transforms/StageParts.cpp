@@ -8,7 +8,7 @@
 //            a ───────▶ a ───────▶ c        relayed: 1 receives it, and gives it on
 //
 //===----------------------------------------------------------------------===//
-#include "StageParts.h"
+#include "SharedWholes.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -20,7 +20,7 @@ public:
   PartFinder(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again, bool relays)
       : func(func), spans(spans), again(std::move(again)), relays(relays) {}
 
-  FailureOr<ModelParts> run();
+  FailureOr<ModelParts> run(FindShared findShared);
 
 private:
   LogicalResult placeOps();
@@ -30,6 +30,8 @@ private:
   void receive(int64_t stage, Value value);
   void needBefore(int64_t stage, Value value);
   void give(Value value);
+  void share(FindShared findShared);
+  Values findReadBehind();
   LogicalResult findOutputs();
   LogicalResult needAfter(Value value, Operation *user);
 
@@ -135,7 +137,7 @@ LogicalResult PartFinder::needAfter(Value value, Operation *user) {
       error.attachNote(producer->getLoc()) << "it is made here";
     return error;
   }
-  if (!producer || isa<AccumulateOp>(producer)) {
+  if (!producer || isa<AccumulateOp>(producer) || parts.makers.contains(producer)) {
     parts.afterReads.insert(value);
     return success();
   }
@@ -145,6 +147,45 @@ LogicalResult PartFinder::needAfter(Value value, Operation *user) {
     if (failed(needAfter(operand, producer)))
       return failure();
   return success();
+}
+
+/// Whole values that are made before the loop, if somebody else needs them, and read behind it.
+Values PartFinder::findReadBehind() {
+  Values read;
+  for (Operation &op : func.getBody().front())
+    if (spans.get(&op) == Span::After || op.hasTrait<OpTrait::IsTerminator>())
+      for (Value operand : op.getOperands())
+        if (spans.get(operand) == Span::Whole && operand.getDefiningOp())
+          read.insert(operand);
+  return read;
+}
+
+/// What runs behind the loop does so where the last stage is. Who makes a value for others makes what it is made of, or
+/// gets that of an earlier stage.
+void PartFinder::share(FindShared findShared) {
+  auto wanted = llvm::map_to_vector(parts.stages, [](const StageParts &stage) { return stage.before; });
+  Values behind = findReadBehind();
+  wanted.back().insert(behind.begin(), behind.end());
+  for (const SharedWhole &whole : findShared(wanted))
+    if (whole.isSent)
+      parts.makers[whole.op] = whole.stages.front();
+  auto fetch = [&](int64_t stage, SmallVector<Value> todo) {
+    DenseSet<Operation *> seen;
+    while (!todo.empty()) {
+      Value value = todo.pop_back_val();
+      Operation *producer = value.getDefiningOp();
+      if (int64_t maker = parts.getMaker(stage, value); producer && maker != stage)
+        parts.stages[maker].before.insert(value);
+      else if (producer && seen.insert(producer).second)
+        llvm::append_range(todo, producer->getOperands());
+    }
+  };
+  fetch(static_cast<int64_t>(parts.stages.size()), llvm::to_vector(behind));
+  for (int64_t stage = static_cast<int64_t>(parts.stages.size()) - 1; stage >= 0; --stage) {
+    Values &before = parts.stages[stage].before;
+    fetch(stage, llvm::to_vector(before));
+    before.remove_if([&](Value value) { return parts.getMaker(stage, value) != stage; });
+  }
 }
 
 /// The caller gets it of the stage that makes it.
@@ -185,7 +226,7 @@ LogicalResult PartFinder::findOutputs() {
   return success();
 }
 
-FailureOr<ModelParts> PartFinder::run() {
+FailureOr<ModelParts> PartFinder::run(FindShared findShared) {
   if (failed(placeOps()))
     return failure();
   for (int64_t stage = 0, count = static_cast<int64_t>(parts.stages.size()); stage < count; ++stage) {
@@ -193,12 +234,13 @@ FailureOr<ModelParts> PartFinder::run() {
     for (Operation *op : own)
       needOperands(stage, op);
   }
+  share(findShared);
   if (failed(findOutputs()))
     return failure();
   return std::move(parts);
 }
 
 FailureOr<ModelParts> cleave::pipe::findParts(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again,
-                                              bool relays) {
-  return PartFinder(func, spans, std::move(again), relays).run();
+                                              bool relays, FindShared findShared) {
+  return PartFinder(func, spans, std::move(again), relays).run(findShared);
 }

@@ -22,7 +22,7 @@ struct StageParts {
   Values parts, wholes, received;
   /// What later stages, or the caller, get of it. A value that is passed on is among `received` too.
   Values given;
-  /// Whole values to be made before the loop: those that it reads whole, or in parts.
+  /// Whole values to be made before the loop: those that it reads whole, or in parts, and does not get; and what others get of it.
   Values before;
 };
 
@@ -37,16 +37,29 @@ struct ModelParts {
   Values afterReads, afterGives;
   /// The stage that makes a value of the loop.
   llvm::DenseMap<mlir::Operation *, int64_t> stageOf;
+  /// The stage that makes the results of a whole op for all who need them; the others are made by each.
+  llvm::DenseMap<mlir::Operation *, int64_t> makers;
+
+  /// Who makes a whole value that `stage` needs.
+  int64_t getMaker(int64_t stage, mlir::Value value) const {
+    auto found = makers.find(value.getDefiningOp());
+    return found == makers.end() ? stage : found->second;
+  }
 };
+
+struct SharedWhole;
+/// Of the whole values that each stage reads, those that several need (SharedWholes.h).
+using FindShared = llvm::function_ref<std::vector<SharedWhole>(llvm::ArrayRef<Values> wanted)>;
 
 /// True for what every stage has by itself.
 inline bool isOfEveryStage(mlir::Operation *op) { return mlir::isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(op); }
 
 /// Ops go where `pipe.stage` says, those without one where the last of their producers is. `again`: ops whose results
-/// each stage makes by itself. `relays`: a value for a later stage passes all between.
+/// each stage makes by itself. `relays`: a value for a later stage passes all between. `findShared`: which whole values go
+/// from one stage to others.
 /// Fails after an error: a stage without ops; an edge that goes backward; a value of one microbatch that is read behind the loop.
 mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const Spans &spans,
-                                      llvm::DenseSet<mlir::Operation *> again, bool relays);
+                                      llvm::DenseSet<mlir::Operation *> again, bool relays, FindShared findShared);
 
 } // namespace cleave::pipe
 

@@ -53,3 +53,11 @@ FailureOr<SmallVector<StatePlace>> cleave::spmd::getStates(func::FuncOp func) {
   }
   return states;
 }
+
+std::optional<unsigned> cleave::spmd::findStateArgument(func::FuncOp func, unsigned result) {
+  auto name = func.getResultAttrOfType<StringAttr>(result, SpmdDialect::kStateAttr);
+  for (unsigned index = 0; name && index < func.getNumArguments(); ++index)
+    if (getArgumentName(func, index) == name.getValue())
+      return index;
+  return std::nullopt;
+}

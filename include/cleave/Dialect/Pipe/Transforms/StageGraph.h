@@ -36,6 +36,9 @@ struct StageGraph {
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 
+/// What an op takes: of all that it makes, not of a microbatch's part.
+double getOpNs(mlir::Operation &op, const DeviceRates &rates);
+
 /// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
 /// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start.
 /// Error: those of `splitStages` and `describeStages`; a line that no node has.

@@ -30,6 +30,9 @@ std::optional<StatePlace> matchState(mlir::Type argument, mlir::Type result);
 /// already, or one of another type.
 mlir::FailureOr<llvm::SmallVector<StatePlace>> getStates(mlir::func::FuncOp func);
 
+/// Which argument a result is the next value of; nothing if it is no state, or of no argument.
+std::optional<unsigned> findStateArgument(mlir::func::FuncOp func, unsigned result);
+
 } // namespace cleave::spmd
 
 #endif // CLEAVE_DIALECT_SPMD_IR_STATES_H
