@@ -158,16 +158,19 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
   return ::countPeakBytes(func, SymbolTable(func->getParentOfType<ModuleOp>()));
 }
 
-/// A rank stores what it loads; the whole counts each parameter once, however many parts of it are loaded.
+/// A rank stores what it loads, once for all its functions; the whole counts each parameter once, however many parts of it are
+/// loaded.
 static void countParameters(func::FuncOp func, const SymbolTable &symbols, Report &report) {
   llvm::DenseSet<StringRef> seen;
+  llvm::DenseSet<std::pair<Attribute, Type>> loads;
   auto count = [&](StringRef name) {
     if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
   for (func::FuncOp each : getCalled(func, symbols)) {
     for (auto load : each.getOps<nn::LoadOp>()) {
-      report.parameterBytesPerRank += spmd::getBytes(load.getType());
+      if (loads.insert({load->getAttrDictionary(), load.getType()}).second)
+        report.parameterBytesPerRank += spmd::getBytes(load.getType());
       count(load.getParam());
     }
     for (auto load : each.getOps<exec::LoadOp>()) {

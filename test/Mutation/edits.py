@@ -215,7 +215,7 @@ EDITS = [
          "build.select(isNegative, build.add(index, build.position(getDepth())), index)", "index",
          "a negative index of a cut one-hot is nowhere", [PARTITION]),
     Edit("group-norm-keeps-groups", "lib/Dialect/Nn/Partition/Normalization.cpp",
-         "groups /= context.getExtent(context.cuts[factor]);", "", "a rank with half of the groups normalises over all",
+         "getGroups() * shape[1] * context.getExtent(axes) / getInput().getType().getDimSize(1)", "getGroups()", "a rank with half of the groups normalises over all",
          [PARTITION]),
     Edit("mean-of-one-rank", "lib/Dialect/Nn/Partition/Normalization.cpp", "elements *= context.getExtent(axes);", "",
          "a mean over cut dims divides by a rank's elements", [PARTITION]),

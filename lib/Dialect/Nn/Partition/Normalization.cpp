@@ -81,14 +81,11 @@ LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<
   Shape shape = LocalBuilder::getShape(input);
   bool hasGroupFactor = getGroups() > 1;
   const DimFactors &channels = context.rule.operands[0][1];
-  int64_t groups = getGroups();
   SmallVector<AxisAttr> axes;
-  for (auto [index, factor] : llvm::enumerate(channels)) {
-    if (index == 0 && hasGroupFactor)
-      groups /= context.getExtent(context.cuts[factor]);
-    else
-      llvm::append_range(axes, context.cuts[factor]);
-  }
+  for (FactorId factor : ArrayRef(channels).drop_front(hasGroupFactor ? 1 : 0))
+    llvm::append_range(axes, context.cuts[factor]);
+  // As many as have the channels that are here, and their pieces elsewhere.
+  int64_t groups = getGroups() * shape[1] * context.getExtent(axes) / getInput().getType().getDimSize(1);
   for (unsigned dim = 2; dim < shape.size(); ++dim)
     llvm::append_range(axes, context.getOperandCuts(0, dim));
   if (axes.empty()) {

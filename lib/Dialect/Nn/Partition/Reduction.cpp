@@ -12,19 +12,22 @@ using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
-// The mean over all ranks is the mean of their means: each contributes 1 / ranks of it.
+// The mean over all ranks is the mean of theirs, each with the share that its elements are of all: 1 / ranks, or of microbatches
+// of two sizes what they have.
 LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   if (failed(partitionByCloning(*this, context, results)))
     return failure();
   if (getKind() != ReduceKind::Mean)
     return success();
-  int64_t ranks = 1;
-  for (int64_t dim : getDims())
-    ranks *= context.getExtent(context.getOperandCuts(0, dim));
-  if (ranks == 1)
+  double own = 1, all = 1;
+  for (int64_t dim : getDims()) {
+    own *= static_cast<double>(LocalBuilder::getShape(context.operands[0])[dim]);
+    all *= static_cast<double>(getInput().getType().getDimSize(dim));
+  }
+  if (own == all)
     return success();
   LocalBuilder build(context);
-  Value share = build.constant(1.0 / ranks, LocalBuilder::getElementType(results[0]));
+  Value share = build.constant(own / all, LocalBuilder::getElementType(results[0]));
   results[0] = build.mul(results[0], share);
   return success();
 }
