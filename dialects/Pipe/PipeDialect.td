@@ -23,7 +23,7 @@ def Pipe_Dialect : Dialect {
 
     Attributes: of the module `pipe.mesh`, the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage),
     `pipe.axis`, its name, `pipe.microbatches`, and `pipe.cuts`, what reports say of stages; of a function `pipe.rank`, and of that of a microbatch `pipe.samples`, how many samples the batch has, of which microbatches
-    and shards have equally many; of its arguments and results `pipe.split`, the
+    and shards have equally many; where microbatches differ by a sample of each shard, `pipe.shards`, how many of these, and `pipe.per_shard`, for how many samples of one the program is written; of its arguments and results `pipe.split`, the
     dim that is cut, and `pipe.index`, the number among inputs or outputs of the whole model.
 
     Constraints, checked wherever an attribute stands:
@@ -47,6 +47,9 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
     /// Of the function of one microbatch: samples of the whole batch.
     static constexpr ::llvm::StringLiteral kSamplesAttr = "pipe.samples";
+    /// Where microbatches differ by a sample of each shard: shards, and samples of one that the program is written for.
+    static constexpr ::llvm::StringLiteral kShardsAttr = "pipe.shards";
+    static constexpr ::llvm::StringLiteral kPerShardAttr = "pipe.per_shard";
     /// Of an argument or result.
     static constexpr ::llvm::StringLiteral kSplitAttr = "pipe.split";
     static constexpr ::llvm::StringLiteral kIndexAttr = "pipe.index";

@@ -60,23 +60,31 @@ def Pipe_PartOp : Pipe_Op<"part", [Pure, DeclareOpInterfaceMethods<ShardingRuleO
     piece i of each block, one behind the other. As many blocks as there are shards make a part of each rank's shard, so
     that nothing moves. Without an index it is the part of the microbatch that the program around it is about.
 
-    Constraints: (C1) the operand's dim is count times as long as the result's, all else is equal; (C2) 0 <= index <
-    count, and blocks divides the result's dim.
-    Example: `%p = pipe.part %x[3] split 0 of 8 blocks 2 : tensor<16x4xf32> to tensor<2x4xf32>`
+    With `samples` a block is of that many, and pieces are of whole samples: as many in each, the first ones have one more where
+    count does not divide them. Without an index it is then some samples of each block.
+
+    Constraints: (C1) the operand's dim is count times as long as the result's, or, with samples, the part is as long as its samples; all
+    else is equal; (C2) 0 <= index < count, and blocks divides the result's dim.
+    Example: `%p = pipe.part %x[3] split 0 of 8 blocks 2 : tensor<16x4xf32> to tensor<2x4xf32>`, and of 7 samples the last of
+    parts of 3, 2 and 2: `%p = pipe.part %x[2] split 0 of 3 samples 7 : tensor<14x4xf32> to tensor<4x4xf32>`
   }];
-  let arguments = (ins Nn_Tensor:$input, OptionalAttr<I64Attr>:$index, I64Attr:$dim, I64Attr:$count, DefaultValuedAttr<I64Attr, "1">:$blocks);
+  let arguments = (ins Nn_Tensor:$input, OptionalAttr<I64Attr>:$index, I64Attr:$dim, I64Attr:$count,
+                       OptionalAttr<I64Attr>:$samples, DefaultValuedAttr<I64Attr, "1">:$blocks);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$input (`[` $index^ `]`)? `split` $dim `of` $count (`blocks` $blocks^)? attr-dict `:` type($input) `to` type($result)";
+  let assemblyFormat = "$input (`[` $index^ `]`)? `split` $dim `of` $count (`samples` $samples^)? (`blocks` $blocks^)? attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    Deal getDeal() { return Deal{static_cast<int64_t>(getCount()), static_cast<int64_t>(getSamples().value_or(getCount()))}; }
+  }];
 }
 
-def Pipe_JoinOp : Pipe_Op<"join", [Pure, SameTypeOperands]> {
+def Pipe_JoinOp : Pipe_Op<"join", [Pure]> {
   let summary = "a value out of what all microbatches have of it";
   let description = [{
     The operands are the parts of microbatches 0, 1, ..; the result is the value of which `pipe.part` makes them.
 
-    Constraints: (C1) the result's dim is as many times as long as that of an operand as there are operands, all else is equal;
-    (C2) blocks divides the operands' dim.
+    Constraints: (C1) the result's dim is as long as those of all operands together, all else is equal; (C2) blocks divides the
+    dim of each.
     Example: `%y = pipe.join %a, %b split 0 : tensor<2x4xf32> to tensor<4x4xf32>`
   }];
   let arguments = (ins Variadic<Nn_Tensor>:$parts, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks);
@@ -100,8 +108,11 @@ def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBloc
     of the operands as `pipe.part` takes them, or `whole` operands. Results are joined (`split`, as by `pipe.join`),
     combined over all microbatches (`sum`, `prod`, `max`, `min`), or `whole`: equal in all, that of the first.
 
+    With `samples` that count does not divide, the first microbatches have a sample more (`pipe.part`): they run the first body, the others the
+    second one, `rest`. What is combined goes on from one to the other.
+
     Constraints: (C1) an argument per operand, a result per yielded value, each of the type that its word gives; (C2) kinds are legal
-    for the element type; (C3) parts are as those of `pipe.part` (P4).
+    for the element type; (C3) parts are as those of `pipe.part` (P4); (C4) there is a second body where microbatches are of two sizes.
     Example:
     ```mlir
     %y:2 = pipe.microbatches 8 (%i = %x split 0, %m = %mask whole) -> (split 0, sum)
@@ -111,11 +122,19 @@ def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBloc
     }
     ```
   }];
-  let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$count, Pipe_Pieces:$takes, Pipe_Pieces:$gives);
+  let arguments = (ins Variadic<Nn_Tensor>:$inputs, I64Attr:$count, OptionalAttr<I64Attr>:$samples, Pipe_Pieces:$takes,
+                       Pipe_Pieces:$gives);
   let results = (outs Variadic<Nn_Tensor>:$results);
-  let regions = (region SizedRegion<1>:$body);
+  let regions = (region SizedRegion<1>:$body, AnyRegion:$rest);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    Deal getDeal() { return Deal{static_cast<int64_t>(getCount()), static_cast<int64_t>(getSamples().value_or(getCount()))}; }
+    /// What a microbatch runs.
+    ::mlir::Block &getBodyOf(int64_t microbatch) {
+      return (getDeal().hasOneMore(microbatch) || getRest().empty() ? getBody() : getRest()).front();
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -33,6 +33,10 @@ def Microbatch : Pipe_Pass<"pipe-microbatch"> {
     A state (`spmd.state`) is split like any value, and leaves as it came. What a plan wants of a split value must fit the
     smaller batch (S5). Other errors: sizes that microbatches do not divide (P4).
 
+    With `uneven` they need not: samples are dealt out so that microbatches differ by one of each shard that a plan wants of the batch. The program is then
+    written for `pipe.per_shard` samples of one, a number that has no factor in common with the devices, so that the batch is sharded no
+    further; `pipe-split` makes of it what both sizes run.
+
     ```mlir
     // before
     func.func @main(%x: tensor<16x4xf32>, %w: tensor<4x4xf32>) -> (tensor<16x4xf32>, tensor<f32>) {
@@ -54,7 +58,7 @@ def Microbatch : Pipe_Pass<"pipe-microbatch"> {
     Option<"microbatches", "microbatches", "int64_t", "0", "how many">,
     Option<"microbatchSize", "microbatch-size", "int64_t", "0", "how many samples in each, instead">,
     ListOption<"batch", "batch", "std::string", "batch dims of inputs: NAME=DIM, NAME=none">,
-    Option<"uneven", "uneven", "bool", "false", "microbatches may differ by one sample; not supported yet">,
+    Option<"uneven", "uneven", "bool", "false", "microbatches may differ by one sample of each shard">,
   ];
 }
 
@@ -105,11 +109,12 @@ def Split : Pipe_Pass<"pipe-split"> {
     function, parameters and constants in each that uses them, what is cheaper to compute than to send as well. Whole
     values are made before the loop, by a function of each stage that needs some; one that several need and that takes longer to
     make than to send, by the first of these for all, with a remark. What depends on `pipe.accumulate`
-    runs behind it. The entry takes and returns whole batches from then on. A remark names each parameter that stages of several
-    ranks use, with its bytes.
+    runs behind it. The entry takes and returns whole batches from then on. Where microbatches are of two sizes each stage becomes two functions
+    (`main.stage0`, `main.stage0.rest`), the loop has two bodies, and so the same ops run on fewer samples. A remark names each parameter that stages
+    of several ranks use, with its bytes.
 
     Ops without `pipe.stage` go where the last of their producers is. Errors: a stage without ops (P2), edges that go backward
-    (P3), a value of one microbatch that is read behind the loop.
+    (P3), a value of one microbatch that is read behind the loop, an op that cannot be made for another number of samples (P4).
 
     ```mlir
     func.func @main(%x: tensor<2x4xf32> {pipe.split = 0 : i64}) -> (tensor<2x4xf32> {pipe.split = 0 : i64}) {   // before
@@ -185,7 +190,7 @@ def Inline : Pipe_Pass<"pipe-inline"> {
 def VerifyPhase : Pipe_Pass<"pipe-verify-phase"> {
   let summary = "checks what must hold after a phase of pipelines";
   let description = [{
-    * `staged`: there is a loop over microbatches, and it calls stages and does nothing else.
+    * `staged`: there is a loop over microbatches, and it calls stages and does nothing else; a second body hands on what the first one does.
     * `scheduled`: the table is complete and does not lock (P6 to P12).
     * `per-rank`: what each rank receives is what the other end sends (P8, P12), and no ranks wait for each other for ever (P9).
 

@@ -38,13 +38,8 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, ScheduleOptions &options
   // Where a model runs so many stages are on a rank, and here the same.
   if (!options.chunks && options.name == "circular")
     options.chunks = pipeline.countChunks();
-  std::pair<llvm::StringRef, bool> notYet[] = {
-      {"uneven", pipeline.uneven},
-      {"recompute", pipeline.recompute != spmd::PlanRecompute::Never},
-  };
-  for (auto [key, isGiven] : notYet)
-    if (isGiven)
-      return makeError("'{0}' of a pipeline is not followed yet", key);
+  if (pipeline.recompute != spmd::PlanRecompute::Never)
+    return makeError("'recompute' of a pipeline is not followed yet");
   return llvm::Error::success();
 }
 

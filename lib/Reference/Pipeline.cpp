@@ -33,44 +33,37 @@ LogicalResult Interpreter::runCall(func::CallOp call) {
   return success();
 }
 
-/// Calls `fn(start in the whole, start in the part, size)` for each block of a part: where it lies along the dim.
-template <typename Fn> static void forEachBlock(int64_t extent, int64_t blocks, int64_t count, int64_t index, Fn fn) {
-  int64_t size = extent / blocks;
-  for (int64_t block = 0; block < blocks; ++block)
-    fn((block * count + index) * size, block * size, size);
-}
-
-/// Part `index` of `count` of a tensor.
-static Tensor takePart(const Tensor &whole, int64_t dim, int64_t blocks, int64_t count, int64_t index) {
+/// The part of a tensor that microbatch `index` has: of each block the positions of its samples.
+static Tensor takePart(const Tensor &whole, int64_t dim, int64_t blocks, pipe::Deal deal, int64_t index) {
   SmallVector<int64_t> shape(whole.getShape()), from(shape.size(), 0), to(shape.size(), 0);
-  shape[dim] /= count;
+  int64_t block = shape[dim] / blocks, size = deal.getExtent(block, index);
+  shape[dim] = size * blocks;
   Tensor part = Tensor::zeros(RankedTensorType::get(shape, whole.getElementType()));
-  forEachBlock(shape[dim], blocks, count, index, [&](int64_t inWhole, int64_t inPart, int64_t size) {
-    SmallVector<int64_t> box(shape);
-    box[dim] = size;
-    from[dim] = inWhole;
-    to[dim] = inPart;
+  SmallVector<int64_t> box(shape);
+  box[dim] = size;
+  for (int64_t number = 0; number < blocks; ++number) {
+    from[dim] = number * block + block / deal.samples * deal.getStart(index);
+    to[dim] = number * size;
     copyBox(box, whole, from, part, to);
-  });
+  }
   return part;
 }
 
-/// Row-major boxes, as parts are cut: no part is looked at element by element.
-/// The inverse: the tensor of which these are the parts.
+/// The inverse: the tensor of which these are the parts. Block by block, a piece of each.
 static Tensor joinParts(ArrayRef<Tensor> parts, int64_t dim, int64_t blocks) {
-  int64_t count = static_cast<int64_t>(parts.size());
   SmallVector<int64_t> shape(parts.front().getShape()), from(shape.size(), 0), to(shape.size(), 0);
-  int64_t extent = shape[dim];
-  shape[dim] *= count;
+  shape[dim] = 0;
+  for (const Tensor &part : parts)
+    shape[dim] += part.getShape()[dim];
   Tensor whole = Tensor::zeros(RankedTensorType::get(shape, parts.front().getElementType()));
-  for (int64_t index = 0; index < count; ++index)
-    forEachBlock(extent, blocks, count, index, [&](int64_t inWhole, int64_t inPart, int64_t size) {
-      SmallVector<int64_t> box(shape);
-      box[dim] = size;
-      from[dim] = inPart;
-      to[dim] = inWhole;
-      copyBox(box, parts[index], from, whole, to);
-    });
+  for (int64_t number = 0; number < blocks; ++number)
+    for (const Tensor &part : parts) {
+      SmallVector<int64_t> box(part.getShape());
+      box[dim] /= blocks;
+      from[dim] = number * box[dim];
+      copyBox(box, part, from, whole, to);
+      to[dim] += box[dim];
+    }
   return whole;
 }
 
@@ -93,7 +86,7 @@ LogicalResult Interpreter::runParts(Operation &op) {
       return op.emitOpError("cannot be evaluated: there is no loop around it that says which microbatch it is");
     set(part.getResult(), mapRanks(operands.front(), [&](size_t rank) {
           return takePart(operands.front()[rank], static_cast<int64_t>(part.getDim()),
-                          static_cast<int64_t>(part.getBlocks()), static_cast<int64_t>(part.getCount()),
+                          static_cast<int64_t>(part.getBlocks()), part.getDeal(),
                           static_cast<int64_t>(*part.getIndex()));
         }));
     return success();
@@ -128,10 +121,10 @@ LogicalResult Interpreter::runMicrobatches(pipe::MicrobatchesOp loop) {
       const PerRank &whole = inputs[number];
       auto piece = cast<pipe::PieceAttr>(loop.getTakes()[number]);
       arguments.push_back(!piece.isSplit() ? whole : mapRanks(whole, [&](size_t rank) {
-        return takePart(whole[rank], piece.getDim(), piece.getBlocks(), count, index);
+        return takePart(whole[rank], piece.getDim(), piece.getBlocks(), loop.getDeal(), index);
       }));
     }
-    if (failed(Interpreter(loop.getBody().front(), mesh, params).run(std::move(arguments), results)))
+    if (failed(Interpreter(loop.getBodyOf(index), mesh, params).run(std::move(arguments), results)))
       return failure();
     for (auto [number, piece] : llvm::enumerate(loop.getGives().getAsRange<pipe::PieceAttr>())) {
       SmallVector<PerRank> &own = given[number];

@@ -3,7 +3,7 @@ from edit import Edit
 
 SCHEDULE = "CleaveScheduleTests"
 GENERATORS = "lib/Schedule/Generators/"
-MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Transforms/CutInTime.cpp"
+MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Transforms/TimeCutter.cpp"
 BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
@@ -37,8 +37,16 @@ EDITS = [
          "a microbatch gets the rows of all samples", [MICROBATCH]),
     Edit("two-batches-go-together", CUT, "found >= 0 && factors.front() != found && rule.findSingleCut(found) >= 0", "false",
          "every sample meets those of its microbatch alone", [MICROBATCH]),
-    Edit("states-turn", CUT, "before.dim == after.dim && state.dim != before.dim", "true",
+    Edit("states-turn", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
+    Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",
+         "of two sizes, microbatches do not begin where the one before ends", [MICROBATCH]),
+    Edit("means-count-all-alike", "lib/Dialect/Nn/Partition/Reduction.cpp", "build.constant(own / all,",
+         "build.constant(1.0 / static_cast<int64_t>(all / own),", "a mean over samples gives microbatches of two sizes one weight", [MICROBATCH]),
+    Edit("windows-keep-their-size", CUT, "*value = resize(*value);", "",
+         "a window along another dim has the samples of another microbatch", [MICROBATCH]),
+    Edit("shards-of-half-samples", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "std::gcd(samples, devices) == 1", "true",
+         "the batch is sharded so that smaller microbatches have no whole samples", ["lit:Pipe/Transforms/microbatch-uneven"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank)", "++numGradients > rank + 1)",
          "H1 holds more than 1F1B", [SCHEDULE]),

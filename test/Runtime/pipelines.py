@@ -32,6 +32,8 @@ PROGRAMS = {
     "circular, stage=2, 3 chunks": Stack({"stage": 2}, 6, 6),
     "circular, stage=3, a part of a round": Stack({"stage": 3}, 5, 6),
     "circular, stage=2,data=2,model=2": Stack({"stage": 2, "data": 2, "model": 2}, 4, 4),
+    "stage=3, one row more in two of four": Stack({"stage": 3}, 4, 3, rows=1, more=2),
+    "circular, stage=2,data=2,model=2, one row more in one of three": Stack({"stage": 2, "data": 2, "model": 2}, 3, 4, more=1),
     # Messages above what thread ranks copy when they are posted.
     "large": Stack({"stage": 2, "model": 2}, 3, 4, width=128, inner=64, rows=32),
 }

@@ -23,6 +23,7 @@ class Stack:
     width: int = 16
     inner: int = 32
     rows: int = 2                   # of a microbatch on one rank
+    more: int = 0                   # the first so many microbatches have one row more
     layers: int = 1                 # of a stage
     has_skip: bool = True
     is_splat: bool = False          # weights of one number: large modules stay small
@@ -42,7 +43,15 @@ class Stack:
 
     @property
     def batch(self):
-        return self.rows * self.microbatches * self.mesh.get("data", 1)
+        return self.all_rows * self.mesh.get("data", 1)
+
+    @property
+    def all_rows(self):
+        """On one rank."""
+        return self.rows * self.microbatches + self.more
+
+    def rows_of(self, microbatch):
+        return self.rows + (microbatch < self.more)
 
     def compute(self, x):
         """The same in numpy, all at once."""
@@ -102,12 +111,12 @@ class Writer:
 
     def run(self, stage, microbatch):
         stack = self.stack
-        rows, width, inner = stack.rows, stack.width, stack.inner // stack.mesh.get("model", 1)
+        rows, width, inner = stack.rows_of(microbatch), stack.width, stack.inner // stack.mesh.get("model", 1)
         own = tensor(rows, width)
         if stage == 0:
-            all_rows = rows * stack.microbatches
-            value = self.op(f"nn.slice %x starts [{microbatch * rows}, 0] sizes [{rows}, {width}] steps [1, 1] : "
-                            f"({tensor(all_rows, width)}) -> ", rows, width)
+            start = microbatch * stack.rows + min(microbatch, stack.more)
+            value = self.op(f"nn.slice %x starts [{start}, 0] sizes [{rows}, {width}] steps [1, 1] : "
+                            f"({tensor(stack.all_rows, width)}) -> ", rows, width)
         else:
             value = self.values[stage - 1, microbatch]
         for layer in range(stage * stack.layers, (stage + 1) * stack.layers):
@@ -124,24 +133,24 @@ class Writer:
 
     def send(self, channel, producer, microbatch, to):
         self.line(f"pipe.send {self.values[producer, microbatch]} to {to} channel {channel} microbatch {microbatch} : "
-                  + tensor(self.stack.rows, self.stack.width))
+                  + tensor(self.stack.rows_of(microbatch), self.stack.width))
 
     def receive(self, channel, producer, microbatch, source):
         name = self.values[producer, microbatch] = self.name()
         self.line(f"{name} = pipe.recv from {source} channel {channel} microbatch {microbatch} : "
-                  + tensor(self.stack.rows, self.stack.width))
+                  + tensor(self.stack.rows_of(microbatch), self.stack.width))
 
     def finish(self):
         """The whole function."""
         stack = self.stack
-        local, whole = tensor(stack.rows * stack.microbatches, stack.width), f"{stack.batch}x{stack.width}xf32"
+        local, whole = tensor(stack.all_rows, stack.width), f"{stack.batch}x{stack.width}xf32"
         about = f'spmd.global = tensor<{whole}{", #rows" if "data" in stack.mesh else ""}>, pipe.index = 0 : i64'
         holders = {stage % stack.ranks for stage in range(stack.stages)}
         takes = f'%x: {local} {{nn.name = "x", {about}}}' if self.rank == 0 else ""
         gives = ""
         if self.rank == (stack.stages - 1) % stack.ranks and self.rank in holders:
             parts = [self.values[stack.stages - 1, microbatch] for microbatch in range(stack.microbatches)]
-            kinds = ", ".join([tensor(stack.rows, stack.width)] * len(parts))
+            kinds = ", ".join(tensor(stack.rows_of(microbatch), stack.width) for microbatch in range(stack.microbatches))
             self.line(f"%y = nn.concat {', '.join(parts)} dim 0 : ({kinds}) -> {local}")
             gives = f' -> ({local} {{nn.name = "y", {about}}})'
             self.line(f"return %y : {local}")

@@ -36,6 +36,8 @@ namespace {
 
 struct Counts {
   int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0, wholes = 0;
+  /// With microbatches of two sizes: run; and of these with blocks, with collectives in stages, and with sums over all microbatches.
+  int64_t uneven = 0, unevenBlocks = 0, unevenCollectives = 0, unevenSums = 0, tooSmall = 0;
 };
 
 /// Chains of up to a dozen ops in f32; sums may be reassociated at each.
@@ -62,6 +64,7 @@ private:
   bool drawStages();
   bool schedule();
   std::string writeTable();
+  void count();
   std::string compareWith(ArrayRef<Tensor> inputs, ArrayRef<Tensor> want, StringRef what);
 
   MLIRContext &context;
@@ -71,6 +74,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp func;
   int64_t ranks = 1, chunks = 1, microbatches = 1;
+  bool isTooSmall = false;
 };
 
 /// Messages before the first microbatch of their rank.
@@ -142,7 +146,7 @@ void Pipeline::drawMesh() {
   (*module)->setAttr(pipe::PipeDialect::kAxisAttr, StringAttr::get(&context, "stage"));
 }
 
-/// Some arguments along one dim each, which most ops then follow.
+/// Some arguments along one dim each, as a plan would wish, which most ops then follow.
 void Pipeline::drawShardings() {
   auto mesh = (*module)->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr);
   for (BlockArgument argument : func.getArguments()) {
@@ -155,11 +159,11 @@ void Pipeline::drawShardings() {
     SmallVector<spmd::DimShardingAttr> dims(type.getRank(),
                                             spmd::DimShardingAttr::get(&context, {}, /*isOpen=*/true, 0));
     dims[dim] = spmd::DimShardingAttr::get(&context, {spmd::AxisAttr::get(&context, mesh.getNames()[axis])}, false, 0);
-    argument.setType(spmd::withSharding(
-        type, spmd::ShardingAttr::get(&context, mesh, dims, {}, spmd::ReductionKind::Sum, {}, /*uneven=*/false)));
+    auto sharding = spmd::ShardingAttr::get(&context, mesh, dims, {}, spmd::ReductionKind::Sum, {}, /*uneven=*/false);
+    LocationAttr place = UnknownLoc::get(&context);
+    func.setArgAttr(argument.getArgNumber(), spmd::SpmdDialect::kWishAttr,
+                    spmd::WishAttr::get(&context, sharding, place, place));
   }
-  func.setFunctionType(FunctionType::get(&context, func.getBody().getArgumentTypes(),
-                                         func.getBody().front().getTerminator()->getOperandTypes()));
 }
 
 bool Pipeline::isPartitioned() {
@@ -222,7 +226,6 @@ bool Pipeline::schedule() {
   if (draw(2) == 0)
     scheduling.schedule = writeTable();
   // Dims that nobody means to be a batch may have too few samples for all shards (P4).
-  bool isTooSmall = false;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     isTooSmall |= StringRef(diagnostic.str()).ends_with("(P4)");
     return success(isTooSmall);
@@ -240,6 +243,7 @@ bool Pipeline::schedule() {
     llvm::sys::fs::remove(scheduling.schedule);
   counts.tables += isDone && !scheduling.schedule.empty();
   counts.refused += isTooSmall;
+  counts.tooSmall += isTooSmall;
   return isDone || isTooSmall;
 }
 
@@ -253,6 +257,30 @@ std::string Pipeline::compareWith(ArrayRef<Tensor> inputs, ArrayRef<Tensor> want
     counts.elements += a.getNumElements();
   }
   return "";
+}
+
+/// What there is to see in a pipeline that was lowered.
+void Pipeline::count() {
+  int64_t blocks = 0, collectives = 0;
+  module->walk([&](Operation *op) {
+    counts.messages += isa<pipe::SendOp>(op);
+    auto part = dyn_cast<pipe::PartOp>(op);
+    blocks += part && part.getBlocks() > 1;
+    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+    collectives += collective && collective.communicates();
+  });
+  ++counts.run;
+  counts.blocks += blocks;
+  counts.wholes += countWholes(*module);
+  counts.collectives += collectives;
+  pipe::MicrobatchesOp loop = *func.getOps<pipe::MicrobatchesOp>().begin();
+  if (loop.getRest().empty())
+    return;
+  ++counts.uneven;
+  counts.unevenBlocks += blocks > 0;
+  counts.unevenCollectives += collectives > 0;
+  counts.unevenSums += llvm::any_of(loop.getGives().getAsRange<pipe::PieceAttr>(),
+                                    [](pipe::PieceAttr piece) { return piece.getKind().has_value(); });
 }
 
 std::string Pipeline::run() {
@@ -269,12 +297,12 @@ std::string Pipeline::run() {
   func = *module->getOps<func::FuncOp>().begin();
   ranks = 1 + draw(4);
   chunks = 1 + draw(2);
+  drawMesh();
+  drawShardings();
   if (!isCut()) {
     ++counts.refused;
     return "";
   }
-  drawMesh();
-  drawShardings();
   if (!isPartitioned())
     return "cannot be partitioned";
   if (!drawStages()) {
@@ -283,7 +311,7 @@ std::string Pipeline::run() {
   }
   if (!schedule())
     return "cannot be scheduled";
-  if (func.getOps<pipe::MicrobatchesOp>().empty())
+  if (isTooSmall)
     return "";
   if (std::string wrong = compareWith(inputs, want, "as a loop"); !wrong.empty())
     return wrong;
@@ -295,15 +323,7 @@ std::string Pipeline::run() {
   });
   if (!isLowered)
     return "cannot be lowered";
-  ++counts.run;
-  module->walk([&](Operation *op) {
-    counts.messages += isa<pipe::SendOp>(op);
-    auto part = dyn_cast<pipe::PartOp>(op);
-    counts.blocks += part && part.getBlocks() > 1;
-    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
-    counts.collectives += collective && collective.communicates();
-  });
-  counts.wholes += countWholes(*module);
+  count();
   return compareWith(inputs, want, "on ranks");
 }
 
@@ -326,10 +346,13 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
       break;
   }
   std::printf(
-      "%lld pipelines (%lld of random tables), %lld refused, %lld messages, %lld parts in blocks, %lld collectives, "
-      "%lld whole values sent, %lld elements\n",
-      (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.messages,
-      (long long)counts.blocks, (long long)counts.collectives, (long long)counts.wholes, (long long)counts.elements);
+      "%lld pipelines (%lld of random tables), %lld refused (%lld when split), %lld messages, %lld parts in blocks, "
+      "%lld collectives, %lld whole values sent, %lld elements; %lld uneven (%lld in blocks, %lld with collectives, "
+      "%lld with sums)\n",
+      (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.tooSmall,
+      (long long)counts.messages, (long long)counts.blocks, (long long)counts.collectives, (long long)counts.wholes,
+      (long long)counts.elements, (long long)counts.uneven, (long long)counts.unevenBlocks,
+      (long long)counts.unevenCollectives, (long long)counts.unevenSums);
   // A test in which nothing is sent shows nothing.
   if (!one) {
     EXPECT_GE(counts.run, wanted);
@@ -337,6 +360,10 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
     EXPECT_GE(counts.blocks, wanted / 100);
     EXPECT_GE(counts.collectives, wanted / 10);
     EXPECT_GE(counts.wholes, wanted / 20);
+    EXPECT_GE(counts.uneven, wanted / 10);
+    EXPECT_GE(counts.unevenBlocks, wanted / 500);
+    EXPECT_GE(counts.unevenCollectives, wanted / 50);
+    EXPECT_GE(counts.unevenSums, wanted / 50);
   }
 }
 

@@ -46,6 +46,7 @@ OwningOpRef<ModuleOp> cleave::pipe::testing::makeProgram(MLIRContext &context, u
 spmd::PlanPipeline cleave::pipe::testing::drawBatch(func::FuncOp func, std::mt19937_64 &random) {
   spmd::PlanPipeline pipeline;
   pipeline.microbatches = 2 + random() % 3;
+  pipeline.uneven = random() % 2 == 0;
   bool isAlone = random() % 2 == 0;
   size_t chosen = random() % std::max<size_t>(1, func.getNumArguments());
   for (unsigned index = 0; index < func.getNumArguments(); ++index) {
@@ -53,7 +54,9 @@ spmd::PlanPipeline cleave::pipe::testing::drawBatch(func::FuncOp func, std::mt19
     int64_t dim = spmd::PlanPipeline::kNoBatch;
     if (!shape.empty() && (index == chosen || (!isAlone && random() % 2 == 0)))
       dim = random() % shape.size();
-    if (dim >= 0 && (shape[dim] == 0 || shape[dim] % *pipeline.microbatches != 0))
+    bool isFit = dim < 0 || (pipeline.uneven ? shape[dim] >= *pipeline.microbatches
+                                             : shape[dim] != 0 && shape[dim] % *pipeline.microbatches == 0);
+    if (!isFit)
       dim = spmd::PlanPipeline::kNoBatch;
     pipeline.batch.push_back({{spmd::getArgumentName(func, index).str(), {}}, dim});
   }

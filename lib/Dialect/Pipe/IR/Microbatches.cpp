@@ -77,16 +77,43 @@ LogicalResult AccumulateOp::verify() {
   return emitOpError() << "combines " << element << " by " << spmd::stringifyReductionKind(getKind()) << " (C1)";
 }
 
-/// Says what is wrong between a value and the part that one of `count` microbatches has of it; empty if nothing is.
-static std::string checkPart(RankedTensorType whole, RankedTensorType part, int64_t dim, int64_t count,
-                             int64_t blocks) {
+/// Of parts of whole samples, which may differ in size: those of a microbatch, or any.
+static std::string checkUneven(RankedTensorType whole, RankedTensorType part, int64_t dim, Deal deal, int64_t blocks,
+                               std::optional<int64_t> microbatch) {
+  if (deal.count < 1 || deal.samples < deal.count)
+    return llvm::formatv("{0} samples are too few for {1} microbatches", deal.samples, deal.count);
+  if (whole.getRank() != part.getRank() || blocks < 1 || whole.getDimSize(dim) / blocks % deal.samples != 0 ||
+      whole.getDimSize(dim) % blocks != 0)
+    return llvm::formatv("{0} positions are not {1} blocks of {2} samples", whole.getDimSize(dim), blocks,
+                         deal.samples);
+  SmallVector<int64_t> shape(whole.getShape());
+  int64_t sample = shape[dim] / deal.samples;
+  shape[dim] = microbatch ? sample * deal.getSize(*microbatch) : part.getDimSize(dim);
+  if (part.getElementType() == whole.getElementType() && part.getShape() == ArrayRef(shape) &&
+      (sample == 0 || shape[dim] % sample == 0))
+    return "";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << part << " is not what ";
+  if (microbatch)
+    os << "microbatch " << *microbatch << " of " << deal.count << " has of " << deal.samples << " samples of " << whole;
+  else
+    os << "some of " << deal.samples << " samples have of " << whole;
+  return text;
+}
+
+/// Says what is wrong between a value and the part that a microbatch has of it; empty if nothing is.
+static std::string checkPart(RankedTensorType whole, RankedTensorType part, int64_t dim, Deal deal, int64_t blocks,
+                             std::optional<int64_t> microbatch) {
   if (dim < 0 || dim >= part.getRank())
     return llvm::formatv("there is no dim {0}", dim);
+  if (deal.samples != deal.count)
+    return checkUneven(whole, part, dim, deal, blocks, microbatch);
   SmallVector<int64_t> shape(part.getShape());
-  shape[dim] *= count;
-  if (count < 1 || whole.getElementType() != part.getElementType() || whole.getShape() != ArrayRef(shape)) {
+  shape[dim] *= deal.count;
+  if (deal.count < 1 || whole.getElementType() != part.getElementType() || whole.getShape() != ArrayRef(shape)) {
     std::string text;
-    llvm::raw_string_ostream(text) << whole << " is not " << count << " times " << part << " along dim " << dim;
+    llvm::raw_string_ostream(text) << whole << " is not " << deal.count << " times " << part << " along dim " << dim;
     return text;
   }
   if (blocks < 1 || part.getDimSize(dim) % blocks != 0)
@@ -96,32 +123,46 @@ static std::string checkPart(RankedTensorType whole, RankedTensorType part, int6
 
 LogicalResult PartOp::verify() {
   int64_t count = getCount();
-  if (std::string wrong = checkPart(getInput().getType(), getResult().getType(), getDim(), count, getBlocks());
-      !wrong.empty())
-    return emitOpError() << wrong;
   if (getIndex() && *getIndex() >= getCount())
     return emitOpError() << "takes part " << *getIndex() << " of " << count << " (C2)";
-  return success();
+  std::string wrong = checkPart(getInput().getType(), getResult().getType(), getDim(), getDeal(), getBlocks(),
+                                getIndex() ? std::optional<int64_t>(*getIndex()) : std::nullopt);
+  return wrong.empty() ? success() : emitOpError() << wrong;
 }
 
 LogicalResult JoinOp::verify() {
   if (getParts().empty())
     return emitOpError("joins nothing");
-  auto part = cast<RankedTensorType>(getParts().front().getType());
-  std::string wrong =
-      checkPart(getResult().getType(), part, getDim(), static_cast<int64_t>(getParts().size()), getBlocks());
-  return wrong.empty() ? success() : emitOpError() << wrong;
+  int64_t dim = getDim(), blocks = getBlocks(), extent = 0;
+  RankedTensorType whole = getResult().getType();
+  if (dim < 0 || dim >= whole.getRank())
+    return emitOpError() << "there is no dim " << dim;
+  for (Type type : getParts().getTypes()) {
+    auto part = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape(part.getShape());
+    if (static_cast<int64_t>(shape.size()) == whole.getRank()) {
+      extent += shape[dim];
+      shape[dim] = whole.getDimSize(dim);
+    }
+    if (whole.clone(shape) != whole || part.getElementType() != whole.getElementType())
+      return emitOpError() << part << " is no part of " << whole << " along dim " << dim << " (C1)";
+    if (blocks < 1 || part.getDimSize(dim) % blocks != 0)
+      return emitOpError() << part.getDimSize(dim) << " positions are not " << blocks << " blocks";
+  }
+  if (extent != whole.getDimSize(dim))
+    return emitOpError() << "joins " << extent << " positions to " << whole.getDimSize(dim) << " (C1)";
+  return success();
 }
 
-/// C1 to C3 of pipe.microbatches, of one operand or result.
+/// C1 to C3 of pipe.microbatches, of one operand or result of a body.
 static LogicalResult checkPiece(MicrobatchesOp op, PieceAttr piece, Type outer, Type inner, StringRef what,
-                                size_t index) {
+                                size_t index, int64_t microbatch) {
   auto whole = cast<RankedTensorType>(outer), part = dyn_cast<RankedTensorType>(inner);
   std::string wrong;
   if (!part)
     wrong = "is no tensor";
   else if (piece.isSplit())
-    wrong = checkPart(whole, part, piece.getDim(), op.getCount(), piece.getBlocks());
+    wrong = checkPart(whole, part, piece.getDim(), op.getDeal(), piece.getBlocks(), microbatch);
   else if (whole != part)
     wrong = "has another type inside";
   else if (std::optional<spmd::ReductionKind> kind = piece.getKind())
@@ -131,25 +172,40 @@ static LogicalResult checkPiece(MicrobatchesOp op, PieceAttr piece, Type outer, 
   return wrong.empty() ? success() : op.emitOpError() << what << " " << index << ": " << wrong;
 }
 
-LogicalResult MicrobatchesOp::verifyRegions() {
-  Block &block = getBody().front();
+/// The body that `microbatch` runs.
+static LogicalResult checkBody(MicrobatchesOp op, Block &block, int64_t microbatch) {
   OperandRange yielded = block.getTerminator()->getOperands();
-  if (block.getNumArguments() != getInputs().size() || getTakes().size() != getInputs().size())
-    return emitOpError() << "has " << getInputs().size() << " operands, but its body " << block.getNumArguments()
-                         << " arguments (C1)";
-  if (yielded.size() != getNumResults() || getGives().size() != getNumResults())
-    return emitOpError() << "has " << getNumResults() << " results, but its body yields " << yielded.size() << " (C1)";
-  for (auto [index, piece] : llvm::enumerate(getTakes().getAsRange<PieceAttr>())) {
+  if (block.getNumArguments() != op.getInputs().size() || op.getTakes().size() != op.getInputs().size())
+    return op.emitOpError() << "has " << op.getInputs().size() << " operands, but its body " << block.getNumArguments()
+                            << " arguments (C1)";
+  if (yielded.size() != op.getNumResults() || op.getGives().size() != op.getNumResults())
+    return op.emitOpError() << "has " << op.getNumResults() << " results, but its body yields " << yielded.size()
+                            << " (C1)";
+  for (auto [index, piece] : llvm::enumerate(op.getTakes().getAsRange<PieceAttr>())) {
     if (piece.getKind())
-      return emitOpError() << "operand " << index << " is to be combined";
-    if (failed(checkPiece(*this, piece, getInputs()[index].getType(), block.getArgument(index).getType(), "operand",
-                          index)))
+      return op.emitOpError() << "operand " << index << " is to be combined";
+    if (failed(checkPiece(op, piece, op.getInputs()[index].getType(), block.getArgument(index).getType(), "operand",
+                          index, microbatch)))
       return failure();
   }
-  for (auto [index, piece] : llvm::enumerate(getGives().getAsRange<PieceAttr>()))
-    if (failed(checkPiece(*this, piece, getResult(index).getType(), yielded[index].getType(), "result", index)))
+  for (auto [index, piece] : llvm::enumerate(op.getGives().getAsRange<PieceAttr>()))
+    if (failed(checkPiece(op, piece, op.getResult(index).getType(), yielded[index].getType(), "result", index,
+                          microbatch)))
       return failure();
   return success();
+}
+
+LogicalResult MicrobatchesOp::verifyRegions() {
+  Deal deal = getDeal();
+  if (deal.count < 1 || deal.samples < deal.count)
+    return emitOpError() << "has " << deal.samples << " samples for " << deal.count << " microbatches";
+  if (deal.isEven() != getRest().empty())
+    return emitOpError() << (deal.isEven() ? "has a second body, but all microbatches are of one size"
+                                           : "has one body, but microbatches of two sizes")
+                         << " (C4)";
+  if (failed(checkBody(*this, getBody().front(), 0)))
+    return failure();
+  return deal.isEven() ? success() : checkBody(*this, getRest().front(), deal.count - 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -181,18 +237,19 @@ static void printPiece(OpAsmPrinter &printer, PieceAttr piece) {
     printer << " blocks " << piece.getBlocks();
 }
 
-/// What one of `count` microbatches has of a value of `type`. Verifiers say what is wrong with the types.
-static Type getInnerType(Type type, PieceAttr piece, int64_t count) {
+/// What the first microbatch has of a value of `type`. Verifiers say what is wrong with the types.
+static Type getInnerType(Type type, PieceAttr piece, Deal deal) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !piece.isSplit() || piece.getDim() < 0 || piece.getDim() >= tensor.getRank() || count < 1)
+  if (!tensor || !piece.isSplit() || piece.getDim() < 0 || piece.getDim() >= tensor.getRank() || deal.count < 1 ||
+      deal.samples < deal.count)
     return type;
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[piece.getDim()] /= count;
+  shape[piece.getDim()] = deal.getExtent(shape[piece.getDim()], 0);
   return tensor.clone(shape);
 }
 
 ParseResult MicrobatchesOp::parse(OpAsmParser &parser, OperationState &result) {
-  int64_t count = 0;
+  int64_t count = 0, samples = 0;
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<Attribute> takes, gives;
@@ -213,16 +270,19 @@ ParseResult MicrobatchesOp::parse(OpAsmParser &parser, OperationState &result) {
   };
   // Types stand behind the body, which needs those of its arguments: its text is read once they are known.
   FunctionType type;
-  if (parser.parseInteger(count) || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseTake) ||
-      parser.parseArrow() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseGive) ||
-      parser.parseColonType(type))
+  if (parser.parseInteger(count) ||
+      (succeeded(parser.parseOptionalKeyword("samples")) && parser.parseInteger(samples)) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseTake) || parser.parseArrow() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseGive) || parser.parseColonType(type))
     return failure();
   if (type.getNumInputs() != operands.size())
     return parser.emitError(parser.getCurrentLocation(), "expected a type for each operand");
   for (auto [argument, operand, piece] : llvm::zip_equal(arguments, type.getInputs(), takes))
-    argument.type = getInnerType(operand, cast<PieceAttr>(piece), count);
+    argument.type = getInnerType(operand, cast<PieceAttr>(piece), {count, samples ? samples : count});
   Builder &builder = parser.getBuilder();
   result.addAttribute("count", builder.getI64IntegerAttr(count));
+  if (samples)
+    result.addAttribute("samples", builder.getI64IntegerAttr(samples));
   result.addAttribute("takes", builder.getArrayAttr(takes));
   result.addAttribute("gives", builder.getArrayAttr(gives));
   result.addTypes(type.getResults());
@@ -230,12 +290,22 @@ ParseResult MicrobatchesOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*result.addRegion(), arguments))
     return failure();
   ensureTerminator(*result.regions.front(), builder, result.location);
+  // The second body names its arguments, and their types, itself.
+  Region *rest = result.addRegion();
+  if (failed(parser.parseOptionalKeyword("rest")))
+    return success();
+  if (parser.parseRegion(*rest))
+    return failure();
+  ensureTerminator(*rest, builder, result.location);
   return success();
 }
 
 void MicrobatchesOp::print(OpAsmPrinter &printer) {
   Block &block = getBody().front();
-  printer << ' ' << getCount() << " (";
+  printer << ' ' << getCount();
+  if (getSamples())
+    printer << " samples " << *getSamples();
+  printer << " (";
   llvm::interleaveComma(llvm::enumerate(getInputs()), printer, [&](auto entry) {
     printer.printRegionArgument(block.getArgument(entry.index()), {}, /*omitType=*/true);
     printer << " = " << entry.value() << ' ';
@@ -246,9 +316,13 @@ void MicrobatchesOp::print(OpAsmPrinter &printer) {
                         [&](PieceAttr piece) { printPiece(printer, piece); });
   printer << ") : ";
   printer.printFunctionalType(getInputs().getTypes(), getResultTypes());
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"count", "takes", "gives"});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"count", "samples", "takes", "gives"});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+  if (getRest().empty())
+    return;
+  printer << " rest ";
+  printer.printRegion(getRest());
 }
 
 //===----------------------------------------------------------------------===//

@@ -130,14 +130,17 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                  : name == kCutsAttr         ? isa<DictionaryAttr>(attribute.getValue())
                  : name == kMicrobatchesAttr ? isNumber(attribute.getValue(), 1)
                  : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
+                 : name == kShardsAttr       ? isNumber(attribute.getValue(), 1)
+                 : name == kPerShardAttr     ? isNumber(attribute.getValue(), 1)
                  : name == kRankAttr         ? isNumber(attribute.getValue(), 0)
                                              : false;
   if (isRight)
     return success();
-  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kCutsAttr}, name))
+  if (!llvm::is_contained(
+          {kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr, kCutsAttr}, name))
     return op->emitError() << "'" << name << "' is no attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
-                           << kSamplesAttr << ", " << kCutsAttr;
+                           << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kCutsAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
                            << (name == kMeshAttr   ? "a mesh"
                                : name == kCutsAttr ? "a dictionary"

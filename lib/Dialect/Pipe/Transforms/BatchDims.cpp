@@ -10,6 +10,8 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Plan/NamePattern.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
@@ -40,6 +42,7 @@ private:
   void readNames();
   LogicalResult compareSizes();
   LogicalResult countMicrobatches();
+  LogicalResult dealSamples();
 
   ArrayRef<int64_t> getShape(unsigned index) {
     return cast<RankedTensorType>(func.getArgumentTypes()[index]).getShape();
@@ -181,14 +184,30 @@ static std::string formatDivisors(int64_t size, int64_t wanted) {
   return text.empty() ? "1" : text;
 }
 
+/// Samples that all batch dims have a multiple of; any number of microbatches up to that.
+LogicalResult BatchFinder::dealSamples() {
+  unsigned first = *findFirst();
+  for (auto [index, dim] : llvm::enumerate(batch.dims))
+    if (dim)
+      batch.samples = std::gcd(batch.samples, getShape(index)[*dim]);
+  batch.isUneven = true;
+  batch.microbatches = pipeline.microbatches ? *pipeline.microbatches
+                                             : llvm::divideCeil(batch.samples, uint64_t(*pipeline.microbatchSize));
+  if (batch.microbatches <= batch.samples)
+    return success();
+  return mlir::emitError(batch.places[first]) << "the batch of " << quote(first) << " has " << batch.samples
+                                              << " samples, too few for " << batch.microbatches << " microbatches (P4)";
+}
+
 LogicalResult BatchFinder::countMicrobatches() {
+  if (pipeline.uneven)
+    return dealSamples();
   unsigned first = *findFirst();
   int64_t samples = getShape(first)[*batch.dims[first]];
-  StringRef uneven = pipeline.uneven ? "; microbatches of different sizes are not supported yet" : "";
   if (int64_t size = pipeline.microbatchSize.value_or(1); samples % size != 0)
     return mlir::emitError(batch.places[first]) << "the batch of " << quote(first) << " has " << samples
                                                 << " samples, which is no multiple of microbatches of " << size << "; "
-                                                << formatDivisors(samples, size) << " would do (P4)" << uneven;
+                                                << formatDivisors(samples, size) << " would do, or uneven: true (P4)";
   batch.microbatches =
       std::max<int64_t>(1, pipeline.microbatches ? *pipeline.microbatches : samples / *pipeline.microbatchSize);
   for (auto [index, dim] : llvm::enumerate(batch.dims)) {
@@ -198,7 +217,7 @@ LogicalResult BatchFinder::countMicrobatches() {
     return mlir::emitError(batch.places[index])
            << "the batch of " << quote(index) << ", dim " << *dim << ", has " << extent << " samples, which "
            << batch.microbatches << " microbatches do not divide; " << formatDivisors(extent, batch.microbatches)
-           << " would (P4)" << uneven;
+           << " would, or uneven: true (P4)";
   }
   return success();
 }

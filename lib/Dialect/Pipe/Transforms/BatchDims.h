@@ -14,6 +14,11 @@ namespace cleave::pipe {
 
 struct Batch {
   int64_t microbatches = 1;
+  /// Microbatches may differ by a sample: of so many, of which all batch dims have a multiple.
+  bool isUneven = false;
+  int64_t samples = 0;
+  /// Devices that a microbatch may be sharded over.
+  int64_t devices = 1;
   /// By argument: the dim that is cut; nothing for inputs that all microbatches see whole.
   llvm::SmallVector<std::optional<unsigned>> dims;
   /// By argument: where that was said, in a plan or in the program.
@@ -26,7 +31,7 @@ struct Batch {
 ///  3. where neither says anything of any input: dim 0 of all that have more than one element there, if they agree in size;
 ///     else, where the model names no dim of an input: dim 0, if it is as large as the batch of the others.
 /// Errors: a line that no input has or that names a dim that is not there; inputs that do not agree; no batch at all;
-/// a size that microbatches do not divide, with the nearest that would (P4).
+/// a size that microbatches do not divide, with the nearest that would (P4), or, where they may be uneven, fewer samples than those.
 mlir::FailureOr<Batch> findBatch(mlir::func::FuncOp func, const spmd::PlanPipeline &pipeline);
 
 /// A place of a plan; `otherwise` where it has none.

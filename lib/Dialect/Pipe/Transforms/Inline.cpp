@@ -46,11 +46,12 @@ static Value concat(OpBuilder &builder, Location loc, ArrayRef<Value> values, in
 /// Piece `index` of each block, one behind the other.
 static Value makePart(OpBuilder &builder, PartOp op) {
   int64_t dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
-  int64_t extent = op.getResult().getType().getDimSize(dim) / blocks, count = static_cast<int64_t>(op.getCount());
+  int64_t block = op.getInput().getType().getDimSize(dim) / blocks, index = static_cast<int64_t>(*op.getIndex());
+  Deal deal = op.getDeal();
   SmallVector<Value> pieces;
-  for (int64_t block = 0; block < blocks; ++block)
+  for (int64_t number = 0; number < blocks; ++number)
     pieces.push_back(slice(builder, op.getLoc(), op.getInput(), dim,
-                           (block * count + static_cast<int64_t>(*op.getIndex())) * extent, extent));
+                           number * block + block / deal.samples * deal.getStart(index), deal.getExtent(block, index)));
   return concat(builder, op.getLoc(), pieces, dim);
 }
 

@@ -104,11 +104,10 @@ Value RankMaker::getPart(unsigned input, int32_t microbatch) {
   Value &part = parts[{input, microbatch}];
   if (part)
     return part;
-  Type type = staged.loop.getBody().front().getArgument(input).getType();
+  Type type = staged.loop.getBodyOf(microbatch).getArgument(input).getType();
   IntegerAttr index = builder.getI64IntegerAttr(microbatch), dim = builder.getI64IntegerAttr(take.getDim());
-  return part = PartOp::create(builder, loc, type, whole, index, dim,
-                               builder.getI64IntegerAttr(static_cast<int64_t>(staged.loop.getCount())),
-                               builder.getI64IntegerAttr(take.getBlocks()));
+  return part = PartOp::create(builder, loc, type, whole, index, dim, staged.loop.getCountAttr(),
+                               staged.loop.getSamplesAttr(), builder.getI64IntegerAttr(take.getBlocks()));
 }
 
 /// A value of the loop, for one microbatch: a part of an input, or what an action of this rank has made or received.
@@ -162,17 +161,17 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
   }
 }
 
-/// An F: the call of its stage on what this microbatch has.
+/// An F: the call of its stage on what this microbatch has. Values go by the first body's names, whatever the size.
 LogicalResult RankMaker::compute(const schedule::Action &action) {
-  func::CallOp call = staged.calls[action.stage];
+  func::CallOp call = staged.calls[action.stage], own = staged.getCall(action.stage, action.microbatch);
   IRMapping mapping;
-  for (Value operand : call->getOperands()) {
+  for (auto [operand, ownOperand] : llvm::zip_equal(call->getOperands(), own->getOperands())) {
     FailureOr<Value> known = getInner(operand, action.microbatch);
     if (failed(known))
       return failure();
-    mapping.map(operand, *known);
+    mapping.map(ownOperand, *known);
   }
-  Operation *clone = builder.clone(*call, mapping);
+  Operation *clone = builder.clone(*own, mapping);
   for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
     inner[{value, action.microbatch}] = result;
   keepResults(call, action.microbatch);
@@ -190,7 +189,9 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
     return success();
   int64_t channel = staged.getChannel(from, to), peer = staged.getRank(sends ? to : from);
   if (!sends) {
-    auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+    func::CallOp call = staged.getCall(from, action.microbatch);
+    auto types = llvm::map_to_vector(
+        values, [&](Value value) { return call.getResult(cast<OpResult>(value).getResultNumber()).getType(); });
     auto recv = RecvOp::create(builder, loc, types, peer, channel, static_cast<int64_t>(action.microbatch));
     for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
       inner[{value, action.microbatch}] = result;
@@ -391,14 +392,17 @@ LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
   if (!op)
     return func.emitError() << "has no schedule: there is no pipe.schedule @" << name;
   FailureOr<schedule::Schedule> table = readTable(op);
-  if (failed(table))
+  if (failed(table) || failed(checkBodies(loop)))
     return failure();
   Staged staged{func,
                 loop,
                 *table,
-                getStageCalls(loop),
+                getStageCalls(loop.getBody()),
+                {},
                 llvm::DenseMap<Operation *, int32_t>(),
                 llvm::DenseMap<Value, std::set<int32_t>>()};
+  if (!loop.getRest().empty())
+    staged.rest = getStageCalls(loop.getRest());
   for (auto [stage, call] : llvm::enumerate(staged.calls))
     staged.stageOf[call] = static_cast<int32_t>(stage);
   if (staged.calls.size() != static_cast<size_t>(table->numStages) ||

@@ -3,6 +3,8 @@
 //   before   func.func @main(%x: tensor<16x4xf32>)                             16 samples
 //   after    func.func @main(%x: tensor<2x4xf32> {pipe.split = 0 : i64})       2 of them, in 8 microbatches
 //
+// Where microbatches are of two sizes it is written for one of these, or another one (CutInTime.cpp).
+//
 // Which dims are the batch is found first (BatchDims.h), then the body is cut (CutInTime.h). A module stays in the phase that
 // it is in: the form is the same, of a smaller batch.
 //
@@ -34,6 +36,7 @@ struct Microbatch : pipe::impl::MicrobatchBase<Microbatch> {
 
 private:
   FailureOr<spmd::PlanPipeline> readOptions();
+  int64_t countDevices();
   LogicalResult cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches);
 
   spmd::PlanRef given;
@@ -62,6 +65,19 @@ FailureOr<spmd::PlanPipeline> Microbatch::readOptions() {
   return pipeline;
 }
 
+/// Those of a rank of the pipeline: of the plan's mesh, or the module's.
+int64_t Microbatch::countDevices() {
+  int64_t devices = 1;
+  if (given && !given->mesh.empty()) {
+    for (const spmd::MeshAxis &axis : given->mesh)
+      devices *= axis.name == given->pipeline->axis ? 1 : axis.size;
+  } else if (auto mesh = getOperation()->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)) {
+    for (int64_t size : mesh.getSizes())
+      devices *= size;
+  }
+  return devices;
+}
+
 LogicalResult Microbatch::cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError() << "has control flow: only functions of one block can be split into microbatches";
@@ -77,6 +93,7 @@ LogicalResult Microbatch::cut(func::FuncOp func, const spmd::PlanPipeline &pipel
   if (failed(found))
     return failure();
   microbatches = found->microbatches;
+  found->devices = countDevices();
   return microbatches == 1 ? success() : cutInTime(func, *found);
 }
 

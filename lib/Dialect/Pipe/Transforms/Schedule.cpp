@@ -82,7 +82,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   int64_t numRanks = mesh && axis ? mesh.getSizes()[*mesh.findAxis(axis)] : 0;
   if (!numRanks)
     return mlir::emitError(module.getLoc()) << "has no pipe.mesh and pipe.axis: nobody says how many ranks there are";
-  int64_t stages = static_cast<int64_t>(getStageCalls(loop).size());
+  int64_t stages = static_cast<int64_t>(getStageCalls(loop.getBody()).size());
   std::string name = schedule;
   StringRef placement = this->placement;
   schedule::Shape shape{static_cast<int32_t>(numRanks), static_cast<int32_t>(loop.getCount()),

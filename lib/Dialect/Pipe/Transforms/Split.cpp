@@ -17,6 +17,7 @@
 // All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
 //
 //===----------------------------------------------------------------------===//
+#include "RestOfLoop.h"
 #include "SharedWholes.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -44,7 +45,7 @@ namespace {
 class StageMaker {
 public:
   StageMaker(func::FuncOp func, const ModelParts &parts, int64_t count)
-      : func(func), parts(parts), count(count), builder(func.getContext()) {}
+      : func(func), parts(parts), deal{count, count}, builder(func.getContext()) {}
 
   LogicalResult run();
 
@@ -66,14 +67,18 @@ private:
   void addLoopInputs(int64_t stage);
   void addInput(Key key, Value operand, PieceAttr take);
   Value getWhole(int64_t stage, Value value);
-  void addLoop();
+  LogicalResult addLoop();
   void addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *body);
   void addAfter();
   void addReturn();
 
   func::FuncOp func;
   const ModelParts &parts;
-  int64_t count, blocks = 1;
+  /// Samples of a block are dealt out; as many as there are microbatches where all are of one size.
+  Deal deal;
+  /// Samples of a block that `func` is written for.
+  int64_t perBlock = 1;
+  int64_t blocks = 1;
   OpBuilder builder;
   /// The new body, and what stands there for values of the old one.
   Block *body = nullptr;
@@ -130,7 +135,8 @@ int64_t StageMaker::getShards(Attribute global, int64_t dim) const {
 }
 
 /// The least number of blocks that no shard of an input or output cuts through. Samples must divide into microbatches of
-/// so many (P4): only then are microbatches of one value those of all others.
+/// so many (P4): only then are microbatches of one value those of all others. Samples that are dealt out unevenly are so to
+/// a number of shards that was settled before anything was sharded.
 LogicalResult StageMaker::countBlocks() {
   StringRef global = spmd::SpmdDialect::kGlobalTypeAttr;
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
@@ -140,9 +146,18 @@ LogicalResult StageMaker::countBlocks() {
     if (std::optional<int64_t> dim = getResultSplit(func, i))
       blocks = std::lcm(blocks, getShards(func.getResultAttr(i, global), *dim));
   auto samples = func->getAttrOfType<IntegerAttr>(PipeDialect::kSamplesAttr);
-  if (!samples || samples.getInt() % (blocks * count) == 0)
+  auto shards = func->getAttrOfType<IntegerAttr>(PipeDialect::kShardsAttr);
+  auto perShard = func->getAttrOfType<IntegerAttr>(PipeDialect::kPerShardAttr);
+  if (samples && shards && perShard && shards.getInt() % blocks == 0 && samples.getInt() % shards.getInt() == 0 &&
+      samples.getInt() / shards.getInt() >= deal.count) {
+    blocks = shards.getInt();
+    deal.samples = samples.getInt() / blocks;
+    perBlock = perShard.getInt();
     return success();
-  return func.emitError() << samples.getInt() << " samples do not divide into " << count << " microbatches of "
+  }
+  if (!shards && (!samples || samples.getInt() % (blocks * deal.count) == 0))
+    return success();
+  return func.emitError() << samples.getInt() << " samples do not divide into " << deal.count << " microbatches of "
                           << blocks << " shards (P4)";
 }
 
@@ -150,7 +165,7 @@ LogicalResult StageMaker::countBlocks() {
 RankedTensorType StageMaker::widen(Type type, int64_t dim) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[dim] *= count;
+  shape[dim] = shape[dim] / perBlock * deal.samples;
   return tensor.clone(shape);
 }
 
@@ -231,7 +246,7 @@ void StageMaker::addLoopInputs(int64_t stage) {
   for (Value value : parts.stages[stage].parts) {
     if (auto part = value.getDefiningOp<PartOp>()) {
       addInput({stage, value}, getWhole(stage, part.getInput()),
-               PieceAttr::getSplit(context, part.getDim(), blocks * part.getBlocks()));
+               PieceAttr::getSplit(context, part.getDim(), std::lcm(blocks, static_cast<int64_t>(part.getBlocks()))));
       continue;
     }
     unsigned number = cast<BlockArgument>(value).getArgNumber();
@@ -263,7 +278,7 @@ void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made,
 }
 
 /// Inputs of all stages, then the calls, then what callers get: parts joined, sums.
-void StageMaker::addLoop() {
+LogicalResult StageMaker::addLoop() {
   MLIRContext *context = func.getContext();
   int64_t numStages = static_cast<int64_t>(parts.stages.size());
   for (int64_t stage = 0; stage < numStages; ++stage)
@@ -288,14 +303,15 @@ void StageMaker::addLoop() {
     given.push_back(sum);
     yielded.push_back(sum.getInput());
   }
-  auto loop = MicrobatchesOp::create(builder, func.getLoc(), types, inputs, builder.getI64IntegerAttr(count),
+  auto loop = MicrobatchesOp::create(builder, func.getLoc(), types, inputs, builder.getI64IntegerAttr(deal.count),
+                                     deal.isEven() ? IntegerAttr() : builder.getI64IntegerAttr(deal.samples),
                                      builder.getArrayAttr(takes), builder.getArrayAttr(gives));
   Block *inner = &loop.getBody().emplaceBlock();
   for (auto [input, take] : llvm::zip_equal(inputs, takes)) {
     auto type = cast<RankedTensorType>(input.getType());
     SmallVector<int64_t> shape(type.getShape());
     if (auto piece = cast<PieceAttr>(take); piece.isSplit())
-      shape[piece.getDim()] /= count;
+      shape[piece.getDim()] = shape[piece.getDim()] / deal.samples * perBlock;
     inner->addArgument(type.clone(shape), input.getLoc());
   }
   OpBuilder::InsertionGuard guard(builder);
@@ -307,6 +323,7 @@ void StageMaker::addLoop() {
   YieldOp::create(builder, func.getLoc(), values);
   for (auto [value, result] : llvm::zip_equal(given, loop.getResults()))
     results[value] = result;
+  return deal.isEven() ? success() : makeBodies(loop, perBlock);
 }
 
 //===----------------------------------------------------------------------===//
@@ -347,13 +364,15 @@ LogicalResult StageMaker::run() {
   widenSignature();
   for (size_t stage = 0; stage < parts.stages.size(); ++stage)
     addBefore(static_cast<int64_t>(stage));
-  addLoop();
+  if (failed(addLoop()))
+    return failure();
   addAfter();
   addReturn();
   func.getBody().front().erase();
   if (auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr))
     func->setAttr(spmd::SpmdDialect::kFlopsAttr,
-                  builder.getF64FloatAttr(flops.getValueAsDouble() * static_cast<double>(count)));
+                  builder.getF64FloatAttr(flops.getValueAsDouble() * static_cast<double>(deal.samples) /
+                                          static_cast<double>(perBlock)));
   return success();
 }
 

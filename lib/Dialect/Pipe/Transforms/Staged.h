@@ -16,12 +16,17 @@ struct Staged {
   mlir::func::FuncOp func;
   MicrobatchesOp loop;
   const schedule::Schedule &table;
-  llvm::SmallVector<mlir::func::CallOp> calls;
+  /// Of the loop's body; and of its second body, if it has one.
+  llvm::SmallVector<mlir::func::CallOp> calls, rest;
   llvm::DenseMap<mlir::Operation *, int32_t> stageOf;
   /// Stages that read a value made before the loop, ascending; the first of all that read results of its call makes them.
   llvm::DenseMap<mlir::Value, std::set<int32_t>> readers;
 
   void findReaders();
+  /// The call of a stage as a microbatch makes it: those of one size have their own.
+  mlir::func::CallOp getCall(int32_t stage, int32_t microbatch) {
+    return loop.getDeal().hasOneMore(microbatch) || rest.empty() ? calls[stage] : rest[stage];
+  }
   int32_t getMaker(mlir::Operation *call) const;
   int32_t getReader(mlir::Value argument) const;
   int32_t getRank(int32_t stage) const { return table.getRank(stage, 0); }

@@ -22,14 +22,37 @@ MicrobatchesOp cleave::pipe::findLoop(func::FuncOp func) {
   return loops.empty() ? MicrobatchesOp() : *loops.begin();
 }
 
-SmallVector<func::CallOp> cleave::pipe::getStageCalls(MicrobatchesOp loop) {
-  return llvm::to_vector(loop.getBody().front().getOps<func::CallOp>());
+SmallVector<func::CallOp> cleave::pipe::getStageCalls(Region &body) {
+  return llvm::to_vector(body.front().getOps<func::CallOp>());
+}
+
+/// Where the value of a body comes from: an argument's number, or the result's of a call, numbered too.
+static std::pair<int64_t, unsigned> getSource(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return {-1, cast<BlockArgument>(value).getArgNumber()};
+  Block *block = result.getOwner()->getBlock();
+  return {std::distance(block->begin(), result.getOwner()->getIterator()), result.getResultNumber()};
+}
+
+LogicalResult cleave::pipe::checkBodies(MicrobatchesOp loop) {
+  if (loop.getRest().empty())
+    return success();
+  Block &body = loop.getBody().front(), &rest = loop.getRest().front();
+  if (body.getOperations().size() != rest.getOperations().size())
+    return loop.emitOpError("calls other stages in its second body than in its first");
+  for (auto [a, b] : llvm::zip_equal(body, rest)) {
+    auto sources = [](Operation &op) { return llvm::map_to_vector(op.getOperands(), getSource); };
+    if (a.getNumResults() != b.getNumResults() || sources(a) != sources(b))
+      return b.emitOpError("does not read in the second body what its counterpart reads in the first");
+  }
+  return success();
 }
 
 std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
   llvm::DenseMap<Operation *, int32_t> stageOf;
   std::set<std::pair<int32_t, int32_t>> pairs;
-  for (func::CallOp call : getStageCalls(loop)) {
+  for (func::CallOp call : getStageCalls(loop.getBody())) {
     int32_t stage = static_cast<int32_t>(stageOf.size());
     for (Value operand : call.getOperands())
       if (auto producer = operand.getDefiningOp<func::CallOp>())

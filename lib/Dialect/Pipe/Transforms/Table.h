@@ -15,8 +15,11 @@ namespace cleave::pipe {
 
 /// The loop of an entry: whose body calls a function per stage, in order. Null without one.
 MicrobatchesOp findLoop(mlir::func::FuncOp func);
-/// The calls of its stages, in order. Precondition: as pipe-split makes it.
-llvm::SmallVector<mlir::func::CallOp> getStageCalls(MicrobatchesOp loop);
+/// The calls of its stages in a body, in order. Precondition: as pipe-split makes it.
+llvm::SmallVector<mlir::func::CallOp> getStageCalls(mlir::Region &body);
+
+/// Fails after an error: a second body hands other values from call to call than the first.
+llvm::LogicalResult checkBodies(MicrobatchesOp loop);
 
 /// Pairs of stages of which the later one reads what the earlier one gives, by (later, earlier).
 std::vector<schedule::Channel> findChannels(MicrobatchesOp loop);

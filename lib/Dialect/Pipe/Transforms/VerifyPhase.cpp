@@ -33,15 +33,26 @@ private:
 };
 } // namespace
 
+/// In a body of the loop.
+static LogicalResult checkCalls(Region &body) {
+  for (Operation &op : body.front().without_terminator())
+    if (!isa<func::CallOp>(op))
+      return op.emitOpError("stands in the loop over microbatches, where only stages are called");
+  return success();
+}
+
 /// One loop, and in it nothing but the calls of stages in order.
 LogicalResult VerifyPhase::checkStaged() {
   bool hasLoop = false;
   for (auto func : getOperation().getOps<func::FuncOp>())
     for (auto loop : func.getOps<MicrobatchesOp>()) {
       hasLoop = true;
-      for (Operation &op : loop.getBody().front().without_terminator())
-        if (!isa<func::CallOp>(op))
-          return op.emitOpError("stands in the loop over microbatches, where only stages are called");
+      if (failed(checkCalls(loop.getBody())))
+        return failure();
+      if (!loop.getRest().empty() && failed(checkCalls(loop.getRest())))
+        return failure();
+      if (failed(checkBodies(loop)))
+        return failure();
     }
   return hasLoop ? success()
                  : mlir::emitError(getOperation().getLoc()) << "has no loop over microbatches: nothing is split";

@@ -27,8 +27,111 @@ func.func @part_in_blocks(%x: tensor<8x4xf32>) {
 // -----
 
 func.func @join_of_other_shape(%x: tensor<2x4xf32>) {
-  // expected-error@+1 {{'pipe.join' op tensor<6x4xf32> is not 2 times tensor<2x4xf32> along dim 0}}
+  // expected-error@+1 {{'pipe.join' op joins 4 positions to 6 (C1)}}
   %p = pipe.join %x, %x split 0 : tensor<2x4xf32>, tensor<2x4xf32> to tensor<6x4xf32>
+  return
+}
+
+// -----
+
+func.func @join_of_other_dims(%x: tensor<2x4xf32>, %z: tensor<2x3xf32>) {
+  // expected-error@+1 {{'pipe.join' op 'tensor<2x3xf32>' is no part of 'tensor<4x4xf32>' along dim 0 (C1)}}
+  %p = pipe.join %x, %z split 0 : tensor<2x4xf32>, tensor<2x3xf32> to tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @join_of_other_blocks(%x: tensor<2x4xf32>, %z: tensor<1x4xf32>) {
+  // expected-error@+1 {{'pipe.join' op 1 positions are not 2 blocks}}
+  %p = pipe.join %x, %z split 0 blocks 2 : tensor<2x4xf32>, tensor<1x4xf32> to tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @join_along_no_dim(%x: tensor<2x4xf32>) {
+  // expected-error@+1 {{'pipe.join' op there is no dim 2}}
+  %p = pipe.join %x, %x split 2 : tensor<2x4xf32>, tensor<2x4xf32> to tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// Of 7 samples in 3 microbatches the first has 3, the others 2: rows are twice that.
+func.func @uneven_part_of_other_size(%x: tensor<14x4xf32>) {
+  // expected-error@+1 {{'pipe.part' op tensor<6x4xf32> is not what microbatch 1 of 3 has of 7 samples of tensor<14x4xf32>}}
+  %p = pipe.part %x[1] split 0 of 3 samples 7 : tensor<14x4xf32> to tensor<6x4xf32>
+  return
+}
+
+// -----
+
+func.func @uneven_part_of_a_half(%x: tensor<14x4xf32>) {
+  // expected-error@+1 {{'pipe.part' op tensor<5x4xf32> is not what some of 7 samples have of tensor<14x4xf32>}}
+  %p = pipe.part %x split 0 of 3 samples 7 : tensor<14x4xf32> to tensor<5x4xf32>
+  return
+}
+
+// -----
+
+func.func @uneven_part_of_other_samples(%x: tensor<14x4xf32>) {
+  // expected-error@+1 {{'pipe.part' op 14 positions are not 2 blocks of 4 samples}}
+  %p = pipe.part %x[0] split 0 of 3 samples 4 blocks 2 : tensor<14x4xf32> to tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @uneven_part_of_too_few(%x: tensor<14x4xf32>) {
+  // expected-error@+1 {{'pipe.part' op 2 samples are too few for 3 microbatches}}
+  %p = pipe.part %x[0] split 0 of 3 samples 2 : tensor<14x4xf32> to tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @one_body_for_two_sizes(%x: tensor<7x4xf32>) {
+  // expected-error@+1 {{'pipe.microbatches' op has one body, but microbatches of two sizes (C4)}}
+  pipe.microbatches 3 samples 7 (%i = %x split 0) -> () : (tensor<7x4xf32>) -> () {
+    pipe.yield
+  }
+  return
+}
+
+// -----
+
+func.func @two_bodies_for_one_size(%x: tensor<6x4xf32>) {
+  // expected-error@+1 {{'pipe.microbatches' op has a second body, but all microbatches are of one size (C4)}}
+  pipe.microbatches 3 (%i = %x split 0) -> () : (tensor<6x4xf32>) -> () {
+    pipe.yield
+  } rest {
+  ^bb0(%i: tensor<2x4xf32>):
+    pipe.yield
+  }
+  return
+}
+
+// -----
+
+func.func @second_body_of_the_larger_size(%x: tensor<7x4xf32>) {
+  // expected-error@+1 {{'pipe.microbatches' op operand 0: tensor<3x4xf32> is not what microbatch 2 of 3 has of 7 samples of tensor<7x4xf32>}}
+  pipe.microbatches 3 samples 7 (%i = %x split 0) -> () : (tensor<7x4xf32>) -> () {
+    pipe.yield
+  } rest {
+  ^bb0(%i: tensor<3x4xf32>):
+    pipe.yield
+  }
+  return
+}
+
+// -----
+
+func.func @more_microbatches_than_samples(%x: tensor<2x4xf32>) {
+  // expected-error@+1 {{'pipe.microbatches' op has 2 samples for 3 microbatches}}
+  pipe.microbatches 3 samples 2 (%i = %x whole) -> () : (tensor<2x4xf32>) -> () {
+    pipe.yield
+  }
   return
 }
 

@@ -39,6 +39,31 @@ func.func @loop(%x: tensor<16x4xf32>, %w: tensor<4xf32>) -> (tensor<16x4xf32>, t
   return %y#0, %y#1 : tensor<16x4xf32>, tensor<4xf32>
 }
 
+// Of 7 samples on each of 2 shards the first microbatch has 3, the others 2.
+// CHECK-LABEL: @uneven_loop
+// CHECK: pipe.part %arg0 split 0 of 3 samples 7 blocks 2 : tensor<28x4xf32> to tensor<20x4xf32>
+// CHECK: pipe.part %arg0[2] split 0 of 3 samples 7 blocks 2 : tensor<28x4xf32> to tensor<8x4xf32>
+// CHECK: pipe.microbatches 3 samples 7 (%[[I:.*]] = %arg0 split 0 blocks 2) -> (split 0 blocks 2) : (tensor<28x4xf32>) -> tensor<28x4xf32> {
+// CHECK-NEXT: nn.exp %[[I]] : (tensor<12x4xf32>) -> tensor<12x4xf32>
+// CHECK: } rest {
+// CHECK-NEXT: ^bb0(%[[J:.*]]: tensor<8x4xf32>):
+// CHECK-NEXT: nn.exp %[[J]]
+// CHECK: pipe.join %{{.*}}, %{{.*}} split 0 : tensor<20x4xf32>, tensor<8x4xf32> to tensor<28x4xf32>
+func.func @uneven_loop(%x: tensor<28x4xf32>) -> (tensor<28x4xf32>, tensor<28x4xf32>) {
+  %p = pipe.part %x split 0 of 3 samples 7 blocks 2 : tensor<28x4xf32> to tensor<20x4xf32>
+  %q = pipe.part %x[2] split 0 of 3 samples 7 blocks 2 : tensor<28x4xf32> to tensor<8x4xf32>
+  %y = pipe.microbatches 3 samples 7 (%i = %x split 0 blocks 2) -> (split 0 blocks 2) : (tensor<28x4xf32>) -> tensor<28x4xf32> {
+    %o = nn.exp %i : (tensor<12x4xf32>) -> tensor<12x4xf32>
+    pipe.yield %o : tensor<12x4xf32>
+  } rest {
+  ^bb0(%i: tensor<8x4xf32>):
+    %o = nn.exp %i : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    pipe.yield %o : tensor<8x4xf32>
+  }
+  %z = pipe.join %p, %q split 0 : tensor<20x4xf32>, tensor<8x4xf32> to tensor<28x4xf32>
+  return %y, %z : tensor<28x4xf32>, tensor<28x4xf32>
+}
+
 // CHECK-LABEL: @main.rank0
 // CHECK-SAME: {pipe.index = 1 : i64}
 // CHECK-SAME: attributes {pipe.rank = 0 : i64}

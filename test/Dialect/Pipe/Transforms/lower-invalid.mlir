@@ -131,3 +131,49 @@ func.func @main(%x: tensor<4x4xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.nam
   return %l#0, %t : tensor<4x4xf32>, tensor<4xf32>
 }
 }
+
+// -----
+
+#full = #spmd.mesh<["stage"=1]>
+#inner = #spmd.mesh<["device"=1]>
+module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 2 : i64, spmd.mesh = #inner, spmd.phase = "scheduled"} {
+func.func private @large(%x: tensor<2xf32>, %w: tensor<2xf32>) -> tensor<2xf32>
+func.func private @small(%w: tensor<1xf32>, %x: tensor<1xf32>) -> tensor<1xf32>
+pipe.schedule @main.schedule ranks 1 stages 1 microbatches 2 placement [0] {
+  pipe.rank 0 "0F0,0F1"
+}
+func.func @main(%x: tensor<3xf32>, %w: tensor<3xf32>) -> tensor<3xf32> {
+  %l = pipe.microbatches 2 samples 3 (%i = %x split 0, %j = %w split 0) -> (split 0) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32> {
+    %h = func.call @large(%i, %j) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    pipe.yield %h : tensor<2xf32>
+  } rest {
+  ^bb0(%i: tensor<1xf32>, %j: tensor<1xf32>):
+    // expected-error@+1 {{'func.call' op does not read in the second body what its counterpart reads in the first}}
+    %h = func.call @small(%j, %i) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+    pipe.yield %h : tensor<1xf32>
+  }
+  return %l : tensor<3xf32>
+}
+}
+
+// -----
+
+#full = #spmd.mesh<["stage"=1]>
+#inner = #spmd.mesh<["device"=1]>
+module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 2 : i64, spmd.mesh = #inner, spmd.phase = "scheduled"} {
+func.func private @large(%x: tensor<2xf32>) -> tensor<2xf32>
+pipe.schedule @main.schedule ranks 1 stages 1 microbatches 2 placement [0] {
+  pipe.rank 0 "0F0,0F1"
+}
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  // expected-error@+1 {{'pipe.microbatches' op calls other stages in its second body than in its first}}
+  %l = pipe.microbatches 2 samples 3 (%i = %x split 0) -> (split 0) : (tensor<3xf32>) -> tensor<3xf32> {
+    %h = func.call @large(%i) : (tensor<2xf32>) -> tensor<2xf32>
+    pipe.yield %h : tensor<2xf32>
+  } rest {
+  ^bb0(%i: tensor<1xf32>):
+    pipe.yield %i : tensor<1xf32>
+  }
+  return %l : tensor<3xf32>
+}
+}

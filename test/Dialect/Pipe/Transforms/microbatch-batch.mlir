@@ -10,7 +10,7 @@
 // RUN: not cleave-opt %s --pipe-microbatch="microbatches=2 microbatch-size=2" 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not cleave-opt %s --pipe-microbatch 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not cleave-opt %s --pipe-microbatch=microbatch-size=3 2>&1 | FileCheck %s --check-prefix=SIZE
-// RUN: not cleave-opt %s --pipe-microbatch="microbatches=3 uneven" 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: not cleave-opt %s --pipe-microbatch="microbatches=5 uneven" 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // RUN: cleave-opt %s --pipe-microbatch=microbatches=1 | FileCheck %s --check-prefix=ONE
 
 // NAME: error: no input is called 'y'; did you mean 'x'?
@@ -20,8 +20,8 @@
 // VALUE: error: 'lengths' has no batch: shapes of the model were computed from its elements
 // WORD: error: expected an input and its batch dim, such as input_ids=0 or mask=none, got 'x'
 // BOTH: error: either microbatches or microbatch-size is a number above 0
-// SIZE: error: the batch of 'x' has 4 samples, which is no multiple of microbatches of 3; 2 or 4 would do (P4)
-// UNEVEN: error: the batch of 'x', dim 0, has 4 samples, which 3 microbatches do not divide; 2 or 4 would (P4); microbatches of different sizes are not supported yet
+// SIZE: error: the batch of 'x' has 4 samples, which is no multiple of microbatches of 3; 2 or 4 would do, or uneven: true (P4)
+// UNEVEN: error: the batch of 'x' has 4 samples, too few for 5 microbatches (P4)
 
 // The model names dims: one of them says "batch", so inputs with other names are whole. One without names goes by its size,
 // one that shapes depend on by nothing.

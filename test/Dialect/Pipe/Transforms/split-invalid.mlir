@@ -51,3 +51,30 @@ func.func @main(%x: tensor<4xf32> {pipe.split = 0 : i64}) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
 }
+
+// -----
+
+// Smaller microbatches need rows of their own, and these rows differ.
+module attributes {pipe.microbatches = 2 : i64, spmd.phase = "optimized"} {
+func.func @main(%x: tensor<2xf32> {pipe.split = 0 : i64}) -> (tensor<2xf32> {pipe.split = 0 : i64})
+    attributes {pipe.samples = 3 : i64, pipe.shards = 1 : i64, pipe.per_shard = 2 : i64} {
+  %c = nn.constant dense<[1.0, 2.0]> : tensor<2xf32> -> tensor<2xf32>
+  // expected-error@+1 {{'nn.add' cannot be made for microbatches of 2 samples of a shard, from 2: operand 1 has a size that does not follow from the batch (P4)}}
+  %y = nn.add %x, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+}
+
+// -----
+
+// Devices that have a half of the samples of a shard.
+#mesh = #spmd.mesh<["model"=2]>
+module attributes {pipe.microbatches = 2 : i64, spmd.mesh = #mesh, spmd.phase = "optimized"} {
+func.func @main(%x: tensor<2xf32> {pipe.split = 0 : i64}) -> (tensor<2xf32> {pipe.split = 0 : i64})
+    attributes {pipe.samples = 3 : i64, pipe.shards = 1 : i64, pipe.per_shard = 2 : i64} {
+  // expected-error@+1 {{'spmd.local_slice' cannot be made for microbatches of 2 samples of a shard, from 2: devices have no whole samples (P4)}}
+  %s = spmd.local_slice %x dims [{"model"}] : (tensor<2xf32>) -> tensor<1xf32>
+  %y = spmd.all_gather %s dims [{"model"}] : (tensor<1xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+}

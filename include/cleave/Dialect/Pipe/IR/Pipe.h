@@ -33,6 +33,20 @@ std::optional<int64_t> getResultIndex(mlir::FunctionOpInterface func, unsigned i
 /// Microbatches that the entry of `module` is one of; nothing if it is no such program.
 std::optional<int64_t> getMicrobatches(mlir::Operation *module);
 
+/// Samples dealt out to microbatches: as many to each, and one more to the first ones where some are left over.
+struct Deal {
+  int64_t count = 1, samples = 1;
+
+  bool isEven() const { return samples % count == 0; }
+  bool hasOneMore(int64_t microbatch) const { return microbatch < samples % count; }
+  int64_t getSize(int64_t microbatch) const { return samples / count + hasOneMore(microbatch); }
+  int64_t getStart(int64_t microbatch) const {
+    return microbatch * (samples / count) + std::min(microbatch, samples % count);
+  }
+  /// Positions of a dim of `extent` that a microbatch has, where the dim is `blocks` blocks of all samples.
+  int64_t getExtent(int64_t extent, int64_t microbatch) const { return extent / samples * getSize(microbatch); }
+};
+
 } // namespace cleave::pipe
 
 #include "cleave/Dialect/Pipe/IR/PipeDialect.h.inc"
