@@ -126,7 +126,9 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
     each op whose result has to lie in memory ends a kernel; what is cheap is computed in each kernel that needs it.
 
     A reduction of much into little, which has fewer rows than keep a device busy, becomes two: of parts of what is reduced, and of their results
-    (`codegen::findDeviceStages`), in a fixed order; so does attention of few queries to many keys (`exec.partial_attention`).
+    (`codegen::findDeviceStages`), in a fixed order; so does attention of few blocks of queries to many keys (`exec.partial_attention`).
+    Of 16 queries and more, where a library may do the whole, it stays one: with `for-libraries` that of f16 and bf16, with
+    `narrows-floats`, too, that of f32.
 
     Not part of `exec-lower` but for devices; it runs behind `exec-form-kernels`, before weights are packed or kernels outlined.
 
@@ -141,6 +143,8 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
       %0 = nn.relu %a : ...
     ```
   }];
+  let options = [Option<"forLibraries", "for-libraries", "bool", "false", "libraries are used for what they have">,
+                 Option<"narrowsFloats", "narrows-floats", "bool", "false", "exec-narrow-floats follows">];
 }
 
 def ChunkCollectives : Exec_Pass<"exec-chunk-collectives"> {

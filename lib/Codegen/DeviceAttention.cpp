@@ -28,15 +28,10 @@ using Relation = ElementBuilder::Relation;
 
 namespace {
 
-/// Where parts of `size` keys leave what is made of them.
-struct Parts {
-  int64_t size;
-  Value sums, logs;
-};
-
 class AttentionKernel {
 public:
-  AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink, std::optional<Parts> parts = std::nullopt);
+  AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
+                  std::optional<AttentionParts> parts = std::nullopt);
   void run();
 
 private:
@@ -53,7 +48,7 @@ private:
   DeviceEmitter &e;
   nn::AttentionOp op;
   TileSink sink;
-  std::optional<Parts> parts;
+  std::optional<AttentionParts> parts;
   int64_t heads, queries, size, kvHeads, keys, valueSize;
   Type compute;
   Head head;
@@ -71,7 +66,8 @@ static constexpr int64_t kWarps = kKeysOfBlock / kWarp;
 /// As many keep a device busy.
 static constexpr int64_t kManyBlocks = 128;
 
-AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink, std::optional<Parts> parts)
+AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
+                                 std::optional<AttentionParts> parts)
     : e(e), op(op), sink(sink), parts(parts), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
       size(getShape(op.getQuery())[3]), kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]),
       valueSize(getShape(op.getValue())[3]), compute(ElementBuilder::getComputeType(getElement(op.getQuery()))) {}
@@ -259,7 +255,9 @@ void cleave::codegen::fillPartialAttention(Emitter &e, Operation *op, ValueRange
     return;
   OpBuilder builder(op);
   nn::AttentionOp whole = partial.createWhole(builder);
-  Parts parts{int64_t(partial.getPart()), buffers[0], buffers[1]};
-  AttentionKernel(static_cast<DeviceEmitter &>(e), whole, nullptr, parts).run();
+  AttentionParts parts{int64_t(partial.getPart()), buffers[0], buffers[1]};
+  auto &device = static_cast<DeviceEmitter &>(e);
+  if (!runDeviceFlash(device, whole, nullptr, parts))
+    AttentionKernel(device, whole, nullptr, parts).run();
   whole.erase();
 }

@@ -7,8 +7,14 @@
 //   weights = exp(scores - largest)
 //   sums    = exp(what was largest - largest) sums + weights values
 //
-// No score is ever stored, and keys that a causal mask hides from all queries of a block are not read. Sources: Dao and others,
-// arXiv:2205.14135; Dao, arXiv:2307.08691.
+// No score is ever stored, and keys that a causal mask hides from all queries of a block are not read. Where blocks of queries are few and keys
+// are many, a block has a part of the keys (exec.partial_attention):
+//
+//              keys 0 .. 255   256 .. 511   512 ..        each block leaves the sums of its part, divided by what weights add up to,
+//   queries    block 0         block 1      block 2       and the logarithm of that: the score of its part in the second kernel
+//
+// A part may end within a tile, or where a causal mask does; one of which no query sees a key leaves zeros, and the logarithm of 0.
+// Sources: Dao and others, arXiv:2205.14135; Dao, arXiv:2307.08691; Dao and others, Flash-Decoding, 2023, for parts.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceFlash.h"
@@ -34,12 +40,12 @@ int64_t FlashKernel::countBytes() const {
   return getBits() / 8 * (kRows * warps * deep + height * tile + countMore());
 }
 
-/// As many queries and keys as shared memory and registers hold: two warps before fewer keys.
+/// As many queries and keys as shared memory and registers hold: two warps before fewer keys. Blocks have about as many queries each.
 bool FlashKernel::choose() {
   constexpr int64_t most = 46 << 10;
   height = getMostKeys();
-  while (warps > 1 && kRows * (warps / 2) >= queries)
-    warps /= 2;
+  int64_t blocks = llvm::divideCeil(queries, kMostQueriesOfBlock);
+  warps = llvm::divideCeil(llvm::divideCeil(queries, blocks), kRows);
   while (countBytes() > most && (warps > 1 || height > 16))
     (warps > 2 || height <= 16 ? warps : height) /= 2;
   return countBytes() <= most;
@@ -50,13 +56,15 @@ FlashKernel::Side FlashKernel::makeSide(Value operand, int64_t rows, bool isValu
   return {operand, getShape(operand)[2], getShape(operand)[3], padded, pitch};
 }
 
+/// Neighbouring blocks have parts of the keys of the same queries.
 void FlashKernel::place() {
   PlaceBuilder &p = e.places;
   int64_t high = kRows * warps, blocks = llvm::divideCeil(queries, high), batches = getShape(op.getQuery())[0];
-  SmallVector<Value> at = p.delinearise(e.getBlock(), {batches, heads, blocks});
+  SmallVector<Value> at = p.delinearise(e.getBlock(), {batches, heads, blocks, countParts()});
   head = {at[0], at[1]};
   kvHead = p.div(at[1], heads / getShape(op.getKey())[1]);
   firstRow = p.mul(at[2], high);
+  part = at[3];
   warpRow = p.mul(p.div(e.getThread(), kWarp), kRows);
   query = makeSide(operands[0], high, false);
   key = makeSide(operands[1], height, false);
@@ -120,10 +128,10 @@ void FlashKernel::finishScores(Value first, Values &scores) {
   for (int64_t line = 0; line < countLines(); ++line)
     rows.push_back(p.clamp(getRow(line), 0, queries - 1));
   for (int64_t i = 0; i < int64_t(scores.size()); ++i) {
-    Value at = p.add(first, getKey(i % each)), there = keys % height == 0 ? at : p.clamp(at, 0, keys - 1);
+    Value at = p.add(first, getKey(i % each)), there = mayEndInTile() ? p.clamp(at, 0, keys - 1) : at;
     scores[i] = finishScore(e, op, head, scores[i], rows[i / each], there);
-    if (keys % height)
-      scores[i] = m.select(p.isLess(at, keys), scores[i], m.number(compute, -INFINITY));
+    if (mayEndInTile())
+      scores[i] = m.select(p.isLess(at, parts ? endKey : p.number(keys)), scores[i], m.number(compute, -INFINITY));
   }
 }
 
@@ -187,12 +195,33 @@ void FlashKernel::storeAt(Value row, Value column, Value numbers, bool mayEnd) {
   }
   e.withLanes(lanes, lanes, [&] {
     auto call = [&] {
+      if (parts)
+        return e.store(parts->sums, numbers, {p.add(p.mul(getPartPlace(row), valueSize), column), lanes > 1});
       sink({{head.batch}, {head.query}, {row}, {column, lanes > 1}},
            e.elements.narrow(numbers, ElementBuilder::getHeldType(getElement(op.getResult()))));
     };
     isThere ? e.when(isThere, call) : call();
     return 0;
   });
+}
+
+/// A row of parts for each query.
+Value FlashKernel::getPartPlace(Value row) {
+  PlaceBuilder &p = e.places;
+  Value query = p.add(p.mul(p.add(p.mul(head.batch, heads), head.query), queries), row);
+  return p.add(p.mul(query, countParts()), part);
+}
+
+/// The logarithm of the sum of exponentials, by the first of the lanes that share a row. Of nothing it is that of 0.
+void FlashKernel::storeLog(Value row, Value largest, Value sum) {
+  ElementBuilder &m = e.elements;
+  PlaceBuilder &p = e.places;
+  Value lowest = m.number(compute, -INFINITY), seesNothing = m.compare(Relation::Eq, largest, lowest);
+  Value log = m.add(largest, m.log(m.select(seesNothing, m.number(compute, 1), sum)));
+  Value isOne = p.isLess(p.rem(e.getThread(), countSharers()), 1);
+  if (queries % (kRows * warps))
+    isOne = m.both(isOne, p.isLess(row, queries));
+  e.when(isOne, [&] { e.store(parts->logs, log, {getPartPlace(row)}); });
 }
 
 /// A query that sees nothing gives zeros.
@@ -205,6 +234,8 @@ void FlashKernel::store(ValueRange carried) {
                              [&](Values x, Values y) { return Values{m.add(x[0], y[0])}; })[0];
     Value seesNothing = m.compare(Relation::Eq, carried[line], lowest);
     Value factor = m.divide(one, m.select(seesNothing, one, sum), false);
+    if (parts)
+      storeLog(getRow(line), carried[line], sum);
     Values scaled;
     for (Value sums : carried.slice(2 * lines + line * each, each))
       scaled.push_back(scale(sums, factor));
@@ -213,7 +244,7 @@ void FlashKernel::store(ValueRange carried) {
 }
 
 void FlashKernel::run() {
-  e.launch(getShape(op.getQuery())[0] * heads * llvm::divideCeil(queries, kRows * warps), warps * kWarp);
+  e.launch(getShape(op.getQuery())[0] * heads * llvm::divideCeil(queries, kRows * warps) * countParts(), warps * kWarp);
   place();
   begin();
   PlaceBuilder &p = e.places;
@@ -224,9 +255,11 @@ void FlashKernel::run() {
   Values carried(countLines(), e.elements.number(compute, -INFINITY));
   carried.append(countLines(), e.elements.number(compute, 0));
   llvm::append_range(carried, makeSums());
-  Value visible = countVisible(e, op, firstRow, kRows * warps);
-  carried =
-      e.loop(p.number(0), visible, height, carried, [&](Value first, Values inner) { return step(first, inner); });
+  firstKey = parts ? p.mul(part, parts->size) : p.number(0);
+  endKey = countVisible(e, op, firstRow, kRows * warps);
+  if (parts)
+    endKey = arith::MinSIOp::create(e.b, e.loc, endKey, p.add(firstKey, parts->size));
+  carried = e.loop(firstKey, endKey, height, carried, [&](Value first, Values inner) { return step(first, inner); });
   store(carried);
 }
 
@@ -243,22 +276,33 @@ static FlashKernel::Operands findOperands(nn::AttentionOp op) {
 }
 
 /// Few queries leave most of a block of 16 unused.
-bool cleave::codegen::runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink) {
+Type cleave::codegen::findFlashElement(nn::AttentionOp op) {
   FlashKernel::Operands operands = findOperands(op);
   Type element = getElement(operands[0]);
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
-  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement)), isHalf = ElementBuilder::isHalf(element);
-  if (!isAlike || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 || query[3] > kMostSize ||
-      value[3] > kMostSize)
+  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement));
+  bool isSmall = query[3] <= kMostSize && value[3] <= kMostSize;
+  if (!isAlike || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 || !isSmall)
+    return {};
+  return ElementBuilder::isHalf(element) || element.isF32() ? element : Type();
+}
+
+bool cleave::codegen::runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
+                                     std::optional<AttentionParts> parts) {
+  FlashKernel::Operands operands = findOperands(op);
+  Type element = findFlashElement(op);
+  if (!element)
     return false;
   // The ways that such numbers may be multiplied, the fastest first.
   SmallVector<decltype(&makeFlashOfWarps), 2> ways;
-  if (isHalf || (element.isF32() && e.getTarget().allowsTf32()))
+  if (!element.isF32() || e.getTarget().allowsTf32())
     ways.push_back(makeFlashOfWarps);
   if (element.isF32())
     ways.push_back(makeFlashOfLanes);
   for (auto *make : ways)
     if (std::unique_ptr<FlashKernel> kernel = make(e, op, operands, sink); kernel->choose()) {
+      if (parts)
+        kernel->divide(*parts);
       kernel->run();
       return true;
     }

@@ -19,6 +19,8 @@ public:
   using Operands = std::array<mlir::Value, 3>;
   FlashKernel(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink);
   virtual ~FlashKernel() = default;
+  /// Blocks have parts of the keys, and leave what they make of them there.
+  void divide(AttentionParts own) { parts = own; }
   /// False where a block does not find room in shared memory.
   bool choose();
   void run();
@@ -70,10 +72,12 @@ protected:
   TileSink sink;
   mlir::Type element, compute;
   int64_t heads, queries, keys, size, valueSize;
-  int64_t warps = 4, height = 64; ///< of a block; keys of a tile
+  int64_t warps = 1, height = 64; ///< of a block; keys of a tile
   Side query, key, value;
   Head head;
   mlir::Value kvHead, firstRow, warpRow; ///< of the block; of the warp in its block
+  std::optional<AttentionParts> parts;
+  mlir::Value part, firstKey, endKey; ///< of the block
 
 private:
   int64_t countBytes() const;
@@ -83,6 +87,10 @@ private:
   void finishScores(mlir::Value first, Values &scores);
   Values step(mlir::Value first, Values carried);
   void store(mlir::ValueRange carried);
+  void storeLog(mlir::Value row, mlir::Value largest, mlir::Value sum);
+  int64_t countParts() const { return parts ? llvm::divideCeil(keys, parts->size) : 1; }
+  mlir::Value getPartPlace(mlir::Value row);
+  bool mayEndInTile() const { return keys % height || (parts && parts->size % height); }
   mlir::Value getRow(int64_t line) { return e.places.add(e.places.add(firstRow, warpRow), getLine(line)); }
   mlir::Value larger(mlir::Value x, mlir::Value y) { return e.elements.extremum(true, x, y, false); }
   mlir::Value scale(mlir::Value sums, mlir::Value factor);

@@ -9,7 +9,7 @@
 // Dims that are no neighbours ([0, 2] of [N, C, H]) are reduced one group after the other, the last one first. All of it is in a fixed
 // order, so that results have the same bits each time. Parts are in the type that is computed in, and rounded at the end.
 //
-// Attention of few queries to many keys likewise: to parts of the keys, then to the parts, each of which counts as a key whose score is the
+// Attention of few queries to many keys likewise, where each query has a block, or up to 64 of them have one together: to parts of the keys, then to the parts, each of which counts as a key whose score is the
 // logarithm of its sum of exponentials, so that nothing is asked of a query any more:
 //
 //   attention %q, %k, %v               ->    %sums, %logs = exec.partial_attention %q, %k, %v part 512
@@ -114,12 +114,16 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// How many keys are a part; nothing where one block a query is enough, or has too little to read to be divided.
-static std::optional<int64_t> findPart(nn::AttentionOp op) {
+/// How many keys are a part; nothing where there are blocks enough, or each has too little to read to be divided, or where a library may do
+/// the whole.
+static std::optional<int64_t> findPart(nn::AttentionOp op, const StageOptions &options) {
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
-  int64_t blocks = query[0] * query[1] * query[2], keys = value[2];
-  if (blocks == 0 || blocks >= kFewBlocks || query[2] >= kQueriesOfBlock || keys * (query[3] + value[3]) < kLarge ||
-      value[3] == 0)
+  Type flash = findFlashElement(op);
+  if (flash && options.forLibraries && (options.narrowsFloats || ElementBuilder::isHalf(flash)))
+    return std::nullopt;
+  int64_t blocks = query[0] * query[1] * (flash ? llvm::divideCeil(query[2], kMostQueriesOfBlock) : query[2]);
+  int64_t keys = value[2];
+  if (blocks == 0 || blocks >= kFewBlocks || keys * (query[3] + value[3]) < kLarge || value[3] == 0)
     return std::nullopt;
   int64_t part = llvm::alignTo(llvm::divideCeil(keys, kWantedBlocks / blocks), kKeysOfBlock);
   return part < keys ? std::optional(part) : std::nullopt;
@@ -152,9 +156,9 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
 }
 
 /// The region's only attention is its anchor.
-static DeviceCuts findAttentionStages(Block &block) {
+static DeviceCuts findAttentionStages(Block &block, const StageOptions &options) {
   auto all = block.getOps<nn::AttentionOp>();
-  std::optional<int64_t> part = llvm::hasSingleElement(all) ? findPart(*all.begin()) : std::nullopt;
+  std::optional<int64_t> part = llvm::hasSingleElement(all) ? findPart(*all.begin(), options) : std::nullopt;
   if (!part)
     return {};
   OwningOpRef<func::FuncOp> region = expandRegion(block);
@@ -162,8 +166,8 @@ static DeviceCuts findAttentionStages(Block &block) {
   return {std::move(region), {first}};
 }
 
-DeviceCuts cleave::codegen::findDeviceStages(Block &block) {
-  if (DeviceCuts cuts = findAttentionStages(block); cuts.region)
+DeviceCuts cleave::codegen::findDeviceStages(Block &block, const StageOptions &options) {
+  if (DeviceCuts cuts = findAttentionStages(block, options); cuts.region)
     return cuts;
   std::optional<int64_t> blocks = countIdleBlocks(block);
   if (!blocks)

@@ -42,14 +42,22 @@ bool fillLines(DeviceEmitter &e, mlir::Operation *op, mlir::ValueRange buffers);
 /// True if element `a` stands before `b` wherever they come from (Reduction.cpp).
 mlir::Value beatsInTopK(Emitter &e, nn::TopKOp op, mlir::Value a, mlir::Value b);
 
-/// Attention by products of warps, where it applies (DeviceFlash.cpp).
-bool runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink);
+/// Where attention to parts of `size` keys leaves what is made of them.
+struct AttentionParts {
+  int64_t size;
+  mlir::Value sums, logs;
+};
+/// Attention by tiles of keys, where it applies (DeviceFlash.cpp).
+bool runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
+                    std::optional<AttentionParts> parts = std::nullopt);
+/// What is multiplied there; none if attention goes query by query.
+mlir::Type findFlashElement(nn::AttentionOp op);
 /// Attention, one or more warps for each query (DeviceAttention.cpp).
 void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 /// exec.partial_attention, a block for each part of each query's keys.
 void fillPartialAttention(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
-/// How many queries are worth a block of their own in products.
-constexpr int64_t kQueriesOfBlock = 16;
+/// How many queries are worth a block of their own in products, and how many a block has at most.
+constexpr int64_t kQueriesOfBlock = 16, kMostQueriesOfBlock = 64;
 /// How many keys of a query a block has at a time, one a thread.
 constexpr int64_t kKeysOfBlock = 256;
 

@@ -131,8 +131,12 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());
   manager.addPass(exec::createFormKernels());
-  if (options.isForDevices)
-    manager.addPass(exec::createSplitKernels());
+  if (options.isForDevices) {
+    exec::SplitKernelsOptions splitting;
+    splitting.forLibraries = options.usesLibraries;
+    splitting.narrowsFloats = options.narrowsFloats;
+    manager.addPass(exec::createSplitKernels(splitting));
+  }
   if (options.narrowsFloats)
     manager.addPass(exec::createNarrowFloats());
   if (options.usesLibraries) {

@@ -6,7 +6,7 @@ Usage: check.py [--work DIR] [--list] [--prepare] [--no-prepare] [--jobs N] [EDI
 
 The switch is the environment variable CLEAVE_MUTATION, the edit's number, so that one build serves all edits. The copy
 lies in DIR (build/mutation), never in the working tree, and is built anew only where it changed. With names (or parts
-of them) only those edits run. Closes with `N passed, N failed`: edits reported, edits that no suite saw.
+of them) only those edits run, and where unit tests report them, only these tests are built. Closes with `N passed, N failed`: edits reported, edits that no suite saw.
 
 An edit whose text is no longer found in its file is an error: the list is kept alive. So is a suite that fails, or runs
 nothing, without any edit.
@@ -137,8 +137,14 @@ def prepare(work):
                 os.remove(path)
 
 
-def build(work):
-    for command in (["cmake", "--preset", "release"], ["ninja", "-C", "build/release"]):
+def targets_of(edits, suites):
+    """What is to be built for the suites of `edits`; nothing: all."""
+    names = {check.partition(":")[0] for edit in edits for check in edit.suites}
+    return sorted(names) if all(suites[name].count is run_suites.count_gtest for name in names) else []
+
+
+def build(work, targets):
+    for command in (["cmake", "--preset", "release"], ["ninja", "-C", "build/release", *targets]):
         done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             sys.exit(f"error: {' '.join(command)} failed\n{done.stdout[-8000:]}")
@@ -154,7 +160,7 @@ def command_of(check, suites, build_dir):
     if not selected:
         return suite.command, suite.count
     if suite.count is run_suites.count_gtest:
-        return suite.command + [f"--gtest_filter={selected}"], suite.count
+        return suite.command + [f"--gtest_filter={selected}", "--gtest_fail_fast"], suite.count
     if suite.count is run_suites.count_lit:
         return suite.command + [f"--filter={selected}"], suite.count
     return suite.command + selected.split(), suite.count
@@ -164,7 +170,8 @@ def reports(check, number, suites, work):
     """How a suite ends with one edit switched on: (cases passed, cases failed)."""
     command, count = command_of(check, suites, os.path.join(work, "build", "release"))
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    environment = {**os.environ, "PATH": path, "CLEAVE_MUTATION": str(number)}
+    # A few regions see what many do.
+    environment = {**os.environ, "PATH": path, "CLEAVE_MUTATION": str(number), "CLEAVE_DEVICE_REGIONS": "200"}
     try:
         done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", env=environment, timeout=TIMEOUT)
@@ -208,8 +215,8 @@ def main():
         prepare(work)
     if arguments.prepare:
         return 0
-    build(work)
     suites = {suite.name: suite for suite in run_suites.suites(os.path.join(work, "build", "release"))}
+    build(work, targets_of([edit for _, edit in chosen], suites))
     with ThreadPoolExecutor(arguments.jobs) as pool:
         checks = sorted({check for _, edit in chosen for check in edit.suites})
         plain = list(pool.map(lambda check: reports(check, 0, suites, work), checks))

@@ -60,9 +60,13 @@ struct DeviceCuts {
   llvm::SmallVector<mlir::Operation *> ops;
 };
 DeviceCuts findDeviceCuts(mlir::Block &region);
+/// Attention of halves to which there are 16 queries or more is whole for libraries, and so is that of f32 where it will be of bf16.
+struct StageOptions {
+  bool forLibraries = false, narrowsFloats = false;
+};
 /// Of a region that has a kernel of few blocks, a reduction of much into little: the same with the reduction in two stages, and the
 /// first of them as the only op. No region where there is nothing to gain.
-DeviceCuts findDeviceStages(mlir::Block &region);
+DeviceCuts findDeviceStages(mlir::Block &region, const StageOptions &options = {});
 
 /// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
 bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);

@@ -104,6 +104,16 @@ func.func @attention(%q: tensor<2x12x512x64xf32>, %k: tensor<2x12x512x64xf32>, %
   return %y : tensor<2x12x512x64xf32>
 }
 
+func.func @attention_48(%q: tensor<16x12x48x64xf16>, %k: tensor<16x12x512x64xf16>, %v: tensor<16x12x512x64xf16>) -> tensor<16x12x48x64xf16> {
+  %y = nn.attention %q, %k, %v scale 0.125 : (tensor<16x12x48x64xf16>, tensor<16x12x512x64xf16>, tensor<16x12x512x64xf16>) -> tensor<16x12x48x64xf16>
+  return %y : tensor<16x12x48x64xf16>
+}
+
+func.func @attention_part(%q: tensor<1x12x32x64xbf16>, %k: tensor<1x12x4096x64xbf16>, %v: tensor<1x12x4096x64xbf16>) -> (tensor<1x12x32x16x64xf32>, tensor<1x12x32x16xf32>) {
+  %s, %l = exec.partial_attention %q, %k, %v part 256 scale 0.125 : (tensor<1x12x32x64xbf16>, tensor<1x12x4096x64xbf16>, tensor<1x12x4096x64xbf16>) -> (tensor<1x12x32x16x64xf32>, tensor<1x12x32x16xf32>)
+  return %s, %l : tensor<1x12x32x16x64xf32>, tensor<1x12x32x16xf32>
+}
+
 func.func @attention_bf16(%q: tensor<1x32x512x128xbf16>, %k: tensor<1x8x512x128xbf16>, %v: tensor<1x8x512x128xbf16>) -> tensor<1x32x512x128xbf16> {
   %y = nn.attention %q, %k, %v scale 0.088 causal : (tensor<1x32x512x128xbf16>, tensor<1x8x512x128xbf16>, tensor<1x8x512x128xbf16>) -> tensor<1x32x512x128xbf16>
   return %y : tensor<1x32x512x128xbf16>

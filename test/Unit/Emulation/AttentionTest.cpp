@@ -282,6 +282,22 @@ TEST_F(DeviceAttentionTest, PartsTogetherAreTheWhole) {
   }
 }
 
+/// Likewise by tiles of keys: a block has up to 64 queries, and parts end within a tile, or where a causal mask does.
+TEST_F(DeviceAttentionTest, PartsOfManyQueriesTogetherAreTheWhole) {
+  const char *types[] = {"f32", "f16", "bf16"};
+  for (uint64_t seed = 1; seed <= 15; ++seed) {
+    Attention attention = draw(seed);
+    attention.type = types[seed % 3];
+    attention.batches = 1;
+    attention.queries = 16 + int64_t(seed * 11 % 60);
+    attention.keys = 1024 + int64_t(seed * 37 % 200);
+    attention.size = attention.valueSize = 64 + int64_t(seed % 4);
+    attention.offset = attention.isCausal ? attention.keys - attention.queries - int64_t(seed * 71 % 900) : 0;
+    attention.mask = seed % 3 ? "" : std::to_string(attention.keys) + "xi1";
+    EXPECT_EQ(checkStages(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // What must not go unnoticed
 //===----------------------------------------------------------------------===//

@@ -207,13 +207,17 @@ TEST_F(DeviceRegionsTest, PoolsOfChannels) {
 TEST_F(DeviceRegionsTest, PartsOfKeys) {
   std::vector<Region> regions;
   for (const char *element : {"f32", "bf16"})
-    for (auto [keys, part] : {std::pair(40, 16), {100, 50}, {300, 256}, {513, 512}})
+    for (auto [queries, keys, part] :
+         {std::tuple(3, 40, 16), {3, 100, 50}, {3, 300, 256}, {3, 513, 512}, {20, 100, 50}, {33, 128, 48}})
       for (const char *rest : {"", " causal {causalOffset = 20 : i64}", "mask"}) {
-        std::string q = llvm::formatv("tensor<1x2x3x24x{0}>", element).str();
+        // By tiles weights are rounded to bf16, within bounds that AttentionTest knows.
+        if (queries >= 16 && element == std::string("bf16"))
+          continue;
+        std::string q = llvm::formatv("tensor<1x2x{0}x24x{1}>", queries, element).str();
         std::string k = llvm::formatv("tensor<1x1x{0}x24x{1}>", keys, element).str();
-        std::string m = llvm::formatv("tensor<3x{0}x{1}>", keys, element).str();
-        std::string sums = llvm::formatv("tensor<1x2x3x{0}x24xf32>", llvm::divideCeil(keys, part)).str();
-        std::string logs = llvm::formatv("tensor<1x2x3x{0}xf32>", llvm::divideCeil(keys, part)).str();
+        std::string m = llvm::formatv("tensor<{0}x{1}x{2}>", queries, keys, element).str();
+        std::string sums = llvm::formatv("tensor<1x2x{0}x{1}x24xf32>", queries, llvm::divideCeil(keys, part)).str();
+        std::string logs = llvm::formatv("tensor<1x2x{0}x{1}xf32>", queries, llvm::divideCeil(keys, part)).str();
         bool isMasked = rest[0] == 'm';
         add(regions,
             llvm::formatv("(%q: {0}, %k: {1}, %v: {1}, %m: {2}) -> ({3}, {4}) {{\n%s, %l = exec.partial_attention %q, "

@@ -5,14 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceKernels.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "gmock/gmock.h"
 #include <random>
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 using reference::Tensor;
+using ::testing::HasSubstr;
 
 namespace {
 
@@ -55,7 +59,8 @@ template <typename T> T join(StringRef kind, T old, T with) {
 
 class DeviceScattersTest : public DeviceKernelsTest {
 protected:
-  std::string check(const Scatter &scatter, uint64_t seed);
+  /// What is wrong, or an empty string. `damage` is done to the kernel before it is compiled.
+  std::string check(const Scatter &scatter, uint64_t seed, function_ref<void(ModuleOp)> damage = nullptr);
   /// Those whose result may lie where the input does.
   int inPlace = 0;
 };
@@ -156,7 +161,7 @@ void drawPlaces(const Scatter &s, SmallVector<Tensor> &inputs, std::mt19937_64 &
   }
 }
 
-std::string DeviceScattersTest::check(const Scatter &s, uint64_t seed) {
+std::string DeviceScattersTest::check(const Scatter &s, uint64_t seed, function_ref<void(ModuleOp)> damage) {
   OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(s.getText(), &context);
   if (!source)
     return "cannot parse: " + errors;
@@ -173,6 +178,8 @@ std::string DeviceScattersTest::check(const Scatter &s, uint64_t seed) {
   DeviceKernel launch = emitDeviceKernel(func.front(), "scatter", *kernels, *cuda, places);
   if (launch.sharedBytes == 0)
     return "each element looks for its updates";
+  if (damage)
+    damage(*kernels);
   const emulation::Module *module = load(*kernels);
   if (!module)
     return "cannot load: " + errors;
@@ -246,6 +253,35 @@ TEST_F(DeviceScattersTest, EqualUpdatesOfManyRows) {
     Scatter lines{kind, "f16", {3, 20000, 2}, {3, 700, 2}, {3, 700, 2}, 1};
     EXPECT_EQ(check(lines, 5), "") << lines.getText();
   }
+}
+
+/// Without any one of its barriers, and with stores that are no atomics, a kernel is found out.
+TEST_F(DeviceScattersTest, MissAnyBarrier) {
+  for (auto [kind, expected] : {std::pair("set", 2), {"add", 1}}) {
+    Scatter s{kind, "f32", {40, 24}, {600, 1}, {600, 24}, std::nullopt};
+    ASSERT_EQ(check(s, 2), "") << s.getText();
+    int barriers = 1;
+    for (int missing = 0; missing < barriers; ++missing)
+      EXPECT_THAT(check(s, 2,
+                        [&](ModuleOp kernels) {
+                          SmallVector<gpu::BarrierOp> all;
+                          kernels.walk([&](gpu::BarrierOp op) { all.push_back(op); });
+                          barriers = int(all.size());
+                          all[size_t(missing)].erase();
+                        }),
+                  HasSubstr("race"))
+          << "barrier " << missing << " of " << kind;
+    EXPECT_EQ(barriers, expected);
+  }
+  Scatter s{"set", "f32", {40, 24}, {600, 1}, {600, 24}, std::nullopt};
+  auto useStores = [](ModuleOp kernels) {
+    kernels.walk([](memref::AtomicRMWOp op) {
+      OpBuilder b(op);
+      memref::StoreOp::create(b, op.getLoc(), op.getValue(), op.getMemref(), op.getIndices());
+      op.erase();
+    });
+  };
+  EXPECT_THAT(check(s, 2, useStores), HasSubstr("race"));
 }
 
 } // namespace

@@ -33,11 +33,11 @@ static Value followReshapes(Value value) {
 }
 
 /// Whatever a part holds is less than the whole, or it cannot be split.
-static LogicalResult split(FusedOp fused) {
+static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
   std::string reason;
   Block &body = fused.getBody().front();
   bool isKernel = codegen::canEmitDevice(body, reason);
-  codegen::DeviceCuts cuts = isKernel ? codegen::findDeviceStages(body) : codegen::findDeviceCuts(body);
+  codegen::DeviceCuts cuts = isKernel ? codegen::findDeviceStages(body, stages) : codegen::findDeviceCuts(body);
   if (!cuts.region)
     return success();
   Block &region = cuts.region->front();
@@ -60,7 +60,7 @@ static LogicalResult split(FusedOp fused) {
   if (parts.size() == 1 && !codegen::canEmitDevice(parts.front().getBody().front(), reason))
     return fused.emitOpError("is no kernel of a device: ") << reason;
   fused.erase();
-  return success(llvm::all_of(parts, [](FusedOp part) { return succeeded(split(part)); }));
+  return success(llvm::all_of(parts, [&](FusedOp part) { return succeeded(split(part, stages)); }));
 }
 
 namespace {
@@ -71,7 +71,7 @@ struct SplitKernels : cleave::exec::impl::SplitKernelsBase<SplitKernels> {
     OwnFaults faults(&getContext());
     for (auto func : getOperation().getOps<func::FuncOp>())
       for (auto fused : llvm::make_early_inc_range(func.getOps<FusedOp>()))
-        if (failed(split(fused)))
+        if (failed(split(fused, {forLibraries, narrowsFloats})))
           return signalPassFailure();
   }
 };
