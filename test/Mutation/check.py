@@ -6,7 +6,7 @@ Usage: check.py [--work DIR] [--list] [--prepare] [--no-prepare] [--jobs N] [EDI
 
 The switch is the environment variable CLEAVE_MUTATION, the edit's number, so that one build serves all edits. The copy
 lies in DIR (build/mutation), never in the working tree, and is built anew only where it changed. With names (or parts
-of them) only those edits run, and where unit tests report them, only these tests are built. Closes with `N passed, N failed`: edits reported, edits that no suite saw.
+of them) only those edits are put in and run, and where unit tests report them, only these tests are built. Closes with `N passed, N failed`: edits reported, edits that no suite saw.
 
 An edit whose text is no longer found in its file is an error: the list is kept alive. So is a suite that fails, or runs
 nothing, without any edit.
@@ -105,12 +105,12 @@ def write_if_changed(path, data):
         file.write(data)
 
 
-def prepare(work):
-    """Brings the copy of the tree up to date, with the edits in it."""
+def prepare(work, edits):
+    """Brings the copy of the tree up to date, with `edits` in it, each with its number."""
     listing = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=ROOT,
                              capture_output=True, text=True, check=True).stdout.split("\0")
     by_file = {}
-    for number, edit in enumerate(EDITS, 1):
+    for number, edit in edits:
         by_file.setdefault(edit.file, []).append((number, edit))
     names = {name for name in listing if name and os.path.isfile(os.path.join(ROOT, name))}
     if gone := [f"{edit.name}: {file}" for file, edits in by_file.items() if file not in names for _, edit in edits]:
@@ -143,9 +143,15 @@ def targets_of(edits, suites):
     return sorted(names) if all(suites[name].count is run_suites.count_gtest for name in names) else []
 
 
+def environment():
+    """With this interpreter in front, which has the packages that the build and suites want."""
+    return {**os.environ, "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])}
+
+
 def build(work, targets):
     for command in (["cmake", "--preset", "release"], ["ninja", "-C", "build/release", *targets]):
-        done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=environment())
         if done.returncode:
             sys.exit(f"error: {' '.join(command)} failed\n{done.stdout[-8000:]}")
 
@@ -169,12 +175,11 @@ def command_of(check, suites, build_dir):
 def reports(check, number, suites, work):
     """How a suite ends with one edit switched on: (cases passed, cases failed)."""
     command, count = command_of(check, suites, os.path.join(work, "build", "release"))
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     # A few regions see what many do.
-    environment = {**os.environ, "PATH": path, "CLEAVE_MUTATION": str(number), "CLEAVE_DEVICE_REGIONS": "200"}
+    switched_on = {**environment(), "CLEAVE_MUTATION": str(number), "CLEAVE_DEVICE_REGIONS": "200"}
     try:
         done = subprocess.run(command, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", env=environment, timeout=TIMEOUT)
+                              errors="replace", env=switched_on, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
         return 0, 1
     passed, failed = count(done.stdout)
@@ -212,7 +217,7 @@ def main():
         return 0
     work = os.path.abspath(arguments.work)
     if not arguments.no_prepare:
-        prepare(work)
+        prepare(work, chosen)
     if arguments.prepare:
         return 0
     suites = {suite.name: suite for suite in run_suites.suites(os.path.join(work, "build", "release"))}
