@@ -37,7 +37,7 @@ LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayR
   addBuffers(functions);
   if (!options.devices.empty())
     for (func::FuncOp func : functions)
-      noteAlignments(func);
+      noteAddresses(func);
   if (failed(addKernels()))
     return failure();
   for (auto [role, func] : llvm::enumerate(functions)) {

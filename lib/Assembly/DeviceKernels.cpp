@@ -3,7 +3,8 @@
 // For each architecture PTX, which the driver of a later one takes too, and before it what `ptxas` makes of it, where there is
 // one. The emulated device gets a shared library of this machine.
 //
-// Kernels of devices rely on addresses: where all launches of a kernel have multiples of 16 bytes, its accesses are that wide.
+// Kernels of devices rely on addresses: where all launches of a kernel have multiples of 16 bytes, its accesses are that wide; and where in all
+// of them a result lies in the place of an argument, what is there already is not written.
 //
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
@@ -25,7 +26,7 @@ static constexpr llvm::StringLiteral kEmulated = "emulated";
 static constexpr llvm::StringLiteral kEmulatedArchitecture = "sm_90";
 
 //===----------------------------------------------------------------------===//
-// Alignments
+// Addresses
 //===----------------------------------------------------------------------===//
 
 /// What a view's offset is a multiple of, on all ranks.
@@ -38,13 +39,29 @@ static int64_t getAlignment(exec::ViewOp view, DictionaryAttr table) {
   return alignment;
 }
 
-void ProgramTables::noteAlignments(func::FuncOp func) {
+/// True if each result of a launch lies where the kernel says that it may.
+static bool isInPlace(exec::RunOp run, ArrayRef<int64_t> places) {
+  size_t arguments = run->getNumOperands() - places.size();
+  return llvm::all_of(llvm::enumerate(places), [&](auto item) {
+    if (item.value() < 0)
+      return true;
+    auto result = run->getOperand(arguments + item.index()).template getDefiningOp<exec::ViewOp>();
+    auto argument = run->getOperand(item.value()).template getDefiningOp<exec::ViewOp>();
+    return result.getBufferAttr() == argument.getBufferAttr() && result.getOffset() == argument.getOffset();
+  });
+}
+
+void ProgramTables::noteAddresses(func::FuncOp func) {
   auto table = source->module->getAttrOfType<DictionaryAttr>(exec::ExecDialect::kRankTableAttr);
   for (auto run : func.getOps<exec::RunOp>()) {
     SmallVector<int64_t> &all = source->alignments[run.getKernel()];
     all.resize(run->getNumOperands(), codegen::kDeviceAlignment);
     for (auto [alignment, operand] : llvm::zip_equal(all, run->getOperands()))
       alignment = std::gcd(alignment, getAlignment(operand.getDefiningOp<exec::ViewOp>(), table));
+    auto kernel = source->module.lookupSymbol<exec::KernelOp>(run.getKernel());
+    ArrayRef<int64_t> places = kernel.getInPlace().value_or(ArrayRef<int64_t>());
+    bool &areInPlace = source->areInPlace.try_emplace(run.getKernel(), true).first->second;
+    areInPlace &= isInPlace(run, places);
   }
 }
 
@@ -59,9 +76,9 @@ OwningOpRef<ModuleOp> ProgramTables::emitDevice(ArrayRef<exec::KernelOp> added, 
     exec::KernelOp kernel = op;
     tell(llvm::formatv("kernel {0} of {1}", index + 1, added.size()));
     StringRef name = kernel.getSymName();
-    codegen::DeviceKernel made =
-        codegen::emitDeviceKernel(kernel.getBody().front(), name, *code, target,
-                                  kernel.getInPlace().value_or(ArrayRef<int64_t>()), source->alignments.lookup(name));
+    codegen::DeviceKernel made = codegen::emitDeviceKernel(
+        kernel.getBody().front(), name, *code, target, kernel.getInPlace().value_or(ArrayRef<int64_t>()),
+        source->alignments.lookup(name), source->areInPlace.lookup(name));
     program::Kernel &entry = program.kernels[source->kernels.lookup(name)];
     entry.grid = {made.grid[0], made.grid[1], made.grid[2]};
     entry.block = {made.block[0], made.block[1], made.block[2]};

@@ -15,13 +15,14 @@ using namespace mlir;
 using namespace cleave;
 
 /// What a kernel computes, whatever it is called, and what it relies on.
-static std::string describe(exec::KernelOp kernel, ArrayRef<int64_t> alignments) {
+static std::string describe(exec::KernelOp kernel, ArrayRef<int64_t> alignments, bool areInPlace) {
   OwningOpRef<exec::KernelOp> nameless = kernel.clone();
   nameless->setSymName("kernel");
   std::string text;
   llvm::raw_string_ostream os(text);
   nameless->print(os, OpPrintingFlags().useLocalScope());
   llvm::interleaveComma(alignments, os << " aligned ");
+  os << (areInPlace ? " in place" : "");
   return text;
 }
 
@@ -29,7 +30,8 @@ static std::string describe(exec::KernelOp kernel, ArrayRef<int64_t> alignments)
 /// program has the kernel already.
 bool ProgramTables::addKernel(exec::KernelOp op) {
   ArrayRef<int64_t> alignments = source->alignments[op.getSymName()];
-  auto [it, isNew] = kernels.try_emplace(describe(op, alignments), program.kernels.size());
+  bool areInPlace = source->areInPlace.lookup(op.getSymName());
+  auto [it, isNew] = kernels.try_emplace(describe(op, alignments, areInPlace), program.kernels.size());
   source->kernels[op.getSymName()] = it->second;
   if (!isNew)
     return false;

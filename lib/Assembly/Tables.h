@@ -44,6 +44,8 @@ private:
     llvm::StringMap<exec::KernelOp> bodies;                               ///< kernels by name
     /// By kernel and parameter: what the addresses of all launches are multiples of, up to kDeviceAlignment.
     llvm::StringMap<llvm::SmallVector<int64_t>> alignments;
+    /// By kernel: whether in all launches results lie where the kernel says that they may.
+    llvm::StringMap<bool> areInPlace;
     /// Of the role, by buffer and offset in the module.
     std::map<std::pair<uint32_t, int64_t>, Moved> loaded;
   };
@@ -80,7 +82,7 @@ private:
   mlir::LogicalResult addModule(llvm::ArrayRef<exec::KernelOp> kernels);
 
   // DeviceKernels.cpp
-  void noteAlignments(mlir::func::FuncOp func);
+  void noteAddresses(mlir::func::FuncOp func);
   mlir::OwningOpRef<mlir::ModuleOp> emitDevice(llvm::ArrayRef<exec::KernelOp> kernels,
                                                const codegen::CudaTarget &target);
   mlir::LogicalResult addEmulated(mlir::ModuleOp code, const codegen::CudaTarget &target, size_t index,

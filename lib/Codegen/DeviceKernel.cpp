@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceTemplates.h"
 #include "Expand.h"
+#include "Scatter.h"
 #include "cleave/Codegen/Device.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -40,12 +41,14 @@ public:
   KernelWriter(func::FuncOp region, const CudaTarget &target)
       : region(region), schedule(region, Processor::Device), e(region.getContext(), region.getLoc(), target), store(e) {
   }
-  DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments);
+  DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments,
+                    bool always);
 
 private:
   gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
                               ArrayRef<int64_t> alignments);
   void describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments);
+  Operation *findUpdated(ArrayRef<int64_t> inPlace);
   void compute();
   void fill(Operation *op);
   void runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run);
@@ -123,14 +126,30 @@ gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, Arra
 }
 
 DeviceKernel KernelWriter::emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
-                                ArrayRef<int64_t> alignments) {
+                                ArrayRef<int64_t> alignments, bool always) {
   gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace, alignments);
   llvm::erase_if(results, [](const Result &result) { return countElements(getShape(result.value)) == 0; });
-  compute();
+  if (Operation *op = always ? findUpdated(inPlace) : nullptr)
+    updateInPlace(e, op, results.front().buffer);
+  else
+    compute();
   if (!e.isLaunched())
     e.launch(1, kWarp); // nothing to compute
   func.setKnownBlockSize(ArrayRef<int32_t>{int32_t(e.getThreads()), 1, 1});
   return {name.str(), {uint32_t(e.getBlocks()), 1, 1}, {uint32_t(e.getThreads()), 1, 1}, uint32_t(e.getSharedBytes())};
+}
+
+/// A scatter whose result is all there is, and lies where what is updated does.
+Operation *KernelWriter::findUpdated(ArrayRef<int64_t> inPlace) {
+  if (results.size() != 1 || inPlace.size() != 1 || inPlace[0] < 0)
+    return nullptr;
+  auto op = dyn_cast_if_present<nn::FormOpInterface>(results[0].value.getDefiningOp());
+  if (!op || op.getForm() != nn::Form::Scatter)
+    return nullptr;
+  Value input = op->getOperand(0);
+  while (auto reshape = input.getDefiningOp<nn::ReshapeOp>())
+    input = reshape.getInput();
+  return input == region.getArgument(unsigned(inPlace[0])) ? op.getOperation() : nullptr;
 }
 
 /// Of what there is beside the anchor, results of one shape share their threads.
@@ -256,7 +275,7 @@ void KernelWriter::map(ArrayRef<Result> group) {
 }
 
 DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
-                                               ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments) {
+                                               ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments, bool always) {
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
-  return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments);
+  return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments, always);
 }

@@ -13,6 +13,9 @@
 // while updates go by, as many at a time as there are threads: each looks at one, warps vote, and then every thread goes through those that
 // were found, with the columns that are its own. What was found lies in two sets in turn, so that one barrier for so many updates is enough.
 //
+// Where in all launches the result lies where the input does, as a cache's does, only what is updated is written: of few updates by threads for each update, the
+// last of those that meet a place for all of them.
+//
 // An index is read once for each block of rows, so there are as many blocks as a device wants, and rows enough that indices are
 // not more than they are.
 //
@@ -52,12 +55,15 @@ public:
     lanes = of.columns.empty() ? 1 : getDeviceLanes(op->getParentOfType<func::FuncOp>(), of.columns.back());
   }
   void run();
+  /// As `run`, where what is not updated is there already.
+  void runInPlace();
 
 private:
   bool isSet() const { return of.kind == nn::ScatterKind::Set; }
   int64_t countCells() const { return countElements(of.columns) / lanes; }
   void choose();
   void place();
+  void setLine(ArrayRef<Value> at);
   Value findRow(Value number);
   Value isOwn(Value row);
   Value isColumn(Value cell);
@@ -68,6 +74,7 @@ private:
 
   void replace();
   void findLast();
+  void updateFew();
   void join();
   void look(Value chunk, Value row);
   void addFound(Value chunk, Value number, Value row);
@@ -85,6 +92,7 @@ private:
   Value shared, found, votes;
   Point line, lineOfUpdates;
   Value isInside; ///< whether the line has updates; none: all have
+  bool isInPlace = false;
 };
 
 } // namespace
@@ -129,6 +137,18 @@ void ScatterKernel::choose() {
   height = std::clamp<int64_t>(wanted, std::min(groups, rows), std::min(hold, rows));
 }
 
+/// The line at `at`.
+void ScatterKernel::setLine(ArrayRef<Value> at) {
+  ArrayRef<int64_t> extents = getShape(of.updates);
+  for (auto [number, from] : llvm::enumerate(at)) {
+    line.push_back({from});
+    bool isShort = of.dim != int64_t(number) && extents[number] < of.lines[number];
+    lineOfUpdates.push_back({isShort ? p.clamp(from, 0, extents[number] - 1) : from});
+    if (Value isIn = isShort ? p.isLess(from, extents[number]) : Value())
+      isInside = isInside ? e.elements.both(isInside, isIn) : isIn;
+  }
+}
+
 /// Neighbouring blocks have neighbouring lines or columns.
 void ScatterKernel::place() {
   SmallVector<int64_t> blocks{int64_t(llvm::divideCeil(rows, height)), int64_t(llvm::divideCeil(countCells(), width))};
@@ -137,14 +157,7 @@ void ScatterKernel::place() {
   SmallVector<Value> at = p.delinearise(e.getBlock(), blocks);
   first = p.mul(at[0], height);
   firstCell = p.mul(at[1], width);
-  ArrayRef<int64_t> extents = getShape(of.updates);
-  for (auto [number, from] : llvm::enumerate(ArrayRef(at).drop_front(2))) {
-    line.push_back({from});
-    bool isShort = of.dim != int64_t(number) && extents[number] < of.lines[number];
-    lineOfUpdates.push_back({isShort ? p.clamp(from, 0, extents[number] - 1) : from});
-    if (Value isIn = isShort ? p.isLess(from, extents[number]) : Value())
-      isInside = isInside ? e.elements.both(isInside, isIn) : isIn;
-  }
+  setLine(ArrayRef(at).drop_front(2));
 }
 
 /// Which of the block's rows update `number` leads to; a number that no row has if it is none of them.
@@ -252,6 +265,10 @@ void ScatterKernel::replace() {
       Value from = arith::IndexCastOp::create(e.b, e.loc, e.b.getIndexType(), last);
       e.withLanes(lanes, lanes, [&] {
         Point point = getPoint(row, at);
+        if (isInPlace) {
+          e.when(isUpdated, [&] { sink(point, e.eval(of.updates, getUpdate(from, at))); });
+          return 0;
+        }
         sink(point, e.choose(
                         isUpdated, e.withLanes(held), [&] { return e.eval(of.updates, getUpdate(from, at)); },
                         [&] { return e.eval(of.input, point); }));
@@ -368,10 +385,68 @@ void ScatterKernel::run() {
   isSet() ? replace() : join();
 }
 
+/// A thread for each vector of each update. The last of those that lead to a place writes it, once, after all of them in turn; nobody else
+/// reads there.
+void ScatterKernel::updateFew() {
+  SmallVector<int64_t> extents(of.lines);
+  extents.append({updates, countCells()});
+  first = p.number(0);
+  e.overThreads(countElements(extents), [&](Value thread) {
+    SmallVector<Value> at = p.delinearise(thread, extents);
+    Value cell = at.pop_back_val(), number = at.pop_back_val();
+    setLine(at);
+    Value row = findRow(number);
+    auto meets = [&](Value other) -> Value {
+      return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, findRow(other), row);
+    };
+    Value isLast = e.loop(p.add(number, 1), p.number(updates), 1, {e.elements.constant(e.b.getBoolAttr(true))},
+                          [&](Value other, Values carried) {
+                            Value is = e.elements.compare(ElementBuilder::Relation::Eq, meets(other), 0.0);
+                            return Values{e.elements.both(carried[0], is)};
+                          })[0];
+    if (isInside)
+      isLast = e.elements.both(isLast, isInside);
+    e.when(isLast, [&] {
+      e.withLanes(lanes, lanes, [&] {
+        Point point = getPoint(row, cell);
+        auto widen = [&](Value value) { return isSet() ? value : e.elements.widen(value); };
+        auto evalUpdate = [&](Value of) { return widen(e.eval(this->of.updates, getUpdate(of, cell))); };
+        Value all;
+        if (isSet())
+          all = evalUpdate(number);
+        else
+          all =
+              e.loop(p.number(0), p.number(updates), 1, {widen(e.eval(of.input, point))}, [&](Value other, Values old) {
+                auto joined = [&] {
+                  return joinUpdate(e.elements, of.kind, old[0], evalUpdate(other), element.isUnsignedInteger());
+                };
+                return Values{e.choose(meets(other), old[0].getType(), joined, [&] { return old[0]; })};
+              })[0];
+        sink(point, e.elements.narrow(all, ElementBuilder::getHeldType(element)));
+        return 0;
+      });
+    });
+  });
+}
+
+/// Of many updates that are joined rows are written as a whole.
+void ScatterKernel::runInPlace() {
+  isInPlace = true;
+  updates < kFewUpdates ? updateFew() : run();
+}
+
 bool cleave::codegen::canRunDeviceScatter(Operation *op) {
   Updates of(op);
   return countElements(of.numbers) >= kFewUpdates && countElements(getShape(of.updates)) > 0 &&
          countElements(getShape(of.input)) > 0;
+}
+
+void cleave::codegen::updateInPlace(Emitter &e, Operation *op, Value buffer) {
+  if (countElements(getShape(op->getOperand(2))) == 0)
+    return;
+  ArrayRef<int64_t> shape = getShape(op->getResult(0));
+  auto store = [&](const Point &point, Value value) { e.store(buffer, value, e.places.linearise(point, shape)); };
+  ScatterKernel(static_cast<DeviceEmitter &>(e), op, store).runInPlace();
 }
 
 void cleave::codegen::runDeviceScatter(Emitter &e, Operation *op, TileSink sink) {

@@ -15,6 +15,8 @@ mlir::Value joinUpdate(ElementBuilder &e, nn::ScatterKind kind, mlir::Value old,
 /// Scatters of many updates, by blocks of places (DeviceScatter.cpp). Of few each element looks for its own.
 bool canRunDeviceScatter(mlir::Operation *op);
 void runDeviceScatter(Emitter &e, mlir::Operation *op, TileSink sink);
+/// Writes what is updated, and nothing else, of a result that lies where the input does. Precondition: nobody else reads that.
+void updateInPlace(Emitter &e, mlir::Operation *op, mlir::Value buffer);
 
 } // namespace cleave::codegen
 

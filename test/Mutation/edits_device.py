@@ -75,6 +75,12 @@ EDITS = [
          "several threads join an update", [SCATTERS]),
     Edit("scatter-keeps-any-update", "lib/Codegen/DeviceEmitter.cpp", "arith::AtomicRMWKind::maxs", "arith::AtomicRMWKind::assign",
          "of several updates of a place any may stay", [SCATTERS]),
+    Edit("scatter-in-place-by-all", "lib/Codegen/DeviceScatter.cpp", "p.add(number, 1)", "p.number(updates)",
+         "all updates of a place write it", [SCATTERS], after="Value isLast = e.loop("),
+    Edit("scatter-in-place-beyond", "lib/Codegen/DeviceScatter.cpp", "isLast = e.elements.both(isLast, isInside);", "",
+         "lines without updates get those of the last one", [SCATTERS]),
+    Edit("kernels-always-in-place", "lib/Assembly/DeviceKernels.cpp", "areInPlace &= isInPlace(run, places);", "",
+         "what is not updated is not written where it is not there", ["lit:Assembly/caches"]),
     # ===--- Attention by cuDNN ----------------------------------------------===
     Edit("cudnn-attention-without-scale", "lib/Runtime/Cuda/CudaAttention.cpp", "float(attention.scale)", "1.0f",
          "scores are not scaled", [CALLS]),

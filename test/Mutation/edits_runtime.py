@@ -138,7 +138,7 @@ EDITS = [
          "a variant reads its weights where its own module had them", [VARIANTS]),
     Edit("buffers-of-the-first", "lib/Assembly/Tables.cpp", "buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());",
          "buffer.bytes += 0;", "memory is that of the first variant", [VARIANTS]),
-    Edit("kernels-by-name", "lib/Assembly/Kernels.cpp", "kernels.try_emplace(describe(op, alignments), program.kernels.size())",
+    Edit("kernels-by-name", "lib/Assembly/Kernels.cpp", "kernels.try_emplace(describe(op, alignments, areInPlace), program.kernels.size())",
          "kernels.try_emplace(op.getSymName(), program.kernels.size())", "a variant runs another one's kernels", [VARIANTS]),
     Edit("code-of-a-closed-file", "lib/Runtime/Host.cpp", "objects.push_back({loaded, file});",
          "objects.push_back({loaded, file}); close(file);", "the second of two programs runs the code of the first", [RUNTIME]),

@@ -24,8 +24,10 @@ struct Scatter {
   std::string kind, type;
   SmallVector<int64_t> shape, indices, updates;
   std::optional<int64_t> dim; ///< of single elements; none: slices, by tuples
+  bool isAlone = false;       ///< nothing is computed of the result
 
   bool isFloat() const { return type.find('f') != std::string::npos; }
+  bool isNegated() const { return isFloat() && !isAlone; }
   std::string getText() const;
 };
 
@@ -44,9 +46,9 @@ std::string Scatter::getText() const {
   text +=
       llvm::formatv("  %0 = nn.scatter_{0} {1} %x, %i, %u{2} : ({3}, {4}, {5}) -> {3}\n", op, kind,
                     dim ? " dim " + std::to_string(*dim) : "", x, makeType(indices, "i64"), makeType(updates, type));
-  if (isFloat())
+  if (isNegated())
     text += llvm::formatv("  %1 = nn.neg %0 : ({0}) -> {0}\n", x);
-  return text + llvm::formatv("  return %{0} : {1}\n}", isFloat() ? 1 : 0, x).str();
+  return text + llvm::formatv("  return %{0} : {1}\n}", isNegated() ? 1 : 0, x).str();
 }
 
 template <typename T> T join(StringRef kind, T old, T with) {
@@ -113,7 +115,7 @@ std::vector<double> findWanted(const Scatter &s, ArrayRef<Tensor> inputs) {
     put(updateAll<int64_t>(s, inputs, inputs[0].as<int64_t>().vec(), inputs[2].as<int64_t>().vec()));
   else if (s.type == "f64")
     put(updateAll<double>(s, inputs, inputs[0].as<double>().vec(), inputs[2].as<double>().vec()));
-  if (!wanted.empty() && s.type == "f64")
+  if (!wanted.empty() && s.type == "f64" && s.isNegated())
     for (double &number : wanted)
       number = -number;
   if (!wanted.empty())
@@ -121,7 +123,7 @@ std::vector<double> findWanted(const Scatter &s, ArrayRef<Tensor> inputs) {
   std::vector<double> x = getNumbers(inputs[0]), u = getNumbers(inputs[2]);
   put(updateAll<float>(s, inputs, {x.begin(), x.end()}, {u.begin(), u.end()}));
   for (double &number : wanted) {
-    llvm::APFloat rounded(-number);
+    llvm::APFloat rounded(s.isNegated() ? -number : number);
     bool isInexact = false;
     const llvm::fltSemantics &type = s.type == "f16"    ? llvm::APFloat::IEEEhalf()
                                      : s.type == "bf16" ? llvm::APFloat::BFloat()
@@ -175,9 +177,14 @@ std::string DeviceScattersTest::check(const Scatter &s, uint64_t seed, function_
     ++inPlace;
   }
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
-  DeviceKernel launch = emitDeviceKernel(func.front(), "scatter", *kernels, *cuda, places);
-  if (launch.sharedBytes == 0)
+  DeviceKernel launch = emitDeviceKernel(func.front(), "scatter", *kernels, *cuda, places, {}, s.isAlone);
+  int64_t updates = s.dim ? s.updates[*s.dim] : ShapedType::getNumElements(ArrayRef(s.indices).drop_back());
+  if (launch.sharedBytes == 0 && updates >= 32)
     return "each element looks for its updates";
+  int64_t threads = int64_t(launch.grid[0]) * launch.block[0], elements = ShapedType::getNumElements(s.updates);
+  // A line of a scatter of elements may have no updates.
+  if (s.isAlone && !s.dim && !places.empty() && updates < 32 && threads >= elements + launch.block[0])
+    return "there are " + std::to_string(threads) + " threads";
   if (damage)
     damage(*kernels);
   const emulation::Module *module = load(*kernels);
@@ -233,6 +240,25 @@ TEST_F(DeviceScattersTest, EqualUpdatesOneAfterTheOther) {
     EXPECT_EQ(check(s, seed), "") << "seed " << seed << "\n" << s.getText();
   }
   EXPECT_GE(inPlace, 60);
+}
+
+/// Where few are updated, and the result lies where the input does, nothing else is touched: no more threads than updates have elements.
+TEST_F(DeviceScattersTest, WriteNothingElseInPlace) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    Scatter s = draw(seed);
+    std::mt19937_64 random(seed);
+    int64_t few = 1 + int64_t(random() % 31);
+    if (s.dim) {
+      s.updates[*s.dim] = s.indices[*s.dim] = few;
+    } else {
+      s.indices = {few, s.indices.back()};
+      s.updates.assign({few});
+      s.updates.append(s.shape.begin() + s.indices.back(), s.shape.end());
+    }
+    s.isAlone = true;
+    EXPECT_EQ(check(s, 2 * seed + 1), "") << "seed " << seed << "\n" << s.getText();
+    EXPECT_EQ(inPlace, int(seed));
+  }
 }
 
 /// Rows of so many columns that blocks share them, and whole ones of threads that have several rows.
