@@ -94,11 +94,11 @@ def AssignStages : Pipe_Pass<"pipe-assign-stages"> {
     Option<"relay", "relay", "bool", "false", "values for later stages pass every rank between">,
     Option<"overlapSends", "overlap-sends", "bool", "true", "ranks compute while they send">,
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "bytes of a device; 0: no limit">,
-    Option<"flopsPerNs", "flops-per-ns", "double", "47000", "of a device">,
-    Option<"bytesPerNs", "bytes-per-ns", "double", "2300", "of a device's memory">,
-    Option<"launchNs", "launch-ns", "double", "2000", "what a kernel takes to start">,
-    Option<"linkBytesPerNs", "link-bytes-per-ns", "double", "300", "of a link between ranks">,
-    Option<"linkNs", "link-ns", "double", "5000", "what a message takes beside its bytes">,
+    Option<"flopsPerNs", "flops-per-ns", "double", "-1", "of a device; below 0: as on the plan's cluster">,
+    Option<"bytesPerNs", "bytes-per-ns", "double", "-1", "of a device's memory; below 0: as on the plan's cluster">,
+    Option<"launchNs", "launch-ns", "double", "-1", "what a kernel takes to start; below 0: as on the plan's cluster">,
+    Option<"linkBytesPerNs", "link-bytes-per-ns", "double", "-1", "of a link between ranks; below 0: as on the plan's cluster">,
+    Option<"linkNs", "link-ns", "double", "-1", "what a message takes beside its bytes; below 0: as on the plan's cluster">,
   ];
 }
 

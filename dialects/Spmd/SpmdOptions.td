@@ -36,7 +36,7 @@ defvar kPlanOptions = [
 /// Of spmd-propagate.
 defvar kPropagateOptions = [
   ShardOption<"optimize", "optimize", "::cleave::spmd::Optimize", "::cleave::spmd::Optimize::Balanced",
-              "bytes on the wire alone, or balanced with compute and surprises", "WHAT", "Sharding", /*isList=*/false,
+              "bytes on the wire alone, balanced with compute and surprises, or time on a cluster", "WHAT", "Sharding", /*isList=*/false,
               "::cleave::spmd::getOptimizeValues()">,
   ShardOption<"traceDecisions", "trace-decisions", "bool", "false",
               "prints the candidates of each decision, with their prices, to standard error", "", "Printing">,

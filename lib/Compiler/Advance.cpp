@@ -7,7 +7,8 @@
 #include "State.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/OpTimes.h"
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
@@ -81,6 +82,38 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   return isDone;
 }
 
+/// A plan that is still to be placed goes before the module, which may have no mesh yet.
+spmd::MeshAttr Compilation::State::getWholeMesh() {
+  if (plan && !plan->mesh.empty())
+    return spmd::getMesh(context.get(), *plan);
+  auto whole = (*module)->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
+  return whole ? whole : spmd::getMesh(*module);
+}
+
+// A mesh of the plan was looked at with it.
+bool Compilation::State::checkCluster() {
+  spmd::MeshAttr whole = getWholeMesh();
+  if (!plan || !plan->cluster || !whole)
+    return true;
+  std::string misfit = spmd::describeMisfit(*plan->cluster, spmd::getClusterMesh(whole));
+  return misfit.empty() || fail(makeError("{0}: {1}", options.model, misfit));
+}
+
+/// Before any phase that prices anything. The axis of a pipeline is none that values are cut along, but says where stages
+/// stand.
+bool Compilation::State::useCluster() {
+  if (!plan || !plan->cluster)
+    return true;
+  spmd::MeshAttr whole = getWholeMesh();
+  if (!whole || !checkCluster())
+    return !whole;
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(whole);
+  std::vector<std::string> inner = mesh.names;
+  llvm::erase_if(inner, [&](const std::string &axis) { return plan->pipeline && axis == plan->pipeline->axis; });
+  options.sharding.costs = spmd::makeCostModel(*plan->cluster, mesh, inner, options.sharding.optimize);
+  return true;
+}
+
 /// A phase is never done twice, but for annotation, to which a plan may add.
 bool Compilation::advance(Phase last) {
   const CompileOptions &options = state->options;
@@ -94,6 +127,8 @@ bool Compilation::advance(Phase last) {
   if (isOfPipeline(last) && !isPipelined)
     return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
                           options.model, toString(last)));
+  if (!state->useCluster())
+    return false;
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
   for (const PipelinePhase &step :

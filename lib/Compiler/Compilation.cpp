@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 
 #include <chrono>
@@ -166,8 +167,11 @@ std::optional<Report> Compilation::makeReport() {
   func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
   if (!func)
     return std::nullopt;
-  Report report =
-      ranks.empty() ? cleave::makeReport(func, state->options.model) : makePipelineReport(ranks, state->options.model);
+  const spmd::Cluster *cluster = state->plan && state->plan->cluster ? &*state->plan->cluster : nullptr;
+  if (cluster && !state->checkCluster())
+    return std::nullopt;
+  Report report = ranks.empty() ? cleave::makeReport(func, state->options.model, cluster)
+                                : makePipelineReport(ranks, state->options.model, cluster);
   report.seconds = state->seconds;
   return report;
 }

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -192,7 +193,12 @@ std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId at
 /// Of what an op makes: how an argument is stored is no choice among several.
 std::optional<Alternative> Explainer::State::findNextBest(ValueId value, AtomId atom) const {
   std::optional<NextBest> next = solver.findNextBest(value, atom);
-  return next ? std::optional(Alternative{next->bytes, format(next->result)}) : std::nullopt;
+  if (!next)
+    return std::nullopt;
+  CostModel costs = compilation.getOptions().sharding.getCosts();
+  bool isOfCluster = compilation.getPlan() && compilation.getPlan()->cluster && costs.perNs > 0;
+  double ns = isOfCluster ? static_cast<double>(next->bytes * costs.unitsPerToldByte()) / costs.perNs : 0;
+  return Alternative{next->bytes, format(next->result), ns};
 }
 
 /// One chain per axis: the atoms of an axis that came the same way, side by side, count as one.

@@ -125,7 +125,8 @@ static void warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
   if (getPhase(module) >= Phase::Annotated)
     return;
   std::vector<spmd::PlanNote> notes = spmd::findIdle(plan);
-  if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty() && plan.states.empty())
+  if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty() && plan.states.empty() &&
+      !plan.cluster)
     notes.push_back({{file.str(), 1, 1}, "the plan asks for nothing"});
   for (const spmd::PlanNote &note : notes)
     emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))
@@ -145,11 +146,14 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   Telling telling(onProgress, "phase imported");
   auto start = std::chrono::steady_clock::now();
   auto [planFile, mesh, rules, states] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
-  FailureOr<spmd::PlanRef> read =
-      spmd::readPlan(context.get(), {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}});
+  FailureOr<spmd::PlanRef> read = spmd::readPlan(
+      context.get(), {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, options.cluster});
   if (failed(read))
     return nullptr;
-  plan = handed.plan = *read;
+  plan = *read;
+  // A machine alone asks nothing of a program.
+  if (plan && !(plan->mesh.empty() && plan->rules.empty() && plan->states.empty() && planFile.empty()))
+    handed.plan = plan;
   if (plan && plan->pipeline)
     handed.pipeline = plan;
   if (options.model == "-")

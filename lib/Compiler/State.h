@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_COMPILER_STATE_H
 
 #include "cleave/Compiler/Outline.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -28,6 +29,12 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
   llvm::Error checkTypedShapes(mlir::ModuleOp module);
   bool hasMesh();
+  /// The mesh that ranks of all stages have: the plan's, or else the module's; null: there is none.
+  spmd::MeshAttr getWholeMesh();
+  /// The plan's cluster is large enough for that mesh. False after an error.
+  bool checkCluster();
+  /// From now on prices are those of the plan's cluster, if it has one. False after an error.
+  bool useCluster();
   bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   llvm::Error dump(Phase phase);

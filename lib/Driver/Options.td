@@ -63,6 +63,8 @@ defm weights : Value<"weights", "DIR", "compile.weights", kEvery, "where the wei
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
+defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kSharding, [Schedule]),
+                     "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 

@@ -66,13 +66,14 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   if (!entry)
     return std::nullopt;
   ScheduleModel model;
+  model.rates = pipe::DeviceRates::get(plan);
   model.rates.microbatches = static_cast<int64_t>(options.microbatches);
   model.graph = pipe::makeStageGraph(entry, model.rates);
   if (!options.profile.empty() && !applyProfile(session, entry, options.profile, model))
     return std::nullopt;
   model.gradients = findGradients(model.graph);
-  model.options.latencyNs = options.latency.value_or(model.rates.linkNs);
-  model.options.bytesPerNs = model.rates.linkBytesPerNs;
+  model.options.latencyNs = options.latency.value_or(model.rates.getMessageNs());
+  model.options.bytesPerNs = model.rates.link.bytesPerNs;
   model.options.microbatches = model.rates.microbatches;
   if (hasPipeline) {
     model.lines = plan->pipeline->stages;

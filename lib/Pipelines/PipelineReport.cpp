@@ -139,13 +139,21 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
   }
 }
 
+spmd::MeshAttr cleave::getWholeMesh(ModuleOp module) {
+  auto whole = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
+  return whole ? whole : spmd::getMesh(module);
+}
+
 /// Of the rank that sends most, but for the maxima over all.
-Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model) {
+Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model, const spmd::Cluster *cluster) {
   auto module = func::FuncOp(ranks.front())->getParentOfType<ModuleOp>();
   const SymbolTable symbols(module);
+  std::optional<spmd::OpTimes> times;
+  if (cluster)
+    times.emplace(*cluster, spmd::getMesh(module), getWholeMesh(module));
   std::vector<Report> reports;
   for (func::FuncOp rank : ranks)
-    reports.push_back(makeReport(rank, model, symbols));
+    reports.push_back(makeReport(rank, model, symbols, times ? &*times : nullptr));
   Report whole =
       *llvm::max_element(reports, [](const Report &a, const Report &b) { return a.getWireBytes() < b.getWireBytes(); });
   if (auto mesh = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr)) {
@@ -169,6 +177,10 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model)
       whole.arena = report.arena;
     whole.flopsPerRank = std::max(whole.flopsPerRank, report.flopsPerRank);
     whole.flops += report.flopsPerRank * static_cast<double>(inner);
+    if (whole.time) {
+      whole.time->computeNs = std::max(whole.time->computeNs, report.time->computeNs);
+      whole.time->communicationNs = std::max(whole.time->communicationNs, report.time->communicationNs);
+    }
   }
   return whole;
 }

@@ -253,18 +253,47 @@ static void addCollective(CollectiveReport collective, Report &report) {
   report.collectives.push_back(std::move(collective));
 }
 
+/// Bytes that an op or a kernel reads and writes, if each is read once.
+static double countTouched(Operation &op) {
+  double bytes = 0;
+  for (Type type :
+       llvm::concat<const Type>(llvm::to_vector(op.getOperandTypes()), llvm::to_vector(op.getResultTypes())))
+    if (isa<ShapedType>(type))
+      bytes += static_cast<double>(spmd::getBytes(type));
+  return bytes;
+}
+
+/// What an op takes on the machine, by the same formula for the program before kernels are formed and behind.
+/// Parameters and what only moves become part of what reads them; a command of its own takes its launch at least.
+static double predictNs(Operation &op, double flops, const spmd::OpTimes &times) {
+  if (isa<exec::LaunchOp, exec::RunOp>(op) || op.getNumRegions() != 0)
+    return times.getKernelNs(flops, countTouched(op), spmd::getComputedType(&op));
+  auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
+  if (!ruled || (flops == 0 && ruled.getShardingRule().isMovement))
+    return 0;
+  return times.getComputeNs(flops, countTouched(op), spmd::getComputedType(&op));
+}
+
 /// Stages of a pipeline are functions, each time that they are called.
-static void countOps(func::FuncOp func, FlopCounter &flops, Report &report) {
+static void countOps(func::FuncOp func, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
   for (Operation &op : func.getBody().front()) {
     if (func::FuncOp callee = getCallee(&op, flops.getSymbols())) {
-      countOps(callee, flops, report);
+      countOps(callee, flops, times, report);
       continue;
     }
-    report.flopsPerRank += flops.count(&op);
-    if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op); collective && collective.communicates())
-      addCollective(describeCollective(collective), report);
-    else if (std::optional<CollectiveReport> message = describeMessage(&op))
-      addCollective(std::move(*message), report);
+    double work = flops.count(&op);
+    report.flopsPerRank += work;
+    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+    std::optional<CollectiveReport> sent = collective && collective.communicates() ? describeCollective(collective)
+                                           : collective                            ? std::nullopt
+                                                                                   : describeMessage(&op);
+    if (sent && times)
+      sent->ns = collective ? times->getCollectiveNs(sent->kind, collective.getGroupAxes(), sent->wireBytes)
+                            : times->getMessageNs(sent->axes.empty() ? "" : sent->axes.front(), sent->wireBytes);
+    if (times)
+      (sent ? report.time->communicationNs : report.time->computeNs) += sent ? sent->ns : predictNs(op, work, *times);
+    if (sent)
+      addCollective(std::move(*sent), report);
   }
 }
 
@@ -275,11 +304,15 @@ int64_t Report::getWireBytes() const {
   return bytes;
 }
 
-Report cleave::makeReport(func::FuncOp func, StringRef model) {
-  return makeReport(func, model, SymbolTable(func->getParentOfType<ModuleOp>()));
+Report cleave::makeReport(func::FuncOp func, StringRef model, const spmd::Cluster *cluster) {
+  auto module = func->getParentOfType<ModuleOp>();
+  std::optional<spmd::OpTimes> times;
+  if (cluster)
+    times.emplace(*cluster, spmd::getMesh(func), getWholeMesh(module));
+  return makeReport(func, model, SymbolTable(module), times ? &*times : nullptr);
 }
 
-Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable &symbols) {
+Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable &symbols, const spmd::OpTimes *times) {
   Report report;
   report.model = model.str();
   spmd::MeshAttr mesh = spmd::getMesh(func);
@@ -298,7 +331,9 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
     report.outputs.push_back(
         describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
   FlopCounter flopCounter(symbols);
-  countOps(func, flopCounter, report);
+  if (times)
+    report.time = TimeReport{times->getCluster().name};
+  countOps(func, flopCounter, times, report);
   countParameters(func, symbols, report);
   report.arena = ::countArena(getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
@@ -337,6 +372,8 @@ static void write(llvm::json::OStream &json, const CollectiveReport &collective)
   writeShape(json, "operand_shape", collective.operandShape);
   writeShape(json, "result_shape", collective.resultShape);
   json.attribute("wire_bytes_per_rank", collective.wireBytes);
+  if (collective.ns > 0)
+    json.attribute("ns", collective.ns);
   json.attribute("node", collective.node);
   json.attribute("cause", collective.cause);
 }
@@ -421,6 +458,12 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
     writeList(json, "collectives", report.collectives);
     json.attributeObject("totals", [&] { writeTotals(json, report.totals); });
     writeList(json, "replicated", report.replicated);
+    if (report.time)
+      json.attributeObject("time", [&] {
+        json.attribute("cluster", report.time->cluster);
+        json.attribute("compute_ns", report.time->computeNs);
+        json.attribute("communication_ns", report.time->communicationNs);
+      });
     if (report.program)
       json.attributeObject("program", [&] { write(json, *report.program); });
     if (!report.libraries.empty())

@@ -24,6 +24,14 @@ static std::string formatScaled(double value, StringRef unit) {
 
 std::string cleave::formatBytes(int64_t bytes) { return formatScaled(bytes, "B"); }
 
+std::string cleave::formatTime(double ns) {
+  const char *units[] = {"ns", "us", "ms", "s"};
+  unsigned scale = 0;
+  for (; ns >= 1000 && scale < 3; ++scale)
+    ns /= 1000;
+  return scale ? llvm::formatv("{0:f2} {1}", ns, units[scale]).str() : llvm::formatv("{0:f0} ns", ns).str();
+}
+
 /// One line per kind, axes and shape, in order of first appearance.
 static void printCollectives(llvm::raw_ostream &os, const Report &report) {
   struct Line {
@@ -80,6 +88,10 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   if (report.flops > 0)
     os << "compute of a rank:    " << formatScaled(report.flopsPerRank, "flop") << " of "
        << formatScaled(report.flops, "flop") << '\n';
+  if (report.time)
+    os << "time of a rank:       " << formatTime(report.time->computeNs) << " of compute, "
+       << formatTime(report.time->communicationNs) << " of communication, as predicted for " << report.time->cluster
+       << '\n';
   if (report.program)
     printProgram(os, *report.program);
   for (const ReplicationReport &entry : report.replicated)

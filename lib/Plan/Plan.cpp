@@ -6,6 +6,7 @@
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
 
+#include "ClusterReader.h"
 #include "PlanPipeline.h"
 #include "PlanText.h"
 #include "YamlReader.h"
@@ -61,10 +62,14 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readStates(value, plan);
     if (key == "pipeline")
       return readPipeline(*this, value, plan.pipeline);
+    if (key == "cluster") {
+      plan.clusterPlace = placeOf(value);
+      return readClusterEntry(*this, value, plan.cluster.emplace());
+    }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard, state or pipeline",
-                         {"mesh", "devices", "dims", "shard", "state", "pipeline"}, readEntry)))
+  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard, state, pipeline or cluster",
+                         {"mesh", "devices", "dims", "shard", "state", "pipeline", "cluster"}, readEntry)))
     return failure();
   return close();
 }

@@ -4,8 +4,10 @@
 // seen to syntax; here axes get their meaning.
 //
 //===----------------------------------------------------------------------===//
+#include "ClusterReader.h"
 #include "PlanPipeline.h"
 #include "PlanText.h"
+#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Sharding/Mesh.h"
 
@@ -333,7 +335,9 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
-  return failed(checkSubAxes(plan, error)) ? failure() : checkPipeline(plan, error);
+  if (failed(checkSubAxes(plan, error)) || failed(checkPipeline(plan, error)))
+    return failure();
+  return checkCluster(plan, error);
 }
 
 /// Options count as if they stood behind the file. Without a mesh axes mean nothing yet: the model may bring one.
@@ -348,6 +352,11 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
   for (const std::string &state : source.state)
     if (failed(parseStateOption(state, plan, error)))
       return failure();
+  if (!source.cluster.empty()) {
+    plan.clusterPlace = {"--cluster", 1, 1};
+    if (failed(readCluster(source.cluster, plan.clusterPlace, plan.cluster.emplace(), error)))
+      return failure();
+  }
   return plan.mesh.empty() ? success() : checkPlan(plan, error);
 }
 

@@ -46,7 +46,6 @@ public:
 private:
   LogicalResult readBatch(yaml::Node *node);
   LogicalResult readStage(yaml::Node *node);
-  LogicalResult readBytes(yaml::Node *node);
   LogicalResult readCount(yaml::Node *node, std::optional<int64_t> &count);
   /// The position of a word among those that are legal.
   LogicalResult readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position);
@@ -108,18 +107,6 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
   return success();
 }
 
-/// With a unit, since plans are read by people.
-LogicalResult SectionReader::readBytes(yaml::Node *node) {
-  std::string text;
-  if (failed(reader.readText(node, text)))
-    return failure();
-  std::optional<int64_t> bytes = parseBytes(text);
-  if (!bytes || *bytes < 1)
-    return reader.fail(node, "expected bytes, such as 40GB or 512MiB, got '" + text + "'");
-  pipeline.memoryLimit = *bytes;
-  return success();
-}
-
 /// A key and what it fills; those behind the last `if` are known to be `send`.
 LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   yaml::Node *value = entry.getValue();
@@ -152,7 +139,7 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
     return success();
   }
   if (key == "memory_limit")
-    return readBytes(value);
+    return reader.readBytes(value, pipeline.memoryLimit);
   if (key == "uneven")
     return reader.readFlag(value, pipeline.uneven);
   if (key == "balance") {

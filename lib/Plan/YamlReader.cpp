@@ -17,8 +17,8 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 /// The parser prints its errors; the handler keeps the first of them instead, as the others usually follow from it.
-YamlReader::YamlReader(StringRef text, StringRef file, PlanError &error)
-    : original(text), file(file.str()), scanned(text.str()), error(error) {
+YamlReader::YamlReader(StringRef text, StringRef file, PlanError &error, StringRef what)
+    : original(text), file(file.str()), scanned(text.str()), what(what.str()), error(error) {
   problem = scanPlan(scanned);
   sources.setDiagHandler(
       [](const SMDiagnostic &diagnostic, void *context) {
@@ -73,6 +73,13 @@ LogicalResult YamlReader::fail(const yaml::Node *node, const Twine &message) {
   return failure();
 }
 
+LogicalResult YamlReader::failWith(PlanError other) {
+  if (!hasError)
+    error = std::move(other);
+  hasError = true;
+  return failure();
+}
+
 /// Without quotes `*query*` is an alias to YAML, which is the likeliest reason for a node of another kind.
 LogicalResult YamlReader::failExpecting(const yaml::Node *node, const Twine &expected) {
   if (isa_and_nonnull<yaml::AliasNode>(node))
@@ -103,7 +110,7 @@ yaml::Node *YamlReader::open() {
   document = stream->begin();
   yaml::Node *root = document == stream->end() ? nullptr : document->getRoot();
   if (!root || stream->failed() || isa<yaml::NullNode>(root)) {
-    (void)fail(nullptr, "the plan is empty");
+    (void)fail(nullptr, "the " + what + " is empty");
     return nullptr;
   }
   return root;
@@ -115,7 +122,7 @@ LogicalResult YamlReader::close() {
     return fail(nullptr, "not valid YAML");
   if (++document != stream->end() && !stream->failed() && document->getRoot() &&
       !isa<yaml::NullNode>(document->getRoot()))
-    return fail(document->getRoot(), "a plan is one document");
+    return fail(document->getRoot(), "a " + what + " is one document");
   return failure(hasError);
 }
 
@@ -146,6 +153,17 @@ LogicalResult YamlReader::readPattern(yaml::Node *node, PlanPattern &pattern) {
     return failure();
   std::string reason;
   return NamePattern::create(pattern.text, reason) ? success() : fail(node, reason);
+}
+
+LogicalResult YamlReader::readBytes(yaml::Node *node, int64_t &bytes) {
+  std::string text;
+  if (failed(readText(node, text)))
+    return failure();
+  std::optional<int64_t> size = parseBytes(text);
+  if (!size || *size < 1)
+    return fail(node, "expected bytes, such as 40GB or 512MiB, got '" + text + "'");
+  bytes = *size;
+  return success();
 }
 
 LogicalResult YamlReader::readFlag(yaml::Node *node, bool &value) {

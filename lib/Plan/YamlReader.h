@@ -18,12 +18,14 @@ class YamlReader {
 public:
   using KeyHandler = llvm::function_ref<llvm::LogicalResult(llvm::StringRef key, llvm::yaml::KeyValueNode &entry)>;
 
-  /// Text and error live longer than the reader.
-  YamlReader(llvm::StringRef text, llvm::StringRef file, PlanError &error);
+  /// Text and error live longer than the reader. `what` the text is, for people.
+  YamlReader(llvm::StringRef text, llvm::StringRef file, PlanError &error, llvm::StringRef what = "plan");
 
   PlanPlace placeOf(const llvm::yaml::Node *node) const;
   PlanPlace placeOf(llvm::SMLoc loc) const;
   llvm::LogicalResult fail(const llvm::yaml::Node *node, const llvm::Twine &message);
+  /// What is wrong in another file.
+  llvm::LogicalResult failWith(PlanError other);
   /// The reader's own error if the parser had one, else `message`.
   llvm::LogicalResult failExpecting(const llvm::yaml::Node *node, const llvm::Twine &expected);
   /// `message`, of a text that is no single word; where blanks part it, rather that a comma is missing there.
@@ -37,6 +39,8 @@ public:
   llvm::LogicalResult readInteger(llvm::yaml::Node *node, int64_t &value, int64_t least, int64_t most);
   /// A pattern of names, which must be one.
   llvm::LogicalResult readPattern(llvm::yaml::Node *node, PlanPattern &pattern);
+  /// With a unit, since plans are read by people; at least 1.
+  llvm::LogicalResult readBytes(llvm::yaml::Node *node, int64_t &bytes);
   llvm::LogicalResult readFlag(llvm::yaml::Node *node, bool &value);
   /// Calls `handler` for every entry of a mapping; keys are distinct and, unless `known` is empty, among `known`.
   llvm::LogicalResult readMapping(llvm::yaml::Node *node, llvm::StringRef what, llvm::ArrayRef<llvm::StringRef> known,
@@ -46,7 +50,7 @@ public:
 
 private:
   llvm::StringRef original;
-  std::string file, scanned;
+  std::string file, scanned, what;
   std::optional<PlanProblem> problem;
   PlanError &error;
   bool hasError = false;

@@ -49,12 +49,28 @@ double Objective::totalBytesOf(ShapeId shape) const {
   return bytes;
 }
 
-/// Flops, and bytes written.
+/// Bytes that an op reads and writes; what only moves is part of what reads it.
+double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
+  if (signature.info->rule->isMovement)
+    return 0;
+  double bytes = 0;
+  for (auto [index, shape] : enumerate(signature.operands))
+    bytes += localBytesOf(shape, forms.operandState(id, index));
+  for (auto [index, shape] : enumerate(signature.results))
+    bytes += localBytesOf(shape, forms.resultState(id, index));
+  return bytes;
+}
+
+/// Flops, and bytes written; of a model of time, the longer of flops and memory.
 double Objective::computeUnits(const Profile &profile, FormId id) const {
   const Form &form = forms[id];
   const Signature &signature = forms.signature(profile.signature);
+  bool isNarrow = !signature.operands.empty() && costs.elementBytes(signature.operands.front()) <= 2;
+  double narrow = isNarrow ? model.narrowFlop : 1;
+  if (model.isTime())
+    return std::max(narrow * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id));
   double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
-  double units = model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare);
+  double units = narrow * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
   for (auto [index, shape] : enumerate(signature.results)) {
     double written = localBytesOf(shape, forms.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
     units += model.perExtraWrite * std::max(0.0, written);

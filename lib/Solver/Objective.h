@@ -5,7 +5,7 @@
 //
 //   bytes on the wire, between and inside ops           1
 //   compute of one rank, per flop                       1/128    the balance of a large GPU; above 1/64 it changes minima
-//   flops beyond 1.25 x flops / split                   + 1/4    what propagation splits stays split
+//   flops beyond 1.25 x flops / split                   + 1/64   what propagation splits stays split
 //   bytes written beyond total / wide                   1/256    no reward for cutting pointwise work further
 //   each reshard                                        1/2      all_reduce rather than scatter and gather
 //   a whole operand made partial                        1/8      no select on every rank for nothing
@@ -15,6 +15,9 @@
 //   reshard of a parameter that the user split, to an
 //     op where nothing else brings its axis             x 64     Megatron stays Megatron at any batch
 //   contraction moved off its uncontested factor        1/3 of its activation bytes
+//
+// On a known machine flops are priced by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
+// counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
@@ -66,6 +69,7 @@ public:
 private:
   double computeUnits(const Profile &profile, FormId form) const;
   double movedOffUnits(const Profile &profile, FormId form) const;
+  double touchedBytesOf(const Signature &signature, FormId form) const;
   double localBytesOf(ShapeId shape, StateId state) const;
   double totalBytesOf(ShapeId shape) const;
   bool isTorn(const Profile &profile, FormId form, unsigned axis) const;

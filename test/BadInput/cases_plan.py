@@ -109,6 +109,33 @@ def variants():
                                            "--dim", "batch=2,3"], {"m.onnx": relu(("batch", 8))}, ["size 3", "batch=3"])
 
 
+def clusters():
+    device = "device: {flops: {f32: 1T}, bandwidth: 1GB/s}\n"
+    link = "links: {bandwidth: 1GB/s}\n"
+
+    def cluster(name, text, *words):
+        return Case("cluster-" + name, ["shard", "m.onnx", "-o", "out.mlir", "--mesh", "x=2", "--cluster", "c.yaml"],
+                    {"m.onnx": mlp(), "c.yaml": text if isinstance(text, bytes) else text.encode()}, list(words))
+    yield shard("cluster-unknown", "--mesh", "x=2", "--cluster", "9xH100", words=["9xH100", "8xH100-nvlink"])
+    yield shard("cluster-is-a-folder", "--mesh", "x=2", "--cluster", ".", words=["directory"])
+    yield cluster("empty", "", "c.yaml:1:1")
+    yield cluster("binary", bytes(range(256)) * 64, "c.yaml:1:")
+    yield cluster("not-yaml", "device: {flops: {f32: 1T}\n", "c.yaml:")
+    yield cluster("list", "[1, 2]\n", "c.yaml:1:1")
+    yield cluster("deep", "links: " + "[" * 100000, "c.yaml:1:")
+    yield cluster("too-large", "#" * (1 << 21) + "\n" + device + link, "1 MB")
+    yield cluster("key-twice", device + link + link, "c.yaml:3:1")
+    yield cluster("alias", "device: &d {flops: {f32: 1T}, bandwidth: 1GB/s}\nlinks: *d\n", "c.yaml:2:9")
+    yield cluster("overflow", device + "links: {bandwidth: 9e307TB/s}\n", "c.yaml:2:20")
+    yield cluster("nothing-a-second", "device: {flops: {f32: 0T}, bandwidth: 1GB/s}\n" + link, "c.yaml:1:23")
+    yield cluster("tiny", device + "links: {bandwidth: 1e-300MB/s}\n", "c.yaml:2:20")
+    yield cluster("negative-latency", device + "links: {latency: -1us, bandwidth: 1GB/s}\n", "c.yaml:2:18")
+    yield cluster("no-devices", device + "links: [{name: a, devices: 0, bandwidth: 1GB/s}]\n", "c.yaml:2:28")
+    yield cluster("too-few-devices", device + "links: [{name: a, devices: 1, bandwidth: 1GB/s}]\n", "2 ranks", "1 devices")
+    yield cluster("axis-not-in-the-mesh", device + link + "axes: {y: {bandwidth: 1GB/s}}\n", "'y'")
+    yield cluster("two-documents", device + link + "---\n" + device, "c.yaml:4:1")
+
+
 def cases():
-    for group in (plans, meshes, command_lines, variants):
+    for group in (plans, meshes, command_lines, variants, clusters):
         yield from group()

@@ -46,6 +46,8 @@ struct CompileOptions {
   std::string inputs;
   /// A folder in which the weights that an MLIR file refers to lie now; empty: where it says.
   std::string weights;
+  /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
+  std::string cluster;
   ShardOptions sharding;
   /// A folder that gets a file per phase; empty: none.
   std::string dumpPhases;

@@ -42,6 +42,8 @@ struct Alternative {
   int64_t bytes = 0;
   /// How the value would then be made.
   std::string sharding;
+  /// The same as time; 0 without a cluster.
+  double ns = 0;
 };
 
 /// Why axes cut a dim, or why a value is in terms over one.

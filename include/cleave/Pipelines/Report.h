@@ -23,6 +23,10 @@ class FuncOp;
 } // namespace func
 } // namespace mlir
 
+namespace cleave::spmd {
+struct Cluster;
+} // namespace cleave::spmd
+
 namespace cleave {
 
 struct TensorReport {
@@ -39,7 +43,16 @@ struct CollectiveReport {
   std::string type;
   std::vector<int64_t> operandShape, resultShape;
   int64_t wireBytes = 0;
+  /// As predicted, where the cluster is known.
+  double ns = 0;
   std::string node, cause;
+};
+
+/// What one rank takes, as predicted.
+struct TimeReport {
+  std::string cluster;
+  /// If nothing runs beside anything else, the sum of both passes.
+  double computeNs = 0, communicationNs = 0;
 };
 
 struct ReplicationReport {
@@ -99,6 +112,8 @@ struct Report {
   /// By kind.
   std::map<std::string, CollectiveTotal> totals;
   std::vector<ReplicationReport> replicated;
+  /// Where the cluster is known.
+  std::optional<TimeReport> time;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
   /// Stages, their times as modelled, and the schedule; in the words of docs/interface.md.
@@ -113,11 +128,13 @@ struct Report {
   int64_t getWireBytes() const;
 };
 
-/// Counts a partitioned function. Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
-Report makeReport(mlir::func::FuncOp func, llvm::StringRef model);
+/// Counts a partitioned function; predicts times where there is a cluster, on which its mesh fits.
+/// Precondition: the module passes `spmd-verify-phase{phase=partitioned}`.
+Report makeReport(mlir::func::FuncOp func, llvm::StringRef model, const spmd::Cluster *cluster = nullptr);
 
 /// Counts the functions of the ranks of a pipeline. Precondition: there is one.
-Report makePipelineReport(llvm::ArrayRef<mlir::func::FuncOp> ranks, llvm::StringRef model);
+Report makePipelineReport(llvm::ArrayRef<mlir::func::FuncOp> ranks, llvm::StringRef model,
+                          const spmd::Cluster *cluster = nullptr);
 
 /// Nothing before memory is planned.
 std::optional<ArenaReport> countArena(mlir::ModuleOp module);
@@ -130,6 +147,8 @@ void printReport(llvm::raw_ostream &os, const Report &report);
 
 /// `2.05 kB`; powers of 1000.
 std::string formatBytes(int64_t bytes);
+/// `12.3 us`.
+std::string formatTime(double ns);
 
 /// Largest number of bytes that are alive at one time: parameters always, an argument until its last use, a value from
 /// its op to its last use, results to the end. Once memory is planned, the bytes of all buffers.

@@ -15,6 +15,7 @@
 #define CLEAVE_PLAN_PLAN_H
 
 #include "cleave/Plan/Pipeline.h"
+#include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -131,6 +132,9 @@ struct Plan {
   std::vector<PlanRule> rules;
   std::vector<PlanState> states;
   std::optional<PlanPipeline> pipeline;
+  /// What the program is for; nothing: any machine (the default cluster where one is needed).
+  std::optional<Cluster> cluster;
+  PlanPlace clusterPlace;
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
@@ -152,8 +156,9 @@ struct PlanSource {
   std::string mesh;               ///< as typed: replaces the file's
   std::vector<std::string> shard; ///< rules as typed, behind the file's
   std::vector<std::string> state; ///< states as typed, behind the file's
+  std::string cluster = {};       ///< a name or a file: replaces the file's
 
-  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty() && state.empty(); }
+  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty(); }
 };
 
 /// Reads a whole plan, and checks it where it names a mesh; without one see `checkPlan`.

@@ -5,8 +5,8 @@
 // asked for. The planner of reshards and the solver's objective read the same one, so that a plan costs what was
 // decided by.
 //
-// The default counts bytes: a unit is 1/1024 byte, all axes alike, latency nothing. A model of time has a unit so short
-// that a byte takes hundreds of them, and fills in each axis; the shape of the objective stays.
+// The default counts bytes: a unit is 1/1024 byte, all axes alike, latency nothing. A model of a known machine (Cluster.h)
+// has as unit 1/1024 of the time of a byte over the fastest link, and fills in each axis; the shape of the objective stays.
 //
 // A collective over several axes goes through them one after the other, the fastest first: over axes of sizes g1, g2,
 // .. it sends, of every piece that a rank holds in the end (an all_to_all, of every piece that it is cut into),
@@ -14,7 +14,10 @@
 //   all_gather, reduce_scatter, and twice for all_reduce    (g1-1) g2 g3 .. pieces over axis 1, (g2-1) g3 .. over 2, ..
 //   all_to_all                                              (g1-1) pieces over axis 1, (g2-1) g1 over axis 2, ..
 //
-// Both are g1 g2 .. - 1 pieces where all axes cost the same: the price of one ring over all ranks.
+// Both are g1 g2 .. - 1 pieces where all axes cost the same: the price of one ring over all ranks. An axis over several
+// kinds of links counts as several axes.
+//
+// Latencies are those of one flat ring, as NCCL builds it: of its g1 g2 .. - 1 steps g2 .. - 1 leave the nearest group.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_COSTMODEL_H
@@ -22,6 +25,7 @@
 
 #include "cleave/Sharding/Mesh.h"
 #include "llvm/ADT/StringRef.h"
+#include <cmath>
 #include <limits>
 
 namespace cleave::spmd {
@@ -43,35 +47,59 @@ using Surcharge = int32_t;
 struct LinkCost {
   int64_t perByte = kCostUnitsPerByte;
   /// One message, however short: a ring of g ranks has g-1 of them one after the other, an all_reduce twice as many.
-  /// What goes point to point (all_to_all, exchange) goes at once.
+  /// What goes point to point (all_to_all, exchange, a message) goes at once.
   int64_t latency = 0;
 
   bool operator==(const LinkCost &other) const { return perByte == other.perByte && latency == other.latency; }
+};
+
+/// A link that connects ranks of an axis in blocks of so many, one behind the other.
+struct NearLink {
+  int64_t block = 1;
+  LinkCost link;
 };
 
 /// The models that users name.
 enum class Optimize {
   Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
   Bytes,    ///< bytes on the wire; all else only breaks ties
+  Time,     ///< what a step takes on a cluster: bytes, latencies, launches, compute and memory
 };
 /// How users name them.
-constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes"};
+constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes", "time"};
+
+/// How ranks of a group reach each other, which is what a collective takes beside its bytes.
+enum class Traffic {
+  Ring,     ///< all_gather, reduce_scatter
+  TwoRings, ///< all_reduce
+  Pairwise, ///< all_to_all
+  Direct,   ///< exchanges, messages
+};
 
 struct CostModel {
-  /// The default is `Balanced`.
+  /// The default is `Balanced`. `Time` is that of the default cluster.
   static CostModel create(Optimize optimize);
 
   /// By number of the mesh axis; axes beyond the list are as `anyLink`.
   llvm::SmallVector<LinkCost, 4> links;
   LinkCost anyLink;
+  /// By number of the mesh axis, the links that its neighbours have instead, nearest first; may be shorter.
+  llvm::SmallVector<llvm::SmallVector<NearLink, 1>, 0> nearLinks;
   /// Units for beginning a collective.
   int64_t perCollective = 0;
+
+  /// Units per nanosecond; 0: a unit is no time.
+  double perNs = 0;
+  /// Units per byte that an op reads or writes, where that takes longer than its flops; 0: that is not counted.
+  double perMemoryByte = 0;
+  /// What a flop on elements of at most 2 bytes costs of one on others.
+  double narrowFlop = 1;
 
   /// Units per flop of a rank: the balance of a large GPU; above 1/64 byte it changes minima.
   double perFlop = kCostUnitsPerByte / 128.0;
   /// Units more for each flop beyond `repetitionSlack` times its share of the split that propagation found: what
   /// propagation splits stays split. Padding is not repetition, hence the slack.
-  double perRepeatedFlop = kCostUnitsPerByte / 4.0, repetitionSlack = 1.25;
+  double perRepeatedFlop = kCostUnitsPerByte / 64.0, repetitionSlack = 1.25;
   /// Units per byte written beyond the share that propagation found: no reward for cutting pointwise work further.
   double perExtraWrite = kCostUnitsPerByte / 256.0;
   /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelism
@@ -95,10 +123,18 @@ struct CostModel {
   Surcharge parameterSurcharge = 6300;
 
   const LinkCost &link(unsigned axis) const { return axis < links.size() ? links[axis] : anyLink; }
+  /// Of ranks that differ in one atom.
+  const LinkCost &link(const AtomMesh &mesh, AtomId atom) const;
   /// True if a plan of fewer collectives may cost less although it sends more.
   bool hasLatency() const;
   /// Prices are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
+  /// True if prices are times, and nothing else.
+  bool isTime() const { return perMemoryByte > 0; }
+  /// What told bytes stand for. Precondition: a unit is a time.
+  int64_t toNs(int64_t toldBytes) const {
+    return std::llround(static_cast<double>(toldBytes) * static_cast<double>(unitsPerToldByte()) / perNs);
+  }
   /// Units as such bytes, rounded down.
   int64_t toBytes(int64_t units) const { return units / unitsPerToldByte(); }
 };
@@ -116,6 +152,11 @@ GroupCost pairwiseCost(const AtomMesh &mesh, const CostModel &model, llvm::Array
 /// Point to point over links of all these atoms, the slowest of which counts: an exchange. A piece is all that the
 /// busiest rank sends.
 GroupCost directCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
+
+/// Units of one collective over `atoms` of which the busiest rank sends `bytes`, its beginning included: what the formulas
+/// above make of these bytes. Nothing is begun to send nothing.
+double collectiveUnits(const AtomMesh &mesh, const CostModel &model, Traffic traffic, llvm::ArrayRef<AtomId> atoms,
+                       int64_t bytes);
 
 } // namespace cleave::spmd
 

@@ -3,7 +3,8 @@
 // Expected numbers come from the formulas of collectives on nodes with fast links inside and slow ones between:
 //
 //   all_reduce of N bytes, g ranks in a node, m nodes    2(g-1)/g N over the fast axis, 2(m-1)/m N/g over the slow one
-//   ring of p ranks                                      p-1 steps, an all_reduce twice as many
+//   ring of p ranks                                      p-1 steps, an all_reduce twice as many; m-1 of them between
+//                                                        nodes, the other (g-1) m inside
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/CostModel.h"
@@ -54,7 +55,7 @@ TEST(CostModelTest, TheFastestAxisGoesFirst) {
   GroupCost ring = ringCost(mesh, model, {0, 1, 2}), pairs = pairwiseCost(mesh, model, {0, 1, 2}),
             direct = directCost(mesh, model, {0, 1, 2});
   EXPECT_EQ(int64_t(ring.perPiece), 3 * 2 * 1 + 1 * 10);
-  EXPECT_EQ(ring.fixed, 3 * 7 + 1 * 100);
+  EXPECT_EQ(ring.fixed, 3 * 2 * 7 + 1 * 100);
   EXPECT_EQ(int64_t(pairs.perPiece), 3 * 1 + 4 * 10);
   EXPECT_EQ(pairs.fixed, 100);
   EXPECT_EQ(int64_t(direct.perPiece), 10);
@@ -69,7 +70,7 @@ TEST(CostModelTest, AnAllReduceGoesThroughNodesInLevels) {
   ReshardPlan plan = planBy(withLinks({{50, 11}, {3, 5}}, /*perCollective=*/1000), mesh, {8, 8},
                             makeState({{}, {}}, {0, 1, 2}), makeState({{}, {}}));
   ASSERT_EQ(plan.steps.size(), 1u);
-  EXPECT_EQ(plan.cost, 2 * 3 * 256 / 4 * 3 + 2 * 1 * 256 / 4 / 2 * 50 + 2 * (3 * 5 + 1 * 11) + 1000);
+  EXPECT_EQ(plan.cost, 2 * 3 * 256 / 4 * 3 + 2 * 1 * 256 / 4 / 2 * 50 + 2 * (3 * 2 * 5 + 1 * 11) + 1000);
   EXPECT_EQ(plan.bytes, 2 * 7 * 256 / 8); // Bytes stay bytes.
 }
 
@@ -127,7 +128,7 @@ int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int
   int64_t g = ranksAlong(mesh, near, step.atoms), m = ranksAlong(mesh, far, step.atoms);
   LinkCost fast = model.link(near), slow = model.link(far);
   int64_t held = localBytes(mesh, shape, 4, before), kept = localBytes(mesh, shape, 4, step.after);
-  int64_t steps = (g - 1) * fast.latency + (m - 1) * slow.latency;
+  int64_t steps = (g - 1) * m * fast.latency + (m - 1) * slow.latency;
   int64_t farthest = std::max(g > 1 ? fast.latency : 0, m > 1 ? slow.latency : 0);
   switch (step.kind) {
   case ReshardStepKind::Slice:

@@ -141,15 +141,33 @@ TEST(ObjectiveTest, ComputeCostsAByteFor128Flops) {
   EXPECT_EQ(op.price({kCutK}), 32 * kCostUnitsPerByte - kCostUnitsPerByte / 32); // Keeps a partial.
 }
 
-// If propagation splits by 2, repeating costs 1/4 byte for each flop beyond 1.25 * 4096, and writing 512 bytes more 2.
+// If propagation splits by 2, repeating costs 1/64 byte for each flop beyond 1.25 * 4096, and writing 512 bytes more
+// 2.
 TEST(ObjectiveTest, RepeatingWhatIsSplitIsDear) {
   OneOp op = matmul({2});
   op.profile.split = op.profile.wide = 2;
-  EXPECT_EQ(op.price({kWhole}), (64 + 768 + 2) * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kWhole}), (64 + 48 + 2) * kCostUnitsPerByte);
   EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
   OneOp bytes = matmul({2}, CostModel::create(Optimize::Bytes));
   bytes.profile.split = bytes.profile.wide = 2;
   EXPECT_EQ(bytes.price({kWhole}), 64 + 768 + 2);
+}
+
+// A byte over links takes as long as 64 flops, and first as 64 bytes of memory, then as one: 8192 flops and (128 + 512 +
+// 256) * 4 bytes, or half of the flops with a half of the left side and of the result. Repeating is no dearer than it is.
+TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
+  CostModel model;
+  model.perNs = kCostUnitsPerByte;
+  model.perFlop = kCostUnitsPerByte / 64.0;
+  model.perRepeatedFlop = 0;
+  model.perMemoryByte = kCostUnitsPerByte / 64.0;
+  OneOp op = matmul({2}, model);
+  op.profile.split = op.profile.wide = 2;
+  EXPECT_EQ(op.price({kWhole}), 128 * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutI}), 64 * kCostUnitsPerByte);
+  op.model.perMemoryByte = kCostUnitsPerByte * 1.0;
+  EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
 }
 
 // Leaving the factor that the atom came to: 1/3 * 1/2 of (512 result + 512 lhs + 1024 rhs bytes).

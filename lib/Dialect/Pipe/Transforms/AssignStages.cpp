@@ -29,6 +29,7 @@ struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
   void runOnOperation() override;
 
 private:
+  DeviceRates getRates() const;
   LogicalResult makeOptions(schedule::SplitOptions &options);
   LogicalResult assign(func::FuncOp func, const schedule::SplitOptions &options);
   LogicalResult followPlan(schedule::SplitOptions &options);
@@ -40,11 +41,28 @@ private:
 };
 } // namespace
 
+/// Those of the cluster, but for what options say.
+DeviceRates AssignStages::getRates() const {
+  DeviceRates rates = DeviceRates::get(given.get());
+  auto set = [](double &rate, double wanted) { rate = wanted < 0 ? rate : wanted; };
+  for (auto &[type, flops] : rates.cluster.device.flopsPerNs)
+    set(flops, flopsPerNs);
+  set(rates.cluster.device.memoryBytesPerNs, bytesPerNs);
+  set(rates.cluster.device.launchNs, launchNs);
+  for (spmd::ClusterLink *link : {&rates.link, &rates.cluster.levels.front().link}) {
+    set(link->bytesPerNs, linkBytesPerNs);
+    set(link->latencyNs, linkNs < 0 ? -1. : 0);
+  }
+  set(rates.cluster.beginNs, linkNs);
+  return rates;
+}
+
 /// Errors of options are of the module: they have no place in it.
 LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
   ModuleOp module = getOperation();
-  options.latencyNs = linkNs;
-  options.bytesPerNs = linkBytesPerNs;
+  DeviceRates rates = getRates();
+  options.latencyNs = rates.getMessageNs();
+  options.bytesPerNs = rates.link.bytesPerNs;
   options.overlapsSends = overlapSends;
   if (given)
     return followPlan(options);
@@ -135,11 +153,12 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 
 /// The same for programs that read reports, in their words (docs/interface.md).
 static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph, const schedule::StageSplit &split,
-                                   ArrayRef<int32_t> placement) {
+                                   ArrayRef<int32_t> placement, const DeviceRates &rates) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
   };
+  auto real = [&](StringRef name, double value) { return builder.getNamedAttr(name, builder.getF64FloatAttr(value)); };
   SmallVector<Attribute> stages;
   for (auto [stage, rank] : llvm::zip_equal(split.stages, placement)) {
     SmallVector<Attribute> sends;
@@ -153,12 +172,14 @@ static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph
                                    builder.getNamedAttr("sends", builder.getArrayAttr(sends))}));
   }
   return builder.getDictionaryAttr({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
-                                    number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs)});
+                                    number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
+                                    real("message_ns", rates.getMessageNs()),
+                                    real("link_bytes_per_ns", rates.link.bytesPerNs)});
 }
 
 /// Nothing is written before the whole answer is known.
 LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptions &options) {
-  DeviceRates rates{flopsPerNs, bytesPerNs, launchNs, linkBytesPerNs, linkNs};
+  DeviceRates rates = getRates();
   StageGraph graph = makeStageGraph(func, rates);
   FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
   if (failed(lines) || failed(addTogether(graph, func.getLoc())))
@@ -168,7 +189,8 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
     return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
     setStage(op, stage);
-  getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer, options.placement));
+  getOperation()->setAttr(PipeDialect::kCutsAttr,
+                          describeCuts(&getContext(), graph, *answer, options.placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no cuts are faster than " << answer->boundNs << " ns";

@@ -39,10 +39,15 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table, S
   auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
   if (!stages || stages.size() != static_cast<size_t>(table.numStages))
     return success();
+  // As when stages were chosen: what is said of them then is what the schedule is made of.
   DeviceRates rates;
+  auto readRate = [&](StringRef key, double otherwise) {
+    auto number = cuts.getAs<FloatAttr>(key);
+    return number ? number.getValueAsDouble() : otherwise;
+  };
   schedule::Schedule timed = table;
   schedule::Costs costs = schedule::Costs::uniform(table.numStages, 1);
-  costs.bandwidth = rates.linkBytesPerNs;
+  costs.bandwidth = readRate("link_bytes_per_ns", rates.link.bytesPerNs);
   auto read = [](DictionaryAttr from, StringRef key) {
     auto number = from.getAs<IntegerAttr>(key);
     return number ? number.getInt() : 0;
@@ -57,9 +62,8 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table, S
         if (channel.from == static_cast<int32_t>(stage) && channel.to == read(send, "to"))
           channel.bytes += read(send, "bytes");
   }
-  // As when stages were chosen: what is said of them then is what the schedule is made of.
   for (schedule::Channel &channel : timed.channels)
-    channel.latency = rates.linkNs;
+    channel.latency = readRate("message_ns", rates.getMessageNs());
   llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
   if (!simulation)
     return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());

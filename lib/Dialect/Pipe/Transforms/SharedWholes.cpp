@@ -68,7 +68,7 @@ double Sharer::getMessageNs(Operation *op) {
   const Stages &stages = needs[op];
   if (llvm::all_of(stages, [&](int64_t stage) { return ranks[stage] == ranks[stages.front()]; }))
     return 0;
-  return rates.linkNs + static_cast<double>(countBytes(op)) / rates.linkBytesPerNs;
+  return rates.getMessageNs() + static_cast<double>(countBytes(op)) / rates.link.bytesPerNs;
 }
 
 /// What each of `stages` would take to make the results: what is sent to all of them costs nothing more, what is not, a message.

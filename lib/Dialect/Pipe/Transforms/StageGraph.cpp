@@ -16,10 +16,12 @@
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/OpTimes.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "cleave/Plan/ClusterFile.h"
 
 #include <cmath>
 
@@ -62,13 +64,33 @@ static Work getWork(Operation &op, WorkTable &table) {
   return entry->second;
 }
 
-/// The roofline of one op, or of one collective.
-static double getNs(Operation &op, const DeviceRates &rates, WorkTable &table) {
+// Before the mesh is looked up: a plan for a schedule alone may have none, and then all links are the nearest.
+DeviceRates DeviceRates::get(const spmd::Plan *plan) {
+  DeviceRates rates;
+  if (!plan || !plan->cluster)
+    return rates;
+  rates.cluster = *plan->cluster;
+  rates.link = spmd::findLink(rates.cluster, spmd::getClusterMesh(*plan), plan->pipeline ? plan->pipeline->axis : "");
+  return rates;
+}
+
+/// The mesh of stages, in which collectives are, and that of the machine. A file of stages may have neither.
+static spmd::OpTimes makeTimes(func::FuncOp func, const DeviceRates &rates) {
+  auto inner = spmd::getMesh(func);
+  auto module = func->getParentOfType<ModuleOp>();
+  auto whole = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
+  auto none = spmd::MeshAttr::get(func.getContext(), {"device"}, {1}, {});
+  return spmd::OpTimes(rates.cluster, inner ? inner : none, whole && inner ? whole : inner ? inner : none);
+}
+
+/// Of one op, or of one collective, for one part of the batch.
+static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
-    return collective.communicates() ? rates.linkNs + static_cast<double>(collective.getWireBytes()) /
-                                                          static_cast<double>(rates.microbatches) / rates.linkBytesPerNs
-                                     : 0;
-  Work work = getWork(op, table);
+    return collective.communicates()
+               ? times.getCollectiveNs(collective,
+                                       (collective.getWireBytes() + rates.microbatches - 1) / rates.microbatches)
+               : 0;
+  Work work = getWork(op, works);
   double flops = work.flops / static_cast<double>(rates.microbatches), bytes = 0;
   // Movement becomes part of what reads it.
   if (work.moves && flops == 0)
@@ -77,19 +99,19 @@ static double getNs(Operation &op, const DeviceRates &rates, WorkTable &table) {
     bytes += static_cast<double>(countBytes(operand, rates));
   for (Value result : op.getResults())
     bytes += static_cast<double>(countBytes(result, rates));
-  return std::max(flops / rates.flopsPerNs, bytes / rates.bytesPerNs) + (flops > 0 ? rates.launchNs : 0);
+  return times.getComputeNs(flops, bytes, spmd::getComputedType(&op));
 }
 
 double cleave::pipe::getOpNs(Operation &op, const DeviceRates &rates) {
   WorkTable works;
-  return getNs(op, rates, works);
+  return getNs(op, makeTimes(op.getParentOfType<func::FuncOp>(), rates), rates, works);
 }
 
 namespace {
 class GraphMaker {
 public:
-  GraphMaker(const DeviceRates &rates, const Spans &spans, StageGraph &graph)
-      : rates(rates), spans(spans), graph(graph) {}
+  GraphMaker(func::FuncOp func, const DeviceRates &rates, const Spans &spans, StageGraph &graph)
+      : rates(rates), times(makeTimes(func, rates)), spans(spans), graph(graph) {}
 
   void add(Operation &op);
   void findStates(func::FuncOp func);
@@ -102,6 +124,7 @@ private:
   bool isCheap(Operation &op, double ns, int64_t bytes);
 
   const DeviceRates &rates;
+  const spmd::OpTimes times;
   const Spans &spans;
   StageGraph &graph;
   WorkTable works;
@@ -133,7 +156,7 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   }
   auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
   if ((collective && collective.communicates()) ||
-      total > static_cast<double>(bytes) / rates.linkBytesPerNs + rates.linkNs)
+      total > static_cast<double>(bytes) / rates.link.bytesPerNs + rates.getMessageNs())
     return false;
   nsFromArguments[&op] = total;
   return true;
@@ -165,7 +188,7 @@ void GraphMaker::add(Operation &op) {
   uint32_t number = static_cast<uint32_t>(graph.ops.size());
   numbers[&op] = number;
   graph.ops.push_back(&op);
-  double ns = getNs(op, rates, works);
+  double ns = getNs(op, times, rates, works);
   schedule::SplitOp &made = graph.problem.ops.emplace_back();
   made.ns = std::llround(ns);
   made.name = spmd::describeNode(&op);
@@ -246,7 +269,7 @@ void GraphMaker::keepStates(func::FuncOp func) {
 StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
   StageGraph graph;
   Spans spans(func);
-  GraphMaker maker(rates, spans, graph);
+  GraphMaker maker(func, rates, spans, graph);
   maker.findStates(func);
   for (Operation &op : func.getBody().front())
     if (isOfOneStage(op, spans))

@@ -198,6 +198,8 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   case ForcedReplication::Reason::Dearer:
     if (forced.extraBytes == 0)
       return "splitting it would save nothing";
+    if (prices.isTime())
+      return "splitting it would take " + std::to_string(prices.toNs(forced.extraBytes)) + " ns more";
     return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
   case ForcedReplication::Reason::Moved:
     return "it cannot be split along the dim that the axis comes along, and is split along another";

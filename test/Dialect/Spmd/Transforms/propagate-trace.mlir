@@ -9,7 +9,7 @@
 // CHECK: {{^}}sweep of x, wishes only: saves {{[0-9.]+}} bytes
 // CHECK-NEXT: nn.einsum ([i,j],[j,k])->([i,k]) {i=8,j=16,k=32}
 // CHECK-NEXT: {{^}}    > x: cut i    32.0 bytes: op 32.0, inside 0.0, reshards 0.0    [x, _], [_, _] -> [x, _]
-// CHECK-NEXT: {{^}}      x: none    1090.5 bytes: op 834.0, inside 0.0, reshards 256.5    [_, _], [_, _] -> [_, _]
+// CHECK-NEXT: {{^}}      x: none    370.5 bytes: op 114.0, inside 0.0, reshards 256.5    [_, _], [_, _] -> [_, _]
 #x = #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}, {}]>
 func.func @rows_stay_cut(%a: tensor<8x16xf32, #x>, %w: tensor<16x32xf32>) -> tensor<8x32xf32> {
   %0 = nn.einsum %a, %w "ik,kj->ij" : (tensor<8x16xf32, #x>, tensor<16x32xf32>) -> tensor<8x32xf32>

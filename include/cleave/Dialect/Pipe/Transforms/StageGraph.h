@@ -7,20 +7,25 @@
 #ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRAPH_H
 #define CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRAPH_H
 
-#include "cleave/Plan/Pipeline.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Schedule/Place.h"
 #include "cleave/Schedule/StageSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::pipe {
 
-/// What a device does in a nanosecond. The defaults are 70 % of what an H100 SXM is specified for: 67 Tflop/s in f32,
-/// 3.35 TB/s of memory (NVIDIA H100 data sheet, 2023), 450 GB/s of NVLink each way.
+/// What times are made of.
 struct DeviceRates {
-  double flopsPerNs = 47000, bytesPerNs = 2300, launchNs = 2000;
-  double linkBytesPerNs = 300, linkNs = 5000;
+  spmd::Cluster cluster;
+  /// Between ranks of the pipeline.
+  spmd::ClusterLink link = cluster.levels.front().link;
   /// Parts of a batch. Flops and values are those of one part, as if all of them were cut; parameters are whole.
   int64_t microbatches = 1;
+
+  /// On the plan's cluster, or else the default; the pipeline's axis may be nobody's yet.
+  static DeviceRates get(const spmd::Plan *plan);
+  /// What a message takes beside its bytes.
+  double getMessageNs() const { return cluster.beginNs + link.latencyNs; }
 };
 
 /// The ops that have a stage, in program order, and what is to be known of them.

@@ -15,7 +15,8 @@ namespace cleave::spmd {
 /// The words of `optimize`.
 inline llvm::cl::ValuesClass getOptimizeValues() {
   return llvm::cl::values(clEnumValN(Optimize::Balanced, kOptimizeWords[0], "bytes, compute and surprises"),
-                          clEnumValN(Optimize::Bytes, kOptimizeWords[1], "bytes on the wire alone"));
+                          clEnumValN(Optimize::Bytes, kOptimizeWords[1], "bytes on the wire alone"),
+                          clEnumValN(Optimize::Time, kOptimizeWords[2], "time on the cluster"));
 }
 
 /// The passes that plan reshards, by the prices that were decided by.

@@ -1,0 +1,51 @@
+//===- OpTimes.h - what a partitioned program takes -------------*- C++ -*-===//
+//
+// Nanoseconds of ops and collectives of one rank on a cluster, as predicted: of compute the roofline, and a launch; of a
+// collective what it takes to begin, its latencies, and its bytes, by the formulas that decisions are priced with
+// (CostModel.h). What is shown of a decision and what it was made by so are the same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
+#define CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
+
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Sharding/Cluster.h"
+#include "cleave/Sharding/CostModel.h"
+
+namespace cleave::spmd {
+
+/// In the words of clusters.
+ClusterMesh getClusterMesh(MeshAttr mesh);
+
+class OpTimes {
+public:
+  /// `mesh` is that of the program; `whole` of the machine, which has more axes where the program is a pipeline's stage.
+  /// Precondition: `whole` fits on the cluster.
+  OpTimes(const Cluster &cluster, MeshAttr mesh, MeshAttr whole);
+
+  const Cluster &getCluster() const { return cluster; }
+
+  /// Of an op that computes on elements of `elementType`, reads and writes so much. Nothing is launched for no flops: what
+  /// only moves or changes elements becomes part of what is beside it.
+  double getComputeNs(double flops, double bytes, mlir::Type elementType) const;
+  /// Of a kernel that is launched by itself.
+  double getKernelNs(double flops, double bytes, mlir::Type elementType) const;
+  /// Of a collective (`all_reduce`, `permute`) over these axes of which the busiest rank sends `bytes`.
+  double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<AxisAttr> axes, int64_t bytes) const;
+  double getCollectiveNs(CollectiveOpInterface op, int64_t bytes) const;
+  /// Of a message to the next rank along an axis of the machine's mesh.
+  double getMessageNs(llvm::StringRef axis, int64_t bytes) const;
+
+private:
+  Cluster cluster;
+  MeshAttr mesh;
+  ClusterMesh whole;
+  CostModel model;
+};
+
+/// The element type that an op computes in: that of its first operand, or else result.
+mlir::Type getComputedType(mlir::Operation *op);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_IR_OPTIMES_H

@@ -1,0 +1,98 @@
+//===- Cluster.h - the machine that a program is for ------------*- C++ -*-===//
+//
+// What devices compute and how they are connected, in bytes and nanoseconds: the one place where rates come from. A cluster
+// is read from a file or named (Plan/ClusterFile.h, docs/cluster.md); without one the default counts, all devices alike and
+// each a link from every other.
+//
+//   links, nearest first     nvlink: 8 devices        a node
+//                            ib:     2 of these       all of the cluster
+//
+// Rank r stands on device r, or where the mesh says. An axis has the nearest link that connects all ranks which differ
+// along it; of an axis that stretches over several kinds, each atom has its own, where they part at atoms.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SHARDING_CLUSTER_H
+#define CLEAVE_SHARDING_CLUSTER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cleave::spmd {
+
+struct CostModel;
+enum class Optimize;
+
+struct ClusterDevice {
+  /// By element type (`f32`, `bf16`); what is not listed computes as fast as f32, which always is.
+  std::map<std::string, double, std::less<>> flopsPerNs = {{"f32", 47000}};
+  /// 0: nobody said.
+  int64_t memoryBytes = 0;
+  double memoryBytesPerNs = 2300;
+  /// What a kernel takes to start.
+  double launchNs = 2000;
+
+  double getFlopsPerNs(llvm::StringRef elementType) const;
+  /// The roofline: what computing or what reading and writing takes, whichever is longer.
+  double getNs(double flops, double bytes, llvm::StringRef elementType) const;
+};
+
+struct ClusterLink {
+  /// What a message takes beside its bytes; each step of a ring is one.
+  double latencyNs = 0;
+  /// Each way.
+  double bytesPerNs = 300;
+};
+
+/// A kind of link, and how many groups of the level before it connects.
+struct ClusterLevel {
+  std::string name;
+  /// 0: any number; only of the last.
+  int64_t devices = 0;
+  ClusterLink link;
+};
+
+struct Cluster {
+  /// The default: 70 % of what an H100 SXM is specified for, 67 Tflop/s in f32 and 3.35 TB/s of memory (NVIDIA H100 data
+  /// sheet, 2023), and two thirds of its 450 GB/s of NVLink each way.
+  Cluster();
+
+  std::string name = "default";
+  ClusterDevice device;
+  /// Nearest first; at least one.
+  std::vector<ClusterLevel> levels;
+  /// Axes of the mesh that are said to have another link than their ranks' places give them.
+  std::map<std::string, ClusterLink, std::less<>> axes;
+  /// Beginning a collective.
+  double beginNs = 5000;
+
+  /// 0: any number.
+  int64_t getNumDevices() const;
+};
+
+/// The axes of a mesh, and where its ranks stand (empty: rank r on device r).
+struct ClusterMesh {
+  std::vector<std::string> names;
+  std::vector<int64_t> sizes, devices;
+};
+
+/// What is wrong with running `mesh` on `cluster`; empty if nothing is.
+std::string describeMisfit(const Cluster &cluster, const ClusterMesh &mesh);
+
+/// The link between neighbours along an axis, the slowest that it has; that of the nearest devices for an axis that the mesh
+/// lacks.
+ClusterLink findLink(const Cluster &cluster, const ClusterMesh &mesh, llvm::StringRef axis);
+
+/// Prices for a program whose mesh has the axes `names`, all of those of `mesh` or fewer. A unit is 1/1024 of the time that
+/// a byte takes over the fastest link: `Balanced` weighs bytes by the links that they go over, and compute by the device's
+/// rates; `Time` has latencies, launches and memory too; `Bytes` counts bytes on any cluster.
+/// Precondition: `mesh` fits.
+CostModel makeCostModel(const Cluster &cluster, const ClusterMesh &mesh, llvm::ArrayRef<std::string> names,
+                        Optimize optimize);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SHARDING_CLUSTER_H

@@ -1,0 +1,320 @@
+//===- ClusterReader.cpp - the keys of a cluster --------------------------===//
+//
+// Numbers have units, as people write them: rates (`67T`, `3350GB/s`), sizes (`80GB`), times (`2us`). Inside all are
+// bytes, flops and nanoseconds:
+//
+//   67T flops    67,000 a ns        450GB/s    450 bytes a ns        2us    2,000 ns
+//
+// An efficiency scales what stands beside it, wherever in the mapping.
+//
+//===----------------------------------------------------------------------===//
+#include "ClusterReader.h"
+#include "cleave/Plan/ClusterFile.h"
+#include "cleave/Plan/NamePattern.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+/// Beyond any machine, and such that all products of two stay numbers.
+static constexpr double kMost = 1e15, kLeast = 1e-9;
+static constexpr size_t kMaxFileSize = 1 << 20;
+
+namespace {
+/// What numbers may be followed by, what that is worth, and an example for people.
+struct Quantity {
+  StringRef what, example;
+  std::vector<std::pair<StringRef, double>> units;
+};
+class ClusterReader {
+public:
+  ClusterReader(YamlReader &reader, Cluster &cluster) : reader(reader), cluster(cluster) {}
+
+  LogicalResult read(yaml::Node *node);
+
+private:
+  LogicalResult readNumber(yaml::Node *node, const Quantity &quantity, double &number);
+  LogicalResult readEfficiency(yaml::Node *node, double &efficiency);
+  LogicalResult readDevice(yaml::Node *node);
+  LogicalResult readFlops(yaml::Node *node);
+  LogicalResult readLink(yaml::Node *node, ArrayRef<StringRef> keys, ClusterLevel &level);
+  LogicalResult readLinks(yaml::Node *node);
+  LogicalResult readLevel(yaml::Node *node);
+  LogicalResult readAxis(StringRef axis, yaml::Node *node);
+
+  YamlReader &reader;
+  Cluster &cluster;
+  /// Axes that name one of the links, which may stand behind them.
+  std::vector<std::tuple<std::string, std::string, const yaml::Node *>> named;
+};
+} // namespace
+
+// Tables of units, made when they are first asked for; no unit of one table is the end of another.
+static const Quantity &getFlopRate() {
+  static const Quantity quantity{"flops per second", "67T", {{"P", 1e6}, {"T", 1e3}, {"G", 1}}};
+  return quantity;
+}
+static const Quantity &getByteRate() {
+  static const Quantity quantity{"bytes per second", "450GB/s", {{"TB/s", 1e3}, {"GB/s", 1}, {"MB/s", 1e-3}}};
+  return quantity;
+}
+static const Quantity &getTime() {
+  static const Quantity quantity{"a time", "2us", {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}}};
+  return quantity;
+}
+
+/// A number without a unit could be anything.
+LogicalResult ClusterReader::readNumber(yaml::Node *node, const Quantity &quantity, double &number) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  for (auto [unit, factor] : quantity.units) {
+    StringRef digits(text);
+    if (!digits.consume_back(unit) || digits.rtrim().getAsDouble(number) || !std::isfinite(number))
+      continue;
+    bool mayBeNothing = &quantity == &getTime();
+    number *= factor;
+    if (number > kMost || (number < kLeast && !(number == 0 && mayBeNothing)))
+      break;
+    return success();
+  }
+  auto units = map_range(quantity.units, [](const auto &unit) { return unit.first; });
+  return reader.failWord(node, "expected " + quantity.what + ", such as " + quantity.example +
+                                   " (units: " + join(units.begin(), units.end(), ", ") + "), got '" + text + "'");
+}
+
+/// Of nothing there is no share: a device that computes nothing cannot be meant.
+LogicalResult ClusterReader::readEfficiency(yaml::Node *node, double &efficiency) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  if (StringRef(text).getAsDouble(efficiency) || !(efficiency > 0 && efficiency <= 1))
+    return reader.failWord(node, "expected a share above 0 and at most 1, got '" + text + "'");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+/// The words of MLIR's element types, since these are what is looked up. What is not listed computes as f32 does.
+LogicalResult ClusterReader::readFlops(yaml::Node *node) {
+  static constexpr StringRef types[] = {"f64", "f32", "bf16", "f16", "f8E4M3FN", "i32", "i8", "i4"};
+  cluster.device.flopsPerNs.clear();
+  if (failed(reader.readMapping(node, "flops by element type, such as {f32: 67T, bf16: 989T}", types,
+                                [&](StringRef type, yaml::KeyValueNode &entry) {
+                                  return readNumber(entry.getValue(), getFlopRate(),
+                                                    cluster.device.flopsPerNs[type.str()]);
+                                })))
+    return failure();
+  return cluster.device.flopsPerNs.count("f32") ? success() : reader.fail(node, "flops of f32 are needed");
+}
+
+/// The efficiency may stand before or behind what it scales, so it is applied in the end.
+LogicalResult ClusterReader::readDevice(yaml::Node *node) {
+  ClusterDevice &device = cluster.device;
+  double efficiency = 1;
+  bool hasFlops = false, hasBandwidth = false;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "flops") {
+      hasFlops = true;
+      return readFlops(value);
+    }
+    if (key == "memory")
+      return reader.readBytes(value, device.memoryBytes);
+    if (key == "launch")
+      return readNumber(value, getTime(), device.launchNs);
+    if (key == "efficiency")
+      return readEfficiency(value, efficiency);
+    hasBandwidth = true;
+    return readNumber(value, getByteRate(), device.memoryBytesPerNs);
+  };
+  if (failed(reader.readMapping(node, "a device, such as {flops: {f32: 67T}, bandwidth: 3350GB/s}",
+                                {"flops", "memory", "bandwidth", "launch", "efficiency"}, readEntry)))
+    return failure();
+  if (!hasFlops || !hasBandwidth)
+    return reader.fail(node, hasFlops ? "a device needs a bandwidth" : "a device needs flops");
+  for (auto &[type, flops] : device.flopsPerNs)
+    flops *= efficiency;
+  device.memoryBytesPerNs *= efficiency;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Links
+//===----------------------------------------------------------------------===//
+
+/// A link between any devices, one of a list, or that of an axis: they differ in the keys that they may have.
+LogicalResult ClusterReader::readLink(yaml::Node *node, ArrayRef<StringRef> keys, ClusterLevel &level) {
+  double efficiency = 1;
+  bool hasBandwidth = false;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "latency")
+      return readNumber(value, getTime(), level.link.latencyNs);
+    if (key == "efficiency")
+      return readEfficiency(value, efficiency);
+    if (key == "name")
+      return reader.readText(value, level.name);
+    if (key == "devices")
+      return reader.readInteger(value, level.devices, 1, INT32_MAX);
+    hasBandwidth = true;
+    return readNumber(value, getByteRate(), level.link.bytesPerNs);
+  };
+  if (failed(reader.readMapping(node, "a link, such as {latency: 1us, bandwidth: 450GB/s}", keys, readEntry)))
+    return failure();
+  level.link.bytesPerNs *= efficiency;
+  return hasBandwidth ? success() : reader.fail(node, "a link needs a bandwidth");
+}
+
+/// Its name is what `axes` refers to, its number of devices what says where ranks are near each other.
+LogicalResult ClusterReader::readLevel(yaml::Node *node) {
+  ClusterLevel level;
+  if (failed(readLink(node, {"name", "devices", "latency", "bandwidth", "efficiency"}, level)))
+    return failure();
+  if (level.name.empty() || level.devices == 0)
+    return reader.fail(node, level.name.empty() ? "one of several links needs a name"
+                                                : "one of several links says how many devices it connects");
+  int64_t devices = level.devices;
+  for (const ClusterLevel &other : cluster.levels) {
+    if (other.name == level.name)
+      return reader.fail(node, "link '" + level.name + "' is given twice");
+    devices = devices > INT32_MAX / other.devices ? INT64_MAX : devices * other.devices;
+    if (devices > INT32_MAX)
+      return reader.fail(node, "the cluster has more than 2^31 - 1 devices");
+  }
+  cluster.levels.push_back(std::move(level));
+  return success();
+}
+
+/// One link stands for any number of devices: then nobody has to say how many a mesh may have.
+LogicalResult ClusterReader::readLinks(yaml::Node *node) {
+  cluster.levels.clear();
+  if (isa_and_nonnull<yaml::SequenceNode>(node)) {
+    if (failed(reader.readSequence(node, "links, nearest first", [&](yaml::Node *level) { return readLevel(level); })))
+      return failure();
+    return cluster.levels.empty() ? reader.fail(node, "a cluster has at least one link") : success();
+  }
+  return readLink(node, {"latency", "bandwidth", "efficiency"}, cluster.levels.emplace_back());
+}
+
+/// One of the links, which need not be known yet, or a link of its own.
+LogicalResult ClusterReader::readAxis(StringRef axis, yaml::Node *node) {
+  if (isa_and_nonnull<yaml::MappingNode>(node)) {
+    ClusterLevel level;
+    LogicalResult isRead = readLink(node, {"latency", "bandwidth", "efficiency"}, level);
+    cluster.axes[axis.str()] = level.link;
+    return isRead;
+  }
+  auto &[name, link, place] = named.emplace_back();
+  name = axis.str();
+  place = node;
+  return reader.readText(node, link);
+}
+
+/// Keys may come in any order; what some say of others is looked up when all are read.
+LogicalResult ClusterReader::read(yaml::Node *node) {
+  bool hasDevice = false, hasLinks = false;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "name")
+      return reader.readText(value, cluster.name);
+    if (key == "collective")
+      return readNumber(value, getTime(), cluster.beginNs);
+    if (key == "axes")
+      return reader.readMapping(
+          value, "axes and their links, such as {data: ib}", {},
+          [&](StringRef axis, yaml::KeyValueNode &line) { return readAxis(axis, line.getValue()); }, "a link");
+    (key == "device" ? hasDevice : hasLinks) = true;
+    return key == "device" ? readDevice(value) : readLinks(value);
+  };
+  if (failed(reader.readMapping(node, "a cluster, such as {device: .., links: ..}",
+                                {"name", "device", "collective", "links", "axes"}, readEntry)))
+    return failure();
+  if (!hasDevice || !hasLinks)
+    return reader.fail(node, hasDevice ? "a cluster needs links" : "a cluster needs a device");
+  for (auto &[axis, link, place] : named) {
+    auto found = find_if(cluster.levels, [&, &link = link](const ClusterLevel &level) { return level.name == link; });
+    if (found == cluster.levels.end()) {
+      std::string known;
+      for (const ClusterLevel &level : cluster.levels)
+        known += (known.empty() ? "" : ", ") + level.name;
+      return reader.fail(place, "unknown link '" + link + "', the cluster has " + known);
+    }
+    cluster.axes[axis] = found->link;
+  }
+  return success();
+}
+
+LogicalResult cleave::spmd::readClusterKeys(YamlReader &reader, yaml::Node *node, Cluster &cluster) {
+  cluster.beginNs = 0;
+  return ClusterReader(reader, cluster).read(node);
+}
+
+//===----------------------------------------------------------------------===//
+// Where it comes from
+//===----------------------------------------------------------------------===//
+
+static LogicalResult parseCluster(StringRef text, StringRef file, Cluster &cluster, PlanError &error) {
+  YamlReader reader(text, file, error, "cluster");
+  yaml::Node *root = reader.open();
+  return root && succeeded(readClusterKeys(reader, root, cluster)) ? reader.close() : failure();
+}
+
+/// Names go first: a file of the same name in some folder must not change what a plan means.
+LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, Cluster &cluster, PlanError &error) {
+  cluster.name = text.str();
+  if (StringRef known = findClusterText(text); !known.empty())
+    return parseCluster(known, text, cluster, error);
+  auto buffer = MemoryBuffer::getFile(text, /*IsText=*/false, /*RequiresNullTerminator=*/true);
+  if (!buffer) {
+    error = {place,
+             "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +
+                 "), and as a file it cannot be read: " + StringRef(buffer.getError().message()).lower(),
+             {}};
+    return failure();
+  }
+  if ((*buffer)->getBufferSize() > kMaxFileSize) {
+    error = {{text.str(), 1, 1}, "the cluster is larger than 1 MB", {}};
+    return failure();
+  }
+  return parseCluster((*buffer)->getBuffer(), text, cluster, error);
+}
+
+LogicalResult cleave::spmd::readClusterEntry(YamlReader &reader, yaml::Node *node, Cluster &cluster) {
+  if (isa_and_nonnull<yaml::MappingNode>(node)) {
+    cluster.name = "of the plan";
+    return readClusterKeys(reader, node, cluster);
+  }
+  std::string text;
+  PlanError other;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  return succeeded(readCluster(text, reader.placeOf(node), cluster, other)) ? success() : reader.failWith(other);
+}
+
+ClusterMesh cleave::spmd::getClusterMesh(const Plan &plan) {
+  ClusterMesh mesh;
+  for (const MeshAxis &axis : plan.mesh) {
+    mesh.names.push_back(axis.name);
+    mesh.sizes.push_back(axis.size);
+  }
+  mesh.devices = plan.devices;
+  return mesh;
+}
+
+LogicalResult cleave::spmd::checkCluster(const Plan &plan, PlanError &error) {
+  if (!plan.cluster || plan.mesh.empty())
+    return success();
+  std::string misfit = describeMisfit(*plan.cluster, getClusterMesh(plan));
+  if (misfit.empty())
+    return success();
+  error = {plan.clusterPlace, misfit, {{plan.mesh.front().place, "the mesh is here"}}};
+  return failure();
+}

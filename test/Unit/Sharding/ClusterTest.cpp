@@ -1,0 +1,132 @@
+//===- ClusterTest.cpp - links of axes, and prices in time ----------------===//
+//
+// Expected times come from two published sources: NCCL's own model of latencies (graph/tuning.cc of NCCL 2.27)
+//
+//   ring    base + (steps - inter) * hop inside + inter * hop between nodes
+//   steps   2(n-1) for all_reduce, n-1 for all_gather;   inter   2(m-1) and m-1 on m nodes
+//
+// with the figures that it has for H100 on 2 nodes of 8 (hops inside are at least the network's overhead, 1 us, three
+// times that for Simple), and the bytes of hierarchical collectives (CostModel.h).
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/Cluster.h"
+#include "cleave/Sharding/CostModel.h"
+#include <gtest/gtest.h>
+
+using namespace cleave::spmd;
+
+namespace {
+
+Cluster makeNodes(double beginUs, double nearUs, double farUs, int64_t nodes = 2, int64_t perNode = 8) {
+  Cluster cluster;
+  cluster.beginNs = 1000 * beginUs;
+  cluster.levels = {{"nvlink", perNode, {1000 * nearUs, 400}}, {"ib", nodes, {1000 * farUs, 50}}};
+  return cluster;
+}
+
+/// Microseconds of one collective over all of a mesh.
+double getUs(const Cluster &cluster, std::vector<int64_t> sizes, Traffic traffic, int64_t bytes,
+             std::vector<int64_t> devices = {}) {
+  ClusterMesh named{{}, sizes, std::move(devices)};
+  for (size_t axis = 0; axis < sizes.size(); ++axis)
+    named.names.push_back(std::string(1, static_cast<char>('a' + axis)));
+  CostModel model = makeCostModel(cluster, named, named.names, Optimize::Time);
+  AtomMesh mesh(sizes);
+  AtomList atoms;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    atoms.push_back(atom);
+  return collectiveUnits(mesh, model, traffic, atoms, bytes) / model.perNs / 1000;
+}
+
+// LL, LL128, Simple on 2x8 H100: 40.0, 75.2 and 131.6 us; an all_gather with LL 23.3. One axis over all 16, or one for the
+// nodes and one inside: NCCL builds the same ring.
+TEST(ClusterTest, LatenciesAreThoseOfNccl) {
+  struct {
+    double begin, near, far, allReduce, allGather;
+  } protocols[] = {{6.6, 1.0, 2.7, 40.0, 23.3}, {14, 1.9, 4.0, 75.2, 44.6}, {8.4, 3.4, 14, 131.6, 70.0}};
+  for (const auto &protocol : protocols)
+    for (std::vector<int64_t> sizes : {std::vector<int64_t>{16}, {2, 8}, {4, 4}, {2, 2, 4}}) {
+      Cluster cluster = makeNodes(protocol.begin, protocol.near, protocol.far);
+      EXPECT_NEAR(getUs(cluster, sizes, Traffic::TwoRings, 1), protocol.allReduce, 0.1);
+      EXPECT_NEAR(getUs(cluster, sizes, Traffic::Ring, 1), protocol.allGather, 0.1);
+    }
+}
+
+// N bytes on m nodes of g: 2(g-1)/g N inside, 2(m-1)/m N/g between, whichever way axes lie over it. bytes are what one
+// flat ring sends, 2(p-1)/p N.
+TEST(ClusterTest, AnAllReduceIsHierarchical) {
+  constexpr double bytes = 1 << 28, g = 8, m = 2;
+  double us = (2 * (g - 1) / g * bytes / 400 + 2 * (m - 1) / m * bytes / g / 50) / 1000;
+  for (std::vector<int64_t> sizes : {std::vector<int64_t>{16}, {2, 8}, {4, 4}, {2, 2, 4}})
+    EXPECT_NEAR(getUs(makeNodes(0, 0, 0), sizes, Traffic::TwoRings, 2 * 15 * (int64_t(1) << 28) / 16), us, us * 2e-3);
+}
+
+// 8 ranks of one node: bytes of the bus, busbw = N / t * 2(n-1)/n, are the link's; a mesh that fits into one node has
+// nothing between nodes.
+TEST(ClusterTest, OneNodeHasNoNetwork) {
+  int64_t sent = 2 * 7 * (int64_t(1) << 27);
+  EXPECT_NEAR(getUs(makeNodes(6.6, 0.6, 2.7), {8}, Traffic::TwoRings, sent), 6.6 + 14 * 0.6 + double(sent) / 400e3,
+              1e-3 * double(sent) / 400e3);
+  EXPECT_NEAR(getUs(makeNodes(0, 1, 100), {2, 3}, Traffic::Ring, 1), 5, 0.1);
+}
+
+// Every rank to every other at once: one latency, the farthest; of 15 pieces 7 stay inside.
+TEST(ClusterTest, AllToAllGoesAtOnce) {
+  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Pairwise, 15'000'000), 5 + 3 + 7e6 / 400e3 + 8e6 / 50e3, 0.5);
+  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Direct, 1'000'000), 5 + 3 + 1e6 / 50e3, 0.1);
+}
+
+// Rank r on device 8 (r mod 2) + r/2: neighbours along the minor axis of 2 are on two nodes, those along the major axis on
+// one. With 6 devices in a node, 4 ranks of a minor axis of 4 lie on two nodes, their pairs on one.
+TEST(ClusterTest, WhereRanksStandDecides) {
+  std::vector<int64_t> apart;
+  for (int64_t rank = 0; rank < 16; ++rank)
+    apart.push_back(8 * (rank % 2) + rank / 2);
+  Cluster cluster = makeNodes(0, 1, 10);
+  ClusterMesh mesh{{"a", "b"}, {8, 2}, apart}, plain{{"a", "b"}, {8, 2}, {}};
+  EXPECT_EQ(findLink(cluster, mesh, "a").latencyNs, 1000);
+  EXPECT_EQ(findLink(cluster, mesh, "b").latencyNs, 10000);
+  EXPECT_EQ(findLink(cluster, plain, "a").latencyNs, 10000);
+  EXPECT_EQ(findLink(cluster, plain, "b").latencyNs, 1000);
+  ClusterMesh sixes{{"a", "b"}, {3, 4}, {}};
+  CostModel model = makeCostModel(makeNodes(0, 1, 10, 2, 6), sixes, sixes.names, Optimize::Time);
+  AtomMesh atoms({3, 4});
+  EXPECT_LT(model.link(atoms, 2).latency, model.link(atoms, 1).latency);
+  EXPECT_EQ(model.link(atoms, 0).latency, model.link(atoms, 1).latency);
+}
+
+// A link that is said of an axis goes before those that follow from places.
+TEST(ClusterTest, AnAxisMayHaveItsOwnLink) {
+  Cluster cluster = makeNodes(0, 1, 10);
+  cluster.axes["a"] = {500, 100};
+  ClusterMesh mesh{{"a", "b"}, {2, 8}, {}};
+  EXPECT_EQ(findLink(cluster, mesh, "a").bytesPerNs, 100);
+  EXPECT_EQ(describeMisfit(cluster, mesh), "");
+  EXPECT_EQ(describeMisfit(cluster, {{"b"}, {8}, {}}), "the cluster has a link for axis 'a', and the mesh is b");
+  EXPECT_EQ(describeMisfit(cluster, {{"a"}, {32}, {}}), "the mesh has 32 ranks and the cluster 16 devices");
+}
+
+// The unit is 1/1024 of a byte's time over the fastest link: 400 bytes a ns. Balanced has no latency, and bytes over the
+// network are 8 times as dear; bytes alone are the same anywhere.
+TEST(ClusterTest, PricesOfEachObjective) {
+  Cluster cluster = makeNodes(5, 1, 10);
+  cluster.device.flopsPerNs = {{"f32", 1000}, {"bf16", 4000}};
+  cluster.device.memoryBytesPerNs = 2000;
+  ClusterMesh mesh{{"a", "b"}, {2, 8}, {}};
+  CostModel time = makeCostModel(cluster, mesh, mesh.names, Optimize::Time),
+            balanced = makeCostModel(cluster, mesh, mesh.names, Optimize::Balanced),
+            bytes = makeCostModel(cluster, mesh, mesh.names, Optimize::Bytes);
+  EXPECT_EQ(time.perNs, 400 * 1024);
+  EXPECT_EQ(time.perCollective, 5000 * 400 * 1024);
+  EXPECT_EQ(time.link(0), (LinkCost{8 * 1024, 10000LL * 400 * 1024}));
+  EXPECT_EQ(time.link(1), (LinkCost{1024, 1000LL * 400 * 1024}));
+  EXPECT_EQ(time.perFlop, 400 * 1024 / 1000.0);
+  EXPECT_EQ(time.narrowFlop, 0.25);
+  EXPECT_EQ(time.perMemoryByte, 400 * 1024 / 2000.0);
+  EXPECT_FALSE(balanced.hasLatency());
+  EXPECT_EQ(balanced.link(0).perByte, 8 * 1024);
+  EXPECT_EQ(balanced.perFlop, time.perFlop);
+  EXPECT_EQ(bytes.link(0), LinkCost());
+}
+
+} // namespace
