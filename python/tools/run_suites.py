@@ -84,6 +84,7 @@ def suites(build):
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 157)
+    yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 300)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 157)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 157)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
