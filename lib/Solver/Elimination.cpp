@@ -46,7 +46,7 @@ struct Cursor {
 
 class Eliminator {
 public:
-  Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells);
+  Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared);
   Minimum run();
 
 private:
@@ -75,6 +75,7 @@ private:
 
   ArrayRef<uint16_t> domains;
   size_t maxCells;
+  ArrayRef<uint32_t> spared;
   BumpPtrAllocatorImpl<MallocAllocator, 1 << 16> arena;
   std::vector<Table> tables;
   std::vector<SmallVector<uint32_t, 4>> tablesOf, neighboursOf;
@@ -90,8 +91,8 @@ private:
 // The graph
 //===----------------------------------------------------------------------===//
 
-Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells)
-    : domains(domains), maxCells(maxCells), tablesOf(domains.size()), neighboursOf(domains.size()),
+Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared)
+    : domains(domains), maxCells(maxCells), spared(spared), tablesOf(domains.size()), neighboursOf(domains.size()),
       degrees(domains.size(), 0), isDone(domains.size(), false) {
   result.options.assign(domains.size(), 0);
   tables.reserve(terms.size() + domains.size());
@@ -261,9 +262,13 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
 
 /// The neighbour with most neighbours is in the way of most tables to come, so freezing it saves most.
 void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
+  auto key = [&](uint32_t candidate) {
+    return std::tuple(!std::binary_search(spared.begin(), spared.end(), candidate), degrees[candidate],
+                      domains[candidate]);
+  };
   uint32_t busiest = candidates.front();
   for (uint32_t candidate : candidates)
-    if (std::pair(degrees[candidate], domains[candidate]) > std::pair(degrees[busiest], domains[busiest]))
+    if (key(candidate) > key(busiest))
       busiest = candidate;
   SmallVector<uint32_t, 4> mine = std::move(tablesOf[busiest]);
   for (uint32_t id : mine)
@@ -275,7 +280,7 @@ void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
   settle(busiest, neighbours);
   for (uint32_t neighbour : neighbours)
     enqueue(neighbour);
-  ++result.numFrozen;
+  result.frozen.push_back(busiest);
 }
 
 //===----------------------------------------------------------------------===//
@@ -314,6 +319,7 @@ Minimum Eliminator::run() {
   return std::move(result);
 }
 
-Minimum cleave::spmd::minimise(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells) {
-  return Eliminator(domains, terms, maxCells).run();
+Minimum cleave::spmd::minimise(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells,
+                               ArrayRef<uint32_t> spared) {
+  return Eliminator(domains, terms, maxCells, spared).run();
 }

@@ -22,6 +22,8 @@ namespace cleave::spmd {
 
 /// The cost of what must not be; larger sums count as this. All costs lie in [-kForbidden, kForbidden].
 inline constexpr int64_t kForbidden = int64_t(1) << 58;
+/// Of one table, unless asked for otherwise.
+inline constexpr size_t kMostCells = size_t(1) << 17;
 inline constexpr uint32_t kNoVariable = ~uint32_t(0);
 
 /// A table over one or two different variables: `cells[first]`, or `cells[first * domains[second] + second]`.
@@ -37,12 +39,14 @@ struct Minimum {
   int64_t total = 0;
   /// Most neighbours of a variable when it was eliminated.
   unsigned width = 0;
-  /// Variables that were frozen; if 0, the minimum is exact.
-  unsigned numFrozen = 0;
+  /// Variables that were frozen; if there are none, the minimum is exact.
+  std::vector<uint32_t> frozen;
 };
 
-/// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns.
-Minimum minimise(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = size_t(1) << 17);
+/// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns. Variables in `spared`,
+/// ascending, are frozen only where no other neighbour is left to be.
+Minimum minimise(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = kMostCells,
+                 llvm::ArrayRef<uint32_t> spared = {});
 
 } // namespace cleave::spmd
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Sweep.h"
+#include "Domination.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace cleave::spmd;
@@ -219,6 +220,8 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   if (domains.empty())
     return 0;
   Minimum minimum = minimise(domains, terms);
+  if (!minimum.frozen.empty())
+    minimum = improve(domains, terms, std::move(minimum));
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0)
     return 0;

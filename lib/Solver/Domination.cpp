@@ -1,0 +1,202 @@
+//===- Domination.cpp - options that cannot be best -----------------------===//
+//
+// A worklist of variables, first all of them in order. For each the pairs of its options are compared over the tables it
+// is in; every table is counted by itself, at the neighbour's option that is worst for the claim, which proves less than
+// is true and never more. Then the tables are copied without what has gone, and variables with one option left are folded
+// into their neighbours.
+//
+//===----------------------------------------------------------------------===//
+#include "Domination.h"
+#include "llvm/ADT/STLExtras.h"
+#include <deque>
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+class Pruner {
+public:
+  Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<uint16_t> preferred);
+  void run();
+
+  std::vector<KeptOptions> kept;
+
+private:
+  bool prune(uint32_t variable);
+  bool isBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
+  int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const;
+
+  ArrayRef<uint16_t> domains;
+  ArrayRef<CostTerm> terms;
+  std::vector<SmallVector<uint32_t, 4>> termsOf;
+  std::deque<uint32_t> worklist;
+  std::vector<char> isQueued;
+};
+} // namespace
+
+Pruner::Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<uint16_t> preferred)
+    : domains(domains), terms(terms), termsOf(domains.size()), isQueued(domains.size(), true) {
+  for (auto [variable, domain] : enumerate(domains)) {
+    worklist.push_back(variable);
+    KeptOptions &options = kept.emplace_back();
+    options.push_back(preferred[variable]);
+    for (uint16_t option = 0; option < domain; ++option)
+      if (option != preferred[variable])
+        options.push_back(option);
+  }
+  for (auto [number, term] : enumerate(terms)) {
+    termsOf[term.first].push_back(number);
+    if (term.second != kNoVariable)
+      termsOf[term.second].push_back(number);
+  }
+}
+
+/// By how much `option` is dearer than `by` in one table, at least. What forbids both says nothing.
+int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const {
+  auto difference = [](int64_t one, int64_t other) {
+    return one >= kForbidden ? kForbidden : other >= kForbidden ? -kForbidden : one - other;
+  };
+  if (term.second == kNoVariable) {
+    int64_t one = term.cells[option], other = term.cells[by];
+    return one >= kForbidden && other >= kForbidden ? 0 : difference(one, other);
+  }
+  bool isFirst = term.first == variable;
+  uint32_t neighbour = isFirst ? term.second : term.first;
+  size_t own = isFirst ? domains[neighbour] : 1, step = isFirst ? 1 : domains[variable];
+  int64_t least = kForbidden;
+  for (uint16_t beside : kept[neighbour]) {
+    int64_t one = term.cells[option * own + beside * step], other = term.cells[by * own + beside * step];
+    if (one < kForbidden || other < kForbidden)
+      least = std::min(least, difference(one, other));
+  }
+  return least;
+}
+
+/// `by` costs less than `option`, or no more and stands before it.
+bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
+  int64_t sum = 0;
+  for (uint32_t number : termsOf[variable]) {
+    int64_t least = leastDifference(terms[number], variable, option, by);
+    if (least <= -kForbidden) // Beside some options only `option` is allowed.
+      return false;
+    sum = std::min(sum + least, kForbidden);
+  }
+  const KeptOptions &options = kept[variable];
+  return sum > 0 || (sum == 0 && find(options, by) < find(options, option));
+}
+
+/// True if options have gone.
+bool Pruner::prune(uint32_t variable) {
+  KeptOptions &options = kept[variable];
+  size_t before = options.size();
+  // From the last on: of equal ones the first stays. What is left beats, itself or by what it was beaten by, all that went.
+  for (size_t place = options.size(); place-- > 0;)
+    if (any_of(options, [&](uint16_t by) { return by != options[place] && isBeaten(variable, options[place], by); }))
+      options.erase(options.begin() + place);
+  return options.size() < before;
+}
+
+void Pruner::run() {
+  while (!worklist.empty()) {
+    uint32_t variable = worklist.front();
+    worklist.pop_front();
+    isQueued[variable] = false;
+    if (kept[variable].size() < 2 || !prune(variable))
+      continue;
+    for (uint32_t number : termsOf[variable])
+      for (uint32_t other : {terms[number].first, terms[number].second})
+        if (other != kNoVariable && other != variable && !isQueued[other]) {
+          isQueued[other] = true;
+          worklist.push_back(other);
+        }
+  }
+}
+
+std::vector<KeptOptions> cleave::spmd::findUndominated(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms,
+                                                       ArrayRef<uint16_t> preferred) {
+  Pruner pruner(domains, terms, preferred);
+  pruner.run();
+  return std::move(pruner.kept);
+}
+
+//===----------------------------------------------------------------------===//
+// What is left, as a smaller sum
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The same sum over the options that are kept. Variables with one option are no variables any more.
+struct SmallerSum {
+  SmallerSum(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<KeptOptions> kept);
+
+  std::vector<uint32_t> numbers; ///< of variables here, kNoVariable if it has one option
+  std::vector<uint16_t> domains;
+  std::vector<CostTerm> terms;
+  int64_t constant = 0;
+
+private:
+  std::deque<std::vector<int64_t>> cells;
+};
+} // namespace
+
+SmallerSum::SmallerSum(ArrayRef<uint16_t> allDomains, ArrayRef<CostTerm> allTerms, ArrayRef<KeptOptions> kept)
+    : numbers(kept.size(), kNoVariable) {
+  for (auto [variable, options] : enumerate(kept))
+    if (options.size() > 1) {
+      numbers[variable] = domains.size();
+      domains.push_back(options.size());
+    }
+  const KeptOptions single = {0};
+  for (const CostTerm &term : allTerms) {
+    bool isPair = term.second != kNoVariable;
+    size_t stride = isPair ? allDomains[term.second] : 1;
+    std::vector<int64_t> &left = cells.emplace_back();
+    for (uint16_t first : kept[term.first])
+      for (uint16_t second : isPair ? kept[term.second] : single)
+        left.push_back(term.cells[first * stride + second]);
+    uint32_t first = numbers[term.first], second = isPair ? numbers[term.second] : kNoVariable;
+    if (first == kNoVariable)
+      std::swap(first, second);
+    if (first == kNoVariable)
+      constant = std::min(constant + left.front(), kForbidden);
+    else
+      terms.push_back({first, second, left.data()});
+  }
+}
+
+/// Numbers of variables of the smaller sum as those of the whole one, and back.
+static std::vector<uint32_t> translate(ArrayRef<uint32_t> variables, ArrayRef<uint32_t> numbers) {
+  std::vector<uint32_t> translated;
+  for (uint32_t variable : variables)
+    if (numbers[variable] != kNoVariable)
+      translated.push_back(numbers[variable]);
+  return translated;
+}
+
+// Each try frees what those before froze, at the price of others: a few of them go a long way.
+static constexpr unsigned kMostTries = 3;
+
+Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, Minimum known, size_t maxCells) {
+  std::vector<uint32_t> spared;
+  for (unsigned count = 0; count < kMostTries && !known.frozen.empty(); ++count) {
+    spared.insert(spared.end(), known.frozen.begin(), known.frozen.end());
+    llvm::sort(spared);
+    std::vector<KeptOptions> kept = findUndominated(domains, terms, known.options);
+    SmallerSum sum(domains, terms, kept);
+    std::vector<uint32_t> variables(sum.domains.size());
+    for (auto [variable, number] : enumerate(sum.numbers))
+      if (number != kNoVariable)
+        variables[number] = variable;
+    Minimum found = minimise(sum.domains, sum.terms, maxCells, translate(spared, sum.numbers));
+    known.frozen = translate(found.frozen, variables);
+    known.width = std::max(known.width, found.width);
+    int64_t total = std::min(found.total + sum.constant, kForbidden);
+    if (total >= known.total)
+      continue;
+    known.total = total;
+    for (auto [variable, left] : enumerate(kept)) {
+      uint32_t number = sum.numbers[variable];
+      known.options[variable] = left[number == kNoVariable ? 0 : found.options[number]];
+    }
+  }
+  return known;
+}

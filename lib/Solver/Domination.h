@@ -1,0 +1,36 @@
+//===- Domination.h - options that cannot be best ---------------*- C++ -*-===//
+//
+// Before a sum of tables (Elimination.h) is minimised, options that another one of the same variable beats whatever the
+// neighbours do:
+//
+//   option       a    b        beside x: T(a, x) - T(b, x)  =  3, 1, 2 for the options of x
+//   own costs    5    4        a - b  >=  (5 - 4) + 1  >  0: never a, since b in its place is better
+//
+// An option that goes may take the only reason for one of a neighbour's with it, so neighbours are looked at again. What
+// is left has the same minimum, in smaller tables: elimination has to freeze less. (Dead-end elimination with the
+// criterion of Goldstein, Biophysical Journal 66, 1994.)
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_SOLVER_DOMINATION_H
+#define CLEAVE_LIB_SOLVER_DOMINATION_H
+
+#include "Elimination.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace cleave::spmd {
+
+using KeptOptions = llvm::SmallVector<uint16_t, 8>;
+
+/// Per variable the options that may be best, at least one: that of `preferred` first if it is among them, the others
+/// ascending. Of options that are equal whatever the neighbours do, the preferred or the lowest one stays.
+std::vector<KeptOptions> findUndominated(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms,
+                                         llvm::ArrayRef<uint16_t> preferred);
+
+/// Looks for less than `known` has, for which variables were frozen: without dominated options, what is frozen now as
+/// `known` has it, and other variables than before. Never worse than `known`; its `frozen` are those of the last try.
+Minimum improve(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, Minimum known,
+                size_t maxCells = kMostCells);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_LIB_SOLVER_DOMINATION_H
