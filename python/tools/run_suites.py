@@ -87,6 +87,7 @@ def suites(build):
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 300)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 157)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 157)
+    yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
