@@ -66,7 +66,7 @@ SmallVector<func::FuncOp, 4> cleave::pipe::getRankFunctions(ModuleOp module) {
   for (auto func : module.getOps<func::FuncOp>())
     if (getRank(func))
       functions.push_back(func);
-  llvm::stable_sort(functions, [](func::FuncOp a, func::FuncOp b) { return *getRank(a) < *getRank(b); });
+  llvm::sort(functions, [](func::FuncOp a, func::FuncOp b) { return *getRank(a) < *getRank(b); });
   return functions;
 }
 

@@ -371,13 +371,14 @@ static LogicalResult checkStates(func::FuncOp func, ArrayRef<func::FuncOp> ranks
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       func::FuncOp own = ranks[rank];
       for (unsigned i = 0; i < own.getNumArguments(); ++i)
-        if (argument && getArgIndex(own, i) == *argument)
+        if (argument && getArgIndex(own, i) == *argument && !own.getArgument(i).use_empty())
           readers.push_back(static_cast<int64_t>(rank));
       for (unsigned i = 0; i < own.getNumResults(); ++i)
         if (getResultIndex(own, i) == result)
           maker = static_cast<int64_t>(rank);
     }
-    if (argument && (readers.size() > 1 || readers.front() != maker))
+    // The maker keeps the argument even where nobody reads it: it is the place of the state.
+    if (llvm::any_of(readers, [&](int64_t reader) { return reader != maker; }))
       return func.emitError() << "state '" << spmd::getArgumentName(func, *argument) << "' is read on pipeline ranks "
                               << llvm::interleaved(readers) << ", and its next value is made on rank " << maker
                               << ": a state stays in one rank, so that stages on one rank have to do both";

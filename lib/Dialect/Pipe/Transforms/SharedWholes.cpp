@@ -68,7 +68,7 @@ double Sharer::getMessageNs(Operation *op) {
   const Stages &stages = needs[op];
   if (llvm::all_of(stages, [&](int64_t stage) { return ranks[stage] == ranks[stages.front()]; }))
     return 0;
-  return rates.getMessageNs() + static_cast<double>(countBytes(op)) / rates.link.bytesPerNs;
+  return rates.getMessageNs(countBytes(op));
 }
 
 /// What each of `stages` would take to make the results: what is sent to all of them costs nothing more, what is not, a message.
@@ -111,6 +111,7 @@ void Sharer::takeBack(Operation *op) {
 }
 
 std::vector<SharedWhole> Sharer::run(ArrayRef<Values> wanted) {
+  // Users stand behind producers: walked from the back, all that need an op are known when it is looked at.
   for (auto [stage, values] : llvm::enumerate(wanted))
     for (Value value : values)
       need(value, static_cast<int64_t>(stage));

@@ -406,20 +406,55 @@ static void tellOfShared(func::FuncOp func, const ModelParts &parts, ArrayRef<in
                                       << llvm::interleaved(use.second) << ": each of their ranks holds it";
 }
 
-/// Whole values that several stages need: made by one or by each, whichever takes less.
-static void tellOfWholes(func::FuncOp func, ArrayRef<SharedWhole> shared) {
-  for (const SharedWhole &whole : shared) {
-    auto names = spmd::getTensorNames(whole.op->getResult(0));
-    std::string node = spmd::describeNode(whole.op);
-    StringRef name = !names.empty() ? names[0] : !node.empty() ? StringRef(node) : whole.op->getName().getStringRef();
-    InFlightDiagnostic remark = mlir::emitRemark(whole.op->getLoc());
-    remark << "whole value '" << name << "', " << whole.bytes << " bytes, takes " << std::llround(whole.ns)
-           << " ns to make and " << std::llround(whole.sendNs) << " ns to send: ";
-    ArrayRef<int64_t> stages = whole.stages;
-    if (whole.isSent)
-      remark << "stage " << stages.front() << " makes it for stages " << llvm::interleaved(stages.drop_front());
-    else
-      remark << "stages " << llvm::interleaved(stages) << " each make it";
+/// A value that several stages need, made by one or by each, whichever takes less.
+static void tell(StringRef what, const SharedWhole &value) {
+  auto names = spmd::getTensorNames(value.op->getResult(0));
+  std::string node = spmd::describeNode(value.op);
+  StringRef name = !names.empty() ? names[0] : !node.empty() ? StringRef(node) : value.op->getName().getStringRef();
+  InFlightDiagnostic remark = mlir::emitRemark(value.op->getLoc());
+  remark << what << " '" << name << "', " << value.bytes << " bytes, takes " << std::llround(value.ns)
+         << " ns to make and " << std::llround(value.sendNs) << " ns to send: ";
+  ArrayRef<int64_t> stages = value.stages;
+  if (value.isSent)
+    remark << "stage " << stages.front() << " makes it for stages " << llvm::interleaved(stages.drop_front());
+  else
+    remark << "stages " << llvm::interleaved(stages) << " each make it";
+}
+
+/// What stages make again of inputs and constants, and use for what is theirs alone.
+static void tellOfCheap(func::FuncOp func, const ModelParts &parts, const DeviceRates &rates) {
+  // An op that is in several stages is one that findParts has put there again.
+  DenseMap<Operation *, SmallVector<int64_t>> makers;
+  for (auto [number, stage] : llvm::enumerate(parts.stages))
+    for (Operation *op : stage.ops)
+      if (!isOfEveryStage(op))
+        makers[op].push_back(static_cast<int64_t>(number));
+  for (Operation &op : func.getBody().front()) {
+    SharedWhole cheap{&op, {}};
+    if (makers.lookup(&op).size() < 2)
+      continue;
+    // What is only on the way to another cheap value is no news: of a chain, the end is told.
+    for (int64_t stage : makers.lookup(&op))
+      if (llvm::any_of(op.getUsers(), [&, stage = stage](Operation *user) {
+            auto found = makers.find(user);
+            return found != makers.end() && found->second.size() == 1 && found->second.front() == stage;
+          }))
+        cheap.stages.push_back(stage);
+    if (cheap.stages.size() < 2)
+      continue;
+    // The price is that of all that it is made of, each once however often it is read.
+    llvm::SetVector<Operation *> madeOf;
+    madeOf.insert(&op);
+    for (size_t next = 0; next < madeOf.size(); ++next) {
+      cheap.ns += getOpNs(*madeOf[next], rates);
+      for (Value operand : madeOf[next]->getOperands())
+        if (Operation *producer = operand.getDefiningOp(); makers.lookup(producer).size() > 1)
+          madeOf.insert(producer);
+    }
+    for (Value result : op.getResults())
+      cheap.bytes += spmd::getBytes(result.getType());
+    cheap.sendNs = rates.getMessageNs(cheap.bytes);
+    tell("value", cheap);
   }
 }
 
@@ -436,11 +471,13 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
     std::vector<SharedWhole> shared =
         findSharedWholes(func, wanted, getRanks(getOperation(), wanted.size()), DeviceRates(), sendCheap);
-    tellOfWholes(func, shared);
+    for (const SharedWhole &whole : shared)
+      tell("whole value", whole);
     return shared;
   });
   if (failed(parts))
     return failure();
+  tellOfCheap(func, *parts, DeviceRates());
   tellOfShared(func, *parts, getRanks(getOperation(), parts->stages.size()));
   return StageMaker(func, *parts, count).run();
 }

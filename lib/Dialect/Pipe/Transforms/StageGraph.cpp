@@ -20,8 +20,8 @@
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "cleave/Plan/ClusterFile.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 
 #include <cmath>
 

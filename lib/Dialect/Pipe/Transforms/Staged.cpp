@@ -67,6 +67,7 @@ void Staged::findReaders() {
       }
     }
   };
+  // Arguments come last: who reads them depends on who makes what is made of them.
   for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode())
     llvm::for_each(op->getResults(), read);
   llvm::for_each(func.getArguments(), read);

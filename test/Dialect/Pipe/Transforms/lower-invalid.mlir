@@ -1,4 +1,4 @@
-// Tables that cannot be lowered: none, one of another shape, actions that are none, values that are read too soon.
+// Tables that cannot be lowered: none, one of another shape, actions that are none, values that are read too soon; states of two ranks.
 //
 // RUN: cleave-opt %s --split-input-file --pipe-lower -verify-diagnostics
 
@@ -175,5 +175,34 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
     pipe.yield %i : tensor<1xf32>
   }
   return %l : tensor<3xf32>
+}
+}
+
+// -----
+
+// Rank 0 has what the last call left, and rank 1 what the next one should find.
+#full = #spmd.mesh<["stage"=2]>
+#inner = #spmd.mesh<["device"=1]>
+module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 2 : i64, spmd.mesh = #inner, spmd.phase = "scheduled"} {
+func.func private @main.stage0(%old: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %h = nn.exp %old : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %h : tensor<2x4xf32>
+}
+func.func private @main.stage1(%h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %next = nn.neg %h : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %next : tensor<2x4xf32>
+}
+pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
+  pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"
+  pipe.rank 1 "1RECV_F0,1F0,1RECV_F1,1F1"
+}
+// expected-error@+1 {{state 'old' is read on pipeline ranks 0, and its next value is made on rank 1: a state stays in one rank, so that stages on one rank have to do both}}
+func.func @main(%old: tensor<4x4xf32> {nn.name = "old"}) -> (tensor<4x4xf32> {nn.name = "next", spmd.state = "old"}) {
+  %l = pipe.microbatches 2 (%i = %old split 0) -> (split 0) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+    %h = func.call @main.stage0(%i) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %next = func.call @main.stage1(%h) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    pipe.yield %next : tensor<2x4xf32>
+  }
+  return %l : tensor<4x4xf32>
 }
 }

@@ -26,6 +26,7 @@ struct DeviceRates {
   static DeviceRates get(const spmd::Plan *plan);
   /// What a message takes beside its bytes.
   double getMessageNs() const { return cluster.beginNs + link.latencyNs; }
+  double getMessageNs(int64_t bytes) const { return getMessageNs() + static_cast<double>(bytes) / link.bytesPerNs; }
 };
 
 /// The ops that have a stage, in program order, and what is to be known of them.
