@@ -409,6 +409,10 @@ void Candidates::findParameterMoves() {
                                                          graph.node(node).kind == NodeKind::Op &&
                                                          !othersBring(node, edge.operand, owned[edge.producer]);
   }
+  // What several users share moves for all of them: dear if it is for each.
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    if (ArrayRef<EdgeId> uses = graph.outEdges(node); graph.node(node).kind == NodeKind::Hub && owned[node])
+      parameterMoves[graph.node(node).firstIn] = all_of(uses, [&](EdgeId use) { return parameterMoves[use]; });
 }
 
 /// True if any of `atoms` comes to a factor of the op that the operand does not have.

@@ -28,9 +28,12 @@ LogicalResult FunctionProblem::build() {
     return func.emitOpError() << "has control flow: only functions of one block can be sharded";
   rules = std::make_shared<RuleTable>();
   Block &body = func.getBody().front();
-  for (BlockArgument argument : body.getArguments())
+  for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
       return failure();
+    if (func.getArgAttr(argument.getArgNumber(), kParameterAttr))
+      problem.setParameter(getId(argument));
+  }
   for (Operation &op : body.without_terminator())
     if (failed(addOp(&op)))
       return failure();

@@ -29,6 +29,8 @@ constexpr llvm::StringLiteral kNameAttr = "nn.name";
 constexpr llvm::StringLiteral kAliasesAttr = "nn.aliases";
 /// Of an argument: what the model calls its dims, an array of strings; empty ones have no name.
 constexpr llvm::StringLiteral kDimsAttr = "nn.dims";
+/// Of an argument: it is a parameter, although the caller gives it (a step of training changes it).
+constexpr llvm::StringLiteral kParameterAttr = "nn.parameter";
 /// Of a module: nodes of the model, as locations, that a plan may ask for although no op of the program needs them.
 constexpr llvm::StringLiteral kUnusedAttr = "nn.unused";
 
