@@ -3,8 +3,8 @@
 Usage: check.py BUILD_DIR [NAME...]
 
 A step of cases.py passes if its ranks give what one device gives, send what its formula says to 1 % (or less, where the
-case says why), split the compute (5 % slack), and are given what its plan promises of parameters, state and batch; what is
-computed once more must save memory. That one device gives right gradients is shown by numpy, in gradients.py.
+case says why), split the compute (5 % slack; where less is sent than the formula says, up to a third more that pays for
+itself), and are given what its plan promises of parameters, state and batch; what is computed once more must save memory. That one device gives right gradients is shown by numpy, in gradients.py.
 """
 import json
 import math
@@ -22,6 +22,8 @@ from gradients import GRADIENTS, gradient_problem
 from steps import draw
 
 SLACK, COMPUTE_SLACK = 1.01, 1.05
+# What a flop that several ranks repeat is worth in bytes sent (docs/deciding.md, the table of the objective).
+FLOP_BYTES = 1 / 64
 # Gradients are small, so each element is compared with itself alone. An element of bf16 has 8 bits. What differs by more,
 # as sums of rounded terms do, must agree as closely when cleave computes both in double.
 TOLERANCES = {"f32": ["--rtol", "1e-4", "--atol", "1e-8"], "bf16": ["--rtol", str(2.0 ** -8), "--atol", "1e-8"]}
@@ -65,7 +67,9 @@ def judge(case, step, report):
     if sent < formula / SLACK and not case.below:
         return f"sends {sent} bytes, formula {formula:.0f}: the formula is wrong, or nothing was split"
     flops, split = report["flops"], case.split or math.prod(case.plan.mesh.values())
-    if flops["per_rank"] * split > flops["total"] * COMPUTE_SLACK:
+    share = flops["total"] / split
+    pays = case.below and flops["per_rank"] < share * 4 / 3 and sent + (flops["per_rank"] - share) * FLOP_BYTES < formula
+    if flops["per_rank"] > share * COMPUTE_SLACK and not pays:
         return f"a rank computes {flops['per_rank']} of {flops['total']} flops, expected 1 / {split:.2f}"
     given = report["parameters"]["bytes_per_rank"] + sum(math.prod(one["local_shape"]) * BYTES[one["type"]]
                                                          for one in report["inputs"])
