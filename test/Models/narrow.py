@@ -23,7 +23,9 @@ MOST = {"bf16": 2e-2, "split": 2e-4}
 HOST, DEVICE = ["--executor", "program"], ["--device", "cuda-emulated"]
 # Random weights and few channels a group: in onnxruntime weights rounded to bf16, and nothing else, move it by 1.9e-2, with the results of
 # kernels rounded, too, by 2.4e-2 to 3.6e-2 of a row for one image or another.
-ALLOWED = {("unet_dyn18", "bf16"): 6e-2}
+# On two ranks keys of an attention are cut, and its terms rounded before they are added: in double the ranks are right to 3e-15, and rounding
+# moves one element by 2.03e-2 of its row.
+ALLOWED = {("unet_dyn18", "bf16"): 6e-2, ("t5_like_dyn18", "bf16"): 3e-2}
 
 
 def get_ways():
