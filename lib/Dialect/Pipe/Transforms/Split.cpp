@@ -67,6 +67,7 @@ private:
   void addLoopInputs(int64_t stage);
   void addInput(Key key, Value operand, PieceAttr take);
   Value getWhole(int64_t stage, Value value);
+  PieceAttr getPiece(unsigned result);
   LogicalResult addLoop();
   void addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *body);
   void addAfter();
@@ -84,6 +85,8 @@ private:
   Block *body = nullptr;
   llvm::DenseMap<Key, Value> wholes;
   llvm::DenseMap<Value, Value> results;
+  /// Results of the function, by number, that the loop makes.
+  llvm::DenseMap<size_t, Value> returned;
   SmallVector<Value> inputs;
   SmallVector<Attribute> takes;
   llvm::DenseMap<Key, unsigned> inputOf;
@@ -277,30 +280,38 @@ void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made,
     made[value] = result;
 }
 
+/// How a result of the function is made of what microbatches give.
+PieceAttr StageMaker::getPiece(unsigned result) {
+  std::optional<int64_t> dim = getResultSplit(func, result);
+  if (!dim)
+    return PieceAttr::getWhole(func.getContext());
+  Attribute global = func.getResultAttr(result, spmd::SpmdDialect::kGlobalTypeAttr);
+  return PieceAttr::getSplit(func.getContext(), *dim, blocks / getShards(global, *dim));
+}
+
 /// Inputs of all stages, then the calls, then what callers get: parts joined, sums.
 LogicalResult StageMaker::addLoop() {
   MLIRContext *context = func.getContext();
   int64_t numStages = static_cast<int64_t>(parts.stages.size());
   for (int64_t stage = 0; stage < numStages; ++stage)
     addLoopInputs(stage);
-  SmallVector<Value> yielded, given;
+  SmallVector<Value> yielded;
   SmallVector<Attribute> gives;
   SmallVector<Type> types;
   Operation *ret = func.getBody().front().getTerminator();
-  for (Value value : parts.outputs) {
-    unsigned number = llvm::find(ret->getOperands(), value) - ret->operand_begin();
-    std::optional<int64_t> dim = getResultSplit(func, number);
-    Attribute global = func.getResultAttr(number, spmd::SpmdDialect::kGlobalTypeAttr);
-    gives.push_back(dim ? PieceAttr::getSplit(context, *dim, blocks / getShards(global, *dim))
-                        : PieceAttr::getWhole(context));
-    types.push_back(dim ? Type(widen(value.getType(), *dim)) : value.getType());
-    given.push_back(value);
+  // One value may be returned twice, along different dims: those of 1x4 parts are 4x4 or 1x16.
+  llvm::MapVector<std::pair<Value, Attribute>, Value> outputs;
+  for (auto [number, value] : llvm::enumerate(ret->getOperands())) {
+    PieceAttr piece = getPiece(number);
+    if (!parts.outputs.contains(value) || !outputs.try_emplace({value, piece}).second)
+      continue;
+    gives.push_back(piece);
+    types.push_back(piece.isSplit() ? Type(widen(value.getType(), piece.getDim())) : value.getType());
     yielded.push_back(value);
   }
   for (AccumulateOp sum : parts.sums) {
     gives.push_back(PieceAttr::get(context, spmd::stringifyReductionKind(sum.getKind()), 0, 1));
     types.push_back(sum.getType());
-    given.push_back(sum);
     yielded.push_back(sum.getInput());
   }
   auto loop = MicrobatchesOp::create(builder, func.getLoc(), types, inputs, builder.getI64IntegerAttr(deal.count),
@@ -321,8 +332,13 @@ LogicalResult StageMaker::addLoop() {
     addStageCall(stage, made, inner);
   auto values = llvm::map_to_vector(yielded, [&](Value value) { return made.lookup(value); });
   YieldOp::create(builder, func.getLoc(), values);
-  for (auto [value, result] : llvm::zip_equal(given, loop.getResults()))
-    results[value] = result;
+  for (auto [output, result] : llvm::zip(outputs, loop.getResults()))
+    output.second = result;
+  for (auto [number, value] : llvm::enumerate(ret->getOperands()))
+    if (parts.outputs.contains(value))
+      returned[number] = outputs[{value, getPiece(number)}];
+  for (auto [sum, result] : llvm::zip_equal(parts.sums, loop.getResults().drop_front(outputs.size())))
+    results[AccumulateOp(sum).getResult()] = result;
   return deal.isEven() ? success() : makeBodies(loop, perBlock);
 }
 
@@ -347,10 +363,14 @@ void StageMaker::addAfter() {
 /// An argument that is returned is so as a whole.
 void StageMaker::addReturn() {
   Operation *ret = func.getBody().front().getTerminator();
-  auto values = llvm::map_to_vector(ret->getOperands(), [&](Value value) {
+  SmallVector<Value> values;
+  for (auto [number, value] : llvm::enumerate(ret->getOperands())) {
     auto argument = dyn_cast<BlockArgument>(value);
-    return argument ? Value(body->getArgument(argument.getArgNumber())) : results.lookup(value);
-  });
+    auto found = returned.find(number);
+    values.push_back(argument                  ? Value(body->getArgument(argument.getArgNumber()))
+                     : found != returned.end() ? found->second
+                                               : results.lookup(value));
+  }
   func::ReturnOp::create(builder, ret->getLoc(), values);
 }
 
