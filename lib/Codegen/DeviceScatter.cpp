@@ -50,8 +50,7 @@ public:
   ScatterKernel(DeviceEmitter &e, Operation *op, TileSink sink)
       : e(e), p(e.places), of(op), sink(sink), element(getElement(of.input)), rows(countElements(of.rows)),
         updates(countElements(of.numbers)) {
-    bool isWide = of.kind != nn::ScatterKind::Set;
-    kept = isWide ? ElementBuilder::getComputeType(element) : element;
+    kept = isSet() ? element : ElementBuilder::getComputeType(element);
     lanes = of.columns.empty() ? 1 : getDeviceLanes(op->getParentOfType<func::FuncOp>(), of.columns.back());
   }
   void run();
@@ -67,7 +66,7 @@ private:
   Value findRow(Value number);
   Value isOwn(Value row);
   Value isColumn(Value cell);
-  Point pointOf(ArrayRef<Value> rowPlace, Value cell);
+  Point pointOf(Value number, ArrayRef<int64_t> extents, const Point &inLine, Value cell);
   Point getPoint(Value row, Value cell);
   Point getUpdate(Value number, Value cell);
   void overRows(function_ref<void(Value, Value)> body);
@@ -77,7 +76,7 @@ private:
   void updateFew();
   void join();
   void look(Value chunk, Value row);
-  void addFound(Value chunk, Value number, Value row);
+  void addFound(Value chunk, Value slot, Value own);
 
   DeviceEmitter &e;
   PlaceBuilder &p;
@@ -188,10 +187,15 @@ Value ScatterKernel::isOwn(Value row) {
 /// Nothing where all columns are there.
 Value ScatterKernel::isColumn(Value cell) { return countCells() % width ? p.isLess(cell, countCells()) : Value(); }
 
-/// Behind the places of a row or of an update, which elements have in their line.
-Point ScatterKernel::pointOf(ArrayRef<Value> rowPlace, Value cell) {
+/// Of a row or an update: in the line, or behind its places among `extents`.
+Point ScatterKernel::pointOf(Value number, ArrayRef<int64_t> extents, const Point &inLine, Value cell) {
   Point point;
-  for (Value index : rowPlace)
+  if (of.dim) {
+    point = inLine;
+    point[*of.dim] = {number};
+    return point;
+  }
+  for (Value index : p.delinearise(number, extents))
     point.push_back({index});
   for (Value index : p.delinearise(p.mul(cell, lanes), of.columns))
     point.push_back({index});
@@ -200,21 +204,9 @@ Point ScatterKernel::pointOf(ArrayRef<Value> rowPlace, Value cell) {
   return point;
 }
 
-Point ScatterKernel::getPoint(Value row, Value cell) {
-  if (!of.dim)
-    return pointOf(p.delinearise(row, of.rows), cell);
-  Point point = line;
-  point[*of.dim] = {row};
-  return point;
-}
+Point ScatterKernel::getPoint(Value row, Value cell) { return pointOf(row, of.rows, line, cell); }
 
-Point ScatterKernel::getUpdate(Value number, Value cell) {
-  if (!of.dim)
-    return pointOf(p.delinearise(number, of.numbers), cell);
-  Point point = lineOfUpdates;
-  point[*of.dim] = {number};
-  return point;
-}
+Point ScatterKernel::getUpdate(Value number, Value cell) { return pointOf(number, of.numbers, lineOfUpdates, cell); }
 
 //===----------------------------------------------------------------------===//
 // Replacing

@@ -78,8 +78,8 @@ static void print(llvm::raw_ostream &os, size_t number, const CollectiveReport &
                       collective.node.empty() ? "-" : collective.node, collective.cause);
 }
 
-/// What is asked first of a collective is what it would take to do without it.
-/// The least that another choice at the collective's node costs more.
+/// The least that another choice at the collective's node costs more. What is asked first of a collective is what it would
+/// take to do without it.
 static void printNextBest(llvm::raw_ostream &os, const CollectiveReport &collective, const Explainer &explainer) {
   std::optional<Alternative> least;
   auto offer = [&](const Alternative &other) {

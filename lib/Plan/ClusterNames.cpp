@@ -3,7 +3,7 @@
 // In the words of cluster files, read like these, so that one can be taken as the start of another. Figures are those of
 // data sheets, scaled by `efficiency` to what programs reach; each has its source behind it, and docs/cluster.md has them
 // in one table. A new one is a row of the table below, one of the docs, and a line of test/Unit/Plan/ClusterTest.cpp, which
-// holds its figures against the data sheet.
+// holds figures of it against the data sheet.
 //
 //===----------------------------------------------------------------------===//
 #include "ClusterReader.h"

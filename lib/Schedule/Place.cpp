@@ -38,7 +38,7 @@ static bool isPlaced(Placement wanted, const Schedule &table) {
 }
 
 /// Of a named schedule, others are known that stand as it is wanted.
-static llvm::Error checkPlacement(Placement wanted, const Schedule &table) {
+static llvm::Error makeMisplaced(Placement wanted, const Schedule &table) {
   std::string names;
   for (const GeneratorInfo &info : getGenerators())
     if (info.placement == wanted || info.isAnywhere)
@@ -84,7 +84,7 @@ static llvm::Expected<std::vector<int32_t>> findNumbers(const Schedule &table, l
 
 llvm::Error cleave::schedule::numberRanks(Schedule &table, const PlacementWish &wish) {
   if (wish.placement && !isPlaced(*wish.placement, table))
-    return checkPlacement(*wish.placement, table);
+    return makeMisplaced(*wish.placement, table);
   llvm::Expected<std::vector<int32_t>> numbers = findNumbers(table, wish.ranks);
   if (!numbers)
     return numbers.takeError();

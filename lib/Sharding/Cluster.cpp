@@ -11,6 +11,7 @@
 #include "cleave/Sharding/Cluster.h"
 #include "cleave/Sharding/CostModel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 #include <numeric>
@@ -51,21 +52,15 @@ std::string cleave::spmd::describeMisfit(const Cluster &cluster, const ClusterMe
   if (devices != 0 && ranks > devices)
     return "the mesh has " + std::to_string(ranks) + " ranks and the cluster " + std::to_string(devices) + " devices";
   for (const auto &[axis, link] : cluster.axes)
-    if (!is_contained(mesh.names, axis)) {
-      std::string known;
-      for (const std::string &name : mesh.names)
-        known += (known.empty() ? "" : ", ") + name;
-      return "the cluster has a link for axis '" + axis + "', and the mesh is " + known;
-    }
+    if (!is_contained(mesh.names, axis))
+      return "the cluster has a link for axis '" + axis + "', and the mesh is " + join(mesh.names, ", ");
   return "";
 }
 
 /// True if blocks of `block` ranks that follow each other along an axis lie in groups of `capacity` devices each.
 static bool isNear(const ClusterMesh &mesh, int64_t stride, int64_t block, int64_t capacity) {
-  if (countRanks(mesh) <= capacity && mesh.devices.empty())
-    return true;
   if (mesh.devices.empty())
-    return capacity % (stride * block) == 0;
+    return countRanks(mesh) <= capacity || capacity % (stride * block) == 0;
   for (auto [rank, device] : enumerate(mesh.devices)) {
     int64_t first = static_cast<int64_t>(rank) - static_cast<int64_t>(rank) / stride % block * stride;
     if (mesh.devices[first] / capacity != device / capacity)

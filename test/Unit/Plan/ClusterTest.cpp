@@ -80,6 +80,8 @@ TEST(ClusterFile, NamedOnes) {
   EXPECT_EQ(named["2x8xH100-ib"].getNumDevices(), 16);
   EXPECT_NEAR(named["2x8xH100-ib"].levels[1].link.bytesPerNs, 45, 1e-6);
   EXPECT_NEAR(named["8xA100-nvlink"].levels[0].link.bytesPerNs, 240, 1e-6);
+  EXPECT_NEAR(named["8xA100-nvlink"].device.getFlopsPerNs("bf16"), 0.7 * 312e3, 1);
+  EXPECT_EQ(named["cpu-threads"].device.getFlopsPerNs("f32"), 105);
   EXPECT_EQ(named["cpu-threads"].getNumDevices(), 0);
 }
 

@@ -342,7 +342,7 @@ void RankMaker::finish(Operation *ret) {
   made.setAllResultAttrs(resultAttrs);
 }
 
-/// The row, then results, then what stands behind the loop.
+/// Whole values of other ranks, the row, then results, then what stands behind the loop.
 LogicalResult RankMaker::run() {
   std::string name = (staged.func.getName() + ".rank" + Twine(rank)).str();
   made = func::FuncOp::create(builder, loc, name, staged.func.getFunctionType());

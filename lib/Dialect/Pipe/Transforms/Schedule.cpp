@@ -34,7 +34,7 @@ private:
 } // namespace
 
 /// What the schedule takes with the times of stages that `pipe.cuts` has, for reports: added to these.
-static LogicalResult predict(ModuleOp module, const schedule::Schedule &table, StringRef name) {
+static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
   auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
   if (!stages || stages.size() != static_cast<size_t>(table.numStages))
@@ -69,7 +69,7 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table, S
     return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
   Builder builder(module.getContext());
   NamedAttrList summary, all(cuts);
-  summary.set("schedule", builder.getStringAttr(name));
+  summary.set("schedule", builder.getStringAttr(table.name));
   summary.set("ranks", builder.getI64IntegerAttr(table.numRanks));
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
@@ -112,7 +112,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
     mlir::emitError(func.getLoc()) << violation.message << " (" << violation.constraint << ")";
   if (!checked.violations.empty())
     return failure();
-  if (failed(predict(module, *table, table->name)))
+  if (failed(predict(module, *table)))
     return failure();
   OpBuilder builder(func);
   writeTable(builder, func.getLoc(), (func.getName() + ".schedule").str(), *table);

@@ -41,13 +41,15 @@ private:
   /// Who makes the results of an op, or gets them; ascending.
   DenseMap<Operation *, Stages> needs;
   DenseSet<Operation *> sent;
+  /// Rules are asked once: chains of many ops share their beginnings.
+  DenseMap<Operation *, double> opNs;
 };
 } // namespace
 
 /// Parameters, constants and arguments every stage has.
 static bool isMade(Value value) { return value.getDefiningOp() && !isOfEveryStage(value.getDefiningOp()); }
 
-static int64_t countBytes(Operation *op) {
+int64_t cleave::pipe::countResultBytes(Operation *op) {
   int64_t bytes = 0;
   for (Value result : op->getResults())
     bytes += spmd::getBytes(result.getType());
@@ -68,7 +70,7 @@ double Sharer::getMessageNs(Operation *op) {
   const Stages &stages = needs[op];
   if (llvm::all_of(stages, [&](int64_t stage) { return ranks[stage] == ranks[stages.front()]; }))
     return 0;
-  return rates.getMessageNs(countBytes(op));
+  return rates.getMessageNs(countResultBytes(op));
 }
 
 /// What each of `stages` would take to make the results: what is sent to all of them costs nothing more, what is not, a message.
@@ -86,7 +88,10 @@ double Sharer::getPrice(Operation *op, ArrayRef<int64_t> stages) {
       ns += isThere ? 0 : getMessageNs(next);
       continue;
     }
-    ns += getOpNs(*next, rates);
+    auto [known, isNew] = opNs.try_emplace(next, 0.);
+    if (isNew)
+      known->second = getOpNs(*next, rates);
+    ns += known->second;
     for (Value operand : next->getOperands())
       if (isMade(operand))
         todo.push_back(operand.getDefiningOp());
@@ -140,7 +145,7 @@ std::vector<SharedWhole> Sharer::run(ArrayRef<Values> wanted) {
       takeBack(&op);
     auto found = needs.find(&op);
     if (found != needs.end() && found->second.size() > 1 && (sent.contains(&op) || isWanted(op)))
-      shared.push_back({&op, found->second, 0, getMessageNs(&op), countBytes(&op), sent.contains(&op)});
+      shared.push_back({&op, found->second, 0, getMessageNs(&op), countResultBytes(&op), sent.contains(&op)});
   }
   // Only now is it known what arrives anyway.
   for (SharedWhole &whole : shared)

@@ -25,6 +25,9 @@ struct SharedWhole {
   bool isSent = false;
 };
 
+/// Of all results of an op.
+int64_t countResultBytes(mlir::Operation *op);
+
 /// `ranks`: of stages; what stages of one rank alone read is never made twice. `wanted`: by stage, the whole values that it reads, or that what runs behind the loop does. In the order of the program.
 /// `sendsCheap`: whatever several stages read is sent.
 std::vector<SharedWhole> findSharedWholes(mlir::func::FuncOp func, llvm::ArrayRef<Values> wanted,

@@ -450,11 +450,12 @@ static void tellOfCheap(func::FuncOp func, const ModelParts &parts, const Device
       if (!isOfEveryStage(op))
         makers[op].push_back(static_cast<int64_t>(number));
   for (Operation &op : func.getBody().front()) {
-    SharedWhole cheap{&op, {}};
-    if (makers.lookup(&op).size() < 2)
+    auto own = makers.find(&op);
+    if (own == makers.end() || own->second.size() < 2)
       continue;
+    SharedWhole cheap{&op, {}};
     // What is only on the way to another cheap value is no news: of a chain, the end is told.
-    for (int64_t stage : makers.lookup(&op))
+    for (int64_t stage : own->second)
       if (llvm::any_of(op.getUsers(), [&, stage = stage](Operation *user) {
             auto found = makers.find(user);
             return found != makers.end() && found->second.size() == 1 && found->second.front() == stage;
@@ -471,8 +472,7 @@ static void tellOfCheap(func::FuncOp func, const ModelParts &parts, const Device
         if (Operation *producer = operand.getDefiningOp(); makers.lookup(producer).size() > 1)
           madeOf.insert(producer);
     }
-    for (Value result : op.getResults())
-      cheap.bytes += spmd::getBytes(result.getType());
+    cheap.bytes = countResultBytes(&op);
     cheap.sendNs = rates.getMessageNs(cheap.bytes);
     tell("value", cheap);
   }
@@ -482,23 +482,25 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError("has control flow");
   Spans spans(func);
+  const DeviceRates rates;
   // What costs less to compute than to send is no value of the graph that is cut.
   DenseSet<Operation *> again;
-  StageGraph graph = makeStageGraph(func, DeviceRates());
+  StageGraph graph = makeStageGraph(func, rates);
   for (const schedule::SplitValue &value : graph.problem.values)
     if (value.bytes == 0 && !sendCheap)
       again.insert(graph.ops[value.producer]);
+  SmallVector<int64_t> ranks;
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
-    std::vector<SharedWhole> shared =
-        findSharedWholes(func, wanted, getRanks(getOperation(), wanted.size()), DeviceRates(), sendCheap);
+    ranks = getRanks(getOperation(), wanted.size());
+    std::vector<SharedWhole> shared = findSharedWholes(func, wanted, ranks, rates, sendCheap);
     for (const SharedWhole &whole : shared)
       tell("whole value", whole);
     return shared;
   });
   if (failed(parts))
     return failure();
-  tellOfCheap(func, *parts, DeviceRates());
-  tellOfShared(func, *parts, getRanks(getOperation(), parts->stages.size()));
+  tellOfCheap(func, *parts, rates);
+  tellOfShared(func, *parts, ranks);
   return StageMaker(func, *parts, count).run();
 }
 

@@ -155,8 +155,7 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
     total += found->second;
   }
   auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
-  if ((collective && collective.communicates()) ||
-      total > static_cast<double>(bytes) / rates.link.bytesPerNs + rates.getMessageNs())
+  if ((collective && collective.communicates()) || total > rates.getMessageNs(bytes))
     return false;
   nsFromArguments[&op] = total;
   return true;

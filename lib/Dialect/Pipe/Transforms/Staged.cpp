@@ -26,7 +26,7 @@ SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
   return values;
 }
 
-/// Pairs without a channel of their own, behind the loop, are numbered behind the others by their first stage.
+/// Pairs without a channel of their own, before or behind the loop, are numbered behind the others by their first stage.
 int64_t Staged::getChannel(int32_t from, int32_t to) const {
   for (auto [number, channel] : llvm::enumerate(table.channels))
     if (channel.from == from && channel.to == to)

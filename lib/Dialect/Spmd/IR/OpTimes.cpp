@@ -5,7 +5,8 @@
 //
 //   all_reduce over model:(1)2   ->   atoms of model, cut so that (1)2 is a run of them   ->   links of these atoms
 //
-// Prices are those of the objective `time`, turned back into nanoseconds: there is one set of formulas.
+// Prices of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas. Compute has
+// a launch as well, which decisions do not see.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/OpTimes.h"
@@ -26,17 +27,9 @@ ClusterMesh cleave::spmd::getClusterMesh(MeshAttr mesh) {
   return made;
 }
 
-/// The axes that a stage of a pipeline has of its machine's.
-static std::vector<std::string> getNames(MeshAttr mesh) {
-  std::vector<std::string> names;
-  for (StringRef name : mesh.getNames())
-    names.push_back(name.str());
-  return names;
-}
-
 OpTimes::OpTimes(const Cluster &cluster, MeshAttr mesh, MeshAttr whole)
     : cluster(cluster), mesh(mesh), whole(getClusterMesh(whole)),
-      model(makeCostModel(cluster, this->whole, getNames(mesh), Optimize::Time)) {}
+      model(makeCostModel(cluster, this->whole, getClusterMesh(mesh).names, Optimize::Time)) {}
 
 static std::string getWord(Type type) {
   std::string word;

@@ -42,7 +42,7 @@ struct StageGraph {
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 
-/// What an op takes: of all that it makes, not of a microbatch's part.
+/// What an op takes, for one of `rates.microbatches` parts of the batch, as in the graph.
 double getOpNs(mlir::Operation &op, const DeviceRates &rates);
 
 /// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
