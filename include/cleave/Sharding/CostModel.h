@@ -63,7 +63,7 @@ struct NearLink {
 enum class Optimize {
   Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
   Bytes,    ///< bytes on the wire; all else only breaks ties
-  Time,     ///< what a step takes on a cluster: bytes, latencies, launches, compute and memory
+  Time,     ///< what a step takes on a cluster, but for launches: bytes, latencies, compute, memory
 };
 /// How users name them.
 constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes", "time"};

@@ -2,7 +2,7 @@
 //
 // Nanoseconds of ops and collectives of one rank on a cluster, as predicted: of compute the roofline, and a launch; of a
 // collective what it takes to begin, its latencies, and its bytes, by the formulas that decisions are priced with
-// (CostModel.h). What is shown of a decision and what it was made by so are the same.
+// (CostModel.h). What is shown of a collective and what it was decided by so are the same; launches are only shown.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
