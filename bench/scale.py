@@ -1,6 +1,8 @@
-"""Measures `cleave shard` on GPT-like models of growing depth and prints a table.
+"""Measures `cleave shard` on models of growing depth and prints a table.
 
-    scale.py BUILD_DIR [--layers 12 94 188 375 750 1500 3000] [--repeat 5]
+    scale.py BUILD_DIR [--kind gpt|skips|experts|irregular] [--layers 12 94 188 375 750 1500 3000] [--repeat 5]
+
+Kinds but `gpt` are those of make_wide.py, where a layer is a pair of blocks, a layer of experts, or a layer.
 
 All sizes are run in turn, `--repeat` times over, one process at a time, and the least figure of each phase counts: on a
 shared machine everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
@@ -21,20 +23,27 @@ import sys
 import tempfile
 import time
 
+import make_wide
 from make_gpt import NODES_PER_LAYER
 
 DECIDING = ("propagate", "insert_reshards", "partition", "optimize_collectives")
 AIMS = {"us_per_node": 25.0, "deciding_s": 2.5, "per_doubling": 2.2, "kb_per_node": 20.0}
 
 
-def make_models(folder, sizes):
-    """Paths of models and plans by number of layers. Made by processes of their own: a child's peak memory starts at what
-    its parent has."""
-    generator = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_gpt.py")
-    stems = {layers: os.path.join(folder, f"gpt{layers}") for layers in sizes}
-    for layers, stem in stems.items():
-        subprocess.run([sys.executable, generator, stem + ".onnx", "--layers", str(layers)], check=True)
-    return {layers: (stem + ".onnx", stem + ".yaml") for layers, stem in stems.items()}
+def make_models(folder, kind, sizes):
+    """Paths of models and plans, and the number of nodes, by number of layers. Made by processes of their own: a child's peak
+    memory starts at what its parent has."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    models, nodes = {}, {}
+    for layers in sizes:
+        stem = os.path.join(folder, f"{kind}{layers}")
+        models[layers] = (stem + ".onnx", stem + ".yaml")
+        command = ["make_gpt.py", models[layers][0], "--layers"] if kind == "gpt" else \
+            ["make_wide.py", kind, models[layers][0], "--size"]
+        made = subprocess.run([sys.executable, os.path.join(here, command[0]), *command[1:], str(layers)], check=True,
+                              capture_output=True, text=True)
+        nodes[layers] = layers * NODES_PER_LAYER if kind == "gpt" else int(made.stdout.split()[0])
+    return models, nodes
 
 
 def shard_once(cleave, model, plan, folder):
@@ -55,11 +64,10 @@ def shard_once(cleave, model, plan, folder):
         os.path.getsize(output)
 
 
-def measure(layers, runs):
+def measure(layers, nodes, runs):
     """The row of one size, from the results of its runs."""
     seconds = {phase: min(run[0][phase] for run in runs) for phase in runs[0][0]}
     collectives = {kind: total["count"] for kind, total in runs[0][2]["totals"].items() if total["count"]}
-    nodes = layers * NODES_PER_LAYER
     deciding = get_deciding(seconds)
     return {"layers": layers, "nodes": nodes, "seconds": seconds, "deciding": deciding,
             "us_per_node": deciding / nodes * 1e6, "peak_mb": min(run[1] for run in runs) / 1024,
@@ -116,17 +124,18 @@ def print_aims(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build")
+    parser.add_argument("--kind", choices=["gpt", *make_wide.KINDS], default="gpt")
     parser.add_argument("--layers", type=int, nargs="+", default=[12, 94, 188, 375, 750, 1500, 3000])
     parser.add_argument("--repeat", type=int, default=5)
     arguments = parser.parse_args()
     cleave = os.path.join(arguments.build, "bin", "cleave")
     runs = {layers: [] for layers in arguments.layers}
     with tempfile.TemporaryDirectory() as folder:
-        models = make_models(folder, arguments.layers)
+        models, nodes = make_models(folder, arguments.kind, arguments.layers)
         for _ in range(arguments.repeat):
             for layers in arguments.layers:
                 runs[layers].append(shard_once(cleave, *models[layers], folder))
-    rows = [measure(layers, runs[layers]) for layers in arguments.layers]
+    rows = [measure(layers, nodes[layers], runs[layers]) for layers in arguments.layers]
     add_ratios(rows, runs)
     print_table(rows)
     print_aims(rows)

@@ -162,14 +162,17 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
 /// loaded.
 static void countParameters(func::FuncOp func, const SymbolTable &symbols, Report &report) {
   llvm::DenseSet<StringRef> seen;
-  llvm::DenseSet<std::pair<Attribute, Type>> loads;
+  llvm::DenseSet<std::tuple<Attribute, Attribute, Attribute, Attribute, Type>> loads;
   auto count = [&](StringRef name) {
     if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
   for (func::FuncOp each : getCalled(func, symbols)) {
     for (auto load : each.getOps<nn::LoadOp>()) {
-      if (loads.insert({load->getAttrDictionary(), load.getType()}).second)
+      if (loads
+              .insert({load.getParamAttr(), load.getStartsAttr(), load.getSizesAttr(), load.getShardingAttr(),
+                       load.getType()})
+              .second)
         report.parameterBytesPerRank += spmd::getBytes(load.getType());
       count(load.getParam());
     }

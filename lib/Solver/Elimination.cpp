@@ -10,8 +10,15 @@
 // (min-degree, the usual heuristic for bucket elimination: Dechter 1999). Where a table would have more than `maxCells`
 // cells a neighbour is frozen at its present option first: only then is the answer no minimum.
 //
+// Equal layers bring the same tables in the same places, so a sum that was made once is looked up: by the tables that go in,
+// which are the same if their address is, and by how they lie to each other. Tables that come out equal are one table too, so
+// a chain of layers costs as many of them as it takes for what the layers before say to settle, and a lookup for each variable
+// of the others.
+//
 //===----------------------------------------------------------------------===//
 #include "Elimination.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Allocator.h"
@@ -26,6 +33,14 @@ struct Table {
   ArrayRef<uint32_t> scope;
   const int64_t *cells;
   bool isUsed = false;
+};
+
+/// What eliminating a variable leaves: per combination of its neighbours' options the least cost, of which `least` is taken
+/// off, and the option that has it.
+struct Residue {
+  const int64_t *cells;
+  const uint8_t *best;
+  int64_t least;
 };
 
 /// What is needed to read a variable's option backwards.
@@ -59,6 +74,8 @@ private:
 
   void eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours);
   SmallVector<Cursor, 4> takeTables(uint32_t variable, ArrayRef<uint32_t> scope);
+  const Residue &getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
+  Residue makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
   void sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
                       uint8_t *best, size_t numCells);
   void settle(uint32_t variable, ArrayRef<uint32_t> neighbours);
@@ -67,8 +84,8 @@ private:
   void readBackwards();
 
   template <typename T> T *allocate(size_t count) { return arena.Allocate<T>(count); }
-  ArrayRef<uint32_t> keep(ArrayRef<uint32_t> list) {
-    uint32_t *copy = allocate<uint32_t>(list.size());
+  template <typename T> ArrayRef<T> keep(ArrayRef<T> list) {
+    T *copy = allocate<T>(list.size());
     llvm::copy(list, copy);
     return {copy, list.size()};
   }
@@ -83,6 +100,10 @@ private:
   std::vector<char> isDone;
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> queue;
   std::vector<Elimination> eliminations;
+  /// By what goes into the sum (`getResidue`).
+  DenseMap<ArrayRef<uint64_t>, Residue> residues;
+  /// Tables that came out of sums, each distinct one once.
+  DenseSet<ArrayRef<int64_t>> sums;
   Minimum result;
 };
 } // namespace
@@ -98,10 +119,10 @@ Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, siz
   tables.reserve(terms.size() + domains.size());
   for (const CostTerm &term : terms) {
     if (term.second == kNoVariable) {
-      addTable(keep(term.first), term.cells);
+      addTable(keep<uint32_t>(term.first), term.cells);
       continue;
     }
-    addTable(keep({term.first, term.second}), term.cells);
+    addTable(keep<uint32_t>({term.first, term.second}), term.cells);
     connect(term.first, term.second);
   }
 }
@@ -205,27 +226,47 @@ void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
   }
 }
 
-void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
-  ArrayRef<uint32_t> scope = keep(neighbours);
+Residue Eliminator::makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain) {
   size_t numCells = 1;
   for (uint32_t neighbour : scope)
     numCells *= domains[neighbour];
   int64_t *cells = allocate<int64_t>(numCells);
   uint8_t *best = allocate<uint8_t>(numCells);
-  SmallVector<Cursor, 4> cursors = takeTables(variable, scope);
-  sumAndMinimise(cursors, scope, domains[variable], cells, best, numCells);
-  eliminations.push_back({variable, scope, best});
-  result.width = std::max<unsigned>(result.width, scope.size());
-
+  sumAndMinimise(cursors, scope, ownDomain, cells, best, numCells);
   // What all cells have in common cannot change what is chosen.
   int64_t least = *std::min_element(cells, cells + numCells);
-  result.total = std::min(result.total + least, kForbidden);
   for (size_t cell = 0; cell < numCells; ++cell)
     cells[cell] = cells[cell] == kForbidden ? kForbidden : cells[cell] - least;
+  return {sums.insert({cells, numCells}).first->data(), best, least};
+}
+
+/// Says in numbers all that a sum depends on: sizes, and for each table where its cells are and how they are stepped through.
+const Residue &Eliminator::getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain) {
+  SmallVector<uint64_t, 32> key = {uint64_t(scope.size()) << 32 | ownDomain};
+  for (uint32_t neighbour : scope)
+    key.push_back(domains[neighbour]);
+  for (const Cursor &cursor : cursors) {
+    key.push_back(reinterpret_cast<uintptr_t>(cursor.cells));
+    key.push_back(cursor.ownStride);
+    append_range(key, cursor.strides);
+  }
+  auto known = residues.find(ArrayRef<uint64_t>(key));
+  if (known != residues.end())
+    return known->second;
+  return residues.try_emplace(keep(ArrayRef<uint64_t>(key)), makeResidue(cursors, scope, ownDomain)).first->second;
+}
+
+void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
+  ArrayRef<uint32_t> scope = keep(neighbours);
+  SmallVector<Cursor, 4> cursors = takeTables(variable, scope);
+  const Residue &residue = getResidue(cursors, scope, domains[variable]);
+  eliminations.push_back({variable, scope, residue.best});
+  result.width = std::max<unsigned>(result.width, scope.size());
+  result.total = std::min(result.total + residue.least, kForbidden);
 
   settle(variable, scope);
   if (!scope.empty())
-    addTable(scope, cells);
+    addTable(scope, residue.cells);
   for (size_t i = 0; i < scope.size(); ++i)
     for (size_t j = i + 1; j < scope.size(); ++j)
       connect(scope[i], scope[j]);
@@ -257,7 +298,7 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
   int64_t *cells = allocate<int64_t>(outer * inner);
   for (size_t i = 0; i < outer; ++i)
     std::copy_n(table.cells + i * inner * domains[variable], inner, cells + i * inner);
-  addTable(keep(rest), cells);
+  addTable(keep<uint32_t>(rest), cells);
 }
 
 /// The neighbour with most neighbours is in the way of most tables to come, so freezing it saves most.
