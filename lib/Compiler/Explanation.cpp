@@ -82,7 +82,7 @@ struct Explainer::State {
   ValueExplanation explain(ValueId value) const;
   /// The values with names that match, or else the first result of each node whose name does.
   std::vector<ValueExplanation> explain(llvm::function_ref<bool(StringRef)> matches) const;
-  bool isWhole(ValueId value) const { return atoms.toSharding(getState(value)).isReplicated(); }
+  bool isWhole(ValueId value) const { return getState(value).isReplicated(); }
   ShardedValue describe(ValueId value) const;
 
   Compilation &compilation;
@@ -91,7 +91,9 @@ struct Explainer::State {
 
 private:
   const spmd::State &getState(ValueId value) const { return decision.states[decision.valueStates[value]]; }
-  std::string format(const spmd::State &state) const { return formatSharding(atoms.toSharding(state)); }
+  std::string format(const spmd::State &state) const {
+    return spmd::toString(atoms.getAtoms(), atoms.getAxisNames(), state);
+  }
   unsigned axisOf(AtomId atom) const { return atoms.getAtoms().axisOf(atom); }
   std::string getAxisName(AtomId atom) const { return atoms.getAxisNames()[axisOf(atom)]; }
   std::string describeFactor(OpId op, FactorId factor) const;

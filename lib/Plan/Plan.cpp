@@ -62,14 +62,16 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readStates(value, plan);
     if (key == "pipeline")
       return readPipeline(*this, value, plan.pipeline);
+    if (key == "uneven")
+      return readFlag(value, plan.uneven);
     if (key == "cluster") {
       plan.clusterPlace = placeOf(value);
       return readClusterEntry(*this, value, plan.cluster.emplace());
     }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard, state, pipeline or cluster",
-                         {"mesh", "devices", "dims", "shard", "state", "pipeline", "cluster"}, readEntry)))
+  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard, uneven, state, pipeline or cluster",
+                         {"mesh", "devices", "dims", "shard", "uneven", "state", "pipeline", "cluster"}, readEntry)))
     return failure();
   return close();
 }

@@ -381,9 +381,18 @@ LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, co
                   what + " has " + Twine(shape.size()) + " dims but the rule lists " + (hasRest ? "at least " : "") +
                       Twine(rule.dims.size() - hasRest));
   }
+  if (rule.uneven || plan.uneven)
+    return success();
   for (auto [index, dim] : enumerate(*dims)) {
-    if (std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim)); !reason.empty())
-      return failAt(error, dim.place, what + reason + (rule.uneven ? "; uneven shards are not supported yet" : ""));
+    std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim));
+    if (reason.empty())
+      continue;
+    int64_t shards = 1;
+    for (const auto &[axis, size] : plan.getCuts(dim))
+      shards *= size;
+    std::string padded = std::to_string((shape[index] + shards - 1) / shards * shards);
+    error = {dim.place, (what + reason).str(), {{dim.place, "'uneven: true' would pad it to " + padded}}};
+    return failure();
   }
   return success();
 }

@@ -156,7 +156,8 @@ static PerRank permute(spmd::PermuteOp op, const PerRank &inputs) {
   spmd::ShardMoves moves(atoms->getAtoms(), global, atoms->toState(from), atoms->toState(to));
   PerRank results;
   for (int64_t rank = 0, count = inputs.size(); rank < count; ++rank) {
-    Tensor &result = results.emplace_back(Tensor::zeros(cast<RankedTensorType>(op.getResult().getType())));
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    Tensor &result = results.emplace_back(to.getUneven() ? makePadding(type) : Tensor::zeros(type));
     SmallVector<int64_t> start = to.getOffset(global, rank);
     moves.forEachInto(rank, [&](const spmd::Piece &piece) {
       copyBox(piece.box.extents, inputs[piece.source],
@@ -172,17 +173,6 @@ static SmallVector<int64_t> getWindowStart(ArrayRef<spmd::DimWindow> windows, Ar
                                            int64_t rank) {
   return llvm::map_to_vector(llvm::zip_equal(windows, dims),
                              [&](auto dim) { return std::get<0>(dim).startOf(std::get<1>(dim).indexOf(rank)); });
-}
-
-/// A tensor full of one number.
-static Tensor fill(RankedTensorType type, TypedAttr number) {
-  Tensor result = Tensor::zeros(type);
-  FailureOr<Tensor> one =
-      Tensor::fromAttr(DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), Attribute(number)));
-  MutableArrayRef<char> bytes(const_cast<char *>(result.getBytes().data()), result.getBytes().size());
-  for (size_t at = 0; at < bytes.size(); at += one->getBytes().size())
-    llvm::copy(one->getBytes(), bytes.begin() + at);
-  return result;
 }
 
 static PerRank window(spmd::WindowOp op, const PerRank &inputs, spmd::MeshAttr mesh) {

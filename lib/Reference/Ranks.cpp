@@ -7,6 +7,7 @@
 #include "Ranks.h"
 
 #include "Loops.h"
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -21,6 +22,26 @@ SmallVector<int64_t> cleave::reference::getCroppedShape(ArrayRef<int64_t> global
   return shape;
 }
 
+Tensor cleave::reference::fill(RankedTensorType type, TypedAttr number) {
+  Tensor result = Tensor::zeros(type);
+  FailureOr<Tensor> one =
+      Tensor::fromAttr(DenseElementsAttr::get(RankedTensorType::get({}, type.getElementType()), Attribute(number)));
+  MutableArrayRef<char> bytes(const_cast<char *>(result.getBytes().data()), result.getBytes().size());
+  for (size_t at = 0; at < bytes.size(); at += one->getBytes().size())
+    llvm::copy(one->getBytes(), bytes.begin() + at);
+  return result;
+}
+
+/// What is seen best where somebody looks at it.
+Tensor cleave::reference::makePadding(RankedTensorType type) {
+  Builder builder(type.getContext());
+  Type element = type.getElementType();
+  if (isa<FloatType>(element))
+    return fill(type, builder.getFloatAttr(element, std::numeric_limits<double>::quiet_NaN()));
+  constexpr int64_t kLarge = 0x55;
+  return fill(type, builder.getIntegerAttr(element, element.isInteger(1) ? 1 : kLarge));
+}
+
 PerRank cleave::reference::takeShards(const Tensor &global, spmd::ShardingAttr sharding) {
   SmallVector<int64_t> local = sharding.getLocalShape(global.getShape()), zeros(local.size(), 0);
   std::map<SmallVector<int64_t>, Tensor> shards; // by offset
@@ -31,8 +52,10 @@ PerRank cleave::reference::takeShards(const Tensor &global, spmd::ShardingAttr s
     if (isNew && global.getShape() == ArrayRef<int64_t>(local)) {
       entry->second = global;
     } else if (isNew) {
-      entry->second = Tensor::zeros(RankedTensorType::get(local, global.getElementType()));
-      copyBox(getCroppedShape(global.getShape(), sharding, rank), global, offset, entry->second, zeros);
+      SmallVector<int64_t> cropped = getCroppedShape(global.getShape(), sharding, rank);
+      auto type = RankedTensorType::get(local, global.getElementType());
+      entry->second = cropped == local ? Tensor::zeros(type) : makePadding(type);
+      copyBox(cropped, global, offset, entry->second, zeros);
     }
     result.push_back(entry->second);
   }

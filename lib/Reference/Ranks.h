@@ -10,8 +10,14 @@ namespace cleave::reference {
 /// One tensor per rank. Ranks known to hold equal values share the bytes, which also spares computing them twice.
 using PerRank = llvm::SmallVector<Tensor>;
 
-/// Every rank's shard of a global tensor; padded with zeros where uneven. Where the sharding is partial, the first rank
-/// of each group has the value, and the others what changes nothing when it is combined with it.
+/// A tensor full of one number.
+Tensor fill(mlir::RankedTensorType type, mlir::TypedAttr number);
+
+/// A tensor of padding only: NaN, of integers a large number, as nobody may count on what it is.
+Tensor makePadding(mlir::RankedTensorType type);
+
+/// Every rank's shard of a global tensor, padded where that is uneven. Where the sharding is partial, the first rank of each
+/// group has the value, and the others what changes nothing when it is combined with it.
 PerRank takeShards(const Tensor &global, spmd::ShardingAttr sharding);
 
 /// Size of rank `rank`'s shard without padding.

@@ -40,6 +40,8 @@ private:
   bool dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what);
   /// A factor that stands in several tensors is cut alike in all of them.
   bool setCut(FactorId factor, const AtomList &atoms, const Twine &what);
+  /// The dims that slide are cut alike, and divide.
+  bool isExchange(const SlidingDim &slide);
   /// The one choice that says of `atom` what all tensors together say of it: which factors it cuts, which operands are
   /// partial over it, and whether the results are.
   bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
@@ -61,6 +63,9 @@ bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) 
 }
 
 bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what) {
+  // Of a factor that has its dim to itself, the last pieces may be padded.
+  if (factors.size() == 1 && rule.allowsUneven(factors.front()))
+    return setCut(factors.front(), AtomList(atoms), what);
   for (FactorId factor : factors) {
     AtomList mine;
     // Major factors first: a minor one is cut only once those before it are used up, or its pieces would not lie in one
@@ -83,6 +88,17 @@ bool Matcher::dealOut(const TensorFactors &factors, const State &state, const Tw
   for (auto [dimFactors, atoms] : zip_equal(factors, state.dims))
     if (!dealOutDim(dimFactors, atoms, what))
       return false;
+  return true;
+}
+
+bool Matcher::isExchange(const SlidingDim &slide) {
+  const AtomList &made = match.cuts[slide.result];
+  if (match.cuts[slide.input] != made)
+    return fail("a dim of the result is split otherwise than that of the operand that it is made of");
+  for (FactorId factor : {slide.input, slide.result})
+    if (rule.factorSizes[factor] % mesh.product(made) != 0)
+      return fail("neighbours exchange pieces of " + Twine(rule.factorSizes[factor]) + " positions, which " +
+                  Twine(mesh.product(made)) + " shards do not divide");
   return true;
 }
 
@@ -140,10 +156,8 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   // Intervals move on from rank to rank as the pieces of the result do.
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (!match.cuts[slide.result].empty() && match.cuts[slide.input] != match.cuts[slide.result]) {
-        fail("a dim of the result is split otherwise than that of the operand that it is made of");
+      if (!match.cuts[slide.result].empty() && !isExchange(slide))
         return std::nullopt;
-      }
   match.choices.assign(mesh.numAtoms(), 0);
   for (unsigned atom = 0; atom < mesh.numAtoms(); ++atom)
     if (!findChoice(atom, operands, results))

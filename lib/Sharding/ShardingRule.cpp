@@ -34,6 +34,14 @@ bool ShardingRule::isReduction(FactorId factor) const {
   return cut >= 0 && choices[cut].partial;
 }
 
+bool ShardingRule::allowsUneven(FactorId factor) const {
+  auto hasOwnDims = [&](const TensorFactors &dims) {
+    return llvm::all_of(dims,
+                        [&](const DimFactors &dim) { return dim.size() == 1 || !llvm::is_contained(dim, factor); });
+  };
+  return llvm::all_of(operands, hasOwnDims) && llvm::all_of(results, hasOwnDims);
+}
+
 std::optional<DimWindow> SlidingDim::getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const {
   if (pieces == 1)
     return DimWindow::whole(inputSize);

@@ -72,6 +72,11 @@ SmallVector<int64_t, 4> localShape(const AtomMesh &mesh, ArrayRef<int64_t> shape
   return result;
 }
 
+bool isUneven(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &state) {
+  return any_of(zip_equal(shape, state.dims),
+                [&](const auto &dim) { return std::get<0>(dim) % mesh.product(std::get<1>(dim)) != 0; });
+}
+
 int64_t localBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &state) {
   int64_t bytes = elementBytes;
   for (auto [extent, atoms] : zip_equal(shape, state.dims))

@@ -124,7 +124,8 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
   if (allMasks[number] & maskOf(atom))
     return;
   bool isWished = from == kNone;
-  if (!isWished && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
+  bool mayBeUneven = graph.ruleOf(node).allowsUneven[factor] && graph.getProblem().mayBeUneven(atom);
+  if (!isWished && !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
     if (mesh.numAtoms(mesh.axisOf(atom)) > 1)
       marked |= axisMasks[mesh.axisOf(atom)];
     if (!isEscaping && graph.node(node).kind == NodeKind::Op)

@@ -63,15 +63,17 @@ Forms::Draft Forms::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) 
   return draft;
 }
 
-/// Every cut factor divides, together with what is wished for its dim (which may itself be uneven).
+/// Every cut factor divides, together with what is wished for its dim; or at least by the atoms that have to divide.
 bool Forms::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
   for (auto [factor, atoms] : enumerate(cuts)) {
     if (atoms.empty())
       continue;
-    int64_t shards = mesh.product(atoms);
+    AtomList all = atoms;
     if (signature.wished != kNone)
-      shards *= mesh.product(states[signature.wished].dims[signature.info->places[factor].front().dim]);
-    if (rule.factorSizes[factor] % shards != 0)
+      append_range(all, states[signature.wished].dims[signature.info->places[factor].front().dim]);
+    if (signature.info->allowsUneven[factor])
+      erase_if(all, [&](AtomId atom) { return is_contained(uneven, atom); });
+    if (rule.factorSizes[factor] % mesh.product(all) != 0)
       return false;
   }
   return true;
@@ -129,9 +131,11 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
     int64_t extent = rule.factorSizes[slide.input];
     // A cut of the input alone is another choice.
     if (made.empty()) {
-      dims.push_back(DimWindow::whole(extent / mesh.product(mine)));
+      dims.push_back(DimWindow::whole(ceilDiv(extent, mesh.product(mine))));
       continue;
     }
+    if (extent % mesh.product(mine) != 0 || rule.factorSizes[slide.result] % mesh.product(made) != 0)
+      return std::nullopt;
     std::optional<DimWindow> window = slide.getWindow(extent, rule.factorSizes[slide.result], mesh.product(made));
     if (mine != made || !window)
       return std::nullopt;

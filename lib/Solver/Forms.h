@@ -46,9 +46,12 @@ struct Form {
 
 class Forms {
 public:
-  /// `order`: all atoms, as they follow each other in a dim that several of them cut.
-  Forms(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order)
-      : mesh(mesh), costs(costs), states(states), order(order.begin(), order.end()) {}
+  /// `order`: all atoms, as they follow each other in a dim that several of them cut. `uneven`: those that may cut what
+  /// they do not divide.
+  Forms(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order,
+        llvm::ArrayRef<AtomId> uneven = {})
+      : mesh(mesh), costs(costs), states(states), order(order.begin(), order.end()),
+        uneven(uneven.begin(), uneven.end()) {}
 
   /// `rule` is any number that stands for the signature's rule.
   SignatureId internSignature(uint32_t rule, const Signature &signature);
@@ -96,7 +99,7 @@ private:
   const AtomMesh &mesh;
   const CostModel &costs;
   StateTable &states;
-  llvm::SmallVector<AtomId, 8> order;
+  llvm::SmallVector<AtomId, 8> order, uneven;
   Interner signatureKeys, formKeys;
   std::deque<Signature> signatures;
   std::vector<Form> forms;

@@ -86,8 +86,16 @@ ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {
   return values.size() - 1;
 }
 
+void Problem::noteUneven(const Wish &wish) {
+  for (const WishDim &dim : wish.dims)
+    for (AtomId atom : dim.atoms)
+      if (wish.isUneven && !mayBeUneven(atom))
+        unevenAtoms.push_back(atom);
+}
+
 /// The same wish twice is one; the first of two different ones counts, and the conflict is told by the solver.
 void Problem::setWish(ValueId value, Wish wish) {
+  noteUneven(wish);
   if (const Wish *earlier = this->wish(value)) {
     if (!earlier->asksSameAs(wish))
       conflicts.push_back({value, earlier->cause, wish.cause});
@@ -133,6 +141,7 @@ OpId Problem::addConstraint(ValueId operand, ValueId result) {
 OutputId Problem::addOutput(ValueId value, const Wish *wish) {
   outputs.push_back({value, kNone});
   if (wish) {
+    noteUneven(*wish);
     outputs.back().wish = wishes.size();
     wishes.push_back(*wish);
   }

@@ -38,6 +38,7 @@ RuleInfo::RuleInfo(const ShardingRule &rule)
     isParallel.push_back(rule.isParallel(factor));
     isCostly.push_back(isParallel.back() && pays);
     singleCut.push_back(rule.findSingleCut(factor));
+    allowsUneven.push_back(rule.allowsUneven(factor));
   }
 }
 

@@ -44,6 +44,8 @@ struct RuleInfo {
   std::vector<llvm::SmallVector<FactorId, 2>> partners;
   /// Per factor: can be cut alone with whole results; and if so, for a price inside the op.
   llvm::SmallVector<bool, 8> isParallel, isCostly;
+  /// Per factor: see `ShardingRule::allowsUneven`.
+  llvm::SmallVector<bool, 8> allowsUneven;
   /// Per factor the choice that cuts it alone, or -1.
   llvm::SmallVector<int, 8> singleCut;
 };

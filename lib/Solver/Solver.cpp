@@ -57,7 +57,7 @@ static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(std::move(options)), graph(problem), candidates(graph),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
-      forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph)),
+      forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph), problem.getUnevenAtoms()),
       objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
 
 //===----------------------------------------------------------------------===//

@@ -34,8 +34,7 @@ def plans():
     yield shard("plan-wrong-sub-axis", plan=rule('tensor: w, dims: [_, "model:(3)2"]'), words=["p.yaml:3:", "model"])
     yield shard("plan-negative-mesh", plan="mesh: {data: -2}\n", words=["p.yaml:1:", "-2"])
     yield shard("plan-rule-without-target", plan=rule("dims: [data, _]"), words=["p.yaml:3:"])
-    yield shard("plan-uneven", "--mesh", "data=3", words=["p.yaml:2:", "uneven"],
-                plan="shard:\n  - {tensor: hidden, dims: [data, _], uneven: true}\n")
+    yield shard("plan-uneven", plan=rule("tensor: hidden, dims: [data, _], uneven: 3"), words=["p.yaml:3:", "true"])
     yield shard("plan-devices-in-the-mesh-too-few", plan="mesh: {data: 2, devices: [0]}\n", words=["p.yaml:1:26"])
     yield shard("plan-devices-twice", plan="mesh: {data: 2, devices: [1, 0]}\ndevices: [0, 1]\n", words=["p.yaml:2:10"])
     yield shard("plan-unsharded-in-a-list", plan=rule("tensor: hidden, dims: [[data, _], _]"), words=["p.yaml:3:36", "'_'"])

@@ -10,6 +10,7 @@ from edits_program import EDITS as PROGRAM_EDITS
 from edits_runtime import EDITS as RUNTIME_EDITS
 from edits_schedule import EDITS as SCHEDULE_EDITS
 from edits_tables import EDITS as TABLE_EDITS
+from edits_uneven import EDITS as UNEVEN_EDITS
 
 SOLVER = "CleaveSolverTests"
 SHARDING = "CleaveShardingTests"
@@ -94,7 +95,7 @@ EDITS = [
     Edit("identity-of-bool-maximum", "lib/Reference/Arithmetic.h", "isMax ? C(0) : C(1)", "isMax ? C(1) : C(0)",
          "a bool made partial by maximum is true on all ranks", [REFERENCE, "lit:Execute/partial"]),
     Edit("cumsum-totals-in-f16", "lib/Dialect/Nn/Partition/Reduction.cpp",
-         "isa<FloatType>(elementType) ? build.widen(context.operands[0]) : context.operands[0]", "context.operands[0]",
+         "isa<FloatType>(elementType) ? build.widen(input) : input", "input",
          "a running sum of f16 adds the totals of other ranks in f16", ["lit:Execute/running-sums"]),
     # ===--- Dialects --------------------------------------------------------===
     Edit("touching-sub-axes-of-plan", "lib/Plan/PlanCheck.cpp", "rhs.preSize < lhs.preSize * plan.getExtent(lhs)",
@@ -159,7 +160,7 @@ EDITS = [
          "one value is partial as a sum and as a maximum", [SOLVER, "differential:--count 300"]),
     Edit("minor-cut-under-open-major", "lib/Solver/Forms.cpp", "!cuts.empty() && !isFull", "false",
          "a minor factor is cut although its major is whole", [SOLVER, "golden"]),
-    Edit("uneven-cuts", "lib/Solver/Forms.cpp", "rule.factorSizes[factor] % shards != 0", "false",
+    Edit("uneven-cuts", "lib/Solver/Forms.cpp", "rule.factorSizes[factor] % mesh.product(all) != 0", "false",
          "an axis cuts what it does not divide", [SOLVER, "golden"]),
     Edit("minor-factor-leaks", "lib/Solver/Candidates.cpp", "return false;", "continue;",
          "a cut sequence gets out into a flattened batch", [SOLVER], after="bool Candidates::majorsCanBeFull"),
@@ -223,10 +224,10 @@ EDITS = [
          "build.select(isNegative, build.add(index, build.position(getDepth())), index)", "index",
          "a negative index of a cut one-hot is nowhere", [PARTITION]),
     Edit("group-norm-keeps-groups", "lib/Dialect/Nn/Partition/Normalization.cpp",
-         "getGroups() * shape[1] * context.getExtent(axes) / getInput().getType().getDimSize(1)", "getGroups()", "a rank with half of the groups normalises over all",
+         "llvm::divideCeil(getGroups(), context.getExtent(groupAxes))", "getGroups()", "a rank with half of the groups normalises over all",
          [PARTITION]),
-    Edit("mean-of-one-rank", "lib/Dialect/Nn/Partition/Normalization.cpp", "elements *= context.getExtent(axes);", "",
-         "a mean over cut dims divides by a rank's elements", [PARTITION]),
+    Edit("mean-of-one-rank", "lib/Dialect/Nn/Partition/Normalization.cpp", "elements *= extent;", "elements *= llvm::divideCeil(extent, 2);",
+         "a mean over cut dims divides by half of the elements", [PARTITION]),
     Edit("causal-without-offset", "lib/Dialect/Nn/Partition/Attention.cpp",
          "build.add(queries, build.position(op.getCausalOffset()))", "queries",
          "cut causal attention forgets the past keys", [PARTITION]),
@@ -280,6 +281,7 @@ EDITS = [
     *RUNTIME_EDITS,
     *SCHEDULE_EDITS,
     *TABLE_EDITS,
+    *UNEVEN_EDITS,
     # ===--- Kernels ---------------------------------------------------------===
     Edit("operands-of-a-kernel-turned-round", "lib/Dialect/Exec/Transforms/FormKernels.cpp", "operands.push_back(value);",
          "operands.insert(operands.begin(), value);", "a kernel is given its operands in another order",

@@ -20,8 +20,8 @@ class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_Infe
 class Nn_UnaryTest<string mnemonic, Type type, string formula> : Nn_Unary<mnemonic, type, formula, Nn_InferElementwiseTest> {
   let results = (outs Nn_BoolTensor:$result);
 }
-class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = [], Trait kind = Nn_Pointwise, Trait infer = Nn_InferElementwise>
-    : Nn_Op<mnemonic, !listconcat(traits, [kind, infer, Nn_ClonePartition])> {
+class Nn_Binary<string mnemonic, Type type, string formula, list<Trait> traits = [], Trait kind = Nn_Pointwise, Trait infer = Nn_InferElementwise, Trait partition = Nn_ClonePartition>
+    : Nn_Op<mnemonic, !listconcat(traits, [kind, infer, partition])> {
   let summary = formula;
   let description = formula # ", per element, with numpy broadcasting.\n\nConstraints: (C1) operands broadcast together; (C2) they have one element type.\nExample: `%z = nn." # mnemonic # " %x, %y : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>`";
   let arguments = (ins type:$lhs, type:$rhs);
@@ -90,7 +90,7 @@ def Nn_HardSwishOp : Nn_Unary<"hard_swish", Nn_FloatTensor, "`x * hard_sigmoid(x
 def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative], kind=Nn_Elementwise>;
 def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", kind=Nn_Elementwise>;
 def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative], kind=Nn_Elementwise>;
-def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", kind=Nn_Elementwise>;
+def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", kind=Nn_Elementwise, partition=Nn_OwnPartition>;
 def Nn_PowOp : Nn_Binary<"pow", Nn_NumberTensor, "`x ^ y`">;
 def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative], kind=Nn_Elementwise>;
 def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative], kind=Nn_Elementwise>;
@@ -106,7 +106,7 @@ def Nn_LtOp : Nn_Compare<"lt", Nn_NumberTensor, "`x < y`">;
 def Nn_LeOp : Nn_Compare<"le", Nn_NumberTensor, "`x <= y`">;
 def Nn_GtOp : Nn_Compare<"gt", Nn_NumberTensor, "`x > y`">;
 def Nn_GeOp : Nn_Compare<"ge", Nn_NumberTensor, "`x >= y`">;
-def Nn_ModOp : Nn_Binary<"mod", Nn_NumberTensor, "remainder of `x / y`, with the sign of `y`, or of `x` where `truncated` (C fmod)"> {
+def Nn_ModOp : Nn_Binary<"mod", Nn_NumberTensor, "remainder of `x / y`, with the sign of `y`, or of `x` where `truncated` (C fmod)", partition=Nn_OwnPartition> {
   let arguments = (ins Nn_NumberTensor:$lhs, Nn_NumberTensor:$rhs, UnitAttr:$truncated);
 }
 def Nn_ShiftOp : Nn_Binary<"shift", Nn_IntegerTensor, "`x` shifted by `y` bits to the left, or to the right where `right`"> {

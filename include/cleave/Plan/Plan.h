@@ -77,6 +77,7 @@ struct PlanRule {
   std::vector<PlanDim> dims;
   int64_t priority = 0;
   std::vector<PlanAxis> replicated;
+  /// Its axes need not divide what they cut, anywhere.
   bool uneven = false;
   /// Names that it does not pick.
   std::vector<PlanPattern> except;
@@ -130,6 +131,8 @@ struct Plan {
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
+  /// All rules are uneven.
+  bool uneven = false;
   std::vector<PlanState> states;
   std::optional<PlanPipeline> pipeline;
   /// What the program is for; nothing: any machine (the default cluster where one is needed).

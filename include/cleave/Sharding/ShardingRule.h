@@ -116,6 +116,9 @@ struct ShardingRule {
   bool isParallel(FactorId factor) const;
   /// True if cutting `factor` alone makes the results partial.
   bool isReduction(FactorId factor) const;
+  /// True if `factor` may be cut into pieces that do not divide it: it has every dim in which it stands to itself, so that
+  /// padding is behind the end of the dim.
+  bool allowsUneven(FactorId factor) const;
 };
 
 /// How a rule is printed calls a factor: i, j, k, ...

@@ -57,6 +57,8 @@ llvm::hash_code hash_value(const State &state);
 int64_t shardExtent(const AtomMesh &mesh, int64_t extent, llvm::ArrayRef<AtomId> atoms);
 /// Extents of one rank's shard, padding included. Precondition: one extent per dim of `state`.
 llvm::SmallVector<int64_t, 4> localShape(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, const State &state);
+/// True if some dim does not divide into its shards, so that the last ones are padded.
+bool isUneven(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, const State &state);
 /// Bytes of one rank's shard, padding included.
 int64_t localBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &state);
 

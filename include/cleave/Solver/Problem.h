@@ -21,6 +21,7 @@
 #include "cleave/Sharding/Mesh.h"
 #include "cleave/Sharding/ShardingRule.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include <deque>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct Wish {
   ReductionKind partialKind = ReductionKind::Sum;
   /// Atoms that must not split any open dim.
   AtomList replicated;
-  /// Shard sizes need not divide.
+  /// Shard sizes need not divide; nor need they wherever else the atoms of its dims come.
   bool isUneven = false;
   CauseId cause = kNone;
 
@@ -91,6 +92,9 @@ public:
   OutputId addOutput(ValueId value, const Wish *wish = nullptr);
 
   const AtomMesh &getMesh() const { return mesh; }
+  /// True if the atom may cut what it does not divide: some uneven wish has it.
+  bool mayBeUneven(AtomId atom) const { return llvm::is_contained(unevenAtoms, atom); }
+  llvm::ArrayRef<AtomId> getUnevenAtoms() const { return unevenAtoms; }
   size_t numOps() const { return ops.size(); }
   size_t numValues() const { return values.size(); }
   size_t numOutputs() const { return outputs.size(); }
@@ -143,6 +147,7 @@ private:
     uint32_t wish;
   };
 
+  void noteUneven(const Wish &wish);
   const Wish *lookup(uint32_t id) const { return id == kNone ? nullptr : &wishes[id]; }
   llvm::ArrayRef<ValueId> slice(const std::vector<ValueId> &all, uint32_t Op::*first, OpId op) const {
     uint32_t begin = ops[op].*first, end = op + 1 < ops.size() ? ops[op + 1].*first : all.size();
@@ -159,6 +164,7 @@ private:
   std::vector<Output> outputs;
   std::deque<Wish> wishes;
   std::vector<WishConflict> conflicts;
+  AtomList unevenAtoms;
 };
 
 } // namespace cleave::spmd

@@ -11,6 +11,9 @@
 // It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared. Without the
 // last reshard, what its collectives send must be what the op's rule says that it sends inside.
 //
+// Choices may cut what they do not divide. Then padding of operands is NaN (of integers a large number), so that who looks
+// at it gives a wrong result.
+//
 //===----------------------------------------------------------------------===//
 #include "EveryChoice.h"
 
@@ -126,6 +129,10 @@ struct Assignment {
 };
 } // namespace
 
+static bool divides(const ShardingRule &rule, FactorId factor, int64_t pieces) {
+  return rule.factorSizes[factor] % pieces == 0;
+}
+
 /// In a dim, a minor factor is cut only where the majors are full.
 static bool nests(const ShardingRule &rule, const Assignment &assignment, const DimFactors &factors) {
   bool areMajorsFull = true;
@@ -146,13 +153,14 @@ bool Assignment::isValid(const ShardingRule &rule) const {
       return false;
     kind = other ? other : kind;
   }
-  for (auto [factor, size] : llvm::enumerate(rule.factorSizes))
-    if (size % getExtent(getCuts(rule, factor)) != 0)
+  for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
+    if (!divides(rule, factor, getExtent(getCuts(rule, factor))) && !rule.allowsUneven(factor))
       return false;
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
       if (int64_t pieces = getExtent(getCuts(rule, slide.result));
           pieces > 1 && (rule.factorSizes[slide.result] / pieces * slide.stride % slide.share != 0 ||
+                         !divides(rule, slide.input, pieces) || !divides(rule, slide.result, pieces) ||
                          getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
@@ -180,7 +188,7 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
   const SlidingDim &slide = slides.front();
   int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.result));
   if (pieces == 1) { // nothing moves along it
-    whole /= assignment.getExtent(assignment.getCuts(rule, slide.input));
+    whole = llvm::divideCeil(whole, assignment.getExtent(assignment.getCuts(rule, slide.input)));
     for (int64_t position = 0; position < whole; ++position)
       countExchanged(rule, assignment, slides.drop_front(), source, target, sent);
     return;
@@ -210,7 +218,7 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
           group.push_back(axis);
     int64_t ranks = getExtent(group);
     for (FactorId factor : cost.elementFactors)
-      bytes *= rule.factorSizes[factor] / getExtent(getCuts(rule, factor));
+      bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getCuts(rule, factor)));
     if (cost.kind == InnerCost::Kind::Exchange) {
       std::vector<int64_t> sent(1);
       countExchanged(rule, *this, cost.slides, 0, 0, sent);
@@ -249,8 +257,8 @@ private:
   /// Bytes that the op sends when it is partitioned; nothing if it cannot be.
   std::optional<int64_t> countInnerBytes();
   AxisAttr getAxis(unsigned axis) { return AxisAttr::get(context, mesh.getNames()[axis]); }
-  ShardingAttr getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
-  ShardingAttr getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial);
+  RankedTensorType shard(RankedTensorType type, ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
+  RankedTensorType shard(RankedTensorType type, const TensorFactors &dims, ArrayRef<AxisAttr> partial);
   Value addArgument(func::FuncOp func, RankedTensorType type, Range range, Location loc);
 
   const ShardingRule &rule;
@@ -264,14 +272,22 @@ private:
 };
 } // namespace
 
-ShardingAttr ChoiceModule::getSharding(ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial) {
+RankedTensorType ChoiceModule::shard(RankedTensorType type, ArrayRef<SmallVector<AxisAttr>> dims,
+                                     ArrayRef<AxisAttr> partial) {
   auto list = llvm::map_to_vector(
       dims, [&](const SmallVector<AxisAttr> &axes) { return DimShardingAttr::get(context, axes, false, 0); });
-  return ShardingAttr::get(context, mesh, list, partial, partial.empty() ? ReductionKind::Sum : kind,
-                           ArrayRef<AxisAttr>(), false);
+  auto getAttr = [&](bool isUneven) {
+    return ShardingAttr::get(context, mesh, list, partial, partial.empty() ? ReductionKind::Sum : kind,
+                             ArrayRef<AxisAttr>(), isUneven);
+  };
+  ShardingAttr even = getAttr(false);
+  bool isUneven = false;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    isUneven |= extent % even.getNumShards(dim) != 0;
+  return withSharding(type, getAttr(isUneven));
 }
 
-ShardingAttr ChoiceModule::getSharding(const TensorFactors &dims, ArrayRef<AxisAttr> partial) {
+RankedTensorType ChoiceModule::shard(RankedTensorType type, const TensorFactors &dims, ArrayRef<AxisAttr> partial) {
   SmallVector<SmallVector<AxisAttr>> lists;
   for (const DimFactors &factors : dims) {
     SmallVector<AxisAttr> &axes = lists.emplace_back();
@@ -279,7 +295,7 @@ ShardingAttr ChoiceModule::getSharding(const TensorFactors &dims, ArrayRef<AxisA
       for (unsigned axis : assignment.getCuts(rule, factor))
         axes.push_back(getAxis(axis));
   }
-  return getSharding(lists, partial);
+  return shard(type, lists, partial);
 }
 
 Value ChoiceModule::addArgument(func::FuncOp func, RankedTensorType type, Range range, Location loc) {
@@ -316,22 +332,22 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
       partial.push_back(getAxis(axis));
       terms *= assignment.mesh[axis];
     }
-  ShardingAttr wanted = getSharding(rule.operands[index], partial);
+  RankedTensorType wanted = shard(type, rule.operands[index], partial);
   Location loc = original.getLoc();
   if (partial.empty()) {
     ShardingAttr whole = ShardingAttr::getReplicated(mesh, type.getRank());
     Value argument = addArgument(func, withSharding(type, whole), range, loc);
-    return ReshardOp::create(builder, loc, withSharding(type, wanted), argument);
+    return ReshardOp::create(builder, loc, wanted, argument);
   }
   SmallVector<int64_t> shape = {terms};
   llvm::append_range(shape, type.getShape());
   SmallVector<SmallVector<AxisAttr>> dims = {partial};
-  for (DimShardingAttr dim : wanted.getDims())
+  for (DimShardingAttr dim : spmd::getSharding(wanted).getDims())
     dims.emplace_back(dim.getAxes());
-  auto termsType = RankedTensorType::get(shape, type.getElementType(), getSharding(dims, {}));
+  RankedTensorType termsType = shard(RankedTensorType::get(shape, type.getElementType()), dims, {});
   Value argument = addArgument(func, termsType, range, loc);
-  return nn::ReduceOp::create(builder, loc, withSharding(type, wanted), getReduceKind(kind), argument,
-                              ArrayRef<int64_t>{0}, /*keepDims=*/false);
+  return nn::ReduceOp::create(builder, loc, wanted, getReduceKind(kind), argument, ArrayRef<int64_t>{0},
+                              /*keepDims=*/false);
 }
 
 void ChoiceModule::rebuild() {
@@ -351,7 +367,7 @@ void ChoiceModule::rebuild() {
   SmallVector<Value> returned;
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
     auto type = cast<RankedTensorType>(result.getType());
-    result.setType(withSharding(type, getSharding(rule.results[index], partial)));
+    result.setType(shard(type, rule.results[index], partial));
     auto whole = withSharding(type, ShardingAttr::getReplicated(mesh, type.getRank()));
     returned.push_back(ReshardOp::create(builder, op->getLoc(), whole, result));
   }
@@ -382,9 +398,24 @@ std::optional<int64_t> ChoiceModule::countInnerBytes() {
   return countWireBytes(*copy->getOps<func::FuncOp>().begin());
 }
 
+/// What shards are filled up with before they are cut must not matter, so it is what would be seen best.
+static void poisonPadding(func::FuncOp func, int64_t integer) {
+  func.walk([&](nn::PadOp pad) {
+    if (!llvm::any_of(pad->getUsers(), llvm::IsaPred<CollectiveOpInterface>))
+      return;
+    Type element = pad.getInput().getType().getElementType();
+    OpBuilder builder(pad);
+    Attribute poison = isa<FloatType>(element) ? Attribute(builder.getFloatAttr(element, std::nan("")))
+                                               : builder.getIntegerAttr(element, element.isInteger(1) ? 1 : integer);
+    auto value = nn::ConstantOp::create(builder, pad.getLoc(),
+                                        DenseElementsAttr::get(RankedTensorType::get({}, element), poison));
+    pad.getValueMutable().assign(value);
+  });
+}
+
 std::string ChoiceModule::check(std::mt19937 &random) {
   func::FuncOp func = *module->getOps<func::FuncOp>().begin();
-  SmallVector<Tensor> inputs, wanted, got;
+  SmallVector<Tensor> inputs, wanted;
   for (auto [type, range] : llvm::zip_equal(func.getArgumentTypes(), ranges))
     inputs.push_back(draw(cast<RankedTensorType>(type), range, random));
   if (failed(reference::runGlobal(func, inputs, wanted)))
@@ -395,14 +426,19 @@ std::string ChoiceModule::check(std::mt19937 &random) {
   if (failed(partition(*module)))
     return "the function cannot be partitioned";
   func = *module->getOps<func::FuncOp>().begin();
-  if (failed(reference::runGlobal(func, inputs, got)))
-    return "the partitioned function does not run";
-  for (auto [mine, theirs] : llvm::zip_equal(got, wanted)) {
-    std::string difference = compare(mine, theirs);
-    if (difference.empty())
-      continue;
-    llvm::raw_string_ostream(difference) << "\n" << *module;
-    return difference;
+  // A number that would win and count, and one that nothing can be divided by.
+  for (int64_t poison : {0x55, 0}) {
+    SmallVector<Tensor> got;
+    poisonPadding(func, poison);
+    if (failed(reference::runGlobal(func, inputs, got)))
+      return "the partitioned function does not run";
+    for (auto [mine, theirs] : llvm::zip_equal(got, wanted)) {
+      std::string difference = compare(mine, theirs);
+      if (difference.empty())
+        continue;
+      llvm::raw_string_ostream(difference) << "\n" << *module;
+      return difference;
+    }
   }
   return "";
 }

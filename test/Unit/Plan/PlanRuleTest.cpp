@@ -58,7 +58,8 @@ TEST(PlanRule, WhereItDividesItCuts) {
   EXPECT_EQ(rule.fit({2, 8}), "[a, b]");
   EXPECT_EQ(rule.fit({2, 6}), "[a, ?]\n27: 'x' has size 6 in dim 1, which axis \"b\"=4 does not divide: propagation "
                               "decides how that dim is cut");
-  EXPECT_EQ(strict.fit({2, 6}), "p.yaml:3:27: error: 'x' has size 6 in dim 1, which axis \"b\"=4 does not divide\n");
+  EXPECT_EQ(strict.fit({2, 6}), "p.yaml:3:27: error: 'x' has size 6 in dim 1, which axis \"b\"=4 does not divide\n"
+                                "p.yaml:3:27: note: 'uneven: true' would pad it to 8\n");
   OneRule both("tensor: x, dims: [..., [a, b]], where: divides");
   EXPECT_EQ(both.fit({3, 16}), "[_, [a, b]]");
   EXPECT_EQ(StringRef(both.fit({3, 12})).split('\n').first, "[_, ?]");

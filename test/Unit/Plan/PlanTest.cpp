@@ -219,7 +219,8 @@ TEST(Plan, ChecksARuleAgainstAShape) {
   EXPECT_TRUE(succeeded(checkRule(parsed.plan, rule, "'x'", {12, 5}, error)));
   EXPECT_TRUE(failed(checkRule(parsed.plan, rule, "'x'", {8, 5}, error)));
   EXPECT_EQ(error.format(),
-            "p.yaml:2:28: error: 'x' has size 8 in dim 0, which axis \"a\"=2 times \"b\"=3 does not divide\n");
+            "p.yaml:2:28: error: 'x' has size 8 in dim 0, which axis \"a\"=2 times \"b\"=3 does not divide\n"
+            "p.yaml:2:28: note: 'uneven: true' would pad it to 12\n");
   EXPECT_TRUE(failed(checkRule(parsed.plan, rule, "'x'", {12}, error)));
   EXPECT_EQ(error.format(), "p.yaml:2:27: error: 'x' has 1 dims but the rule lists 2\n");
 }

@@ -108,14 +108,30 @@ TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
   GraphBuilder graph({2});
   ValueId x = graph.input({9, 16});
   Wish wish = graph.wish({{0}, {}});
-  wish.isUneven = true; // As stored; no op cuts nine rows in two.
+  wish.isUneven = true; // As stored; rows that are a part of a dim cannot be cut unevenly.
   graph.problem.setWish(x, wish);
-  graph.problem.addOutput(graph.pointwise({x}));
+  graph.problem.addOutput(graph.mergeDims(x, 0));
   Flow flow(graph);
   EXPECT_EQ(flow.base(0, 0), kNoAtoms);
   ASSERT_EQ(flow.candidates.getRefused().size(), 1u);
   EXPECT_EQ(flow.candidates.getRefused()[0].node, flow.graph.nodeOfOp(0));
   EXPECT_EQ(flow.candidates.getRefused()[0].factor, 0);
+}
+
+// Axes that one wish names as uneven may cut anything; others, of the same rows, may not.
+TEST(CandidatesTest, LetsAxesOfUnevenWishesCutWhatTheyDoNotDivide) {
+  GraphBuilder graph({2, 2});
+  ValueId x = graph.input({9, 15}, {{}, {}});
+  Wish wish = graph.wish({{0}, {}});
+  wish.isUneven = true;
+  ValueId cut = graph.constrain(graph.pointwise({x}), wish);
+  graph.problem.addOutput(graph.pointwise({cut}));
+  EXPECT_TRUE(graph.problem.mayBeUneven(0));
+  EXPECT_FALSE(graph.problem.mayBeUneven(1));
+  Flow flow(graph);
+  EXPECT_EQ(flow.base(0, 0), kAtom0);
+  EXPECT_EQ(flow.base(2, 0), kAtom0);
+  EXPECT_TRUE(flow.candidates.getRefused().empty());
 }
 
 // A reduction counts as splitting the compute only if both operands bring it.

@@ -108,13 +108,17 @@ Value LocalAttention::computeWithMask() {
 }
 
 Value LocalAttention::computeWithStatistics() {
+  int64_t keys = build.getGlobalExtent(1, 2);
   Value scores = applyCausality(applyMask(computeScores()));
+  scores = build.maskPadding(scores, 4, keyAxes, keys, ReduceKind::Max);
   Value maximum = build.reduceAcross(ReduceKind::Max, scores, 4, keyAxes);
   // A query that sees nothing on any rank: exp(-inf - 0) = 0 everywhere, and 0 / 1 = 0.
   maximum = build.select(build.isEqual(maximum, minusInfinity()), number(0), maximum);
   Value weights = build.exp(build.sub(scores, maximum));
   Value sum = build.reduceAcross(ReduceKind::Sum, weights, 4, keyAxes);
-  Value weighted = build.einsum(weights, build.widen(context.operands[2]), "bkgst,bktv->bkgsv");
+  // Weights of padding are 0, which times NaN is NaN.
+  Value values = build.maskPadding(context.operands[2], 2, keyAxes, keys, ReduceKind::Sum);
+  Value weighted = build.einsum(weights, build.widen(values), "bkgst,bktv->bkgsv");
   weighted = context.allReduce(weighted, ReductionKind::Sum, keyAxes);
   sum = build.select(build.isEqual(sum, number(0)), number(1), sum);
   RankedTensorType type = context.resultTypes.front();

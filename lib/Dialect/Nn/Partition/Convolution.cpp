@@ -30,7 +30,19 @@ template <typename OpT> static void dropPads(OpT op, ArrayRef<LocalBuilder::Read
   op.setPadsHigh(replace(op.getPadsHigh(), read, none));
 }
 
+/// Channels that are summed over: padding of the weight and of the input counts as 0. Those are dim 1 of the input, and
+/// `weightDim` of the weight.
+static void maskChannels(PartitionContext &context, int64_t weightDim) {
+  LocalBuilder build(context);
+  const DimFactors &channels = context.rule.operands[1][weightDim];
+  if (channels.empty() || !context.rule.isReduction(channels.back()) || context.cuts[channels.back()].empty())
+    return;
+  context.operands[0] = build.maskOperand(context.operands[0], 0, 1, ReduceKind::Sum);
+  context.operands[1] = build.maskOperand(context.operands[1], 1, weightDim, ReduceKind::Sum);
+}
+
 LogicalResult ConvOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  maskChannels(context, 1);
   auto read = LocalBuilder(context).readWindows(context.builder.getZeroAttr(getInput().getType().getElementType()));
   auto clone = cast<ConvOp>(cloneLocal(*this, context));
   dropPads(clone, read);
@@ -44,6 +56,7 @@ LogicalResult ConvOp::partition(PartitionContext &context, SmallVectorImpl<Value
 /// What a rank reads begins with position `low` of the input, which adds to positions of the result from `low * stride -
 /// padding` on; what lies in front of its part, or behind it, is cropped.
 LogicalResult ConvTransposeOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  maskChannels(context, 0);
   auto read = LocalBuilder(context).readWindows(context.builder.getZeroAttr(getInput().getType().getElementType()));
   auto clone = cast<ConvTransposeOp>(cloneLocal(*this, context));
   Shape weight = LocalBuilder::getShape(clone.getWeight()), made = context.resultTypes.front().getShape();

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Spmd/IR/Fit.h"
 
 using namespace mlir;
 using namespace cleave::nn;
@@ -37,6 +38,10 @@ LogicalResult ConstantOp::partition(PartitionContext &context, SmallVectorImpl<V
     return success();
   }
   SmallVector<Attribute> dims;
+  SmallVector<int64_t> padded(localType.getShape());
+  for (auto [extent, axes] : llvm::zip_equal(padded, cuts))
+    extent *= context.getExtent(axes);
+  whole = fit(context.builder, context.loc, whole, padded);
   for (const SmallVector<AxisAttr> &axes : cuts)
     dims.push_back(context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end())));
   results.push_back(
@@ -52,11 +57,13 @@ LogicalResult LoadOp::partition(PartitionContext &context, SmallVectorImpl<Value
   if (isWhole(cuts))
     return success();
   MLIRContext *mlirContext = context.builder.getContext();
+  bool isUneven = llvm::any_of(llvm::zip_equal(getResult().getType().getShape(), cuts),
+                               [&](const auto &dim) { return context.isPadded(std::get<0>(dim), std::get<1>(dim)); });
   auto dims = llvm::map_to_vector(cuts, [&](const SmallVector<AxisAttr> &axes) {
     return DimShardingAttr::get(mlirContext, axes, /*isOpen=*/false, /*priority=*/0);
   });
   load.setShardingAttr(ShardingAttr::get(mlirContext, context.mesh, dims, /*partial=*/{}, ReductionKind::Sum,
-                                         /*replicated=*/{}, /*uneven=*/false));
+                                         /*replicated=*/{}, isUneven));
   return success();
 }
 

@@ -22,16 +22,24 @@ static SmallVector<int64_t> withTrailingOnes(Shape shape, size_t count) {
   return result;
 }
 
+/// Indices, operand 1, with 0 where shards are padded: what stands there may be no index.
+static Value maskIndices(LocalBuilder &build) {
+  Value indices = build.context.operands[1];
+  auto all = llvm::to_vector(llvm::seq<int64_t>(0, LocalBuilder::getShape(indices).size()));
+  return build.maskOperand(indices, 1, all, ReduceKind::Sum);
+}
+
 //===----------------------------------------------------------------------===//
 // Gather
 //===----------------------------------------------------------------------===//
 
 LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[1] = maskIndices(build);
   int64_t dim = getDim();
   SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value table = context.operands[0];
   Shape shape = LocalBuilder::getShape(table);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes);
@@ -42,11 +50,12 @@ LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Val
 }
 
 LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[1] = maskIndices(build);
   int64_t dim = getDim();
   SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value table = context.operands[0];
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], LocalBuilder::getShape(table)[dim],
                      axes);
@@ -95,10 +104,11 @@ static bool isAnyCut(PartitionContext &context, unsigned first, int64_t count) {
 }
 
 LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[1] = maskIndices(build);
   int64_t first = getBatchDims(), length = getGlobalShape(getIndices()).back();
   if (!isAnyCut(context, first, length))
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value table = context.operands[0];
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), first, /*redirect=*/false);
   Value found = GatherNdOp::create(context.builder, context.loc, table, local.indices, first);
@@ -111,6 +121,16 @@ LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<V
 //===----------------------------------------------------------------------===//
 // Scatter
 //===----------------------------------------------------------------------===//
+
+/// Updates, operand 2, with 0 where they are padding of dims that are split up among ranks: only sums are.
+static Value maskUpdates(LocalBuilder &build) {
+  const ShardingRule &rule = build.context.rule;
+  Value updates = build.context.operands[2];
+  for (auto [dim, factors] : llvm::enumerate(rule.operands[2]))
+    if (!factors.empty() && rule.isReduction(factors.front()))
+      updates = build.maskOperand(updates, 2, int64_t(dim), ReduceKind::Sum);
+  return updates;
+}
 
 /// One dummy element at the end of each of `dims`.
 static Value appendDummies(PartitionContext &context, Value value, ArrayRef<int64_t> dims) {
@@ -126,11 +146,13 @@ static Value dropDummies(PartitionContext &context, Value value, Shape shape) {
 }
 
 LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[1] = maskIndices(build);
+  context.operands[2] = maskUpdates(build);
   int64_t dim = getDim();
   SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value input = context.operands[0];
   Shape shape = LocalBuilder::getShape(input);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim]);
@@ -142,10 +164,12 @@ LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVecto
 }
 
 LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[1] = maskIndices(build);
+  context.operands[2] = maskUpdates(build);
   int64_t length = getGlobalShape(getIndices()).back();
   if (!isAnyCut(context, 0, length))
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value input = context.operands[0];
   SmallVector<int64_t> cutDims;
   for (int64_t dim = 0; dim < length; ++dim)

@@ -111,6 +111,57 @@ LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExte
 }
 
 //===----------------------------------------------------------------------===//
+// Padding of shards
+//===----------------------------------------------------------------------===//
+
+Value LocalBuilder::identity(ReduceKind kind, Type elementType) {
+  bool isMax = kind == ReduceKind::Max;
+  if (!isMax && kind != ReduceKind::Min)
+    return constant(kind == ReduceKind::Prod ? 1 : 0, elementType);
+  auto type = RankedTensorType::get({}, elementType);
+  if (auto floatType = dyn_cast<FloatType>(elementType))
+    return ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, APFloat::getInf(floatType.getFloatSemantics(), /*Negative=*/isMax)));
+  unsigned width = elementType.getIntOrFloatBitWidth();
+  bool isUnsigned = elementType.isUnsignedInteger() || width == 1;
+  APInt least = isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
+  APInt greatest = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
+  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, isMax ? least : greatest));
+}
+
+Value LocalBuilder::maskPadding(Value value, int64_t dim, ArrayRef<AxisAttr> axes, int64_t globalExtent, Value fill) {
+  if (!context.isPadded(globalExtent, axes))
+    return value;
+  Shape shape = getShape(value);
+  Value positions = globalPositions(axes, shape[dim], static_cast<int64_t>(shape.size()), dim);
+  return select(isLess(positions, position(globalExtent)), value, fill);
+}
+
+Value LocalBuilder::maskPadding(Value value, int64_t dim, ArrayRef<AxisAttr> axes, int64_t globalExtent,
+                                ReduceKind kind) {
+  if (!context.isPadded(globalExtent, axes))
+    return value;
+  return maskPadding(value, dim, axes, globalExtent, identity(kind, getElementType(value)));
+}
+
+int64_t LocalBuilder::getGlobalExtent(unsigned operand, int64_t dim) const {
+  int64_t extent = 1;
+  for (FactorId factor : context.rule.operands[operand][dim])
+    extent *= context.rule.factorSizes[factor];
+  return extent;
+}
+
+bool LocalBuilder::isPadded(unsigned operand, int64_t dim) const {
+  return context.isPadded(getGlobalExtent(operand, dim), context.getOperandCuts(operand, dim));
+}
+
+Value LocalBuilder::maskOperand(Value value, unsigned operand, ArrayRef<int64_t> dims, ReduceKind kind) {
+  for (int64_t dim : dims)
+    value = maskPadding(value, dim, context.getOperandCuts(operand, dim), getGlobalExtent(operand, dim), kind);
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
 // Across ranks
 //===----------------------------------------------------------------------===//
 

@@ -62,6 +62,23 @@ public:
   /// Global positions of a local dim: `positions` plus `shardOffset`, which is nothing without axes.
   mlir::Value globalPositions(llvm::ArrayRef<spmd::AxisAttr> axes, int64_t localExtent, int64_t rank, int64_t dim);
 
+  /// What changes nothing in a reduction, as a scalar: 0, 1, or the least or greatest number (0 for a mean).
+  mlir::Value identity(ReduceKind kind, mlir::Type elementType);
+  /// `value` with the identity of `kind` where its dim `dim`, cut over `axes`, is padding: behind the last of
+  /// `globalExtent` positions of all shards together. `value` itself where shards divide. Selected, never multiplied: padding
+  /// may be NaN.
+  mlir::Value maskPadding(mlir::Value value, int64_t dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t globalExtent,
+                          ReduceKind kind);
+  /// The same with a scalar of the caller.
+  mlir::Value maskPadding(mlir::Value value, int64_t dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t globalExtent,
+                          mlir::Value fill);
+  /// True if the last shards of a dim of an operand are padded.
+  bool isPadded(unsigned operand, int64_t dim) const;
+  /// The positions of a dim of an operand, on all ranks.
+  int64_t getGlobalExtent(unsigned operand, int64_t dim) const;
+  /// `value`, which is operand number `operand` or has its dims, masked as above along `dims`.
+  mlir::Value maskOperand(mlir::Value value, unsigned operand, llvm::ArrayRef<int64_t> dims, ReduceKind kind);
+
   /// `reduce` over `dims` of this rank, then over the ranks along `axes`; the dims stay with size 1.
   mlir::Value reduceAcross(ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims,
                            llvm::ArrayRef<spmd::AxisAttr> axes);

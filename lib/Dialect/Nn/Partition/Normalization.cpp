@@ -11,23 +11,30 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 namespace {
-/// The dims that a norm is over: their numbers, all axes that cut them, their elements on all ranks.
+/// The dims that a norm is over: their numbers, what cuts each, their positions and elements on all ranks.
 struct NormDims {
-  NormDims(PartitionContext &context, Value local, int64_t first) {
-    for (int64_t dim = first, rank = LocalBuilder::getShape(local).size(); dim < rank; ++dim) {
-      dims.push_back(dim);
-      llvm::append_range(axes, context.getOperandCuts(0, dim));
-      elements *= LocalBuilder::getShape(local)[dim];
-    }
-    elements *= context.getExtent(axes);
+  NormDims(LocalBuilder &build, Value local, int64_t first) {
+    for (int64_t dim = first, rank = LocalBuilder::getShape(local).size(); dim < rank; ++dim)
+      add(dim, build.context.getOperandCuts(0, dim), build.getGlobalExtent(0, dim));
   }
-  SmallVector<int64_t> dims;
+  void add(int64_t dim, ArrayRef<AxisAttr> cuts, int64_t extent) {
+    dims.push_back(dim);
+    cutsOfDims.emplace_back(cuts);
+    llvm::append_range(axes, cuts);
+    extents.push_back(extent);
+    elements *= extent;
+  }
+  SmallVector<int64_t> dims, extents;
+  SmallVector<SmallVector<AxisAttr>> cutsOfDims;
   SmallVector<AxisAttr> axes;
   int64_t elements = 1;
 };
 } // namespace
 
+/// Over what there is: padding of shards counts as 0.
 static Value computeMean(LocalBuilder &build, Value value, const NormDims &over) {
+  for (auto [dim, axes, extent] : llvm::zip_equal(over.dims, over.cutsOfDims, over.extents))
+    value = build.maskPadding(value, dim, axes, extent, ReduceKind::Sum);
   Value sum = build.reduceAcross(ReduceKind::Sum, value, over.dims, over.axes);
   return build.div(sum, build.constant(over.elements, LocalBuilder::getElementType(sum)));
 }
@@ -45,10 +52,10 @@ static Value normalize(LocalBuilder &build, Value value, const NormDims &over, d
 
 LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   Value input = context.operands[0];
-  NormDims over(context, input, getDim());
+  LocalBuilder build(context);
+  NormDims over(build, input, getDim());
   if (over.axes.empty())
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value result = normalize(build, build.widen(input), over, getEpsilon().convertToDouble());
   ValueRange rest = ValueRange(context.operands).drop_front();
   if (getScale())
@@ -61,10 +68,10 @@ LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<
 
 LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   Value input = context.operands[0];
-  NormDims over(context, input, getDim());
+  LocalBuilder build(context);
+  NormDims over(build, input, getDim());
   if (over.axes.empty())
     return partitionByCloning(*this, context, results);
-  LocalBuilder build(context);
   Value wide = build.widen(input);
   Value result =
       scaleByMoment(build, wide, computeMean(build, build.mul(wide, wide), over), getEpsilon().convertToDouble());
@@ -79,31 +86,28 @@ LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Va
 LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   Value input = context.operands[0];
   Shape shape = LocalBuilder::getShape(input);
-  bool hasGroupFactor = getGroups() > 1;
-  const DimFactors &channels = context.rule.operands[0][1];
-  SmallVector<AxisAttr> axes;
-  for (FactorId factor : ArrayRef(channels).drop_front(hasGroupFactor ? 1 : 0))
-    llvm::append_range(axes, context.cuts[factor]);
-  // As many as have the channels that are here, and their pieces elsewhere.
-  int64_t groups = getGroups() * shape[1] * context.getExtent(axes) / getInput().getType().getDimSize(1);
+  ArrayRef<FactorId> channels = context.rule.operands[0][1];
+  SmallVector<AxisAttr> groupAxes, channelAxes;
+  if (getGroups() > 1) {
+    llvm::append_range(groupAxes, context.cuts[channels.front()]);
+    channels = channels.drop_front();
+  }
+  for (FactorId factor : channels)
+    llvm::append_range(channelAxes, context.cuts[factor]);
+  int64_t groups = llvm::divideCeil(getGroups(), context.getExtent(groupAxes));
+  LocalBuilder build(context);
+  NormDims over(build, input, /*first=*/shape.size());
+  over.add(2, channelAxes, getInput().getType().getDimSize(1) / getGroups());
   for (unsigned dim = 2; dim < shape.size(); ++dim)
-    llvm::append_range(axes, context.getOperandCuts(0, dim));
-  if (axes.empty()) {
+    over.add(dim + 1, context.getOperandCuts(0, dim), build.getGlobalExtent(0, dim));
+  if (over.axes.empty()) {
     auto clone = cast<GroupNormOp>(cloneLocal(*this, context));
     clone.setGroups(groups);
     results.push_back(clone);
     return success();
   }
-  LocalBuilder build(context);
   SmallVector<int64_t> grouped = {shape[0], groups, shape[1] / groups};
   llvm::append_range(grouped, shape.drop_front(2));
-  NormDims over(context, input, shape.size());
-  over.axes = axes;
-  over.elements = context.getExtent(axes);
-  for (size_t dim = 2; dim < grouped.size(); ++dim) {
-    over.dims.push_back(dim);
-    over.elements *= grouped[dim];
-  }
   Value wide = build.reshape(build.widen(input), grouped);
   Value result = build.reshape(normalize(build, wide, over, getEpsilon().convertToDouble()), shape);
   SmallVector<int64_t> perChannel(shape.size() - 1, 1);

@@ -8,6 +8,8 @@
 #include "../ShardingRules/Rules.h"
 #include "LocalBuilder.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
@@ -15,6 +17,8 @@ using namespace cleave::spmd;
 // The mean over all ranks is the mean of theirs, each with the share that its elements are of all: 1 / ranks, or of microbatches
 // of two sizes what they have.
 LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  context.operands[0] = build.maskOperand(context.operands[0], 0, getDims(), getKind());
   if (failed(partitionByCloning(*this, context, results)))
     return failure();
   if (getKind() != ReduceKind::Mean)
@@ -26,7 +30,6 @@ LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Val
   }
   if (own == all)
     return success();
-  LocalBuilder build(context);
   Value share = build.constant(own / all, LocalBuilder::getElementType(results[0]));
   results[0] = build.mul(results[0], share);
   return success();
@@ -49,7 +52,7 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
-  Value input = context.operands[0];
+  Value input = build.maskOperand(context.operands[0], 0, dim, getKind());
   RankedTensorType type = context.resultTypes.front();
   int64_t extent = LocalBuilder::getShape(input)[dim];
   Value mine = build.reduce(getKind(), input, dim);
@@ -58,6 +61,9 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
   Value index =
       ArgReduceOp::create(context.builder, context.loc, localType, getKind(), input, dim, /*keepDims=*/true, getLast());
   index = build.add(index, build.shardOffset(axes, extent));
+  // Padding is no better than any element, so it is found last of equal ones only.
+  if (getLast() && build.isPadded(0, dim))
+    index = MinOp::create(context.builder, context.loc, index, build.position(build.getGlobalExtent(0, dim) - 1));
   Value loser = build.position(getLast() ? -1 : extent * context.getExtent(axes));
   // Places travel in the fewest bytes that hold them (the sharding rule counts on it).
   Type sent = context.builder.getIntegerType(8 * getSentIndexBytes(*this));
@@ -76,7 +82,7 @@ static LogicalResult partitionSoftmax(Operation *op, int64_t dim, PartitionConte
   if (axes.empty())
     return partitionByCloning(op, context, results);
   LocalBuilder build(context);
-  Value input = context.operands[0], wide = build.widen(input);
+  Value input = context.operands[0], wide = build.maskOperand(build.widen(input), 0, dim, ReduceKind::Max);
   Value shifted = build.sub(wide, build.reduceAcross(ReduceKind::Max, wide, dim, axes));
   Value sum = build.reduceAcross(ReduceKind::Sum, build.exp(shifted), dim, axes);
   results.push_back(build.convert(finish(build, shifted, sum), LocalBuilder::getElementType(input)));
@@ -107,7 +113,8 @@ LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Val
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
   Type elementType = context.resultTypes.front().getElementType();
-  Value input = isa<FloatType>(elementType) ? build.widen(context.operands[0]) : context.operands[0];
+  Value input = build.maskOperand(context.operands[0], 0, dim, ReduceKind::Sum);
+  input = isa<FloatType>(elementType) ? build.widen(input) : input;
   Value sums = CumsumOp::create(context.builder, context.loc, input, dim, getExclusive(), getReverse());
   Value totals = build.allGather(build.reduce(ReduceKind::Sum, input, dim), dim, axes);
   Value ranks = build.positions(context.getExtent(axes), 0, 1, LocalBuilder::getShape(input).size(), dim);
@@ -136,6 +143,15 @@ static Value gatherCandidates(LocalBuilder &build, Value value, int64_t dim, int
   return build.reshape(build.slice(build.reshape(value, perRank), dim + 1, 0, count), together);
 }
 
+/// What no element is behind in the order of `op`, in which NaN is the largest.
+static Value getLastChosen(LocalBuilder &build, TopKOp op, Type elementType) {
+  if (!op.getSmallest())
+    return build.identity(ReduceKind::Max, elementType);
+  if (isa<FloatType>(elementType))
+    return build.constant(std::numeric_limits<double>::quiet_NaN(), elementType);
+  return build.identity(ReduceKind::Min, elementType);
+}
+
 // Candidates stand in the order of ranks, and in each rank by value, then position; so of equal ones the first is still
 // the one with the lowest position.
 LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
@@ -145,6 +161,10 @@ LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
   Value input = context.operands[0];
+  // Behind all elements, also in the order of positions: there are k others.
+  if (build.isPadded(0, dim))
+    input = build.maskPadding(input, dim, axes, build.getGlobalExtent(0, dim),
+                              getLastChosen(build, *this, LocalBuilder::getElementType(input)));
   int64_t extent = LocalBuilder::getShape(input)[dim];
   auto mine = TopKOp::create(context.builder, context.loc, input, std::min(k, extent), dim, getSmallest());
   Value position = build.add(mine.getIndices(), build.shardOffset(axes, extent));

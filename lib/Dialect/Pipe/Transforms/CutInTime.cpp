@@ -42,7 +42,7 @@ LogicalResult TimeCutter::checkWish(spmd::WishAttr wish, StringRef name, Type ty
     for (spmd::AxisAttr cutting : wish.getSharding().getDims()[dim].getAxes())
       axes.push_back({spmd::formatAxis(cutting), cutting.getExtent(devices)});
     std::string reason = spmd::describeUndivided(dim, extent, axes);
-    if (reason.empty())
+    if (reason.empty() || (dim != present.dim && wish.getSharding().getUneven()))
       continue;
     InFlightDiagnostic error = mlir::emitError(wish.getPlace()) << "'" << name << "'" << reason << " (S5)";
     error.attachNote(batch.places[present.argument])

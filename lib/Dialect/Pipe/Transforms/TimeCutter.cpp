@@ -125,7 +125,14 @@ bool TimeCutter::build(Operation *op, const ShardingRule &rule, const BatchCut &
                        SmallVectorImpl<Value> &results) {
   SmallVector<SmallVector<spmd::AxisAttr, 2>> cuts(rule.factorSizes.size());
   cuts[cut.factor] = {axis};
-  spmd::PartitionContext context{builder, op->getLoc(), mesh, llvm::to_vector(operands), {}, rule, cuts};
+  spmd::PartitionContext context{builder,
+                                 op->getLoc(),
+                                 mesh,
+                                 llvm::to_vector(operands),
+                                 {},
+                                 rule,
+                                 cuts,
+                                 /*padsShards=*/false};
   for (auto [type, dim] : llvm::zip_equal(op->getResultTypes(), cut.resultDims))
     context.resultTypes.push_back(dim ? getPartType(type, *dim) : cast<RankedTensorType>(type));
   Block *block = builder.getInsertionBlock();

@@ -204,11 +204,11 @@ ArrayAttr MeshAtoms::toAxisArray(ArrayRef<AtomId> list) const {
   return ArrayAttr::get(mesh.getContext(), SmallVector<Attribute>(axes.begin(), axes.end()));
 }
 
-ShardingAttr MeshAtoms::toSharding(const State &state) const {
+ShardingAttr MeshAtoms::toSharding(const State &state, ArrayRef<int64_t> shape) const {
   MLIRContext *context = mesh.getContext();
   SmallVector<DimShardingAttr> dims;
   for (const AtomList &list : state.dims)
     dims.push_back(DimShardingAttr::get(context, toAxes(list), /*isOpen=*/false, /*priority=*/0));
   return ShardingAttr::get(context, mesh, dims, toAxes(state.partial), state.kind, ArrayRef<AxisAttr>(),
-                           /*uneven=*/false);
+                           isUneven(atoms, shape, state));
 }

@@ -101,13 +101,14 @@ static bool canCut(ParameterOpInterface part, WishAttr wish) {
   std::string what = llvm::formatv("the part of '{0}' at [{1:$[, ]}]", part.getParameterName(),
                                    llvm::make_range(part.getPartOffset()->begin(), part.getPartOffset()->end()));
   MeshAttr mesh = wish.getSharding().getMesh();
+  bool isUneven = wish.getSharding().getUneven();
   auto type = cast<RankedTensorType>(part->getResult(0).getType());
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     SmallVector<CutAxis> axes;
     for (AxisAttr axis : wish.getSharding().getDims()[dim].getAxes())
       axes.push_back({formatAxis(axis), axis.getExtent(mesh)});
     std::string reason = describeUndivided(dim, extent, axes);
-    if (reason.empty())
+    if (reason.empty() || isUneven)
       continue;
     emitWarning(wish.getPlace()) << what << reason << ": propagation decides how that part is cut";
     return false;

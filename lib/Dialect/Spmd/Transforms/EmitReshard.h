@@ -27,7 +27,11 @@ private:
   const ReshardPlan *getPlan(const Reshard &reshard);
   mlir::Value emitStep(mlir::OpBuilder &builder, const Reshard &reshard, const ReshardStep &step, const State &before,
                        mlir::Value value);
+  mlir::Value emitFitted(mlir::OpBuilder &builder, const Reshard &reshard, const ReshardStep &step, const State &before,
+                         mlir::Value value);
   mlir::ArrayAttr getAxesPerDim(const State &longer, const State &shorter) const;
+  llvm::SmallVector<int64_t, 4> getPaddedShape(const State &state, const State &other,
+                                               llvm::ArrayRef<int64_t> global) const;
   static mlir::Location getLoc(const Reshard &reshard, const ReshardStep &step);
   std::string getCause(const Reshard &reshard, const ReshardStep &step);
   std::optional<llvm::StringRef> getReducedDim(mlir::Operation *producer, llvm::ArrayRef<AtomId> list);

@@ -57,7 +57,7 @@ static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
   return AxisAttr::get(context, axis.name, axis.preSize, axis.size);
 }
 
-static WishAttr toWish(MeshAttr mesh, const PlanRule &rule) {
+static WishAttr toWish(MeshAttr mesh, const Plan &plan, const PlanRule &rule) {
   MLIRContext *context = mesh.getContext();
   SmallVector<DimShardingAttr> dims;
   for (const PlanDim &dim : rule.dims) {
@@ -65,8 +65,8 @@ static WishAttr toWish(MeshAttr mesh, const PlanRule &rule) {
     dims.push_back(DimShardingAttr::get(context, axes, dim.isOpen, rule.priority));
   }
   auto replicated = llvm::map_to_vector(rule.replicated, [&](const PlanAxis &axis) { return toAttr(context, axis); });
-  auto sharding =
-      ShardingAttr::get(context, mesh, dims, ArrayRef<AxisAttr>(), ReductionKind::Sum, replicated, /*uneven=*/false);
+  auto sharding = ShardingAttr::get(context, mesh, dims, ArrayRef<AxisAttr>(), ReductionKind::Sum, replicated,
+                                    rule.uneven || plan.uneven);
   return WishAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
 }
 
@@ -153,7 +153,7 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   if (fitted != &rule) {
     if (fitted->asksNothing())
       return success();
-    wish = toWish(mesh, *fitted);
+    wish = toWish(mesh, plan, *fitted);
   }
   auto [it, isNew] = placeOf.try_emplace(target.getKey(), placed.size());
   if (isNew) {
@@ -172,7 +172,7 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
 LogicalResult WishPlacer::collect(PlanError &error) {
   PlanTargets table(module);
   for (const PlanRule &rule : plan.rules) {
-    WishAttr wish = toWish(mesh, rule);
+    WishAttr wish = toWish(mesh, plan, rule);
     PlanTargets::Found found;
     if (failed(table.find(rule, found, error)))
       return failure();

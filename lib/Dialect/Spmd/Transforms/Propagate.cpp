@@ -39,7 +39,8 @@ class DecisionWriter {
 public:
   DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms, const CostModel &prices)
       : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), prices(prices),
-        builder(source.getFunction().getContext()), shardings(decision.states.size()),
+        builder(source.getFunction().getContext()),
+        shardings{std::vector<ShardingAttr>(decision.states.size()), std::vector<ShardingAttr>(decision.states.size())},
         planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, decision.states) {}
 
   void writeTypes();
@@ -47,7 +48,8 @@ public:
   void writeReplications();
 
 private:
-  ShardingAttr getSharding(StateId state);
+  /// Of a value in this state.
+  ShardingAttr getSharding(ValueId value, StateId state);
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
   FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
   void writePartialSources();
@@ -64,8 +66,8 @@ private:
   MeshAtoms &atoms;
   const CostModel &prices;
   Builder builder;
-  /// By state.
-  std::vector<ShardingAttr> shardings;
+  /// By state, where it divides and where it does not.
+  std::array<std::vector<ShardingAttr>, 2> shardings;
   ReshardPlanner planner;
   ReshardCosts costs;
 };
@@ -87,10 +89,11 @@ private:
 };
 } // namespace
 
-ShardingAttr DecisionWriter::getSharding(StateId state) {
-  ShardingAttr &sharding = shardings[state];
+ShardingAttr DecisionWriter::getSharding(ValueId value, StateId state) {
+  ArrayRef<int64_t> shape = problem.shape(value);
+  ShardingAttr &sharding = shardings[isUneven(atoms.getAtoms(), shape, decision.states[state])][state];
   if (!sharding)
-    sharding = atoms.toSharding(decision.states[state]);
+    sharding = atoms.toSharding(decision.states[state], shape);
   return sharding;
 }
 
@@ -101,7 +104,7 @@ void DecisionWriter::writeTypes() {
     StateId state = decision.valueStates[id];
     Type &type = types[{value.getType(), state}];
     if (!type)
-      type = withSharding(cast<RankedTensorType>(value.getType()), getSharding(state));
+      type = withSharding(cast<RankedTensorType>(value.getType()), getSharding(id, state));
     Value(value).setType(type);
   }
   func::FuncOp func = source.getFunction();
@@ -117,7 +120,7 @@ void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId
   for (auto [value, state] : llvm::zip_equal(values, wanted)) {
     bool differs = decision.valueStates[value] != state;
     any |= differs;
-    list.push_back(differs ? Attribute(getSharding(state)) : builder.getUnitAttr());
+    list.push_back(differs ? Attribute(getSharding(value, state)) : builder.getUnitAttr());
   }
   if (any)
     op->setDiscardableAttr(name, builder.getArrayAttr(list));
@@ -133,7 +136,8 @@ void DecisionWriter::writePartialSources() {
     State made = state;
     made.partial.clear();
     made.kind = ReductionKind::Sum;
-    op->setDiscardableAttr(SpmdDialect::kResultShardingsAttr, builder.getArrayAttr(Attribute(atoms.toSharding(made))));
+    op->setDiscardableAttr(SpmdDialect::kResultShardingsAttr,
+                           builder.getArrayAttr(Attribute(atoms.toSharding(made, problem.shape(id)))));
   }
 }
 
@@ -148,7 +152,7 @@ FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, Mutable
   for (const StatePlace &place : *states) {
     BlockArgument argument = func.getArgument(place.argument);
     StateId kept = decision.valueStates[source.getId(argument)];
-    ShardingAttr sharding = getSharding(kept);
+    ShardingAttr sharding = getSharding(outputs[place.result], kept);
     if (place.dim && !sharding.getDims()[*place.dim].getAxes().empty())
       return emitError(argument.getLoc())
              << "state '" << getArgumentName(func, place.argument) << "' grows along dim " << *place.dim

@@ -28,8 +28,9 @@ public:
   /// The state of a tensor with this sharding; open dims count with the axes that they have. The reference lives as
   /// long as this object.
   const State &toState(ShardingAttr sharding);
-  /// The closed sharding of a state.
-  ShardingAttr toSharding(const State &state) const;
+  /// The closed sharding of a tensor of this shape; uneven only where a dim does not divide, so that equal states are equal
+  /// types.
+  ShardingAttr toSharding(const State &state, llvm::ArrayRef<int64_t> shape) const;
   /// Atoms of an axis. Precondition: `axis` is valid in the mesh.
   AtomList toAtoms(AxisAttr axis) const;
   /// The shortest list of axes that means `list`.

@@ -25,7 +25,13 @@ struct PartitionContext {
   /// The op's rule, and per factor of it the axes that cut it, major to minor.
   const ShardingRule &rule;
   llvm::ArrayRef<llvm::SmallVector<AxisAttr, 2>> cuts;
+  /// False where pieces may be of other sizes than shards are (microbatches), and none is padded.
+  bool padsShards = true;
 
+  /// True if a dim of `extent` is cut over `axes` into shards of which the last ones are padded.
+  bool isPadded(int64_t extent, llvm::ArrayRef<AxisAttr> axes) const {
+    return padsShards && extent % getExtent(axes) != 0;
+  }
   /// Number of ranks along `axes` (1 for none).
   int64_t getExtent(llvm::ArrayRef<AxisAttr> axes) const;
   /// Axes that cut any factor of dim `dim` of operand / result `index`, major to minor.

@@ -1,0 +1,46 @@
+"""Small errors where shards do not divide: each leaves out what keeps padding from being seen."""
+from edit import Edit
+
+PARTITION, SOLVER = "CleavePartitionTests", "CleaveSolverTests"
+FORMS = "lib/Dialect/Nn/Partition/"
+
+EDITS = [
+    Edit("uneven-positions-of-a-shard", FORMS + "LocalBuilder.cpp", "isLess(positions, position(globalExtent))",
+         "isLess(positions, position(shape[dim]))", "a shard looks for padding behind its own end", [PARTITION]),
+    Edit("uneven-reduction", FORMS + "Reduction.cpp", "build.maskOperand(context.operands[0], 0, getDims(), getKind())",
+         "context.operands[0]", "sums and extrema look at padding", [PARTITION]),
+    Edit("uneven-search", FORMS + "Reduction.cpp", "build.maskOperand(context.operands[0], 0, dim, getKind())",
+         "context.operands[0]", "padding is found", [PARTITION]),
+    Edit("uneven-last-search", FORMS + "Reduction.cpp", "getLast() && build.isPadded(0, dim)", "false",
+         "of equal elements padding is the last", [PARTITION]),
+    Edit("uneven-softmax", FORMS + "Reduction.cpp", "build.maskOperand(build.widen(input), 0, dim, ReduceKind::Max)",
+         "build.widen(input)", "padding has a share in a softmax", [PARTITION]),
+    Edit("uneven-running-sum", FORMS + "Reduction.cpp", "build.maskOperand(context.operands[0], 0, dim, ReduceKind::Sum)",
+         "context.operands[0]", "running sums add padding", [PARTITION]),
+    Edit("uneven-top-k", FORMS + "Reduction.cpp", "  if (build.isPadded(0, dim))\n    input =", "  if (false)\n    input =",
+         "padding is among the largest", [PARTITION]),
+    Edit("uneven-smallest-nan", FORMS + "Reduction.cpp", "if (isa<FloatType>(elementType))\n    return build.constant(",
+         "if (false)\n    return build.constant(", "padding comes before NaN among the smallest", [PARTITION]),
+    Edit("uneven-norm", FORMS + "Normalization.cpp", "value = build.maskPadding(value, dim, axes, extent, ReduceKind::Sum);", ";",
+         "moments count padding", [PARTITION]),
+    Edit("uneven-keys", FORMS + "Attention.cpp", "scores = build.maskPadding(scores, 4, keyAxes, keys, ReduceKind::Max);", "",
+         "attention looks at keys of padding", [PARTITION]),
+    Edit("uneven-values", FORMS + "Attention.cpp",
+         "build.maskPadding(context.operands[2], 2, keyAxes, keys, ReduceKind::Sum)", "context.operands[2]",
+         "0 times padding is a term of attention", [PARTITION]),
+    Edit("uneven-contraction", FORMS + "Contraction.cpp", "context.rule.isReduction(factors.front())",
+         "context.rule.isReduction(factors.front()) && operand == 0", "0 times padding is a term of a product", [PARTITION]),
+    Edit("uneven-channels", FORMS + "Convolution.cpp",
+         "context.operands[1] = build.maskOperand(context.operands[1], 1, weightDim, ReduceKind::Sum);", "",
+         "a convolution sums over channels of padding", [PARTITION]),
+    Edit("uneven-indices", FORMS + "Indexing.cpp", "build.maskOperand(indices, 1, all, ReduceKind::Sum)", "indices",
+         "padding is taken for an index", [PARTITION]),
+    Edit("uneven-updates", FORMS + "Indexing.cpp", "updates = build.maskOperand(updates, 2, int64_t(dim), ReduceKind::Sum);", "",
+         "padding is added to element 0", [PARTITION]),
+    Edit("uneven-divisor", FORMS + "Elementwise.cpp", "isa<IntegerType>(LocalBuilder::getElementType(divisor))", "false",
+         "integers are divided by padding", [PARTITION]),
+    Edit("uneven-parts-of-dims", "lib/Sharding/ShardingRule.cpp", "dim.size() == 1 || !llvm::is_contained(dim, factor)", "true",
+         "a part of a dim is cut unevenly", [PARTITION, SOLVER]),
+    Edit("uneven-for-all", "include/cleave/Solver/Problem.h", "return llvm::is_contained(unevenAtoms, atom);", "return true;",
+         "axes that nobody asked to be uneven are", [SOLVER]),
+]
