@@ -20,8 +20,6 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-# Rules that are not there yet.
-UNEVEN = "uneven shards"
 TYPES = {"f32": np.float32, "i64": np.int64, "i32": np.int32, "i8": np.int8, "i1": np.bool_}
 DRAWS = {
     "fan_in": lambda rng, shape, size: rng.standard_normal(shape) * size ** -0.5,
@@ -52,6 +50,7 @@ class Case:
     peer: Peer = None
     least_note: str = ""  # an earlier number that was not the least, and what else is to be said about it
     compute: str = ""  # where the least repeats compute, or would be less if compute were repeated
+    spread: float = None  # flops of the whole over those of one rank, where the least repeats more than the peer does
     note: str = ""
     waits_for: tuple = None  # (rule that is not there yet, words of the refusal or of a remark)
     expect: dict = None  # by output: its first elements and the sum of absolute values; else NAME.npz has them

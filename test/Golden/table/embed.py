@@ -1,5 +1,5 @@
 """Embeddings and losses over a cut vocabulary."""
-from case import UNEVEN, Case, Peer
+from case import Case, Peer
 
 CASES = [
     Case("emb_vocab_ids_rep", "x=4", """
@@ -67,5 +67,5 @@ CASES = [
          peer=Peer(384, "partitioned", 4.0, collectives={"all_reduce": 1}),
          note="JAX refuses uneven inputs: there they are replicated and constrained inside, here the plan shards them "
               "unevenly",
-         waits_for=(UNEVEN, "uneven"), jax_diff=1.7e-07),
+         jax_diff=1.7e-07),
 ]
