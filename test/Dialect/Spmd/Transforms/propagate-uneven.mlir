@@ -1,0 +1,44 @@
+// Which axes cut what they do not divide, and where: those of a wish that says so, wherever they come, where a dim is one factor.
+//
+// RUN: cleave-opt %s --split-input-file --spmd-propagate --verify-diagnostics | FileCheck %s
+
+// 10 rows on 4 ranks, through every op that has them.
+#mesh = #spmd.mesh<["x"=4]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
+// CHECK-DAG: #[[ROWS:.*]] = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
+// CHECK-LABEL: @axes_of_the_wish
+// CHECK-SAME: %arg0: tensor<10x16xf32, #[[ROWS]]>
+func.func @axes_of_the_wish(%x: tensor<10x16xf32, #rows>, %w: tensor<16x7xf32>) -> tensor<10x7xf32> {
+  // CHECK: nn.einsum {{.*}} -> tensor<10x7xf32, #[[ROWS]]>
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<10x16xf32, #rows>, tensor<16x7xf32>) -> tensor<10x7xf32>
+  // CHECK: nn.tanh {{.*}} -> tensor<10x7xf32, #[[ROWS]]>
+  %1 = nn.tanh %0 : (tensor<10x7xf32>) -> tensor<10x7xf32>
+  return %1 : tensor<10x7xf32>
+}
+
+// -----
+
+// What divides is no uneven type, whatever the wish says.
+#mesh = #spmd.mesh<["x"=4]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
+// CHECK: #[[EVEN:.*]] = #spmd.sharding<#mesh, [{"x"}, {}]>
+// CHECK-LABEL: @what_divides_is_even
+// CHECK-SAME: %arg0: tensor<8x16xf32, #[[EVEN]]>
+func.func @what_divides_is_even(%x: tensor<8x16xf32, #rows>) -> tensor<8x16xf32> {
+  // CHECK: nn.tanh {{.*}} -> tensor<8x16xf32, #[[EVEN]]>
+  %0 = nn.tanh %x : (tensor<8x16xf32, #rows>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+
+// -----
+
+// 9 heads of 4 on 4 ranks would be 3 heads each, and 36 columns are 9 each: the reshape cannot be cut.
+#mesh = #spmd.mesh<["x"=4]>
+#cols = #spmd.sharding<#mesh, [{}, {"x"}], uneven>
+// CHECK-LABEL: @parts_of_a_dim_stay_whole
+func.func @parts_of_a_dim_stay_whole(%x: tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32> {
+  // CHECK: nn.reshape {{.*}} -> tensor<3x9x4xf32, #{{.*}}>
+  // expected-remark @below {{'nn.reshape' op is replicated over x: another axis, or a more major part of the dim, is in the way}}
+  %0 = nn.reshape %x : (tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32>
+  return %0 : tensor<3x9x4xf32>
+}
