@@ -8,6 +8,7 @@
 //   unary     always
 //   binary    the other operand does not vary along merged dims (or goes through the same reshape)
 //   norms, softmax    over other dims than the merged ones
+//   group norm        over groups flattened into one dim, as torch exports it: over the channels of each group instead
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
@@ -275,6 +276,42 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Group norm
+//===----------------------------------------------------------------------===//
+
+/// A number per group as one per channel of the group: [g] -> [g, 1] -> [g, each] -> [g * each].
+Value repeatPerChannel(Value perGroup, int64_t each, PatternRewriter &rewriter) {
+  auto type = cast<RankedTensorType>(perGroup.getType());
+  int64_t groups = type.getDimSize(0);
+  Location loc = perGroup.getLoc();
+  Value column = reshapeTo(rewriter, loc, perGroup, {groups, 1});
+  auto wide = RankedTensorType::get({groups, each}, type.getElementType());
+  return reshapeTo(rewriter, loc, BroadcastOp::create(rewriter, loc, wide, column), {groups * each});
+}
+
+/// `group_norm(reshape(x))`, x [n, c, h, w] and the reshape [n, g, c/g * h * w] with a channel for each group, is the group
+/// norm of x itself with g groups. Flattened, h and w would stand behind a part of c, and could not be cut.
+struct SinkBelowGroupNorm : public Sink<GroupNormOp> {
+  using Sink::Sink;
+
+  LogicalResult matchAndRewrite(GroupNormOp op, PatternRewriter &rewriter) const override {
+    auto reshape = op.getInput().getDefiningOp<ReshapeOp>();
+    if (!reshape)
+      return failure();
+    Value input = reshape.getInput();
+    ArrayRef<int64_t> from = getShape(input), to = getShape(op);
+    int64_t groups = op.getGroups();
+    if (from.size() < 3 || from[0] != to[0] || groups != to[1] || from[1] % groups != 0)
+      return failure();
+    int64_t each = from[1] / groups;
+    Value scale = repeatPerChannel(op.getScale(), each, rewriter),
+          bias = repeatPerChannel(op.getBias(), each, rewriter);
+    Location loc = getInnerLoc(op.getLoc());
+    return finish(op, GroupNormOp::create(rewriter, loc, input, scale, bias, groups, op.getEpsilon()), rewriter);
+  }
+};
+
 bool readsReshape(Operation *op) {
   return llvm::any_of(op->getOperands(), [](Value value) { return value.getDefiningOp<ReshapeOp>() != nullptr; });
 }
@@ -283,7 +320,7 @@ struct Unflatten : public cleave::nn::impl::NnUnflattenBase<Unflatten> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkBelowEinsum, SinkBelowElementwise, SinkBelowAlong<SoftmaxOp>, SinkBelowAlong<LogSoftmaxOp>,
-                 SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>>(&getContext());
+                 SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>, SinkBelowGroupNorm>(&getContext());
     if (failed(applyPatterns(getOperation(), std::move(patterns), readsReshape)))
       signalPassFailure();
   }

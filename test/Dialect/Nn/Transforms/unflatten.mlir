@@ -55,3 +55,28 @@ func.func @a_norm_over_the_last_dim_lets_it_pass(%x: tensor<2x8x64xf32>) -> tens
   %y = nn.softmax %n dim 1 : (tensor<16x64xf32>) -> tensor<16x64xf32>
   return %y : tensor<16x64xf32>
 }
+
+// What torch exports GroupNorm as: the channels of a group stand in one dim with the rows and columns, behind which these could
+// not be cut.
+// CHECK-LABEL: @groups_flattened_for_a_norm_stay_channels
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x8x8xf32>, %[[S:[a-z0-9]+]]: tensor<3xf32>
+// CHECK: %[[C:.*]] = nn.reshape %[[S]] : (tensor<3xf32>) -> tensor<3x1xf32>
+// CHECK-NEXT: %[[W:.*]] = nn.broadcast %[[C]] {{.*}}-> tensor<3x2xf32>
+// CHECK-NEXT: %[[R:.*]] = nn.reshape %[[W]] : (tensor<3x2xf32>) -> tensor<6xf32>
+// CHECK: nn.group_norm %[[X]], %[[R]], %{{.*}} groups 3 epsilon {{.*}} -> tensor<2x6x8x8xf32>
+// CHECK-NEXT: nn.reshape %{{.*}} -> tensor<2x3x128xf32>
+func.func @groups_flattened_for_a_norm_stay_channels(%x: tensor<2x6x8x8xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<2x3x128xf32> {
+  %f = nn.reshape %x : (tensor<2x6x8x8xf32>) -> tensor<2x3x128xf32>
+  %y = nn.group_norm %f, %s, %b groups 3 epsilon 1.0e-5 : (tensor<2x3x128xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x128xf32>
+  return %y : tensor<2x3x128xf32>
+}
+
+// Two channels of the flattened tensor make a group: they are not the groups of what was flattened.
+// CHECK-LABEL: @groups_of_flattened_channels_stay_flat
+// CHECK: nn.reshape
+// CHECK-NEXT: nn.group_norm
+func.func @groups_of_flattened_channels_stay_flat(%x: tensor<2x8x8x8xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4x128xf32> {
+  %f = nn.reshape %x : (tensor<2x8x8x8xf32>) -> tensor<2x4x128xf32>
+  %y = nn.group_norm %f, %s, %b groups 2 epsilon 1.0e-5 : (tensor<2x4x128xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x128xf32>
+  return %y : tensor<2x4x128xf32>
+}
