@@ -106,7 +106,7 @@ def picture_problem(build, command, path):
 def main():
     build, names, _ = harness.arguments()
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
-    sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/*.yaml")}
+    sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/**/*.yaml")}
     cases = {}
     for page in pages:
         cases[f"{page}: links"] = lambda page=page: link_problem(page)
