@@ -79,6 +79,23 @@ def cleave(build, *arguments, **options):
     return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)
 
 
+def check_generated(name, text, fixes):
+    """1 if docs/generated/NAME is not `text`; writes it where `fixes`."""
+    path = os.path.join(ROOT, "docs", "generated", name)
+    if fixes:
+        with open(path, "w") as file:
+            file.write(text)
+        return 0
+    old = ""
+    if os.path.exists(path):
+        with open(path) as file:
+            old = file.read()
+    if old == text:
+        return 0
+    print(f"docs/generated/{name} is stale; mend it with: python3 {os.path.relpath(sys.argv[0], ROOT)} build/release --fix-table")
+    return 1
+
+
 def conformance(build, rows, *flags):
     """{name: (status, reason)} of models that cleave-conformance runs: rows of name, model, .npz, rtol, atol."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as listing:

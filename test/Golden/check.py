@@ -28,7 +28,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MINIMUM = 156
 SLACK = 1.02
 MEAN = 0.41
-TABLE = os.path.join(harness.ROOT, "docs", "generated", "golden.md")
 
 
 def recorded(case):
@@ -130,19 +129,6 @@ def format_table(rows, foot):
     return "\n".join([*lines, "", *foot]) + "\n"
 
 
-def check_table(text, fixes):
-    """1 if the table in docs is another one; writes it where `fixes`."""
-    old = open(TABLE).read() if os.path.exists(TABLE) else ""
-    if fixes:
-        os.makedirs(os.path.dirname(TABLE), exist_ok=True)
-        with open(TABLE, "w") as file:
-            file.write(text)
-    elif old != text:
-        print("docs/generated/golden.md is stale; mend it with: python3 test/Golden/check.py build/release --fix-table")
-        return 1
-    return 0
-
-
 def main():
     build, names, flags = harness.arguments("--fix-table", *harness.LOWERINGS)
     how = harness.lower(flags)
@@ -155,7 +141,7 @@ def main():
     if not names:
         wrong, foot = summarise(rows)
         print("\n".join([*wrong, *foot]))
-        failed += len(wrong) + check_table(format_table(rows, foot), "--fix-table" in flags)
+        failed += len(wrong) + harness.check_generated("golden.md", format_table(rows, foot), "--fix-table" in flags)
     return harness.close(len(rows), failed)
 
 

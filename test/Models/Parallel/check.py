@@ -23,7 +23,6 @@ from cases import CASES, SAME, Sizes
 
 MODELS = os.path.dirname(sys.path[0])
 PLANS = os.path.join(harness.ROOT, "examples", "parallel")
-TABLE = os.path.join(harness.ROOT, "docs", "generated", "parallel.md")
 VOCABULARY = 128
 
 
@@ -111,18 +110,6 @@ def format_table(rows):
     return "\n".join(lines) + "\n"
 
 
-def check_table(text, fixes):
-    """1 if the table in docs is another one; writes it where `fixes`."""
-    old = open(TABLE).read() if os.path.exists(TABLE) else ""
-    if fixes:
-        with open(TABLE, "w") as file:
-            file.write(text)
-    elif old != text:
-        print("docs/generated/parallel.md is stale; mend it with: python3 test/Models/Parallel/check.py build/release --fix-table")
-        return 1
-    return 0
-
-
 def main():
     build, names, flags = harness.arguments("--fix-table")
     plans = {os.path.splitext(os.path.basename(path))[0] for path in glob.glob(os.path.join(PLANS, "*.yaml"))}
@@ -138,7 +125,7 @@ def main():
     kinds = sum(len(CASES[name].formula(told[0]).table()) or 1 for name, (_, told) in rows if told)
     print(f"{kinds} kinds of collectives in {sum(told is not None for _, (_, told) in rows)} plans compared with formulas")
     if not names:
-        failed += check_table(format_table(rows), "--fix-table" in flags)
+        failed += harness.check_generated("parallel.md", format_table(rows), "--fix-table" in flags)
     return harness.close(len(rows), failed)
 
 
