@@ -84,6 +84,20 @@ def NnFoldIotaGathers : Pass<"nn-fold-iota-gathers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnLookUpFirst : Pass<"nn-look-up-first", "::mlir::ModuleOp"> {
+  let summary = "tables are looked up before they are dequantised";
+  let description = [{
+    Exporters dequantise the whole table of an embedding, and look up in that. A lookup moves up through what is computed
+    element by element (dequantisation, casts, arithmetic, scales by row, column or block) and through movement that keeps
+    the looked-up dim, where the tables behind take fewer bytes and no more elements are asked for than the table has.
+    So only these rows are computed, and where the table is sharded, they travel in the narrow type. A product that reads
+    the same table (tied weights) dequantises it for itself.
+
+    Before: `nn.gather (nn.dequantize %q, %scale), %i dim 0`. After: `nn.dequantize (nn.gather %q, %i dim 0), %scale`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
   let summary = "keeps apart dims that exporters flatten around a contraction";
   let description = [{

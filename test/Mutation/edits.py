@@ -49,6 +49,17 @@ EDITS = [
     Edit("no-escape-in-chains", "lib/Solver/Explain.cpp",
          "(next == node || (isLast && from != kNone)) && !(candidates.base(node, factor) & maskOf(atom))", "false",
          "a chain does not say which link gives way to a conflict", [SOLVER, "lit:Driver/explain"]),
+    # ===--- Tables looked up first --------------------------------------------===
+    Edit("blocks-of-one-row", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "rows.divisor * repetition->times", "rows.divisor",
+         "a block's scale is looked up by the row, not by the block", ["lit:Execute/quantized-tables", "lit:look-up-first"]),
+    Edit("places-from-the-end-stay", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp",
+         "getInteger(0)), fromFront, indices)", "getInteger(0)), indices, indices)",
+         "places that count from the end are divided as they are", ["lit:Execute/quantized-tables"]),
+    Edit("scales-of-other-columns", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp",
+         "dequantize.setDim(shift(dequantize.getDim(), rowDim));", "",
+         "scales by column stay at their dim when places come before it", ["lit:Execute/quantized-tables", "lit:look-up-first"]),
+    Edit("wide-tables-too", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "asked <= held &&", "",
+         "a table is computed again for each of many places", ["lit:look-up-first"]),
     # ===--- Reshards --------------------------------------------------------===
     Edit("no-slice-between-exchanges", "lib/Sharding/ReshardRoute.cpp", "sliceInPlace();", "",
          "nothing is sliced between rounds of all_to_all", [SHARDING],

@@ -121,6 +121,19 @@ Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, Array
   return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
 }
 
+std::optional<int64_t> cleave::nn::getSameDim(ReshapeOp op, int64_t dim) {
+  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op);
+  int64_t before = 1, product = 1;
+  for (int64_t i = 0; i < dim; ++i)
+    before *= to[i];
+  for (auto [index, extent] : llvm::enumerate(from)) {
+    if (product == before && extent == to[dim] && extent != 1)
+      return index;
+    product *= extent;
+  }
+  return std::nullopt;
+}
+
 /// A scale broadcasts along the dims from `dim` on, and along no other.
 bool cleave::nn::isAlong(Value parameter, Value input, int64_t dim) {
   return !parameter || getShape(parameter).size() + dim <= getShape(input).size();

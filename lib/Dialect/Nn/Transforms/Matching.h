@@ -20,6 +20,12 @@ inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
+/// Values that carry a sharding already must stay.
+inline bool isFree(mlir::Value value) { return !llvm::cast<mlir::RankedTensorType>(value.getType()).getEncoding(); }
+
+/// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
+std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim);
+
 /// `value` in another shape: a reshape, or the value itself.
 mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 

@@ -65,28 +65,11 @@ Operation *getSource(Value value) {
   return pin ? pin.getInput().getDefiningOp() : value.getDefiningOp();
 }
 
-/// Values that carry a sharding already must stay.
-bool isFree(Value value) { return !cast<RankedTensorType>(value.getType()).getEncoding(); }
-
 bool isWeight(Value value) {
   if (!isFree(value))
     return false;
   Operation *op = getSource(value);
   return isa_and_present<LoadOp>(op) || isa_and_present<ConstantOp>(value.getDefiningOp());
-}
-
-/// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
-std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim) {
-  ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op);
-  int64_t before = 1, product = 1;
-  for (int64_t i = 0; i < dim; ++i)
-    before *= to[i];
-  for (auto [index, extent] : llvm::enumerate(from)) {
-    if (product == before && extent == to[dim] && extent != 1)
-      return index;
-    product *= extent;
-  }
-  return std::nullopt;
 }
 
 /// `weight` cut along `dim`: a part of a parameter is loaded by itself, under the parameter's pin.
