@@ -1,7 +1,7 @@
 """Lookups in dequantised tables, held against onnxruntime: `quantized_tables.py FOLDER [--large]`.
 
-Prints `N passed, N failed`; what failed comes before. With `--large` it only writes FOLDER/large.onnx: a table of
-30,000 x 768 bytes.
+Prints `N passed, N failed`; what failed comes before. With `--large` it only writes FOLDER/large.onnx, with a table
+of 30,000 x 768 bytes, and nibbles.onnx, with one of as many numbers of 4 bits.
 """
 
 import os
@@ -43,6 +43,8 @@ CASES = {
     "along columns": (integers(np.int8, COLUMNS, ROWS), scales(COLUMNS), integers(np.int8, COLUMNS), {"axis": 0}, [], 1),
     "cast": (integers(np.int8, ROWS, COLUMNS), scales(ROWS).astype(np.float16), None, {"axis": 0},
              [("Cast", {"to": TensorProto.FLOAT})], 0),
+    # Two numbers of 4 bits in a byte, taken apart by shifts.
+    "nibbles": (integers(np.uint8, ROWS, COLUMNS // 2), scales(), None, {}, [], 0),
     "tied": (integers(np.int8, ROWS, COLUMNS), scales(ROWS), None, {"axis": 0}, [], 0),
 }
 # One rank, then two: the table cut by its first dim, by its last one, and batches.
@@ -54,6 +56,16 @@ def make_model(name, case):
     table, scale, zero, attributes, between, axis = case
     weights = {"table": table, "scale": scale} | ({} if zero is None else {"zero": zero})
     nodes = [helper.make_node("DequantizeLinear", list(weights), ["wide"], **attributes)]
+    if name == "nibbles":
+        weights |= {"last": np.array([-1], np.int64), "shifts": np.array([0, 4], np.uint8), "mask": np.array(15, np.uint8),
+                    "shape": np.array([table.shape[0], 2 * table.shape[1]], np.int64), "half": np.array(8, np.float32)}
+        nodes = [helper.make_node("Unsqueeze", ["table", "last"], ["apart"]),
+                 helper.make_node("BitShift", ["apart", "shifts"], ["shifted"], direction="RIGHT"),
+                 helper.make_node("BitwiseAnd", ["shifted", "mask"], ["masked"]),
+                 helper.make_node("Reshape", ["masked", "shape"], ["bits"]),
+                 helper.make_node("Cast", ["bits"], ["steps"], to=TensorProto.FLOAT),
+                 helper.make_node("Sub", ["steps", "half"], ["centred"]),
+                 helper.make_node("Mul", ["centred", "scale"], ["wide"])]
     last = "wide"
     for number, (op, keys) in enumerate(between):
         nodes.append(helper.make_node(op, [last], [f"between{number}"], **keys))
@@ -90,8 +102,8 @@ def main():
     if "--large" in sys.argv:
         global PLACES
         PLACES = np.zeros((2, 16), np.int64)
-        case = (integers(np.int8, 30000, 768), scales(), None, {}, [], 0)
-        onnx.save(make_model("large", case), f"{folder}/large.onnx")
+        for name, kind, columns in (("large", np.int8, 768), ("nibbles", np.uint8, 384)):
+            onnx.save(make_model(name, (integers(kind, 30000, columns), scales(), None, {}, [], 0)), f"{folder}/{name}.onnx")
         return
     passed = failed = 0
     np.savez(f"{folder}/in.npz", places=PLACES)
