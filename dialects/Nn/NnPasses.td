@@ -98,6 +98,20 @@ def NnLookUpFirst : Pass<"nn-look-up-first", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnStackExperts : Pass<"nn-stack-experts", "::mlir::ModuleOp"> {
+  let summary = "weights of experts that a plan asks for together become one";
+  let description = [{
+    A mixture of experts that was exported as a loop has a product for each expert, with its own weight. Where the wish of
+    a weight has a dim more than the weight, in front, it is for the stack of all: values that the same ops make of
+    different weights, constants and neighbouring slices, and that are summed, put side by side (`nn.concat`) or added to
+    rows (`nn.scatter_nd add`), become one value with that dim. Weights become an `nn.param` that is an array of references.
+    Without such a wish nothing changes; one that nothing follows is an error.
+
+    Before: `nn.add (nn.einsum %x, %w0), (nn.einsum %x, %w1)`. After: `nn.reduce sum (nn.einsum %x, %w) dims [0]`, `%w` a stack.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
+}
+
 def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
   let summary = "keeps apart dims that exporters flatten around a contraction";
   let description = [{

@@ -95,7 +95,8 @@ private:
   // Weights.cpp
   mlir::LogicalResult addLoad(exec::LoadOp load);
   mlir::FailureOr<uint32_t> addWeight(nn::ParamOp param);
-  mlir::LogicalResult fill(program::Weight &weight, nn::ParamOp param);
+  uint32_t addWeight(program::Weight weight);
+  mlir::LogicalResult fill(program::Weight &weight, nn::ParamOp param, mlir::Attribute value);
   int32_t addFile(const MappedFile &file);
 
   // Commands.cpp

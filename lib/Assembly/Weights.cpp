@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/Digest.h"
@@ -32,21 +33,21 @@ int32_t ProgramTables::addFile(const MappedFile &file) {
 }
 
 /// Says where the bytes are.
-LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param) {
-  if (auto elements = dyn_cast<ElementsAttr>(param.getValue())) {
-    FailureOr<reference::Tensor> value = reference::Tensor::fromAttr(elements);
-    if (failed(value))
+LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param, Attribute value) {
+  if (auto elements = dyn_cast<ElementsAttr>(value)) {
+    FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(elements);
+    if (failed(tensor))
       return param.emitOpError("has a value that is not a dense attribute of its type's size");
-    ArrayRef<char> bytes = value->getBytes();
+    ArrayRef<char> bytes = tensor->getBytes();
     weight.splat = elements.isSplat() && !bytes.empty();
-    size_t length = weight.splat ? bytes.size() / value->getNumElements() : bytes.size();
+    size_t length = weight.splat ? bytes.size() / tensor->getNumElements() : bytes.size();
     weight.embedded = made->bytes.emplace_back(bytes.data(), length);
     weight.length = length;
     return success();
   }
-  auto attr = dyn_cast<nn::WeightAttr>(param.getValue());
+  auto attr = dyn_cast<nn::WeightAttr>(value);
   if (!attr)
-    return param.emitOpError() << "has neither elements nor a place in a file, but " << param.getValue();
+    return param.emitOpError() << "has neither elements nor a place in a file, but " << value;
   FailureOr<reference::WeightFiles::Range> range = weightFiles.find(param, attr);
   if (failed(range))
     return failure();
@@ -65,30 +66,45 @@ LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param) {
 
 static bool isSame(const program::Weight &a, const program::Weight &b) {
   auto key = [](const program::Weight &weight) {
-    return std::tie(weight.type, weight.file, weight.offset, weight.length, weight.digest, weight.splat);
+    return std::tie(weight.type, weight.file, weight.offset, weight.length, weight.digest, weight.splat, weight.parts);
   };
   // Bytes of one mapped file need no look.
   return key(a) == key(b) && (a.embedded.data() == b.embedded.data() || a.embedded == b.embedded);
 }
 
-/// Constants that variants compute from their shapes may have one name and other elements.
-FailureOr<uint32_t> ProgramTables::addWeight(nn::ParamOp param) {
-  auto [it, isNew] = source->weights.try_emplace(param.getSymName(), 0);
-  if (!isNew)
-    return it->second;
-  program::Weight weight;
-  weight.name = param.getSymName().str();
-  weight.type = addType(cast<ShapedType>(param.getType()));
-  if (failed(fill(weight, param)))
-    return failure();
-  SmallVector<uint32_t, 1> &known = weights[param.getSymName()];
+/// One that is there already, or `weight` behind the others.
+uint32_t ProgramTables::addWeight(program::Weight weight) {
+  SmallVector<uint32_t, 1> &known = weights[weight.name];
   for (uint32_t index : known)
     if (isSame(program.weights[index], weight))
-      return it->second = index;
-  it->second = program.weights.size();
-  known.push_back(it->second);
+      return index;
+  known.push_back(program.weights.size());
   program.weights.push_back(std::move(weight));
-  return it->second;
+  return known.back();
+}
+
+/// Constants that variants compute from their shapes may have one name and other elements. The parts of a stack stand
+/// before it, and where they were.
+FailureOr<uint32_t> ProgramTables::addWeight(nn::ParamOp param) {
+  if (auto known = source->weights.find(param.getSymName()); known != source->weights.end())
+    return known->second;
+  program::Weight whole;
+  whole.name = param.getSymName().str();
+  whole.type = addType(cast<ShapedType>(param.getType()));
+  if (nn::isStack(param)) {
+    for (auto [index, piece] : llvm::enumerate(nn::getPieces(param))) {
+      program::Weight part;
+      part.name = whole.name + "[" + std::to_string(index) + "]";
+      part.type = addType(nn::getPieceType(param));
+      if (failed(fill(part, param, piece)))
+        return failure();
+      whole.parts.push_back(addWeight(std::move(part)));
+    }
+    program.version = program::kVersion;
+  } else if (failed(fill(whole, param, param.getValue()))) {
+    return failure();
+  }
+  return source->weights[param.getSymName()] = addWeight(std::move(whole));
 }
 
 //===----------------------------------------------------------------------===//

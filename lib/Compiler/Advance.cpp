@@ -127,6 +127,8 @@ bool Compilation::advance(Phase last) {
   if (isOfPipeline(last) && !isPipelined)
     return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
                           options.model, toString(last)));
+  if (last > Phase::Imported && !state->chooseDevices())
+    return false;
   if (!state->useCluster())
     return false;
   if (llvm::Error error = state->dump(done))

@@ -173,6 +173,10 @@ std::optional<Report> Compilation::makeReport() {
   Report report = ranks.empty() ? cleave::makeReport(func, state->options.model, cluster)
                                 : makePipelineReport(ranks, state->options.model, cluster);
   report.seconds = state->seconds;
+  report.placement = state->placement;
+  bool hasExcess = report.memory && !report.memory->excess.empty();
+  if (hasExcess && !std::exchange(state->isExcessTold, true))
+    emitWarning(FileLineColLoc::get(state->context.get(), state->options.model, 0, 0)) << report.memory->excess;
   return report;
 }
 

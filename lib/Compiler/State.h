@@ -5,6 +5,7 @@
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -35,6 +36,9 @@ struct Compilation::State {
   bool checkCluster();
   /// From now on prices are those of the plan's cluster, if it has one. False after an error.
   bool useCluster();
+  /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
+  bool chooseDevices();
+  double predict(const std::shared_ptr<const spmd::Plan> &candidate);
   bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   llvm::Error dump(Phase phase);
@@ -49,6 +53,8 @@ struct Compilation::State {
   bool hasOnnx = false;
   std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
   ShardState handed;
+  std::optional<PlacementReport> placement; ///< that was chosen
+  bool isExcessTold = false;
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
   std::vector<std::pair<std::string, double>> seconds;

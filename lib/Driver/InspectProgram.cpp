@@ -58,11 +58,13 @@ static void printHeader(llvm::raw_ostream &os, const Program &program) {
 static void printWeights(llvm::raw_ostream &os, const Program &program) {
   uint64_t bytes = 0;
   for (const Weight &weight : program.weights)
-    bytes += getBytes(program.types[weight.type]);
+    bytes += weight.parts.empty() ? getBytes(program.types[weight.type]) : 0;
   os << formatv("weights: {0}, {1}\n", program.weights.size(), formatSize(bytes));
   for (const Weight &weight : program.weights) {
     os << "  " << printable(weight.name) << "  " << format(program.types[weight.type]) << "  ";
-    if (weight.file < 0)
+    if (!weight.parts.empty())
+      os << formatv("stack of {0} weights\n", weight.parts.size());
+    else if (weight.file < 0)
       os << (weight.splat ? "splat\n" : "embedded\n");
     else
       os << formatv("{0} bytes {1} + {2}, digest {3}\n", printable(program.files[weight.file].path), weight.offset,

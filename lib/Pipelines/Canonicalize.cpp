@@ -30,17 +30,20 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   // 3. Of a table that is stored narrow only the rows that are asked for become wide.
   manager.addPass(nn::createNnLookUpFirst());
 
-  // 4. Nothing is cut out of a wide product that could be cut out of its weight.
+  // 4. Experts with a weight each become one op, where a plan asks for them.
+  manager.addPass(nn::createNnStackExperts());
+
+  // 5. Nothing is cut out of a wide product that could be cut out of its weight.
   manager.addPass(nn::createNnSplitWeights());
 
-  // 5. Dims that belong apart stay apart: merges sink, then chains of movement fuse. A fused chain may end in a merge
+  // 6. Dims that belong apart stay apart: merges sink, then chains of movement fuse. A fused chain may end in a merge
   //    that can sink further, so both run twice.
   for (int round = 0; round < 2; ++round) {
     manager.addPass(nn::createNnUnflatten());
     manager.addPass(nn::createNnFuseMovement());
   }
 
-  // 6. What became equal or useless. Functions are single blocks, so there are no regions to simplify,
+  // 7. What became equal or useless. Functions are single blocks, so there are no regions to simplify,
   //    and one iteration follows all that it changes: a second would only look at everything once more.
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);

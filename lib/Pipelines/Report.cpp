@@ -5,6 +5,7 @@
 // (its location), what forced a replication, and the flops of the whole (attributes of the function).
 //
 //===----------------------------------------------------------------------===//
+#include "MachineReport.h"
 #include "PipelineReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -341,6 +342,8 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   report.arena = ::countArena(getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
   report.peakBytesPerRank = ::countPeakBytes(func, symbols);
+  if (times)
+    compareMemory(func, times->getCluster(), report);
   // A program that was not partitioned here does not know what the whole would cost.
   auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr);
   report.flops = flops ? flops.getValueAsDouble() : report.flopsPerRank;
@@ -467,6 +470,7 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
         json.attribute("compute_ns", report.time->computeNs);
         json.attribute("communication_ns", report.time->communicationNs);
       });
+    writeMachine(json, report);
     if (report.program)
       json.attributeObject("program", [&] { write(json, *report.program); });
     if (!report.libraries.empty())

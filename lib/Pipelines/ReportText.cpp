@@ -4,6 +4,7 @@
 // 1000, with a unit.
 //
 //===----------------------------------------------------------------------===//
+#include "MachineReport.h"
 #include "PipelineReport.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -92,6 +93,8 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
     os << "time of a rank:       " << formatTime(report.time->computeNs) << " of compute, "
        << formatTime(report.time->communicationNs) << " of communication, as predicted for " << report.time->cluster
        << '\n';
+  if (report.placement)
+    printPlacement(os, *report.placement);
   if (report.program)
     printProgram(os, *report.program);
   for (const ReplicationReport &entry : report.replicated)

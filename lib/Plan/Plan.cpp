@@ -42,6 +42,7 @@ private:
   LogicalResult readReplicated(yaml::Node *node, PlanRule &rule);
   LogicalResult readExcept(yaml::Node *node, PlanRule &rule);
   LogicalResult readWhere(yaml::Node *node, PlanRule &rule);
+  LogicalResult readExperts(yaml::Node *node, PlanRule &rule);
 };
 } // namespace
 
@@ -90,11 +91,15 @@ LogicalResult PlanReader::readMesh(yaml::Node *node, Plan &plan) {
                      });
 }
 
-/// Stands next to the mesh, or inside it.
+/// Stands next to the mesh, or inside it: a list, or `auto`.
 LogicalResult PlanReader::readDevices(yaml::Node *node, Plan &plan) {
-  if (!plan.devices.empty())
+  if (!plan.devices.empty() || plan.areDevicesAuto)
     return fail(node, "devices is given twice");
   plan.devicesPlace = placeOf(node);
+  if (auto *word = dyn_cast_if_present<yaml::ScalarNode>(node); word && word->getRawValue() == "auto") {
+    plan.areDevicesAuto = true;
+    return success();
+  }
   return readSequence(node, "a list of devices, one per rank",
                       [&](yaml::Node *entry) { return readInteger(entry, plan.devices.emplace_back(), 0, INT32_MAX); });
 }
@@ -168,13 +173,15 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
       return readWhere(value, rule);
     if (key == "uneven")
       return readFlag(value, rule.uneven);
+    if (key == "experts")
+      return readExperts(value, rule);
     hasDims = true;
     return readDims(value, rule);
   };
-  if (failed(readMapping(
-          node, "a rule, such as {tensor: x, dims: [data, _]}",
-          {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated", "uneven"},
-          readEntry)))
+  if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
+                         {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated",
+                          "uneven", "experts"},
+                         readEntry)))
     return failure();
   if (!hasTensor && !hasNode)
     return fail(node, "a rule needs a tensor or a node");
@@ -242,6 +249,14 @@ LogicalResult PlanReader::readWhere(yaml::Node *node, PlanRule &rule) {
     return failure();
   rule.whereDivides = text == "divides";
   return rule.whereDivides ? success() : fail(node, "expected divides, got '" + text + "'");
+}
+
+/// An entry as of `dims`, of one dim: nothing is left for `...`.
+LogicalResult PlanReader::readExperts(yaml::Node *node, PlanRule &rule) {
+  PlanDim &dim = rule.experts.emplace();
+  if (failed(readDim(node, dim)))
+    return failure();
+  return dim.isRest ? fail(node, "experts is one dim, '...' stands for several") : success();
 }
 
 LogicalResult PlanReader::readDimsOnly(PlanRule &rule) {

@@ -71,6 +71,8 @@ std::string PlanRule::formatDims() const {
 
 std::string PlanRule::formatWish() const {
   std::string text = formatDims();
+  if (experts)
+    text += ", experts " + formatDim(*experts);
   if (priority)
     text += ", priority " + std::to_string(priority);
   for (const PlanAxis &axis : replicated)
@@ -86,7 +88,8 @@ static bool sayTheSame(ArrayRef<PlanAxis> lhs, ArrayRef<PlanAxis> rhs) {
 
 bool PlanRule::asksSameAs(const PlanRule &other) const {
   return formatDims() == other.formatDims() && priority == other.priority && sayTheSame(replicated, other.replicated) &&
-         uneven == other.uneven;
+         uneven == other.uneven && experts.has_value() == other.experts.has_value() &&
+         (!experts || formatDim(*experts) == formatDim(*other.experts));
 }
 
 /// For words that other tools write for a dim that is not sharded.
@@ -328,9 +331,20 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
   return success();
 }
 
+/// To choose among links takes some, and a program that can be timed as a whole.
+static LogicalResult checkAuto(const Plan &plan, PlanError &error) {
+  if (!plan.areDevicesAuto)
+    return success();
+  if (!plan.cluster)
+    return failAt(error, plan.devicesPlace, "'devices: auto' needs a cluster, which says how devices are connected");
+  return plan.pipeline
+             ? failAt(error, plan.devicesPlace, "'devices: auto' is not for pipelines: list the devices of their ranks")
+             : success();
+}
+
 /// The mesh comes first, as all other checks ask it.
 LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
-  if (failed(checkMesh(plan, error)))
+  if (failed(checkMesh(plan, error)) || failed(checkAuto(plan, error)))
     return failure();
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))

@@ -28,7 +28,8 @@ bool PlanRule::dependsOnShape() const {
 }
 
 bool PlanRule::asksNothing() const {
-  return replicated.empty() && all_of(dims, [](const PlanDim &dim) { return dim.isOpen && dim.axes.empty(); });
+  return replicated.empty() && !experts &&
+         all_of(dims, [](const PlanDim &dim) { return dim.isOpen && dim.axes.empty(); });
 }
 
 std::optional<std::vector<PlanDim>> PlanRule::expand(size_t rank) const {
@@ -76,6 +77,9 @@ SmallVector<const PlanAxis *> PlanRule::getAxes() const {
   SmallVector<const PlanAxis *> axes;
   for (const PlanDim &dim : dims)
     for (const PlanAxis &axis : dim.axes)
+      axes.push_back(&axis);
+  if (experts)
+    for (const PlanAxis &axis : experts->axes)
       axes.push_back(&axis);
   for (const PlanAxis &axis : replicated)
     axes.push_back(&axis);

@@ -17,11 +17,31 @@ static bool isDigest(const std::string &text) {
 // Weights (P13)
 //===----------------------------------------------------------------------===//
 
+/// The parts of a stack stand before it, have bytes of their own, and are alike.
+static Status checkParts(const Program &program, const Weight &weight, size_t index) {
+  const Type &type = program.types[weight.type];
+  if (weight.file >= 0 || !weight.embedded.empty() || weight.splat)
+    return makeError("has parts and bytes of its own (P13)");
+  if (type.shape.size() < 2 || type.shape.front() != static_cast<int64_t>(weight.parts.size()))
+    return makeError("has ", weight.parts.size(), " parts, which are no ", format(type), " (P13)");
+  Type wanted{type.element, {type.shape.begin() + 1, type.shape.end()}, {}};
+  for (uint32_t part : weight.parts) {
+    if (part >= index || !program.weights[part].parts.empty())
+      return makeError("part ", part, " does not stand before it, or has parts itself (P13)");
+    const Type &got = program.types[program.weights[part].type];
+    if (got.element != wanted.element || got.shape != wanted.shape)
+      return makeError("part ", part, " is ", format(got), ", expected ", format(wanted), " (P13)");
+  }
+  return kGood;
+}
+
 /// All of a weight's bytes are there, by what the file itself says; whether the other file still has them is asked when it
 /// is opened.
-static Status checkWeight(const Program &program, const Weight &weight) {
+static Status checkWeight(const Program &program, const Weight &weight, size_t index) {
   if (weight.type >= program.types.size() || !isDense(program.types[weight.type]))
     return makeError("type ", weight.type, " is not there or has strides (P13)");
+  if (!weight.parts.empty())
+    return checkParts(program, weight, index);
   const Type &type = program.types[weight.type];
   uint64_t bytes = weight.splat ? getElementBytes(type.element) : getBytes(type);
   uint64_t length = weight.file < 0 ? weight.embedded.size() : weight.length;
@@ -45,9 +65,9 @@ Status Checker::checkWeights() {
   for (const File &file : program.files)
     if (file.path.empty() || file.path.find('\0') != std::string::npos)
       return makeError("file ", quote(file.path), " is no path (P13)");
-  for (const Weight &weight : program.weights)
-    if (Status error = checkWeight(program, weight))
-      return addPlace(concat("weight ", quote(weight.name), ": "), error);
+  for (size_t index = 0; index < program.weights.size(); ++index)
+    if (Status error = checkWeight(program, program.weights[index], index))
+      return addPlace(concat("weight ", quote(program.weights[index].name), ": "), error);
   return kGood;
 }
 

@@ -123,6 +123,7 @@ void Decoder::get(Weight &to, const file::Weight &from) {
   }
   get(to.digest, from.digest());
   to.splat = from.splat();
+  get(to.parts, from.parts());
 }
 
 void Decoder::get(Load &to, const file::Load &from) {

@@ -157,7 +157,7 @@ Offset<file::File> Encoder::add(const File &file) { return file::CreateFile(buil
 Offset<file::Weight> Encoder::add(const Weight &weight) {
   file::Bytes bytes = weight.file < 0 ? addData(weight.embedded) : file::Bytes(weight.offset, weight.length);
   return file::CreateWeight(builder, text(weight.name), weight.type, weight.file, &bytes, textOrNone(weight.digest),
-                            weight.splat);
+                            weight.splat, weight.parts.empty() ? 0 : numbers(weight.parts));
 }
 
 Offset<file::Load> Encoder::add(const Load &load) {

@@ -6,7 +6,7 @@
 #include "cleave/Reference/Evaluator.h"
 
 #include "Elements.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -27,6 +27,22 @@ FailureOr<Tensor> ParamStore::get(StringRef name) {
   return value;
 }
 
+/// Elements, or a view of mapped bytes.
+static FailureOr<Tensor> loadPiece(WeightFiles &files, nn::ParamOp param, Attribute piece) {
+  if (auto elements = dyn_cast<ElementsAttr>(piece)) {
+    FailureOr<Tensor> value = Tensor::fromAttr(elements);
+    return succeeded(value) ? value : param.emitOpError("has a value that is not a dense attribute of its type's size");
+  }
+  auto weight = dyn_cast<nn::WeightAttr>(piece);
+  if (!weight)
+    return param.emitOpError() << "has neither elements nor a place in a file, but " << piece;
+  FailureOr<WeightFiles::Range> range = files.find(param, weight);
+  if (failed(range))
+    return failure();
+  return Tensor::fromBytes(nn::getPieceType(param), ArrayRef<char>(range->bytes.data(), range->bytes.size()),
+                           range->file);
+}
+
 FailureOr<Tensor> ParamStore::load(StringRef name) {
   auto found = params.find(name);
   if (found == params.end())
@@ -34,16 +50,17 @@ FailureOr<Tensor> ParamStore::load(StringRef name) {
   auto param = cast<nn::ParamOp>(found->second);
   if (!Tensor::fits(cast<RankedTensorType>(param.getType())))
     return param.emitOpError() << "of type " << param.getType() << " does not fit into memory";
-  if (auto elements = dyn_cast<ElementsAttr>(param.getValue())) {
-    FailureOr<Tensor> value = Tensor::fromAttr(elements);
-    return succeeded(value) ? value : param.emitOpError("has a value that is not a dense attribute of its type's size");
+  SmallVector<Attribute> pieces = nn::getPieces(param);
+  if (!nn::isStack(param))
+    return ::loadPiece(files, param, pieces.front());
+  // Parts that lie apart come together in memory.
+  Tensor whole = Tensor::zeros(cast<RankedTensorType>(param.getType()));
+  char *to = whole.write<char>().data();
+  for (Attribute piece : pieces) {
+    FailureOr<Tensor> part = loadPiece(files, param, piece);
+    if (failed(part))
+      return failure();
+    to = llvm::copy(part->getBytes(), to);
   }
-  auto weight = dyn_cast<nn::WeightAttr>(param.getValue());
-  if (!weight)
-    return param.emitOpError() << "has neither elements nor a place in a file, but " << param.getValue();
-  FailureOr<WeightFiles::Range> range = files.find(param, weight);
-  if (failed(range))
-    return failure();
-  return Tensor::fromBytes(cast<RankedTensorType>(param.getType()),
-                           ArrayRef<char>(range->bytes.data(), range->bytes.size()), range->file);
+  return whole;
 }

@@ -7,6 +7,7 @@
 #include "cleave/Reference/Weights.h"
 
 #include "Elements.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Support/Digest.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -17,7 +18,7 @@ using namespace cleave::reference;
 
 /// Whether the weight can be had from `bytes`, the file as it is now.
 static LogicalResult checkRange(nn::ParamOp param, nn::WeightAttr weight, StringRef bytes) {
-  auto type = cast<RankedTensorType>(param.getType());
+  RankedTensorType type = nn::getPieceType(param);
   int64_t elementBytes = getElementBytes(type.getElementType());
   double wanted = elementBytes;
   for (int64_t extent : type.getShape())
@@ -57,8 +58,9 @@ FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAtt
 LogicalResult cleave::reference::checkWeights(ModuleOp module) {
   WeightFiles files;
   for (auto param : module.getOps<nn::ParamOp>())
-    if (auto weight = dyn_cast<nn::WeightAttr>(param.getValue()); weight && failed(files.find(param, weight)))
-      return failure();
+    for (Attribute piece : nn::getPieces(param))
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.find(param, weight)))
+        return failure();
   return success();
 }
 
@@ -78,20 +80,30 @@ static std::string findMoved(StringRef path, StringRef folder) {
   return "";
 }
 
+/// `weight` of `param`, in the file of `folder` that its own one now is; null after an error.
+static nn::WeightAttr moveWeight(nn::ParamOp param, nn::WeightAttr weight, StringRef folder,
+                                 llvm::StringMap<std::string> &moved) {
+  auto [entry, isNew] = moved.try_emplace(weight.getFile());
+  if (isNew)
+    entry->second = findMoved(weight.getFile(), folder);
+  if (entry->second.empty()) {
+    param.emitOpError() << "@" << param.getSymName() << " is in '" << weight.getFile()
+                        << "', of which there is nothing in '" << folder << "'";
+    return {};
+  }
+  return nn::WeightAttr::get(param.getContext(), entry->second, weight.getOffset(), weight.getLength(),
+                             weight.getFileSize(), weight.getDigest());
+}
+
 LogicalResult cleave::reference::moveWeights(ModuleOp module, StringRef folder) {
   llvm::StringMap<std::string> moved;
   for (auto param : module.getOps<nn::ParamOp>()) {
-    auto weight = dyn_cast<nn::WeightAttr>(param.getValue());
-    if (!weight)
-      continue;
-    auto [entry, isNew] = moved.try_emplace(weight.getFile());
-    if (isNew)
-      entry->second = findMoved(weight.getFile(), folder);
-    if (entry->second.empty())
-      return param.emitOpError() << "@" << param.getSymName() << " is in '" << weight.getFile()
-                                 << "', of which there is nothing in '" << folder << "'";
-    param.setValueAttr(nn::WeightAttr::get(module.getContext(), entry->second, weight.getOffset(), weight.getLength(),
-                                           weight.getFileSize(), weight.getDigest()));
+    SmallVector<Attribute> pieces = nn::getPieces(param);
+    for (Attribute &piece : pieces)
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece))
+        if (!(piece = moveWeight(param, weight, folder, moved)))
+          return failure();
+    param.setValueAttr(nn::isStack(param) ? Attribute(ArrayAttr::get(module.getContext(), pieces)) : pieces.front());
   }
   return success();
 }

@@ -82,6 +82,9 @@ Status WeightFiles::open(size_t index) {
 
 /// Size of the file first, then the digest of the weight's bytes.
 Status WeightFiles::check(const Weight &weight) {
+  for (uint32_t part : weight.parts)
+    if (Status error = check(program.weights[part]))
+      return error;
   if (weight.file < 0)
     return kGood;
   if (descriptors[weight.file] < 0)
@@ -148,45 +151,63 @@ WeightFiles::Rows WeightFiles::getRows(const Weight &weight) const {
 /// How many elements of a row are fetched at once.
 static constexpr int64_t kChunk = 1 << 16;
 
-/// Row by row in the order of the file; rows that are long in pieces.
+/// Row by row in the order of the file; rows that are long in pieces. Entries of a stack lie in a file each.
 Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
   const Weight &weight = program.weights[load.weight];
   const Type &whole = program.types[weight.type];
   Scatter scatter(load, whole.element, program.types[load.target.type].element);
-  size_t dims = load.shape.size();
-  uint64_t size = getElementBytes(whole.element);
   if (std::find(load.shape.begin(), load.shape.end(), 0) != load.shape.end())
     return kGood;
+  std::vector<int64_t> index(load.shape.size()), starts;
+  for (const Number &start : load.starts)
+    starts.push_back(program.evaluate(start, rank));
+  if (weight.parts.empty())
+    return loadRows(load, weight, starts, /*first=*/0, index, scatter, target);
+  for (; index[0] < load.shape[0]; ++index[0]) {
+    const Weight &part = program.weights[weight.parts[starts[0] + index[0]]];
+    if (Status error = loadRows(load, part, starts, /*first=*/1, index, scatter, target))
+      return error;
+  }
+  return kGood;
+}
+
+/// The dims from `first` on are those of `weight`; those before stay where `index` is.
+Status WeightFiles::loadRows(const Load &load, const Weight &weight, const std::vector<int64_t> &starts, size_t first,
+                             std::vector<int64_t> index, Scatter &scatter, char *target) const {
+  const Type &whole = program.types[weight.type];
+  size_t dims = load.shape.size();
+  uint64_t size = getElementBytes(whole.element);
   Rows rows = getRows(weight);
-  if (weight.splat) {
-    const char *element = rows.fetch(0, size);
-    if (!element)
-      return makeError("weight ", quote(weight.name), ": ", rows.error->message);
+  const char *element = weight.splat ? rows.fetch(0, size) : nullptr;
+  if (weight.splat && !element)
+    return makeError("weight ", quote(weight.name), ": ", rows.error->message);
+  if (weight.splat && first == 0) {
     scatter.fill(element, target);
     return kGood;
   }
-  std::vector<int64_t> index(dims), starts;
-  for (const Number &start : load.starts)
-    starts.push_back(program.evaluate(start, rank));
   int64_t row = dims ? load.shape.back() : 1;
+  std::vector<char> repeated;
+  for (int64_t i = 0; weight.splat && i < std::min(kChunk, row); ++i)
+    repeated.insert(repeated.end(), element, element + size);
   for (;;) {
-    uint64_t element = 0;
-    for (size_t dim = 0; dim < dims; ++dim)
-      element = element * uint64_t(whole.shape[dim]) + uint64_t(starts[dim] + index[dim]);
+    uint64_t place = 0;
+    for (size_t dim = first; dim < dims; ++dim)
+      place = place * uint64_t(whole.shape[dim - first]) + uint64_t(starts[dim] + index[dim]);
     for (int64_t at = 0; at < row; at += kChunk) {
       int64_t count = std::min(kChunk, row - at);
-      const char *source = rows.fetch((element + uint64_t(at)) * size, uint64_t(count) * size);
+      const char *source =
+          weight.splat ? repeated.data() : rows.fetch((place + uint64_t(at)) * size, uint64_t(count) * size);
       if (!source)
         return makeError("weight ", quote(weight.name), ": ", rows.error->message);
       scatter.put(index, at, count, source, target);
     }
     size_t dim = dims ? dims - 1 : 0;
-    while (dim-- > 0) {
+    while (dim-- > first) {
       if (++index[dim] < load.shape[dim])
         break;
       index[dim] = 0;
     }
-    if (dim == size_t(-1))
+    if (dim + 1 == first)
       return kGood;
   }
 }

@@ -17,6 +17,7 @@
 namespace cleave::runtime {
 
 class FileBytes;
+class Scatter;
 
 class WeightFiles {
 public:
@@ -37,6 +38,8 @@ private:
   class Rows;
   program::Status open(size_t file);
   Rows getRows(const program::Weight &weight) const;
+  program::Status loadRows(const program::Load &load, const program::Weight &weight, const std::vector<int64_t> &starts,
+                           size_t first, std::vector<int64_t> index, Scatter &scatter, char *target) const;
 
   const program::Program &program;
   std::string programFolder, folder;

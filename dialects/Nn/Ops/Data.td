@@ -63,12 +63,13 @@ def Nn_ConstantOp : Nn_Op<"constant", [Nn_Form<"Data">, ConstantLike, Nn_OwnPart
 def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
   let summary = "a parameter of the model, by reference";
   let description = [{
-    A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`) or an
-    elements attribute (splat or small). Bytes are read when the program runs.
+    A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`), an
+    elements attribute (splat or small), or an array of these: a stack. Bytes are read when the program runs.
 
     Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element) and lies in the
     file, where its size is given; (C2) an elements
-    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes or bool.
+    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes or bool; (C4) a stack
+    has a part for each entry of the first dim of at least two, and each is as C1 and C2 ask of the type without that.
     Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, AnyAttr:$value,

@@ -55,6 +55,21 @@ struct TimeReport {
   double computeNs = 0, communicationNs = 0;
 };
 
+/// What devices of the cluster have.
+struct MemoryReport {
+  int64_t deviceBytes = 0;
+  /// What to tell where a rank takes more, with what would help; empty where it does not.
+  std::string excess;
+};
+
+/// Which links axes have, where the plan left that to the machine.
+struct PlacementReport {
+  std::vector<std::string> axes; ///< `model over nvlink`
+  std::vector<int64_t> devices;  ///< of each rank
+  int64_t tried = 0;
+  double ns = 0, nextNs = 0; ///< of a rank, and as the next best would be
+};
+
 struct ReplicationReport {
   std::string op, node;
   std::vector<std::string> axes;
@@ -114,6 +129,10 @@ struct Report {
   std::vector<ReplicationReport> replicated;
   /// Where the cluster is known.
   std::optional<TimeReport> time;
+  /// Where the cluster says.
+  std::optional<MemoryReport> memory;
+  /// Where one was chosen; the caller fills it in.
+  std::optional<PlacementReport> placement;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
   /// Stages, their times as modelled, and the schedule; in the words of docs/interface.md.

@@ -75,6 +75,8 @@ struct PlanRule {
   /// Which operand or result of the node.
   unsigned index = 0;
   std::vector<PlanDim> dims;
+  /// The tensors are weights of experts, one each: they are stacked, and this is asked of the dim that counts them.
+  std::optional<PlanDim> experts;
   int64_t priority = 0;
   std::vector<PlanAxis> replicated;
   /// Its axes need not divide what they cut, anywhere.
@@ -90,7 +92,7 @@ struct PlanRule {
   NamePattern getPattern() const;
   /// True if what it asks of a tensor is more than its `dims`: see `fitRule`.
   bool dependsOnShape() const;
-  /// All axes that it names, of dims and replicated ones.
+  /// All axes that it names, of dims, of experts and replicated ones.
   llvm::SmallVector<const PlanAxis *> getAxes() const;
   /// True if it leaves everything to propagation.
   bool asksNothing() const;
@@ -126,6 +128,8 @@ struct Plan {
   std::vector<MeshAxis> mesh;
   /// Device of each rank; empty: rank r is device r.
   std::vector<int64_t> devices;
+  /// `devices: auto`: whoever runs the plan lays the ranks on the cluster as takes least time.
+  bool areDevicesAuto = false;
   PlanPlace devicesPlace;
   /// Values of symbolic dimensions, and where they were written.
   std::map<std::string, int64_t> dims;

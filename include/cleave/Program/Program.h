@@ -21,8 +21,8 @@
 
 namespace cleave::program {
 
-/// The version that this code writes, and the newest that it reads.
-inline constexpr uint32_t kVersion = 1;
+/// The newest version that this code reads, and the one that it writes where weights have parts; 1 otherwise.
+inline constexpr uint32_t kVersion = 2;
 
 /// Named as everywhere in Cleave; an i1 takes a byte.
 enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };
@@ -131,6 +131,7 @@ struct Weight {
   std::string digest;
   std::string_view embedded;
   bool splat = false;
+  std::vector<uint32_t> parts = {}; ///< weights before it that it consists of instead, one per entry of its first dim
 };
 
 /// How a slice lies in memory: its dims in `order` (empty: as they are). With a width, the last dim is cut into panels:
@@ -219,7 +220,7 @@ struct Metadata {
 };
 
 struct Program {
-  uint32_t version = kVersion;
+  uint32_t version = 1;
   std::vector<Target> targets;
   std::vector<Axis> axes;        ///< the mesh, major to minor; rank = row-major index
   std::vector<uint32_t> devices; ///< of each rank; empty: equal to the rank

@@ -115,10 +115,10 @@ TEST(FileTest, RefusesDamagedFiles) {
 // P2
 TEST(FileTest, RefusesOtherVersions) {
   Program program = makeSingle();
-  program.version = 2;
-  EXPECT_EQ(refuse(program), "is of version 2, expected 1 to 1 (P2)");
+  program.version = 3;
+  EXPECT_EQ(refuse(program), "is of version 3, expected 1 to 2 (P2)");
   program.version = 0;
-  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 1 (P2)");
+  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 2 (P2)");
 }
 
 // P3

@@ -128,6 +128,28 @@ TEST(TablesTest, P13Weights) {
             "weight \"w\": digest \"0011\", expected 16 hexadecimal digits (P13)");
 }
 
+// A stack of two weights "bias", f32[16] each.
+TEST(TablesTest, P13Stacks) {
+  auto with = [](auto change) {
+    return refuse(makeTensorParallel(), [&](Program &p) {
+      p.types.push_back({Element::F32, {2, 16}, {}});
+      Weight stack;
+      stack.name = "stack";
+      stack.type = uint32_t(p.types.size() - 1);
+      stack.parts = {1, 1};
+      change(stack);
+      p.weights.push_back(stack);
+    });
+  };
+  EXPECT_EQ(with([](Weight &) {}), "");
+  EXPECT_EQ(with([](Weight &w) { w.splat = true; }), "weight \"stack\": has parts and bytes of its own (P13)");
+  EXPECT_EQ(with([](Weight &w) { w.parts = {1}; }), "weight \"stack\": has 1 parts, which are no f32[2, 16] (P13)");
+  EXPECT_EQ(with([](Weight &w) { w.parts = {1, 2}; }),
+            "weight \"stack\": part 2 does not stand before it, or has parts itself (P13)");
+  EXPECT_EQ(with([](Weight &w) { w.parts = {1, 0}; }),
+            "weight \"stack\": part 0 is f32[16, 16], expected f32[16] (P13)");
+}
+
 TEST(TablesTest, P14Buffers) {
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.roles[0].buffers[1].alignment = 48; }),
             "role \"all\", buffer 1: alignment 48, expected a power of two up to 1048576 (P14)");

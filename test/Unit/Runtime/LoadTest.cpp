@@ -130,6 +130,43 @@ static uint64_t getExpected(const Case &c, Shape index) {
   return cast(readElement(c.bytes.data() + at, c.from), c.from, c.to);
 }
 
+/// A weight of these bytes, which stand in `file` or in the program.
+static Weight makeWeight(const std::string &name, uint32_t type, std::string_view bytes, bool isInFile,
+                         std::string &file) {
+  Weight weight;
+  weight.name = name;
+  weight.type = type;
+  if (!isInFile) {
+    weight.embedded = bytes;
+    return weight;
+  }
+  weight.file = 0;
+  weight.offset = file.size();
+  weight.length = bytes.size();
+  weight.digest = digestSample(bytes.size(), [&](uint64_t offset, char *to, size_t count) {
+    std::memcpy(to, bytes.data() + offset, count);
+    return true;
+  });
+  file += bytes;
+  return weight;
+}
+
+/// A weight in parts, one per entry of its first dim, by turns in the file and in the program.
+static Weight addStack(Builder &b, const std::string &name, const Case &c, std::string &file) {
+  Weight stack;
+  stack.name = name;
+  stack.type = b.addType(c.whole, c.from);
+  uint32_t part = b.addType(Shape(c.whole.begin() + 1, c.whole.end()), c.from);
+  uint64_t bytes = c.bytes.size() / uint64_t(c.whole[0]);
+  for (int64_t i = 0; i < c.whole[0]; ++i) {
+    std::string_view own = std::string_view(c.bytes).substr(uint64_t(i) * bytes, bytes);
+    stack.parts.push_back(uint32_t(b.program.weights.size()));
+    b.program.weights.push_back(makeWeight(name + "[" + std::to_string(i) + "]", part, own, i % 2 == 0, file));
+  }
+  b.program.version = kVersion;
+  return stack;
+}
+
 /// Loads all cases in one program; returns how many elements were compared.
 static uint64_t checkLoads(unsigned seed) {
   Draw draw(seed);
@@ -140,32 +177,22 @@ static uint64_t checkLoads(unsigned seed) {
   Builder b;
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case &c = cases[i];
-    Weight weight;
-    weight.name = "w" + std::to_string(i);
-    weight.type = b.addType(c.whole, c.from);
+    std::string name = "w" + std::to_string(i);
+    bool isStack = c.whole.size() >= 2 && !c.isSplat && i % 3 == 0;
+    Weight weight =
+        isStack ? addStack(b, name, c, file) : makeWeight(name, b.addType(c.whole, c.from), c.bytes, c.isInFile, file);
     weight.splat = c.isSplat;
-    if (c.isInFile) {
-      weight.file = 0;
-      weight.offset = file.size();
-      weight.length = c.bytes.size();
-      weight.digest = digestSample(c.bytes.size(), [&](uint64_t offset, char *to, size_t bytes) {
-        std::memcpy(to, c.bytes.data() + offset, bytes);
-        return true;
-      });
-      file += c.bytes;
-    } else {
-      weight.embedded = c.bytes;
-    }
+    uint32_t number = uint32_t(b.program.weights.size());
     b.program.weights.push_back(weight);
     uint32_t type = b.addType(*getLaidOutShape(c.shape, c.layout), c.to);
     uint64_t bytes = getBytes(b.program.types[type]);
     uint32_t to = b.addBuffer(BufferKind::Weights, bytes), out = b.addBuffer(BufferKind::Output, bytes);
-    Load load{uint32_t(i), {}, c.shape, c.layout, {to, type, {}}};
+    Load load{number, {}, c.shape, c.layout, {to, type, {}}};
     for (int64_t start : c.starts)
       load.starts.push_back({start, -1});
     b.role().loads.push_back(load);
     b.add(Copy{{to, type, {}}, {out, type, {}}});
-    b.addOutput(("w" + std::to_string(i)).c_str(), type, {out, type, {}});
+    b.addOutput(name.c_str(), type, {out, type, {}});
   }
   b.program.files = {{"some/folder/model.onnx", file.size()}};
   Folder folder;

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -36,28 +37,52 @@ static std::optional<int64_t> getFileBytes(RankedTensorType type) {
   return mulChecked(*elements, llvm::divideCeil(bits, 8));
 }
 
+// Readers of weights need not know whether there is one or several.
+SmallVector<Attribute> cleave::nn::getPieces(ParamOp param) {
+  auto stack = dyn_cast<ArrayAttr>(param.getValue());
+  return stack ? SmallVector<Attribute>(stack.getValue()) : SmallVector<Attribute>{param.getValue()};
+}
+
+RankedTensorType cleave::nn::getPieceType(ParamOp param) {
+  auto type = cast<RankedTensorType>(param.getType());
+  bool hasParts = isStack(param) && type.getRank() > 0;
+  return hasParts ? RankedTensorType::get(type.getShape().drop_front(), type.getElementType()) : type;
+}
+
+/// C1 and C2 of a parameter, or of one part of it.
+static LogicalResult verifyPiece(ParamOp op, Attribute value, RankedTensorType type, int64_t bytes) {
+  if (auto weight = dyn_cast<WeightAttr>(value)) {
+    if (weight.getOffset() < 0)
+      return op.emitOpError() << "refers to offset " << weight.getOffset() << " of its file (C1)";
+    if (weight.getLength() != bytes)
+      return op.emitOpError() << "refers to " << weight.getLength() << " bytes but " << type << " needs " << bytes
+                              << " (C1)";
+    if (int64_t size = weight.getFileSize();
+        size && (size < weight.getLength() || weight.getOffset() > size - weight.getLength()))
+      return op.emitOpError() << "refers to offset " << weight.getOffset() << " with " << weight.getLength()
+                              << " bytes of a file of " << weight.getFileSize() << " (C1)";
+    return success();
+  }
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements)
+    return op.emitOpError() << "value is neither a weight nor an elements attribute (C2)";
+  if (!haveSameShapes(elements.getType(), TypeRange{type}))
+    return op.emitOpError() << "value has type " << elements.getType() << " but the parameter is " << type << " (C2)";
+  return success();
+}
+
 LogicalResult ParamOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   std::optional<int64_t> bytes = getFileBytes(type);
   if (!bytes)
     return emitOpError() << "type " << type << " has no fixed size in bytes (C3)";
-  if (auto weight = dyn_cast<WeightAttr>(getValue())) {
-    if (weight.getOffset() < 0)
-      return emitOpError() << "refers to offset " << weight.getOffset() << " of its file (C1)";
-    if (weight.getLength() != *bytes)
-      return emitOpError() << "refers to " << weight.getLength() << " bytes but " << type << " needs " << *bytes
-                           << " (C1)";
-    if (int64_t size = weight.getFileSize();
-        size && (size < weight.getLength() || weight.getOffset() > size - weight.getLength()))
-      return emitOpError() << "refers to offset " << weight.getOffset() << " with " << weight.getLength()
-                           << " bytes of a file of " << weight.getFileSize() << " (C1)";
-    return success();
-  }
-  auto elements = dyn_cast<ElementsAttr>(getValue());
-  if (!elements)
-    return emitOpError() << "value is neither a weight nor an elements attribute (C2)";
-  if (!haveSameShapes(elements.getType(), getType()))
-    return emitOpError() << "value has type " << elements.getType() << " but the parameter is " << type << " (C2)";
+  auto stack = dyn_cast<ArrayAttr>(getValue());
+  if (stack && (type.getRank() < 2 || type.getDimSize(0) != static_cast<int64_t>(stack.size())))
+    return emitOpError() << "is a stack of " << stack.size() << " parts, which is no " << type << " (C4)";
+  bytes = getFileBytes(getPieceType(*this));
+  for (Attribute piece : getPieces(*this))
+    if (failed(verifyPiece(*this, piece, getPieceType(*this), *bytes)))
+      return failure();
   return success();
 }
 

@@ -74,6 +74,7 @@ SmallVector<Source> alignSources(Operation *op, const Rows &rows) {
   return sources;
 }
 
+/// Then each place has a scale of its own.
 bool isScaledByRow(DequantizeOp op, int64_t dim) {
   return getShape(op.getScale()).size() == 1 && static_cast<int64_t>(op.getDim()) == dim;
 }
@@ -124,6 +125,7 @@ SmallVector<Source> findSources(Value value, const Rows &rows) {
   return op->hasTrait<Elementwise>() || isa<BroadcastOp>(op) ? alignSources(op, rows) : SmallVector<Source>();
 }
 
+/// Bool takes a byte, as everywhere in memory.
 int64_t countBytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return type.getNumElements() * std::max(1u, type.getElementTypeBitWidth() / 8);

@@ -60,7 +60,11 @@ static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
 static WishAttr toWish(MeshAttr mesh, const Plan &plan, const PlanRule &rule) {
   MLIRContext *context = mesh.getContext();
   SmallVector<DimShardingAttr> dims;
-  for (const PlanDim &dim : rule.dims) {
+  SmallVector<PlanDim> asked(rule.dims.begin(), rule.dims.end());
+  // A stack of the tensors has a dim more, in front; nn-stack-experts makes it.
+  if (rule.experts)
+    asked.insert(asked.begin(), *rule.experts);
+  for (const PlanDim &dim : asked) {
     auto axes = llvm::map_to_vector(dim.axes, [&](const PlanAxis &axis) { return toAttr(context, axis); });
     dims.push_back(DimShardingAttr::get(context, axes, dim.isOpen, rule.priority));
   }
@@ -139,10 +143,19 @@ const PlanRule *WishPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRe
   return &fitted;
 }
 
+/// Only what is read from the model's files can be put together without moving anything.
+static bool isWeight(const PlanTarget &target) {
+  return target.value && isa_and_present<ParameterOpInterface>(target.value.getDefiningOp()) && !getPart(target.value);
+}
+
 LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error) {
   RankedTensorType type = target.getType();
   if (!type) {
     error = {rule.patternPlace, "'" + target.name.str() + "' is not a tensor", {}};
+    return failure();
+  }
+  if (rule.experts && !isWeight(target)) {
+    error = {rule.patternPlace, "'" + target.name.str() + "' is no weight, and only those of experts are stacked", {}};
     return failure();
   }
   ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();

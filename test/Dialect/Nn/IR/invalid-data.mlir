@@ -94,6 +94,18 @@ nn.param @w : tensor<4294967296x4294967296xf32> = #nn.weight<"w.bin", 0, 0>
 
 // -----
 
+// C4: a stack has a part for each entry of its first dim,
+// expected-error @below {{'nn.param' op is a stack of 2 parts, which is no 'tensor<3x4xf32>' (C4)}}
+nn.param @w : tensor<3x4xf32> = [dense<0.0> : tensor<4xf32>, #nn.weight<"w.bin", 0, 16>]
+
+// -----
+
+// C4: and each is of the type of one.
+// expected-error @below {{'nn.param' op refers to 12 bytes but 'tensor<4xf32>' needs 16 (C1)}}
+nn.param @w : tensor<2x4xf32> = [dense<0.0> : tensor<4xf32>, #nn.weight<"w.bin", 0, 12>]
+
+// -----
+
 // C1: no such symbol.
 func.func @a_load_names_a_parameter() {
   // expected-error @below {{'nn.load' op @w is not an nn.param (C1)}}

@@ -1,0 +1,92 @@
+//===- ChooseDevices.cpp - which links the axes of a mesh get -------------===//
+//
+// With `devices: auto` the ranks of a plan are laid on the machine in every order that counts (Placement.h). The model is
+// decided and partitioned for each, as it would be with that list of devices in the plan, and the order stays whose
+// program is predicted to take least. There are few: two axes on nodes of 8 have four at most.
+//
+//===----------------------------------------------------------------------===//
+#include "State.h"
+
+#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "cleave/Pipelines/Phases.h"
+#include "cleave/Plan/ClusterFile.h"
+#include "cleave/Plan/Plan.h"
+#include "cleave/Sharding/Placement.h"
+#include "cleave/Support/Status.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace cleave;
+
+/// What a rank takes if the model is cut as `plan` says; infinite where it cannot be, which is told when it is done.
+double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate) {
+  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = module->clone();
+  ShardOptions sharding = options.sharding;
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(*candidate);
+  sharding.costs = spmd::makeCostModel(*candidate->cluster, mesh, mesh.names, sharding.optimize);
+  ShardState trial;
+  trial.plan = candidate;
+  Phase done = cleave::getPhase(*module);
+  for (const PipelinePhase &step : getShardPhases()) {
+    if (step.phase <= done)
+      continue;
+    PassManager manager(context.get());
+    manager.enableVerifier(false);
+    step.addPasses(manager, sharding, trial);
+    if (failed(manager.run(*copy)))
+      return std::numeric_limits<double>::infinity();
+  }
+  llvm::Expected<func::FuncOp> func = findEntry(*copy);
+  if (!func) {
+    llvm::consumeError(func.takeError());
+    return std::numeric_limits<double>::infinity();
+  }
+  Report report = cleave::makeReport(*func, options.model, &*candidate->cluster);
+  return report.time->computeNs + report.time->communicationNs;
+}
+
+/// Ranks keep their numbers; where they stand becomes the plan's list of devices.
+bool Compilation::State::chooseDevices() {
+  if (!plan || !plan->areDevicesAuto)
+    return true;
+  if (cleave::getPhase(*module) >= Phase::Annotated)
+    return fail(makeError("{0} is {1} already: its mesh says where its ranks stand, 'devices: auto' comes too late",
+                          options.model, toString(cleave::getPhase(*module))));
+  if (plan->mesh.empty())
+    return fail(makeError("{0}: 'devices: auto' needs a mesh in the plan, not in the file", options.model));
+  Telling telling(onProgress, "devices");
+  std::vector<spmd::Placement> placements = spmd::findPlacements(*plan->cluster, spmd::getClusterMesh(*plan));
+  std::shared_ptr<const spmd::Plan> best;
+  PlacementReport chosen;
+  chosen.ns = chosen.nextNs = std::numeric_limits<double>::infinity();
+  for (const spmd::Placement &placement : placements) {
+    auto candidate = std::make_shared<spmd::Plan>(*plan);
+    candidate->areDevicesAuto = false;
+    candidate->devices = placement.devices;
+    if (llvm::is_sorted(placement.devices))
+      candidate->devices.clear();
+    double ns = predict(candidate);
+    if (best && ns >= chosen.ns) {
+      chosen.nextNs = std::min(chosen.nextNs, ns);
+      continue;
+    }
+    best = candidate;
+    chosen.nextNs = chosen.ns;
+    chosen.ns = ns;
+    chosen.axes = placement.axes;
+    chosen.devices = placement.devices;
+  }
+  if (!best)
+    return fail(makeError("{0}: no order of {1} ranks fills the nodes of {2}, one after the other: 'devices: auto' has "
+                          "nothing to choose from",
+                          options.model, spmd::getMesh(context.get(), *plan).getNumRanks(), plan->cluster->name));
+  chosen.tried = static_cast<int64_t>(placements.size());
+  if (chosen.ns < std::numeric_limits<double>::infinity())
+    placement = chosen;
+  handed.plan = plan = best;
+  return true;
+}

@@ -1,0 +1,77 @@
+//===- Stacking.h - values that are computed alike, as one ------*- C++ -*-===//
+//
+// Several values that the same ops make of different weights are one value with a dim more, in front, which those ops
+// make of the weights' stack:
+//
+//   relu(x w0), relu(x w1), ..      [n, f] each      =>      relu(x w)      [e, n, f], w a stack [e, h, f]
+//
+// What all of them share (x) stays as it is; constants and slices of one value that differ are stacked too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_NN_TRANSFORMS_STACKING_H
+#define CLEAVE_LIB_DIALECT_NN_TRANSFORMS_STACKING_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/SymbolTable.h"
+#include <map>
+
+namespace cleave::nn {
+
+/// True if what is wished is not for the weight itself, but for the stack of several.
+bool asksForStack(spmd::PinOp pin);
+
+/// True if `lhs` and `rhs` are computed by the same ops of weights, constants and slices of one type each.
+bool areAlike(mlir::Value lhs, mlir::Value rhs);
+
+/// Stacks values that are alike, in front of one op.
+class Stacker {
+public:
+  /// New parameters go to `symbols`' module.
+  Stacker(mlir::Operation *before, mlir::SymbolTable &symbols) : builder(before), symbols(symbols) {}
+
+  /// The stack of `values`, of which each is like the first; null where there is none, or where it must be asked for and
+  /// no pin does; then nothing has changed.
+  mlir::Value stack(llvm::ArrayRef<mlir::Value> values, bool mustBeAskedFor);
+  /// Pins whose wish the stack has now.
+  llvm::ArrayRef<spmd::PinOp> getStackedPins() const { return stackedPins; }
+
+private:
+  using Values = llvm::SmallVector<mlir::Value>;
+  /// One value for all, or all of them, one behind the other along a first dim.
+  struct Mapped {
+    mlir::Value value;
+    bool isStacked = false;
+  };
+
+  Mapped map(llvm::ArrayRef<mlir::Value> values);
+  Mapped makeMapped(llvm::ArrayRef<mlir::Value> values);
+  mlir::Value stackWeights(llvm::ArrayRef<mlir::Value> values);
+  mlir::Value stackPins(llvm::ArrayRef<mlir::Value> values);
+  mlir::Value stackConstants(llvm::ArrayRef<mlir::Value> values);
+  mlir::Value stackSlices(llvm::ArrayRef<mlir::Value> values);
+  mlir::Value stackOps(mlir::Operation *first, llvm::ArrayRef<Mapped> operands);
+  mlir::Value stackGather(GatherOp op, llvm::ArrayRef<Mapped> operands);
+  mlir::Value stackDequantize(DequantizeOp op, llvm::ArrayRef<Mapped> operands);
+  mlir::Value stackAligned(mlir::Operation *first, llvm::ArrayRef<Mapped> operands);
+  mlir::Value stackEinsum(EinsumOp op, llvm::ArrayRef<Mapped> operands);
+  mlir::RankedTensorType getStackedType(mlir::Value value) const;
+  /// Counts what is made, so that it can be taken back.
+  template <typename T> T note(T made) {
+    created.push_back(made.getOperation());
+    return made;
+  }
+  mlir::Value toShape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+
+  mlir::OpBuilder builder;
+  mlir::SymbolTable &symbols;
+  int64_t count = 0;
+  std::map<std::vector<void *>, Mapped> known;
+  llvm::SmallVector<mlir::Operation *> created;
+  llvm::SmallVector<ParamOp> params;
+  llvm::SmallVector<spmd::PinOp> stackedPins;
+};
+
+} // namespace cleave::nn
+
+#endif // CLEAVE_LIB_DIALECT_NN_TRANSFORMS_STACKING_H
