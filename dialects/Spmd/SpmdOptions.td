@@ -38,6 +38,8 @@ defvar kPropagateOptions = [
   ShardOption<"optimize", "optimize", "::cleave::spmd::Optimize", "::cleave::spmd::Optimize::Balanced",
               "bytes on the wire alone, balanced with compute and surprises, or time on a cluster", "WHAT", "Sharding", /*isList=*/false,
               "::cleave::spmd::getOptimizeValues()">,
+  ShardOption<"keepPlan", "keep-plan", "bool", "false",
+              "parameters that the plan splits stay where they are, whatever that costs", "", "Sharding">,
   ShardOption<"traceDecisions", "trace-decisions", "bool", "false",
               "prints the candidates of each decision, with their prices, to standard error", "", "Printing">,
 ];

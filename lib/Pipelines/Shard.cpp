@@ -25,7 +25,7 @@ struct Shard : spmd::impl::ShardPipelineBase<Shard> {
   ShardOptions getOptions() const {
     ShardOptions options;
     static_cast<spmd::AnnotateOptions &>(options) = {plan, mesh, llvm::to_vector(shard), llvm::to_vector(state)};
-    static_cast<spmd::PropagateOptions &>(options) = {optimize, traceDecisions};
+    static_cast<spmd::PropagateOptions &>(options) = {optimize, keepPlan, traceDecisions};
     static_cast<spmd::PartitionOptions &>(options) = {checkBytes};
     return options;
   }

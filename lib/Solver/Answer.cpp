@@ -32,6 +32,7 @@ void Solver::Search::answerOps() {
   decision.operandStates.resize(problem.numOperands());
   decision.resultStates.resize(problem.numResults());
   decision.innerBytes.assign(problem.numOps(), 0);
+  decision.wireBytes = 0;
   for (OpId op = 0; op < problem.numOps(); ++op) {
     FormId form = present[graph.nodeOfOp(op)];
     for (size_t index = 0; index < problem.operands(op).size(); ++index)
@@ -142,6 +143,7 @@ void Solver::Search::answerValues() {
   forEachUse([&](ValueId value, StateId state) { wants[next[value]++] = state; });
 
   decision.valueStates.resize(problem.numValues());
+  valueBytes.assign(problem.numValues(), 0);
   for (ValueId value = 0; value < problem.numValues(); ++value) {
     ArrayRef<StateId> mine = ArrayRef<StateId>(wants).slice(first[value], first[value + 1] - first[value]);
     if (OpId producer = problem.producer(value); producer == kNone) {
@@ -150,10 +152,12 @@ void Solver::Search::answerValues() {
       auto [node, result] = graph.sharedAt(value);
       StateId made = decision.resultStates[problem.firstResult(producer) + problem.resultIndex(value)];
       decision.valueStates[value] = forms.resultState(present[node], result);
-      decision.wireBytes += reshardBytes(shapeIds[value], made, decision.valueStates[value]);
+      valueBytes[value] += reshardBytes(shapeIds[value], made, decision.valueStates[value]);
     }
-    decision.wireBytes += serveBytes(value, mine);
+    valueBytes[value] += serveBytes(value, mine);
+    decision.wireBytes += valueBytes[value];
   }
+  decision.outputStates.clear();
   for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     NodeId node = graph.nodeOfOutput(output);
     decision.outputStates.push_back(node == kNone ? decision.valueStates[problem.outputValue(output)]

@@ -13,11 +13,12 @@ using namespace llvm;
 
 static bool isValueNode(const SearchNode &node) { return node.kind != NodeKind::Op; }
 
-Candidates::Candidates(const SearchGraph &graph)
-    : graph(graph), mesh(graph.getProblem().getMesh()), numAtoms(mesh.numAtoms()), baseMasks(graph.numFactors(), 0),
-      allMasks(graph.numFactors(), 0), causes(graph.numFactors() * numAtoms, kNone), isLate(graph.numNodes(), 0),
-      partials(graph.numNodes()), splits(graph.numNodes(), 1), wides(graph.numNodes(), 1), calms(graph.numNodes(), 0),
-      freeNodes(graph.numNodes(), false), parameterMoves(graph.numEdges(), false) {
+Candidates::Candidates(const SearchGraph &graph, bool keepParameters)
+    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), numAtoms(mesh.numAtoms()),
+      baseMasks(graph.numFactors(), 0), allMasks(graph.numFactors(), 0), causes(graph.numFactors() * numAtoms, kNone),
+      isLate(graph.numNodes(), 0), partials(graph.numNodes()), splits(graph.numNodes(), 1), wides(graph.numNodes(), 1),
+      calms(graph.numNodes(), 0), dropMasks(graph.numNodes(), 0), freeNodes(graph.numNodes(), false),
+      parameterMoves(graph.numEdges(), false) {
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
     AtomMask mask = 0;
     for (AtomId atom : mesh.atomsOf(axis))
@@ -132,6 +133,9 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
       refused.push_back({node, factor, atom});
     return;
   }
+  // Nor does the whole axis fit: what is left of it may do something else.
+  if (unsigned axis = mesh.axisOf(atom); graph.ruleOf(node).rule->factorSizes[factor] % mesh.axisSize(axis) != 0)
+    marked |= axisMasks[axis];
   allMasks[number] |= maskOf(atom);
   if (!isEscaping)
     baseMasks[number] |= maskOf(atom);
@@ -265,22 +269,38 @@ bool Candidates::meets(NodeId node, AtomId atom, bool withEscapes) const {
   return live.numFree > 1 || live.pays || (withEscapes && live.numFree < live.numLive);
 }
 
+/// Where an atom cannot go on, since the majors of its dim are not full: any other dim may take it.
+void Candidates::offerWaysAround(NodeId node) {
+  auto waiting = blockedInBase.find(node);
+  if (waiting == blockedInBase.end() || isValueNode(graph.node(node)))
+    return;
+  for (const Arrival &arrival : waiting->second)
+    offerParallel(node, arrival.atom, graph.node(node).firstFactor + arrival.factor);
+  flow();
+}
+
+/// Lets an atom that came along factor number `from` take every parallel factor of an op instead.
+void Candidates::offerParallel(NodeId node, AtomId atom, uint32_t from) {
+  const RuleInfo &info = graph.ruleOf(node);
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor)
+    if (info.isParallel[factor])
+      put(node, factor, atom, from);
+}
+
 /// Ways round a conflict: where an atom costs something, every parallel factor of the op may take it instead. What
 /// arrives by an escape may meet others, hence a list that grows while it is read.
 void Candidates::flowEscapes() {
   isEscaping = true;
-  for (NodeId node = 0; node < graph.numNodes(); ++node)
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
     offerWaysOn(node);
+    offerWaysAround(node);
+  }
   for (size_t head = 0; head < late.size(); ++head) {
     auto [node, atom] = late[head];
     isLate[node] &= ~maskOf(atom);
     if (!meets(node, atom, /*withEscapes=*/true))
       continue;
-    const RuleInfo &info = graph.ruleOf(node);
-    uint32_t number = graph.node(node).firstFactor + countLive(node, atom, true).first;
-    for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor)
-      if (info.isParallel[factor])
-        put(node, factor, atom, number);
+    offerParallel(node, atom, graph.node(node).firstFactor + countLive(node, atom, true).first);
     flow();
   }
   late.clear();
@@ -311,8 +331,10 @@ void Candidates::activate(int64_t priority) {
   flow();
   blockedInBase = blocked;
   flowEscapes();
-  for (NodeId node = 0; node < graph.numNodes(); ++node)
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
     measure(node);
+    dropMasks[node] = findDropped(node);
+  }
   findPartials();
   findParameterMoves();
 }
@@ -367,6 +389,43 @@ void Candidates::measure(NodeId node) {
   });
 }
 
+/// Calls `callback` with the atoms of each factor, and whether results have it.
+template <typename Callback> void Candidates::forEachFactor(NodeId node, Callback callback) const {
+  const RuleInfo &info = graph.ruleOf(node);
+  for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor)
+    callback(factor, base(node, factor),
+             any_of(info.places[factor], [](const FactorPlace &place) { return place.isResult; }));
+}
+
+/// Atoms that cut what comes in, or what that is made of.
+AtomMask Candidates::arrivingAt(NodeId node) const {
+  AtomMask atoms = 0;
+  for (const SearchEdge &edge : graph.inEdges(node)) {
+    atoms |= dropMasks[edge.producer];
+    forEachFactor(edge.producer, [&](FactorId, AtomMask mask, bool isResult) { atoms |= isResult ? mask : 0; });
+  }
+  return atoms;
+}
+
+/// A sum over ranks is no drop, whether it leaves the op as terms or is made inside: whoever returns one without a word gets the
+/// whole, not a part of it.
+AtomMask Candidates::findDropped(NodeId node) const {
+  const ShardingRule &rule = *graph.ruleOf(node).rule;
+  AtomMask here = arrivingAt(node), goesOn = 0;
+  forEachFactor(node, [&](FactorId factor, AtomMask mask, bool isResult) {
+    here |= mask;
+    bool isSum = rule.isReduction(factor) || any_of(rule.inner, [&](const InnerCost &cost) {
+                   return cost.kind == InnerCost::Kind::AllReduce && is_contained(cost.factors, factor);
+                 });
+    if (isResult ? rule.factorSizes[factor] % product(mask) == 0 : isSum)
+      goesOn |= mask;
+  });
+  return here & ~goesOn;
+}
+
+/// Nobody asked for the whole result, nor for this or that dim of it: what its atoms cut is open.
+AtomMask Candidates::freeAtOutput(NodeId output) const { return graph.node(output).wish ? 0 : arrivingAt(output); }
+
 //===----------------------------------------------------------------------===//
 // Choices
 //===----------------------------------------------------------------------===//
@@ -406,9 +465,9 @@ void Candidates::findParameterMoves() {
       for (const SearchEdge &edge : edges)
         owned[node] |= owned[edge.producer];
     for (auto [index, edge] : enumerate(edges))
-      parameterMoves[graph.node(node).firstIn + index] = owned[edge.producer] && !owned[node] &&
-                                                         graph.node(node).kind == NodeKind::Op &&
-                                                         !othersBring(node, edge.operand, owned[edge.producer]);
+      parameterMoves[graph.node(node).firstIn + index] =
+          owned[edge.producer] && !owned[node] && graph.node(node).kind == NodeKind::Op &&
+          (keepParameters || !othersBring(node, edge.operand, owned[edge.producer]));
   }
   // What several users share moves for all of them: dear if it is for each.
   for (NodeId node = 0; node < graph.numNodes(); ++node)

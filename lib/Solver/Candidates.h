@@ -53,7 +53,9 @@ struct RefusedAtom {
 
 class Candidates {
 public:
-  explicit Candidates(const SearchGraph &graph);
+  /// With `keepParameters` every reshard of a parameter that a wish splits counts as moving it, else only where nothing else
+  /// asks for its axis.
+  explicit Candidates(const SearchGraph &graph, bool keepParameters = false);
 
   /// Priorities that occur in wishes, ascending; never empty.
   llvm::ArrayRef<int64_t> getPriorities() const { return priorities; }
@@ -83,6 +85,9 @@ public:
   int64_t wide(NodeId node) const { return wides[node]; }
   /// Atoms that come to an op on a parallel factor and meet no conflict there.
   AtomMask calm(NodeId node) const { return calms[node]; }
+  /// Atoms that may cut any dim of an output without a wish: they cut some dim of it, or of what it is made of, where an op
+  /// on the way cannot go on with them.
+  AtomMask freeAtOutput(NodeId output) const;
   /// True if a reshard here moves a parameter that the user sharded, to an op where nothing else asks for its axis.
   bool movesParameter(EdgeId edge) const { return parameterMoves[edge]; }
 
@@ -123,6 +128,8 @@ private:
   void flowFrom(const Arrival &arrival);
   void flowEscapes();
   void offerWaysOn(NodeId wished);
+  void offerWaysAround(NodeId node);
+  void offerParallel(NodeId node, AtomId atom, uint32_t from);
   void retryBlocked(NodeId node);
   bool majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId atom) const;
   const DimFactors &factorsAt(NodeId node, const FactorPlace &place) const;
@@ -139,6 +146,9 @@ private:
   LiveFactors countLive(NodeId node, AtomId atom, bool withEscapes) const;
   bool meets(NodeId node, AtomId atom, bool withEscapes) const;
   void measure(NodeId node);
+  template <typename Callback> void forEachFactor(NodeId node, Callback callback) const;
+  AtomMask arrivingAt(NodeId node) const;
+  AtomMask findDropped(NodeId node) const;
   bool isBrought(NodeId node, FactorId factor, AtomId atom) const;
   PartialAtoms arrivingPartials(NodeId node, const Choice &choice) const;
   void findPartials();
@@ -148,6 +158,7 @@ private:
 
   const SearchGraph &graph;
   const AtomMesh &mesh;
+  bool keepParameters;
   unsigned numAtoms;
   llvm::SmallVector<int64_t, 2> priorities;
   llvm::SmallVector<AtomMask, 4> axisMasks;
@@ -173,7 +184,7 @@ private:
   /// Per node and kind, of its results.
   std::vector<std::array<PartialAtoms, 4>> partials;
   std::vector<int64_t> splits, wides;
-  std::vector<AtomMask> calms;
+  std::vector<AtomMask> calms, dropMasks;
   std::vector<char> freeNodes, parameterMoves;
 };
 

@@ -12,6 +12,15 @@
 
 namespace cleave::spmd {
 
+/// What an answer comes to.
+struct Account {
+  std::vector<uint16_t> choices;
+  /// Around each value, and inside each op.
+  std::vector<int64_t> valueBytes, innerBytes;
+  std::vector<double> flops;
+  int64_t wireBytes = 0;
+};
+
 class Solver::Search {
 public:
   Search(const Problem &problem, SolverOptions options);
@@ -56,6 +65,13 @@ private:
   void listForcedAt(OpId op, AtomId atom);
   void listMovedAt(OpId op, AtomId atom);
 
+  // Detours.cpp.
+  Account accountFor(std::vector<FormId> forms);
+  Account takeAccount(llvm::ArrayRef<FormId> of) const;
+  void compareWith(const Account &now, const Account &other, Detour::Kind kind, int64_t sign);
+  bool mayFewerBytesDo() const;
+  void listDetours(const Account *wished);
+
   ReshardPlanner planner;
   ReshardCosts costs;
   Forms forms;
@@ -64,6 +80,8 @@ private:
   std::vector<SignatureId> signatures;
   std::vector<ProfileId> profiles;
   std::vector<FormId> present;
+  /// Of the last answer: bytes sent around each value.
+  std::vector<int64_t> valueBytes;
   std::vector<AtomMask> stays;
   std::unique_ptr<Sweeper> sweeper;
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t> knownBytes;

@@ -54,8 +54,16 @@ static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
   return order;
 }
 
+/// Not forbidden: where an op can do nothing with a parameter as it lies, it still has to move.
+static SolverOptions withKeptParameters(SolverOptions options) {
+  if (options.keepParameters)
+    options.costs.parameterSurcharge = 1'000'000;
+  return options;
+}
+
 Solver::Search::Search(const Problem &problem, SolverOptions options)
-    : problem(problem), options(std::move(options)), graph(problem), candidates(graph),
+    : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
+      candidates(graph, this->options.keepParameters),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
       forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph), problem.getUnevenAtoms()),
       objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
@@ -129,7 +137,7 @@ Signature Solver::Search::makeSignature(NodeId node) {
 }
 
 /// Inputs are as wished. Wished values inside append to open dims what propagation brings, outputs that nobody names
-/// take what it brings. Both are partial over what is wished, and nothing else.
+/// take what it brings, or are cut by that along another dim. Both are partial over what is wished, and nothing else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
   const ShardingRule &rule = *graph.ruleOf(node).rule;
@@ -139,7 +147,8 @@ void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
     if (!isSearched && !choice.isNone()) {
       bool isOpen = info.kind != NodeKind::Input && !choice.factors.empty();
       inBase &= isOpen ? candidates.openAtoms(node, graph.dimOfFactor(node, choice.factors.front())) : 0;
-      inAll = inBase;
+      AtomMask elsewhere = isOpen && info.kind == NodeKind::Output ? candidates.freeAtOutput(node) : 0;
+      inAll = inBase | (inAll & elsewhere);
     }
     profile.allowed.push_back({inBase, inAll});
   }
@@ -199,8 +208,8 @@ static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &
       units.push_back({{mesh.atomsOf(axis)}, withEscapes});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0))
-      for (AtomId atom : mesh.atomsOf(axis))
-        units.push_back({{AtomList{atom}}, withEscapes});
+      for (unsigned place = mesh.numAtoms(axis); place-- > 0;)
+        units.push_back({{AtomList{static_cast<AtomId>(mesh.firstAtom(axis) + place)}}, withEscapes});
   return units;
 }
 
@@ -265,11 +274,16 @@ bool Solver::Search::run() {
     classifyAll();
     runRounds(/*withEscapes=*/false);
   }
+  std::vector<FormId> wished = present;
   runRounds(/*withEscapes=*/true);
   if (problem.numOps() < options.maxOpsForPairs)
     sweepPairs();
   decision.objective = sweeper->total();
+  std::optional<Account> asWished;
+  if (present != wished)
+    asWished = accountFor(std::move(wished));
   answer();
+  listDetours(asWished ? &*asWished : nullptr);
   return true;
 }
 

@@ -41,6 +41,10 @@ struct SolverOptions {
   unsigned maxRounds = 4;
   /// Below this number of ops, pairs of axes are swept together in the end.
   unsigned maxOpsForPairs = 5000;
+  /// Parameters that wishes split stay where they are, whatever it costs, and whatever brings their axes.
+  bool keepParameters = false;
+  /// Below `maxOpsForPairs`, look where deciding by bytes alone sends less.
+  bool lookForFewerBytes = false;
   SolverTrace trace;
 };
 
@@ -58,6 +62,23 @@ struct ForcedReplication {
   AtomId atom = 0;
   Reason reason = Reason::NoChoice;
   int64_t extraBytes = 0;
+};
+
+/// Ops next to each other that another decision splits otherwise.
+struct Detour {
+  enum class Kind {
+    OtherForm, ///< wishes alone, without ways round conflicts, send more here
+    SendsMore, ///< deciding by bytes alone sends less here
+  };
+  Kind kind = Kind::OtherForm;
+  /// Ascending; never empty.
+  std::vector<OpId> ops;
+  /// Bytes that the busiest rank sends here, by this decision and by the other one.
+  int64_t bytes = 0, otherBytes = 0;
+  /// Floating-point operations of a rank here.
+  double flops = 0, otherFlops = 0;
+  /// Equal places, this one included; `ops` are those of the first.
+  int64_t numPlaces = 1;
 };
 
 /// What is wrong with the problem.
@@ -102,6 +123,7 @@ struct Decision {
   /// Bytes inside each op that the busiest rank sends.
   std::vector<int64_t> innerBytes;
   std::vector<ForcedReplication> forced;
+  std::vector<Detour> detours;
   /// With all terms of the objective, in units of the cost model.
   int64_t objective = 0;
   /// Bytes that the busiest rank sends: all reshards, as `serveWants` shares them, and inside ops.

@@ -97,6 +97,37 @@ CASES = [
     """ + BY_HEAD,
          least=49152, plan="Ulysses: a2a q,k,v to heads, local attention, a2a back (heads 8 % 4 == 0)",
          peer=Peer(98304, "partitioned", 4.0, collectives={"all_gather": 2}), jax_diff=1.1e-07),
+    # Four heads on eight ranks: heads go over four of them, the sequence stays over pairs (sub-axis x:(1)2). Of a tensor of
+    # n bytes a rank has n / 8: each of q, k, v and the result sends 3 / 4 of that by all_to_all, and the two ranks of a pair give
+    # each other their half of the n / 4 of k and of v. With n = 64 * 4 * 16 * 4: 4 * 3 n / 32 + 2 n / 8. Gathering k and v over
+    # all ranks is 2 * 7 n / 8. What is expected comes from onnxruntime.
+    Case("attn_all_seq_few_heads", "x=8", """
+        query: f32[1, 64, 4, 16] [_, x, _, _] ~ normal(1)
+        key: f32[1, 64, 4, 16] [_, x, _, _] ~ normal(1)
+        value: f32[1, 64, 4, 16] [_, x, _, _] ~ normal(1)
+        context: f32[1, 64, 4, 16] [_, x, _, _]
+    """ + BY_HEAD,
+         least=4 * 3 * 16384 // 32 + 2 * 16384 // 8, plan="a2a q,k,v to heads over 4 ranks, AG k,v over 2, a2a back",
+         expect={"context": ([-0.372494, 0.0593223, 0.00943506, -0.140431], 648.066)}),
+    # One query over keys that lie cut: two numbers per head (maximum, sum) and the weighted values are reduced, whatever the
+    # number of keys: 2 * 7 / 8 of (2 * 8 + 2 * 8 + 2 * 8 * 64) * 4 bytes. Keys and values are 2 MB each. Expected: onnxruntime.
+    Case("attn_decode_kvseq", "x=8", """
+        query: f32[2, 1, 8, 64] [_, _, _, _] ~ normal(1)
+        key: f32[2, 512, 8, 64] [_, x, _, _] ~ normal(1)
+        value: f32[2, 512, 8, 64] [_, x, _, _] ~ normal(1)
+        context: f32[2, 1, 8, 64] [_, _, _, _]
+    """ + BY_HEAD,
+         least=2 * 7 * (2 * 8 + 2 * 8 + 2 * 8 * 64) * 4 // 8, plan="AR max, AR sum, AR numerator",
+         expect={"context": ([-0.0701349, 0.285488, 0.0342946, -0.0426538], 130.386)}),
+    # The same with two key/value heads for eight, in one op: 2 * 3 / 4 of (8 + 8 + 8 * 64) * 4 bytes. Expected: onnxruntime.
+    Case("attn_decode_gqa_kvseq", "x=4", """
+        query: f32[1, 8, 1, 64] [_, _, _, _] ~ normal(1)
+        key: f32[1, 2, 256, 64] [_, _, x, _] ~ normal(1)
+        value: f32[1, 2, 256, 64] [_, _, x, _] ~ normal(1)
+        context: f32[1, 8, 1, 64] [_, _, _, _] = Attention(query, key, value)
+    """,
+         least=2 * 3 * (8 + 8 + 8 * 64) * 4 // 4, plan="AR max, AR sum, AR numerator", opset=23,
+         expect={"context": ([0.136055, 0.0195558, 0.026, 0.0502547], 45.853)}),
     Case("attn_seq_to_heads", "x=4", """
         query: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)
         key: f32[2, 64, 8, 16] [_, x, _, _] ~ normal(1)

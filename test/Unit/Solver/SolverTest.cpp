@@ -208,7 +208,7 @@ TEST(SolverTest, ListsWhyAnOpStaysWhole) {
   std::optional<FactorId> sorted = rule.addFactor(8), column = rule.addParallel(16);
   rule.operandDim(0, sorted).operandDim(0, column).resultDim(0, sorted).resultDim(0, column);
   ValueId x = graph.input({8, 16}, {{0}, {}});
-  graph.problem.addOutput(graph.op(rule.rule, x, {8, 16}));
+  addOutput(graph, graph.op(rule.rule, x, {8, 16}), {{}, {}}); // Else it would be cut by columns.
   Solved solved(graph);
   ASSERT_EQ(solved.solver.getDecision().forced.size(), 1u);
   const ForcedReplication &forced = solved.solver.getDecision().forced[0];

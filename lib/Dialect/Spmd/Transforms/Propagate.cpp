@@ -46,6 +46,7 @@ public:
   void writeTypes();
   LogicalResult writeWishes();
   void writeReplications();
+  void writeDetours();
 
 private:
   /// Of a value in this state.
@@ -283,6 +284,33 @@ void DecisionWriter::writeReplications() {
     func->setAttr(SpmdDialect::kReplicatedAttr, builder.getArrayAttr(entries));
 }
 
+/// One remark per place, equal ones counted: what another decision sends there, and why it is not taken, or this one is.
+void DecisionWriter::writeDetours() {
+  for (const Detour &detour : decision.detours) {
+    auto hasFlops = [&](OpId op) { return problem.rule(problem.ruleOf(op)).flops > 0; };
+    auto it = llvm::find_if(detour.ops, hasFlops);
+    Operation *op = source.getOps()[it == detour.ops.end() ? detour.ops.front() : *it];
+    InFlightDiagnostic remark = op->emitRemark();
+    size_t more = detour.ops.size() - 1;
+    remark << "'" << op->getName() << "' op";
+    if (more)
+      remark << " and " << more << " next to it";
+    if (detour.numPlaces > 1)
+      remark << ", in each of " << detour.numPlaces << " places,";
+    if (detour.kind == Detour::Kind::OtherForm) {
+      remark << (more ? " take" : " takes") << " another form than the wishes name: " << detour.bytes
+             << " bytes a rank instead of " << detour.otherBytes;
+      continue;
+    }
+    remark << (more ? " send " : " sends ") << detour.bytes << " bytes a rank where " << detour.otherBytes
+           << " would do: ";
+    if (detour.otherFlops > detour.flops)
+      remark << "that saves " << static_cast<int64_t>(detour.otherFlops - detour.flops) << " flops";
+    else
+      remark << "that keeps the form that the wishes name";
+  }
+}
+
 /// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
   std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
@@ -293,12 +321,15 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
   if (failed(writer.writeWishes()))
     return nullptr;
   writer.writeReplications();
+  writer.writeDetours();
   return problem;
 }
 
 void Propagate::runOnOperation() {
   SolverOptions options;
   options.costs = costs.value_or(CostModel::create(optimize));
+  options.keepParameters = keepPlan;
+  options.lookForFewerBytes = optimize == Optimize::Balanced;
   if (traceDecisions)
     options.trace.os = &llvm::errs();
   if (failed(enterPhase(getOperation(), Phase::Propagated)))
