@@ -116,6 +116,29 @@ TEST_F(RuleMatchTest, PairsAreCutTogether) {
   EXPECT_FALSE(match(b.rule, {state({{0}})}, {state({{}})}));
 }
 
+// k=12 on 24 ranks, j=4 on 6: the last shards are padded. A part of a dim is not.
+TEST_F(RuleMatchTest, DimsOfOneFactorNeedNotDivide) {
+  auto result =
+      match(einsum(), {state({{}, {2, 3, 0, 1}}), state({{2, 3, 0, 1}, {}})}, {state({{}, {}}, {0, 1, 2, 3})});
+  ASSERT_TRUE(result) << error;
+  EXPECT_EQ(result->cuts[2], (AtomList{2, 3, 0, 1}));
+  EXPECT_TRUE(match(einsum(), {state({{}, {}}), state({{}, {2, 3}})}, {state({{}, {2, 3}})})) << error;
+  EXPECT_FALSE(match(split(), {state({{2, 3}})}, {state({{2, 3}, {}})}));
+  EXPECT_EQ(error, "operand 0 splits a dim into pieces that the op cannot take");
+}
+
+TEST_F(RuleMatchTest, NeighboursExchangePiecesThatDivide) {
+  RuleBuilder b(1, 1);
+  SlidingDim slide = b.addSliding(9, 8);
+  b.operandDim(0, std::optional(slide.input)).resultDim(0, std::optional(slide.result));
+  InnerCost cost;
+  cost.kind = InnerCost::Kind::Exchange;
+  cost.slides.push_back(slide);
+  b.addInner(cost);
+  EXPECT_FALSE(match(b.rule, {state({{0}})}, {state({{0}})}));
+  EXPECT_EQ(error, "neighbours exchange pieces of 9 positions, which 2 shards do not divide");
+}
+
 TEST_F(RuleMatchTest, DimsWithoutFactorsStayWhole) {
   RuleBuilder b(1, 1);
   b.operandDim(0, llvm::ArrayRef<FactorId>()).resultDim(0, llvm::ArrayRef<FactorId>());

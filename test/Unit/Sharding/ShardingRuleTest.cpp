@@ -65,6 +65,17 @@ TEST(ShardingRuleTest, AReshapeMergesFactors) {
   EXPECT_EQ(print(builder.rule), "([i,j])->([ij]) {i=2,j=3}");
 }
 
+// 10 heads of 64 on 4 ranks are 3 heads each, and no even cut of 640 columns.
+TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeCutUnevenly) {
+  RuleBuilder builder(1, 1);
+  auto rows = builder.addParallel(7), heads = builder.addParallel(10), size = builder.addParallel(64);
+  builder.operandDim(0, rows).operandDim(0, llvm::ArrayRef<FactorId>{*heads, *size});
+  builder.resultDim(0, rows).resultDim(0, heads).resultDim(0, size);
+  EXPECT_TRUE(builder.rule.allowsUneven(*rows));
+  EXPECT_FALSE(builder.rule.allowsUneven(*heads));
+  EXPECT_FALSE(builder.rule.allowsUneven(*size));
+}
+
 TEST(ShardingRuleTest, FactorsThatNoChoiceCutsAreReplicated) {
   RuleBuilder builder(1, 1);
   auto rows = builder.addParallel(4);

@@ -30,6 +30,9 @@ TEST(StateTest, UnevenShardsAreRoundedUp) {
   EXPECT_EQ(localShape(mesh, {10, 5, 7}, state), (Shape{2, 5, 7}));
   EXPECT_EQ(localBytes(mesh, {10, 5, 7}, 4, state), 2 * 5 * 7 * 4);
   EXPECT_EQ(localBytes(mesh, {0, 5, 7}, 4, state), 0);
+  EXPECT_TRUE(isUneven(mesh, {10, 5, 7}, state));
+  EXPECT_FALSE(isUneven(mesh, {12, 5, 7}, state));
+  EXPECT_FALSE(isUneven(mesh, {0, 5, 7}, state));
 }
 
 TEST(StateTest, PrintsLikeAPlan) {

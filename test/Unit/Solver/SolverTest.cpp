@@ -38,6 +38,30 @@ TEST(SolverTest, DataParallelSendsNothing) {
   EXPECT_EQ(solved.output(0), graph.state({{0}, {}}));
 }
 
+// 10 columns on 4 ranks, 3 on each: the maximum of [64] over them is all that is sent. Without the word nothing is cut.
+TEST(SolverTest, UnevenColumnsStayCut) {
+  for (bool isUneven : {false, true}) {
+    GraphBuilder graph({4});
+    ValueId x = graph.input({64, 10});
+    Wish wish = graph.wish({{}, {0}});
+    wish.isUneven = isUneven;
+    graph.problem.setWish(x, wish);
+    RuleBuilder rule(1, 1);
+    auto rows = rule.addParallel(64), columns = rule.addReduction(10, ReductionKind::Max);
+    rule.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows);
+    ValueId best = graph.op(rule.rule, {graph.pointwise({x})}, {64});
+    addOutput(graph, best, {{}});
+    Solver solver(graph.problem);
+    ASSERT_EQ(solver.solve(), isUneven);
+    if (!isUneven) {
+      EXPECT_EQ(solver.getErrors().front().message, "dim 1 has size 10, which 4 shards do not divide");
+      continue;
+    }
+    EXPECT_EQ(solver.getDecision().wireBytes, 2 * 3 * (64 * 4) / 4);
+    EXPECT_TRUE(solver.getDecision().forced.empty());
+  }
+}
+
 // Sequence parallelism: the activation between blocks is cut over the sequence, so each block gathers once and
 // scatters once: 2 * 3/4 of [2, 16, 64].
 TEST(SolverTest, SequenceParallelGathersAndScatters) {
