@@ -167,12 +167,14 @@ static bool printKernels(MLIRContext &context, const std::string &text) {
 int main(int argc, char **argv) {
   llvm::sys::PrintStackTraceOnErrorSignal(argv[0]);
   uint64_t seed = 1, count = 1;
-  bool prints = false, printsKernels = false;
+  bool prints = false, printsKernels = false, isUneven = false;
   Depth depth;
   for (int i = 1; i < argc; ++i) {
     StringRef word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
     if (word == "--print")
       prints = true;
+    else if (word == "--uneven")
+      isUneven = true;
     else if (word == "--lower")
       depth.lowers = true;
     else if (word == "--program")
@@ -184,7 +186,8 @@ int main(int argc, char **argv) {
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
-      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--lower] [--program] [--emulated] [--print] "
+      llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--uneven] [--lower] [--program] [--emulated] "
+                      "[--print] "
                       "[--print-kernels]\n";
       return 2;
     }
@@ -195,7 +198,7 @@ int main(int argc, char **argv) {
   uint64_t failed = 0, parts = 0, calls = 0;
   for (uint64_t current = seed; current < seed + count; ++current) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-    std::string text = test::generateModule(current);
+    std::string text = test::generateModule(current, isUneven);
     if (prints)
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
@@ -203,7 +206,9 @@ int main(int argc, char **argv) {
     if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts, calls))
       continue;
     ++failed;
-    llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1\n" << text << '\n';
+    llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1"
+                 << (isUneven ? " --uneven" : "") << '\n'
+                 << text << '\n';
   }
   if (!printsKernels)
     llvm::outs() << parts << " parts of sums more than there were\n";

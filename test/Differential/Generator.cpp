@@ -92,9 +92,9 @@ std::string Generator::pickDim(int64_t extent, SmallVector<Axis> &free) {
     size_t index = below(free.size());
     bool isHalf = free[index].size == 4 && chance(20);
     int64_t size = isHalf ? 2 : free[index].size;
-    if (extent % size != 0)
+    if (extent % size != 0 && !isUneven)
       break;
-    extent /= size;
+    extent = llvm::divideCeil(extent, size);
     entries.push_back(takeAxis(index, isHalf, free));
   }
   if (chance(25))
@@ -108,7 +108,8 @@ std::string Generator::pickSharding(llvm::ArrayRef<int64_t> shape, llvm::StringR
   SmallVector<std::string> dims;
   for (int64_t extent : shape)
     dims.push_back(pickDim(extent, free));
-  return formatv(", #spmd.sharding<#mesh, [{0}]{1}>", llvm::join(dims, ", "), pickPartial(elementType, free));
+  return formatv(", #spmd.sharding<#mesh, [{0}]{1}{2}>", llvm::join(dims, ", "), pickPartial(elementType, free),
+                 isUneven ? ", uneven" : "");
 }
 
 std::string Generator::typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding) {
@@ -208,7 +209,9 @@ std::string Generator::generate() {
   return text + function + "}\n";
 }
 
-std::string cleave::test::generateModule(uint64_t seed) { return Generator(seed).generate(); }
+std::string cleave::test::generateModule(uint64_t seed, bool isUneven) {
+  return Generator(seed, /*hasWishes=*/true, isUneven).generate();
+}
 
 std::string cleave::test::generateRegion(uint64_t seed, const std::string &elementType) {
   std::string text = Generator(seed, /*hasWishes=*/false).generate();

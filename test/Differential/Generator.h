@@ -14,8 +14,9 @@
 
 namespace cleave::test {
 
-/// The module of `seed`, as MLIR text. Equal seeds give equal text on every machine.
-std::string generateModule(uint64_t seed);
+/// The module of `seed`, as MLIR text. Equal seeds give equal text on every machine. If `isUneven`, the mesh divides few of its
+/// extents, and all wishes are for uneven shards.
+std::string generateModule(uint64_t seed, bool isUneven = false);
 
 /// Likewise a module with one function and without wishes, in floats of `elementType` and with extents that are odd.
 std::string generateRegion(uint64_t seed, const std::string &elementType);

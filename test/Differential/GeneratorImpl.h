@@ -20,6 +20,8 @@ namespace cleave::test {
 constexpr int64_t kMaxElements = 1536;
 /// What extents are drawn from.
 constexpr int64_t kSizes[] = {1, 2, 3, 4, 4, 6, 8, 8, 12, 12, 24};
+/// Likewise where axes cut what they do not divide.
+constexpr int64_t kUnevenSizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 17, 24};
 /// Likewise where nothing is to be divided by the mesh.
 constexpr int64_t kOddSizes[] = {1, 2, 3, 5, 7, 8, 16, 17, 33, 48, 145};
 
@@ -41,7 +43,8 @@ struct Axis {
 /// Writes one module; the ops are in GeneratorOps.cpp.
 class Generator {
 public:
-  explicit Generator(uint64_t seed, bool hasWishes = true) : engine(seed), hasWishes(hasWishes) {}
+  explicit Generator(uint64_t seed, bool hasWishes = true, bool isUneven = false)
+      : engine(seed), hasWishes(hasWishes), isUneven(isUneven) {}
   std::string generate();
 
 private:
@@ -51,7 +54,7 @@ private:
   /// As chance, of a wish.
   bool wish(int percent) { return hasWishes && chance(percent); }
   template <typename Range> auto &pick(Range &range) { return range[below(std::size(range))]; }
-  int64_t pickSize() { return hasWishes ? pick(kSizes) : pick(kOddSizes); }
+  int64_t pickSize() { return isUneven ? pick(kUnevenSizes) : hasWishes ? pick(kSizes) : pick(kOddSizes); }
   llvm::SmallVector<int64_t> pickShape(int64_t minRank, int64_t maxRank);
   const Value *pickValue(int64_t minRank = 0);
   const Value *pickArgument(int64_t minRank);
@@ -105,7 +108,7 @@ private:
   }
 
   std::mt19937_64 engine;
-  bool hasWishes;
+  bool hasWishes, isUneven;
   llvm::SmallVector<Axis> axes;
   std::string meshText, body;
   llvm::SmallVector<Value> arguments, values;

@@ -1,9 +1,10 @@
 """The differential suite: random programs, meshes and wishes, with fixed seeds.
 
-Usage: check.py BUILD_DIR [--emulated] [--seed N] [--count N]
+Usage: check.py BUILD_DIR [--emulated|--uneven] [--seed N] [--count N]
 
 Each is lowered to kernels, compiled and run as a program, too; with --emulated for CUDA, on devices that this machine plays: of
-their contractions libraries must compute some, one in ten programs. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
+their contractions libraries must compute some, one in ten programs; with --uneven of sizes that meshes do not divide, by the
+evaluator alone, where padding is NaN. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
 """
 import os
 import re
@@ -38,8 +39,8 @@ def run(build, how, seed, count):
 
 def main():
     arguments = sys.argv[1:]
-    how = "--emulated" if "--emulated" in arguments else "--program"
-    arguments = [word for word in arguments if word != "--emulated"]
+    how = next((word for word in ("--emulated", "--uneven") if word in arguments), "--program")
+    arguments = [word for word in arguments if word != how]
     options = {"--seed": 1, "--count": 2000}
     while len(arguments) > 1:
         options[arguments[-2]] = int(arguments[-1])
