@@ -124,6 +124,28 @@ def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
   }];
 }
 
+def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
+  let summary = "makes one of several small reductions that do not need each other";
+  let description = [{
+    All_reduces of one kind, group and element type, none of which needs the result of another, are put side by side and
+    reduced at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
+    latencies, are paid once. What needs one of them comes after all. The same bytes are sent. Decisions by time
+    (`--optimize=time`) let what travels in the time of a beginning take part.
+
+    ```mlir
+    %a = spmd.all_reduce sum %x over {"data"} : tensor<8xf32>     // before
+    %b = spmd.all_reduce sum %y over {"data"} : tensor<4xf32>
+
+    %c = nn.concat %x, %y dim 0                                   // after
+    %d = spmd.all_reduce sum %c over {"data"} : tensor<12xf32>
+    %a = nn.slice %d starts [0] sizes [8] steps [1]
+    %b = nn.slice %d starts [8] sizes [4] steps [1]
+    ```
+  }];
+  let options = [Option<"mostBytes", "most-bytes", "int64_t", "1048576", "what a bundle sends at the most, in bytes of a rank">];
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
+}
+
 def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {
   let summary = "checks what must hold after a phase";
   let description = [{

@@ -69,9 +69,15 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
-/// The same values with no more bytes and no more launches.
-static void addOptimized(OpPassManager &manager, const ShardOptions &, ShardState &) {
+/// The same values with no more bytes and no more launches. By time, what travels faster than a collective begins does not
+/// begin alone.
+static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   manager.addPass(spmd::createOptimizeCollectives());
+  if (spmd::CostModel costs = options.getCosts(); costs.isTime()) {
+    spmd::BundleCollectivesOptions bundling;
+    bundling.mostBytes = costs.toBytes(costs.perCollective);
+    manager.addPass(spmd::createBundleCollectives(bundling));
+  }
   addGate(manager, Phase::Optimized);
 }
 

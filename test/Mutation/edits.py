@@ -76,7 +76,7 @@ EDITS = [
          "scales by column stay at their dim when places come before it", ["lit:Execute/quantized-tables", "lit:look-up-first"]),
     Edit("wide-tables-too", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "asked <= held &&", "",
          "a table is computed again for each of many places", ["lit:look-up-first"]),
-    # ===--- Experts, machines ----------------------------------------===
+    # ===--- Experts, bundles, machines ----------------------------------------===
     Edit("experts-are-not-summed", "lib/Dialect/Nn/Transforms/StackExperts.cpp", "ReduceKind::Sum, stacked",
          "ReduceKind::Max, stacked", "of experts that see all tokens the largest counts",
          ["lit:Execute/experts", "lit:stack-experts"]),
@@ -85,6 +85,10 @@ EDITS = [
          "all that is alike behind an expert is stacked", ["lit:stack-experts"]),
     Edit("parts-from-the-first", "lib/Runtime/Weights.cpp", "weight.parts[starts[0] + index[0]]", "weight.parts[index[0]]",
          "every rank reads the first parts of a stack", ["CleaveRuntimeTests", "lit:Execute/experts"]),
+    Edit("bundles-give-the-first", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "start += type.getNumElements();", "",
+         "all of a bundle get what the first one gives", ["lit:bundle-collectives"]),
+    Edit("bundles-of-what-waits", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "if (bundle.isNeededBy(next)) {",
+         "if (false) {", "a collective is bundled with one that needs it", ["lit:bundle-collectives"]),
     Edit("nodes-half-full", "lib/Sharding/Placement.cpp", "getProduct(digits) != most", "false",
          "orders that leave nodes partly empty are tried", ["lit:Driver/devices-auto"]),
     Edit("slowest-links", "lib/Compiler/ChooseDevices.cpp", "ns >= chosen.ns", "ns <= chosen.ns",

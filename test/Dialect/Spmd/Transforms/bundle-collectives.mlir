@@ -1,0 +1,54 @@
+// RUN: cleave-opt %s --spmd-bundle-collectives=most-bytes=100 | FileCheck %s
+
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+  // Two sums that do not need each other are one; what needs the first waits for it.
+  // CHECK-LABEL: @two_sums_are_one
+  // CHECK: %[[C:.*]] = nn.concat %arg0, %{{.*}} dim 0 : (tensor<8xf32>, tensor<4xf32>) -> tensor<12xf32>
+  // CHECK-NEXT: %[[S:.*]] = spmd.all_reduce sum %[[C]] over {"x"} : tensor<12xf32> cause "first, with 1 other small ones
+  // CHECK-NEXT: %[[A:.*]] = nn.slice %[[S]] starts [0] sizes [8]
+  // CHECK-NEXT: %[[B:.*]] = nn.slice %[[S]] starts [8] sizes [4]
+  // CHECK-NEXT: %[[R:.*]] = nn.reshape %[[B]] : (tensor<4xf32>) -> tensor<2x2xf32>
+  // CHECK-NEXT: nn.exp %[[A]]
+  // CHECK-NEXT: nn.neg %[[R]]
+  func.func @two_sums_are_one(%x: tensor<8xf32>, %y: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
+    %a = spmd.all_reduce sum %x over {"x"} : tensor<8xf32> cause "first"
+    %e = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    %b = spmd.all_reduce sum %y over {"x"} : tensor<2x2xf32>
+    %n = nn.neg %b : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    return %e, %n : tensor<8xf32>, tensor<2x2xf32>
+  }
+
+  // The second needs the first.
+  // CHECK-LABEL: @one_behind_the_other
+  // CHECK-COUNT-2: spmd.all_reduce sum %{{.*}} : tensor<8xf32>
+  func.func @one_behind_the_other(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %a = spmd.all_reduce sum %x over {"x"} : tensor<8xf32>
+    %e = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    %b = spmd.all_reduce sum %e over {"x"} : tensor<8xf32>
+    return %b : tensor<8xf32>
+  }
+
+  // Another group, another kind, another type: nothing to share.
+  // CHECK-LABEL: @of_other_kinds
+  // CHECK-COUNT-4: spmd.all_reduce {{.*}} : tensor<8x
+  // CHECK-NOT: nn.concat
+  func.func @of_other_kinds(%x: tensor<8xf32>, %y: tensor<8xf16>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf16>) {
+    %a = spmd.all_reduce sum %x over {"x"} : tensor<8xf32>
+    %b = spmd.all_reduce sum %x over {"y"} : tensor<8xf32>
+    %c = spmd.all_reduce max %x over {"x"} : tensor<8xf32>
+    %d = spmd.all_reduce sum %y over {"x"} : tensor<8xf16>
+    return %a, %b, %c, %d : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf16>
+  }
+
+  // 64 + 64 bytes are more than 100: the third finds room beside the first.
+  // CHECK-LABEL: @bundles_have_a_size
+  // CHECK: %[[B:.*]] = spmd.all_reduce sum %arg1 over {"x"} : tensor<16xf32>
+  // CHECK: %[[C:.*]] = nn.concat %arg0, %arg2 dim 0 : (tensor<16xf32>, tensor<4xf32>) -> tensor<20xf32>
+  // CHECK-NEXT: spmd.all_reduce sum %[[C]]
+  func.func @bundles_have_a_size(%x: tensor<16xf32>, %y: tensor<16xf32>, %z: tensor<4xf32>) -> (tensor<16xf32>, tensor<16xf32>, tensor<4xf32>) {
+    %a = spmd.all_reduce sum %x over {"x"} : tensor<16xf32>
+    %b = spmd.all_reduce sum %y over {"x"} : tensor<16xf32>
+    %c = spmd.all_reduce sum %z over {"x"} : tensor<4xf32>
+    return %a, %b, %c : tensor<16xf32>, tensor<16xf32>, tensor<4xf32>
+  }
+}
