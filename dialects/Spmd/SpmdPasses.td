@@ -125,10 +125,10 @@ def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
 }
 
 def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
-  let summary = "makes one of several small reductions that do not need each other";
+  let summary = "makes one of several small collectives that do not need each other";
   let description = [{
-    All_reduces of one kind, group and element type, none of which needs the result of another, are put side by side and
-    reduced at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
+    Collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs the result of another, are put side by side and
+    sent at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
     latencies, are paid once. What needs one of them comes after all. The same bytes are sent. Decisions by time
     (`--optimize=time`) let what travels in the time of a beginning take part.
 

@@ -85,7 +85,7 @@ EDITS = [
          "all that is alike behind an expert is stacked", ["lit:stack-experts"]),
     Edit("parts-from-the-first", "lib/Runtime/Weights.cpp", "weight.parts[starts[0] + index[0]]", "weight.parts[index[0]]",
          "every rank reads the first parts of a stack", ["CleaveRuntimeTests", "lit:Execute/experts"]),
-    Edit("bundles-give-the-first", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "start += type.getNumElements();", "",
+    Edit("bundles-give-the-first", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "start += member.getPieceSize();", "",
          "all of a bundle get what the first one gives", ["lit:bundle-collectives"]),
     Edit("bundles-of-what-waits", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "if (bundle.isNeededBy(next)) {",
          "if (false) {", "a collective is bundled with one that needs it", ["lit:bundle-collectives"]),

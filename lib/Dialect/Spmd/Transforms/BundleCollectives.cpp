@@ -1,13 +1,19 @@
-//===- BundleCollectives.cpp - several small reductions become one --------===//
+//===- BundleCollectives.cpp - several small collectives become one -------===//
 //
 //   %a = all_reduce sum %x : [8]        %c = concat (reshape %x), (reshape %y) : [12]
 //   .. ops that need %a ..              %d = all_reduce sum %c : [12]
 //   %b = all_reduce sum %y : [2, 2]     %a = slice %d [0, 8)     %b = reshape (slice %d [8, 12))
 //                                       .. ops that need %a ..
 //
-// A bundle is open from its first reduction on. Another one of the same kind, group and element type goes into it if
+// A bundle is open from its first collective on. Another one of the same kind, group and element type goes into it if
 // nothing that it needs needs a result of the bundle; what stands between and does need one is put behind the bundle, in
-// its order. So nothing waits for more than the operands of the reductions, none of which waits for another.
+// its order. So nothing waits for more than the operands of the collectives, none of which waits for another.
+//
+// Of an all_gather or reduce_scatter p ranks have a piece each; pieces come first, whatever dim they cut, so that those of
+// a rank lie side by side:
+//
+//   gathered     [p, n0 + n1]  ─▶ slice [p, n0] ─▶ [p, .., d / p, ..] ─▶ [.., p, d / p, ..] ─▶ [.., d, ..]
+//   scattered    the same way back, before
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -24,24 +30,43 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-/// Ops behind a reduction that are looked at for company: so the pass is linear.
+/// Ops behind a collective that are looked at for company: so the pass is linear.
 static constexpr unsigned kMostLooked = 4096;
 
 namespace {
 
-/// Reductions that can be one, in their order, and what has to wait for it.
+/// A collective that may go into a bundle.
+struct Member {
+  Operation *op;
+  /// Axes along which the ranks of its group differ, major to minor.
+  ArrayAttr axes;
+  /// Of all_gather and reduce_scatter, the dim that is cut, and into how many pieces.
+  int64_t dim = 0, pieces = 1;
+
+  CollectiveOpInterface get() const { return cast<CollectiveOpInterface>(op); }
+  Value getInput() const { return op->getOperand(0); }
+  RankedTensorType getType() const { return cast<RankedTensorType>(op->getResult(0).getType()); }
+  ArrayRef<int64_t> getPieceShape() const {
+    Value piece = isa<ReduceScatterOp>(op) ? op->getResult(0) : op->getOperand(0);
+    return cast<RankedTensorType>(piece.getType()).getShape();
+  }
+  int64_t getPieceSize() const { return ShapedType::getNumElements(getPieceShape()); }
+};
+
+/// Collectives that can be one, in their order, and what has to wait for it.
 struct Bundle {
-  SmallVector<AllReduceOp> members;
+  SmallVector<Member> members;
   /// Ops behind the first member that need a member's result, in their order.
   SmallVector<Operation *> later;
   /// These and the members.
   llvm::DenseSet<Operation *> needed;
+  int64_t bytes = 0;
 
-  void add(AllReduceOp member) {
+  void add(const Member &member) {
     members.push_back(member);
-    needed.insert(member);
+    needed.insert(member.op);
+    bytes += member.get().getWireBytes();
   }
-
   bool isNeededBy(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       return operand.getDefiningOp() && needed.contains(operand.getDefiningOp());
@@ -60,48 +85,103 @@ public:
 
 private:
   std::optional<Bundle> findNext();
-  bool isSmall(AllReduceOp op) const {
-    return op.getWireBytes() <= mostBytes && !done.contains(op) &&
-           !cast<RankedTensorType>(op.getType()).getElementType().isInteger(1);
-  }
+  std::optional<Member> match(Operation *op) const;
   void merge(Bundle &bundle);
 
   Block &block;
   int64_t mostBytes;
-  /// Reductions that no further one can join.
+  /// Collectives that no further one can join.
   llvm::DenseSet<Operation *> done;
+};
+
+/// Makes the ops of a bundle in front of one op.
+class Packer {
+public:
+  Packer(OpBuilder &builder, ArrayRef<Member> members) : builder(builder), members(members) {}
+
+  /// All members as one collective: of a gather [pieces, elements of a rank], else [elements of a rank].
+  Value pack(StringAttr cause);
+  /// What `member` gives, from the elements of all that begin at `start` of a rank's.
+  Value unpack(Value all, const Member &member, int64_t start);
+
+private:
+  Value reshape(Location loc, Value value, ArrayRef<int64_t> shape);
+  Value scatterPieces(const Member &member);
+  ArrayAttr inDimOne() { return builder.getArrayAttr({members.front().axes}); }
+
+  OpBuilder &builder;
+  ArrayRef<Member> members;
 };
 } // namespace
 
-/// One collective can do both.
-static bool areAlike(AllReduceOp a, AllReduceOp b) {
-  return a.getKind() == b.getKind() && a.getAxes() == b.getAxes() &&
-         getElementTypeOrSelf(a.getType()) == getElementTypeOrSelf(b.getType());
+//===----------------------------------------------------------------------===//
+// Which ones
+//===----------------------------------------------------------------------===//
+
+/// The only dim that `dims` has axes for; nothing where there are several or none.
+static std::optional<int64_t> getOnlyDim(ArrayAttr dims) {
+  std::optional<int64_t> only;
+  for (auto [dim, axes] : llvm::enumerate(dims.getAsRange<ArrayAttr>())) {
+    if (axes.empty())
+      continue;
+    if (only)
+      return std::nullopt;
+    only = dim;
+  }
+  return only;
 }
 
-/// The bundle of the first reduction that has company. One without is looked at once.
+/// Flags travel as bytes, and are few.
+std::optional<Member> Bundler::match(Operation *op) const {
+  if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) || done.contains(op))
+    return std::nullopt;
+  Member member{op, {}};
+  int64_t bytes = member.get().getWireBytes();
+  if (bytes == 0 || bytes > mostBytes || member.getType().getElementType().isInteger(1))
+    return std::nullopt;
+  if (auto reduce = dyn_cast<AllReduceOp>(op)) {
+    member.axes = reduce.getAxes();
+    return member;
+  }
+  ArrayAttr dims = isa<AllGatherOp>(op) ? cast<AllGatherOp>(op).getDims() : cast<ReduceScatterOp>(op).getDims();
+  std::optional<int64_t> dim = getOnlyDim(dims);
+  if (!dim)
+    return std::nullopt;
+  member.dim = *dim;
+  member.axes = cast<ArrayAttr>(dims[*dim]);
+  Value whole = isa<AllGatherOp>(op) ? op->getResult(0) : op->getOperand(0);
+  member.pieces = cast<RankedTensorType>(whole.getType()).getDimSize(*dim) / member.getPieceShape()[*dim];
+  return member;
+}
+
+/// One collective can do both.
+static bool areAlike(const Member &a, const Member &b) {
+  return a.op->getName() == b.op->getName() && a.axes == b.axes &&
+         a.get().getReductionKind() == b.get().getReductionKind() &&
+         a.getType().getElementType() == b.getType().getElementType();
+}
+
+/// The bundle of the first collective that has company. One without is looked at once.
 std::optional<Bundle> Bundler::findNext() {
   for (Operation &op : block) {
-    auto first = dyn_cast<AllReduceOp>(op);
-    if (!first || !isSmall(first))
+    std::optional<Member> first = match(&op);
+    if (!first)
       continue;
     Bundle bundle;
-    bundle.add(first);
-    int64_t bytes = first.getWireBytes();
-    done.insert(first);
-    Operation *next = first->getNextNode();
+    bundle.add(*first);
+    done.insert(&op);
+    Operation *next = op.getNextNode();
     for (unsigned looked = 0; next && looked < kMostLooked; ++looked, next = next->getNextNode()) {
       if (bundle.isNeededBy(next)) {
         bundle.needed.insert(next);
         bundle.later.push_back(next);
         continue;
       }
-      auto other = dyn_cast<AllReduceOp>(next);
-      if (!other || !isSmall(other) || !areAlike(first, other) || bytes + int64_t(other.getWireBytes()) > mostBytes)
+      std::optional<Member> other = match(next);
+      if (!other || !areAlike(*first, *other) || bundle.bytes + int64_t(other->get().getWireBytes()) > mostBytes)
         continue;
-      bundle.add(other);
-      bytes += other.getWireBytes();
-      done.insert(other);
+      bundle.add(*other);
+      done.insert(next);
     }
     if (bundle.members.size() > 1)
       return bundle;
@@ -109,50 +189,102 @@ std::optional<Bundle> Bundler::findNext() {
   return std::nullopt;
 }
 
-static Value toShape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
+//===----------------------------------------------------------------------===//
+// One for all
+//===----------------------------------------------------------------------===//
+
+Value Packer::reshape(Location loc, Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  return type.getShape() == shape
-             ? value
-             : nn::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
+  if (type.getShape() == shape)
+    return value;
+  return nn::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
+}
+
+/// What is scattered, as [pieces, elements of one].
+Value Packer::scatterPieces(const Member &member) {
+  SmallVector<int64_t> apart(member.getPieceShape()), order{member.dim};
+  apart.insert(apart.begin() + member.dim, member.pieces);
+  for (int64_t i = 0, rank = apart.size(); i < rank; ++i)
+    if (i != member.dim)
+      order.push_back(i);
+  Location loc = member.op->getLoc();
+  Value pieces = reshape(loc, member.getInput(), apart);
+  if (member.dim > 0)
+    pieces = nn::TransposeOp::create(builder, loc, pieces, order);
+  return reshape(loc, pieces, {member.pieces, member.getPieceSize()});
+}
+
+Value Packer::pack(StringAttr cause) {
+  SmallVector<Value> parts;
+  SmallVector<Location> locs;
+  int64_t size = 0, pieces = members.front().pieces;
+  Operation *first = members.front().op;
+  bool isScatter = isa<ReduceScatterOp>(first);
+  for (const Member &member : members) {
+    locs.push_back(member.op->getLoc());
+    parts.push_back(isScatter ? scatterPieces(member)
+                              : reshape(locs.back(), member.getInput(), {member.getPieceSize()}));
+    size += member.getPieceSize();
+  }
+  Location loc = FusedLoc::get(builder.getContext(), locs);
+  Value all = nn::ConcatOp::create(builder, loc, parts, isScatter ? 1 : 0);
+  Type element = members.front().getType().getElementType();
+  if (auto reduce = dyn_cast<AllReduceOp>(first))
+    return AllReduceOp::create(builder, loc, all.getType(), reduce.getKind(), all, reduce.getAxes(), cause);
+  if (auto scatter = dyn_cast<ReduceScatterOp>(first))
+    return ReduceScatterOp::create(builder, loc, RankedTensorType::get({size}, element), scatter.getKind(),
+                                   reshape(loc, all, {pieces * size}), inDimOne(), cause);
+  Value gathered =
+      AllGatherOp::create(builder, loc, RankedTensorType::get({pieces * size}, element), all, inDimOne(), cause);
+  return reshape(loc, gathered, {pieces, size});
+}
+
+Value Packer::unpack(Value all, const Member &member, int64_t start) {
+  Location loc = member.op->getLoc();
+  int64_t size = member.getPieceSize(), dim = member.dim;
+  if (!isa<AllGatherOp>(member.op)) {
+    Value part =
+        nn::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{start}, ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
+    return reshape(loc, part, member.getType().getShape());
+  }
+  Value part = nn::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{0, start},
+                                   ArrayRef<int64_t>{member.pieces, size}, ArrayRef<int64_t>{1, 1});
+  SmallVector<int64_t> apart{member.pieces}, order;
+  llvm::append_range(apart, member.getPieceShape());
+  for (int64_t i = 0, rank = apart.size(); i < rank; ++i)
+    order.push_back(i < dim ? i + 1 : i == dim ? 0 : i);
+  part = reshape(loc, part, apart);
+  if (dim > 0)
+    part = nn::TransposeOp::create(builder, loc, part, order);
+  return reshape(loc, part, member.getType().getShape());
 }
 
 /// In front of the last member, where the operands of all are there.
 void Bundler::merge(Bundle &bundle) {
-  AllReduceOp first = bundle.members.front(), last = bundle.members.back();
-  OpBuilder builder(last);
-  SmallVector<Value> flat;
-  SmallVector<Location> locs;
-  for (AllReduceOp member : bundle.members) {
-    auto type = cast<RankedTensorType>(member.getType());
-    flat.push_back(toShape(builder, member.getLoc(), member.getInput(), {type.getNumElements()}));
-    locs.push_back(member.getLoc());
-  }
-  Value all = nn::ConcatOp::create(builder, last.getLoc(), flat, 0);
-  std::string cause = first.getCause().value_or("").str() + ", with " + std::to_string(bundle.members.size() - 1) +
-                      " other small ones that need not wait for each other";
-  Value sum = AllReduceOp::create(builder, FusedLoc::get(builder.getContext(), locs), all.getType(), first.getKind(),
-                                  all, first.getAxes(), builder.getStringAttr(cause));
-  Operation *end = sum.getDefiningOp();
+  OpBuilder builder(bundle.members.back().op);
+  Packer packer(builder, bundle.members);
+  StringAttr cause = bundle.members.front().get().getCauseAttr();
+  std::string text = (cause ? cause.getValue().str() : "") + ", with " + std::to_string(bundle.members.size() - 1) +
+                     " other small ones that need not wait for each other";
+  Value all = packer.pack(builder.getStringAttr(text));
+  Operation *end = all.getDefiningOp();
+  done.insert(isa<CollectiveOpInterface>(end) ? end : end->getOperand(0).getDefiningOp());
   int64_t start = 0;
-  for (AllReduceOp member : bundle.members) {
-    auto type = cast<RankedTensorType>(member.getType());
-    Value part = nn::SliceOp::create(builder, member.getLoc(), sum, ArrayRef<int64_t>{start},
-                                     ArrayRef<int64_t>{type.getNumElements()}, ArrayRef<int64_t>{1});
-    part = toShape(builder, member.getLoc(), part, type.getShape());
+  for (const Member &member : bundle.members) {
+    Value part = packer.unpack(all, member, start);
     end = part.getDefiningOp();
-    start += type.getNumElements();
-    member.getResult().replaceAllUsesWith(part);
+    start += member.getPieceSize();
+    member.op->getResult(0).replaceAllUsesWith(part);
   }
   for (Operation *op : bundle.later)
     if (op->isBeforeInBlock(end)) {
       op->moveAfter(end);
       end = op;
     }
-  for (AllReduceOp member : bundle.members) {
-    done.erase(member);
-    member.erase();
+  for (const Member &member : bundle.members) {
+    done.erase(member.op);
+    member.op->erase();
   }
-  done.insert(sum.getDefiningOp());
 }
 
 namespace {

@@ -51,4 +51,40 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
     %c = spmd.all_reduce sum %z over {"x"} : tensor<4xf32>
     return %a, %b, %c : tensor<16xf32>, tensor<16xf32>, tensor<4xf32>
   }
+
+  // Of a gather each rank has a piece, whatever dim it cuts.
+  // CHECK-LABEL: @pieces_are_gathered_side_by_side
+  // CHECK: %[[F:.*]] = nn.reshape %arg1 : (tensor<2x3xf32>) -> tensor<6xf32>
+  // CHECK: %[[C:.*]] = nn.concat %arg0, %[[F]] dim 0 : (tensor<4xf32>, tensor<6xf32>) -> tensor<10xf32>
+  // CHECK-NEXT: %[[G:.*]] = spmd.all_gather %[[C]] dims [{"x"}] : (tensor<10xf32>) -> tensor<20xf32>
+  // CHECK-NEXT: %[[P:.*]] = nn.reshape %[[G]] : (tensor<20xf32>) -> tensor<2x10xf32>
+  // CHECK-NEXT: %[[A:.*]] = nn.slice %[[P]] starts [0, 0] sizes [2, 4]
+  // CHECK-NEXT: nn.reshape %[[A]] : (tensor<2x4xf32>) -> tensor<8xf32>
+  // CHECK-NEXT: %[[B:.*]] = nn.slice %[[P]] starts [0, 4] sizes [2, 6]
+  // CHECK-NEXT: %[[R:.*]] = nn.reshape %[[B]] : (tensor<2x6xf32>) -> tensor<2x2x3xf32>
+  // CHECK-NEXT: %[[T:.*]] = nn.transpose %[[R]] [1, 0, 2]
+  // CHECK-NEXT: nn.reshape %[[T]] : (tensor<2x2x3xf32>) -> tensor<2x6xf32>
+  func.func @pieces_are_gathered_side_by_side(%x: tensor<4xf32>, %y: tensor<2x3xf32>) -> (tensor<8xf32>, tensor<2x6xf32>) {
+    %a = spmd.all_gather %x dims [{"x"}] : (tensor<4xf32>) -> tensor<8xf32>
+    %b = spmd.all_gather %y dims [{}, {"x"}] : (tensor<2x3xf32>) -> tensor<2x6xf32>
+    return %a, %b : tensor<8xf32>, tensor<2x6xf32>
+  }
+
+  // What is scattered is put in pieces before.
+  // CHECK-LABEL: @pieces_are_scattered_from_side_by_side
+  // CHECK: %[[X:.*]] = nn.reshape %arg0 : (tensor<8xf32>) -> tensor<2x4xf32>
+  // CHECK-NEXT: %[[R:.*]] = nn.reshape %arg1 : (tensor<2x6xf32>) -> tensor<2x2x3xf32>
+  // CHECK-NEXT: %[[T:.*]] = nn.transpose %[[R]] [1, 0, 2]
+  // CHECK-NEXT: %[[Y:.*]] = nn.reshape %[[T]] : (tensor<2x2x3xf32>) -> tensor<2x6xf32>
+  // CHECK-NEXT: %[[C:.*]] = nn.concat %[[X]], %[[Y]] dim 1
+  // CHECK-NEXT: %[[F:.*]] = nn.reshape %[[C]] : (tensor<2x10xf32>) -> tensor<20xf32>
+  // CHECK-NEXT: %[[S:.*]] = spmd.reduce_scatter sum %[[F]] dims [{"x"}] : (tensor<20xf32>) -> tensor<10xf32>
+  // CHECK-NEXT: nn.slice %[[S]] starts [0] sizes [4]
+  // CHECK-NEXT: %[[P:.*]] = nn.slice %[[S]] starts [4] sizes [6]
+  // CHECK-NEXT: nn.reshape %[[P]] : (tensor<6xf32>) -> tensor<2x3xf32>
+  func.func @pieces_are_scattered_from_side_by_side(%x: tensor<8xf32>, %y: tensor<2x6xf32>) -> (tensor<4xf32>, tensor<2x3xf32>) {
+    %a = spmd.reduce_scatter sum %x dims [{"x"}] : (tensor<8xf32>) -> tensor<4xf32>
+    %b = spmd.reduce_scatter sum %y dims [{}, {"x"}] : (tensor<2x6xf32>) -> tensor<2x3xf32>
+    return %a, %b : tensor<4xf32>, tensor<2x3xf32>
+  }
 }
