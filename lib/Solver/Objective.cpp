@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
+#include <numeric>
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -93,13 +94,17 @@ double Objective::movedOffUnits(const Profile &profile, FormId id) const {
   });
   if (ranks == 1)
     return 0;
-  double activations = 0;
+  SmallVector<double> activations;
   for (auto [index, shape] : enumerate(signature.results))
-    activations += localBytesOf(shape, forms.resultState(id, index));
+    activations.push_back(localBytesOf(shape, forms.resultState(id, index)));
   for (auto [index, shape] : enumerate(signature.operands))
     if (!(profile.parameters >> std::min<size_t>(index, 63) & 1))
-      activations += localBytesOf(shape, forms.operandState(id, index));
-  return model.perMovedByte * (1 - 1 / ranks) * activations;
+      activations.push_back(localBytesOf(shape, forms.operandState(id, index)));
+  // Scores of all tokens with all tokens grow with their square, what moves to get there does not: of a product of
+  // activations alone the smallest stands for all.
+  double bytes = profile.parameters == 0 ? activations.size() * *llvm::min_element(activations)
+                                         : std::accumulate(activations.begin(), activations.end(), 0.0);
+  return model.perMovedByte * (1 - 1 / ranks) * bytes;
 }
 
 /// True if the atoms of an axis do different things although each could be done by all of them.

@@ -74,6 +74,12 @@ def attention(s):
     """
 
 
+def written_out(s):
+    """The same without a mask, as exporters write it: scores, softmax, context."""
+    scores = f"Mul(MatMul(query, Transpose(key, perm=[0, 1, 3, 2])), {s['d'] ** -0.5})"
+    return attention(s).replace("Attention(query, key, value, is_causal=1)", f"MatMul(Softmax({scores}, axis=-1), value)")
+
+
 def decode(s):
     """One token of each text, and a cache of keys and values."""
     return f"""
@@ -257,6 +263,8 @@ CASES = {
                            send_activations, "sends activations, and leaves weights where they are", gather_weights),
     "context-32-heads": Case("attention over 131,072 cut tokens; 32 heads of 128", attention, {**LONG, "kv": 32}, {**SHORT, "kv": 8},
                              ulysses, "exchanges tokens for heads", gather_keys),
+    "context-written-out": Case("the same as products and softmax, without a mask", written_out, {**LONG, "kv": 32}, {**SHORT, "kv": 8},
+                                ulysses, "exchanges tokens for heads", gather_keys),
     "context-8-kv": Case("the same with 8 heads of keys and values", attention, {**LONG, "kv": 8}, {**SHORT, "kv": 8}, ulysses,
                          "exchanges tokens for heads", gather_keys),
     "context-2-kv": Case("the same with 2, fewer than ranks", attention, {**LONG, "kv": 2}, {**SHORT, "kv": 2}, gather_keys,
