@@ -6,8 +6,11 @@
 //
 //   einsum    one letter per part, where the letter's other operands are merged in the same way
 //   unary     always
-//   binary    the other operand does not vary along merged dims (or goes through the same reshape)
+//   binary    the other operand does not vary along merged dims, goes through the same reshape, or is a constant
 //   norms, softmax    over other dims than the merged ones
+//
+// A merge of several dims of which the op passes only some through sinks in part: what it looks inside stays merged above.
+//
 //   group norm        over groups flattened into one dim, as torch exports it: over the channels of each group instead
 //
 //===----------------------------------------------------------------------===//
@@ -74,6 +77,22 @@ std::optional<Merge> matchMerge(Value value) {
   return next == from.size() ? std::optional(merge) : std::nullopt;
 }
 
+/// `merge` in two steps: the dims `kept` are merged first, by a reshape, and the rest by what is returned.
+Merge mergeFirst(const Merge &merge, function_ref<bool(int64_t)> kept, Value merged, OpBuilder &builder) {
+  Merge rest;
+  SmallVector<int64_t> shape;
+  for (int64_t dim = 0, end = merge.groups.size(); dim < end; ++dim) {
+    int64_t begin = shape.size();
+    if (merge.isMerged(dim) && kept(dim))
+      shape.push_back(getShape(merged)[dim]);
+    else
+      llvm::append_range(shape, merge.getParts(dim));
+    rest.groups.push_back({begin, shape.size()});
+  }
+  rest.input = reshapeTo(builder, merged.getLoc(), merge.input, shape);
+  return rest;
+}
+
 /// Base of the sinking patterns: rebuilds the reshape below the new op.
 template <typename Op> struct Sink : public OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -114,6 +133,18 @@ struct Split {
   /// The operands that are taken apart, by index.
   llvm::SmallDenseMap<unsigned, Merge> operands;
 
+  /// Gives each part of `letter` a letter of its own; false where none are left.
+  bool add(char letter, ArrayRef<int64_t> parts, FreshLetters &fresh) {
+    auto &[names, extents] = letters[letter];
+    for (int64_t extent : parts) {
+      char part = fresh.take();
+      if (!part)
+        return false;
+      names += part;
+      extents.push_back(extent);
+    }
+    return true;
+  }
   std::string rewrite(StringRef term) const {
     std::string text;
     for (char letter : term)
@@ -138,44 +169,35 @@ struct SinkBelowEinsum : public Sink<EinsumOp> {
   using Sink::Sink;
 
   LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const override {
-    for (unsigned index = 0; index < op.getInputs().size(); ++index) {
-      Split split;
-      FreshLetters fresh(op.getEquation());
-      if (matchMerge(op.getInputs()[index]) && takeApart(op, index, split, fresh))
-        return sink(op, split, rewriter);
+    EinsumTerms terms = *parseEinsum(op.getEquation());
+    SmallVector<std::optional<Merge>> merges = llvm::map_to_vector(op.getInputs(), matchMerge);
+    Split split;
+    FreshLetters fresh(op.getEquation());
+    for (auto [term, merge] : llvm::zip_equal(terms.inputs, merges))
+      for (auto [dim, letter] : llvm::enumerate(term))
+        if (merge && merge->isMerged(dim) && !split.letters.contains(letter) &&
+            isMergedAlike(letter, merge->getParts(dim), terms, merges) &&
+            !split.add(letter, merge->getParts(dim), fresh))
+          return failure();
+    if (split.letters.empty())
+      return failure();
+    for (auto [index, merge] : llvm::enumerate(merges)) {
+      StringRef term = terms.inputs[index];
+      if (merge && llvm::any_of(term, [&](char letter) { return split.letters.contains(letter); }))
+        split.operands[index] = mergeFirst(
+            *merge, [&](int64_t dim) { return !split.letters.contains(term[dim]); }, op.getInputs()[index], rewriter);
     }
-    return failure();
+    return sink(op, split, rewriter);
   }
 
 private:
-  /// Takes operand `index` apart, and with it every operand that shares one of the letters split. False if one of
-  /// these is not merged in the same way.
-  static bool takeApart(EinsumOp op, unsigned index, Split &split, FreshLetters &fresh) {
-    std::optional<Merge> merge = matchMerge(op.getInputs()[index]);
-    if (!merge)
-      return false;
-    EinsumTerms terms = *parseEinsum(op.getEquation());
-    split.operands[index] = *merge;
-    for (auto [dim, letter] : llvm::enumerate(terms.inputs[index])) {
-      auto it = split.letters.find(letter);
-      if (it != split.letters.end() && merge->getParts(dim) != ArrayRef<int64_t>(it->second.second))
-        return false;
-      if (it != split.letters.end() || !merge->isMerged(dim))
-        continue;
-      auto &[letters, extents] = split.letters[letter];
-      for (int64_t extent : merge->getParts(dim)) {
-        char part = fresh.take();
-        if (!part)
+  /// True if every operand that has the letter merges these parts to it.
+  static bool isMergedAlike(char letter, ArrayRef<int64_t> parts, const EinsumTerms &terms,
+                            ArrayRef<std::optional<Merge>> merges) {
+    for (auto [term, merge] : llvm::zip_equal(terms.inputs, merges))
+      for (auto [dim, other] : llvm::enumerate(term))
+        if (other == letter && (!merge || !merge->isMerged(dim) || merge->getParts(dim) != parts))
           return false;
-        letters += part;
-        extents.push_back(extent);
-      }
-    }
-    for (auto [other, term] : llvm::enumerate(terms.inputs)) {
-      bool shares = llvm::any_of(term, [&](char letter) { return split.letters.contains(letter); });
-      if (shares && !split.operands.contains(other) && !takeApart(op, other, split, fresh))
-        return false;
-    }
     return true;
   }
 
@@ -200,13 +222,14 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The operand of an elementwise op for its result over dims taken apart: the reshape's input, or the operand with
-/// parts of size 1 where it does not vary; null where it varies along a merged dim in another way.
+/// parts of size 1 where it does not vary; null where it varies along a merged dim in another way, and is computed.
 Value expandOperand(Value operand, const Merge &merge, int64_t resultRank, PatternRewriter &rewriter) {
   std::optional<Merge> own = matchMerge(operand);
   if (own && own->groups == merge.groups && getShape(own->input) == getShape(merge.input))
     return own->input;
   ArrayRef<int64_t> shape = getShape(operand);
   int64_t missing = resultRank - shape.size();
+  bool isGiven = operand.getDefiningOp<ConstantOp>() || operand.getDefiningOp<LoadOp>();
   SmallVector<int64_t> expanded;
   for (auto [index, extent] : llvm::enumerate(shape)) {
     int64_t dim = index + missing;
@@ -214,6 +237,8 @@ Value expandOperand(Value operand, const Merge &merge, int64_t resultRank, Patte
       expanded.push_back(extent);
     else if (extent == 1)
       expanded.append(merge.getParts(dim).size(), 1);
+    else if (isGiven)
+      llvm::append_range(expanded, merge.getParts(dim));
     else
       return {};
   }
@@ -262,10 +287,12 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
     if (!merge)
       return failure();
     constexpr bool isNorm = std::is_same_v<Op, LayerNormOp> || std::is_same_v<Op, RmsNormOp>;
-    int64_t dim = op.getDim(), rank = getShape(op).size();
-    for (int64_t along = dim; along < (isNorm ? rank : dim + 1); ++along)
-      if (merge->isMerged(along))
-        return failure();
+    int64_t dim = op.getDim(), rank = getShape(op).size(), end = isNorm ? rank : dim + 1;
+    auto isAlong = [&](int64_t other) { return other >= dim && other < end; };
+    if (llvm::none_of(llvm::seq<int64_t>(rank),
+                      [&](int64_t other) { return merge->isMerged(other) && !isAlong(other); }))
+      return failure();
+    merge = mergeFirst(*merge, isAlong, op.getInput(), rewriter);
     auto type = cast<RankedTensorType>(op.getType());
     auto *moved = rewriter.clone(*op);
     moved->setLoc(getInnerLoc(op->getLoc()));

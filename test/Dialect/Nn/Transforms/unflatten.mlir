@@ -80,3 +80,41 @@ func.func @groups_of_flattened_channels_stay_flat(%x: tensor<2x8x8x8xf32>, %s: t
   %y = nn.group_norm %f, %s, %b groups 2 epsilon 1.0e-5 : (tensor<2x4x128xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4x128xf32>
   return %y : tensor<2x4x128xf32>
 }
+
+// A constant that varies along the merged dim, as the mask of Swin's shifted windows, is taken apart with it.
+// CHECK-LABEL: @a_constant_along_the_merged_dim_is_taken_apart
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x64xf32>)
+// CHECK: %[[C:.*]] = nn.reshape %{{.*}} : (tensor<8x1xf32>) -> tensor<2x4x1xf32>
+// CHECK-NEXT: %[[A:.*]] = nn.add %[[X]], %[[C]] {{.*}}-> tensor<2x4x64xf32>
+// CHECK-NEXT: nn.reshape %[[A]]
+func.func @a_constant_along_the_merged_dim_is_taken_apart(%x: tensor<2x4x64xf32>) -> tensor<8x64xf32> {
+  %c = nn.constant dense<[[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0]]> : tensor<8x1xf32> -> tensor<8x1xf32>
+  %f = nn.reshape %x : (tensor<2x4x64xf32>) -> tensor<8x64xf32>
+  %y = nn.add %f, %c : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
+  return %y : tensor<8x64xf32>
+}
+
+// Keys of a window are rows and columns; windows are taken apart, keys stay one dim.
+// CHECK-LABEL: @a_softmax_over_a_merged_dim_lets_the_others_pass
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x3x5x7xf32>)
+// CHECK-NEXT: %[[K:.*]] = nn.reshape %[[X]] : (tensor<2x4x3x5x7xf32>) -> tensor<2x4x3x35xf32>
+// CHECK-NEXT: %[[S:.*]] = nn.softmax %[[K]] dim 3
+// CHECK-NEXT: nn.reshape %[[S]] : (tensor<2x4x3x35xf32>) -> tensor<8x3x35xf32>
+func.func @a_softmax_over_a_merged_dim_lets_the_others_pass(%x: tensor<2x4x3x5x7xf32>) -> tensor<8x3x35xf32> {
+  %f = nn.reshape %x : (tensor<2x4x3x5x7xf32>) -> tensor<8x3x35xf32>
+  %y = nn.softmax %f dim 2 : (tensor<8x3x35xf32>) -> tensor<8x3x35xf32>
+  return %y : tensor<8x3x35xf32>
+}
+
+// Both operands merge windows alike, only one its keys.
+// CHECK-LABEL: @a_product_takes_apart_what_both_merge
+// CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<2x4x3x35xf32>, %[[V:[a-z0-9]+]]: tensor<2x4x5x7x6xf32>)
+// CHECK-NEXT: %[[K:.*]] = nn.reshape %[[V]] : (tensor<2x4x5x7x6xf32>) -> tensor<2x4x35x6xf32>
+// CHECK-NEXT: %[[D:.*]] = nn.einsum %[[P]], %[[K]] {{.*}}-> tensor<2x4x3x6xf32>
+// CHECK-NEXT: nn.reshape %[[D]] : (tensor<2x4x3x6xf32>) -> tensor<8x3x6xf32>
+func.func @a_product_takes_apart_what_both_merge(%p: tensor<2x4x3x35xf32>, %v: tensor<2x4x5x7x6xf32>) -> tensor<8x3x6xf32> {
+  %a = nn.reshape %p : (tensor<2x4x3x35xf32>) -> tensor<8x3x35xf32>
+  %b = nn.reshape %v : (tensor<2x4x5x7x6xf32>) -> tensor<8x35x6xf32>
+  %y = nn.einsum %a, %b "wqk,wkd->wqd" : (tensor<8x3x35xf32>, tensor<8x35x6xf32>) -> tensor<8x3x6xf32>
+  return %y : tensor<8x3x6xf32>
+}
