@@ -38,7 +38,7 @@ class Case:
     formula: Callable  # (sizes, p) -> Sent, at the real size
     decision: str  # what the formula stands for
     other: Callable = None  # the form that is best at another size, and sends more here
-    waits_for: str = ""  # what is not there yet: words of the refusal
+    waits_for: str = ""  # what may not be there yet: words of the refusal
 
 
 def split(name, batch, length, heads, each):
