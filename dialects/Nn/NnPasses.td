@@ -62,6 +62,21 @@ def NnMergeEqual : Pass<"nn-merge-equal", "::mlir::ModuleOp"> {
   }];
 }
 
+def NnFoldPads : Pass<"nn-fold-pads", "::mlir::ModuleOp"> {
+  let summary = "zeros in front of a convolution become its padding; what is padded and cropped becomes nn.rotate";
+  let description = [{
+    Exporters write padding that is not alike on both sides, and layers for padding, as an op of its own; a step in time is padded at one
+    end and cropped at the other.
+
+    Before: `nn.pad constant %x low [0, 0, 0, 0] high [0, 0, 1, 1]` and `nn.conv %p, %w .. pads_low [0, 0] pads_high [0, 0]`.
+    After: `nn.conv %x, %w .. pads_low [0, 0] pads_high [1, 1]`.
+
+    Before: the first 7 of 8 positions, and `nn.pad constant %s low [1] high [0]`. After: `nn.rotate %x dim 0 by 7`, and an `nn.select` of
+    zero for the first position.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnFuseRotations : Pass<"nn-fuse-rotations", "::mlir::ModuleOp"> {
   let summary = "slice + slice + concat of one value becomes nn.rotate";
   let description = [{

@@ -180,25 +180,46 @@ def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
     The operands of a group are the shards of one value, per dim along the listed axes. Per dim, the rank with index r
     along these axes gets positions `[r * step + low, r * step + high)` of it: its own piece with rows of its neighbours,
     or another piece. What lies beyond the ends of the value is `fill`; without it, the nearest position there is, or, where
-    it `wraps`, the value once more. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
+    it `wraps`, the value once more, or, where it `reflects`, the value in a mirror on its last position. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
 
     Constraints: (C1) axes exist and do not overlap; (C2) one axis list, step, low and high per dim; (C3) a result dim is
-    high - low; (C4) steps are 0 where there are no axes; (C5) `fill` is a number of the element type, and not there
-    where the value wraps.
+    high - low; (C4) steps are 0 where there are no axes; (C5) `fill` is a number of the element type; of
+    `fill`, `wraps` and `reflects` one at most is there.
 
     Example: rows of a picture, 8 on each rank, with one more on each side
     `%w = spmd.window %x dims [{}, {"x"} ] steps [0, 8] lows [0, -1] highs [4, 9] fill 0.0 : f32 : (tensor<4x8xf32>) -> tensor<4x10xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims, DenseI64ArrayAttr:$steps, DenseI64ArrayAttr:$lows,
-                       DenseI64ArrayAttr:$highs, OptionalAttr<TypedAttrInterface>:$fill, UnitAttr:$wraps, OptionalAttr<StrAttr>:$cause);
+                       DenseI64ArrayAttr:$highs, OptionalAttr<TypedAttrInterface>:$fill, UnitAttr:$wraps, UnitAttr:$reflects,
+                       OptionalAttr<StrAttr>:$cause);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? (`wraps` $wraps^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? (`wraps` $wraps^)? (`reflects` $reflects^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{
     /// Per dim of the operand, who has what and who wants what. Precondition: the op is valid.
     ::llvm::SmallVector<DimWindow, 4> getWindows();
   }];
+}
+
+def Spmd_JoinOp : Spmd_CollectiveOp<"join"> {
+  let summary = "parts that are cut along one dim, put one behind the other and cut anew";
+  let description = [{
+    The operand of a rank has along `dim`, one behind the other, the rank's shard of each part; the result has the rank's shard of
+    all parts put one behind the other. Part i has `parts[i]` positions in all its shards. Where ranks do not divide a number of
+    positions, shards are rounded up, and the last ones end in padding. Only what a rank does not have travels.
+
+    Constraints: (C1) axes exist and do not overlap; (C2) `dim` is a dim; (C3) no part is negative; (C4) the operand's dim is
+    the sum of the shards of all parts, the result's a shard of the sum, and the other dims and element types are equal.
+
+    Example: on two ranks, `a b c` on each becomes `a a b` on the first one and `b c c` on the second
+    `%j = spmd.join %x dim 0 parts [4, 4, 4] over {"x"} : (tensor<6x4xf32>) -> tensor<6x4xf32>`
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input, I64Attr:$dim, DenseI64ArrayAttr:$parts, Spmd_Axes:$axes,
+                       OptionalAttr<StrAttr>:$cause);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$input `dim` $dim `parts` $parts `over` custom<Axes>($axes) attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
+  let hasVerifier = 1;
 }
 
 def Spmd_KeepOnFirstOp : Spmd_RankOp<"keep_on_first", [AllTypesMatch<["input", "result"]>]> {

@@ -23,8 +23,9 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   manager.addPass(nn::createNnRecompose());
   manager.addPass(nn::createNnMergeEqual());
 
-  // 2. Lookups and concatenations that only move data say so.
+  // 2. Lookups, concatenations and pads that only move data, or that an op does itself, say so.
   manager.addPass(nn::createNnFuseRotations());
+  manager.addPass(nn::createNnFoldPads());
   manager.addPass(nn::createNnFoldIotaGathers());
 
   // 3. Of a table that is stored narrow only the rows that are asked for become wide.

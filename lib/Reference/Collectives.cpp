@@ -9,6 +9,7 @@
 #include "Loops.h"
 #include "Ranks.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ShardMoves.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -195,6 +196,26 @@ static PerRank window(spmd::WindowOp op, const PerRank &inputs, spmd::MeshAttr m
   return results;
 }
 
+/// The runs of all other dims go along.
+static PerRank join(spmd::JoinOp op, const PerRank &inputs) {
+  int64_t dim = op.getDim();
+  SmallVector<int64_t> extents(inputs.front().getShape());
+  PerRank results(inputs.size());
+  op.getRankGroups().forEachGroup([&](ArrayRef<int64_t> group) {
+    for (auto [number, target] : llvm::enumerate(group)) {
+      Tensor &result = results[target] = Tensor::zeros(cast<RankedTensorType>(op.getResult().getType()));
+      spmd::forEachPartPiece(op.getParts(), group.size(), number, [&](const spmd::PartPiece &piece) {
+        SmallVector<int64_t> from(extents.size(), 0), to(from);
+        extents[dim] = piece.extent;
+        from[dim] = piece.from;
+        to[dim] = piece.to;
+        copyBox(extents, inputs[group[piece.source]], from, result, to);
+      });
+    }
+  });
+  return results;
+}
+
 static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
   spmd::RankGroups groups = op.getRankGroups();
   std::map<int64_t, Tensor> indices; // shared by the ranks that have the same
@@ -233,6 +254,7 @@ FailureOr<PerRank> cleave::reference::evaluateCollective(spmd::CollectiveOpInter
       .Case([&](spmd::LocalSliceOp op) { return localSlice(inputs, op.getDims(), mesh); })
       .Case([&](spmd::PermuteOp op) { return permute(op, inputs); })
       .Case([&](spmd::WindowOp op) { return window(op, inputs, mesh); })
+      .Case([&](spmd::JoinOp op) { return join(op, inputs); })
       .Case([&](spmd::KeepOnFirstOp op) { return keepOnFirst(op, inputs); })
       .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); })
       .Default(

@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cassert>
 
@@ -44,12 +45,19 @@ bool ShardingRule::allowsUneven(FactorId factor) const {
 
 std::optional<DimWindow> SlidingDim::getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const {
   if (pieces == 1)
-    return DimWindow::whole(inputSize);
+    return DimWindow::whole(picks ? resultSize : inputSize);
   int64_t moved = resultSize / pieces * stride, step = moved / share;
   if (moved % share != 0)
     return std::nullopt;
-  return DimWindow{
-      inputSize / pieces, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
+  int64_t extent = inputSize / pieces;
+  if (picks > 1 && extent % picks == 0) { // of positions that are wanted, `low % picks` being the first
+    int64_t phase = low % picks, begin = llvm::divideFloorSigned(low - phase, picks),
+            end = llvm::divideCeilSigned(high - phase, picks);
+    step /= picks;
+    return DimWindow{extent / picks, pieces, step, begin + std::min<int64_t>(step, 0), end + std::max<int64_t>(step, 0),
+                     beyond};
+  }
+  return DimWindow{extent, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,23 +40,35 @@ static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<voi
   }
 }
 
-/// In ascending order of where it goes. Beyond the ends position by position, as all are the same one.
+/// A position beyond the ends, seen in a mirror on the last position there is, or as that position itself.
+static int64_t bringInside(const DimWindow &dim, int64_t at) {
+  int64_t last = dim.pieces * dim.extent - 1;
+  if (dim.beyond == Beyond::Nearest || last == 0)
+    return std::clamp<int64_t>(at, 0, last);
+  int64_t inPeriod = (at % (2 * last) + 2 * last) % (2 * last);
+  return std::min(inPeriod, 2 * last - inPeriod);
+}
+
+/// In ascending order of where it goes. Beyond the ends position by position: all are the same one, or come backwards.
 static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
   if (dim.beyond == Beyond::Wrap)
     return forEachWrapped(dim, piece, callback);
-  bool isClamped = dim.beyond == Beyond::Nearest;
   int64_t begin = dim.startOf(piece), end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
-  if (isClamped)
-    for (int64_t to = begin; to < std::min<int64_t>(end, 0); ++to)
-      callback({0, 0, to, 1});
+  if (whole == 0)
+    return;
+  auto callBeyond = [&](int64_t first, int64_t last) {
+    for (int64_t to = dim.beyond == Beyond::Fill ? last : first; to < last; ++to) {
+      int64_t from = bringInside(dim, to);
+      callback({from / dim.extent, from, to, 1});
+    }
+  };
+  callBeyond(begin, std::min<int64_t>(end, 0));
   for (int64_t at = std::max<int64_t>(begin, 0), last = std::min(end, whole); at < last;) {
     int64_t shard = at / dim.extent, next = std::min(last, (shard + 1) * dim.extent);
     callback({shard, at, at, next - at});
     at = next;
   }
-  if (isClamped)
-    for (int64_t to = std::max(begin, whole); to < end; ++to)
-      callback({dim.pieces - 1, whole - 1, to, 1});
+  callBeyond(std::max(begin, whole), end);
 }
 
 static void combine(ArrayRef<DimWindow> dims, ArrayRef<int64_t> pieces, Box &box,

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Forms.h"
+#include "cleave/Sharding/PartMoves.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace cleave::spmd;
@@ -131,7 +132,8 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
     int64_t extent = rule.factorSizes[slide.input];
     // A cut of the input alone is another choice.
     if (made.empty()) {
-      dims.push_back(DimWindow::whole(ceilDiv(extent, mesh.product(mine))));
+      int64_t wanted = slide.picks ? rule.factorSizes[slide.result] : ceilDiv(extent, mesh.product(mine));
+      dims.push_back(DimWindow::whole(wanted));
       continue;
     }
     if (extent % mesh.product(mine) != 0 || rule.factorSizes[slide.result] % mesh.product(made) != 0)
@@ -140,6 +142,12 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
     if (mine != made || !window)
       return std::nullopt;
     dims.push_back(*window);
+  }
+  if (cost.kind == InnerCost::Kind::Join) {
+    SmallVector<int64_t> parts;
+    for (const SlidingDim &slide : cost.slides)
+      parts.push_back(rule.factorSizes[slide.input]);
+    return countSentOfParts(parts, dims.front().pieces);
   }
   return countSentElements(dims);
 }
@@ -158,7 +166,7 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
     for (FactorId factor : cost.elementFactors)
       bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
-    if (cost.kind == InnerCost::Kind::Exchange) {
+    if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {
       std::optional<int64_t> sent = countSent(rule, cost, cuts);
       if (!sent)
         return false;

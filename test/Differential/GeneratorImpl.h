@@ -92,6 +92,7 @@ private:
   bool addConcat();
   bool addSlice();
   bool addPad();
+  bool addLrn();
   bool addGather();
   bool addScan();
   bool addConv();

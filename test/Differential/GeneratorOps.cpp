@@ -196,7 +196,13 @@ bool Generator::addConcat() {
   shape[dim] += otherShape[dim];
   Value y = chance(30) ? x : addArgument(otherShape, "f32");
   shape[dim] = x.shape[dim] + y.shape[dim];
-  return add(formatv("nn.concat {0}, {1} dim {2}", x.name, y.name, dim), {&x, &y}, shape);
+  SmallVector<const Value *> parts = {&x, &y};
+  std::string names = x.name + ", " + y.name;
+  for (; chance(25) && countElements(shape) <= kMaxElements / 2; shape[dim] += x.shape[dim]) {
+    parts.push_back(&x);
+    names += ", " + x.name;
+  }
+  return add(formatv("nn.concat {0} dim {1}", names, dim), parts, shape);
 }
 
 bool Generator::addSlice() {
@@ -220,16 +226,27 @@ bool Generator::addSlice() {
 }
 
 bool Generator::addPad() {
+  static constexpr const char *modes[] = {"constant", "constant", "edge", "wrap", "reflect"};
   const Value *x = pickValue(1);
   if (!x)
     return false;
+  // A mirror shows less than there is; some pads make of an extent what the mesh divides again.
   SmallVector<int64_t> low, high, shape(x->shape);
   for (int64_t &extent : shape) {
-    low.push_back(chance(30) ? below(3) : 0);
-    high.push_back(chance(30) ? below(3) : 0);
+    int64_t most = std::min<int64_t>(extent, 4);
+    low.push_back(chance(30) ? below(most) : 0);
+    high.push_back(chance(30) ? below(most) : 0);
+    if (low.back() && chance(50))
+      high.back() = low.back();
     extent += low.back() + high.back();
   }
-  return add(formatv("nn.pad constant {0} low {1} high {2}", x->name, listText(low), listText(high)), {x}, shape);
+  return add(formatv("nn.pad {0} {1} low {2} high {3}", pick(modes), x->name, listText(low), listText(high)), {x},
+             shape);
+}
+
+bool Generator::addLrn() {
+  const Value *x = pickValue(2);
+  return x && add(formatv("nn.lrn {0} size {1} alpha 1.0e-1 beta 0.75 k 1.0", x->name, 1 + below(5)), {x}, x->shape);
 }
 
 bool Generator::addGather() {
@@ -321,7 +338,8 @@ bool Generator::addPool() {
 }
 
 bool Generator::addResize() {
-  static constexpr const char *modes[] = {"nearest", "linear", "cubic"}, *coordinates[] = {"half_pixel", "asymmetric"};
+  static constexpr const char *modes[] = {"nearest", "linear", "cubic"},
+                              *coordinates[] = {"half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric"};
   const Value *found = pickValue(1);
   if (!found)
     return false;
@@ -330,9 +348,9 @@ bool Generator::addResize() {
   std::string scales;
   for (int64_t &extent : shape) {
     int64_t times = chance(40) ? 2 : 1;
-    bool shrinks = times == 1 && extent % 2 == 0 && chance(20);
-    extent = shrinks ? extent / 2 : extent * times;
-    scales += formatv("{0}{1:f1}", scales.empty() ? "" : ", ", shrinks ? 0.5 : double(times));
+    bool shrinks = times == 1 && extent % 2 == 0 && chance(20), isHalf = times == 2 && extent % 2 == 0 && chance(30);
+    extent = shrinks ? extent / 2 : isHalf ? extent / 2 * 3 : extent * times;
+    scales += formatv("{0}{1:f1}", scales.empty() ? "" : ", ", shrinks ? 0.5 : isHalf ? 1.5 : double(times));
   }
   if (countElements(shape) > kMaxElements)
     return false;
@@ -355,12 +373,12 @@ bool Generator::addAttention() {
 bool Generator::addOp() {
   using Member = bool (Generator::*)();
   static constexpr Member members[] = {
-      &Generator::addUnary,     &Generator::addUnary,    &Generator::addBinary,  &Generator::addBinary,
-      &Generator::addSelect,    &Generator::addEinsum,   &Generator::addEinsum,  &Generator::addEinsum,
-      &Generator::addReduce,    &Generator::addReduce,   &Generator::addSoftmax, &Generator::addNorm,
-      &Generator::addTranspose, &Generator::addReshape,  &Generator::addReshape, &Generator::addBroadcast,
-      &Generator::addConcat,    &Generator::addSlice,    &Generator::addPad,     &Generator::addGather,
-      &Generator::addScan,      &Generator::addConv,     &Generator::addConv,    &Generator::addPool,
-      &Generator::addResize,    &Generator::addAttention};
+      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,   &Generator::addBinary,
+      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,   &Generator::addEinsum,
+      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,  &Generator::addNorm,
+      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,  &Generator::addBroadcast,
+      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,      &Generator::addGather,
+      &Generator::addScan,      &Generator::addConv,    &Generator::addConv,     &Generator::addPool,
+      &Generator::addResize,    &Generator::addLrn,     &Generator::addAttention};
   return (this->*pick(members))();
 }

@@ -58,7 +58,7 @@ def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(
   let assemblyFormat = "$input `,` $scale `,` $bias `groups` $groups `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_LrnOp : Nn_Op<"lrn", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_ClonePartition]> {
+def Nn_LrnOp : Nn_Op<"lrn", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "local response normalisation over neighbouring channels (dim 1)";
   let description = [{
     `x / (k + alpha / size * sum of squares of the size channels around)^beta`.

@@ -58,13 +58,17 @@ struct SlidingDim {
   int64_t stride = 1, share = 1;
   int64_t low = 0, high = 0;
   Beyond beyond = Beyond::Fill;
+  /// If not 0, every `picks`-th position is wanted and no other: a rank drops those before it sends, where they lie alike in
+  /// all shards, and sends what the result has of a dim that is not cut.
+  int64_t picks = 0;
 
   /// Who has what and who needs what, where both are cut into `pieces`; nothing if s is not whole.
   std::optional<DimWindow> getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const;
 
   bool operator==(const SlidingDim &other) const {
-    return std::tie(input, result, stride, share, low, high, beyond) ==
-           std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.beyond);
+    return std::tie(input, result, stride, share, low, high, beyond, picks) ==
+           std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.beyond,
+                    other.picks);
   }
 };
 
@@ -74,6 +78,7 @@ struct InnerCost {
     AllReduce, ///< `times` all_reduces of `elements` over the ranks that cut `factors`
     AllGather, ///< `times` all_gathers of `elements` from each of those ranks
     Exchange,  ///< each rank's own piece of the operand with edges of its neighbours, see `slides`
+    Join,      ///< parts put one behind the other: `slides` has one entry per operand
   };
   Kind kind;
   /// The group: all atoms that cut any of these.

@@ -22,8 +22,9 @@
 
 namespace cleave::spmd {
 
-/// What lies beyond the ends of a dim: something that no rank has, its nearest position, or the dim once more.
-enum class Beyond : uint8_t { Fill, Nearest, Wrap };
+/// What lies beyond the ends of a dim: something that no rank has, its nearest position, the dim once more, or the dim in a
+/// mirror that stands on the last position.
+enum class Beyond : uint8_t { Fill, Nearest, Wrap, Reflect };
 
 /// One dim: `pieces` shards of `extent`, and per piece p the interval [p * step + low, p * step + high).
 struct DimWindow {

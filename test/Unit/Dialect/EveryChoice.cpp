@@ -169,12 +169,32 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   return llvm::all_of(rule.operands, dimsNest) && llvm::all_of(rule.results, dimsNest);
 }
 
-/// Where the interval of piece `piece` begins, which a rank needs along a dim that slides; as long as it is.
-static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
-                                               int64_t piece) {
-  int64_t step = rule.factorSizes[slide.result] / pieces * slide.stride / slide.share;
+/// The positions that a rank needs for piece `piece` along a dim that slides: an interval, or what a slice picks of it.
+static SmallVector<int64_t> getWanted(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
+                                      int64_t piece) {
+  int64_t made = rule.factorSizes[slide.result] / pieces, step = made * slide.stride / slide.share;
   int64_t first = step > 0 ? piece : piece + 1, last = step > 0 ? piece + 1 : piece;
-  return {first * step + slide.low, last * step + slide.high - first * step - slide.low};
+  SmallVector<int64_t> wanted;
+  if (slide.picks > 1 && rule.factorSizes[slide.input] / pieces % slide.picks == 0) {
+    int64_t start = slide.stride > 0 ? slide.low : slide.low + slide.stride;
+    for (int64_t o = piece * made; o < (piece + 1) * made; ++o)
+      wanted.push_back(start + o * slide.stride);
+    return wanted;
+  }
+  for (int64_t at = first * step + slide.low; at < last * step + slide.high; ++at)
+    wanted.push_back(at);
+  return wanted;
+}
+
+/// Where a position beyond the ends comes from.
+static int64_t bringInside(Beyond beyond, int64_t position, int64_t whole) {
+  if (beyond == Beyond::Wrap)
+    return (position % whole + whole) % whole;
+  if (beyond == Beyond::Reflect && position < 0)
+    position = -position;
+  if (beyond == Beyond::Reflect && position >= whole)
+    position = 2 * (whole - 1) - position;
+  return std::min(std::max<int64_t>(position, 0), whole - 1);
 }
 
 /// Position by position: what each rank of the group needs, and whose it is. `sent` is by rank.
@@ -188,23 +208,20 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
   const SlidingDim &slide = slides.front();
   int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.result));
   if (pieces == 1) { // nothing moves along it
-    whole = llvm::divideCeil(whole, assignment.getExtent(assignment.getCuts(rule, slide.input)));
+    whole = slide.picks ? rule.factorSizes[slide.result]
+                        : llvm::divideCeil(whole, assignment.getExtent(assignment.getCuts(rule, slide.input)));
     for (int64_t position = 0; position < whole; ++position)
       countExchanged(rule, assignment, slides.drop_front(), source, target, sent);
     return;
   }
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    auto [start, count] = getInterval(rule, slide, pieces, piece);
-    for (int64_t position = start; position < start + count; ++position) {
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    for (int64_t position : getWanted(rule, slide, pieces, piece)) {
       bool isThere = position >= 0 && position < whole;
-      int64_t nearest = std::min(std::max<int64_t>(position, 0), whole - 1);
-      if (slide.beyond == Beyond::Wrap)
-        nearest = (position % whole + whole) % whole;
+      int64_t from = bringInside(slide.beyond, position, whole);
       if (isThere || slide.beyond != Beyond::Fill)
-        countExchanged(rule, assignment, slides.drop_front(), source * pieces + nearest / (whole / pieces),
+        countExchanged(rule, assignment, slides.drop_front(), source * pieces + from / (whole / pieces),
                        target * pieces + piece, sent);
     }
-  }
 }
 
 int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
@@ -219,9 +236,13 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
     int64_t ranks = getExtent(group);
     for (FactorId factor : cost.elementFactors)
       bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getCuts(rule, factor)));
-    if (cost.kind == InnerCost::Kind::Exchange) {
+    if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {
       std::vector<int64_t> sent(1);
-      countExchanged(rule, *this, cost.slides, 0, 0, sent);
+      if (cost.kind == InnerCost::Kind::Exchange)
+        countExchanged(rule, *this, cost.slides, 0, 0, sent);
+      else // what a rank sends of each part adds up
+        for (const SlidingDim &slide : cost.slides)
+          countExchanged(rule, *this, slide, 0, 0, sent);
       total += bytes * *llvm::max_element(sent);
       continue;
     }

@@ -402,7 +402,7 @@ TEST(Partition, Padding) {
   check("%x: tensor<4x6xf32>", "%0 = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<4x6xf32>) -> tensor<4x8xf32>");
   check("%x: tensor<4x6xf32>, %v: tensor<f32>",
         "%0 = nn.pad constant %x value %v low [0, 1] high [0, 1] : (tensor<4x6xf32>, tensor<f32>) -> tensor<4x8xf32>");
-  check("%x: tensor<4x6xf32>", "%0 = nn.pad reflect %x low [0, 2] high [0, 1] : (tensor<4x6xf32>) -> tensor<4x9xf32>");
+  check("%x: tensor<4x6xf32>", "%0 = nn.pad reflect %x low [0, 2] high [0, 2] : (tensor<4x6xf32>) -> tensor<4x10xf32>");
 }
 
 TEST(Partition, Slices) {

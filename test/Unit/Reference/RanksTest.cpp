@@ -100,12 +100,26 @@ TEST_F(RanksTest, WindowsFetchTheEdgesOfNeighbours) {
             (std::vector<Doubles>{{0, 0, 1, 10}, {1, 10, 11, 11}, {20, 20, 21, 30}, {21, 30, 31, 31}}));
   EXPECT_EQ(get("dims [{\"b\"}] steps [2] lows [-1] highs [3] wraps : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{11, 0, 1, 10}, {1, 10, 11, 0}, {31, 20, 21, 30}, {21, 30, 31, 20}}));
+  EXPECT_EQ(get("dims [{\"b\"}] steps [2] lows [-1] highs [3] reflects : (tensor<2xf32>) -> tensor<4xf32>"),
+            (std::vector<Doubles>{{1, 0, 1, 10}, {1, 10, 11, 10}, {21, 20, 21, 30}, {21, 30, 31, 30}}));
   // From the end.
   EXPECT_EQ(get("dims [{\"b\"}] steps [-2] lows [1] highs [5] fill 7.0 : f32 : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{1, 10, 11, 7}, {7, 0, 1, 10}, {21, 30, 31, 7}, {7, 20, 21, 30}}));
   // Over more than one neighbour, and moved: rank r along {b, a} has number 2 (r % 2) + r / 2 there.
   EXPECT_EQ(get("dims [{\"b\", \"a\"}] steps [1] lows [3] highs [7] fill 7.0 : f32 : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{21, 10, 11, 30}, {11, 30, 31, 7}, {10, 11, 30, 31}, {30, 31, 7, 7}}));
+}
+
+// Two parts of two, a position of each on a rank: of 0 | 10 and 1 | 11 the first rank gets the first part. Over both axes, {b, a}
+// being the order of the ranks, parts 0 20 10 30 and 1 21 11 31, two positions on a rank.
+TEST_F(RanksTest, JoinPutsPartsOneBehindTheOther) {
+  auto get = [&](std::string how) {
+    return onRanks(kSquare, "%y = spmd.join %x dim 0 parts " + how + " : (tensor<2xf32>) -> tensor<2xf32>",
+                   "tensor<2xf32>");
+  };
+  EXPECT_EQ(get("[2, 2] over {\"b\"}"), (std::vector<Doubles>{{0, 10}, {1, 11}, {20, 30}, {21, 31}}));
+  EXPECT_EQ(get("[4, 4] over {\"b\", \"a\"}"), (std::vector<Doubles>{{0, 20}, {1, 21}, {10, 30}, {11, 31}}));
+  EXPECT_EQ(get("[4] over {\"b\"}"), (std::vector<Doubles>{{0, 1}, {10, 11}, {20, 21}, {30, 31}}));
 }
 
 // On a mesh {a, b} the first ranks along {b} are 0 and 2, along {b, a} rank 0 alone.

@@ -36,6 +36,15 @@ Ints piecesOf(llvm::ArrayRef<DimWindow> dims) {
   return pieces;
 }
 
+/// The position there is for one beyond the ends. A mirror on each end turns back whatever goes beyond it.
+int64_t bringInside(Beyond beyond, int64_t at, int64_t whole) {
+  if (beyond == Beyond::Wrap)
+    return ((at % whole) + whole) % whole;
+  while (beyond == Beyond::Reflect && whole > 1 && (at < 0 || at >= whole))
+    at = at < 0 ? -at : 2 * (whole - 1) - at;
+  return std::min(std::max<int64_t>(at, 0), whole - 1);
+}
+
 /// By place in the value that it goes to: place that it comes from, and the member that has that.
 using Moves = std::map<Ints, std::pair<Ints, int64_t>>;
 
@@ -53,8 +62,7 @@ Moves expectedInto(llvm::ArrayRef<DimWindow> dims, const Ints &target) {
       int64_t whole = dims[i].extent * dims[i].pieces;
       to.push_back(target[i] * dims[i].step + dims[i].low + offset[i]);
       isThere &= dims[i].beyond != Beyond::Fill || (to[i] >= 0 && to[i] < whole);
-      from.push_back(dims[i].beyond == Beyond::Wrap ? ((to[i] % whole) + whole) % whole
-                                                    : std::min(std::max<int64_t>(to[i], 0), whole - 1));
+      from.push_back(bringInside(dims[i].beyond, to[i], whole));
       source = source * dims[i].pieces + from[i] / dims[i].extent;
     }
     if (isThere)
@@ -71,7 +79,7 @@ std::vector<DimWindow> randomDims(std::mt19937 &random) {
     dim.step = dim.pieces == 1 ? 0 : int64_t(random() % 9) - 3;
     dim.low = int64_t(random() % 9) - 4;
     dim.high = dim.low + int64_t(random() % 7);
-    dim.beyond = static_cast<Beyond>(random() % 3);
+    dim.beyond = static_cast<Beyond>(random() % 4);
     if (random() % 3 == 0)
       dim = DimWindow::whole(dim.extent);
   }
@@ -116,6 +124,17 @@ TEST(WindowMovesTest, TheBusiestRankIsInTheMiddle) {
   // One position on each rank, and windows of five.
   EXPECT_EQ(countSentElements({{1, 8, 1, -2, 3}}), 4);
   EXPECT_EQ(countSentElements({{8, 4, 8, 0, 8}}), 0);
+}
+
+// 8 rows of each of 4 ranks become 10, with 4 in the mirror in front: ranks at the ends have theirs in the mirror, and give two rows
+// to those in the middle. Of 2 rows on 4 ranks and 6 in front rank 0 wants 6 and 5 in the mirror, of rank 3 and 2.
+TEST(WindowMovesTest, TheMirrorIsOnesOwn) {
+  EXPECT_EQ(countSentElements({{8, 4, 10, -4, 6, Beyond::Reflect}}), 2);
+  EXPECT_EQ(countSentElements({{32, 2, 33, -1, 32, Beyond::Reflect}}), 0);
+  std::vector<std::pair<int64_t, int64_t>> got;
+  forEachWindowPiece({{2, 4, 4, -6, -4, Beyond::Reflect}}, 0,
+                     [&](const WindowPiece &piece) { got.push_back({piece.source, piece.from[0]}); });
+  EXPECT_EQ(got, (std::vector<std::pair<int64_t, int64_t>>{{3, 6}, {2, 5}}));
 }
 
 TEST(WindowMovesTest, WhatIsWantedIsWhatThereIs) {

@@ -30,6 +30,7 @@ private:
   llvm::LogicalResult emitAllToAll(spmd::AllToAllOp op);
   llvm::LogicalResult emitSlice(spmd::LocalSliceOp op);
   llvm::LogicalResult emitWindow(spmd::WindowOp op);
+  llvm::LogicalResult emitJoin(spmd::JoinOp op);
   llvm::LogicalResult fillEdges(spmd::WindowOp op);
   llvm::LogicalResult fillEdge(spmd::WindowOp op, unsigned dim, int64_t start, int64_t size);
   template <typename CommandOp, typename MessageOp>

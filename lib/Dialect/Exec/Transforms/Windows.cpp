@@ -1,4 +1,4 @@
-//===- Windows.cpp - windows as commands ----------------------------------===//
+//===- Windows.cpp - windows and joins as commands ------------------------===//
 //
 //   bytes of the result   |. . .|0 0 0 0 0 0|1 1 1|
 //                           copy  operand     exchange
@@ -11,6 +11,7 @@
 #include "Commands.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/PartMoves.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -104,5 +105,29 @@ LogicalResult CommandBuilder::emitWindow(spmd::WindowOp op) {
   auto axes = llvm::map_to_vector(op.getGroupAxes(), [](spmd::AxisAttr axis) -> Attribute { return axis; });
   if (!ends.empty())
     emitExchange(op, ends, boxes, windows.size(), builder.getArrayAttr(axes));
+  return success();
+}
+
+/// A rank's shards of the parts lie one behind the other, so that one exchange moves what it has of all of them.
+LogicalResult CommandBuilder::emitJoin(spmd::JoinOp op) {
+  if (!getView(op.getInput()))
+    return failure();
+  spmd::RankGroups groups = op.getRankGroups();
+  SmallVector<int64_t> extents(op.getInput().getType().getShape()), ends, boxes;
+  int64_t dim = op.getDim();
+  for (int64_t rank = 0, count = spmd::getMesh(op).getNumRanks(); rank < count; ++rank) {
+    SmallVector<int64_t> members = groups.membersOf(rank);
+    spmd::forEachPartPiece(op.getParts(), members.size(), groups.indexOf(rank), [&](const spmd::PartPiece &piece) {
+      SmallVector<int64_t> from(extents.size(), 0), to(from);
+      extents[dim] = piece.extent;
+      from[dim] = piece.from;
+      to[dim] = piece.to;
+      ends.append({members[piece.source], rank});
+      llvm::append_range(boxes, extents);
+      llvm::append_range(boxes, from);
+      llvm::append_range(boxes, to);
+    });
+  }
+  emitExchange(op, ends, boxes, extents.size(), op.getAxes());
   return success();
 }

@@ -174,7 +174,7 @@ SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, 
   SmallVector<int64_t> shape(getShape(input)), steps(shape.size(), 0), lows(shape.size(), 0), highs(shape);
   SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
   SmallVector<ReadDim, 2> read;
-  bool wraps = false;
+  bool wraps = false, reflects = false;
   // A factor stands in one dim of one operand.
   for (const InnerCost &cost : context.rule.inner)
     for (const SlidingDim &slide : cost.slides)
@@ -190,14 +190,23 @@ SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, 
         highs[dim] = window->high;
         shape[dim] = window->high - window->low;
         wraps |= window->beyond == Beyond::Wrap;
+        reflects |= window->beyond == Beyond::Reflect;
         read.push_back({unsigned(dim), axes, *window});
       }
   if (read.empty())
     return read;
   auto type = RankedTensorType::get(shape, getElementType(input));
   input = builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill, wraps,
-                                         /*cause=*/StringAttr());
+                                         reflects, /*cause=*/StringAttr());
   return read;
+}
+
+Value LocalBuilder::ownPart(DenseElementsAttr whole, ArrayRef<AxisAttr> axes) {
+  auto type = RankedTensorType::get({whole.getNumElements() / context.getExtent(axes)}, whole.getElementType());
+  if (whole.isSplat())
+    return ConstantOp::create(builder, loc, whole.resizeSplat(type));
+  Attribute list = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+  return LocalSliceOp::create(builder, loc, type, ConstantOp::create(builder, loc, whole), builder.getArrayAttr(list));
 }
 
 Value LocalBuilder::allGather(Value value, int64_t dim, ArrayRef<AxisAttr> axes) {

@@ -83,6 +83,9 @@ public:
   mlir::Value reduceAcross(ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims,
                            llvm::ArrayRef<spmd::AxisAttr> axes);
 
+  /// This rank's piece of a list of numbers that all ranks know.
+  mlir::Value ownPart(mlir::DenseElementsAttr whole, llvm::ArrayRef<spmd::AxisAttr> axes);
+
   /// The shards of all ranks along `axes`, one after the other along `dim`.
   mlir::Value allGather(mlir::Value value, int64_t dim, llvm::ArrayRef<spmd::AxisAttr> axes);
 

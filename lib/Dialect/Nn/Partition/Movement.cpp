@@ -1,7 +1,7 @@
 //===- Movement.cpp - slices and triangles of shards ----------------------===//
 //
 // Where operand and result are cut together, a rank reads the interval that its part is made of: what is left are steps of a
-// slice, the padding of other dims, and of the parts of a concatenation which one it is.
+// slice and the padding of other dims. Parts of a concatenation change places once a rank has put its pieces together.
 //
 // A slice of a cut dim wants elements that some rank holds and others do not. Each rank looks up those that it holds
 // and puts zeros for the others: a partial sum, which the resharding behind it combines (a maximum, for bool).
@@ -32,29 +32,54 @@ static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, cons
   return build.select(build.reshape(local.isInside, maskShape), held, build.zeroLike(held));
 }
 
-// Dims that are whole, or of which every shard keeps its own elements, are sliced at once. Where the result does not
-// have the cut of the operand, each rank fills in what it holds.
+/// The dim of the rule's slides that has one of `factors`, if that is cut together with the result.
+static const SlidingDim *findSlide(const PartitionContext &context, const DimFactors &factors) {
+  for (const InnerCost &cost : context.rule.inner)
+    for (const SlidingDim &slide : cost.slides)
+      if (llvm::is_contained(factors, slide.input) && !context.cuts[slide.result].empty())
+        return &slide;
+  return nullptr;
+}
+
+// Dims that are whole, or of which every shard keeps its own elements, are sliced at once, so that the rest is not sent. Of a
+// dim that ranks read intervals of, a rank first takes the elements of the steps, where these lie alike in all shards. Where
+// the result does not have the cut of the operand, each rank fills in what it holds, of what is wanted.
 LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalBuilder build(context);
-  auto read = build.readWindows(/*fill=*/{});
   SmallVector<MaskedSlice> maskedDims;
-  Value value = context.operands[0];
+  Value &value = context.operands[0];
   SmallVector<int64_t> starts(getStarts()), sizes(context.resultTypes.front().getShape()), steps(getSteps());
+  SmallVector<int64_t> shape(LocalBuilder::getShape(value)), left(steps);
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {
     SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
-    if (axes.empty() || !context.getResultCuts(0, dim).empty())
-      continue;
-    starts[dim] = 0;
-    sizes[dim] = LocalBuilder::getShape(value)[dim];
-    steps[dim] = 1;
-    maskedDims.push_back({dim, axes});
+    const SlidingDim *slide = findSlide(context, context.rule.operands[0][dim]);
+    bool isMasked = !axes.empty() && context.getResultCuts(0, dim).empty();
+    if (isMasked)
+      maskedDims.push_back({dim, axes});
+    left[dim] = 1;
+    if (slide && shape[dim] % slide->picks == 0) {
+      left[dim] = steps[dim] > 0 ? 1 : -1;
+      steps[dim] = slide->picks;
+      starts[dim] %= slide->picks;
+      sizes[dim] = shape[dim] / slide->picks;
+    } else if (slide || isMasked) {
+      left[dim] = slide ? steps[dim] : 1;
+      starts[dim] = 0;
+      sizes[dim] = shape[dim];
+      steps[dim] = 1;
+    }
   }
-  for (const LocalBuilder::ReadDim &at : read)
-    starts[at.dim] = steps[at.dim] > 0 ? 0 : at.window.high - at.window.low - 1;
   value = context.builder.createOrFold<SliceOp>(context.loc, value, starts, sizes, steps);
   for (const MaskedSlice &masked : maskedDims)
     value = fillInWhatIsHeld(build, *this, value, masked);
-  results.push_back(value);
+  auto read = build.readWindows(/*fill=*/{});
+  sizes.assign(LocalBuilder::getShape(value).begin(), LocalBuilder::getShape(value).end());
+  starts.assign(sizes.size(), 0);
+  for (const LocalBuilder::ReadDim &at : read) {
+    starts[at.dim] = left[at.dim] > 0 ? 0 : sizes[at.dim] - 1;
+    sizes[at.dim] = context.resultTypes.front().getDimSize(at.dim);
+  }
+  results.push_back(context.builder.createOrFold<SliceOp>(context.loc, value, starts, sizes, left));
   return success();
 }
 
@@ -91,24 +116,17 @@ LogicalResult PadOp::partition(PartitionContext &context, SmallVectorImpl<Value>
   return success();
 }
 
-// Each part lies where it belongs in what is read of it; a position shows which part is the one.
+// A rank puts its pieces of the parts together; what of them belongs elsewhere goes there.
 LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  LocalBuilder build(context);
-  TypedAttr zero = context.builder.getZeroAttr(getResult().getType().getElementType());
-  bool isRead = false;
-  for (unsigned index = 0; index < context.operands.size(); ++index)
-    isRead |= !build.readWindows(zero, index).empty();
-  if (!isRead)
+  SmallVector<AxisAttr> axes = context.getResultCuts(0, getDim());
+  if (axes.empty())
     return partitionByCloning(*this, context, results);
-  int64_t dim = getDim(), end = getResult().getType().getDimSize(dim);
-  RankedTensorType type = context.resultTypes.front();
-  Value positions = build.globalPositions(context.getResultCuts(0, dim), type.getDimSize(dim), type.getRank(), dim);
-  Value result;
-  for (auto [global, part] : llvm::reverse(llvm::zip_equal(getInputs(), context.operands))) {
-    result = result ? build.select(build.isLess(positions, build.position(end)), part, result) : part;
-    end -= LocalBuilder::getShape(global)[dim];
-  }
-  results.push_back(result);
+  size_t dim = getDim();
+  auto parts = llvm::map_to_vector(getInputs(), [&](Value part) { return LocalBuilder::getShape(part)[dim]; });
+  Value own = ConcatOp::create(context.builder, context.loc, context.operands, dim);
+  Attribute list = context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+  results.push_back(JoinOp::create(context.builder, context.loc, context.resultTypes.front(), own, dim, parts,
+                                   cast<ArrayAttr>(list), /*cause=*/StringAttr()));
   return success();
 }
 

@@ -117,3 +117,16 @@ LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<
   results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
   return success();
 }
+
+// With the channels around a rank's own; what these become is dropped. Zeros beyond the first and the last add nothing.
+LogicalResult LrnOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  auto read = build.readWindows(context.builder.getZeroAttr(getInput().getType().getElementType()));
+  auto clone = cast<LrnOp>(cloneLocal(*this, context));
+  clone.getResult().setType(cast<RankedTensorType>(clone.getInput().getType()));
+  Value result = clone;
+  for (const LocalBuilder::ReadDim &at : read)
+    result = build.slice(result, at.dim, -at.window.low, context.resultTypes.front().getDimSize(at.dim));
+  results.push_back(result);
+  return success();
+}

@@ -134,16 +134,13 @@ ShardingRule TriluOp::getShardingRule() {
   return rule.finish();
 }
 
-/// Of more parts a rank would put each together with all others.
-static constexpr size_t kMostExchanged = 8;
-
-/// Along the dim of the concatenation all parts and the result are cut together: of each part a rank gets what falls into
-/// its interval.
+/// Along the dim of the concatenation all parts and the result are cut together: of all parts a rank gets what falls into its
+/// interval.
 static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
   int64_t extent = shapeOf(op.getResult())[dim], common = extent;
   for (Value input : op.getInputs())
     common = shapeOf(input)[dim] == 0 ? 1 : std::gcd(common, shapeOf(input)[dim]);
-  bool isCut = common > 1 && op.getInputs().size() <= kMostExchanged;
+  bool isCut = common > 1;
   MaybeFactor result = rule.addWhole(extent);
   rule.resultDim(0, result);
   Choice together;
@@ -159,21 +156,25 @@ static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
   rule.addChoice(together);
 }
 
-/// What is sent of each part, once all dims are there.
+/// What is sent of all parts together, once all dims are there.
 static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
   const Choice *together =
       llvm::find_if(rule.rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; });
   if (together == rule.rule.choices.end())
     return;
   int64_t offset = 0;
+  SmallVector<SlidingDim> slides;
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
     SlidingDim slide;
     slide.input = together->factors[index];
     slide.result = together->factors.back();
     slide.low = slide.high = -offset;
-    rule.addExchangeOf(index, slide);
+    slides.push_back(slide);
     offset += shapeOf(input)[op.getDim()];
   }
+  rule.addExchangeOf(0, slides);
+  rule.rule.inner.back().kind = InnerCost::Kind::Join;
+  rule.rule.inner.back().factors = {together->factors.back()};
 }
 
 ShardingRule ConcatOp::getShardingRule() {
@@ -217,8 +218,8 @@ ShardingRule RotateOp::getShardingRule() {
   return rule.finish();
 }
 
-/// What the positions of padding are; nothing where they do not go on as an interval does.
-static std::optional<Beyond> getBeyond(PadMode mode) {
+/// What the positions of padding are.
+static Beyond getBeyond(PadMode mode) {
   switch (mode) {
   case PadMode::Constant:
     return Beyond::Fill;
@@ -227,24 +228,22 @@ static std::optional<Beyond> getBeyond(PadMode mode) {
   case PadMode::Wrap:
     return Beyond::Wrap;
   case PadMode::Reflect:
-    break;
+    return Beyond::Reflect;
   }
-  return std::nullopt;
+  return Beyond::Fill;
 }
 
 // Constant padding is linear like the data: with a value, both are partial; without one, zeros add up to zero.
 ShardingRule PadOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
-  std::optional<Beyond> beyond = getBeyond(getMode());
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
-    bool isMoved = getLow()[dim] != 0 || getHigh()[dim] != 0;
-    if (isMoved && beyond) {
-      addShiftedDim(rule, extent, result[dim], -getLow()[dim], *beyond);
+    if (getLow()[dim] != 0 || getHigh()[dim] != 0) {
+      addShiftedDim(rule, extent, result[dim], -getLow()[dim], getBeyond(getMode()));
       continue;
     }
-    MaybeFactor factor = isMoved ? rule.addWhole(extent) : rule.addParallel(extent);
-    rule.operandDim(0, factor).resultDim(0, isMoved ? rule.addWhole(result[dim]) : factor);
+    MaybeFactor factor = rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, factor);
   }
   rule.addExchange();
   getValue() ? rule.addMovement({0, 1}) : rule.addMovement(0);
@@ -276,6 +275,7 @@ static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t si
   slide.low = step > 0 ? start : start - step;
   slide.high = (step > 0 ? start - step : start) + 1;
   slide.beyond = Beyond::Nearest;
+  slide.picks = std::abs(step);
   rule.addSlide(slide);
 }
 
@@ -285,5 +285,12 @@ ShardingRule SliceOp::getShardingRule() {
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
     addSlicedDim(rule, extent, getStarts()[dim], getSizes()[dim], getSteps()[dim], mask);
   rule.addExchange().addMovement(0);
+  // What no rank wants of the other dims is dropped before anything is sent.
+  for (InnerCost &cost : rule.rule.inner) {
+    cost.elementFactors.clear();
+    for (const DimFactors &dim : rule.rule.results[0])
+      llvm::copy_if(dim, std::back_inserter(cost.elementFactors),
+                    [&](FactorId factor) { return !llvm::is_contained(cost.factors, factor); });
+  }
   return rule.finish();
 }

@@ -54,12 +54,21 @@ ShardingRule GroupNormOp::getShardingRule() {
   return rule.finish();
 }
 
-// Each channel looks at its neighbours, so channels stay together.
+// Each channel looks at its neighbours, of which a rank gets those that are missing. Of an even number, the odd one comes after.
 ShardingRule LrnOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
-    dims.push_back(dim == 1 ? rule.addWhole(extent) : rule.addParallel(extent));
-  rule.operandDims(0, dims).resultDims(0, dims);
-  return rule.finish("each channel is normalised by its neighbours");
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+    if (dim == 1 && getSize() > 1) {
+      SlidingDim slide;
+      slide.low = -std::min<int64_t>((getSize() - 1) / 2, extent);
+      slide.high = std::min<int64_t>(getSize() / 2, extent);
+      OpRule::Windowed factors = rule.addWindowDim(extent, extent, slide);
+      rule.operandDim(0, factors.input).resultDim(0, factors.result);
+      continue;
+    }
+    MaybeFactor factor = rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, factor);
+  }
+  rule.addExchange();
+  return rule.finish();
 }

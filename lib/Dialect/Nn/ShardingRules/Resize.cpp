@@ -2,10 +2,15 @@
 //
 // A dim can be cut where it is left alone, and where a nearest upscaling repeats each element a whole number of times:
 // result dim = [input position, repetition], and the first is parallel. Elsewhere a sample looks across the border: input
-// and result are cut together, where all ranks sample alike, at positions that differ by whole steps.
+// and result are cut together. Where all ranks sample alike, at positions that differ by whole steps, the op does it; else each
+// rank has tables of what its samples are made of:
+//
+//   aligned corners, 4 to 8      result o at 3/7 o:   0  .43 .86 1.29|1.71 2.14 2.57  3
+//                                rank 0 reads 0 1 2                   rank 1 reads 1 2 3
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
+#include "cleave/Dialect/Nn/IR/Sampling.h"
 
 #include <cmath>
 #include <numeric>
@@ -75,18 +80,58 @@ static SlidingDim getSlide(ResizeOp op, int64_t input, int64_t result, double sc
   return slide;
 }
 
+/// The least that the smallest shards read around their own pieces, and so the most that larger ones do: what a larger one
+/// reads at its ends, one of the smallest reads there.
+static SlidingDim getReach(ResizeOp op, unsigned dim) {
+  int64_t input = shapeOf(op.getInput())[dim], result = shapeOf(op.getResult())[dim], common = std::gcd(input, result);
+  SlidingDim slide;
+  slide.stride = input / common;
+  slide.share = result / common;
+  slide.beyond = Beyond::Nearest;
+  slide.low = input;
+  slide.high = -input;
+  Taps taps = getTaps(op, dim);
+  for (auto [number, position] : llvm::enumerate(taps.positions)) {
+    int64_t shard = static_cast<int64_t>(number) / taps.count / slide.share;
+    if (taps.weights[number] == 0)
+      continue;
+    slide.low = std::min(slide.low, position - shard * slide.stride);
+    slide.high = std::max(slide.high, position + 1 - (shard + 1) * slide.stride);
+  }
+  return slide;
+}
+
+std::optional<ShardSampling> cleave::nn::getShardSampling(ResizeOp op, unsigned dim) {
+  int64_t input = shapeOf(op.getInput())[dim], result = shapeOf(op.getResult())[dim];
+  double scale = op.getScales()[dim];
+  bool isTabled = scale * static_cast<double>(input) >= 0.25;
+  if (std::gcd(input, result) < 2 || result == 0 || !isTabled)
+    return std::nullopt;
+  SlidingDim least = getReach(op, dim);
+  // Sums of integers are rounded once, after the last dim.
+  bool isExact = op.getMode() == ResizeMode::Nearest || isa<FloatType>(elementTypeOf(op.getInput()));
+  if (samplesAlike(op, input, result, scale))
+    if (SlidingDim alike = getSlide(op, input, result, scale); alike == least || !isExact)
+      return ShardSampling{alike, /*byTable=*/false};
+  // On two ranks, each would read more than there is.
+  if (!isExact || least.high - least.low > input / 2)
+    return std::nullopt;
+  return ShardSampling{least, /*byTable=*/true};
+}
+
 ShardingRule ResizeOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> result = shapeOf(getResult());
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
     double scale = getScales()[dim];
     bool isLocal = scale == 1.0 || isRepeatingNearest(*this, extent, result[dim], scale);
-    if (isLocal || !samplesAlike(*this, extent, result[dim], scale)) {
+    std::optional<ShardSampling> sampling = isLocal ? std::nullopt : getShardSampling(*this, dim);
+    if (!sampling) {
       OpRule::Spatial spatial = rule.addSpatialDim(isLocal, extent, result[dim]);
       rule.operandDim(0, spatial.coarse).resultDim(0, spatial.fine);
       continue;
     }
-    OpRule::Windowed factors = rule.addWindowDim(extent, result[dim], getSlide(*this, extent, result[dim], scale));
+    OpRule::Windowed factors = rule.addWindowDim(extent, result[dim], sampling->slide);
     rule.operandDim(0, factors.input).resultDim(0, factors.result);
   }
   rule.addExchange();

@@ -196,6 +196,8 @@ LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
     window.setSteps(steps);
     window.setLows(lows);
     window.setHighs(highs);
+  } else if (auto join = dyn_cast<spmd::JoinOp>(clone)) {
+    fits &= join.getDim() != dim;
   }
   if (!fits) {
     clone->erase();

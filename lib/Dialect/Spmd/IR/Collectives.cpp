@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "mlir/IR/Builders.h"
 
@@ -240,6 +241,8 @@ LogicalResult WindowOp::verify() {
     return emitOpError() << "fills " << from.getElementType() << " with a number of type " << fill.getType();
   if (getWraps() && getFillAttr())
     return emitOpError() << "wraps, and has something to fill in";
+  if (getReflects() && (getWraps() || getFillAttr()))
+    return emitOpError() << "reflects, and " << (getWraps() ? "wraps" : "has something to fill in");
   for (size_t dim = 0; dim < rank; ++dim) {
     if (getSteps()[dim] != 0 && cast<ArrayAttr>(getDims()[dim]).empty())
       return emitOpError() << "has the step " << getSteps()[dim] << " along dim " << dim << " cut over "
@@ -255,9 +258,33 @@ LogicalResult WindowOp::verify() {
   return success();
 }
 
+LogicalResult JoinOp::verify() {
+  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getResult().getType());
+  int64_t dim = getDim(), members = getExtent(getMesh(*this), getAxes()), held = 0, all = 0;
+  if (dim < 0 || dim >= from.getRank())
+    return emitOpError() << "joins along dim " << dim << " but operand has " << from.getRank() << " dims";
+  for (int64_t part : getParts())
+    if (part < 0 || llvm::AddOverflow(all, part, all) || llvm::AddOverflow(all, members, held))
+      return emitOpError() << "has a part of " << part << " positions";
+  held = 0;
+  for (int64_t part : getParts())
+    held += llvm::divideCeil(part, members);
+  SmallVector<int64_t> own(from.getShape()), wanted(own);
+  own[dim] = held;
+  wanted[dim] = llvm::divideCeil(all, members);
+  auto expected = RankedTensorType::get(wanted, from.getElementType());
+  if (ArrayRef<int64_t>(own) != from.getShape() || to != expected)
+    return emitOpError() << "makes " << to << " of " << from << " but shards of its parts are " << held
+                         << " positions along dim " << dim << " and make " << expected;
+  return success();
+}
+
 SmallVector<DimWindow, 4> WindowOp::getWindows() {
   MeshAttr mesh = getMesh(*this);
-  Beyond beyond = getWraps() ? Beyond::Wrap : getFillAttr() ? Beyond::Fill : Beyond::Nearest;
+  Beyond beyond = getWraps()      ? Beyond::Wrap
+                  : getReflects() ? Beyond::Reflect
+                  : getFillAttr() ? Beyond::Fill
+                                  : Beyond::Nearest;
   SmallVector<DimWindow, 4> windows;
   for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(getInput().getType()).getShape()))
     windows.push_back(
@@ -301,6 +328,7 @@ SmallVector<AxisAttr> AllGatherOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> ReduceScatterOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> AllToAllOp::getGroupAxes() { return flatten(getGather()); }
 SmallVector<AxisAttr> WindowOp::getGroupAxes() { return flatten(getDims()); }
+SmallVector<AxisAttr> JoinOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
@@ -349,6 +377,13 @@ int64_t PermuteOp::getWireBytes() {
 int64_t WindowOp::getWireBytes() {
   return countSentElements(getWindows()) *
          getElementBytes(cast<RankedTensorType>(getInput().getType()).getElementType());
+}
+
+/// Of one position a rank sends all that it has along the other dims.
+int64_t JoinOp::getWireBytes() {
+  int64_t extent = cast<RankedTensorType>(getInput().getType()).getShape()[getDim()];
+  int64_t sent = extent == 0 ? 0 : countSentOfParts(getParts(), getRankGroups().size());
+  return sent == 0 ? 0 : sent * (getBytes(getInput().getType()) / extent);
 }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {

@@ -53,6 +53,12 @@ func.func @concat_cuts_its_parts_together(%x: tensor<8x4xf32>, %y: tensor<2x4xf3
   return
 }
 
+func.func @any_number_of_parts_is_cut_together(%x: tensor<8xf32>) {
+  // expected-remark @below {{([j],[k],[l],[m],[n],[o],[p],[q],[r],[s])->([i]) {i=80,j=8,k=8,l=8,m=8,n=8,o=8,p=8,q=8,r=8,s=8} exchange={jklmnopqrs>i} linear}}
+  %0 = nn.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x dim 0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<80xf32>
+  return
+}
+
 func.func @slices_are_filled_in_by_their_holders_or_cut(%x: tensor<8x6xf32>, %p: tensor<8x6xi1>) {
   // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=2} reduce={j} exchange={j>k} linear}}
   %0 = nn.slice %x starts [0, 2] sizes [8, 2] steps [1, 1] : (tensor<8x6xf32>) -> tensor<8x2xf32>
@@ -83,6 +89,15 @@ func.func @padding_moves_only_padded_dims(%x: tensor<8x4xf32>, %v: tensor<f32>) 
   %2 = nn.pad constant %x low [0, 0] high [0, 4] : (tensor<8x4xf32>) -> tensor<8x8xf32>
   // expected-remark @below {{([j,k])->([i,k]) {i=16,j=8,k=4} exchange={j>i} linear(sum)={0}}}
   %3 = nn.pad constant %x low [8, 0] high [0, 0] : (tensor<8x4xf32>) -> tensor<16x4xf32>
+  return
+}
+
+func.func @mirrors_move_like_other_edges(%x: tensor<8x4xf32>) {
+  // expected-remark-re @below {{([i,k])->([i,j]) {i=8,j=6,k=4} exchange={k>j} linear(sum)={0} linear(prod)={0} linear(max)={0} linear(min)={0}{{$}}}}
+  %0 = nn.pad reflect %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>
+  // Nothing divides 4 and 7.
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=7,k=4} replicate={j,k} linear}}
+  %1 = nn.pad reflect %x low [0, 1] high [0, 2] : (tensor<8x4xf32>) -> tensor<8x7xf32>
   return
 }
 

@@ -1,4 +1,4 @@
-// Constraints of spmd.window.
+// Constraints of spmd.window and of spmd.join.
 //
 // RUN: cleave-opt %s --split-input-file --verify-diagnostics
 
@@ -95,6 +95,61 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @what_wraps_is_not_filled(%x: tensor<4x8xf32>) {
   // expected-error @below {{'spmd.window' op wraps, and has something to fill in}}
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] fill 0.0 : f32 wraps : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}
+
+// -----
+
+// C5 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_reflects_is_not_filled(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op reflects, and has something to fill in}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] fill 0.0 : f32 reflects : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}
+
+// -----
+
+// C5 of window.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_reflects_does_not_wrap(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op reflects, and wraps}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [4, 8] wraps reflects : (tensor<4x8xf32>) -> tensor<5x8xf32>
+  return
+}
+}
+
+// -----
+
+// C2 of join.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @a_join_is_along_a_dim(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.join' op joins along dim 2 but operand has 2 dims}}
+  %0 = spmd.join %x dim 2 parts [8] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C3 of join.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @parts_are_not_negative(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.join' op has a part of -2 positions}}
+  %0 = spmd.join %x dim 0 parts [10, -2] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C4 of join.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @shards_of_parts_make_up_the_operand(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.join' op makes 'tensor<4x8xf32>' of 'tensor<4x8xf32>' but shards of its parts are 3 positions along dim 0 and make 'tensor<3x8xf32>'}}
+  %0 = spmd.join %x dim 0 parts [2, 4] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
 }

@@ -70,6 +70,18 @@ func.func @windows_have_edges_of_neighbours(%x: tensor<4x8xf32>) {
   %1 = spmd.window %x dims [{"x"}, {"y"}] steps [4, 2] lows [0, -3] highs [6, 9] : (tensor<4x8xf32>) -> tensor<6x12xf32> cause "why"
   // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [-4, 0] lows [3, 0] highs [9, 8] wraps : (tensor<4x8xf32>) -> tensor<6x8xf32>
   %2 = spmd.window %x dims [{"x"}, {}] steps [-4, 0] lows [3, 0] highs [9, 8] wraps : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] reflects : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  %3 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] reflects : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  return
+}
+
+// Shards of 1 and 3 rows of two parts; on four ranks one of 7 rows has 2 of them on a rank, and the last one has padding.
+// CHECK-LABEL: @a_join_puts_parts_one_behind_the_other
+func.func @a_join_puts_parts_one_behind_the_other(%x: tensor<4x8xf32>) {
+  // CHECK: spmd.join %{{.*}} dim 0 parts [2, 6] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32> cause "why"
+  %0 = spmd.join %x dim 0 parts [2, 6] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32> cause "why"
+  // CHECK: spmd.join %{{.*}} dim 1 parts [7, 7, 13] over {"y"} : (tensor<4x8xf32>) -> tensor<4x7xf32>
+  %1 = spmd.join %x dim 1 parts [7, 7, 13] over {"y"} : (tensor<4x8xf32>) -> tensor<4x7xf32>
   return
 }
 

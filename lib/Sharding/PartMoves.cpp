@@ -1,0 +1,45 @@
+//===- PartMoves.cpp - parts of a concatenation to their places -----------===//
+//
+// Of all positions member t wants [t * wanted, (t + 1) * wanted), and of a part that begins at `start` among them source s has
+// [start + s * shard, start + (s + 1) * shard):
+//
+//   all of them  |a0 a1 a2 ..|b0    b1    b2 ..|        wanted by t: |---------|
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/PartMoves.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace llvm;
+
+void cleave::spmd::forEachPartPiece(ArrayRef<int64_t> parts, int64_t members, int64_t target,
+                                    function_ref<void(const PartPiece &)> callback) {
+  int64_t all = std::accumulate(parts.begin(), parts.end(), int64_t(0)), wanted = divideCeil(all, members);
+  int64_t begin = target * wanted, end = std::min(begin + wanted, all), start = 0, held = 0;
+  for (int64_t part : parts) {
+    int64_t shard = divideCeil(part, members);
+    // From the source on whose piece is the first that ends behind `begin`.
+    for (int64_t source = shard ? std::max<int64_t>(begin - start, 0) / shard : members; source < members; ++source) {
+      int64_t piece = start + source * shard, first = std::max(begin, piece),
+              last = std::min({end, piece + shard, start + part});
+      if (first >= last)
+        break;
+      callback({source, held + first - piece, first - begin, last - first});
+    }
+    start += part;
+    held += shard;
+  }
+}
+
+int64_t cleave::spmd::countSentOfParts(ArrayRef<int64_t> parts, int64_t members) {
+  SmallVector<int64_t> sent(members, 0);
+  for (int64_t target = 0; target < members; ++target)
+    forEachPartPiece(parts, members, target, [&](const PartPiece &piece) {
+      if (piece.source != target)
+        sent[piece.source] += piece.extent;
+    });
+  return *max_element(sent);
+}

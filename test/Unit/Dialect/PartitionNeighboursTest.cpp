@@ -1,0 +1,83 @@
+//===- PartitionNeighboursTest.cpp - what ranks need of their neighbours --===//
+//
+// In every way that the rules allow, as PartitionTest.cpp: mirrors, samples by tables, elements of steps, parts of a concatenation,
+// channels.
+//
+//===----------------------------------------------------------------------===//
+#include "EveryChoice.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+using namespace cleave;
+
+/// `op` on the arguments `arguments`.
+static void check(const llvm::Twine &arguments, const llvm::Twine &op) {
+  checkEveryChoice(("func.func @f(" + arguments + ") {\n" + op + "\nreturn\n}").str());
+}
+
+// Ranks sample at other coordinates each.
+TEST(PartitionNeighbours, ResizeByTables) {
+  auto resize = [](llvm::StringRef mode, llvm::StringRef how, int64_t from, int64_t to, llvm::StringRef flags = "",
+                   llvm::StringRef type = "f32") {
+    std::string shape = llvm::formatv("tensor<{0}x2x{1}>", from, type),
+                made = llvm::formatv("tensor<{0}x2x{1}>", to, type);
+    check("%x: " + shape,
+          llvm::formatv("%0 = nn.resize {0} %x coordinates {1} scales [{2:f17}, 1.0] {3} : ({4}) -> {5}", mode, how,
+                        double(to) / double(from), flags, shape, made)
+              .str());
+  };
+  for (const char *mode : {"linear", "cubic", "nearest"})
+    for (auto [from, to] : {std::pair(8, 16), std::pair(16, 8), std::pair(8, 12), std::pair(12, 8), std::pair(12, 12)})
+      resize(mode, "align_corners rounding round_prefer_floor", from, to);
+  for (const char *rounding : {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"})
+    resize("nearest", (llvm::Twine("asymmetric rounding ") + rounding).str(), 8, 12);
+  resize("cubic", "half_pixel rounding floor", 8, 16, "exclude_outside");
+  resize("cubic", "half_pixel rounding floor", 16, 8, "exclude_outside antialias");
+  resize("linear", "half_pixel_symmetric rounding floor", 24, 8, "antialias");
+  resize("linear", "pytorch_half_pixel rounding floor", 24, 12);
+  resize("linear", "align_corners rounding floor", 8, 16, "", "f16");
+  resize("nearest", "align_corners rounding floor", 8, 16, "", "i32");
+  // Two dims, the one by its coordinates and the other by a table.
+  check("%x: tensor<8x8xf32>", "%0 = nn.resize linear %x coordinates half_pixel rounding floor scales [2.0, 1.5] : "
+                               "(tensor<8x8xf32>) -> tensor<16x12xf32>");
+}
+
+TEST(PartitionNeighbours, ElementsOfSteps) {
+  // Steps that lie alike in all shards, forwards and backwards; what other dims drop is not sent.
+  check("%x: tensor<24x6xf32>",
+        "%0 = nn.slice %x starts [3, 2] sizes [8, 4] steps [2, 1] : (tensor<24x6xf32>) -> tensor<8x4xf32>");
+  check("%x: tensor<24x8xf32>",
+        "%0 = nn.slice %x starts [22, 1] sizes [8, 4] steps [-2, 2] : (tensor<24x8xf32>) -> tensor<8x4xf32>");
+  check("%x: tensor<24x24xf32>",
+        "%0 = nn.slice %x starts [23, 1] sizes [12, 6] steps [-2, 3] : (tensor<24x24xf32>) -> tensor<12x6xf32>");
+}
+
+TEST(PartitionNeighbours, MirroredEdges) {
+  check("%x: tensor<12x8xf32>",
+        "%0 = nn.pad reflect %x low [2, 0] high [2, 4] : (tensor<12x8xf32>) -> tensor<16x12xf32>");
+  // From further than one neighbour, and only behind.
+  check("%x: tensor<8xi32>", "%0 = nn.pad reflect %x low [7] high [5] : (tensor<8xi32>) -> tensor<20xi32>");
+  check("%x: tensor<8xf32>", "%0 = nn.pad reflect %x low [0] high [4] : (tensor<8xf32>) -> tensor<12xf32>");
+}
+
+TEST(PartitionNeighbours, ManyParts) {
+  std::string arguments, operands, types;
+  for (int part = 0; part < 11; ++part) {
+    std::string comma = part ? ", " : "", name = "%a" + std::to_string(part),
+                type = "tensor<" + std::to_string(part % 3 ? 12 : 24) + "x2xf32>";
+    arguments += comma + name + ": " + type;
+    operands += comma + name;
+    types += comma + type;
+  }
+  check(arguments, "%0 = nn.concat " + operands + " dim 0 : (" + types + ") -> tensor<180x2xf32>");
+}
+
+TEST(PartitionNeighbours, Channels) {
+  // Of an even number; from further than one neighbour.
+  check("%x: tensor<4x12xf32>",
+        "%0 = nn.lrn %x size 4 alpha 1.0e-1 beta 0.5 k 2.0 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
+  check("%x: tensor<2x8x2xf32>",
+        "%0 = nn.lrn %x size 11 alpha 1.0e-1 beta 0.75 k 1.0 : (tensor<2x8x2xf32>) -> tensor<2x8x2xf32>");
+}

@@ -1,0 +1,80 @@
+//===- PartMovesTest.cpp - parts of a concatenation to their places -------===//
+//
+// Held against the definition, position by position.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Sharding/PartMoves.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace cleave::spmd;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+/// Who has a position of all parts together, and where among what it has.
+struct Owner {
+  int64_t member, place;
+};
+
+int64_t shardOf(int64_t extent, int64_t members) { return (extent + members - 1) / members; }
+
+/// Every position of all parts, in order.
+std::vector<Owner> ownersOf(const Ints &parts, int64_t members) {
+  std::vector<Owner> owners;
+  int64_t held = 0;
+  for (int64_t part : parts) {
+    int64_t shard = shardOf(part, members);
+    for (int64_t at = 0; at < part; ++at)
+      owners.push_back({at / shard, held + at % shard});
+    held += shard;
+  }
+  return owners;
+}
+
+void expectDefinition(const Ints &parts, int64_t members) {
+  std::vector<Owner> owners = ownersOf(parts, members);
+  int64_t wanted = shardOf(owners.size(), members);
+  Ints sent(members, 0);
+  for (int64_t target = 0; target < members; ++target) {
+    int64_t at = target * wanted;
+    forEachPartPiece(parts, members, target, [&](const PartPiece &piece) {
+      EXPECT_EQ(piece.to, at - target * wanted);
+      for (int64_t i = 0; i < piece.extent; ++i, ++at) {
+        ASSERT_LT(at, int64_t(owners.size()));
+        EXPECT_EQ(piece.source, owners[at].member);
+        EXPECT_EQ(piece.from + i, owners[at].place);
+        sent[piece.source] += piece.source != target;
+      }
+    });
+    EXPECT_EQ(at, std::max(std::min<int64_t>((target + 1) * wanted, owners.size()), target * wanted));
+  }
+  EXPECT_EQ(countSentOfParts(parts, members), *llvm::max_element(sent));
+}
+
+TEST(PartMovesTest, PiecesAreWhatTheDefinitionSays) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    int64_t members = 1 + random() % 6;
+    bool divides = random() % 2;
+    Ints parts(1 + random() % 6);
+    for (int64_t &part : parts)
+      part = random() % 5 * (divides ? members : 1);
+    expectDefinition(parts, members);
+  }
+}
+
+// Of twelve parts a rank wants three, 6 of its 24 positions being its own.
+TEST(PartMovesTest, EachRankKeepsAQuarter) {
+  EXPECT_EQ(countSentOfParts(Ints(12, 8), 4), 18);
+  // Two parts of 4 on 2 ranks: each gives 2 positions of one part.
+  EXPECT_EQ(countSentOfParts({4, 4}, 2), 2);
+  EXPECT_EQ(countSentOfParts({4}, 2), 0);
+}
+
+// Of 5 and 3 positions rank 0 has 3 and 2, and wants positions 0 to 3: it gets 3 from rank 1, and gives 5 and 6.
+TEST(PartMovesTest, UnevenShardsEndInNothing) { EXPECT_EQ(countSentOfParts({5, 3}, 2), 2); }
+
+} // namespace
