@@ -48,10 +48,11 @@ static double getElement(const DenseElementsAttr &attr, int64_t index) {
 }
 
 namespace {
-/// What the elements of an argument are drawn from: integers from [-bound, bound); one float in 8 is NaN if asked for.
+/// What the elements of an argument are drawn from: integers from [-bound, bound), or from 1 on if something is divided by
+/// them; one float in 8 is NaN if asked for.
 struct Range {
   int64_t bound = 3;
-  bool hasNan = false;
+  bool hasNan = false, isDivisor = false;
 };
 } // namespace
 
@@ -69,7 +70,8 @@ static Tensor draw(RankedTensorType type, Range range, std::mt19937 &random) {
     else if (elementType.isInteger(1))
       elements.push_back(builder.getIntegerAttr(elementType, number % 2));
     else
-      elements.push_back(builder.getIntegerAttr(elementType, number % (2 * bound) - bound));
+      elements.push_back(
+          builder.getIntegerAttr(elementType, range.isDivisor ? number % bound + 1 : number % (2 * bound) - bound));
   }
   auto plain = RankedTensorType::get(type.getShape(), elementType);
   return *Tensor::fromAttr(DenseElementsAttr::get(plain, elements));
@@ -346,6 +348,7 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
   if (auto bound = func.getArgAttrOfType<IntegerAttr>(number, "test.bound"))
     range.bound = bound.getInt();
   range.hasNan = func.getArgAttr(number, "test.nan") != nullptr;
+  range.isDivisor = func.getArgAttr(number, "test.divisor") != nullptr;
   SmallVector<AxisAttr> partial;
   int64_t terms = 1;
   for (auto [axis, choice] : llvm::enumerate(assignment.choices))

@@ -70,6 +70,14 @@ TEST(Partition, OtherElementwise) {
         "%0 = nn.div %x, %y : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>");
 }
 
+// Also where shards are padded: what is there may be 0.
+TEST(Partition, IntegersAreDividedByNoPadding) {
+  check("%x: tensor<8x5xi32>, %y: tensor<8x5xi32> {test.divisor}",
+        "%0 = nn.div %x, %y : (tensor<8x5xi32>, tensor<8x5xi32>) -> tensor<8x5xi32>");
+  check("%x: tensor<8x5xi64>, %y: tensor<5xi64> {test.divisor}",
+        "%0 = nn.mod %x, %y : (tensor<8x5xi64>, tensor<5xi64>) -> tensor<8x5xi64>");
+}
+
 TEST(Partition, Quantization) {
   check("%x: tensor<8x4xf32>, %s: tensor<4xf32>, %z: tensor<4xi8>",
         "%0 = nn.quantize %x, %s, %z dim 1 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xi8>");
@@ -120,6 +128,9 @@ TEST(Partition, SearchesAndScans) {
   // Few different values, so that the first and the last of equal ones matter; NaN wins.
   check("%x: tensor<4x12xi32>", "%0 = nn.arg_reduce max %x dim 1 : (tensor<4x12xi32>) -> tensor<4xi64>");
   check("%x: tensor<12x4xf16> {test.nan}", "%0 = nn.arg_reduce min %x dim 0 : (tensor<12x4xf16>) -> tensor<4xi64>");
+  // Nothing is less than 0 here, padding neither: it is not the last of equal ones.
+  check("%x: tensor<12x3xui8> {test.bound = 1}",
+        "%0 = nn.arg_reduce max %x dim 1 last : (tensor<12x3xui8>) -> tensor<12xi64>");
   check("%x: tensor<4x12xf32>", "%0 = nn.cumsum %x dim 1 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
   check("%x: tensor<4x12xi32>", "%0 = nn.cumsum %x dim 1 exclusive reverse : (tensor<4x12xi32>) -> tensor<4x12xi32>");
   check("%x: tensor<12x4xbf16>", "%0 = nn.cumsum %x dim 0 exclusive : (tensor<12x4xbf16>) -> tensor<12x4xbf16>");
@@ -130,6 +141,9 @@ TEST(Partition, SearchesAndScans) {
         "%0:2 = nn.top_k %x k 10 dim 0 smallest : (tensor<12x4xi32>) -> (tensor<10x4xi32>, tensor<10x4xi64>)");
   check("%x: tensor<12xf16> {test.nan}",
         "%0:2 = nn.top_k %x k 5 dim 0 : (tensor<12xf16>) -> (tensor<5xf16>, tensor<5xi64>)");
+  // NaN is the largest, and comes before padding.
+  check("%x: tensor<5x8xf32> {test.nan}",
+        "%0:2 = nn.top_k %x k 5 dim 0 smallest : (tensor<5x8xf32>) -> (tensor<5x8xf32>, tensor<5x8xi64>)");
 }
 
 //===----------------------------------------------------------------------===//
