@@ -37,6 +37,9 @@ CASES = {
                           {"axis": 1, "block_size": 4}, [], 0),
     "blocks of rows": (integers(np.uint8, ROWS, COLUMNS), scales(4, COLUMNS), integers(np.uint8, 4, COLUMNS),
                        {"axis": 0, "block_size": 32}, [], 0),
+    # Too large for the importer to repeat the scales: 224 does not divide 300,000.
+    "large blocks of rows": (integers(np.uint8, 300000, 64), scales(300000 // 224 + 1, 64),
+                             integers(np.uint8, 300000 // 224 + 1, 64), {"axis": 0, "block_size": 224}, [], 0),
     "16 bits": (integers(np.int16, ROWS, COLUMNS), scales(ROWS), integers(np.int16, ROWS), {"axis": 0}, [], 0),
     "transposed": (integers(np.int8, COLUMNS, ROWS), scales(ROWS), integers(np.int8, ROWS), {"axis": 1},
                    [("Transpose", {"perm": [1, 0]})], 0),
