@@ -170,12 +170,13 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
 }
 
-// Leaving the factor that the atom came to: 1/3 * 1/2 of (512 result + 512 lhs + 1024 rhs bytes).
+// Leaving the factor that the atom came to: 1/3 * 1/2 of 512 result, 512 lhs and 1024 rhs bytes. Without a weight among
+// them the smallest counts for each of the three.
 TEST(ObjectiveTest, LeavingTheUncontestedFactorIsCharged) {
   OneOp op = matmul({2});
   op.profile.calm = 1;
   op.profile.allowed[kCutJ] = {0, 1};
-  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512 + 1024) / 6.0, 0.01);
+  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + 3 * 512 / 6.0, 0.01);
   op.profile.parameters = 2; // The right side is a weight: it does not count.
   EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512) / 6.0, 0.01);
 }
