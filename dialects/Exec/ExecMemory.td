@@ -31,6 +31,8 @@ def Exec_NumberAttr : AttrDef<Exec_Dialect, "Number"> {
     bool hasColumn() const { return !getColumn().empty(); }
     /// The number on each rank, by the table of the module around `op`. Precondition: it has a column, which is there.
     ::llvm::ArrayRef<int64_t> getPerRank(::mlir::Operation *op) const;
+    /// The number on one rank. Precondition: the column, if any, is there.
+    int64_t evaluate(::mlir::Operation *op, int64_t rank) const { return getBase() + (hasColumn() ? getPerRank(op)[rank] : 0); }
   }];
 }
 def Exec_Numbers : TypedArrayAttrBase<Exec_NumberAttr, "list of numbers that may depend on the rank">;
@@ -92,24 +94,26 @@ def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
   let summary = "a box of a parameter, in memory before the first run";
   let description = [{
     Done once. The box of `sizes` elements that begins at `starts`, with a layout as exec.pack describes it. Floats are cast
-    to the view's element type.
+    to the view's element type. Of a shard that ends behind the parameter, or behind the part of it that is cut, so much
+    as `present` says is there, from the start of the box; the rest becomes zeros.
 
-    Constraints: (C1) the symbol is an nn.param; (C2) starts and sizes have one entry per dim, and the box lies in the
-    parameter, on every rank; (C3) the view has the shape of the box in the layout, no strides, and the parameter's element
+    Constraints: (C1) the symbol is an nn.param; (C2) starts, sizes and what is present have one entry per dim, and what is present
+    lies in the box and in the parameter, on every rank; (C3) the view has the shape of the box in the layout, no strides, and the parameter's element
     type, or another float; (C4) columns stand in the rank table.
     Example: `exec.load @w starts [0, "model * 64"] sizes [384, 64] into %v : memref<384x64xf32>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$param, Exec_Numbers:$starts, DenseI64ArrayAttr:$sizes,
                        OptionalAttr<DenseI64ArrayAttr>:$order, DefaultValuedAttr<I64Attr, "0">:$batch,
-                       DefaultValuedAttr<I64Attr, "0">:$width, DefaultValuedAttr<I64Attr, "1">:$interleave, Exec_View:$target);
+                       DefaultValuedAttr<I64Attr, "0">:$width, DefaultValuedAttr<I64Attr, "1">:$interleave, Exec_View:$target,
+                       OptionalAttr<Exec_Numbers>:$present);
   let assemblyFormat = [{
-    $param `starts` custom<Numbers>($starts) `sizes` $sizes
+    $param `starts` custom<Numbers>($starts) `sizes` $sizes (`present` custom<Numbers>($present)^)?
     (`order` $order^ `batch` $batch `width` $width `interleave` $interleave)? `into` $target attr-dict `:` type($target)
   }];
   let builders = [OpBuilder<(ins "::mlir::FlatSymbolRefAttr":$param, "::mlir::ArrayAttr":$starts,
                                  "::llvm::ArrayRef<int64_t>":$sizes, "::mlir::Value":$target), [{
     build($_builder, $_state, param.getAttr(), starts, sizes, /*order=*/nullptr, /*batch=*/0, /*width=*/0,
-          /*interleave=*/1, target);
+          /*interleave=*/1, target, /*present=*/nullptr);
   }]>];
   let extraClassDeclaration = [{
     /// Precondition: it has an order.
@@ -125,9 +129,9 @@ def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 class Exec_BoundaryOp<string mnemonic> : Exec_Op<mnemonic> {
   let arguments = (ins StrAttr:$name, Exec_View:$view, TypeAttrOf<AnyStaticShapeTensor>:$global, Exec_Numbers:$starts,
-                       OptionalAttr<Exec_NumberAttr>:$term, OptionalAttr<I64Attr>:$index);
+                       OptionalAttr<Exec_NumberAttr>:$term, OptionalAttr<I64Attr>:$index, OptionalAttr<Exec_Numbers>:$present);
   let assemblyFormat = [{
-    $name `in` $view `:` type($view) `of` $global `starts` custom<Numbers>($starts) (`term` custom<Number>($term)^)? (`index` $index^)? attr-dict
+    $name `in` $view `:` type($view) `of` $global `starts` custom<Numbers>($starts) (`present` custom<Numbers>($present)^)? (`term` custom<Number>($term)^)? (`index` $index^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -137,9 +141,11 @@ def Exec_InputOp : Exec_BoundaryOp<"input"> {
   let description = [{
     The tensor called `name` by the model, of the type `global` as a whole. A rank has the box as large as the view that
     begins at `starts`, and, where the sharding is partial, the given `term` of as many as there are ranks along the partial
-    axes; ranks with equal boxes and terms have copies. Functions of a pipeline's ranks say the `index` among the model's inputs.
+    axes; ranks with equal boxes and terms have copies. Where shards are uneven, so much of the box as `present` says is
+    there, from its start; the rest is padding. Functions of a pipeline's ranks say the `index` among the model's inputs.
 
-    Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim; (C3) a term
+    Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim, and what is
+    present of as many, just where the sharding is uneven; (C3) a term
     stands there just where the sharding is partial; (C4) columns stand in the rank table.
     Example: `exec.input "ids" in %x : memref<4x128xi64> of tensor<8x128xi64, #rows> starts ["data * 4", 0]`
   }];

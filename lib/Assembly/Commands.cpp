@@ -45,6 +45,8 @@ template <typename Boundary> program::Tensor ProgramTables::makeTensor(Boundary 
   place.role = source->role;
   place.view = getView(boundary.getView());
   place.starts = getNumbers(boundary.getStarts());
+  if (ArrayAttr present = boundary.getPresentAttr())
+    place.present = getNumbers(present);
   if (exec::NumberAttr term = boundary.getTermAttr())
     place.term = getNumber(term);
   return tensor;

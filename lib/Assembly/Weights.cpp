@@ -117,7 +117,7 @@ static bool isSame(const program::Load &a, const program::Load &b) {
                     load.layout.interleave, load.target.buffer, load.target.type);
   };
   auto isNumber = [](program::Number a, program::Number b) { return a.base == b.base && a.column == b.column; };
-  return key(a) == key(b) && llvm::equal(a.starts, b.starts, isNumber);
+  return key(a) == key(b) && llvm::equal(a.starts, b.starts, isNumber) && llvm::equal(a.present, b.present, isNumber);
 }
 
 /// By role. The first variant's loads lie where they were planned. What another one loads, too, lies where it is; the rest goes
@@ -130,6 +130,8 @@ LogicalResult ProgramTables::addLoad(exec::LoadOp op) {
   load.weight = *weight;
   load.starts = getNumbers(op.getStarts());
   load.shape = op.getSizes().vec();
+  if (ArrayAttr present = op.getPresentAttr())
+    load.present = getNumbers(present);
   if (std::optional<ArrayRef<int64_t>> order = op.getOrder())
     load.layout.order.assign(order->begin(), order->end());
   load.layout.batch = op.getBatch();

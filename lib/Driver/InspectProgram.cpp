@@ -80,8 +80,8 @@ static void printTensors(llvm::raw_ostream &os, const Program &program, llvm::St
     os << "  " << printable(tensor.name) << "  " << format(program.types[tensor.type]) << "  "
        << printable(tensor.sharding);
     for (const Place &place : tensor.places)
-      os << formatv("  {0}: {1} in buffer {2}", printable(program.roles[place.role].name),
-                    format(program.types[place.view.type]), place.view.buffer);
+      os << formatv("  {0}: {1}{2} in buffer {3}", printable(program.roles[place.role].name),
+                    format(program.types[place.view.type]), place.present.empty() ? "" : " padded", place.view.buffer);
     os << '\n';
   }
 }
@@ -164,6 +164,8 @@ static llvm::json::Value toJson(const Program &program, const Tensor &tensor) {
                             {"sharding", llvm::json::fixUTF8(tensor.sharding)}};
   if (!tensor.places.empty())
     object["local_shape"] = llvm::json::Array(program.types[tensor.places.front().view.type].shape);
+  if (!tensor.places.empty() && !tensor.places.front().present.empty())
+    object["padded"] = true;
   return llvm::json::Value(std::move(object));
 }
 

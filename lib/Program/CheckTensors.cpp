@@ -21,8 +21,31 @@ static bool liesIn(const Type &whole, const Type &local, size_t dim, const std::
          start->most <= whole.shape[dim] - local.shape[dim];
 }
 
+/// What there is of a box that may end behind the tensor is what lies in the tensor, on every rank.
+Status Checker::checkPresent(const Place &place, const Type &whole) {
+  if (place.present.empty())
+    return kGood;
+  const Type &local = getType(place.view);
+  const std::vector<uint32_t> &ranks = program.roles[place.role].ranks;
+  if (place.present.size() != whole.shape.size())
+    return makeError(place.present.size(), " dims are present of ", format(whole), " (P25)");
+  if (Status error = spend(ranks.size() * whole.shape.size()))
+    return error;
+  for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
+    if (!getSpread(place.role, place.starts[dim]) || !getSpread(place.role, place.present[dim]))
+      return makeError("dim ", dim, " of ", format(local), " does not lie in ", format(whole), " (P25)");
+    for (uint32_t rank : ranks) {
+      int64_t start = program.evaluate(place.starts[dim], rank), held = program.evaluate(place.present[dim], rank);
+      if (start < 0 || start > whole.shape[dim] || held != std::min(local.shape[dim], whole.shape[dim] - start))
+        return makeError("of dim ", dim, " of ", format(local), " from ", start, " on, ", held, " are present on rank ",
+                         rank, " (P25)");
+    }
+  }
+  return kGood;
+}
+
 /// Each place is a box of the whole, of one size on all ranks, in a buffer that callers may touch.
-Status Checker::checkTensor(const Tensor &tensor, bool isOutput) const {
+Status Checker::checkTensor(const Tensor &tensor, bool isOutput) {
   if (tensor.type >= program.types.size() || !isDense(program.types[tensor.type]))
     return makeError("type ", tensor.type, " is not there or has strides (P25)");
   if (tensor.terms == 0 || (tensor.terms == 1) != (tensor.reduction == Reduction::None))
@@ -37,9 +60,11 @@ Status Checker::checkTensor(const Tensor &tensor, bool isOutput) const {
     if (local.element != whole.element || local.shape.size() != whole.shape.size() ||
         place.starts.size() != whole.shape.size() || !isAlike(local, first))
       return makeError(format(local), " is held of ", format(whole), " (P25)");
-    for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+    for (size_t dim = 0; dim < whole.shape.size() && place.present.empty(); ++dim)
       if (!liesIn(whole, local, dim, getSpread(place.role, place.starts[dim])))
         return makeError("dim ", dim, " of ", format(local), " does not lie in ", format(whole), " (P25)");
+    if (Status error = checkPresent(place, whole))
+      return error;
     std::optional<Spread> term = getSpread(place.role, place.term);
     if (!term || term->least < 0 || term->most >= int64_t(tensor.terms))
       return makeError("a term that is not among ", tensor.terms, " (P25)");
@@ -50,7 +75,8 @@ Status Checker::checkTensor(const Tensor &tensor, bool isOutput) const {
   return kGood;
 }
 
-/// Of an output, ranks hold every element of every term. Boxes are all of one size, and start at its multiples.
+/// Of an output, ranks hold every element of every term. Boxes are all of one size, and start at its multiples; where they
+/// may end behind the tensor, those that lie there wholly do not count.
 Status Checker::checkCovers(const Tensor &tensor) {
   const Type &whole = program.types[tensor.type];
   if (getBytes(whole) == 0)
@@ -61,22 +87,29 @@ Status Checker::checkCovers(const Tensor &tensor) {
     const Type &local = getType(place.view);
     if (Status error = spend(program.roles[place.role].ranks.size() * (whole.shape.size() + 1)))
       return error;
+    bool isPadded = !place.present.empty();
     for (uint32_t rank : program.roles[place.role].ranks) {
       std::vector<int64_t> box{program.evaluate(place.term, rank)};
+      bool isEmpty = false;
       for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
         box.push_back(program.evaluate(place.starts[dim], rank));
-        if (local.shape[dim] == 0 || box.back() % local.shape[dim] || whole.shape[dim] % local.shape[dim])
+        isEmpty |= isPadded && box.back() == whole.shape[dim];
+        if (local.shape[dim] == 0 || (box.back() % local.shape[dim] && (!isPadded || box.back() != whole.shape[dim])) ||
+            (!isPadded && whole.shape[dim] % local.shape[dim]))
           return makeError("rank ", rank, " holds ", format(local), " from ", box.back(), " in dim ", dim,
                            ", no multiple of its size (P25)");
       }
-      boxes.insert(std::move(box));
+      if (!isEmpty)
+        boxes.insert(std::move(box));
     }
   }
   if (!tensor.places.empty())
     // At most 2^48 boxes, and 2^32 terms: compared as what is left of them.
-    for (size_t dim = 0; dim < whole.shape.size(); ++dim)
-      if (__builtin_mul_overflow(wanted, whole.shape[dim] / getType(tensor.places.front().view).shape[dim], &wanted))
+    for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
+      int64_t size = getType(tensor.places.front().view).shape[dim];
+      if (__builtin_mul_overflow(wanted, whole.shape[dim] / size + (whole.shape[dim] % size != 0), &wanted))
         break;
+    }
   if (boxes.size() != wanted)
     return makeError("ranks hold ", boxes.size(), " of ", wanted, " pieces (P25)");
   return kGood;
@@ -134,12 +167,17 @@ Status Checker::checkTensors() {
 
 static bool isSame(const Number &a, const Number &b) { return a.base == b.base && a.column == b.column; }
 
+/// Number by number.
+static bool isSame(const std::vector<Number> &a, const std::vector<Number> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Number &a, const Number &b) { return isSame(a, b); });
+}
+
 /// Whether two tensors lie at the same bytes on all ranks, and mean the same part of the whole there.
 static bool isSame(const Place &a, const Place &b) {
   return a.role == b.role && a.view.buffer == b.view.buffer && a.view.type == b.view.type &&
-         isSame(a.view.offset, b.view.offset) && isSame(a.term, b.term) &&
-         std::equal(a.starts.begin(), a.starts.end(), b.starts.begin(), b.starts.end(),
-                    [](const Number &a, const Number &b) { return isSame(a, b); });
+         isSame(a.view.offset, b.view.offset) && isSame(a.term, b.term) && isSame(a.starts, b.starts) &&
+         isSame(a.present, b.present);
 }
 
 /// The dim along which `to` has more positions than `from`, which is like it otherwise; nothing if there is none, or several.

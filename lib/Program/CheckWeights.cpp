@@ -100,8 +100,29 @@ Status Checker::checkBuffers() {
 
 static bool isFloat(Element element) { return element <= Element::F64; }
 
+/// What there is of a slice that may end behind the weight lies in both, on every rank.
+Status Checker::checkPresent(size_t role, const Load &load, const Type &whole) {
+  if (load.present.empty())
+    return kGood;
+  const std::vector<uint32_t> &ranks = program.roles[role].ranks;
+  if (load.present.size() != whole.shape.size())
+    return makeError(load.present.size(), " dims are present of ", format(whole), " (P16)");
+  if (Status error = spend(ranks.size() * whole.shape.size()))
+    return error;
+  for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+    for (uint32_t rank : ranks) {
+      std::optional<Spread> spread = getSpread(role, load.present[dim]);
+      int64_t start = program.evaluate(load.starts[dim], rank), held = program.evaluate(load.present[dim], rank);
+      if (!spread || start < 0 || held < 0 || held > load.shape[dim] || held > whole.shape[dim] ||
+          start > whole.shape[dim] - held)
+        return makeError("of dim ", dim, " of the slice from ", start, " on, ", held, " are present on rank ", rank,
+                         " (P16)");
+    }
+  return kGood;
+}
+
 /// The slice on every rank, then its layout, then where it goes.
-Status Checker::checkLoad(size_t role, const Load &load) const {
+Status Checker::checkLoad(size_t role, const Load &load) {
   if (load.weight >= program.weights.size())
     return makeError("weight ", load.weight, " of ", program.weights.size(), " (P16)");
   if (Status error = checkView(role, load.target))
@@ -112,9 +133,13 @@ Status Checker::checkLoad(size_t role, const Load &load) const {
   for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
     std::optional<Spread> start = getSpread(role, load.starts[dim]);
     int64_t size = load.shape[dim];
+    if (!load.present.empty() && start && size >= 0)
+      continue; // below, rank by rank
     if (!start || start->least < 0 || size < 0 || size > whole.shape[dim] || start->most > whole.shape[dim] - size)
       return makeError("dim ", dim, " of the slice does not lie in ", format(whole), " (P16)");
   }
+  if (Status error = checkPresent(role, load, whole))
+    return error;
   std::optional<std::vector<int64_t>> shape = getLaidOutShape(load.shape, load.layout);
   if (!shape || *shape != type.shape || !isDense(type))
     return makeError("the slice in its layout is not ", format(type), " (P16)");

@@ -76,7 +76,8 @@ private:
   Status checkWeights();
   Status checkBuffers();
   Status checkLoads();
-  Status checkLoad(size_t role, const Load &load) const;
+  Status checkLoad(size_t role, const Load &load);
+  Status checkPresent(size_t role, const Load &load, const Type &whole);
 
   // CheckCommands.cpp
   Status checkCommands();
@@ -103,7 +104,8 @@ private:
 
   // CheckTensors.cpp
   Status checkTensors();
-  Status checkTensor(const Tensor &tensor, bool isOutput) const;
+  Status checkTensor(const Tensor &tensor, bool isOutput);
+  Status checkPresent(const Place &place, const Type &whole);
   Status checkCovers(const Tensor &tensor);
   Status checkOwnBuffers(const Variant &variant) const;
   bool isEnd(const Place &input, const Place &output, size_t dim) const;

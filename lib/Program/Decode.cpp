@@ -137,6 +137,7 @@ void Decoder::get(Load &to, const file::Load &from) {
     to.layout.interleave = layout->interleave();
   }
   get(to.target, from.target());
+  get(to.present, from.present());
 }
 
 void Decoder::get(Buffer &to, const file::Buffer &from) {
@@ -167,6 +168,7 @@ void Decoder::get(Place &to, const file::Place &from) {
   get(to.view, from.view());
   get(to.starts, from.starts());
   get(to.term, *from.term());
+  get(to.present, from.present());
 }
 
 void Decoder::get(Tensor &to, const file::Tensor &from) {

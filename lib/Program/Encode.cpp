@@ -164,7 +164,8 @@ Offset<file::Load> Encoder::add(const Load &load) {
   file::View target = convert(load.target);
   const Layout &layout = load.layout;
   auto lies = file::CreateLayout(builder, numbers(layout.order), layout.batch, layout.width, layout.interleave);
-  return file::CreateLoad(builder, load.weight, structs(load.starts), numbers(load.shape), lies, &target);
+  return file::CreateLoad(builder, load.weight, structs(load.starts), numbers(load.shape), lies, &target,
+                          load.present.empty() ? 0 : structs(load.present));
 }
 
 Offset<file::Buffer> Encoder::add(const Buffer &buffer) {
@@ -240,7 +241,9 @@ Offset<file::Dim> Encoder::add(const Dim &dim) { return file::CreateDim(builder,
 Offset<file::Place> Encoder::add(const Place &place) {
   file::View view = convert(place.view);
   file::Number term = convert(place.term);
-  return file::CreatePlace(builder, place.role, &view, structs(place.starts), &term);
+  auto starts = structs(place.starts);
+  return file::CreatePlace(builder, place.role, &view, starts, &term,
+                           place.present.empty() ? 0 : structs(place.present));
 }
 
 Offset<file::Tensor> Encoder::add(const Tensor &tensor) {

@@ -199,3 +199,13 @@ std::optional<std::vector<int64_t>> cleave::program::getLaidOutShape(const std::
   packed.insert(packed.end(), {static_cast<int64_t>(layout.width), static_cast<int64_t>(layout.interleave)});
   return packed;
 }
+
+/// The one place that clips: reading, binding and gathering ask here.
+std::vector<int64_t> cleave::program::getPresent(const Program &program, const std::vector<Number> &present,
+                                                 const std::vector<int64_t> &shape, uint32_t rank) {
+  std::vector<int64_t> extents = shape;
+  // None, or one per dim (P16, P25).
+  for (size_t dim = 0; dim < present.size(); ++dim)
+    extents[dim] = std::min(std::max<int64_t>(program.evaluate(present[dim], rank), 0), shape[dim]);
+  return extents;
+}

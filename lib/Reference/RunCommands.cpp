@@ -67,9 +67,13 @@ LogicalResult Executor::load(exec::LoadOp op) {
   for (int64_t rank = 0; rank < buffers.getNumRanks(); ++rank) {
     SmallVector<int64_t> start, zeros(op.getSizes().size(), 0);
     for (exec::NumberAttr number : op.getStarts().getAsRange<exec::NumberAttr>())
-      start.push_back(number.getBase() + (number.hasColumn() ? number.getPerRank(op)[rank] : 0));
+      start.push_back(number.evaluate(op, rank));
+    SmallVector<int64_t> present(op.getSizes());
+    if (ArrayAttr numbers = op.getPresentAttr())
+      present = llvm::map_to_vector(numbers.getAsRange<exec::NumberAttr>(),
+                                    [&](exec::NumberAttr number) { return number.evaluate(op, rank); });
     Tensor box = Tensor::zeros(RankedTensorType::get(op.getSizes(), type.getElementType()));
-    copyBox(op.getSizes(), *whole, start, box, zeros);
+    copyBox(present, *whole, start, box, zeros);
     buffers.write(op.getTarget(), rank, op.getOrder() ? pack(box, op.getLayout()) : box);
   }
   return success();

@@ -139,17 +139,17 @@ void Scatter::put(const std::vector<int64_t> &index, int64_t first, int64_t coun
 }
 
 /// What lies beside the elements in a panel stays zero.
-void Scatter::fill(const char *source, char *target) const {
-  int64_t row = shape.empty() ? 1 : shape.back();
+void Scatter::fill(const char *source, const std::vector<int64_t> &extents, char *target) const {
+  int64_t row = extents.empty() ? 1 : extents.back();
   std::string elements;
   for (int64_t i = 0; i < row; ++i)
     elements.append(source, program::getElementBytes(from));
-  std::vector<int64_t> index(shape.size());
+  std::vector<int64_t> index(extents.size());
   for (;;) {
     put(index, 0, row, elements.data(), target);
-    size_t dim = shape.empty() ? 0 : shape.size() - 1;
+    size_t dim = extents.empty() ? 0 : extents.size() - 1;
     while (dim-- > 0) {
-      if (++index[dim] < shape[dim])
+      if (++index[dim] < extents[dim])
         break;
       index[dim] = 0;
     }

@@ -15,8 +15,8 @@ public:
   /// `count` elements from `source`: those from `first` on along the last dim, of the row at `index` (whose last entry
   /// does not count).
   void put(const std::vector<int64_t> &index, int64_t first, int64_t count, const char *source, char *target) const;
-  /// The element at `source` everywhere.
-  void fill(const char *source, char *target) const;
+  /// The element at `source` everywhere in the first `extents` of the slice.
+  void fill(const char *source, const std::vector<int64_t> &extents, char *target) const;
 
 private:
   int64_t getBase(const std::vector<int64_t> &index) const;

@@ -51,6 +51,8 @@ void Memory::shareLoads() {
         std::vector<int64_t> starts;
         for (const program::Number &start : loads[load].starts)
           starts.push_back(program.evaluate(start, ranks[local].rank));
+        for (const program::Number &present : loads[load].present)
+          starts.push_back(program.evaluate(present, ranks[local].rank));
         sharers[{&ranks[local].device, starts}].push_back(local);
       }
       for (const auto &[key, those] : sharers)

@@ -198,6 +198,11 @@ Status Executor::State::runRank(LocalRank &rank, Call &call) {
       fillNeutral(type, tensor.reduction, neutral.data());
       rank.device->write(box.address, neutral.data(), neutral.size());
     } else {
+      // Another variant may have left its elements there.
+      if (box.isPadded) {
+        std::vector<char> zeros(program::getSpanBytes({program.types[tensor.type].element, box.shape, box.strides}));
+        rank.device->write(box.address, zeros.data(), zeros.size());
+      }
       rank.device->upload(box.box, call.inputs[box.tensor] + box.offset, box.address);
     }
   }

@@ -53,7 +53,7 @@ static uint64_t getOffset(const BoxKey &key, const std::vector<int64_t> &strides
   return offset;
 }
 
-/// Addresses and copies of one rank's box.
+/// Addresses and copies of one rank's box, so far as it is there.
 static TensorBox makeBox(const BindContext &context, const Tensor &tensor, uint32_t index, const program::Place &place,
                          bool isInput) {
   const Type &whole = context.program.types[tensor.type], &local = context.program.types[place.view.type];
@@ -67,8 +67,10 @@ static TensorBox makeBox(const BindContext &context, const Tensor &tensor, uint3
   box.wholeStrides = getStrides(whole);
   box.offset = getOffset(key, box.wholeStrides) * size;
   box.address = context.addresses.get(place.view);
-  box.box = isInput ? planCopy(size, local.shape, box.wholeStrides, box.strides)
-                    : planCopy(size, local.shape, box.strides, box.wholeStrides);
+  std::vector<int64_t> present = program::getPresent(context.program, place.present, local.shape, context.rank);
+  box.isPadded = present != local.shape;
+  box.box = isInput ? planCopy(size, present, box.wholeStrides, box.strides)
+                    : planCopy(size, present, box.strides, box.wholeStrides);
   return box;
 }
 
@@ -102,7 +104,8 @@ std::vector<Piece> cleave::runtime::findGatherPieces(const program::Program &pro
     if (key.front() != int64_t(term) || (holder.first != rank && rank != 0))
       continue;
     const Type &local = program.types[holder.second->view.type];
-    addPieces(local.shape, getStrides(local), 0, wholeStrides, getOffset(key, wholeStrides), holder.first, 0, pieces);
+    addPieces(getPresent(program, holder.second->present, local.shape, holder.first), getStrides(local), 0,
+              wholeStrides, getOffset(key, wholeStrides), holder.first, 0, pieces);
   }
   return pieces;
 }

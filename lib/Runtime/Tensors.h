@@ -15,6 +15,8 @@ struct TensorBox {
   char *address = nullptr;
   /// From the whole to the view (inputs), or from the view to the whole (outputs).
   BoxCopy box;
+  /// Whether there is less of it than the view has room for: the rest is padding.
+  bool isPadded = false;
   /// In elements: for pieces.
   std::vector<int64_t> shape, strides, wholeStrides;
 };

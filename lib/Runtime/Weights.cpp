@@ -151,41 +151,43 @@ WeightFiles::Rows WeightFiles::getRows(const Weight &weight) const {
 /// How many elements of a row are fetched at once.
 static constexpr int64_t kChunk = 1 << 16;
 
-/// Row by row in the order of the file; rows that are long in pieces. Entries of a stack lie in a file each.
+/// Row by row in the order of the file; rows that are long in pieces. Entries of a stack lie in a file each. What is not there stays
+/// zero.
 Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
   const Weight &weight = program.weights[load.weight];
   const Type &whole = program.types[weight.type];
   Scatter scatter(load, whole.element, program.types[load.target.type].element);
-  if (std::find(load.shape.begin(), load.shape.end(), 0) != load.shape.end())
+  std::vector<int64_t> shape = getPresent(program, load.present, load.shape, rank);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
     return kGood;
   std::vector<int64_t> index(load.shape.size()), starts;
   for (const Number &start : load.starts)
     starts.push_back(program.evaluate(start, rank));
   if (weight.parts.empty())
-    return loadRows(load, weight, starts, /*first=*/0, index, scatter, target);
-  for (; index[0] < load.shape[0]; ++index[0]) {
+    return loadRows(weight, shape, starts, /*first=*/0, index, scatter, target);
+  for (; index[0] < shape[0]; ++index[0]) {
     const Weight &part = program.weights[weight.parts[starts[0] + index[0]]];
-    if (Status error = loadRows(load, part, starts, /*first=*/1, index, scatter, target))
+    if (Status error = loadRows(part, shape, starts, /*first=*/1, index, scatter, target))
       return error;
   }
   return kGood;
 }
 
 /// The dims from `first` on are those of `weight`; those before stay where `index` is.
-Status WeightFiles::loadRows(const Load &load, const Weight &weight, const std::vector<int64_t> &starts, size_t first,
-                             std::vector<int64_t> index, Scatter &scatter, char *target) const {
+Status WeightFiles::loadRows(const Weight &weight, const std::vector<int64_t> &shape, const std::vector<int64_t> &starts,
+                             size_t first, std::vector<int64_t> index, Scatter &scatter, char *target) const {
   const Type &whole = program.types[weight.type];
-  size_t dims = load.shape.size();
+  size_t dims = shape.size();
   uint64_t size = getElementBytes(whole.element);
   Rows rows = getRows(weight);
   const char *element = weight.splat ? rows.fetch(0, size) : nullptr;
   if (weight.splat && !element)
     return makeError("weight ", quote(weight.name), ": ", rows.error->message);
   if (weight.splat && first == 0) {
-    scatter.fill(element, target);
+    scatter.fill(element, shape, target);
     return kGood;
   }
-  int64_t row = dims ? load.shape.back() : 1;
+  int64_t row = dims ? shape.back() : 1;
   std::vector<char> repeated;
   for (int64_t i = 0; weight.splat && i < std::min(kChunk, row); ++i)
     repeated.insert(repeated.end(), element, element + size);
@@ -203,7 +205,7 @@ Status WeightFiles::loadRows(const Load &load, const Weight &weight, const std::
     }
     size_t dim = dims ? dims - 1 : 0;
     while (dim-- > first) {
-      if (++index[dim] < load.shape[dim])
+      if (++index[dim] < shape[dim])
         break;
       index[dim] = 0;
     }

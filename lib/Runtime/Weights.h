@@ -38,8 +38,9 @@ private:
   class Rows;
   program::Status open(size_t file);
   Rows getRows(const program::Weight &weight) const;
-  program::Status loadRows(const program::Load &load, const program::Weight &weight, const std::vector<int64_t> &starts,
-                           size_t first, std::vector<int64_t> index, Scatter &scatter, char *target) const;
+  program::Status loadRows(const program::Weight &weight, const std::vector<int64_t> &shape,
+                           const std::vector<int64_t> &starts, size_t first, std::vector<int64_t> index,
+                           Scatter &scatter, char *target) const;
 
   const program::Program &program;
   std::string programFolder, folder;

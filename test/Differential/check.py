@@ -3,8 +3,8 @@
 Usage: check.py BUILD_DIR [--emulated|--uneven] [--seed N] [--count N]
 
 Each is lowered to kernels, compiled and run as a program, too; with --emulated for CUDA, on devices that this machine plays: of
-their contractions libraries must compute some, one in ten programs; with --uneven of sizes that meshes do not divide, by the
-evaluator alone, where padding is NaN. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
+their contractions libraries must compute some, one in ten programs; with --uneven of sizes that meshes do not divide, where the
+evaluator fills padding with NaN. Runs the cases in slices, so that a crash costs one slice and is told with its seed.
 """
 import os
 import re
@@ -22,7 +22,7 @@ CALLS, PARTS = "calls of libraries", "parts of sums"
 
 def run(build, how, seed, count):
     """(passed, failed, output, counters by name) of `count` seeds from `seed` on."""
-    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), how],
+    done = subprocess.run([f"{build}/bin/cleave-differential", "--seed", str(seed), "--count", str(count), *how],
                           capture_output=True, text=True,
                           env={**os.environ, "CLEAVE_CUDA_LIBRARY": "libcleave_emulated_cuda.so",
                                "CLEAVE_EMULATION_DEVICES": "16"})
@@ -39,8 +39,8 @@ def run(build, how, seed, count):
 
 def main():
     arguments = sys.argv[1:]
-    how = next((word for word in ("--emulated", "--uneven") if word in arguments), "--program")
-    arguments = [word for word in arguments if word != how]
+    how = [word for word in ("--emulated", "--uneven") if word in arguments] + ["--program"] * ("--emulated" not in arguments)
+    arguments = [word for word in arguments if word not in how]
     options = {"--seed": 1, "--count": 2000}
     while len(arguments) > 1:
         options[arguments[-2]] = int(arguments[-1])
@@ -53,7 +53,7 @@ def main():
             print(text)
     failed = sum(result[1] for result in results)
     counters = sum((result[3] for result in results), Counter())
-    for name, programs in ((PARTS, 100), (CALLS, 10)) if how == "--emulated" else ((PARTS, 100),):
+    for name, programs in ((PARTS, 100), (CALLS, 10)) if "--emulated" in how else ((PARTS, 100),):
         if counters[name] < options["--count"] // programs:
             print(f"{counters[name]} {name} in {options['--count']} programs, expected one in {programs}")
             failed += 1

@@ -45,6 +45,11 @@ std::vector<uint32_t> getRoles(const Program &program);
 /// The shape of a slice of `shape` in a layout, as Layout says; nothing if the layout does not suit it.
 std::optional<std::vector<int64_t>> getLaidOutShape(const std::vector<int64_t> &shape, const Layout &layout);
 
+/// What there is on `rank` of a box of `shape`, from its start, by numbers of a load or place (none: all of it), held between 0 and the
+/// shape: a part of a load may begin behind the end of what there is.
+std::vector<int64_t> getPresent(const Program &program, const std::vector<Number> &present,
+                                const std::vector<int64_t> &shape, uint32_t rank);
+
 } // namespace cleave::program
 
 #endif // CLEAVE_PROGRAM_OPERANDS_H

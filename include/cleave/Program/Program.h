@@ -8,7 +8,6 @@
 //           └─ variants, one per set of input shapes
 //                ── inputs, outputs, states: where callers' tensors lie
 //                └─ lists: one per role, its commands (Command.h)
-//
 // Tables refer to each other by number. Bytes are not owned: whoever made or mapped them keeps them.
 //
 //===----------------------------------------------------------------------===//
@@ -149,6 +148,7 @@ struct Load {
   std::vector<int64_t> shape;
   Layout layout;
   View target;
+  std::vector<Number> present = {}; ///< per dim, how much of the box there is; the rest becomes zeros (empty: all)
 };
 
 enum class BufferKind : uint8_t { Activations, Communication, Weights, Input, Output, State };
@@ -183,7 +183,8 @@ struct Place {
   uint32_t role = 0;
   View view;
   std::vector<Number> starts;
-  Number term; ///< which term of a partial tensor
+  Number term;                      ///< which term of a partial tensor
+  std::vector<Number> present = {}; ///< per dim, how much of the box there is; the rest is padding (empty: all)
 };
 
 /// An input or output by its ONNX name. Ranks with equal boxes and terms hold copies. A tensor in terms is what its

@@ -100,6 +100,8 @@ static void cut(const Filling &filling, const program::Load &box, uint64_t offse
     program::Load part = box;
     part.shape[dim] = std::min(step, box.shape[dim] - at);
     part.starts[dim].base += at;
+    if (!part.present.empty())
+      part.present[dim].base -= at; // below 0 and above the part where nothing and all of it is there
     cut(filling, part, offset + uint64_t(at) * row, slices);
   }
 }

@@ -17,6 +17,14 @@ TEST(OrderTest, P25Tensors) {
             "input \"x\": f32[4, 8] is held of f32[8, 16] (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].starts[1].base = 1; }),
             "input \"x\": dim 1 of f32[4, 8] does not lie in f32[8, 16] (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].present = {{4, -1}, {8, -1}}; }), "");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].present = {{4, -1}}; }),
+            "input \"x\": 1 dims are present of f32[8, 16] (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].present = {{3, -1}, {8, -1}}; }),
+            "input \"x\": of dim 0 of f32[4, 8] from 0 on, 3 are present on rank 0 (P25)");
+  EXPECT_EQ(
+      input([](Tensor &t, Program &) { t.places[0].present = {{4, -1}, {8, -1}}, t.places[0].starts[1].base = 1; }),
+      "input \"x\": of dim 1 of f32[4, 8] from 9 on, 8 are present on rank 1 (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].term.base = 1; }),
             "input \"x\": a term that is not among 1 (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].view.buffer = 3; }),

@@ -214,6 +214,16 @@ TEST(TablesTest, P16Loads) {
             place + "f32 is not cast to i32 (P16)");
   EXPECT_EQ(with([](Load &l) { l.target.offset.base = 576; }),
             "role \"all\": weights \"w\" and \"w\" are loaded to the same bytes (P16)");
+  // A slice that ends behind its weight says what there is of it.
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, -1}}; }), "");
+  EXPECT_EQ(with([](Load &l) { l.present = {{7, -1}, {16, -1}}, l.starts[0].base = 1; }), "");
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}}; }), place + "1 dims are present of f32[16, 16] (P16)");
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {17, -1}}; }),
+            place + "of dim 1 of the slice from 0 on, 17 are present on rank 0 (P16)");
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, -1}}, l.starts[0].base = 1; }),
+            place + "of dim 0 of the slice from 9 on, 8 are present on rank 1 (P16)");
+  EXPECT_EQ(with([](Load &l) { l.present = {{-1, -1}, {16, -1}}; }),
+            place + "of dim 0 of the slice from 0 on, -1 are present on rank 0 (P16)");
   // Floats are cast.
   EXPECT_EQ(refuse(makeTensorParallel(),
                    [](Program &p) {

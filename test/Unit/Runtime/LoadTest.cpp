@@ -28,6 +28,7 @@ namespace {
 /// A weight, and a load of it.
 struct Case {
   Shape whole, starts, shape;
+  Shape present; ///< what there is of the slice, which may end behind the weight; none: all of it
   Element from = Element::F32, to = Element::F32;
   Layout layout;
   bool isSplat = false, isInFile = false;
@@ -48,6 +49,11 @@ public:
       c.shape.push_back(upTo(9) ? 1 + upTo(c.whole.back() - 1) : c.whole.back());
       c.starts.push_back(upTo(c.whole.back() - c.shape.back()));
     }
+    if (upTo(2) == 0)
+      for (size_t dim = 0; dim < size_t(dims); ++dim) {
+        c.starts[dim] = upTo(c.whole[dim]);
+        c.present.push_back(upTo(std::min(c.shape[dim], c.whole[dim] - c.starts[dim])));
+      }
     constexpr Element floats[] = {Element::F16, Element::BF16, Element::F32, Element::F64};
     c.from = c.to = Element(upTo(int64_t(Element::UI64)));
     if (upTo(1)) {
@@ -122,7 +128,7 @@ static uint64_t getExpected(const Case &c, Shape index) {
     own[c.layout.order.empty() ? place : c.layout.order[place]] = ordered[place];
   uint64_t element = 0;
   for (size_t dim = 0; dim < dims; ++dim) {
-    if (own[dim] >= c.shape[dim])
+    if (own[dim] >= (c.present.empty() ? c.shape : c.present)[dim])
       return 0;
     element = element * uint64_t(c.whole[dim]) + uint64_t(c.starts[dim] + own[dim]);
   }
@@ -190,6 +196,8 @@ static uint64_t checkLoads(unsigned seed) {
     Load load{number, {}, c.shape, c.layout, {to, type, {}}};
     for (int64_t start : c.starts)
       load.starts.push_back({start, -1});
+    for (int64_t present : c.present)
+      load.present.push_back({present, -1});
     b.role().loads.push_back(load);
     b.add(Copy{{to, type, {}}, {out, type, {}}});
     b.addOutput(name.c_str(), type, {out, type, {}});

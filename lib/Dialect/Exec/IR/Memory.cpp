@@ -124,13 +124,18 @@ static LogicalResult checkBox(LoadOp op, ArrayRef<int64_t> shape) {
   if (op.getStarts().size() != shape.size() || op.getSizes().size() != shape.size())
     return op.emitOpError() << "has " << op.getStarts().size() << " starts and " << op.getSizes().size()
                             << " sizes for " << shape.size() << " dims (C2)";
-  for (auto [dim, attribute] : llvm::enumerate(op.getStarts().getAsRange<NumberAttr>())) {
-    NumberAttr start = attribute;
-    auto fits = [&, size = op.getSizes()[dim], extent = shape[dim]](int64_t own) {
-      return start.getBase() + own >= 0 && size >= 0 && start.getBase() + own + size <= extent;
-    };
-    if (start.hasColumn() ? !llvm::all_of(start.getPerRank(op), fits) : !fits(0))
-      return op.emitOpError() << "takes a box that is not in the parameter, in dim " << dim << " (C2)";
+  ArrayAttr present = op.getPresentAttr();
+  if (present && present.size() != shape.size())
+    return op.emitOpError() << "says of " << present.size() << " dims what is present, of " << shape.size() << " (C2)";
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    auto start = cast<NumberAttr>(op.getStarts()[dim]);
+    auto held = present ? cast<NumberAttr>(present[dim]) : NumberAttr::get(op.getContext(), op.getSizes()[dim], "");
+    size_t ranks = start.hasColumn() ? start.getPerRank(op).size() : held.hasColumn() ? held.getPerRank(op).size() : 1;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      int64_t from = start.evaluate(op, rank), count = held.evaluate(op, rank);
+      if (from < 0 || count < 0 || count > op.getSizes()[dim] || from + count > extent)
+        return op.emitOpError() << "takes a box that is not in the parameter, in dim " << dim << " (C2)";
+    }
   }
   return success();
 }
@@ -140,7 +145,9 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!param)
     return emitOpError() << "loads " << getParamAttr() << ", which is no nn.param (C1)";
   auto whole = cast<RankedTensorType>(param.getType());
-  if (failed(checkColumns(*this, getStarts(), "(C4)")) || failed(checkBox(*this, whole.getShape())))
+  if (failed(checkColumns(*this, getStarts(), "(C4)")) ||
+      (getPresentAttr() && failed(checkColumns(*this, getPresentAttr(), "(C4)"))) ||
+      failed(checkBox(*this, whole.getShape())))
     return failure();
   std::optional<SmallVector<int64_t>> shape = SmallVector<int64_t>(getSizes());
   if (getOrder())
@@ -156,6 +163,15 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Inputs and outputs
 //===----------------------------------------------------------------------===//
 
+/// Whether the last shards along a dim end behind it.
+static bool isUneven(RankedTensorType global) {
+  spmd::ShardingAttr sharding = spmd::getSharding(global);
+  for (unsigned dim = 0; sharding && dim < global.getRank(); ++dim)
+    if (global.getDimSize(dim) % sharding.getNumShards(dim) != 0)
+      return true;
+  return false;
+}
+
 template <typename OpT> static LogicalResult checkBoundary(OpT op) {
   auto global = cast<RankedTensorType>(op.getGlobal());
   RankedTensorType local = spmd::getLocalType(global);
@@ -165,6 +181,13 @@ template <typename OpT> static LogicalResult checkBoundary(OpT op) {
   if (op.getStarts().size() != size_t(local.getRank()))
     return op.emitOpError() << "has " << op.getStarts().size() << " starts for " << local.getRank() << " dims (C2)";
   spmd::ShardingAttr sharding = spmd::getSharding(global);
+  bool isPadded = isUneven(global);
+  ArrayAttr present = op.getPresentAttr();
+  if (isPadded != bool(present) || (present && present.size() != size_t(local.getRank())))
+    return op.emitOpError() << "says of " << (present ? present.size() : 0) << " dims what is present, expected "
+                            << (isPadded ? local.getRank() : 0) << " (C2)";
+  if (present && failed(checkColumns(op, present, "(C4)")))
+    return failure();
   if ((sharding && sharding.isPartial()) != op.getTerm().has_value())
     return op.emitOpError() << (op.getTerm() ? "is a term of " : "does not say which term of ") << global << " (C3)";
   if (op.getTerm() && failed(checkColumn(op, *op.getTerm(), "(C4)")))

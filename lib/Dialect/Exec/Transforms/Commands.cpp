@@ -223,9 +223,6 @@ static void appendStart(ArrayRef<int64_t> box, ArrayRef<int64_t> shard, SmallVec
 LogicalResult CommandBuilder::emitPermute(spmd::PermuteOp op) {
   spmd::ShardingAttr from = op.getFrom(), to = op.getTo();
   ArrayRef<int64_t> global = cast<RankedTensorType>(op.getGlobal()).getShape();
-  for (auto [dim, extent] : llvm::enumerate(global))
-    if (extent % to.getNumShards(dim) != 0)
-      return op.emitOpError("makes shards of different sizes, which programs cannot do yet");
   std::unique_ptr<spmd::MeshAtoms> atoms = spmd::MeshAtoms::create(from.getMesh(), op, {from, to});
   spmd::ShardMoves moves(atoms->getAtoms(), global, atoms->toState(from), atoms->toState(to));
   SmallVector<int64_t> ends, boxes;
@@ -346,8 +343,8 @@ LogicalResult CommandBuilder::emitMessages(MessageOp op, ValueRange values) {
 // Inputs and outputs
 //===----------------------------------------------------------------------===//
 
-/// Where a rank's box begins follows from the sharding: its number along the axes of each dim, times the shard's extent. So
-/// does its term, its number along the partial axes. A function that was written by hand without global types is that of one
+/// Where a rank's box begins follows from the sharding: its number along the axes of each dim, times the shard's extent; of
+/// uneven shards, at most where the tensor ends, and what there is of the box stands beside. So does its term, its number along the partial axes. A function that was written by hand without global types is that of one
 /// rank, or of ranks that all have the whole.
 template <typename OpT>
 LogicalResult CommandBuilder::emitBoundary(Value view, StringRef name, DictionaryAttr attributes, Location loc) {
@@ -355,20 +352,30 @@ LogicalResult CommandBuilder::emitBoundary(Value view, StringRef name, Dictionar
   auto local = cast<MemRefType>(view.getType());
   auto global =
       attr ? cast<RankedTensorType>(attr.getValue()) : RankedTensorType::get(local.getShape(), local.getElementType());
-  SmallVector<Attribute> starts(local.getRank(), table.get(0));
+  SmallVector<Attribute> starts(local.getRank(), table.get(0)), present;
+  for (int64_t extent : local.getShape())
+    present.push_back(table.get(extent));
+  // Where one dim ends in padding, what there is is said of all.
+  bool isPadded = false;
   NumberAttr term;
   if (spmd::ShardingAttr sharding = spmd::getSharding(global)) {
     for (auto [dim, cut] : llvm::enumerate(sharding.getDims())) {
-      if (global.getShape()[dim] % sharding.getNumShards(dim) != 0)
-        return emitError(loc) << "'" << name << "' has shards of different sizes, which programs cannot do yet";
-      starts[dim] = table.get(cut.getAxes(), local.getShape()[dim]);
+      int64_t size = local.getShape()[dim], whole = global.getShape()[dim];
+      NumberAttr start = table.get(cut.getAxes(), size);
+      if (size * sharding.getNumShards(dim) != whole) {
+        isPadded = true;
+        present[dim] = table.countBelow(table.get(whole), start, size);
+        start = table.atMost(start, table.get(whole));
+      }
+      starts[dim] = start;
     }
     if (sharding.isPartial())
       term = table.get(sharding.getPartial(), 1);
   }
   auto op =
       OpT::create(builder, loc, builder.getStringAttr(name), view, TypeAttr::get(global), builder.getArrayAttr(starts),
-                  term, attributes ? attributes.getAs<IntegerAttr>(pipe::PipeDialect::kIndexAttr) : IntegerAttr());
+                  term, attributes ? attributes.getAs<IntegerAttr>(pipe::PipeDialect::kIndexAttr) : IntegerAttr(),
+                  isPadded ? builder.getArrayAttr(present) : ArrayAttr());
   // What the model says of the tensor besides; the name and the type have been told.
   for (NamedAttribute attribute : attributes ? attributes.getValue() : ArrayRef<NamedAttribute>())
     if (attribute.getName() != spmd::kNameAttr && attribute.getName() != spmd::SpmdDialect::kGlobalTypeAttr &&

@@ -39,6 +39,39 @@ NumberAttr RankTable::add(NumberAttr a, NumberAttr b) {
   return NumberAttr::get(module.getContext(), a.getBase() + b.getBase(), name);
 }
 
+int64_t RankTable::evaluate(NumberAttr number, int64_t rank) const {
+  return number.getBase() + (number.hasColumn() ? columns.find(number.getColumn())->second[rank] : 0);
+}
+
+/// As printed, but for the quotes.
+std::string RankTable::format(NumberAttr number) {
+  std::string base = std::to_string(number.getBase());
+  return !number.hasColumn() ? base : (number.getBase() == 0 ? "" : base + " + ") + number.getColumn().str();
+}
+
+/// What all ranks have alike is no column.
+NumberAttr RankTable::getComputed(Twine name, function_ref<int64_t(int64_t)> compute) {
+  Column numbers;
+  for (int64_t rank = 0; rank < (mesh ? mesh.getNumRanks() : 1); ++rank)
+    numbers.push_back(compute(rank));
+  if (llvm::all_equal(numbers))
+    return get(numbers.front());
+  std::string text = name.str();
+  columns.try_emplace(text, std::move(numbers));
+  return NumberAttr::get(module.getContext(), 0, text);
+}
+
+NumberAttr RankTable::atMost(NumberAttr a, NumberAttr most) {
+  return getComputed(format(a) + " up to " + format(most),
+                     [&](int64_t rank) { return std::min(evaluate(a, rank), evaluate(most, rank)); });
+}
+
+NumberAttr RankTable::countBelow(NumberAttr end, NumberAttr start, int64_t size) {
+  return getComputed(format(end) + " - (" + format(start) + ") up to " + Twine(size), [&](int64_t rank) {
+    return std::clamp<int64_t>(evaluate(end, rank) - evaluate(start, rank), 0, size);
+  });
+}
+
 void RankTable::store() {
   if (columns.empty())
     return;

@@ -26,6 +26,10 @@ public:
   /// `factor` times the rank's row-major index along `axes`.
   NumberAttr get(llvm::ArrayRef<spmd::AxisAttr> axes, int64_t factor);
   NumberAttr add(NumberAttr a, NumberAttr b);
+  /// The lesser of two numbers on each rank.
+  NumberAttr atMost(NumberAttr a, NumberAttr most);
+  /// What of `size` positions from `start` on lies below `end`.
+  NumberAttr countBelow(NumberAttr end, NumberAttr start, int64_t size);
   NumberAttr add(NumberAttr a, int64_t b) {
     return NumberAttr::get(module.getContext(), a.getBase() + b, a.getColumn());
   }
@@ -35,6 +39,11 @@ public:
 
 private:
   using Column = llvm::SmallVector<int64_t>;
+
+  /// The column `name`, made of what `compute` says of each rank; a number without column where all ranks have the same.
+  NumberAttr getComputed(llvm::Twine name, llvm::function_ref<int64_t(int64_t rank)> compute);
+  int64_t evaluate(NumberAttr number, int64_t rank) const;
+  static std::string format(NumberAttr number);
 
   mlir::ModuleOp module;
   spmd::MeshAttr mesh; ///< null: there is one rank

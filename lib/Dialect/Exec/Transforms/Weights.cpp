@@ -6,6 +6,8 @@
 //   nn.load @w starts [2, 0] sizes [4, 8] shard rows     starts [2 + "x * 2", 0]  sizes [2, 8]
 //   spmd.local_slice of that, columns over y              starts [2 + "x * 2", "y * 4"]  sizes [2, 4]
 //
+// Of shards that are uneven, the last ones end behind what there is: a box says how much of it is present.
+//
 //===----------------------------------------------------------------------===//
 #include "Weights.h"
 
@@ -38,7 +40,22 @@ Weights::Box Weights::getWhole(FlatSymbolRefAttr param, ArrayRef<int64_t> shape)
   return {param, SmallVector<NumberAttr>(shape.size(), table.get(0)), SmallVector<int64_t>(shape), std::nullopt};
 }
 
-/// Each cut dim begins at the rank's number along its axes times the shard's extent.
+/// A shard begins at the rank's number along the axes times its extent, or where what there is ends.
+void Weights::cut(Box &box, unsigned dim, ArrayRef<spmd::AxisAttr> axes, int64_t size) {
+  int64_t whole = box.sizes[dim], shards = spmd::getMesh(symbols.getOp()).getRankGroups(axes).size();
+  NumberAttr first = table.get(axes, size);
+  if (box.present.empty() && size * shards != whole)
+    box.present = llvm::map_to_vector<0>(box.sizes, [&](int64_t extent) { return table.get(extent); });
+  if (!box.present.empty()) {
+    NumberAttr held = box.present[dim];
+    box.present[dim] = table.countBelow(held, first, size);
+    first = table.atMost(first, held);
+  }
+  box.starts[dim] = table.add(box.starts[dim], first);
+  box.sizes[dim] = size;
+}
+
+/// Dim by dim, as the sharding says.
 FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
   auto param = symbols.lookup<nn::ParamOp>(op.getParam());
   Box box = getWhole(op.getParamAttr(), cast<RankedTensorType>(param.getType()).getShape());
@@ -53,12 +70,9 @@ FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
   if (!sharding || sharding.getMesh() != spmd::getMesh(op) || sharding.getDims().size() != box.sizes.size())
     return op.emitOpError() << "loads by " << *op.getSharding()
                             << ", which is no sharding of it over the module's mesh";
-  for (auto [dim, cut] : llvm::enumerate(sharding.getDims())) {
-    if (box.sizes[dim] % sharding.getNumShards(dim) != 0)
-      return op.emitOpError("loads shards of different sizes, which programs cannot do yet");
-    box.sizes[dim] /= sharding.getNumShards(dim);
-    box.starts[dim] = table.add(box.starts[dim], table.get(cut.getAxes(), box.sizes[dim]));
-  }
+  for (auto [dim, axes] : llvm::enumerate(sharding.getDims()))
+    if (!axes.getAxes().empty())
+      cut(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], sharding.getNumShards(dim)));
   return box;
 }
 
@@ -85,9 +99,10 @@ FailureOr<Weights::Box> Weights::getBox(Value value) {
         FailureOr<Box> box = getBox(op.getInput());
         if (failed(box))
           return failure();
-        box->sizes = SmallVector<int64_t>(op.getResult().getType().getShape());
-        for (auto [start, size, axes] : llvm::zip_equal(box->starts, box->sizes, op.getDims().getAsRange<ArrayAttr>()))
-          start = table.add(start, table.get(llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()), size));
+        for (auto [dim, axes] : llvm::enumerate(op.getDims().getAsRange<ArrayAttr>()))
+          if (!axes.empty())
+            cut(*box, dim, llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()),
+                op.getResult().getType().getDimSize(dim));
         return box;
       });
 }
@@ -96,6 +111,7 @@ FailureOr<Weights::Box> Weights::getBox(Value value) {
 Attribute Weights::getKey(const Box &box, Type type) {
   SmallVector<Attribute> key{box.param, builder.getDenseI64ArrayAttr(box.sizes), TypeAttr::get(type)};
   llvm::append_range(key, box.starts);
+  llvm::append_range(key, box.present);
   if (box.layout)
     key.append({builder.getDenseI64ArrayAttr(box.layout->order),
                 builder.getDenseI64ArrayAttr({box.layout->batch, box.layout->width, box.layout->interleave})});
@@ -124,6 +140,8 @@ void Weights::emit(OpBuilder &at, FlatSymbolRefAttr buffer) {
                                table.get(load.offset), /*whole=*/Value());
     SmallVector<Attribute> starts(load.box.starts.begin(), load.box.starts.end());
     auto op = LoadOp::create(at, load.loc, load.box.param, at.getArrayAttr(starts), load.box.sizes, view);
+    if (!load.box.present.empty())
+      op.setPresentAttr(at.getArrayAttr(SmallVector<Attribute>(load.box.present.begin(), load.box.present.end())));
     if (const std::optional<Layout> &layout = load.box.layout) {
       op.setOrder(layout->order);
       op.setBatch(layout->batch);

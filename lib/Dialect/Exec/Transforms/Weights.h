@@ -31,6 +31,8 @@ private:
     llvm::SmallVector<NumberAttr> starts;
     llvm::SmallVector<int64_t> sizes;
     std::optional<Layout> layout;
+    /// Per dim, how much of the box there is, from its start; empty: all of it. The rest is padding of an uneven shard.
+    llvm::SmallVector<NumberAttr, 0> present = {};
   };
   struct Load {
     Box box;
@@ -41,6 +43,8 @@ private:
 
   mlir::FailureOr<Box> getBox(mlir::Value value);
   mlir::FailureOr<Box> getBox(nn::LoadOp op);
+  /// Each rank along `axes` keeps a shard of `size` positions of a dim of the box, as far as they are there.
+  void cut(Box &box, unsigned dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t size);
   Box getWhole(mlir::FlatSymbolRefAttr param, llvm::ArrayRef<int64_t> shape);
   mlir::FlatSymbolRefAttr getParam(mlir::ElementsAttr value, llvm::StringRef name);
   mlir::Attribute getKey(const Box &box, mlir::Type type);
@@ -50,7 +54,7 @@ private:
   RankTable &table;
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> constants;
   llvm::DenseMap<mlir::Attribute, unsigned> known;
-  llvm::SmallVector<Load> loads;
+  llvm::SmallVector<Load, 0> loads;
   int64_t bytes = 0;
 };
 

@@ -5,11 +5,13 @@
 
 #mesh = #spmd.mesh<["data"=2, "model"=2]>
 #rows = #spmd.sharding<#mesh, [{"data"}, {}]>
+#uneven = #spmd.sharding<#mesh, [{"data"}, {}], uneven>
 #terms = #spmd.sharding<#mesh, [{}, {}], partial = {"model": sum}>
 
-// CHECK: exec.rank_table = {data = array<i64: 0, 0, 1, 1>,
+// CHECK: exec.rank_table = {{.*}}data = array<i64: 0, 0, 1, 1>,
 module attributes {spmd.mesh = #mesh, exec.rank_table = {
-  "data" = array<i64: 0, 0, 1, 1>, "model * 4" = array<i64: 0, 4, 0, 4>, "model * 64" = array<i64: 0, 64, 0, 64>}} {
+  "data" = array<i64: 0, 0, 1, 1>, "model * 4" = array<i64: 0, 4, 0, 4>, "model * 64" = array<i64: 0, 64, 0, 64>,
+  "4 - model * 4" = array<i64: 4, 0, 4, 0>, "data * 2" = array<i64: 0, 0, 2, 2>, "3 - data * 2" = array<i64: 2, 2, 1, 1>}} {
   nn.param @w : tensor<4x8xf32> = dense<1.0> : tensor<4x8xf32>
 
   // CHECK: exec.buffer @activations activations 1024 align 64
@@ -42,6 +44,11 @@ module attributes {spmd.mesh = #mesh, exec.rank_table = {
     %w = exec.view @weights[64] : memref<4x4xf32>
     // CHECK: exec.load @w starts [0, "model * 4"] sizes [4, 4] into %[[W]] : memref<4x4xf32>
     exec.load @w starts [0, "model * 4"] sizes [4, 4] into %w : memref<4x4xf32>
+    // CHECK: exec.load @w starts [0, "model * 4"] sizes [4, 6] present [4, "4 - model * 4"] into %{{.*}} : memref<4x6xf32>
+    %u = exec.view @weights[0] : memref<4x6xf32>
+    exec.load @w starts [0, "model * 4"] sizes [4, 6] present [4, "4 - model * 4"] into %u : memref<4x6xf32>
+    // CHECK: exec.input "z" in %[[X]] : memref<2x8xf32> of tensor<3x8xf32, #{{.*}}> starts ["data * 2", 0] present ["3 - data * 2", 8]
+    exec.input "z" in %x : memref<2x8xf32> of tensor<3x8xf32, #uneven> starts ["data * 2", 0] present ["3 - data * 2", 8]
     %p = exec.view @weights[128] : memref<1x4x4x1xbf16>
     // CHECK: exec.load @w starts [0, 0] sizes [4, 4] order [0, 1] batch 0 width 4 interleave 1 into %{{.*}} : memref<1x4x4x1xbf16>
     exec.load @w starts [0, 0] sizes [4, 4] order [0, 1] batch 0 width 4 interleave 1 into %p : memref<1x4x4x1xbf16>

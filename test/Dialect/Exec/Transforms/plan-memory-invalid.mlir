@@ -51,42 +51,6 @@ func.func @packed(%a: tensor<2x4xf32>) -> tensor<1x2x4x1xf32> {
 
 // -----
 
-// Shards of different sizes: of a parameter,
-#mesh = #spmd.mesh<["x"=2]>
-module attributes {spmd.mesh = #mesh} {
-  nn.param @w : tensor<3xf32> = dense<1.0> : tensor<3xf32>
-  func.func @uneven_load() -> tensor<2xf32> {
-    // expected-error @below {{'nn.load' op loads shards of different sizes, which programs cannot do yet}}
-    %w = nn.load @w shard(#spmd.sharding<#mesh, [{"x"}], uneven>) : tensor<2xf32>
-    return %w : tensor<2xf32>
-  }
-}
-
-// -----
-
-// of an input,
-#mesh = #spmd.mesh<["x"=2]>
-module attributes {spmd.mesh = #mesh} {
-  // expected-error @below {{'x' has shards of different sizes, which programs cannot do yet}}
-  func.func @uneven_input(%x: tensor<2xf32> {nn.name = "x", spmd.global = tensor<3xf32, #spmd.sharding<#mesh, [{"x"}], uneven>>}) {
-    return
-  }
-}
-
-// -----
-
-// and of what is exchanged.
-#mesh = #spmd.mesh<["x"=2]>
-module attributes {spmd.mesh = #mesh} {
-  func.func @uneven_permute(%x: tensor<3xf32>) -> tensor<2xf32> {
-    // expected-error @below {{'spmd.permute' op makes shards of different sizes, which programs cannot do yet}}
-    %p = spmd.permute %x from #spmd.sharding<#mesh, [{}]> to #spmd.sharding<#mesh, [{"x"}], uneven> of tensor<3xf32> : (tensor<3xf32>) -> tensor<2xf32>
-    return %p : tensor<2xf32>
-  }
-}
-
-// -----
-
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   nn.param @w : tensor<4xf32> = dense<1.0> : tensor<4xf32>
   func.func @another_mesh() -> tensor<2xf32> {
