@@ -34,6 +34,9 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
     /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.
     static constexpr ::llvm::StringLiteral kFlopsAttr = "spmd.flops";
+    /// On a partitioned function with uneven shards: bytes of padding of all its values on all ranks, and bytes that these take
+    /// (two numbers).
+    static constexpr ::llvm::StringLiteral kPaddingAttr = "spmd.padding";
     /// On a function, between propagation and partitioning: bytes that the busiest rank will send, as decided.
     static constexpr ::llvm::StringLiteral kWireBytesAttr = "spmd.wire_bytes";
     /// On a function: where propagation had to replicate, one dictionary (op, node, axes, reason) per remark.

@@ -159,6 +159,28 @@ int64_t cleave::countPeakBytes(func::FuncOp func) {
   return ::countPeakBytes(func, SymbolTable(func->getParentOfType<ModuleOp>()));
 }
 
+/// Of the box that each rank loads, what is not there.
+static void addPadding(exec::LoadOp op, int64_t ranks, spmd::Padding &padding) {
+  int64_t bytes = spmd::getElementBytes(op.getTarget().getType().getElementType());
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t held = bytes, present = bytes;
+    for (auto [dim, size] : llvm::enumerate(op.getSizes())) {
+      ArrayAttr numbers = op.getPresentAttr();
+      held *= size;
+      present *= numbers ? cast<exec::NumberAttr>(numbers[dim]).evaluate(op, rank) : size;
+    }
+    padding.heldBytes += held;
+    padding.bytes += held - present;
+  }
+}
+
+/// The part of a parameter that all ranks load together, with the sharding by which they do.
+static RankedTensorType getLoaded(nn::LoadOp op, nn::ParamOp param) {
+  auto whole = cast<RankedTensorType>(param.getType());
+  auto sharding = dyn_cast_or_null<spmd::ShardingAttr>(op.getShardingAttr());
+  return RankedTensorType::get(op.getSizes().value_or(whole.getShape()), whole.getElementType(), sharding);
+}
+
 /// A rank stores what it loads, once for all its functions; the whole counts each parameter once, however many parts of it are
 /// loaded.
 static void countParameters(func::FuncOp func, const SymbolTable &symbols, Report &report) {
@@ -173,12 +195,16 @@ static void countParameters(func::FuncOp func, const SymbolTable &symbols, Repor
       if (loads
               .insert({load.getParamAttr(), load.getStartsAttr(), load.getSizesAttr(), load.getShardingAttr(),
                        load.getType()})
-              .second)
+              .second) {
         report.parameterBytesPerRank += spmd::getBytes(load.getType());
+        if (auto param = symbols.lookup<nn::ParamOp>(load.getParam()))
+          spmd::addPadding(getLoaded(load, param), report.padding.parameters);
+      }
       count(load.getParam());
     }
     for (auto load : each.getOps<exec::LoadOp>()) {
       report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
+      addPadding(load, report.ranks, report.padding.parameters);
       count(load.getParam());
     }
   }
@@ -202,6 +228,28 @@ static void readReplications(func::FuncOp func, Report &report) {
       for (StringAttr axis : axes.getAsRange<StringAttr>())
         replicated.axes.push_back(axis.str());
   }
+}
+
+/// Padding by what holds it, but for parameters, which are counted where they are loaded.
+/// What arguments and results are as a whole stands in attributes, in those of commands once memory is planned; what values inside were
+/// is known to partitioning alone.
+static void countPadding(func::FuncOp func, PaddingReport &padding) {
+  auto add = [](TypeAttr global, spmd::Padding &to) {
+    if (global)
+      spmd::addPadding(cast<RankedTensorType>(global.getValue()), to);
+  };
+  StringRef name = spmd::SpmdDialect::kGlobalTypeAttr;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    add(func.getArgAttrOfType<TypeAttr>(index, name), padding.inputs);
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    add(func.getResultAttrOfType<TypeAttr>(index, name), padding.outputs);
+  for (auto input : func.getOps<exec::InputOp>())
+    add(input.getGlobalAttr(), padding.inputs);
+  for (auto output : func.getOps<exec::OutputOp>())
+    add(output.getGlobalAttr(), padding.outputs);
+  auto values = func->getAttrOfType<DenseI64ArrayAttr>(spmd::SpmdDialect::kPaddingAttr);
+  if (values && values.size() == 2)
+    padding.values = {values[0], values[1]};
 }
 
 namespace {
@@ -339,6 +387,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
     report.time = TimeReport{times->getCluster().name};
   countOps(func, flopCounter, times, report);
   countParameters(func, symbols, report);
+  countPadding(func, report.padding);
   report.arena = ::countArena(getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
   report.peakBytesPerRank = ::countPeakBytes(func, symbols);
@@ -348,141 +397,4 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr);
   report.flops = flops ? flops.getValueAsDouble() : report.flopsPerRank;
   return report;
-}
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
-static void writeShape(llvm::json::OStream &json, StringRef key, ArrayRef<int64_t> shape) {
-  json.attributeArray(key, [&] { llvm::for_each(shape, [&](int64_t extent) { json.value(extent); }); });
-}
-
-static void writeNames(llvm::json::OStream &json, StringRef key, ArrayRef<std::string> names) {
-  json.attributeArray(key, [&] { llvm::for_each(names, [&](const std::string &name) { json.value(name); }); });
-}
-
-static void write(llvm::json::OStream &json, const TensorReport &tensor) {
-  json.attribute("name", tensor.name);
-  json.attribute("type", tensor.type);
-  writeShape(json, "shape", tensor.shape);
-  writeShape(json, "local_shape", tensor.localShape);
-  json.attribute("sharding", tensor.sharding);
-}
-
-static void write(llvm::json::OStream &json, const CollectiveReport &collective) {
-  json.attribute("kind", collective.kind);
-  writeNames(json, "axes", collective.axes);
-  json.attribute("group_size", collective.groupSize);
-  json.attribute("type", collective.type);
-  writeShape(json, "operand_shape", collective.operandShape);
-  writeShape(json, "result_shape", collective.resultShape);
-  json.attribute("wire_bytes_per_rank", collective.wireBytes);
-  if (collective.ns > 0)
-    json.attribute("ns", collective.ns);
-  json.attribute("node", collective.node);
-  json.attribute("cause", collective.cause);
-}
-
-static void write(llvm::json::OStream &json, const ReplicationReport &replication) {
-  json.attribute("op", replication.op);
-  json.attribute("node", replication.node);
-  writeNames(json, "axes", replication.axes);
-  json.attribute("reason", replication.reason);
-}
-
-template <typename T>
-static void writePairs(llvm::json::OStream &json, StringRef key, const std::vector<std::pair<std::string, T>> &pairs) {
-  json.attributeObject(key, [&] {
-    for (const auto &[name, number] : pairs)
-      json.attribute(name, number);
-  });
-}
-
-static void write(llvm::json::OStream &json, const VariantReport &variant) {
-  writePairs(json, "dims", variant.dims);
-  json.attribute("commands", variant.commands);
-  json.attribute("liveness_bound_bytes", variant.liveBytes);
-}
-
-static void write(llvm::json::OStream &json, const LibraryReport &library) {
-  json.attribute("name", library.name);
-  json.attribute("calls", library.calls);
-  json.attribute("fallbacks", library.fallbacks);
-  json.attribute("reason", library.reason);
-  json.attribute("workspace_bytes", library.workspaceBytes);
-}
-
-template <typename T> static void writeList(llvm::json::OStream &json, StringRef key, const std::vector<T> &list) {
-  json.attributeArray(key, [&] {
-    for (const T &entry : list)
-      json.object([&] { write(json, entry); });
-  });
-}
-
-static void writeTotals(llvm::json::OStream &json, const std::map<std::string, CollectiveTotal> &totals) {
-  for (const auto &[kind, total] : totals)
-    json.attributeObject(kind, [&, &total = total] {
-      json.attribute("count", total.count);
-      json.attribute("wire_bytes_per_rank", total.wireBytes);
-    });
-}
-
-static void write(llvm::json::OStream &json, const ProgramReport &program) {
-  json.attribute("kernels", program.kernels);
-  json.attribute("commands", program.commands);
-  json.attribute("arena_bytes", program.arena.bytes);
-  json.attribute("liveness_bound_bytes", program.arena.bound);
-  writeList(json, "variants", program.variants);
-  json.attribute("compile_seconds", program.compileSeconds);
-  json.attribute("precision", program.precision);
-}
-
-/// As a stream: an llvm::json::Object would sort its keys, but the axes of a mesh are major to minor.
-void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
-  llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] {
-    json.attribute("version", 1);
-    json.attribute("model", report.model);
-    writePairs(json, "mesh", report.mesh);
-    json.attribute("ranks", report.ranks);
-    json.attributeObject("parameters", [&] {
-      json.attribute("bytes", report.parameterBytes);
-      json.attribute("bytes_per_rank", report.parameterBytesPerRank);
-    });
-    json.attribute("peak_bytes_per_rank", report.peakBytesPerRank);
-    if (report.arena) {
-      json.attribute("arena_bytes", report.arena->bytes);
-      json.attribute("liveness_bound_bytes", report.arena->bound);
-    }
-    json.attributeObject("flops", [&] {
-      json.attribute("total", report.flops);
-      json.attribute("per_rank", report.flopsPerRank);
-    });
-    writeList(json, "inputs", report.inputs);
-    writeList(json, "outputs", report.outputs);
-    writeList(json, "collectives", report.collectives);
-    json.attributeObject("totals", [&] { writeTotals(json, report.totals); });
-    writeList(json, "replicated", report.replicated);
-    if (report.time)
-      json.attributeObject("time", [&] {
-        json.attribute("cluster", report.time->cluster);
-        json.attribute("compute_ns", report.time->computeNs);
-        json.attribute("communication_ns", report.time->communicationNs);
-      });
-    writeMachine(json, report);
-    if (report.program)
-      json.attributeObject("program", [&] { write(json, *report.program); });
-    if (!report.libraries.empty())
-      writeList(json, "libraries", report.libraries);
-    if (report.windows)
-      json.attributeObject("nccl_windows", [&] {
-        json.attribute("collectives", report.windows->collectives);
-        json.attribute("without", report.windows->without);
-        json.attribute("reason", report.windows->reason);
-      });
-    if (report.pipeline)
-      json.attribute("pipeline", llvm::json::Object(*report.pipeline));
-    writePairs(json, "seconds", report.seconds);
-  });
 }

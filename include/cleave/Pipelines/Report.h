@@ -7,6 +7,7 @@
 #ifndef CLEAVE_PIPELINES_REPORT_H
 #define CLEAVE_PIPELINES_REPORT_H
 
+#include "cleave/Sharding/Padding.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
@@ -115,6 +116,11 @@ struct WindowReport {
   std::string reason; ///< why the first of the latter
 };
 
+/// Padding of uneven shards, by what holds it.
+struct PaddingReport {
+  spmd::Padding parameters, inputs, outputs, values;
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
@@ -122,6 +128,7 @@ struct Report {
   int64_t parameterBytes = 0, parameterBytesPerRank = 0, peakBytesPerRank = 0;
   std::optional<ArenaReport> arena; ///< of a program whose memory is planned
   double flops = 0, flopsPerRank = 0;
+  PaddingReport padding;
   std::vector<TensorReport> inputs, outputs;
   std::vector<CollectiveReport> collectives;
   /// By kind.

@@ -212,3 +212,17 @@ ShardingAttr MeshAtoms::toSharding(const State &state, ArrayRef<int64_t> shape) 
   return ShardingAttr::get(context, mesh, dims, toAxes(state.partial), state.kind, ArrayRef<AxisAttr>(),
                            isUneven(atoms, shape, state));
 }
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
+
+void cleave::spmd::addPadding(RankedTensorType global, Padding &padding) {
+  ShardingAttr sharding = getSharding(global);
+  if (!sharding)
+    return;
+  int64_t shards = 1;
+  for (unsigned dim = 0; dim < sharding.getDims().size(); ++dim)
+    shards *= sharding.getNumShards(dim);
+  padding.add(sharding.getMesh().getNumRanks(), shards, getBytes(getLocalType(global)), getBytes(global));
+}

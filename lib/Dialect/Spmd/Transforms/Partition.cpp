@@ -49,6 +49,7 @@ private:
   OpBuilder builder;
   llvm::DenseMap<Value, Value> locals;
   double flops = 0;
+  Padding padding;
 };
 
 struct Partition : spmd::impl::PartitionBase<Partition> {
@@ -79,6 +80,7 @@ void FunctionPartitioner::partitionSignature(Block &from, Block &to) {
     auto type = cast<RankedTensorType>(argument.getType());
     argumentAttrs.push_back(withGlobalType(func.getArgAttrDict(argument.getArgNumber()), type));
     locals[argument] = to.addArgument(getLocalType(type), argument.getLoc());
+    addPadding(type, padding);
   }
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     resultAttrs.push_back(withGlobalType(func.getResultAttrDict(index), type));
@@ -93,6 +95,7 @@ LogicalResult FunctionPartitioner::define(Operation *op, ValueRange results) {
     if (local.getType() != expected)
       return op->emitOpError() << "has a per-device result of type " << local.getType() << ", expected " << expected;
     locals[global] = local;
+    addPadding(cast<RankedTensorType>(global.getType()), padding);
   }
   return success();
 }
@@ -191,6 +194,8 @@ LogicalResult FunctionPartitioner::run() {
       FunctionType::get(func.getContext(), body->getArgumentTypes(), body->getTerminator()->getOperandTypes()));
   if (flops > 0)
     func->setAttr(SpmdDialect::kFlopsAttr, builder.getF64FloatAttr(flops));
+  if (padding.bytes > 0)
+    func->setAttr(SpmdDialect::kPaddingAttr, builder.getDenseI64ArrayAttr({padding.bytes, padding.heldBytes}));
   return success();
 }
 

@@ -8,10 +8,14 @@
 #define CLEAVE_DIALECT_SPMD_IR_MESHATOMS_H
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Sharding/Padding.h"
 #include "cleave/Sharding/State.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::spmd {
+
+/// Adds the shards of a tensor; a type without sharding has none.
+void addPadding(mlir::RankedTensorType global, Padding &padding);
 
 class MeshAtoms {
 public:
