@@ -182,18 +182,24 @@ def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
     or another piece. What lies beyond the ends of the value is `fill`; without it, the nearest position there is, or, where
     it `wraps`, the value once more, or, where it `reflects`, the value in a mirror on its last position. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
 
+    Where shards are uneven the last `missing` positions of a dim are padding, which is beyond the value. Ranks with an index
+    below `on` need their intervals, from position `from` up to position `to`; the rest of a result may be anything.
+
     Constraints: (C1) axes exist and do not overlap; (C2) one axis list, step, low and high per dim; (C3) a result dim is
     high - low; (C4) steps are 0 where there are no axes; (C5) `fill` is a number of the element type; of
-    `fill`, `wraps` and `reflects` one at most is there.
+    `fill`, `wraps` and `reflects` one at most is there; (C6) missing, from, to and on stand there together, one per dim (where
+    there are no axes they do not count), and of the shards at most all is missing.
 
     Example: rows of a picture, 8 on each rank, with one more on each side
     `%w = spmd.window %x dims [{}, {"x"} ] steps [0, 8] lows [0, -1] highs [4, 9] fill 0.0 : f32 : (tensor<4x8xf32>) -> tensor<4x10xf32>`
   }];
   let arguments = (ins AnyStaticShapeTensor:$input, Spmd_AxesPerDim:$dims, DenseI64ArrayAttr:$steps, DenseI64ArrayAttr:$lows,
                        DenseI64ArrayAttr:$highs, OptionalAttr<TypedAttrInterface>:$fill, UnitAttr:$wraps, UnitAttr:$reflects,
-                       OptionalAttr<StrAttr>:$cause);
+                       OptionalAttr<StrAttr>:$cause, OptionalAttr<DenseI64ArrayAttr>:$missing,
+                       OptionalAttr<DenseI64ArrayAttr>:$firsts, OptionalAttr<DenseI64ArrayAttr>:$ends,
+                       OptionalAttr<DenseI64ArrayAttr>:$takers);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? (`wraps` $wraps^)? (`reflects` $reflects^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
+  let assemblyFormat = "$input `dims` custom<AxesPerDim>($dims) `steps` $steps `lows` $lows `highs` $highs (`fill` $fill^)? (`wraps` $wraps^)? (`reflects` $reflects^)? (`missing` $missing^)? (`from` $firsts^)? (`to` $ends^)? (`on` $takers^)? attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{

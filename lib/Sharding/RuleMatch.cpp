@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <cassert>
 
@@ -38,10 +39,10 @@ private:
   /// Reads off one tensor what cuts its factors; `what` names it in errors.
   bool dealOut(const TensorFactors &factors, const State &state, const Twine &what);
   bool dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what);
+  /// True if the atoms cut the first factor of a dim alone, and do not divide it.
+  bool isRegrouped(FactorId factor, ArrayRef<AtomId> atoms) const;
   /// A factor that stands in several tensors is cut alike in all of them.
   bool setCut(FactorId factor, const AtomList &atoms, const Twine &what);
-  /// The dims that slide are cut alike, and divide.
-  bool isExchange(const SlidingDim &slide);
   /// The one choice that says of `atom` what all tensors together say of it: which factors it cuts, which operands are
   /// partial over it, and whether the results are.
   bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
@@ -62,10 +63,22 @@ bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) 
   return true;
 }
 
+/// By the prime sizes of the atoms, major to minor.
+bool Matcher::isRegrouped(FactorId factor, ArrayRef<AtomId> atoms) const {
+  auto sizes = map_to_vector(atoms, [&](AtomId atom) { return int64_t(mesh.size(atom)); });
+  return rule.findRegroup(factor) && Regroup::isNeeded(rule.factorSizes[factor], sizes);
+}
+
 bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what) {
   // Of a factor that has its dim to itself, the last pieces may be padded.
-  if (factors.size() == 1 && rule.allowsUneven(factors.front()))
+  if (factors.size() == 1 && rule.allowsUneven(factors.front()) && !rule.findRegroup(factors.front()))
     return setCut(factors.front(), AtomList(atoms), what);
+  if (!factors.empty() && isRegrouped(factors.front(), atoms)) {
+    for (FactorId factor : ArrayRef(factors).drop_front())
+      if (!setCut(factor, {}, what))
+        return false;
+    return setCut(factors.front(), AtomList(atoms), what);
+  }
   for (FactorId factor : factors) {
     AtomList mine;
     // Major factors first: a minor one is cut only once those before it are used up, or its pieces would not lie in one
@@ -88,17 +101,6 @@ bool Matcher::dealOut(const TensorFactors &factors, const State &state, const Tw
   for (auto [dimFactors, atoms] : zip_equal(factors, state.dims))
     if (!dealOutDim(dimFactors, atoms, what))
       return false;
-  return true;
-}
-
-bool Matcher::isExchange(const SlidingDim &slide) {
-  const AtomList &made = match.cuts[slide.result];
-  if (match.cuts[slide.input] != made)
-    return fail("a dim of the result is split otherwise than that of the operand that it is made of");
-  for (FactorId factor : {slide.input, slide.result})
-    if (rule.factorSizes[factor] % mesh.product(made) != 0)
-      return fail("neighbours exchange pieces of " + Twine(rule.factorSizes[factor]) + " positions, which " +
-                  Twine(mesh.product(made)) + " shards do not divide");
   return true;
 }
 
@@ -156,8 +158,17 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   // Intervals move on from rank to rank as the pieces of the result do.
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (!match.cuts[slide.result].empty() && !isExchange(slide))
+      if (!match.cuts[slide.result].empty() && match.cuts[slide.input] != match.cuts[slide.result]) {
+        fail("a dim of the result is split otherwise than that of the operand that it is made of");
         return std::nullopt;
+      }
+  unsigned regrouped = 0;
+  for (const Regroup &regroup : rule.regroups)
+    regrouped += isRegrouped(regroup.factor, match.cuts[regroup.factor]);
+  if (regrouped > 1) {
+    fail("several dims are split into pieces that do not line up");
+    return std::nullopt;
+  }
   match.choices.assign(mesh.numAtoms(), 0);
   for (unsigned atom = 0; atom < mesh.numAtoms(); ++atom)
     if (!findChoice(atom, operands, results))

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ShardingRule.h"
+#include "llvm/Support/MathExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -40,24 +41,62 @@ bool ShardingRule::allowsUneven(FactorId factor) const {
     return llvm::all_of(dims,
                         [&](const DimFactors &dim) { return dim.size() == 1 || !llvm::is_contained(dim, factor); });
   };
-  return llvm::all_of(operands, hasOwnDims) && llvm::all_of(results, hasOwnDims);
+  return findRegroup(factor) || (llvm::all_of(operands, hasOwnDims) && llvm::all_of(results, hasOwnDims));
+}
+
+const Regroup *ShardingRule::findRegroup(FactorId factor) const {
+  const Regroup *found = llvm::find_if(regroups, [&](const Regroup &regroup) { return regroup.factor == factor; });
+  return found == regroups.end() ? nullptr : found;
+}
+
+/// As atoms are dealt out to the factors of a dim, major ones first.
+bool Regroup::isNeeded(int64_t size, llvm::ArrayRef<int64_t> pieces) {
+  for (int64_t count : pieces) {
+    if (size % count != 0)
+      return size != 1;
+    size /= count;
+  }
+  return false;
+}
+
+/// In positions of the dim of several factors: shards of the one side are pieces of all of them, those of the other whole positions of
+/// the first factor.
+DimWindow Regroup::getWindow(int64_t size, int64_t pieces) const {
+  int64_t all = size * grain, fine = llvm::divideCeil(all, pieces), coarse = llvm::divideCeil(size, pieces) * grain;
+  int64_t has = isOperand ? fine : coarse, wants = isOperand ? coarse : fine;
+  DimWindow window{has, pieces, wants, 0, wants, Beyond::Nearest};
+  window.missing = has * pieces - all;
+  window.first = 0;
+  window.end = all;
+  window.takers = llvm::divideCeil(all, wants);
+  return window;
 }
 
 std::optional<DimWindow> SlidingDim::getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const {
   if (pieces == 1)
     return DimWindow::whole(picks ? resultSize : inputSize);
-  int64_t moved = resultSize / pieces * stride, step = moved / share;
+  int64_t extent = llvm::divideCeil(inputSize, pieces), made = llvm::divideCeil(resultSize, pieces);
+  int64_t moved = made * stride, step = moved / share;
   if (moved % share != 0)
     return std::nullopt;
-  int64_t extent = inputSize / pieces;
-  if (picks > 1 && extent % picks == 0) { // of positions that are wanted, `low % picks` being the first
+  bool divides = extent * pieces == inputSize && made * pieces == resultSize;
+  if (divides && picks > 1 && extent % picks == 0) { // of positions that are wanted, `low % picks` being the first
     int64_t phase = low % picks, begin = llvm::divideFloorSigned(low - phase, picks),
             end = llvm::divideCeilSigned(high - phase, picks);
     step /= picks;
     return DimWindow{extent / picks, pieces, step, begin + std::min<int64_t>(step, 0), end + std::max<int64_t>(step, 0),
                      beyond};
   }
-  return DimWindow{extent, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
+  DimWindow window{extent, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
+  if (divides)
+    return window;
+  window.missing = extent * pieces - inputSize;
+  // Padding of the result needs nothing: what lies before the first position or behind the last one does not travel.
+  int64_t all = resultSize * stride;
+  window.first = low + std::min<int64_t>(llvm::divideFloorSigned(all, share), 0);
+  window.end = high + std::max<int64_t>(llvm::divideCeilSigned(all, share), 0);
+  window.takers = made == 0 ? 0 : llvm::divideCeil(resultSize, made);
+  return window;
 }
 
 //===----------------------------------------------------------------------===//

@@ -31,10 +31,10 @@ struct Box {
 
 /// Runs of the dim one after the other, as often as it repeats.
 static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
-  int64_t end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
-  for (int64_t at = dim.startOf(piece); at < end;) {
+  int64_t end = std::min(piece * dim.step + dim.high, dim.end), whole = dim.size();
+  for (int64_t at = std::max(dim.startOf(piece), dim.first); at < end;) {
     int64_t from = (at % whole + whole) % whole, shard = from / dim.extent;
-    int64_t count = std::min(end - at, (shard + 1) * dim.extent - from);
+    int64_t count = std::min(end - at, std::min((shard + 1) * dim.extent, whole) - from);
     callback({shard, from, at, count});
     at += count;
   }
@@ -42,7 +42,7 @@ static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<voi
 
 /// A position beyond the ends, seen in a mirror on the last position there is, or as that position itself.
 static int64_t bringInside(const DimWindow &dim, int64_t at) {
-  int64_t last = dim.pieces * dim.extent - 1;
+  int64_t last = dim.size() - 1;
   if (dim.beyond == Beyond::Nearest || last == 0)
     return std::clamp<int64_t>(at, 0, last);
   int64_t inPeriod = (at % (2 * last) + 2 * last) % (2 * last);
@@ -51,9 +51,12 @@ static int64_t bringInside(const DimWindow &dim, int64_t at) {
 
 /// In ascending order of where it goes. Beyond the ends position by position: all are the same one, or come backwards.
 static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+  if (piece >= dim.takers)
+    return;
   if (dim.beyond == Beyond::Wrap)
     return forEachWrapped(dim, piece, callback);
-  int64_t begin = dim.startOf(piece), end = piece * dim.step + dim.high, whole = dim.pieces * dim.extent;
+  int64_t begin = std::max(dim.startOf(piece), dim.first), end = std::min(piece * dim.step + dim.high, dim.end),
+          whole = dim.size();
   if (whole == 0)
     return;
   auto callBeyond = [&](int64_t first, int64_t last) {
@@ -128,7 +131,7 @@ static int64_t countMost(ArrayRef<std::set<Share>> dims, int64_t covered, int64_
 }
 
 int64_t cleave::spmd::countSentElements(ArrayRef<DimWindow> dims) {
-  if (any_of(dims, [](const DimWindow &dim) { return dim.extent == 0; }))
+  if (any_of(dims, [](const DimWindow &dim) { return dim.size() == 0; }))
     return 0;
   SmallVector<std::set<Share>, 4> shares;
   for (const DimWindow &dim : dims)

@@ -7,6 +7,7 @@
 #include "Forms.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -64,8 +65,18 @@ Forms::Draft Forms::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) 
   return draft;
 }
 
+/// Whether the last pieces are padded.
+bool Forms::isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const {
+  return rule.factorSizes[factor] % mesh.product(cuts[factor]) != 0;
+}
+
 /// Every cut factor divides, together with what is wished for its dim; or at least by the atoms that have to divide.
 bool Forms::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
+  unsigned regrouped = 0;
+  for (const Regroup &regroup : rule.regroups)
+    regrouped += isUneven(rule, regroup.factor, cuts);
+  if (regrouped > 1)
+    return false;
   for (auto [factor, atoms] : enumerate(cuts)) {
     if (atoms.empty())
       continue;
@@ -75,6 +86,10 @@ bool Forms::divide(const ShardingRule &rule, const Signature &signature, const C
     if (signature.info->allowsUneven[factor])
       erase_if(all, [&](AtomId atom) { return is_contained(uneven, atom); });
     if (rule.factorSizes[factor] % mesh.product(all) != 0)
+      return false;
+    // Where a minor factor could be cut instead, that is another choice, and the same state.
+    auto sizes = map_to_vector(atoms, [&](AtomId atom) { return int64_t(mesh.size(atom)); });
+    if (isUneven(rule, factor, cuts) && rule.findRegroup(factor) && !Regroup::isNeeded(rule.factorSizes[factor], sizes))
       return false;
   }
   return true;
@@ -136,8 +151,6 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
       dims.push_back(DimWindow::whole(wanted));
       continue;
     }
-    if (extent % mesh.product(mine) != 0 || rule.factorSizes[slide.result] % mesh.product(made) != 0)
-      return std::nullopt;
     std::optional<DimWindow> window = slide.getWindow(extent, rule.factorSizes[slide.result], mesh.product(made));
     if (mine != made || !window)
       return std::nullopt;
@@ -152,8 +165,26 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
   return countSentElements(dims);
 }
 
+/// What neighbours send each other where the pieces of a reshape do not line up.
+void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
+  for (const Regroup &regroup : rule.regroups) {
+    const AtomList &atoms = cuts[regroup.factor];
+    if (!isUneven(rule, regroup.factor, cuts))
+      continue;
+    __int128 bytes = regroup.elementBytes;
+    for (FactorId factor : regroup.elementFactors)
+      bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    bytes *= countSentElements(regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms)));
+    GroupCost direct = directCost(mesh, costs, atoms);
+    form.innerBytes = clampCost(form.innerBytes + bytes);
+    if (bytes > 0)
+      form.innerUnits = clampCost(form.innerUnits + bytes * direct.perPiece + direct.fixed + costs.perCollective);
+  }
+}
+
 /// Sources of the formulas: InnerCost in ShardingRule.h.
 bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
+  addRegroups(form, rule, cuts);
   for (const InnerCost &cost : rule.inner) {
     AtomList group;
     for (FactorId factor : cost.factors)

@@ -92,6 +92,8 @@ private:
   bool divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const;
   bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
                 StateId wished);
+  bool isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const;
+  void addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
   bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
   std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;

@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_ReshapeOp : Nn_Op<"reshape", [Nn_Form<"Movement">, Nn_KeepsNumbers, Nn_ClonePartition]> {
+def Nn_ReshapeOp : Nn_Op<"reshape", [Nn_Form<"Movement">, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "the same elements, in row-major order, in another shape";
   let description = [{
     Constraints: (C1) operand and result have one element type and number of elements.

@@ -52,7 +52,8 @@ struct Choice {
 
 /// Dims of operand and result that are cut together: of the input, a rank that has `n` positions of the result needs
 /// [rank * s + low, (rank + 1) * s + high), where s = n * stride / share, which must be whole. Of a negative stride the ends are
-/// [(rank + 1) * s + low, rank * s + high).
+/// [(rank + 1) * s + low, rank * s + high). Where the extents do not divide, n is rounded up: the last shards of both end in
+/// padding, which has no positions in the input and of which nothing is needed for the result.
 struct SlidingDim {
   FactorId input = -1, result = -1;
   int64_t stride = 1, share = 1;
@@ -92,6 +93,31 @@ struct InnerCost {
   llvm::SmallVector<SlidingDim, 2> slides = {};
 };
 
+/// A factor that is first of several in a dim on one side of a reshape, and alone in one on the other. Cut into pieces that do
+/// not divide it, shards of the one dim do not line up with those of the other: [640] on 4 ranks is 160 positions on each, [10, 64] 3
+/// times 64. Then neighbours exchange what is missing, along the dim of several.
+struct Regroup {
+  FactorId factor;
+  /// Whether the dim of several is operand 0's, or result 0's.
+  bool isOperand = true;
+  /// Positions of that dim for each of the factor's.
+  int64_t grain = 1;
+  /// Those that stand in other dims of its tensor: local elements of a position.
+  llvm::SmallVector<FactorId, 4> elementFactors = {};
+  int64_t elementBytes = 4;
+
+  /// True if `pieces`, sizes of atoms major to minor, get stuck in `size` positions of the factor: else the minor factors of the
+  /// dim are cut as well, and all divides.
+  static bool isNeeded(int64_t size, llvm::ArrayRef<int64_t> pieces);
+  /// Who has what and who needs what along the dim, of `size` positions of the factor in `pieces`.
+  DimWindow getWindow(int64_t size, int64_t pieces) const;
+
+  bool operator==(const Regroup &other) const {
+    return std::tie(factor, isOperand, grain, elementFactors, elementBytes) ==
+           std::tie(other.factor, other.isOperand, other.grain, other.elementFactors, other.elementBytes);
+  }
+};
+
 /// How one op may be split. `operands` and `results` index like the op's.
 struct ShardingRule {
   /// Extent of each factor, at least 2.
@@ -101,6 +127,8 @@ struct ShardingRule {
   /// What an atom may do; the first is always `none`.
   llvm::SmallVector<Choice, 8> choices;
   llvm::SmallVector<InnerCost, 1> inner;
+  /// What may be cut unevenly though it shares a dim, one at a time.
+  llvm::SmallVector<Regroup, 1> regroups;
   /// Floating-point operations of the whole (unsplit) op; 0 for anything but contractions, convolution, attention.
   double flops = 0;
   /// Factors over which `flops` shrink when cut; empty = all of them.
@@ -122,8 +150,10 @@ struct ShardingRule {
   /// True if cutting `factor` alone makes the results partial.
   bool isReduction(FactorId factor) const;
   /// True if `factor` may be cut into pieces that do not divide it: it has every dim in which it stands to itself, so that
-  /// padding is behind the end of the dim.
+  /// padding is behind the end of the dim; or neighbours exchange what does not line up.
   bool allowsUneven(FactorId factor) const;
+  /// Null if there is none for the factor.
+  const Regroup *findRegroup(FactorId factor) const;
 };
 
 /// How a rule is printed calls a factor: i, j, k, ...

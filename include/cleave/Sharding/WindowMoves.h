@@ -19,6 +19,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <limits>
 
 namespace cleave::spmd {
 
@@ -27,18 +28,29 @@ namespace cleave::spmd {
 enum class Beyond : uint8_t { Fill, Nearest, Wrap, Reflect };
 
 /// One dim: `pieces` shards of `extent`, and per piece p the interval [p * step + low, p * step + high).
+///
+/// Where shards are uneven the dim has fewer positions than all shards have room for: what lies behind them is beyond its
+/// end. Nor has the result of whoever reads the intervals as many: the first `takers` pieces want their intervals, and of these
+/// only what lies in [first, end); the rest may be anything.
 struct DimWindow {
   int64_t extent;
   int64_t pieces = 1;
   int64_t step = 0, low = 0, high = 0;
   Beyond beyond = Beyond::Fill;
+  int64_t missing = 0; ///< positions that the shards have room for, and that are not there
+  int64_t first = std::numeric_limits<int64_t>::min(), end = std::numeric_limits<int64_t>::max();
+  int64_t takers = std::numeric_limits<int64_t>::max();
 
   /// A dim that is not cut, and that each rank wants as it is.
   static DimWindow whole(int64_t extent) { return {extent, 1, 0, 0, extent}; }
   /// Where the interval of a piece begins.
   int64_t startOf(int64_t piece) const { return piece * step + low; }
-  /// True if each rank wants just what it has.
-  bool isIdentity() const { return low == 0 && high == extent && (pieces == 1 || step == extent); }
+  /// Positions of the dim.
+  int64_t size() const { return pieces * extent - missing; }
+  /// True if each rank wants just what it has, and nothing of what lies beyond.
+  bool isIdentity() const {
+    return low == 0 && high == extent && (pieces == 1 || step == extent) && (missing == 0 || end <= size());
+  }
 };
 
 /// Part of what a member of the group wants, and whose it is. Members are numbered row-major by their pieces.

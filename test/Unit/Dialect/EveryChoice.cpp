@@ -158,11 +158,23 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
     if (!divides(rule, factor, getExtent(getCuts(rule, factor))) && !rule.allowsUneven(factor))
       return false;
+  unsigned regrouped = 0;
+  for (const Regroup &regroup : rule.regroups) {
+    SmallVector<unsigned> cuts = llvm::to_vector(getCuts(rule, regroup.factor));
+    if (divides(rule, regroup.factor, getExtent(cuts)))
+      continue;
+    SmallVector<int64_t> primes;
+    for (unsigned axis : cuts)
+      for (int64_t left = mesh[axis], prime = 2; left > 1; left % prime ? ++prime : left /= prime)
+        if (left % prime == 0)
+          primes.push_back(prime);
+    if (++regrouped > 1 || !Regroup::isNeeded(rule.factorSizes[regroup.factor], primes))
+      return false;
+  }
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
       if (int64_t pieces = getExtent(getCuts(rule, slide.result));
-          pieces > 1 && (rule.factorSizes[slide.result] / pieces * slide.stride % slide.share != 0 ||
-                         !divides(rule, slide.input, pieces) || !divides(rule, slide.result, pieces) ||
+          pieces > 1 && (llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0 ||
                          getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
@@ -171,19 +183,33 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   return llvm::all_of(rule.operands, dimsNest) && llvm::all_of(rule.results, dimsNest);
 }
 
+/// Where the interval of piece `piece` begins, which a rank needs along a dim that slides; as long as it is. Of a result that
+/// does not divide, the last pieces have fewer positions, or none.
+static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
+                                               int64_t piece) {
+  int64_t all = rule.factorSizes[slide.result], made = llvm::divideCeil(all, pieces);
+  int64_t first = std::min(piece * made, all), last = std::min(first + made, all);
+  if (first == last)
+    return {0, 0};
+  if (slide.stride < 0)
+    std::swap(first, last);
+  int64_t start = llvm::divideFloorSigned(first * slide.stride, slide.share) + slide.low;
+  return {start, llvm::divideCeilSigned(last * slide.stride, slide.share) + slide.high - start};
+}
+
 /// The positions that a rank needs for piece `piece` along a dim that slides: an interval, or what a slice picks of it.
 static SmallVector<int64_t> getWanted(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
                                       int64_t piece) {
-  int64_t made = rule.factorSizes[slide.result] / pieces, step = made * slide.stride / slide.share;
-  int64_t first = step > 0 ? piece : piece + 1, last = step > 0 ? piece + 1 : piece;
+  int64_t all = rule.factorSizes[slide.result], input = rule.factorSizes[slide.input], made = all / pieces;
   SmallVector<int64_t> wanted;
-  if (slide.picks > 1 && rule.factorSizes[slide.input] / pieces % slide.picks == 0) {
+  if (slide.picks > 1 && all % pieces == 0 && input % (pieces * slide.picks) == 0) {
     int64_t start = slide.stride > 0 ? slide.low : slide.low + slide.stride;
     for (int64_t o = piece * made; o < (piece + 1) * made; ++o)
       wanted.push_back(start + o * slide.stride);
     return wanted;
   }
-  for (int64_t at = first * step + slide.low; at < last * step + slide.high; ++at)
+  auto [start, count] = getInterval(rule, slide, pieces, piece);
+  for (int64_t at = start; at < start + count; ++at)
     wanted.push_back(at);
   return wanted;
 }
@@ -221,13 +247,36 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
       bool isThere = position >= 0 && position < whole;
       int64_t from = bringInside(slide.beyond, position, whole);
       if (isThere || slide.beyond != Beyond::Fill)
-        countExchanged(rule, assignment, slides.drop_front(), source * pieces + from / (whole / pieces),
+        countExchanged(rule, assignment, slides.drop_front(), source * pieces + from / llvm::divideCeil(whole, pieces),
                        target * pieces + piece, sent);
     }
 }
 
+/// Position by position of the dim that has several factors: whose it is by pieces of the one dim, and who needs it by those of the
+/// other.
+static int64_t countRegrouped(const ShardingRule &rule, const Assignment &assignment, const Regroup &regroup) {
+  int64_t size = rule.factorSizes[regroup.factor],
+          pieces = assignment.getExtent(assignment.getCuts(rule, regroup.factor));
+  if (size % pieces == 0)
+    return 0;
+  int64_t all = size * regroup.grain, own = llvm::divideCeil(all, pieces),
+          others = llvm::divideCeil(size, pieces) * regroup.grain;
+  std::vector<int64_t> sent(pieces);
+  for (int64_t position = 0; position < all; ++position)
+    if (int64_t source = position / (regroup.isOperand ? own : others),
+        target = position / (regroup.isOperand ? others : own);
+        source != target)
+      ++sent[source];
+  int64_t bytes = regroup.elementBytes * *llvm::max_element(sent);
+  for (FactorId factor : regroup.elementFactors)
+    bytes *= llvm::divideCeil(rule.factorSizes[factor], assignment.getExtent(assignment.getCuts(rule, factor)));
+  return bytes;
+}
+
 int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
   int64_t total = 0;
+  for (const Regroup &regroup : rule.regroups)
+    total += countRegrouped(rule, *this, regroup);
   for (const InnerCost &cost : rule.inner) {
     int64_t bytes = cost.elementScale * cost.elementBytes;
     SmallVector<unsigned> group;

@@ -122,6 +122,27 @@ TEST_F(RanksTest, JoinPutsPartsOneBehindTheOther) {
   EXPECT_EQ(get("[4] over {\"b\"}"), (std::vector<Doubles>{{0, 1}, {10, 11}, {20, 21}, {30, 31}}));
 }
 
+// Along {b} rank 1 (and 3) has one element and padding, which nobody gets: beyond it lies what lies beyond the value.
+TEST_F(RanksTest, WindowsOfUnevenShardsEndWhereTheValueDoes) {
+  auto get = [&](std::string how) {
+    return onRanks(kSquare,
+                   "%y = spmd.window %x dims [{\"b\"}] steps [2] lows [-1] highs [3] " + how +
+                       " : (tensor<2xf32>) -> tensor<4xf32>",
+                   "tensor<4xf32>");
+  };
+  EXPECT_EQ(get("fill 7.0 : f32 missing [1] from [-1] to [5] on [2]"),
+            (std::vector<Doubles>{{7, 0, 1, 10}, {1, 10, 7, 7}, {7, 20, 21, 30}, {21, 30, 7, 7}}));
+  EXPECT_EQ(get("missing [1] from [-1] to [5] on [2]"),
+            (std::vector<Doubles>{{0, 0, 1, 10}, {1, 10, 10, 10}, {20, 20, 21, 30}, {21, 30, 30, 30}}));
+  EXPECT_EQ(get("wraps missing [1] from [-1] to [5] on [2]"),
+            (std::vector<Doubles>{{10, 0, 1, 10}, {1, 10, 0, 1}, {30, 20, 21, 30}, {21, 30, 20, 21}}));
+  // What is not needed is not fetched: the evaluator has zeros there.
+  EXPECT_EQ(get("missing [0] from [-1] to [3] on [1]"),
+            (std::vector<Doubles>{{0, 0, 1, 10}, {0, 0, 0, 0}, {20, 20, 21, 30}, {0, 0, 0, 0}}));
+  EXPECT_EQ(get("missing [0] from [0] to [2] on [2]"),
+            (std::vector<Doubles>{{0, 0, 1, 0}, {1, 0, 0, 0}, {0, 20, 21, 0}, {21, 0, 0, 0}}));
+}
+
 // On a mesh {a, b} the first ranks along {b} are 0 and 2, along {b, a} rank 0 alone.
 TEST_F(RanksTest, KeepOnFirstLeavesTheOthersWhatChangesNothing) {
   double infinity = std::numeric_limits<double>::infinity();

@@ -76,6 +76,22 @@ TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeCutUnevenly) {
   EXPECT_FALSE(builder.rule.allowsUneven(*size));
 }
 
+// But neighbours may exchange what does not line up: 160 columns each, of which the ranks want 192, 192, 192 and 64. The last one
+// sends columns 480 to 576.
+TEST(ShardingRuleTest, PiecesOfAReshapeThatDoNotLineUpAreExchanged) {
+  Regroup split{/*factor=*/0, /*isOperand=*/true, /*grain=*/64};
+  EXPECT_EQ(countSentElements(split.getWindow(10, 4)), 96);
+  // The other way round rank 0 has columns 160 to 192 of rank 1, rank 1 those from 320 to 384, and rank 2 those from 480 to 576.
+  Regroup merged{/*factor=*/0, /*isOperand=*/false, /*grain=*/64};
+  EXPECT_EQ(countSentElements(merged.getWindow(10, 4)), 96);
+  EXPECT_EQ(countSentElements(merged.getWindow(10, 5)), 0);
+  EXPECT_TRUE(Regroup::isNeeded(10, {2, 2}));
+  EXPECT_TRUE(Regroup::isNeeded(10, {3}));
+  EXPECT_FALSE(Regroup::isNeeded(10, {2, 5}));
+  // Two heads on four ranks are half a head each: all divides.
+  EXPECT_FALSE(Regroup::isNeeded(2, {2, 2}));
+}
+
 TEST(ShardingRuleTest, FactorsThatNoChoiceCutsAreReplicated) {
   RuleBuilder builder(1, 1);
   auto rows = builder.addParallel(4);

@@ -59,8 +59,9 @@ Moves expectedInto(llvm::ArrayRef<DimWindow> dims, const Ints &target) {
     int64_t source = 0;
     bool isThere = true;
     for (size_t i = 0; i < dims.size(); ++i) {
-      int64_t whole = dims[i].extent * dims[i].pieces;
+      int64_t whole = dims[i].size();
       to.push_back(target[i] * dims[i].step + dims[i].low + offset[i]);
+      isThere &= target[i] < dims[i].takers && to[i] >= dims[i].first && to[i] < dims[i].end;
       isThere &= dims[i].beyond != Beyond::Fill || (to[i] >= 0 && to[i] < whole);
       from.push_back(bringInside(dims[i].beyond, to[i], whole));
       source = source * dims[i].pieces + from[i] / dims[i].extent;
@@ -80,6 +81,13 @@ std::vector<DimWindow> randomDims(std::mt19937 &random) {
     dim.low = int64_t(random() % 9) - 4;
     dim.high = dim.low + int64_t(random() % 7);
     dim.beyond = static_cast<Beyond>(random() % 4);
+    if (random() % 2 == 0)
+      dim.missing = random() % (dim.extent * dim.pieces);
+    if (random() % 2 == 0) {
+      dim.first = int64_t(random() % 9) - 4;
+      dim.end = dim.first + int64_t(random() % 9);
+      dim.takers = random() % 5;
+    }
     if (random() % 3 == 0)
       dim = DimWindow::whole(dim.extent);
   }
@@ -143,6 +151,30 @@ TEST(WindowMovesTest, WhatIsWantedIsWhatThereIs) {
   EXPECT_FALSE((DimWindow{4, 2, 2, 0, 4}).isIdentity());
   EXPECT_FALSE((DimWindow{4, 2, 4, 0, 3}).isIdentity());
   EXPECT_FALSE((DimWindow{4, 2, 4, -1, 4}).isIdentity());
+}
+
+// 7 rows on 2 ranks, 4 and 3: a window of 3 wants one row each way; behind the last one there is none, and nobody needs
+// what would be the eighth's.
+TEST(WindowMovesTest, PaddingIsNeitherSentNorWanted) {
+  DimWindow rows{4, 2, 4, -1, 5, Beyond::Fill, /*missing=*/1, /*first=*/-1, /*end=*/8};
+  EXPECT_EQ(countSentElements({rows, DimWindow::whole(10)}), 10);
+  std::vector<int64_t> extents;
+  forEachWindowPiece({rows}, 1, [&](const WindowPiece &piece) { extents.push_back(piece.extents[0]); });
+  EXPECT_EQ(extents, (std::vector<int64_t>{1, 3}));
+  // 3 rows on 4 ranks: the last one has none.
+  DimWindow few{1, 4, 1, -1, 2, Beyond::Nearest, 1, -1, 4, /*takers=*/3};
+  EXPECT_EQ(countSentElements({few}), 2);
+  int64_t pieces = 0;
+  forEachWindowPiece({few}, 3, [&](const WindowPiece &) { ++pieces; });
+  EXPECT_EQ(pieces, 0);
+}
+
+// A rule's window over 7 positions, with a result of 4 by steps of two: [0, 4) and [4, 8), of which position 7 is padding of the op.
+TEST(WindowMovesTest, WhatIsBeyondIsNoIdentity) {
+  DimWindow window{4, 2, 4, 0, 4, Beyond::Fill, 1, 0, 8};
+  EXPECT_FALSE(window.isIdentity());
+  window.end = 7;
+  EXPECT_TRUE(window.isIdentity());
 }
 
 TEST(WindowMovesTest, NothingIsSentOfNothing) {

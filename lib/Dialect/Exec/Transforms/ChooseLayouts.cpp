@@ -241,6 +241,12 @@ bool LayoutChooser::convertWindow(spmd::WindowOp op) {
   moved.setSteps(reorder(op.getSteps()));
   moved.setLows(reorder(op.getLows()));
   moved.setHighs(reorder(op.getHighs()));
+  if (op.getMissing()) {
+    moved.setMissing(reorder(*op.getMissing()));
+    moved.setFirsts(reorder(*op.getFirsts()));
+    moved.setEnds(reorder(*op.getEnds()));
+    moved.setTakers(reorder(*op.getTakers()));
+  }
   RankedTensorType type = op.getResult().getType();
   moved.getResult().setType(RankedTensorType::get(reorder(type.getShape()), type.getElementType()));
   last[op.getResult()] = moved.getResult();

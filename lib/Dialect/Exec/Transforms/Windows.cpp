@@ -28,7 +28,9 @@ std::optional<int64_t> cleave::exec::getOwnOffset(spmd::WindowOp op) {
     if (window.isIdentity())
       continue;
     bool isOutermost = llvm::all_of(shape.take_front(dim), [](int64_t extent) { return extent == 1; });
-    bool holdsOwn = window.low <= 0 && window.high >= window.extent && window.step == window.extent;
+    // Of an uneven shard the last ranks' own rows are filled in part.
+    bool holdsOwn =
+        window.low <= 0 && window.high >= window.extent && window.step == window.extent && window.missing == 0;
     if (offset || !isOutermost || !holdsOwn)
       return std::nullopt;
     offset = -window.low * strides[dim] * spmd::getElementBytes(op.getResult().getType().getElementType());
@@ -66,7 +68,7 @@ LogicalResult CommandBuilder::fillEdge(spmd::WindowOp op, unsigned dim, int64_t 
 /// The first rank goes beyond one end by the most, the last one beyond the other; from the end, it is the other way round.
 LogicalResult CommandBuilder::fillEdges(spmd::WindowOp op) {
   for (auto [dim, window] : llvm::enumerate(op.getWindows())) {
-    int64_t last = (window.pieces - 1) * window.step, whole = window.pieces * window.extent;
+    int64_t last = (window.pieces - 1) * window.step, whole = window.size();
     int64_t size = window.high - window.low, under = -window.low - std::min<int64_t>(last, 0),
             over = std::max<int64_t>(last, 0) + window.high - whole;
     int64_t low = std::clamp<int64_t>(under, 0, size), high = std::clamp<int64_t>(over, 0, size);

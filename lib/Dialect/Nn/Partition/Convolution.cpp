@@ -98,11 +98,10 @@ static TypedAttr getPadding(PoolKind kind, Type type, Builder &builder) {
 static Value getCounted(LocalBuilder &build, PoolOp op, const LocalBuilder::ReadDim &at) {
   const DimWindow &window = at.window;
   unsigned spatial = at.dim - 2;
-  int64_t rank = op.getInput().getType().getRank(), size = window.high - window.low,
-          whole = window.extent * window.pieces;
+  int64_t rank = op.getInput().getType().getRank(), size = window.high - window.low, whole = window.size();
   int64_t first = op.getCountPads() ? -op.getPadsLow()[spatial] : 0;
   int64_t end = op.getCountPads() ? whole + op.getPadsHigh()[spatial] : whole;
-  if (window.low >= first && (window.pieces - 1) * window.step + window.high <= end)
+  if (window.low >= first && std::min((window.pieces - 1) * window.step + window.high, window.end) <= end)
     return {};
   Type element = op.getInput().getType().getElementType();
   Value positions =

@@ -169,12 +169,9 @@ Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t>
   return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
 }
 
+/// Dims of an operand are found by their factors: those of slides whose result is cut.
 SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, unsigned operand) {
-  Value &input = context.operands[operand];
-  SmallVector<int64_t> shape(getShape(input)), steps(shape.size(), 0), lows(shape.size(), 0), highs(shape);
-  SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
   SmallVector<ReadDim, 2> read;
-  bool wraps = false, reflects = false;
   // A factor stands in one dim of one operand.
   for (const InnerCost &cost : context.rule.inner)
     for (const SlidingDim &slide : cost.slides)
@@ -184,27 +181,51 @@ SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, 
         SmallVector<AxisAttr> axes = llvm::to_vector(context.cuts[slide.input]);
         std::optional<DimWindow> window = slide.getWindow(
             context.rule.factorSizes[slide.input], context.rule.factorSizes[slide.result], context.getExtent(axes));
-        dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
-        steps[dim] = window->step;
-        lows[dim] = window->low;
-        highs[dim] = window->high;
-        shape[dim] = window->high - window->low;
-        wraps |= window->beyond == Beyond::Wrap;
-        reflects |= window->beyond == Beyond::Reflect;
         read.push_back({unsigned(dim), axes, *window});
       }
-  if (read.empty())
-    return read;
-  auto type = RankedTensorType::get(shape, getElementType(input));
-  input = builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill, wraps,
-                                         reflects, /*cause=*/StringAttr());
+  if (!read.empty())
+    context.operands[operand] = window(context.operands[operand], read, fill);
   return read;
 }
 
+/// Dims that nobody reads otherwise are wanted as they are: an interval of all of them, at no distance from rank to rank. Of dims
+/// that divide nothing more is said, so that programs without uneven shards are what they were.
+Value LocalBuilder::window(Value input, ArrayRef<ReadDim> read, TypedAttr fill) {
+  SmallVector<int64_t> shape(getShape(input)), steps(shape.size(), 0), lows(shape.size(), 0), highs(shape);
+  SmallVector<int64_t> missing(shape.size(), 0), firsts(missing), ends(missing), takers(missing);
+  SmallVector<Attribute> dims(shape.size(), builder.getArrayAttr({}));
+  bool wraps = false, reflects = false, isUneven = false;
+  for (const auto &[dim, axes, window] : read) {
+    dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+    steps[dim] = window.step;
+    lows[dim] = window.low;
+    highs[dim] = window.high;
+    shape[dim] = window.high - window.low;
+    wraps |= window.beyond == Beyond::Wrap;
+    reflects |= window.beyond == Beyond::Reflect;
+    // What is needed is said of all dims, and is all of it where shards divide.
+    missing[dim] = window.missing;
+    firsts[dim] = std::max(window.first, window.low + std::min<int64_t>((window.pieces - 1) * window.step, 0));
+    ends[dim] = std::min(window.end, window.high + std::max<int64_t>((window.pieces - 1) * window.step, 0));
+    takers[dim] = std::min(window.takers, window.pieces);
+    isUneven |= window.end != DimWindow{}.end;
+  }
+  auto type = RankedTensorType::get(shape, getElementType(input));
+  auto list = [&](ArrayRef<int64_t> numbers) { return isUneven ? builder.getDenseI64ArrayAttr(numbers) : nullptr; };
+  return builder.createOrFold<WindowOp>(loc, type, input, builder.getArrayAttr(dims), steps, lows, highs, fill, wraps,
+                                        reflects, /*cause=*/StringAttr(), list(missing), list(firsts), list(ends),
+                                        list(takers));
+}
+
+/// Where the positions do not divide, the last entries stand for padding, and are any.
 Value LocalBuilder::ownPart(DenseElementsAttr whole, ArrayRef<AxisAttr> axes) {
-  auto type = RankedTensorType::get({whole.getNumElements() / context.getExtent(axes)}, whole.getElementType());
+  int64_t pieces = context.getExtent(axes), size = llvm::divideCeil(whole.getNumElements(), pieces);
+  auto type = RankedTensorType::get({size}, whole.getElementType());
   if (whole.isSplat())
     return ConstantOp::create(builder, loc, whole.resizeSplat(type));
+  SmallVector<Attribute> entries(whole.getValues<Attribute>());
+  entries.resize(size * pieces, entries.back());
+  whole = DenseElementsAttr::get(RankedTensorType::get({size * pieces}, whole.getElementType()), entries);
   Attribute list = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
   return LocalSliceOp::create(builder, loc, type, ConstantOp::create(builder, loc, whole), builder.getArrayAttr(list));
 }

@@ -57,7 +57,10 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
     if (isMasked)
       maskedDims.push_back({dim, axes});
     left[dim] = 1;
-    if (slide && shape[dim] % slide->picks == 0) {
+    // Where shards are padded, steps do not lie alike in all of them.
+    bool isAlike = !context.isPadded(getInput().getType().getDimSize(dim), axes) &&
+                   !context.isPadded(getResult().getType().getDimSize(dim), axes);
+    if (slide && isAlike && shape[dim] % slide->picks == 0) {
       left[dim] = steps[dim] > 0 ? 1 : -1;
       steps[dim] = slide->picks;
       starts[dim] %= slide->picks;
@@ -81,6 +84,34 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   }
   results.push_back(context.builder.createOrFold<SliceOp>(context.loc, value, starts, sizes, left));
   return success();
+}
+
+// Where pieces do not line up, what is missing is exchanged along the dim that has several factors: of the operand, before it takes
+// its shape, or of the result.
+LogicalResult ReshapeOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  LocalBuilder build(context);
+  Shape made = context.resultTypes.front().getShape();
+  for (const Regroup &regroup : context.rule.regroups) {
+    ArrayRef<AxisAttr> axes = context.cuts[regroup.factor];
+    int64_t size = context.rule.factorSizes[regroup.factor];
+    if (!context.isPadded(size, axes))
+      continue;
+    const TensorFactors &dims = regroup.isOperand ? context.rule.operands[0] : context.rule.results[0];
+    const DimFactors *dim =
+        llvm::find_if(dims, [&](const DimFactors &factors) { return llvm::is_contained(factors, regroup.factor); });
+    LocalBuilder::ReadDim read{unsigned(dim - dims.begin()), llvm::to_vector(axes),
+                               regroup.getWindow(size, context.getExtent(axes))};
+    Value value = context.operands[0];
+    if (!regroup.isOperand) {
+      SmallVector<int64_t> shape(made);
+      shape[read.dim] = read.window.extent;
+      value = build.reshape(value, shape);
+    }
+    value = build.window(value, read, /*fill=*/{});
+    results.push_back(build.reshape(value, made));
+    return success();
+  }
+  return partitionByCloning(*this, context, results);
 }
 
 LogicalResult RotateOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
@@ -107,9 +138,8 @@ LogicalResult PadOp::partition(PartitionContext &context, SmallVectorImpl<Value>
       break;
     int64_t rank = low.size(), made = context.resultTypes.front().getDimSize(at.dim);
     Value positions = build.globalPositions(at.axes, made, rank, at.dim);
-    Value isInside =
-        build.both(build.isAtLeast(positions, build.position(getLow()[at.dim])),
-                   build.isLess(positions, build.position(getLow()[at.dim] + at.window.extent * at.window.pieces)));
+    Value isInside = build.both(build.isAtLeast(positions, build.position(getLow()[at.dim])),
+                                build.isLess(positions, build.position(getLow()[at.dim] + at.window.size())));
     result = build.select(isInside, result, clone.getValue());
   }
   results.push_back(result);

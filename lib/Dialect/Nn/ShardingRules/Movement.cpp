@@ -98,11 +98,40 @@ private:
 };
 } // namespace
 
+/// Factors of all dims of a tensor but one.
+static SmallVector<FactorId, 4> getOthers(const TensorFactors &dims, size_t dim) {
+  SmallVector<FactorId, 4> others;
+  for (auto [index, factors] : llvm::enumerate(dims))
+    if (index != dim)
+      llvm::append_range(others, factors);
+  return others;
+}
+
+/// Factors that are first of several in a dim of one side, and alone in one of the other.
+static void addRegroups(ShardingRule &rule, int64_t elementBytes) {
+  auto isAlone = [](const TensorFactors &dims, FactorId factor) {
+    return llvm::any_of(dims, [&](const DimFactors &dim) { return dim.size() == 1 && dim.front() == factor; });
+  };
+  for (bool isOperand : {true, false}) {
+    const TensorFactors &mine = isOperand ? rule.operands[0] : rule.results[0];
+    const TensorFactors &theirs = isOperand ? rule.results[0] : rule.operands[0];
+    for (auto [dim, factors] : llvm::enumerate(mine)) {
+      if (factors.size() < 2 || !rule.isParallel(factors.front()) || !isAlone(theirs, factors.front()))
+        continue;
+      Regroup regroup{factors.front(), isOperand, /*grain=*/1, getOthers(mine, dim), elementBytes};
+      for (FactorId factor : ArrayRef(factors).drop_front())
+        regroup.grain *= rule.factorSizes[factor];
+      rule.regroups.push_back(std::move(regroup));
+    }
+  }
+}
+
 ShardingRule ReshapeOp::getShardingRule() {
   OpRule rule(*this);
   Refinement refinement(rule, shapeOf(getInput()), shapeOf(getResult()));
   rule.rule.operands[0].assign(refinement.getFrom().begin(), refinement.getFrom().end());
   rule.rule.results[0].assign(refinement.getTo().begin(), refinement.getTo().end());
+  addRegroups(rule.rule, bytesOf(getInput()));
   rule.addMovement(0);
   return rule.finish();
 }
@@ -147,7 +176,7 @@ static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
     MaybeFactor factor = rule.addWhole(shapeOf(input)[dim]);
     rule.operandDim(index, factor);
-    if (isCut)
+    if (isCut && factor)
       together.factors.push_back(*factor);
   }
   if (!isCut)
@@ -162,6 +191,7 @@ static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
       llvm::find_if(rule.rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; });
   if (together == rule.rule.choices.end())
     return;
+  ArrayRef<FactorId> factors = together->factors;
   int64_t offset = 0;
   SmallVector<SlidingDim> slides;
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
@@ -266,7 +296,7 @@ static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t si
   }
   MaybeFactor held = rule.addReduction(extent, mask), kept = rule.addWhole(size);
   rule.operandDim(0, held).resultDim(0, kept);
-  if (std::gcd(extent, size) < 2)
+  if (!held || !kept)
     return;
   SlidingDim slide;
   slide.input = *held;

@@ -188,6 +188,8 @@ LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
     fits &= isFit(global.getDimSize(dim));
     permute.setGlobal(getPartType(global, dim));
   } else if (auto window = dyn_cast<spmd::WindowOp>(clone)) {
+    // Of an uneven dim that ranks share, pieces do not shrink alike.
+    fits &= !window.getMissing() || cast<ArrayAttr>(window.getDims()[dim]).empty();
     SmallVector<int64_t> steps(window.getSteps()), lows(window.getLows()), highs(window.getHighs());
     for (int64_t *value : {&steps[dim], &lows[dim], &highs[dim]}) {
       fits &= isFit(*value);

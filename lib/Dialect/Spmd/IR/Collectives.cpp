@@ -225,6 +225,25 @@ LogicalResult PermuteOp::verify() {
   return success(MeshAtoms::create(mesh, *this, {getFrom(), getTo()}) != nullptr); // C4
 }
 
+/// C6.
+static LogicalResult verifyMissing(WindowOp op, RankedTensorType from, MeshAttr mesh) {
+  if (!op.getMissing() && !op.getFirsts() && !op.getEnds() && !op.getTakers())
+    return success();
+  for (auto [name, list] :
+       {std::pair("missing", op.getMissing()), {"from", op.getFirsts()}, {"to", op.getEnds()}, {"on", op.getTakers()}})
+    if (!list || list->size() != size_t(from.getRank()))
+      return op.emitOpError() << "says " << name << " of " << (list ? list->size() : 0) << " dims, but operand has "
+                              << from.getRank() << " (C6)";
+  for (auto [dim, missing] : llvm::enumerate(*op.getMissing())) {
+    bool isCut = !cast<ArrayAttr>(op.getDims()[dim]).empty();
+    int64_t room = from.getDimSize(dim) * getExtent(mesh, op.getDims()[dim]);
+    if (missing < 0 || missing > room || (!isCut && missing))
+      return op.emitOpError() << "misses " << missing << " positions along dim " << dim << ", of " << (isCut ? room : 0)
+                              << " in shards (C6)";
+  }
+  return success();
+}
+
 LogicalResult WindowOp::verify() {
   MeshAttr mesh = getMesh(*this);
   auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getResult().getType());
@@ -239,6 +258,8 @@ LogicalResult WindowOp::verify() {
     return emitOpError() << "result " << to << " does not have the rank and element type of operand " << from;
   if (TypedAttr fill = getFillAttr(); fill && fill.getType() != from.getElementType())
     return emitOpError() << "fills " << from.getElementType() << " with a number of type " << fill.getType();
+  if (failed(verifyMissing(*this, from, mesh)))
+    return failure();
   if (getWraps() && getFillAttr())
     return emitOpError() << "wraps, and has something to fill in";
   if (getReflects() && (getWraps() || getFillAttr()))
@@ -286,9 +307,16 @@ SmallVector<DimWindow, 4> WindowOp::getWindows() {
                   : getFillAttr() ? Beyond::Fill
                                   : Beyond::Nearest;
   SmallVector<DimWindow, 4> windows;
-  for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(getInput().getType()).getShape()))
-    windows.push_back(
-        {extent, getExtent(mesh, getDims()[dim]), getSteps()[dim], getLows()[dim], getHighs()[dim], beyond});
+  for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(getInput().getType()).getShape())) {
+    DimWindow &window = windows.emplace_back(
+        DimWindow{extent, getExtent(mesh, getDims()[dim]), getSteps()[dim], getLows()[dim], getHighs()[dim], beyond});
+    if (!getMissing() || cast<ArrayAttr>(getDims()[dim]).empty())
+      continue;
+    window.missing = (*getMissing())[dim];
+    window.first = (*getFirsts())[dim];
+    window.end = (*getEnds())[dim];
+    window.takers = (*getTakers())[dim];
+  }
   return windows;
 }
 

@@ -144,7 +144,7 @@ func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c
   %concat = nn.concat %x, %x dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
   // expected-remark @below {{([i,j])->([i,k]) {i=8,j=4,k=2} reduce={j} exchange={j>k}}}
   %slice = nn.slice %x starts [0, 1] sizes [8, 2] steps [1, 1] : (tensor<8x4xf32>) -> tensor<8x2xf32>
-  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=5,k=4} replicate={j,k}}}
+  // expected-remark @below {{([i,k])->([i,j]) {i=8,j=5,k=4} exchange={k>j} linear(sum)={0} linear(prod)={0} linear(max)={0} linear(min)={0}}}
   %pad = nn.pad edge %x low [0, 1] high [0, 0] : (tensor<8x4xf32>) -> tensor<8x5xf32>
   // expected-remark @below {{([i,k])->([i,j]) {i=8,j=4,k=4} exchange={k>j}}}
   %rotate = nn.rotate %x dim 1 by 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -112,6 +112,17 @@ func.func @what_reflects_is_not_filled(%x: tensor<4x8xf32>) {
 
 // -----
 
+// C6 of window: on all dims or on none,
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @what_is_missing_is_said_of_all_dims(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op says to of 0 dims, but operand has 2 (C6)}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [0, 0] highs [4, 8] missing [1, 0] from [0, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
 // C5 of window.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @what_reflects_does_not_wrap(%x: tensor<4x8xf32>) {
@@ -150,6 +161,17 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @shards_of_parts_make_up_the_operand(%x: tensor<4x8xf32>) {
   // expected-error @below {{'spmd.join' op makes 'tensor<4x8xf32>' of 'tensor<4x8xf32>' but shards of its parts are 3 positions along dim 0 and make 'tensor<3x8xf32>'}}
   %0 = spmd.join %x dim 0 parts [2, 4] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// and of shards only.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @more_is_missing_than_there_is(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.window' op misses 9 positions along dim 0, of 8 in shards (C6)}}
+  %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [0, 0] highs [4, 8] missing [9, 0] from [0, 0] to [8, 8] on [2, 1] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
 }

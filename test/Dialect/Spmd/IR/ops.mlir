@@ -72,6 +72,8 @@ func.func @windows_have_edges_of_neighbours(%x: tensor<4x8xf32>) {
   %2 = spmd.window %x dims [{"x"}, {}] steps [-4, 0] lows [3, 0] highs [9, 8] wraps : (tensor<4x8xf32>) -> tensor<6x8xf32>
   // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] reflects : (tensor<4x8xf32>) -> tensor<6x8xf32>
   %3 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] reflects : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] missing [1, 0] from [-1, 0] to [8, 8] on [2, 1] : (tensor<4x8xf32>) -> tensor<6x8xf32>
+  %4 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] missing [1, 0] from [-1, 0] to [8, 8] on [2, 1] : (tensor<4x8xf32>) -> tensor<6x8xf32>
   return
 }
 
