@@ -123,7 +123,8 @@ def problem(build, model, mesh, wishes):
         if "padding of all ranks" not in done.stdout:
             return f"no padding in the table:\n{done.stdout}"
         with open(report) as file:
-            told = json.load(file)["padding"]
+            told = json.load(file)
+        exchanges, told = {"window", "permute"} & set(told["totals"]), told["padding"]
         axes = {axis: int(size) for axis, size in (word.split("=") for word in mesh.split(","))}
         for kind, of in (("inputs", inputs), ("outputs", {name: array for name, array in outputs.items() if name in wishes})):
             padding, held = count_padding(of, wishes, axes)
@@ -149,8 +150,11 @@ def problem(build, model, mesh, wishes):
             with np.load(got) as file:
                 if text := harness.difference(file, arrays, 1e-4, 1e-5):
                     return f"{way}: {text}"
+        # Padding of what is exchanged is nobody's, and not written: then not every byte that a command has is touched.
         garbage = subprocess.run([f"{build}/bin/cleave-try-program", program, given], capture_output=True, text=True)
-        return f"garbage: exit {garbage.returncode}: {garbage.stderr[-800:]}" if garbage.returncode else ""
+        if garbage.returncode and not (exchanges and "did not write" in garbage.stdout + garbage.stderr):
+            return f"garbage: exit {garbage.returncode}: {garbage.stdout[-400:]}{garbage.stderr[-400:]}"
+        return ""
 
 
 def main():
