@@ -174,8 +174,9 @@ Status WeightFiles::load(const Load &load, uint32_t rank, char *target) const {
 }
 
 /// The dims from `first` on are those of `weight`; those before stay where `index` is.
-Status WeightFiles::loadRows(const Weight &weight, const std::vector<int64_t> &shape, const std::vector<int64_t> &starts,
-                             size_t first, std::vector<int64_t> index, Scatter &scatter, char *target) const {
+Status WeightFiles::loadRows(const Weight &weight, const std::vector<int64_t> &shape,
+                             const std::vector<int64_t> &starts, size_t first, std::vector<int64_t> index,
+                             Scatter &scatter, char *target) const {
   const Type &whole = program.types[weight.type];
   size_t dims = shape.size();
   uint64_t size = getElementBytes(whole.element);

@@ -8,6 +8,7 @@
 //           └─ variants, one per set of input shapes
 //                ── inputs, outputs, states: where callers' tensors lie
 //                └─ lists: one per role, its commands (Command.h)
+//
 // Tables refer to each other by number. Bytes are not owned: whoever made or mapped them keeps them.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +41,6 @@ struct Type {
 enum class Device : uint8_t { Host, Cuda };
 enum class Format : uint8_t { SharedObject, Ptx, Cubin };
 enum class Access : uint8_t { Read, Write, ReadWrite };
-
 /// What the code may run on: `x86-64` with `avx512f`, `sm_90`. The loader takes the first target that suits.
 struct Target {
   Device device = Device::Host;
@@ -153,7 +153,6 @@ struct Load {
 
 enum class BufferKind : uint8_t { Activations, Communication, Weights, Input, Output, State };
 enum class Memory : uint8_t { Device, Host };
-
 struct Buffer {
   BufferKind kind = BufferKind::Activations;
   Memory memory = Memory::Device;
