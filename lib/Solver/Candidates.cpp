@@ -134,7 +134,8 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
     return;
   }
   // Nor does the whole axis fit: what is left of it may do something else.
-  if (unsigned axis = mesh.axisOf(atom); graph.ruleOf(node).rule->factorSizes[factor] % mesh.axisSize(axis) != 0)
+  if (unsigned axis = mesh.axisOf(atom);
+      !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.axisSize(axis) != 0)
     marked |= axisMasks[axis];
   allMasks[number] |= maskOf(atom);
   if (!isEscaping)

@@ -156,13 +156,19 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
       return std::nullopt;
     dims.push_back(*window);
   }
-  if (cost.kind == InnerCost::Kind::Join) {
-    SmallVector<int64_t> parts;
-    for (const SlidingDim &slide : cost.slides)
-      parts.push_back(rule.factorSizes[slide.input]);
-    return countSentOfParts(parts, dims.front().pieces);
-  }
   return countSentElements(dims);
+}
+
+/// The same of parts put one behind the other.
+std::optional<int64_t> Forms::countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
+  const AtomList &made = cuts[cost.slides.front().result];
+  SmallVector<int64_t> parts;
+  for (const SlidingDim &slide : cost.slides) {
+    if (slide.input >= 0 && cuts[slide.input] != made)
+      return std::nullopt;
+    parts.push_back(slide.input >= 0 ? rule.factorSizes[slide.input] : 1);
+  }
+  return countSentOfParts(parts, mesh.product(made));
 }
 
 /// What neighbours send each other where the pieces of a reshape do not line up.
@@ -198,7 +204,8 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     for (FactorId factor : cost.elementFactors)
       bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
     if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {
-      std::optional<int64_t> sent = countSent(rule, cost, cuts);
+      bool isJoin = cost.kind == InnerCost::Kind::Join;
+      std::optional<int64_t> sent = isJoin ? countJoined(rule, cost, cuts) : countSent(rule, cost, cuts);
       if (!sent)
         return false;
       GroupCost direct = directCost(mesh, costs, group);

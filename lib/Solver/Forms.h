@@ -96,6 +96,7 @@ private:
   void addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
   bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
   std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
+  std::optional<int64_t> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
 
   const AtomMesh &mesh;

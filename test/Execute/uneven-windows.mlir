@@ -100,17 +100,16 @@ func.func @the_last_row_goes_on(%x: tensor<5x3xf32, #xo>) -> tensor<9x3xf32, #xo
 // Of each part a rank gets what falls into its 5 rows.
 // CHECK-LABEL: @parts_of_three_and_seven_rows
 func.func @parts_of_three_and_seven_rows(%x: tensor<3x3xf32, #xo>, %y: tensor<7x3xf32, #xo>) -> tensor<10x3xf32, #xo> {
-  // CHECK-DAG: spmd.window %arg0 dims [{"x"}, {}] steps [5, 0] lows [0, 0] highs [5, 3] fill {{.*}} missing [1, 0] from [0, 0] to [10, 0] on [2, 0]
-  // CHECK-DAG: spmd.window %arg1 dims [{"x"}, {}] steps [5, 0] lows [-3, 0] highs [2, 3] fill {{.*}} missing [1, 0] from [-3, 0] to [7, 0] on [2, 0]
+  // CHECK: spmd.join {{.*}} dim 0 parts [3, 7] over {"x"} : (tensor<6x3xf32>) -> tensor<5x3xf32>
   %0 = nn.concat %x, %y dim 0 : (tensor<3x3xf32, #xo>, tensor<7x3xf32, #xo>) -> tensor<10x3xf32, #xo>
   return %0 : tensor<10x3xf32, #xo>
 }
 
 //--- token.mlir
-// A part of one row is on all ranks, and needs no exchange.
+// A part of one row is on all ranks, and counts as what the first one has.
 // CHECK-LABEL: @a_token_before_six_patches
 func.func @a_token_before_six_patches(%t: tensor<1x3xf32, #oo>, %y: tensor<6x3xf32, #xo>) -> tensor<7x3xf32, #xo> {
-  // CHECK: spmd.window %arg1
+  // CHECK: spmd.join {{.*}} dim 0 parts [1, 6] over {"x"} : (tensor<4x3xf32>) -> tensor<4x3xf32>
   // CHECK-NOT: spmd.{{all|permute|window}}
   %0 = nn.concat %t, %y dim 0 : (tensor<1x3xf32, #oo>, tensor<6x3xf32, #xo>) -> tensor<7x3xf32, #xo>
   return %0 : tensor<7x3xf32, #xo>

@@ -79,7 +79,7 @@ struct InnerCost {
     AllReduce, ///< `times` all_reduces of `elements` over the ranks that cut `factors`
     AllGather, ///< `times` all_gathers of `elements` from each of those ranks
     Exchange,  ///< each rank's own piece of the operand with edges of its neighbours, see `slides`
-    Join,      ///< parts put one behind the other: `slides` has one entry per operand
+    Join,      ///< parts put one behind the other: `slides` has one entry per operand, `input` -1 for one position
   };
   Kind kind;
   /// The group: all atoms that cut any of these.

@@ -164,12 +164,11 @@ ShardingRule TriluOp::getShardingRule() {
 }
 
 /// Along the dim of the concatenation all parts and the result are cut together: of all parts a rank gets what falls into its
-/// interval.
+/// interval. A part of one position is on all ranks, and counts as what the first one has.
 static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
-  int64_t extent = shapeOf(op.getResult())[dim], common = extent;
-  for (Value input : op.getInputs())
-    common = shapeOf(input)[dim] == 0 ? 1 : std::gcd(common, shapeOf(input)[dim]);
-  bool isCut = common > 1;
+  int64_t extent = shapeOf(op.getResult())[dim];
+  auto isLonger = [&](int64_t than) { return [=](Value input) { return shapeOf(input)[dim] > than; }; };
+  bool isCut = llvm::all_of(op.getInputs(), isLonger(0)) && llvm::any_of(op.getInputs(), isLonger(1));
   MaybeFactor result = rule.addWhole(extent);
   rule.resultDim(0, result);
   Choice together;
@@ -191,12 +190,15 @@ static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
       llvm::find_if(rule.rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; });
   if (together == rule.rule.choices.end())
     return;
-  ArrayRef<FactorId> factors = together->factors;
+  ArrayRef<FactorId> parts = ArrayRef(together->factors).drop_back();
   int64_t offset = 0;
   SmallVector<SlidingDim> slides;
-  for (auto [index, input] : llvm::enumerate(op.getInputs())) {
+  for (Value input : op.getInputs()) {
     SlidingDim slide;
-    slide.input = together->factors[index];
+    if (shapeOf(input)[op.getDim()] > 1) {
+      slide.input = parts.front();
+      parts = parts.drop_front();
+    }
     slide.result = together->factors.back();
     slide.low = slide.high = -offset;
     slides.push_back(slide);
