@@ -158,7 +158,8 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   // Intervals move on from rank to rank as the pieces of the result do.
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (slide.input >= 0 && !match.cuts[slide.result].empty() && match.cuts[slide.input] != match.cuts[slide.result]) {
+      if (slide.input >= 0 && !match.cuts[slide.result].empty() &&
+          match.cuts[slide.input] != match.cuts[slide.result]) {
         fail("a dim of the result is split otherwise than that of the operand that it is made of");
         return std::nullopt;
       }

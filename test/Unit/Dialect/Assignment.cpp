@@ -57,7 +57,7 @@ bool Assignment::isValid(const ShardingRule &rule) const {
       if (int64_t pieces = getExtent(getCuts(rule, slide.result));
           pieces > 1 && slide.input >= 0 &&
           (llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0 ||
-                         getCuts(rule, slide.input) != getCuts(rule, slide.result)))
+           getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
     return llvm::all_of(dims, [&](const DimFactors &factors) { return nests(rule, *this, factors); });
