@@ -178,7 +178,7 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
           if (slide.input >= 0)
             countExchanged(rule, *this, slide, 0, 0, sent);
           else // one position, of which the first rank's goes where it is wanted
-            sent[0] += -slide.low >= llvm::divideCeil(rule.factorSizes[slide.result], ranks);
+            sent[0] += -slide.low >= int64_t(llvm::divideCeil(rule.factorSizes[slide.result], ranks));
       total += bytes * *llvm::max_element(sent);
       continue;
     }
