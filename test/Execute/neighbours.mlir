@@ -30,7 +30,7 @@ func.func @a_mirror_on_cut_rows(%a: tensor<16x3xf32, #xo>) -> tensor<24x7xf32, #
 // CHECK-LABEL: @aligned_corners_over_cut_rows
 func.func @aligned_corners_over_cut_rows(%a: tensor<8x3xf32, #xo>) -> tensor<16x3xf32, #xo> {
   // CHECK: %[[WINDOW:.*]] = spmd.window %arg0 dims [{"x"}, {}] steps [2, 0] lows [-1, 0] highs [3, 3] : (tensor<2x3xf32>) -> tensor<4x3xf32>
-  // CHECK: nn.constant dense<[1, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 1]> : tensor<16xi64>
+  // CHECK: nn.constant dense<[1, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2, 0, 1, 1, 2]> : tensor<16xi64>
   // CHECK: spmd.local_slice {{.*}} : (tensor<16xi64>) -> tensor<4xi64>
   // CHECK: nn.gather %[[WINDOW]], {{.*}} dim 0 : (tensor<4x3xf32>, tensor<4xi64>) -> tensor<4x3xf32>
   // CHECK-NOT: nn.resize

@@ -18,13 +18,16 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// Tap `tap` of every position of the whole result: where it lies in what the position's rank reads. Taps without weight, which
-/// nobody sent, are any.
+/// nobody sent, are those of others.
 static SmallVector<int64_t> getPlaces(const Taps &taps, int64_t tap, const LocalBuilder::ReadDim &at, int64_t made) {
   SmallVector<int64_t> places;
   int64_t size = at.window.high - at.window.low;
   for (int64_t entry = tap; entry < static_cast<int64_t>(taps.positions.size()); entry += taps.count) {
-    int64_t piece = entry / taps.count / made;
-    places.push_back(std::clamp<int64_t>(taps.positions[entry] - at.window.startOf(piece), 0, size - 1));
+    int64_t piece = entry / taps.count / made, used = entry;
+    // What nobody sent may be NaN, also times 0: a tap without weight looks where another one of its sample does.
+    for (int64_t other = entry - tap; taps.weights[used] == 0 && other < entry - tap + taps.count; ++other)
+      used = taps.weights[other] != 0 ? other : used;
+    places.push_back(std::clamp<int64_t>(taps.positions[used] - at.window.startOf(piece), 0, size - 1));
   }
   return places;
 }
