@@ -108,6 +108,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     ```
   }];
   let options = Spmd_Options<kPartitionOptions>.List;
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
 }
 
 def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {

@@ -109,15 +109,16 @@ Status Checker::checkPresent(size_t role, const Load &load, const Type &whole) {
     return makeError(load.present.size(), " dims are present of ", format(whole), " (P16)");
   if (Status error = spend(ranks.size() * whole.shape.size()))
     return error;
-  for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+  for (size_t dim = 0; dim < whole.shape.size(); ++dim) {
+    if (!getSpread(role, load.starts[dim]) || !getSpread(role, load.present[dim]))
+      return makeError("dim ", dim, " of the slice does not lie in ", format(whole), " (P16)");
     for (uint32_t rank : ranks) {
-      std::optional<Spread> spread = getSpread(role, load.present[dim]);
       int64_t start = program.evaluate(load.starts[dim], rank), held = program.evaluate(load.present[dim], rank);
-      if (!spread || start < 0 || held < 0 || held > load.shape[dim] || held > whole.shape[dim] ||
-          start > whole.shape[dim] - held)
+      if (start < 0 || held < 0 || held > load.shape[dim] || held > whole.shape[dim] || start > whole.shape[dim] - held)
         return makeError("of dim ", dim, " of the slice from ", start, " on, ", held, " are present on rank ", rank,
                          " (P16)");
     }
+  }
   return kGood;
 }
 

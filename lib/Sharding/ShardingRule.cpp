@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ShardingRule.h"
-#include "llvm/Support/MathExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"

@@ -107,6 +107,7 @@ def summarise(rows):
     apart = [sent / case.peer.bytes for case, sent in both if case.least is None or case.peer.bytes > case.least * SLACK]
     bounded = [(case.least, sent, case.peer.bytes) for case, sent in both if case.least]
     ours, bound = mean([sent / peer for _, sent, peer in bounded]), mean([least / peer for least, _, peer in bounded])
+    repeated = [case for case, _ in ran if case.spread and case.spread < case.peer.spread]
     free = sum(not sent and case.peer.bytes > 0 for case, sent in ran)
     wrong = [f"sends more than the peer: {name}" for name in above]
     wrong += [f"{least} at the minimum, expected at least {MINIMUM}"] * (least < MINIMUM)
@@ -116,7 +117,8 @@ def summarise(rows):
         f"At the minimum: {least} of {len(rows)}. Above the peer: {len(above)} of {len(ran)} that run and have one.", "",
         f"Bytes over the peer's, geometric mean: {mean(apart):.2f} of the {len(apart)} cases in which the peer sends more than the least known,",
         f"{ours:.2f} of all {len(both)} in which both send something (the least known over the peer's is {bound:.2f} there: most are cases in which the peer is",
-        f"at the minimum). {free} more send nothing where the peer does. In every case that runs a rank's part of the compute is at most the peer's (2 % slack)."]
+        f"at the minimum). {free} more send nothing where the peer does. In every case that runs a rank's part of the compute is at most the peer's (2 % slack),",
+        f"but in those whose note in `test/Golden/table` gives another `spread`: {', '.join(f'`{case.name}`' for case in repeated) or 'none'}."]
 
 
 def format_table(rows, foot):

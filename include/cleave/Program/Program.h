@@ -120,8 +120,8 @@ struct File {
   uint64_t bytes = 0;
 };
 
-/// A tensor of constant elements, row-major and little-endian: bytes of a file, with their digest as in
-/// cleave/Program/Digest.h, or bytes of this program. A splat has the bytes of one element, which all have.
+/// Constant elements, row-major and little-endian: bytes of a file, with their digest (Digest.h), or of this program. A
+/// splat has the bytes of one element, which all have.
 struct Weight {
   std::string name;
   uint32_t type = 0;
@@ -134,8 +134,7 @@ struct Weight {
 };
 
 /// How a slice lies in memory: its dims in `order` (empty: as they are). With a width, the last dim is cut into panels:
-/// [batch.., n / width, k.., k last / interleave, width, interleave], both rounded up and filled with zeros; `batch`
-/// counts the dims that stay in front.
+/// [batch.., n / width, k.., k last / interleave, width, interleave], zeros where rounded up; `batch` dims stay in front.
 struct Layout {
   std::vector<uint32_t> order;
   uint32_t batch = 0, width = 0, interleave = 1;

@@ -218,6 +218,9 @@ TEST(TablesTest, P16Loads) {
   EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, -1}}; }), "");
   EXPECT_EQ(with([](Load &l) { l.present = {{7, -1}, {16, -1}}, l.starts[0].base = 1; }), "");
   EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}}; }), place + "1 dims are present of f32[16, 16] (P16)");
+  std::string outside = place + "dim 1 of the slice does not lie in f32[16, 16] (P16)";
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, 1 << 20}}; }), outside);
+  EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, -1}}, l.starts[1].column = 1 << 20; }), outside);
   EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {17, -1}}; }),
             place + "of dim 1 of the slice from 0 on, 17 are present on rank 0 (P16)");
   EXPECT_EQ(with([](Load &l) { l.present = {{8, -1}, {16, -1}}, l.starts[0].base = 1; }),

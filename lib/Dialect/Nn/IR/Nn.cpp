@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 
-#include "cleave/Dialect/Spmd/IR/Fit.h"
+#include "cleave/Dialect/Nn/IR/Fit.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -37,28 +37,7 @@ static ArrayRef<ArrayRef<StringRef>> copyNames(AttributeStorageAllocator &alloca
 #define GET_ATTRDEF_CLASSES
 #include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
 
-namespace {
-/// What is filled up with is 0; nobody may count on that.
-struct NnFitInterface : public cleave::spmd::FitInterface {
-  using FitInterface::FitInterface;
-
-  Value fit(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) const final {
-    SmallVector<int64_t> kept(cast<RankedTensorType>(value.getType()).getShape()), zeros(shape.size(), 0),
-        ones(shape.size(), 1), missing;
-    for (auto [extent, wanted] : llvm::zip_equal(kept, shape)) {
-      missing.push_back(std::max<int64_t>(wanted - extent, 0));
-      extent = std::min(extent, wanted);
-    }
-    value = builder.createOrFold<SliceOp>(loc, value, zeros, kept, ones);
-    if (kept == shape)
-      return value;
-    return PadOp::create(builder, loc, PadMode::Constant, value, /*value=*/Value(), zeros, missing);
-  }
-};
-} // namespace
-
 void NnDialect::initialize() {
-  addInterfaces<NnFitInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
@@ -120,4 +99,18 @@ std::optional<EinsumTerms> cleave::nn::parseEinsum(StringRef equation) {
   if (!llvm::all_of(terms.inputs, isWord) || !isWord(right))
     return std::nullopt;
   return terms;
+}
+
+/// What is filled up with is 0; nobody may count on that.
+Value cleave::nn::fit(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> kept(cast<RankedTensorType>(value.getType()).getShape()), zeros(shape.size(), 0),
+      ones(shape.size(), 1), missing;
+  for (auto [extent, wanted] : llvm::zip_equal(kept, shape)) {
+    missing.push_back(std::max<int64_t>(wanted - extent, 0));
+    extent = std::min(extent, wanted);
+  }
+  value = builder.createOrFold<SliceOp>(loc, value, zeros, kept, ones);
+  if (kept == shape)
+    return value;
+  return PadOp::create(builder, loc, PadMode::Constant, value, /*value=*/Value(), zeros, missing);
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
-#include "cleave/Dialect/Spmd/IR/Fit.h"
+#include "cleave/Dialect/Nn/IR/Fit.h"
 
 using namespace mlir;
 using namespace cleave::nn;

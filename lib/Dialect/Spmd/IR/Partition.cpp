@@ -4,7 +4,6 @@
 // What a dim is cut by is said by the factors that stand in it, major to minor.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Spmd/IR/Fit.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;
@@ -47,16 +46,6 @@ Value PartitionContext::allReduce(Value value, ReductionKind kind, ArrayRef<Axis
 Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {
   auto type = RankedTensorType::get({}, builder.getI64Type());
   return AxisIndexOp::create(builder, loc, type, toArray(builder, axes));
-}
-
-Value cleave::spmd::fit(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
-  if (cast<RankedTensorType>(value.getType()).getShape() == shape)
-    return value;
-  DialectInterfaceCollection<FitInterface> dialects(builder.getContext());
-  if (dialects.begin() != dialects.end())
-    return (*dialects.begin()).fit(builder, loc, value, shape);
-  emitError(loc) << "shards that do not divide need padding, and no dialect is loaded that has an op for it";
-  return {};
 }
 
 Operation *cleave::spmd::cloneLocal(Operation *op, PartitionContext &context) {

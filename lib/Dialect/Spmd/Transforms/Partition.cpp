@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
