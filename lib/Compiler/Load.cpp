@@ -7,6 +7,7 @@
 
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
@@ -49,12 +50,40 @@ void Compilation::State::addPlan(const onnx::GraphProto &graph, onnx::ImportOpti
     }
 }
 
+/// A model may say itself how it is split, which counts where no plan does. It is asked when it is read for the first time.
+bool Compilation::State::takeDevicePlan(const onnx::ModelFile &model) {
+  if (module || !onnx::hasDevicePlan(model.model))
+    return true;
+  Location loc = NameLoc::get(StringAttr::get(context.get(), model.file->getPath()));
+  if (plan && !(plan->mesh.empty() && plan->rules.empty() && !plan->pipeline)) {
+    emitWarning(loc) << "device annotations of the model are not read: the plan says how to split tensors";
+    return true;
+  }
+  auto own = plan ? std::make_shared<spmd::Plan>(*plan) : std::make_shared<spmd::Plan>();
+  spmd::PlanError error;
+  std::vector<std::string> notes;
+  if (failed(onnx::readDevicePlan(model, *own, error, notes))) {
+    // The file has no lines; what a plan could not say either has a place of its own.
+    if (error.place.line == 0)
+      emitError(loc) << error.message;
+    else
+      (void)spmd::emitError(context.get(), error);
+    return false;
+  }
+  for (const std::string &note : notes)
+    emitWarning(loc) << note;
+  plan = handed.plan = own;
+  if (own->pipeline)
+    handed.pipeline = own;
+  return true;
+}
+
 /// All that a user may know of an input goes in before import: nothing after it is symbolic.
 OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;
   std::unique_ptr<onnx::ModelFile> model = onnx::readModel(context.get(), std::move(file));
-  if (!model)
+  if (!model || !takeDevicePlan(*model))
     return nullptr;
   addPlan(model->model.graph, import);
   for (const auto &[name, shape] : options.shapes)

@@ -26,6 +26,7 @@ struct Compilation::State {
   /// Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
   mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
+  bool takeDevicePlan(const onnx::ModelFile &model);
   void addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import);
   mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
   llvm::Error checkTypedShapes(mlir::ModuleOp module);

@@ -7,9 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Export/Onnx/Annotate.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -47,4 +50,38 @@ llvm::Error cleave::writeModule(ModuleOp module, StringRef path) {
     return writeText(module, llvm::outs());
   auto *write = path.ends_with(".mlirbc") ? writeBytecode : writeText;
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) { return write(module, os); });
+}
+
+/// Weights beside a model are named by paths that begin in its folder.
+static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, StringRef to) {
+  bool isAlone =
+      llvm::none_of(model.graph.initializer, [](const onnx::TensorProto &weight) { return weight.isExternal; });
+  StringRef source = llvm::sys::path::parent_path(from), target = llvm::sys::path::parent_path(to);
+  if (isAlone || source == target ||
+      llvm::sys::fs::equivalent(source.empty() ? "." : source, target.empty() ? "." : target))
+    return llvm::Error::success();
+  return makeError("weights of {0} lie beside it: write {1} to the same folder", from, llvm::sys::path::filename(to));
+}
+
+static llvm::Error writeOnnxFile(ModuleOp module, const onnx::TensorTypes &tensors, StringRef model, StringRef path) {
+  llvm::Expected<std::unique_ptr<onnx::ModelFile>> read = onnx::readModel(model);
+  if (!read)
+    return read.takeError();
+  if (llvm::Error error = checkFolder((*read)->model, model, path))
+    return error;
+  return writeFileAtomically(
+      path, [&](llvm::raw_ostream &os) { return onnx::writeAnnotated(*(*read)->file, module, tensors, os); });
+}
+
+bool Compilation::writeOnnx(StringRef path) {
+  if (!isOnnx() || state->options.model == "-")
+    return fail(makeError("device annotations are written to a copy of an ONNX model in a file, and this is none"));
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(state->options.model);
+  if (!file)
+    return fail(file.takeError());
+  OwningOpRef<ModuleOp> imported = state->importOnnx(*file, /*collectAllErrors=*/false);
+  if (!imported)
+    return false;
+  llvm::Error error = writeOnnxFile(getModule(), onnx::collectTensors(*imported), state->options.model, path);
+  return error ? fail(std::move(error)) : true;
 }

@@ -177,8 +177,21 @@ template <typename Enum> static std::string read(Enum &field, StringRef text) {
   return "";
 }
 
-static std::vector<StringRef> wordsOf(const std::optional<Phase> &) { return wordsOf(Phase()); }
-static std::string read(std::optional<Phase> &field, StringRef text) { return read(field.emplace(), text); }
+static std::vector<StringRef> wordsOf(const Emit &) {
+  std::vector<StringRef> words = wordsOf(Phase());
+  words.push_back("onnx");
+  return words;
+}
+
+/// Values are decided once propagated; what comes after is not said of tensors of the model.
+static std::string read(Emit &field, StringRef text) {
+  if (field.isOnnx = text == "onnx"; field.isOnnx) {
+    field.phase = Phase::Propagated;
+    return "";
+  }
+  std::string error = read(field.phase.emplace(), text);
+  return error.empty() ? "" : error + ", onnx";
+}
 
 /// Calls `use` with the member of `options` that an option fills.
 template <typename Use> static auto withField(Options &options, unsigned option, Use use) {
@@ -319,6 +332,10 @@ private:
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
       return "'--rtol' and '--atol' are tolerances of '--check'";
+    if (options.emit.isOnnx && options.command == "run")
+      return "'run' runs a partitioned program, '--emit onnx' stops before";
+    if (options.emit.isOnnx && (options.output.empty() || options.output == "-"))
+      return "'--emit onnx' writes a model: name it with '-o annotated.onnx'";
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.getEmit()));

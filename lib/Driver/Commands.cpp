@@ -26,7 +26,8 @@ ExitCode cleave::driver::shardCommand(Session &session) {
   Phase last = options.getEmit(session.isPipelined());
   bool isPartitioned = last >= Phase::Partitioned;
   // What is reported must be there before anything is written.
-  if ((isPartitioned && !session.getEntry()) || !session.advance(last) || !session.write(options.output))
+  if ((isPartitioned && !session.getEntry()) || !session.advance(last) ||
+      !(options.emit.isOnnx ? session.writeOnnx(options.output) : session.write(options.output)))
     return session.getExitCode();
   // The module itself goes to standard output where no file is named; the rest would spoil it.
   bool hasModule = options.output.empty() || options.output == "-";

@@ -27,7 +27,7 @@ LAYERS = [
     ["Dialect/Exec/IR", "Dialect/Pipe/IR"],
     ["Reference", "Codegen"],
     ["Import", "Dialect/Spmd/Transforms", "Dialect/Nn/Transforms", "Dialect/Exec/Transforms", "Dialect/Pipe/Transforms"],
-    ["Pipelines", "Assembly"],
+    ["Export", "Pipelines", "Assembly"],
     ["Compiler"],
     ["Driver"],
 ]

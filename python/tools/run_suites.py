@@ -74,6 +74,7 @@ def suites(build):
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 38)
+    yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 38)
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 22)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)

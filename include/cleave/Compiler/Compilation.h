@@ -103,6 +103,10 @@ public:
   /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
   bool write(llvm::StringRef path);
 
+  /// Writes the ONNX model that was loaded, with its decided shardings as device annotations. False after an error: the
+  /// model was in no file; its weights lie beside it, and not beside `path`. Precondition: the module is propagated.
+  bool writeOnnx(llvm::StringRef path);
+
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const;
 

@@ -82,6 +82,12 @@ struct ScheduleOptions {
   bool computeOnly = false;
 };
 
+/// `--emit`: the module after a phase, or the ONNX model with what was decided.
+struct Emit {
+  std::optional<Phase> phase;
+  bool isOnnx = false;
+};
+
 struct Options {
   std::string command;
   /// Its `dims` are those of the first variant.
@@ -89,10 +95,10 @@ struct Options {
   DimSizes dims;
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
-  std::optional<Phase> emit;
+  Emit emit;
   /// By default to the program of one device, or of a pipeline to the programs of its ranks.
   Phase getEmit(bool isPipelined = false) const {
-    return emit.value_or(isPipelined ? Phase::PerRank : Phase::Optimized);
+    return emit.phase.value_or(isPipelined ? Phase::PerRank : Phase::Optimized);
   }
   std::string against; ///< --against MODEL
   std::string outputs, saveInputs;

@@ -27,8 +27,6 @@ OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, ModelFile &
   context->loadDialect<nn::NnDialect, func::FuncDialect>();
   GraphImporter importer(context, model, options);
   OwningOpRef<ModuleOp> module = importer.import();
-  for (const std::string &warning : model.warnings)
-    emitWarning(NameLoc::get(StringAttr::get(context, model.file->getPath())), warning);
   for (const std::string &note : model.notes)
     emitRemark(NameLoc::get(StringAttr::get(context, model.file->getPath())), note);
   return module;

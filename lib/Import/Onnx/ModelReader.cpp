@@ -45,7 +45,7 @@ bool ModelReader::read(StringRef bytes, ModelProto &model) {
     case 25:
       return append(field, "functions", model.functions);
     case 26:
-      return model.hasDeviceConfigurations = true;
+      return append(field, "configuration", model.configuration);
     case 6: // doc_string
       return wire.ignore();
     default:
@@ -136,8 +136,7 @@ bool ModelReader::read(StringRef bytes, NodeProto &node) {
     case 8:
       return wire.text(field, "overload", node.overload);
     case 10:
-      deviceConfigurations += !node.hasDeviceConfigurations;
-      return node.hasDeviceConfigurations = true;
+      return append(field, "device_configurations", node.deviceConfigurations);
     case 6: // doc_string
     case 9: // metadata_props
       return wire.ignore();
@@ -198,11 +197,6 @@ static void noteWhatWasSkipped(ModelReader &reader, ModelFile &result) {
     note(formatv("ir_version is {0}, newer than {1}, the newest known one", model.irVersion, kNewestIrVersion));
   if (model.hasTrainingInfo)
     note("training_info was skipped");
-  if (model.hasDeviceConfigurations || reader.getDeviceConfigurations())
-    result.warnings.push_back(
-        formatv("device annotations of the model and of {0} node{1} are not read; a plan says how "
-                "to split tensors",
-                reader.getDeviceConfigurations(), reader.getDeviceConfigurations() == 1 ? "" : "s"));
   if (uint64_t count = reader.getWire().getUnknownFields())
     note(formatv("{0} unknown fields were skipped, the first is {1}", count, reader.getWire().getFirstUnknownField()));
 }

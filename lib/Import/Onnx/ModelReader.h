@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_MODELREADER_H
 #define CLEAVE_LIB_IMPORT_ONNX_MODELREADER_H
 
-#include "WireReader.h"
+#include "cleave/Import/Onnx/WireReader.h"
 
 namespace cleave::onnx {
 
@@ -20,7 +20,6 @@ public:
   WireReader &getWire() { return wire; }
   bool sawIrVersion() const { return hasIrVersion; }
   bool sawGraph() const { return hasGraph; }
-  uint64_t getDeviceConfigurations() const { return deviceConfigurations; }
 
 private:
   bool read(llvm::StringRef bytes, GraphProto &graph);
@@ -34,6 +33,12 @@ private:
   bool read(llvm::StringRef bytes, FunctionProto &function);
   bool read(llvm::StringRef bytes, OperatorSetIdProto &opset);
   bool read(llvm::StringRef bytes, StringStringEntryProto &entry);
+  bool read(llvm::StringRef bytes, DeviceConfigurationProto &configuration);
+  bool read(llvm::StringRef bytes, NodeDeviceConfigurationProto &configuration);
+  bool read(llvm::StringRef bytes, ShardingSpecProto &spec);
+  bool read(llvm::StringRef bytes, DeviceGroup &group);
+  bool read(llvm::StringRef bytes, ShardedDimProto &dim);
+  bool read(llvm::StringRef bytes, SimpleShardedDimProto &part);
 
   bool readTensorType(llvm::StringRef bytes, TypeProto &type);
   bool readElementType(llvm::StringRef bytes, TypeProto &type, unsigned elementField);
@@ -62,7 +67,6 @@ private:
 
   WireReader wire;
   bool hasIrVersion = false, hasGraph = false;
-  uint64_t deviceConfigurations = 0;
 };
 
 } // namespace cleave::onnx

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/TensorData.h"
-#include "WireReader.h"
+#include "cleave/Import/Onnx/WireReader.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"

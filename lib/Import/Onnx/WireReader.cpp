@@ -5,7 +5,7 @@
 // field with a larger value are errors.
 //
 //===----------------------------------------------------------------------===//
-#include "WireReader.h"
+#include "cleave/Import/Onnx/WireReader.h"
 #include "llvm/Support/Endian.h"
 #include <cstring>
 

@@ -1,4 +1,4 @@
-"""Writes a model whose dims are unknown in every way that exporters write, and whose nodes name devices.
+"""Writes a model whose dims are unknown in every way that exporters write.
 
     unknown_dims.py MODEL.onnx ARRAYS.npz
 
@@ -14,13 +14,9 @@ def main():
     model_path, arrays_path = sys.argv[1:]
     value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
     nodes = [helper.make_node("Neg", ["a"], ["n"], "/neg"), helper.make_node("Add", ["n", "b"], ["y"], "/add")]
-    for node in nodes:
-        node.device_configurations.add().configuration_id = "pair"
     graph = helper.make_graph(nodes, "g", [value("a", [-1, "?", "?", 4]), value("b", ["", "?", -1, 4])],
                               [value("y", [None, "?", "", -1])], value_info=[value("n", [-1, -1, "?", 4])])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=11)
-    configuration = model.configuration.add()
-    configuration.name, configuration.num_devices = "pair", 2
     with open(model_path, "wb") as file:
         file.write(model.SerializeToString())
     np.savez(arrays_path, a=np.ones((2, 3, 5, 4), np.float32), b=np.ones((2, 1, 5, 4), np.float32))

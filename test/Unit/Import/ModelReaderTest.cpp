@@ -191,6 +191,34 @@ TEST(ModelReader, ReadsFunctions) {
   EXPECT_EQ(read.opsetImport.at(0).version, 17);
 }
 
+//===--- Devices ------------------------------------------------------------===//
+
+TEST(ModelReader, ReadsDevices) {
+  std::string dim = message(4, integer(1, -1) + message(2, integer(1, 8) + integer(3, 2)) + message(2, text(2, "n")));
+  std::string spec =
+      message(2, text(1, "x") + integer(2, 3) + integer(2, -1) + message(3, integer(1, -1) + integer(2, 0)) + dim);
+  auto file = read(integer(1, 11) + message(8, integer(2, 21)) +
+                   message(7, message(1, message(10, text(1, "pair") + spec + integer(3, 1)))) +
+                   message(26, text(1, "pair") + integer(2, 4) + text(3, "a")));
+  EXPECT_EQ(file->notes, std::vector<std::string>{});
+  const DeviceConfigurationProto &configuration = file->model.configuration.at(0);
+  EXPECT_EQ(configuration.name, "pair");
+  EXPECT_EQ(configuration.numDevices, 4);
+  EXPECT_EQ(configuration.device, std::vector<llvm::StringRef>{"a"});
+  const NodeDeviceConfigurationProto &told = file->model.graph.node.at(0).deviceConfigurations.at(0);
+  EXPECT_EQ(told.configurationId, "pair");
+  EXPECT_EQ(told.pipelineStage, 1);
+  const ShardingSpecProto &read = told.shardingSpec.at(0);
+  EXPECT_EQ(read.tensorName, "x");
+  EXPECT_EQ(read.device, (std::vector<int64_t>{3, -1}));
+  EXPECT_EQ(read.indexToDeviceGroupMap.at(0).key, -1);
+  EXPECT_EQ(read.indexToDeviceGroupMap.at(0).value, std::vector<int64_t>{0});
+  EXPECT_EQ(read.shardedDim.at(0).axis, -1);
+  EXPECT_EQ(read.shardedDim.at(0).simpleSharding.at(0).dimValue, 8);
+  EXPECT_EQ(read.shardedDim.at(0).simpleSharding.at(0).numShards, 2);
+  EXPECT_EQ(read.shardedDim.at(0).simpleSharding.at(1).dimParam, "n");
+}
+
 //===--- What is left out leaves a note -------------------------------------===//
 
 TEST(ModelReader, NotesWhatItSkips) {
@@ -200,12 +228,6 @@ TEST(ModelReader, NotesWhatItSkips) {
   EXPECT_EQ(file->notes, (std::vector<std::string>{"ir_version is 99, newer than 13, the newest known one",
                                                    "training_info was skipped",
                                                    "2 unknown fields were skipped, the first is graph field 77"}));
-  EXPECT_EQ(file->warnings,
-            (std::vector<std::string>{"device annotations of the model and of 2 nodes are not read; a plan says how to "
-                                      "split tensors"}));
-  EXPECT_EQ(read(integer(1, 7) + message(7, annotated) + message(8, integer(2, 21)))->warnings,
-            (std::vector<std::string>{"device annotations of the model and of 1 node are not read; a plan says how to "
-                                      "split tensors"}));
 }
 
 TEST(ModelReader, SparseInitializersAreNamed) {

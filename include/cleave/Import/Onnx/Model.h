@@ -8,12 +8,13 @@
 // checked against another one.
 //
 // Left out on purpose: doc_string, and metadata_props of anything but the model. Refused while reading: nothing that is
-// well-formed; sparse tensors, training info and device annotations leave a trace (`hasX`, `notes`) for the importer.
+// well-formed; sparse tensors and training info leave a trace (`hasX`, `notes`) for the importer.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_IMPORT_ONNX_MODEL_H
 #define CLEAVE_IMPORT_ONNX_MODEL_H
 
+#include "cleave/Import/Onnx/Devices.h"
 #include "cleave/Support/File.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -157,7 +158,7 @@ struct NodeProto {
   llvm::StringRef name, opType, domain, overload;
   std::vector<llvm::StringRef> input, output; ///< "" stands for an optional one that is absent
   std::vector<AttributeProto> attribute;
-  bool hasDeviceConfigurations = false;
+  std::vector<NodeDeviceConfigurationProto> deviceConfigurations;
 
   /// The attribute of that name, or null.
   const AttributeProto *findAttribute(llvm::StringRef name) const;
@@ -188,7 +189,8 @@ struct ModelProto {
   GraphProto graph;
   std::vector<StringStringEntryProto> metadataProps;
   std::vector<FunctionProto> functions;
-  bool hasTrainingInfo = false, hasDeviceConfigurations = false;
+  std::vector<DeviceConfigurationProto> configuration;
+  bool hasTrainingInfo = false;
 
   /// The imported version of an operator set ("" and "ai.onnx" are the same one); nothing if it is not imported.
   std::optional<int64_t> getOpset(llvm::StringRef domain) const;
@@ -200,8 +202,6 @@ struct ModelFile {
   ModelProto model;
   /// What was skipped although it may matter to the user, one line each, in the style of a remark.
   std::vector<std::string> notes;
-  /// Likewise what does matter, in the style of a warning.
-  std::vector<std::string> warnings;
 
   /// The folder that external data is relative to; empty: the working directory.
   llvm::StringRef getFolder() const;

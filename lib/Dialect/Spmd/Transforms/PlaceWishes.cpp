@@ -30,10 +30,10 @@ static FileLineColLoc toLoc(MLIRContext *context, const PlanPlace &place) {
   return FileLineColLoc::get(context, place.file, place.line, place.column);
 }
 
-static LogicalResult emit(MLIRContext *context, const PlanError &error) {
+LogicalResult cleave::spmd::emitError(MLIRContext *context, const PlanError &error) {
   if (error.place.line == 0)
-    return emitError(UnknownLoc::get(context)) << error.place.file << ": " << error.message;
-  InFlightDiagnostic diagnostic = emitError(toLoc(context, error.place)) << error.message;
+    return mlir::emitError(UnknownLoc::get(context)) << error.place.file << ": " << error.message;
+  InFlightDiagnostic diagnostic = mlir::emitError(toLoc(context, error.place)) << error.message;
   for (const auto &[place, note] : error.notes)
     diagnostic.attachNote(toLoc(context, place)) << note;
   return diagnostic;
@@ -45,7 +45,7 @@ FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource
   auto plan = std::make_shared<Plan>();
   PlanError error;
   if (failed(readPlan(source, *plan, error)))
-    return emit(context, error);
+    return emitError(context, error);
   return PlanRef(plan);
 }
 
@@ -262,13 +262,13 @@ static LogicalResult borrowMesh(ModuleOp module, Plan &plan) {
     plan.mesh.push_back({name.str(), size, {}});
   plan.devices.assign(given.getDevices().begin(), given.getDevices().end());
   PlanError error;
-  return succeeded(checkPlan(plan, error)) ? success() : emit(module.getContext(), error);
+  return succeeded(checkPlan(plan, error)) ? success() : emitError(module.getContext(), error);
 }
 
 LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
   PlanError error;
   if (failed(placeStates(module, given, error)))
-    return emit(module.getContext(), error);
+    return emitError(module.getContext(), error);
   if (given.rules.empty() && given.mesh.empty())
     return success();
   Plan plan = given;
@@ -276,7 +276,7 @@ LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
     return failure();
   WishPlacer placer(module, plan, getInnerMesh(module.getContext(), plan));
   if (failed(placer.collect(error)))
-    return emit(module.getContext(), error);
+    return emitError(module.getContext(), error);
   if (failed(placer.checkProgram()))
     return failure();
   placer.write();

@@ -22,6 +22,9 @@ using PlanRef = std::shared_ptr<const Plan>;
 /// Reads a plan; fails after an error at its place in the plan. Null if `source` names nothing.
 mlir::FailureOr<PlanRef> readPlan(mlir::MLIRContext *context, const PlanSource &source);
 
+/// Makes an error of what is wrong with a plan, at its place; fails.
+llvm::LogicalResult emitError(mlir::MLIRContext *context, const PlanError &error);
+
 /// Puts what `plan` wishes where it holds until types can: on a value inside an `spmd.pin` in front of all its users, on
 /// an argument or result of a function the attribute `spmd.wish`. The mesh becomes the module's. Nothing is changed
 /// where a rule is wrong, which is an error at its place.

@@ -18,8 +18,8 @@
 // leads there. Bounds: nothing outside the message is looked at, depth and the memory of what is made are budgeted.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_WIREREADER_H
-#define CLEAVE_LIB_IMPORT_ONNX_WIREREADER_H
+#ifndef CLEAVE_IMPORT_ONNX_WIREREADER_H
+#define CLEAVE_IMPORT_ONNX_WIREREADER_H
 
 #include "cleave/Import/Onnx/Model.h"
 #include "cleave/Support/Status.h"
@@ -119,4 +119,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_WIREREADER_H
+#endif // CLEAVE_IMPORT_ONNX_WIREREADER_H

@@ -1,0 +1,35 @@
+//===- DevicePlan.h - a model's own device annotations ----------*- C++ -*-===//
+//
+// What a model says of devices (IR version 11 and later: `configuration`, `device_configurations`) as a plan. Where onnx.proto
+// is silent, this holds:
+//
+//   * a spec is about the tensor; that of an output counts, or else that of the first node that takes it. Nodes that take it
+//     otherwise are told of: between both lies a reshard, which is decided by price.
+//   * devices are ranks. Lists of devices know no axes: these are the fewest of which all lists are made, or those that
+//     the property `cleave.mesh` of the model names.
+//   * with pipeline stages, each stage has as many devices, one stage behind the other.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
+#define CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
+
+#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Plan/Plan.h"
+
+namespace cleave::onnx {
+
+/// The property of a model that names the axes of the mesh: `data=2,model=4`.
+constexpr llvm::StringLiteral kMeshProperty = "cleave.mesh";
+
+/// True if a node of the main graph says how a tensor of its is split, or which stage it is in.
+bool hasDevicePlan(const ModelProto &model);
+
+/// Gives `plan` mesh, rules and stages of the model; what else it says stays. Fails where annotations contradict each other
+/// or the graph, or mean what no plan can say; `error` names node and tensor. Where there are several configurations,
+/// the first that a node names counts; `notes` say what was passed over. Precondition: it has annotations.
+llvm::LogicalResult readDevicePlan(const ModelFile &file, spmd::Plan &plan, spmd::PlanError &error,
+                                   std::vector<std::string> &notes);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_IMPORT_ONNX_DEVICEPLAN_H

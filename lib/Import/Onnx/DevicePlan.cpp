@@ -1,0 +1,402 @@
+//===- DevicePlan.cpp - a model's own device annotations ------------------===//
+//
+// Two walks: over the nodes, which reads of each tensor which of its shards every device holds; from these lists follows
+// the mesh, and over the tensors, which writes rules with its axes. No other tool checks such annotations (ONNX's checker
+// takes any), so everything is held against the graph and against the rest here.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Import/Onnx/DevicePlan.h"
+
+#include "cleave/Sharding/FactorMesh.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+
+using namespace llvm;
+using namespace cleave;
+using namespace cleave::onnx;
+using spmd::HeldShards;
+using spmd::PlanRule;
+
+namespace {
+/// A dim of a tensor that is cut, and which of the lists of shards says how.
+struct Cut {
+  int64_t axis;
+  size_t list;
+  bool isUneven;
+
+  bool operator==(const Cut &other) const { return axis == other.axis && list == other.list; }
+};
+
+/// How one tensor lies.
+using Cuts = SmallVector<Cut, 2>;
+
+/// What is read at the moment, for errors.
+struct Place {
+  const NodeProto &node;
+  StringRef tensor;
+};
+
+class DevicePlanReader {
+public:
+  DevicePlanReader(const ModelFile &file, spmd::Plan &plan, spmd::PlanError &error, std::vector<std::string> &notes)
+      : file(file), graph(file.model.graph), plan(plan), error(error), notes(notes) {}
+
+  bool read();
+
+private:
+  bool fail(const Twine &message);
+  bool fail(const Place &place, const Twine &message);
+  bool chooseConfiguration();
+  bool readStages();
+  bool readNode(const NodeProto &node, const NodeDeviceConfigurationProto &told);
+  bool readSpec(const Place &place, const ShardingSpecProto &spec, int64_t firstDevice, Cuts &cuts);
+  bool readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count);
+  bool placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count, int64_t firstDevice,
+                   std::vector<int64_t> &shards);
+  size_t getList(HeldShards held);
+  bool addSpec(const NodeProto &node, StringRef tensor, Cuts cuts);
+  bool chooseMesh();
+  bool takeNamedMesh(StringRef text);
+  void addRule(StringRef name, const Cuts &cuts);
+  bool isSplit() const { return stages > 1; }
+
+  const ModelFile &file;
+  const GraphProto &graph;
+  spmd::Plan &plan;
+  spmd::PlanError &error;
+  std::vector<std::string> &notes;
+  StringRef configuration;
+  int64_t devices = 0, stages = 1;
+  std::vector<HeldShards> lists;
+  std::map<std::pair<int64_t, std::vector<int64_t>>, size_t> numbers; ///< of lists
+  std::vector<SmallVector<unsigned>> axes;                            ///< of lists, once there is a mesh
+  MapVector<StringRef, Cuts> tensors;
+  /// Inputs of nodes that lie otherwise than their tensors.
+  std::vector<std::string> otherwise;
+};
+} // namespace
+
+bool DevicePlanReader::fail(const Twine &message) {
+  error.place = {file.file->getPath().str(), 0, 0};
+  error.message = message.str();
+  return false;
+}
+
+bool DevicePlanReader::fail(const Place &place, const Twine &message) {
+  StringRef name = place.node.name;
+  if (name.empty() && !place.node.output.empty())
+    name = place.node.output.front();
+  std::string tensor = place.tensor.empty() ? "" : ", sharding of " + quote(place.tensor);
+  return fail("device annotations of node " + quote(name) + tensor + ": " + message);
+}
+
+/// What a node says for one configuration; null if nothing.
+static const NodeDeviceConfigurationProto *findTold(const NodeProto &node, StringRef configuration) {
+  for (const NodeDeviceConfigurationProto &told : node.deviceConfigurations)
+    if (told.configurationId == configuration)
+      return &told;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations, stages
+//===----------------------------------------------------------------------===//
+
+/// Devices are numbers below `num_devices`; a few more than anybody has would only fill memory.
+bool DevicePlanReader::chooseConfiguration() {
+  constexpr int64_t mostDevices = 1 << 17;
+  std::map<StringRef, int64_t> known;
+  for (const DeviceConfigurationProto &given : file.model.configuration) {
+    if (given.numDevices < 1 || given.numDevices > mostDevices)
+      return fail("device configuration " + quote(given.name) + " has " + Twine(given.numDevices) +
+                  " devices, expected 1 to " + Twine(mostDevices));
+    if (!given.device.empty() && given.device.size() != size_t(given.numDevices))
+      return fail("device configuration " + quote(given.name) + " names " + Twine(given.device.size()) + " of " +
+                  Twine(given.numDevices) + " devices");
+    if (!known.try_emplace(given.name, given.numDevices).second)
+      return fail("device configuration " + quote(given.name) + " occurs twice");
+  }
+  StringSet<> used;
+  for (const NodeProto &node : graph.node) {
+    StringSet<> ofNode;
+    for (const NodeDeviceConfigurationProto &told : node.deviceConfigurations) {
+      if (!known.count(told.configurationId))
+        return fail({node, ""}, "the model has no configuration " + quote(told.configurationId));
+      if (!ofNode.insert(told.configurationId).second)
+        return fail({node, ""}, "configuration " + quote(told.configurationId) + " occurs twice");
+      if (used.insert(told.configurationId).second && used.size() == 1)
+        configuration = told.configurationId;
+    }
+  }
+  devices = known[configuration];
+  if (used.size() > 1)
+    notes.push_back("of " + std::to_string(used.size()) + " device configurations " + quote(configuration) +
+                    " is taken");
+  return true;
+}
+
+/// A stage begins at its first node. What runs later is in no earlier stage.
+bool DevicePlanReader::readStages() {
+  std::vector<const NodeProto *> first;
+  for (const NodeProto &node : graph.node) {
+    const NodeDeviceConfigurationProto *told = findTold(node, configuration);
+    if (!told || !told->pipelineStage)
+      continue;
+    int64_t stage = *told->pipelineStage, last = int64_t(first.size()) - 1;
+    if (stage < last || stage > last + 1)
+      return fail({node, ""}, "pipeline stage " + Twine(stage) + " behind nodes of stage " + Twine(last) +
+                                  "; stages count from 0, in the order of nodes");
+    if (stage == last)
+      continue;
+    if (node.name.empty())
+      return fail({node, ""}, "pipeline stage " + Twine(stage) + " begins at a node without a name");
+    first.push_back(&node);
+  }
+  if (first.size() <= 1)
+    return true;
+  stages = first.size();
+  if (devices % stages != 0)
+    return fail(Twine(stages) + " pipeline stages have " + Twine(devices) + " devices, which they do not divide");
+  plan.pipeline.emplace();
+  plan.pipeline->axis = "stage";
+  plan.pipeline->microbatches = 1;
+  plan.pipeline->place = plan.pipeline->axisPlace = {file.file->getPath().str(), 1, 1};
+  for (const NodeProto *node : first)
+    plan.pipeline->stages.push_back({spmd::PlanStage::Kind::First, {node->name.str(), plan.pipeline->place}, {}});
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Shards of devices
+//===----------------------------------------------------------------------===//
+
+/// Shards of an axis, as the parts of a fused one make them: parts in front must be cut into single elements, and those
+/// behind not at all; anything else would be a cut with a stride.
+bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count) {
+  cut = {dim.axis, 0, false};
+  count = 1;
+  bool isWhole = true; // all parts so far are cut into single elements
+  for (const SimpleShardedDimProto &part : dim.simpleSharding) {
+    if (part.numShards < 1 || part.numShards > devices)
+      return fail(place, "axis " + Twine(dim.axis) + " is cut into " + Twine(part.numShards) + " shards on " +
+                             Twine(devices) + " devices");
+    if (!isWhole && part.numShards > 1)
+      return fail(place, "axis " + Twine(dim.axis) + " is cut with a stride, which is not supported");
+    isWhole = part.numShards == part.dimValue;
+    cut.isUneven |= part.dimValue && *part.dimValue % part.numShards != 0;
+    count *= part.numShards;
+  }
+  return true;
+}
+
+/// The shard of each device, of those of a stage where there are stages. An entry of `device` that the map has stands for all
+/// devices of that group, which hold copies; any other is a device itself.
+bool DevicePlanReader::placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count,
+                                   int64_t firstDevice, std::vector<int64_t> &shards) {
+  int64_t here = devices / stages;
+  if (spec.device.size() != size_t(count))
+    return fail(place, Twine(count) + " shards on " + Twine(spec.device.size()) + " devices or groups");
+  std::map<int64_t, ArrayRef<int64_t>> groups;
+  for (const DeviceGroup &group : spec.indexToDeviceGroupMap)
+    if (!groups.try_emplace(group.key, group.value).second)
+      return fail(place, "device group " + Twine(group.key) + " occurs twice");
+  shards.assign(here, -1);
+  for (auto [shard, key] : enumerate(spec.device)) {
+    auto group = groups.find(key);
+    for (int64_t device : group == groups.end() ? ArrayRef(key) : group->second) {
+      if (device < 0 || device >= devices)
+        return fail(place, "device " + Twine(device) + " of " + Twine(devices));
+      if (device < firstDevice || device >= firstDevice + here)
+        return fail(place, "device " + Twine(device) + " is not one of its stage, " + Twine(firstDevice) + " to " +
+                               Twine(firstDevice + here - 1));
+      int64_t &held = shards[device - firstDevice];
+      if (held >= 0)
+        return fail(place, "device " + Twine(device) + " holds shards " + Twine(held) + " and " + Twine(shard));
+      held = shard;
+    }
+  }
+  if (int64_t missing = count_if(shards, [](int64_t shard) { return shard < 0; }))
+    return fail(place, Twine(missing) + " of " + Twine(here) + " devices hold nothing of it, which is not supported");
+  return true;
+}
+
+/// Equal lists have one number: a model of many layers has few.
+size_t DevicePlanReader::getList(HeldShards held) {
+  auto [it, isNew] = numbers.try_emplace({held.count, held.shards}, lists.size());
+  if (isNew)
+    lists.push_back(std::move(held));
+  return it->second;
+}
+
+/// Shards count row-major over the cut axes as they are listed.
+bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spec, int64_t firstDevice, Cuts &cuts) {
+  SmallVector<int64_t> counts;
+  int64_t count = 1;
+  SmallVector<int64_t, 4> seen;
+  for (const ShardedDimProto &dim : spec.shardedDim) {
+    if (is_contained(seen, dim.axis))
+      return fail(place, "axis " + Twine(dim.axis) + " occurs twice");
+    seen.push_back(dim.axis);
+    cuts.emplace_back();
+    if (!readDim(place, dim, cuts.back(), counts.emplace_back()))
+      return false;
+    if (__builtin_mul_overflow(count, counts.back(), &count) || count > devices)
+      return fail(place, "more shards than the " + Twine(devices) + " devices");
+  }
+  std::vector<int64_t> shards;
+  if (!placeShards(place, spec, count, firstDevice, shards))
+    return false;
+  int64_t behind = count;
+  for (auto [cut, own] : zip_equal(cuts, counts)) {
+    behind /= own;
+    HeldShards held{shards, own};
+    for (int64_t &shard : held.shards)
+      shard = shard / behind % own;
+    cut.list = getList(std::move(held));
+  }
+  erase_if(cuts, [&](const Cut &cut) { return lists[cut.list].count == 1; });
+  sort(cuts, [](const Cut &a, const Cut &b) { return a.axis < b.axis; });
+  return true;
+}
+
+/// The specs of a node, each of one of its tensors. Nodes behind the first that says how a tensor lies may want it
+/// otherwise, which the values do not depend on; two ways to compute it would be a contradiction.
+bool DevicePlanReader::readNode(const NodeProto &node, const NodeDeviceConfigurationProto &told) {
+  int64_t firstDevice = told.pipelineStage.value_or(0) * (devices / stages);
+  if (isSplit() && !told.pipelineStage && !told.shardingSpec.empty())
+    return fail({node, ""}, "it is in no pipeline stage, others are");
+  for (const ShardingSpecProto &spec : told.shardingSpec) {
+    Place place{node, spec.tensorName};
+    bool isOutput = is_contained(node.output, spec.tensorName);
+    if (spec.tensorName.empty() || (!isOutput && !is_contained(node.input, spec.tensorName)))
+      return fail(place, "it is no input and no output of the node");
+    Cuts cuts;
+    if (!readSpec(place, spec, firstDevice, cuts))
+      return false;
+    auto [known, isNew] = tensors.insert({spec.tensorName, cuts});
+    if (isNew || known->second == cuts)
+      continue;
+    if (isOutput)
+      return fail(place, "it is given twice, differently");
+    otherwise.push_back("node " + quote(node.name) + " takes " + quote(spec.tensorName));
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh, rules
+//===----------------------------------------------------------------------===//
+
+/// The axes that the model names, if they are those of all its lists. A file that was written by somebody else, or changed since,
+/// may name any; then they are found as if it named none.
+bool DevicePlanReader::takeNamedMesh(StringRef text) {
+  spmd::Plan named;
+  spmd::PlanError ignored;
+  if (failed(parseMeshOption(text, named, ignored)) || isSplit())
+    return false;
+  SmallVector<int64_t> sizes;
+  int64_t product = 1;
+  for (const spmd::MeshAxis &axis : named.mesh)
+    if (sizes.push_back(axis.size); __builtin_mul_overflow(product, axis.size, &product))
+      return false;
+  if (product != devices)
+    return false;
+  if (!all_of(lists, [&](const HeldShards &held) { return spmd::findCuts(sizes, held).has_value(); }))
+    return false;
+  plan.mesh = named.mesh;
+  return true;
+}
+
+/// Axes in front of those that are found: the stages, which each have a mesh of their own.
+bool DevicePlanReader::chooseMesh() {
+  for (const StringStringEntryProto &property : file.model.metadataProps)
+    if (property.key == kMeshProperty)
+      takeNamedMesh(property.value);
+  if (plan.mesh.empty()) {
+    auto sizes = spmd::factorMesh(devices / stages, lists);
+    if (!sizes)
+      return fail("no mesh of " + Twine(devices / stages) +
+                  " devices has axes of which all device annotations are made");
+    if (isSplit())
+      plan.mesh.push_back({"stage", stages, {}});
+    if (sizes->empty() && !isSplit())
+      sizes->push_back(1);
+    for (auto [number, size] : enumerate(*sizes))
+      plan.mesh.push_back({sizes->size() == 1 ? "devices" : "devices" + std::to_string(number), size, {}});
+  }
+  for (spmd::MeshAxis &axis : plan.mesh)
+    axis.place = {file.file->getPath().str(), 1, 1};
+  SmallVector<int64_t> sizes;
+  for (const spmd::MeshAxis &axis : ArrayRef(plan.mesh).drop_front(isSplit()))
+    sizes.push_back(axis.size);
+  for (const HeldShards &held : lists)
+    axes.push_back(*spmd::findCuts(sizes, held));
+  return true;
+}
+
+/// A name as a pattern that matches it alone.
+static std::string toPattern(StringRef name) {
+  if (name.find_first_of("*?[]{}\\") == StringRef::npos && !name.starts_with("re:"))
+    return name.str();
+  std::string text = "re:";
+  for (char letter : name)
+    text += StringRef("\\^$.|?*+()[]{}").contains(letter) ? std::string{'\\', letter} : std::string{letter};
+  return text;
+}
+
+/// Axes from the front, then what they leave, then axes from the back: how many dims the tensor has is not known here, and is
+/// held against the rule where all rules are.
+void DevicePlanReader::addRule(StringRef name, const Cuts &cuts) {
+  PlanRule rule;
+  rule.place = rule.patternPlace = rule.dimsPlace = {file.file->getPath().str(), 1, 1};
+  rule.pattern = toPattern(name);
+  int64_t front = 0, back = 0;
+  for (const Cut &cut : cuts)
+    cut.axis < 0 ? back = std::max(back, -cut.axis) : front = std::max(front, cut.axis + 1);
+  rule.dims.resize(front + 1 + back);
+  rule.dims[front].isRest = true;
+  for (const Cut &cut : cuts) {
+    spmd::PlanDim &dim = rule.dims[cut.axis < 0 ? front + 1 + back + cut.axis : cut.axis];
+    for (unsigned axis : axes[cut.list])
+      dim.axes.push_back({plan.mesh[axis + isSplit()].name, 1, 0, {}});
+    rule.uneven |= cut.isUneven;
+  }
+  plan.rules.push_back(std::move(rule));
+}
+
+bool DevicePlanReader::read() {
+  if (!chooseConfiguration() || !readStages())
+    return false;
+  for (const NodeProto &node : graph.node) {
+    const NodeDeviceConfigurationProto *told = findTold(node, configuration);
+    if (told && !readNode(node, *told))
+      return false;
+  }
+  if (!chooseMesh())
+    return false;
+  for (const auto &[name, cuts] : tensors)
+    addRule(name, cuts);
+  if (!otherwise.empty())
+    notes.push_back(otherwise.front() + " otherwise than it lies" +
+                    (otherwise.size() > 1 ? ", as do " + std::to_string(otherwise.size() - 1) + " more" : "") +
+                    ": how, is decided by price");
+  return true;
+}
+
+bool cleave::onnx::hasDevicePlan(const ModelProto &model) {
+  return any_of(model.graph.node, [](const NodeProto &node) {
+    return any_of(node.deviceConfigurations, [](const NodeDeviceConfigurationProto &told) {
+      return told.pipelineStage || !told.shardingSpec.empty();
+    });
+  });
+}
+
+LogicalResult cleave::onnx::readDevicePlan(const ModelFile &file, spmd::Plan &plan, spmd::PlanError &error,
+                                           std::vector<std::string> &notes) {
+  if (!DevicePlanReader(file, plan, error, notes).read())
+    return failure();
+  return spmd::checkPlan(plan, error);
+}

@@ -1,0 +1,110 @@
+"""Writes a model of two products whose nodes say on which devices their tensors lie.
+
+    devices.py MODEL.onnx [good|split|groups|..]
+
+h = x * w1 on four devices; without a fault rows of x by one half of the devices, columns of w1 by the other. Each other word
+puts one fault in, or says the same otherwise.
+"""
+import sys
+
+from onnx import TensorProto, helper
+
+
+def add_spec(told, name, devices, dims, groups=None):
+    spec = told.sharding_spec.add()
+    spec.tensor_name = name
+    spec.device.extend(devices)
+    for key, members in (groups or {}).items():
+        entry = spec.index_to_device_group_map.add()
+        entry.key = key
+        entry.value.extend(members)
+    for axis, parts in dims:
+        dim = spec.sharded_dim.add()
+        dim.axis = axis
+        for size, shards in parts:
+            part = dim.simple_sharding.add()
+            if size:
+                part.dim_value = size
+            part.num_shards = shards
+
+
+def make(kind):
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["h"], "first"), helper.make_node("MatMul", ["h", "w2"], ["y"], "second")]
+    graph = helper.make_graph(nodes, "g", [value("x", [8, 12]), value("w1", [12, 16]), value("w2", [16, 4])], [value("y", [8, 4])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=11)
+    configuration = model.configuration.add()
+    configuration.name, configuration.num_devices = "four", 6 if kind == "no-mesh" else 4
+    first, second = (node.device_configurations.add() for node in model.graph.node)
+    first.configuration_id = second.configuration_id = "four"
+    if kind == "plain":
+        return model
+    rows = {-1: [0, 1], -2: [2, 3]}
+    columns = {-1: [0, 2], -2: [1, 3]}
+    if kind == "stages":
+        first.pipeline_stage, second.pipeline_stage = 0, 1
+        add_spec(first, "x", [0, 1], [(0, [(8, 2)])])
+        add_spec(second, "y", [2, 3], [(0, [(8, 2)])])
+        return model
+    add_spec(first, "x", [-1, -2], [(0, [(8, 2)])], rows)
+    if kind == "good" or kind == "second-configuration":
+        add_spec(first, "w1", [-1, -2], [(-1, [(0, 2)])], columns)
+        add_spec(first, "h", [0, 1, 2, 3], [(0, [(8, 2)]), (1, [(16, 2)])])
+        add_spec(second, "h", [0, 2, 1, 3], [(1, [(16, 2)]), (0, [(8, 2)])])
+        add_spec(second, "w2", [-1, -2], [(0, [(4, 2), (4, 1)])], columns)
+        add_spec(second, "y", [-1, -2], [(0, [(8, 2)])], rows)
+    if kind == "second-configuration":
+        other = model.configuration.add()
+        other.name, other.num_devices = "two", 2
+        more = model.graph.node[1].device_configurations.add()
+        more.configuration_id = "two"
+        add_spec(more, "y", [0, 1], [(0, [(8, 2)])])
+    if kind == "operand":
+        add_spec(second, "h", [-1, -2], [(0, [(8, 2)])], rows)
+        add_spec(first, "h", [0, 1, 2, 3], [(0, [(8, 2)]), (1, [(16, 2)])])
+    if kind == "no-configuration":
+        second.configuration_id = "five"
+    if kind == "names":
+        configuration.device.extend(["a", "b"])
+    if kind == "tensor":
+        add_spec(second, "x", [-1, -2], [(0, [(8, 2)])], rows)
+    if kind == "device":
+        add_spec(second, "y", [4], [])
+    if kind == "missing":
+        add_spec(second, "y", [0, 1], [(0, [(8, 2)])])
+    if kind == "twice":
+        add_spec(second, "y", [-1, -2], [(0, [(8, 2)])], {-1: [0, 1], -2: [1, 2, 3]})
+    if kind == "count":
+        add_spec(second, "y", [0, 1, 2, 3], [(0, [(8, 2)])])
+    if kind == "axis":
+        add_spec(second, "y", [-1, -2], [(7, [(8, 2)])], rows)
+    if kind == "axes":
+        add_spec(second, "y", [0, 1, 2, 3], [(0, [(8, 2)]), (0, [(8, 2)])])
+    if kind == "stride":
+        add_spec(second, "w2", [0, 1, 2, 3], [(0, [(4, 2), (4, 2)])])
+    if kind == "shards":
+        add_spec(second, "y", [0], [(0, [(8, 0)])])
+    if kind == "contradiction":
+        add_spec(second, "y", [-1, -2], [(0, [(8, 2)])], rows)
+        add_spec(second, "y", [-1, -2], [(1, [(4, 2)])], rows)
+    if kind == "undivided":
+        add_spec(second, "w2", [-1, -2], [(0, [(0, 2)])], {-1: [0, 3], -2: [1, 2]})
+    if kind == "no-mesh":
+        del first.sharding_spec[:]
+        add_spec(first, "x", [-1, -2], [(0, [(8, 2)])], {-1: [0, 1, 2], -2: [3, 4, 5]})
+        add_spec(first, "w1", [-1, -2], [(0, [(12, 2)])], {-1: [0, 1, 4], -2: [2, 3, 5]})
+    if kind == "stage-order":
+        first.pipeline_stage, second.pipeline_stage = 1, 0
+    if kind == "bad-stage":
+        first.pipeline_stage, second.pipeline_stage = 0, 1
+    return model
+
+
+def main():
+    path, kind = sys.argv[1:]
+    with open(path, "wb") as file:
+        file.write(make(kind).SerializeToString())
+
+
+if __name__ == "__main__":
+    main()
