@@ -128,4 +128,14 @@ CASES = [
          least=768, plan="AG b (algebraic factoring would need only a scalar AR)",
          peer=Peer(768, "partitioned", collectives={"all_gather": 1}),
          least_note="without algebra; taking left out of the sum would leave an AR of one scalar, 6 bytes", jax_diff=1.9e-07),
+    # What computing costs beside sending: a product with few columns and a wide weight, wanted whole. Gathered behind the product,
+    # 7/8 of 3184 x 768 numbers are 8.56 MB, and each rank computes an eighth; before it, 7/8 of 3184 x 72 numbers are 0.80 MB, and each rank
+    # computes 2 x 3184 x 72 x 768 x 7/8 = 0.31 Gflop more. At 67 Tflop/s and 300 GB/s that takes 5 us, and the bytes 26.
+    Case("dot_thin_input", "x=8", """
+        tokens: f32[3184, 72] [x, _] ~ normal(1)
+        weight: f32[72, 768] [_, _] ~ fan_in(72)
+        product: f32[3184, 768] [_, _] = MatMul(tokens, weight)
+    """,
+         least=3184 * 72 * 4 * 7 // 8, plan="AG of the input, which is a tenth of the result; each rank computes all", spread=1.0,
+         expect={"product": ([-0.657834, 0.237122, -0.167456, 0.651932], 1945428)}),
 ]
