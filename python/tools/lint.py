@@ -172,7 +172,7 @@ HOMES = {
 }
 
 # Importers of ONNX ops that are nothing but others of ours.
-ONLY_ONNX = ["Control", "Loss"]
+ONLY_ONNX = ["Control", "LinearAttention", "Loss", "Training"]
 
 
 def check_families():

@@ -56,6 +56,8 @@ static void importGemm(NodeContext &node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
   double alpha = node.floatAttr("alpha", 1.0), beta = node.floatAttr("beta", 1.0);
   bool transA = node.boolAttr("transA", false), transB = node.boolAttr("transB", false);
+  if (node.getOpset() < 7)
+    node.ignoreAttr("broadcast"); // Since opset 7 C always does.
   if (node.failed() || !node.check(NodeContext::rank(a) == 2 && NodeContext::rank(b) == 2, "A and B must have 2 dims"))
     return;
   int64_t depthA = NodeContext::shape(a)[transA ? 0 : 1], depthB = NodeContext::shape(b)[transB ? 1 : 0];
@@ -242,7 +244,7 @@ static void importQLinearMatMul(NodeContext &node) {
 
 void cleave::onnx::registerContraction(Registry &registry) {
   registry.add("Einsum", 12, {1, Arity::kAny}, importEinsum);
-  registry.add("Gemm", 7, {2, 3}, importGemm);
+  registry.add("Gemm", 6, {2, 3}, importGemm);
   registry.add("MatMul", 1, {2, 2}, importMatMul);
   registry.add("MatMulInteger", 10, {2, 4}, importMatMulInteger);
   registry.add("QLinearMatMul", 10, {8, 8}, importQLinearMatMul);

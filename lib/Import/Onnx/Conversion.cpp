@@ -150,7 +150,7 @@ static void importDequantizeLinear(NodeContext &node) {
 }
 
 void cleave::onnx::registerConversion(Registry &registry) {
-  registry.add("Cast", 9, {1, 1}, importCast);
+  registry.add("Cast", 6, {1, 1}, importCast);
   registry.add("CastLike", 15, {2, 2}, importCastLike);
   registry.add("DequantizeLinear", 10, {2, 3}, importDequantizeLinear);
   registry.add("QuantizeLinear", 10, {2, 3}, importQuantizeLinear);

@@ -240,7 +240,7 @@ static void importMaxPool(NodeContext &node) {
 static void importAveragePool(NodeContext &node) {
   PoolOptions options;
   options.ceil = node.getOpset() >= 10 && node.boolAttr("ceil_mode", false);
-  options.countPads = node.boolAttr("count_include_pad", false);
+  options.countPads = node.getOpset() >= 7 && node.boolAttr("count_include_pad", false);
   importPool(node, nn::PoolKind::Average, options);
 }
 
@@ -276,7 +276,7 @@ static void importGlobalLpPool(NodeContext &node) {
 }
 
 void cleave::onnx::registerConvolution(Registry &registry) {
-  registry.add("AveragePool", 7, {1, 1}, importAveragePool);
+  registry.add("AveragePool", {1, 1}, importAveragePool);
   registry.add("Conv", 1, {2, 3}, importConv);
   registry.add("ConvInteger", 10, {2, 4}, importConvInteger);
   registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose);

@@ -107,8 +107,15 @@ static void importFloatRange(NodeContext &node, Type type) {
     return;
   Type i64 = node.getBuilder().getI64Type();
   Value index = node.createTyped<nn::IotaOp>(RankedTensorType::get(int64_t(count), i64), 0, 0, 1);
-  Value scaled = node.create<nn::MulOp>(node.cast(index, type), node.reshape(node.operand(2), {}));
-  node.result(0, node.create<nn::AddOp>(scaled, node.reshape(node.operand(0), {})));
+  // Since opset 27 `stash_type` is the type in which elements are computed.
+  Type wide = type;
+  if (node.getOpset() >= 27 && type.getIntOrFloatBitWidth() == 16)
+    wide = node.typeAttr("stash_type", 1);
+  else if (node.getOpset() >= 27)
+    node.ignoreAttr("stash_type");
+  auto operand = [&](unsigned i) { return node.cast(node.reshape(node.operand(i), {}), wide); };
+  Value scaled = node.create<nn::MulOp>(node.cast(index, wide), operand(2));
+  node.result(0, node.cast(node.create<nn::AddOp>(scaled, operand(0)), type));
 }
 
 static void importRange(NodeContext &node) {
@@ -116,7 +123,11 @@ static void importRange(NodeContext &node) {
   for (Value operand : node.getOperands())
     if (!node.check(NodeContext::elementType(operand) == type, "start, limit and step differ in type"))
       return;
-  isa<FloatType>(type) ? importFloatRange(node, type) : importIntRange(node, type);
+  if (isa<FloatType>(type))
+    return importFloatRange(node, type);
+  if (node.getOpset() >= 27)
+    node.ignoreAttr("stash_type"); // Of small floats.
+  importIntRange(node, type);
 }
 
 /// Ones where column - row = k.

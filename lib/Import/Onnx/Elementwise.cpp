@@ -20,6 +20,27 @@ template <typename OpTy> static void importBinary(NodeContext &node) {
   node.result(0, node.create<OpTy>(node.operand(0), node.operand(1)));
 }
 
+/// Up to opset 6 operands have one shape, unless `broadcast` says that the second one, from dim `axis` of the first on,
+/// repeats: then it gets dims of size 1 behind.
+static Value alignSecond(NodeContext &node) {
+  Value x = node.operand(0), y = node.operand(1);
+  bool broadcasts = node.boolAttr("broadcast", false);
+  int64_t rank = NodeContext::rank(x), own = NodeContext::rank(y);
+  int64_t axis = node.hasAttr("axis") ? node.axis(node.intAttr("axis"), rank) : std::max<int64_t>(rank - own, 0);
+  if (node.failed() ||
+      !node.check(broadcasts || NodeContext::shape(x) == NodeContext::shape(y),
+                  "the operands differ in shape, and 'broadcast' is not set") ||
+      !node.check(axis + own <= rank, "the second operand has more dims than the first one has from 'axis' on"))
+    return {};
+  Ints shape(NodeContext::shape(y));
+  shape.append(rank - axis - own, 1);
+  return node.reshape(y, shape);
+}
+
+template <typename OpTy> static void importBinaryV1(NodeContext &node) {
+  node.result(0, node.create<OpTy>(node.operand(0), alignSecond(node)));
+}
+
 /// Max, Min and Sum: any number of operands, joined from the left.
 template <typename OpTy> static Value joinOperands(NodeContext &node) {
   Value joined = node.operand(0);
@@ -161,9 +182,15 @@ static void importSwish(NodeContext &node) {
   node.result(0, node.create<nn::MulOp>(x, node.create<nn::SigmoidOp>(scaled)));
 }
 
-/// The slope broadcasts to the input, never the other way round.
+/// The slope broadcasts to the input, never the other way round. Up to opset 6 it is a vector of channels.
 static void importPRelu(NodeContext &node) {
-  Value y = node.create<nn::PreluOp>(node.operand(0), node.operand(1));
+  Value slope = node.operand(1);
+  if (node.getOpset() < 7 && NodeContext::rank(slope) == 1 && NodeContext::rank(node.operand(0)) > 1) {
+    Ints shape(NodeContext::rank(node.operand(0)) - 1, 1);
+    shape[0] = NodeContext::shape(slope)[0];
+    slope = node.reshape(slope, shape);
+  }
+  Value y = node.create<nn::PreluOp>(node.operand(0), slope);
   if (y && node.check(NodeContext::shape(y) == NodeContext::shape(node.operand(0)),
                       "the slope does not broadcast to the input"))
     node.result(0, y);
@@ -171,6 +198,8 @@ static void importPRelu(NodeContext &node) {
 
 /// In inference the identity; the mask, where asked for, keeps everything.
 static void importDropout(NodeContext &node) {
+  if (node.getOpset() < 7)
+    node.check(node.boolAttr("is_test", false), "training mode is not supported");
   node.ignoreAttr("seed");
   node.ignoreAttr("ratio");
   if (node.hasOperand(2) && !node.check(node.constantInt(2) == 0, "training mode is not supported"))
@@ -209,24 +238,36 @@ void cleave::onnx::registerElementwise(Registry &registry) {
   registry.add("Sqrt", one, importUnary<nn::SqrtOp>);
   registry.add("Tan", one, importUnary<nn::TanOp>);
 
-  registry.add("Add", two, importBinary<nn::AddOp>);
-  registry.add("And", two, importBinary<nn::AndOp>);
+  registry.add("Add", two, importBinaryV1<nn::AddOp>);
+  registry.add("And", two, importBinaryV1<nn::AndOp>);
+  registry.add("Div", two, importBinaryV1<nn::DivOp>);
+  registry.add("Equal", two, importBinaryV1<nn::EqOp>);
+  registry.add("Greater", two, importBinaryV1<nn::GtOp>);
+  registry.add("Less", two, importBinaryV1<nn::LtOp>);
+  registry.add("Mul", two, importBinaryV1<nn::MulOp>);
+  registry.add("Or", two, importBinaryV1<nn::OrOp>);
+  registry.add("Pow", two, importBinaryV1<nn::PowOp>);
+  registry.add("Sub", two, importBinaryV1<nn::SubOp>);
+  registry.add("Xor", two, importBinaryV1<nn::XorOp>);
+
+  registry.add("Add", 7, two, importBinary<nn::AddOp>);
+  registry.add("And", 7, two, importBinary<nn::AndOp>);
   registry.add("BitShift", 11, two, importBitShift);
   registry.add("BitwiseAnd", 18, two, importBinary<nn::BitwiseAndOp>);
   registry.add("BitwiseOr", 18, two, importBinary<nn::BitwiseOrOp>);
   registry.add("BitwiseXor", 18, two, importBinary<nn::BitwiseXorOp>);
-  registry.add("Div", two, importBinary<nn::DivOp>);
-  registry.add("Equal", two, importBinary<nn::EqOp>);
-  registry.add("Greater", two, importBinary<nn::GtOp>);
+  registry.add("Div", 7, two, importBinary<nn::DivOp>);
+  registry.add("Equal", 7, two, importBinary<nn::EqOp>);
+  registry.add("Greater", 7, two, importBinary<nn::GtOp>);
   registry.add("GreaterOrEqual", 12, two, importBinary<nn::GeOp>);
-  registry.add("Less", two, importBinary<nn::LtOp>);
+  registry.add("Less", 7, two, importBinary<nn::LtOp>);
   registry.add("LessOrEqual", 12, two, importBinary<nn::LeOp>);
   registry.add("Mod", 10, two, importMod);
-  registry.add("Mul", two, importBinary<nn::MulOp>);
-  registry.add("Or", two, importBinary<nn::OrOp>);
-  registry.add("Pow", two, importPow);
-  registry.add("Sub", two, importBinary<nn::SubOp>);
-  registry.add("Xor", two, importBinary<nn::XorOp>);
+  registry.add("Mul", 7, two, importBinary<nn::MulOp>);
+  registry.add("Or", 7, two, importBinary<nn::OrOp>);
+  registry.add("Pow", 7, two, importPow);
+  registry.add("Sub", 7, two, importBinary<nn::SubOp>);
+  registry.add("Xor", 7, two, importBinary<nn::XorOp>);
 
   registry.add("Clip", 6, one, importClipV6);
   registry.add("Clip", 11, {1, 3}, importClipV11);
@@ -237,14 +278,14 @@ void cleave::onnx::registerElementwise(Registry &registry) {
   registry.add("Where", 9, {3, 3}, importWhere);
 
   registry.add("Celu", 12, one, importCelu);
-  registry.add("Dropout", 7, {1, 1, 2}, importDropout);
+  registry.add("Dropout", 6, {1, 1, 2}, importDropout);
   registry.add("Dropout", 12, {1, 3, 2}, importDropout);
   registry.add("Elu", 6, one, importElu);
   registry.add("Gelu", 20, one, importGelu);
   registry.add("HardSigmoid", 6, one, importHardSigmoid);
   registry.add("HardSwish", 14, one, importUnary<nn::HardSwishOp>);
   registry.add("LeakyRelu", 6, one, importLeakyRelu);
-  registry.add("PRelu", 7, {2, 2}, importPRelu);
+  registry.add("PRelu", 6, {2, 2}, importPRelu);
   registry.add("Relu", 6, one, importUnary<nn::ReluOp>);
   registry.add("Selu", 6, one, importSelu);
   registry.add("Sigmoid", 6, one, importUnary<nn::SigmoidOp>);

@@ -357,13 +357,19 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
   return success(isFine);
 }
 
-std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node, const GraphProto &graph) {
+std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node, const GraphProto &graph,
+                                                              ValueRange inputs) {
   Scope scope;
   scope.parent = &node.getScope();
   scope.frame = node.getScope().frame;
   scope.nodes = graph.node;
+  for (auto [info, value] : llvm::zip(graph.input, inputs))
+    scope.bindings.try_emplace(info.name, Binding{value});
   bool isFine =
-      node.check(graph.input.empty(), "the branch has inputs") &&
+      node.check(graph.input.size() == inputs.size(),
+                 inputs.empty()
+                     ? Twine("the branch has inputs")
+                     : "the graph has " + Twine(graph.input.size()) + " inputs, expected " + Twine(inputs.size())) &&
       node.check(graph.output.size() == node.getNode().output.size(), "the branch has another number of outputs") &&
       succeeded(bindInitializers(graph, scope)) && succeeded(importNodes(scope));
   if (!isFine)
@@ -403,8 +409,8 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   CallFrame frame;
   for (const OperatorSetIdProto &opset : file.model.opsetImport) {
     StringRef domain = opset.domain == "ai.onnx" ? StringRef() : opset.domain;
-    if (domain.empty() && (opset.version < 9 || opset.version > 25))
-      return error("opset " + Twine(opset.version) + " of ai.onnx is not supported, only 9 to 25"), nullptr;
+    if (domain.empty() && (opset.version < 1 || opset.version > 27))
+      return error("opset " + Twine(opset.version) + " of ai.onnx is not supported, only 1 to 27"), nullptr;
     if (!frame.opsets.try_emplace(domain, opset.version).second)
       return error("the opset of domain '" + domain + "' is imported twice"), nullptr;
   }

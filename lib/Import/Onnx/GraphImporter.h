@@ -76,8 +76,10 @@ public:
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
   llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
-  /// Inlines a branch of `node`, which takes no inputs; the values of its outputs, nothing after an error.
-  std::optional<llvm::SmallVector<Value>> inlineBranch(NodeContext &node, const GraphProto &graph);
+  /// Inlines a graph of `node`, a branch, which takes no inputs, or another with the inputs given; the values of its
+  /// outputs, nothing after an error.
+  std::optional<llvm::SmallVector<Value>> inlineBranch(NodeContext &node, const GraphProto &graph,
+                                                       mlir::ValueRange inputs = {});
 
 private:
   // Inputs and outputs (ImportSignature.cpp).

@@ -154,6 +154,10 @@ static void trainBatchNorm(NodeContext &node, double epsilon, double momentum) {
 static void importBatchNormalization(NodeContext &node) {
   double epsilon = node.floatAttr("epsilon", 1e-5f), momentum = node.floatAttr("momentum", 0.9f);
   bool isTraining = node.getOpset() >= 14 ? node.boolAttr("training_mode", false) : false;
+  if (node.getOpset() < 7)
+    node.ignoreAttr("is_test"); // With one output there is nothing else.
+  if (node.getOpset() < 9)
+    node.check(node.boolAttr("spatial", true), "statistics per element are not supported");
   for (unsigned i = 1; i < node.getNumResults(); ++i)
     if (!node.check(isTraining || !node.wantsResult(i), "running statistics are outputs of training mode only"))
       return;
@@ -215,7 +219,7 @@ static void importLrn(NodeContext &node) {
 }
 
 void cleave::onnx::registerNormalization(Registry &registry) {
-  registry.add("BatchNormalization", 9, {5, 5, 5}, importBatchNormalization);
+  registry.add("BatchNormalization", 6, {5, 5, 5}, importBatchNormalization);
   registry.add("BatchNormalization", 14, {5, 5, 3}, importBatchNormalization);
   registry.add("GroupNormalization", 18, {3, 3}, importGroupNormalization);
   registry.add("InstanceNormalization", 6, {3, 3}, importInstanceNormalization);

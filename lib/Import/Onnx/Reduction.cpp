@@ -4,7 +4,7 @@
 // all dims from its axis on, so the operand is flattened, and what was one dim is taken apart again behind it.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "Composer.h"
 #include "Registry.h"
 
 using namespace mlir;
@@ -155,6 +155,27 @@ static void importCumSum(NodeContext &node) {
   node.result(0, node.create<nn::CumsumOp>(node.operand(0), axis, exclusive, reverse));
 }
 
+/// In steps of 1, 2, 4, ..: each element is multiplied with the one that many places before, which by then is a product
+/// of as many.
+static void importCumProd(NodeContext &node) {
+  Composer f(node);
+  bool exclusive = node.boolAttr("exclusive", false), reverse = node.boolAttr("reverse", false);
+  Value x = node.operand(0);
+  int64_t rank = NodeContext::rank(x), axis = node.axis(node.constantInt(1), rank);
+  if (node.failed())
+    return;
+  int64_t extent = NodeContext::shape(x)[axis];
+  auto shifted = [&](Value value, int64_t by) {
+    Ints low(rank, 0), high(rank, 0);
+    (reverse ? high : low)[axis] = by;
+    return node.sliceDim(f.pad(value, low, high, 1), axis, reverse ? by : 0, extent);
+  };
+  Value y = exclusive && extent > 0 ? shifted(x, 1) : x;
+  for (int64_t by = 1; by < extent; by *= 2)
+    y = f.mul(y, shifted(y, by));
+  node.result(0, y);
+}
+
 /// `sorted` = 0 leaves the order open, so a sorted result is right too.
 static void importTopK(NodeContext &node) {
   Value x = node.operand(0);
@@ -175,6 +196,7 @@ void cleave::onnx::registerReduction(Registry &registry) {
   Arity one{1, 1}, reduced{1, 2};
   registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>);
   registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>);
+  registry.add("CumProd", 26, {2, 2}, importCumProd);
   registry.add("CumSum", 11, {2, 2}, importCumSum);
   registry.add("Hardmax", one, importHardmax);
   registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>);

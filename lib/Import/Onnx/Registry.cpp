@@ -1,7 +1,7 @@
 //===- Registry.cpp - which function imports which op ---------------------===//
 //
 // Rows of one op are kept ascending by version, whatever the order in which families add them; the last one that is not
-// too young counts. Other domains than ONNX's own have no rows.
+// too young counts. Versions are those of the op's own domain.
 //
 //===----------------------------------------------------------------------===//
 #include "Registry.h"
@@ -17,6 +17,8 @@ const Registry &Registry::get() {
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     registerControl(all);
     registerLoss(all);
+    registerLinearAttention(all);
+    registerTraining(all);
     return all;
   }();
   return registry;
@@ -29,8 +31,8 @@ void Registry::add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, I
 }
 
 const OpImporter *Registry::find(llvm::StringRef domain, llvm::StringRef opType, int64_t opset) const {
-  auto it = rows.find(opType);
-  if (it == rows.end() || !domain.empty())
+  auto it = rows.find(domain.empty() ? opType.str() : (domain + "." + opType).str());
+  if (it == rows.end())
     return nullptr;
   const OpImporter *best = nullptr;
   for (const OpImporter &row : it->second)

@@ -35,6 +35,8 @@ public:
   /// All families.
   static const Registry &get();
 
+  // An op of another domain than ONNX's own has it in front of its name: "com.microsoft.Gelu".
+
   void add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import);
   /// One row per op: from version 1 on, the same at all versions.
   void add(llvm::StringRef opType, Arity arity, ImportFn import) { add(opType, 1, arity, import); }
@@ -45,15 +47,17 @@ public:
   const OpImporter *find(llvm::StringRef domain, llvm::StringRef opType, int64_t opset) const;
 
 private:
-  /// Rows of an op of the default domain, ascending by version.
+  /// Rows of an op, by its name with its domain, ascending by version.
   llvm::StringMap<llvm::SmallVector<OpImporter, 2>> rows;
 };
 
-// One per family of ops, and two for ops that are nothing but others.
+// One per family of ops, and those for ops that are nothing but others.
 #define CLEAVE_NN_FAMILY(Family) void register##Family(Registry &registry);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 void registerControl(Registry &registry);
 void registerLoss(Registry &registry);
+void registerLinearAttention(Registry &registry);
+void registerTraining(Registry &registry);
 
 } // namespace cleave::onnx
 
