@@ -151,6 +151,7 @@ def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, Nn_FormOpInter
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    ::cleave::nn::KeyBand getBand();
     /// Attention to all keys at once, as an op at the builder's place, or in no block.
     ::cleave::nn::AttentionOp createWhole(::mlir::OpBuilder &builder);
   }];

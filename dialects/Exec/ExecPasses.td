@@ -21,7 +21,8 @@ def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
     read. Factors of queries and keys become the scale.
 
     Masks that are added stay so, one sum of all; a select between scores and a number that leaves nothing of a score
-    (-1e30 and below) becomes one. A constant that excludes what lies ahead is told by `causal`. What differs from the parts: scores
+    (-1e30 and below) becomes one. What is excluded by places alone, ahead of a query or far from it, is told by `causal` and `left`:
+    constants, and comparisons of counts. What differs from the parts: scores
     are rounded less, and a query that sees nothing gives zeros, where parts that do not say so (`is_nan`) give NaN. A
     remark says, once for each reason, why a softmax between contractions is no attention.
 

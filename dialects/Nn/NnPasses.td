@@ -127,6 +127,18 @@ def NnStackExperts : Pass<"nn-stack-experts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
+def NnFoldWindows : Pass<"nn-fold-windows", "::mlir::ModuleOp"> {
+  let summary = "a mask that hides keys far away becomes `left` of attention";
+  let description = [{
+    Models with sliding windows are exported with masks: comparisons of counts, joined by `and`, as bools or as a choice between 0 and a
+    large negative number, or constants of that form. What such a mask says by places alone becomes `causal`, `causalOffset` and `left`;
+    what else it says (padding) stays. Windows can be cut along the sequence with keys of neighbours only.
+
+    Before: `nn.attention %q, %k, %v mask %m scale 1.0`, `%m` true where i - 4 < j <= i. After: `nn.attention %q, %k, %v scale 1.0 causal {left = 3}`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
   let summary = "keeps apart dims that exporters flatten around a contraction";
   let description = [{

@@ -8,7 +8,8 @@
 //     exp(score - largest)           and their sum
 //     scores x values                Tile.h; over the sum
 //
-// Of what a causal mask hides from all queries of a block nothing is computed. Rotary embedding is pulled.
+// Of what lies outside the bands of all queries of a block (ahead of causal ones, or too far away) nothing is computed. Rotary embedding
+// is pulled.
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
@@ -32,10 +33,10 @@ private:
   void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
   Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
-  void normalise(Value r, Value loopEnd);
-  void weigh(const Head &head, Value row, int64_t height, Value visible);
+  void normalise(Value r);
+  void weigh(const Head &head, Value row, int64_t height);
   /// Calls `body` with each vector of keys whose scores are there.
-  Value overScores(Value loopEnd, Value sum, function_ref<Value(Value, Value)> body);
+  Value overScores(Value sum, function_ref<Value(Value, Value)> body);
 
   Emitter &e;
   nn::AttentionOp op;
@@ -47,6 +48,7 @@ private:
   int64_t width;             ///< keys, rounded up to vectors
   int64_t looped;            ///< of the keys, those in whole blocks
   Value turned, scores, sums, block_;
+  Value loopBegin, loopEnd; ///< of a block of queries: of whole blocks of keys those that some query sees
 };
 } // namespace
 
@@ -156,20 +158,28 @@ void Attention::turnKeys(Value place) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// Any larger offset of the diagonal excludes all or nothing too.
-static int64_t getOffset(nn::AttentionOp op) {
-  int64_t queries = getShape(op.getQuery())[2], keys = getShape(op.getKey())[2];
-  return std::min(std::max<int64_t>(op.getCausalOffset(), -queries - 1), keys);
-}
-
 Value cleave::codegen::countVisible(Emitter &e, nn::AttentionOp op, Value row, int64_t height) {
   int64_t keys = getShape(op.getKey())[2];
-  if (!op.getCausal())
-    return e.places.number(keys);
-  return e.places.clamp(e.places.add(row, height + getOffset(op)), 0, keys);
+  std::optional<int64_t> high = op.getBand().high;
+  return high ? e.places.clamp(e.places.add(row, height + *high), 0, keys) : e.places.number(keys);
 }
 
-/// The mask is added, or decides, before what lies ahead is excluded.
+Value cleave::codegen::findFirstVisible(Emitter &e, nn::AttentionOp op, Value row, int64_t step) {
+  PlaceBuilder &p = e.places;
+  std::optional<int64_t> low = op.getBand().low;
+  if (!low)
+    return p.number(0);
+  return p.mul(p.div(p.clamp(p.add(row, *low), 0, getShape(op.getKey())[2]), step), step);
+}
+
+/// Which of neighbouring keys lie ahead of `row + by`, or behind it.
+static Value compareToRow(Emitter &e, Relation relation, Value row, int64_t by, Value key) {
+  Value apart = arith::SubIOp::create(e.b, e.loc, e.places.add(row, by), key);
+  apart = e.splat(arith::IndexCastOp::create(e.b, e.loc, e.b.getI32Type(), apart));
+  return e.elements.compare(relation, e.getLaneNumbers(1, e.b.getI32Type()), apart);
+}
+
+/// The mask is added, or decides, before what lies outside the band is excluded.
 static Value mask(Emitter &e, nn::AttentionOp op, const Head &head, Value score, Value row, Value key) {
   Value excluded = e.elements.like(score, -INFINITY);
   if (Value added = op.getMask()) {
@@ -179,12 +189,11 @@ static Value mask(Emitter &e, nn::AttentionOp op, const Head &head, Value score,
     else
       score = e.elements.add(score, e.elements.convert(there, getElement(added), getElementTypeOrSelf(score)));
   }
-  if (op.getCausal()) {
-    Value ahead = arith::SubIOp::create(e.b, e.loc, e.places.add(row, getOffset(op)), key);
-    ahead = e.splat(arith::IndexCastOp::create(e.b, e.loc, e.b.getI32Type(), ahead));
-    Value isHidden = e.elements.compare(Relation::Gt, e.getLaneNumbers(1, e.b.getI32Type()), ahead);
-    score = e.elements.select(isHidden, excluded, score);
-  }
+  nn::KeyBand band = op.getBand();
+  if (band.high)
+    score = e.elements.select(compareToRow(e, Relation::Gt, row, *band.high, key), excluded, score);
+  if (band.low)
+    score = e.elements.select(compareToRow(e, Relation::Lt, row, *band.low, key), excluded, score);
   return e.getActive() < e.getLanes() ? e.elements.select(e.getActiveMask(), score, excluded) : score;
 }
 
@@ -232,25 +241,25 @@ Values Attention::score(const Head &head, Value row, int64_t height, Value key, 
 }
 
 /// In the loop over whole blocks as far as keys are seen, then what is behind whole blocks.
-Value Attention::overScores(Value loopEnd, Value sum, function_ref<Value(Value, Value)> body) {
+Value Attention::overScores(Value sum, function_ref<Value(Value, Value)> body) {
   auto run = [&](Value from, Value to, Value carried) {
     return e.loop(from, to, lanes, {carried}, [&](Value key, Values inner) { return Values{body(key, inner[0])}; })[0];
   };
   if (looped > 0)
-    sum = run(e.places.number(0), loopEnd, sum);
+    sum = run(loopBegin, loopEnd, sum);
   return width > looped ? run(e.places.number(looped), e.places.number(width), sum) : sum;
 }
 
 /// Makes weights of a row's scores, and keeps 1 / sum. A query that sees nothing gives zeros: what is subtracted is then 0
 /// rather than -inf, and the sum counts as 1.
-void Attention::normalise(Value r, Value loopEnd) {
+void Attention::normalise(Value r) {
   ElementBuilder &m = e.elements;
   Value largest = e.load(sums, compute, {e.places.mul(r, lanes), lanes > 1});
   largest = e.acrossLanes(largest, [&](Value x, Value y) { return m.extremum(true, x, y, false); });
   Value lowest = m.number(compute, -INFINITY), zero = m.number(compute, 0), one = m.number(compute, 1);
   Value seesNothing = m.compare(Relation::Eq, largest, lowest);
   Value shift = e.splat(m.select(seesNothing, zero, largest)), row = e.places.mul(r, width);
-  Value sum = overScores(loopEnd, m.number(e.withLanes(compute), 0), [&](Value key, Value carried) {
+  Value sum = overScores(m.number(e.withLanes(compute), 0), [&](Value key, Value carried) {
     Index at{e.places.add(row, key), lanes > 1};
     Value weight = weighScore(e, e.load(scores, compute, at), shift);
     e.store(scores, weight, at);
@@ -269,15 +278,16 @@ void Attention::normalise(Value r, Value loopEnd) {
 //===----------------------------------------------------------------------===//
 
 /// Sums of the values, weighed, in blocks of as many vectors as fit; then over the sum of the weights.
-void Attention::weigh(const Head &head, Value row, int64_t height, Value visible) {
+void Attention::weigh(const Head &head, Value row, int64_t height) {
   PlaceBuilder &p = e.places;
+  Value seen = findFirstVisible(e, op, row, 1), visible = countVisible(e, op, row, height);
   int64_t vectors = llvm::divideCeil(valueSize, lanes), most = fitVectors(e.getNumRegisters(), height, vectors);
   Value placeV = locateHead(e, v, head.batch, e.places.div(head.query, heads / kvHeads));
   auto getActive = [&](int64_t vector) { return std::min(lanes, valueSize - vector * lanes); };
   for (int64_t first = 0; first < vectors; first += most) {
     int64_t count = std::min(most, vectors - first);
     Values none(height * count, e.elements.number(e.withLanes(compute), 0));
-    Values result = e.loop(p.number(0), visible, 1, none, [&](Value key, Values carried) {
+    Values result = e.loop(seen, visible, 1, none, [&](Value key, Values carried) {
       auto scalar = [&](int64_t r, ArrayRef<Value>) { return e.load(scores, compute, {p.add(key, r * width)}); };
       auto vector = [&](int64_t i, ArrayRef<Value>) {
         const ViewDim &dim = v.getDim(3);
@@ -307,20 +317,22 @@ void Attention::weigh(const Head &head, Value row, int64_t height, Value visible
 void Attention::block(const Head &head, Value row, int64_t height) {
   e.withLanes(lanes, lanes, [&] {
     PlaceBuilder &p = e.places;
-    Value visible = countVisible(e, op, row, height), loopEnd = p.number(looped);
     int64_t step = wide * lanes;
-    if (op.getCausal())
-      loopEnd = p.clamp(p.mul(p.div(p.add(visible, step - 1), step), step), 0, looped);
+    nn::KeyBand band = op.getBand();
+    loopBegin = band.low ? p.clamp(findFirstVisible(e, op, row, step), 0, looped) : p.number(0);
+    loopEnd = p.number(looped);
+    if (band.high)
+      loopEnd = p.clamp(p.mul(p.div(p.add(countVisible(e, op, row, height), step - 1), step), step), 0, looped);
     Values largest(height, e.elements.number(e.withLanes(compute), -INFINITY));
     if (looped > 0)
-      largest = e.loop(p.number(0), loopEnd, step, largest,
+      largest = e.loop(loopBegin, loopEnd, step, largest,
                        [&](Value key, Values carried) { return score(head, row, height, key, wide, carried); });
     if (width > looped)
       largest = score(head, row, height, p.number(looped), (width - looped) / lanes, largest);
     for (auto [r, vector] : llvm::enumerate(largest))
       e.store(sums, vector, {p.number(int64_t(r) * lanes), lanes > 1});
-    e.loop(height, [&](Value r) { normalise(r, loopEnd); });
-    weigh(head, row, height, visible);
+    e.loop(height, [&](Value r) { normalise(r); });
+    weigh(head, row, height);
     return 0;
   });
 }

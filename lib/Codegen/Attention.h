@@ -16,6 +16,8 @@ mlir::Value locateHead(Emitter &e, const Operand &operand, mlir::Value batch, ml
 
 /// How many keys, from the first, some query of a block sees.
 mlir::Value countVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t height);
+/// The first key that some query from `row` on sees, as a multiple of `step` that is not behind it.
+mlir::Value findFirstVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t step);
 
 /// Scores of neighbouring keys from products, in the order of the evaluator: scale, cap, mask. Excluded ones are -inf, and so are
 /// those in lanes that do not exist.

@@ -90,9 +90,11 @@ void AttentionKernel::place() {
   kvHead = p.div(at[1], heads / kvHeads);
   lane = p.rem(e.getThread(), kWarp);
   visible = endKey = countVisible(e, op, row, 1);
-  firstKey = parts ? p.mul(at[3], parts->size) : p.number(0);
+  firstKey = parts ? p.mul(at[3], parts->size) : findFirstVisible(e, op, row, 1);
   if (parts)
     endKey = arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size));
+  if (parts && op.getBand().low)
+    firstKey = arith::MaxSIOp::create(e.b, e.loc, firstKey, findFirstVisible(e, op, row, 1));
 }
 
 /// The query times a key, 16 bytes at a time where they lie together.

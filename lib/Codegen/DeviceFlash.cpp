@@ -7,7 +7,7 @@
 //   weights = exp(scores - largest)
 //   sums    = exp(what was largest - largest) sums + weights values
 //
-// No score is ever stored, and keys that a causal mask hides from all queries of a block are not read. Where blocks of queries are few and keys
+// No score is ever stored, and keys outside the bands of all queries of a block (those ahead of causal ones) are not read. Where blocks of queries are few and keys
 // are many, a block has a part of the keys (exec.partial_attention):
 //
 //              keys 0 .. 255   256 .. 511   512 ..        each block leaves the sums of its part, divided by what weights add up to,
@@ -255,10 +255,16 @@ void FlashKernel::run() {
   Values carried(countLines(), e.elements.number(compute, -INFINITY));
   carried.append(countLines(), e.elements.number(compute, 0));
   llvm::append_range(carried, makeSums());
-  firstKey = parts ? p.mul(part, parts->size) : p.number(0);
+  firstKey = parts ? p.mul(part, parts->size) : findFirstVisible(e, op, firstRow, height);
   endKey = countVisible(e, op, firstRow, kRows * warps);
-  if (parts)
+  if (parts) {
     endKey = arith::MinSIOp::create(e.b, e.loc, endKey, p.add(firstKey, parts->size));
+    if (op.getBand().low) { // whole tiles of the part
+      Value hidden = arith::SubIOp::create(e.b, e.loc, findFirstVisible(e, op, firstRow, 1), firstKey);
+      hidden = p.clamp(hidden, 0, parts->size);
+      firstKey = p.add(firstKey, p.mul(p.div(hidden, height), height));
+    }
+  }
   carried = e.loop(firstKey, endKey, height, carried, [&](Value first, Values inner) { return step(first, inner); });
   store(carried);
 }

@@ -138,17 +138,19 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
   Type compute = ElementBuilder::getComputeType(getElement(op.getQuery()));
   shape.insert(shape.begin() + 3, parts);
   auto sums = RankedTensorType::get(shape, compute), logs = RankedTensorType::get(ArrayRef(shape).drop_back(), compute);
-  auto first = exec::PartialAttentionOp::create(
-      b, op.getLoc(), sums, logs, op.getQuery(), op.getKey(), op.getValue(), op.getMask(), op.getScaleAttr(),
-      op.getCausalAttr(), op.getCausalOffsetAttr(), op.getSoftcapAttr(), b.getI64IntegerAttr(part));
+  auto first = exec::PartialAttentionOp::create(b, op.getLoc(), sums, logs, op.getQuery(), op.getKey(), op.getValue(),
+                                                op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
+                                                op.getCausalOffsetAttr(), op.getSoftcapAttr(), op.getLeftAttr(),
+                                                op.getRightAttr(), b.getI64IntegerAttr(part));
   auto zeros = [&](int64_t positions) {
     auto type = RankedTensorType::get({count, 1, positions, 1}, compute);
     return c.make<nn::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(compute)));
   };
   auto whole = RankedTensorType::get({count, 1, 1, shape.back()}, compute);
-  Value result = c.make<nn::AttentionOp>(
-      whole, zeros(1), zeros(parts), c.reshape(first.getSums(), {count, 1, parts, shape.back()}),
-      c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1), UnitAttr(), IntegerAttr(), FloatAttr());
+  Value result = c.make<nn::AttentionOp>(whole, zeros(1), zeros(parts),
+                                         c.reshape(first.getSums(), {count, 1, parts, shape.back()}),
+                                         c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1),
+                                         UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), IntegerAttr());
   result = c.reshape(result, getShape(op.getResult()));
   op.replaceAllUsesWith(c.cast(result, getElement(op.getResult())));
   op.erase();

@@ -49,6 +49,9 @@ std::optional<LibraryAttention> cleave::codegen::findAttention(Block &region) {
   auto attention = findOnly<nn::AttentionOp>(region);
   if (!attention || !attention.getSoftcap().isZero())
     return std::nullopt;
+  // Sliding windows are in no call that the runtime makes: our own kernel skips what they hide.
+  if (attention.getLeft() || attention.getRight())
+    return std::nullopt;
   std::optional<Placed> query = placeOperand(attention.getQuery()), key = placeOperand(attention.getKey()),
                         value = placeOperand(attention.getValue());
   if (!areFactors(query, key, region, attention.getResult()) ||

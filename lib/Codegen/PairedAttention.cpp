@@ -37,10 +37,10 @@ private:
   void copyKeys(Value place, int64_t firstKey, int64_t numKeys, int64_t firstPair);
   void pairValues(Value place);
   void block(const Head &head, Value row, int64_t height);
-  void score(const Head &head, Value row, int64_t height, Value end);
-  void weighRow(const Head &head, Value row, Value r, Value end);
-  Value overRow(Value end, Value carried, function_ref<Value(Value, Value)> body);
-  void weigh(int64_t height, Value end);
+  void score(const Head &head, Value row, int64_t height);
+  void weighRow(const Head &head, Value row, Value r);
+  Value overRow(Value carried, function_ref<Value(Value, Value)> body);
+  void weigh(int64_t height);
   void handOut(const Head &head, Value row, int64_t height);
 
   Emitter &e;
@@ -52,6 +52,7 @@ private:
   Type f32;
   /// In front of the rows of a block are places for those that a tile computes a second time.
   Value turned, values, scores, weights, scales, sums;
+  Value begin, end; ///< of a block of queries: keys that some query sees, whole tiles
 };
 } // namespace
 
@@ -180,21 +181,26 @@ void PairedAttention::pairValues(Value place) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Of what a causal mask hides from all queries of the block nothing is computed.
+/// Of what lies outside the bands of all queries of the block nothing is computed.
 void PairedAttention::block(const Head &head, Value row, int64_t height) {
   PlaceBuilder &p = e.places;
+  nn::KeyBand band = op.getBand();
   Value visible = countVisible(e, op, row, height);
-  Value end = op.getCausal() ? p.mul(p.div(p.add(visible, kTileDepth - 1), kTileDepth), kTileDepth) : p.number(width);
-  score(head, row, height, end);
-  e.loop(height, [&](Value r) { weighRow(head, p.add(row, r), r, end); });
-  weigh(height, end);
+  begin = findFirstVisible(e, op, row, kTileDepth);
+  end = band.high ? p.mul(p.div(p.add(visible, kTileDepth - 1), kTileDepth), kTileDepth) : p.number(width);
+  // Where no query sees a key the window is empty, not less.
+  if (band.isBounded())
+    end = arith::MaxSIOp::create(e.b, e.loc, begin, end);
+  score(head, row, height);
+  e.loop(height, [&](Value r) { weighRow(head, p.add(row, r), r); });
+  weigh(height);
   handOut(head, row, height);
 }
 
-void PairedAttention::score(const Head &head, Value row, int64_t height, Value end) {
+void PairedAttention::score(const Head &head, Value row, int64_t height) {
   PlaceBuilder &p = e.places;
   Value place = locateHead(e, q, head.batch, head.query);
-  e.loop(p.number(0), end, 2 * kLanes, {}, [&](Value key, Values) {
+  e.loop(begin, end, 2 * kLanes, {}, [&](Value key, Values) {
     auto numbers = [&](int64_t r, ArrayRef<Value> d) {
       Place at = q.along(q.getDim(2), row, r);
       return p.add(p.add(p.add(place, at.base), d[0]), at.constant);
@@ -220,12 +226,12 @@ void PairedAttention::score(const Head &head, Value row, int64_t height, Value e
   });
 }
 
-/// Whole vectors of keys as far as they are seen, then what is behind them.
-Value PairedAttention::overRow(Value end, Value carried, function_ref<Value(Value, Value)> body) {
+/// Whole vectors of keys that are seen, then what is behind them.
+Value PairedAttention::overRow(Value carried, function_ref<Value(Value, Value)> body) {
   PlaceBuilder &p = e.places;
   int64_t whole = keys / kLanes * kLanes;
   if (whole > 0)
-    carried = e.loop(p.number(0), p.clamp(end, 0, whole), kLanes, {carried}, [&](Value key, Values inner) {
+    carried = e.loop(begin, p.clamp(end, 0, whole), kLanes, {carried}, [&](Value key, Values inner) {
       return Values{e.withLanes(kLanes, kLanes, [&] { return body(key, inner[0]); })};
     })[0];
   if (whole < keys)
@@ -234,14 +240,14 @@ Value PairedAttention::overRow(Value end, Value carried, function_ref<Value(Valu
 }
 
 /// As Attention.cpp does: a query that sees nothing gives zeros. Weights are summed before they are rounded.
-void PairedAttention::weighRow(const Head &head, Value row, Value r, Value end) {
+void PairedAttention::weighRow(const Head &head, Value row, Value r) {
   ElementBuilder &m = e.elements;
   PlaceBuilder &p = e.places;
-  Value begin = p.mul(p.add(r, kTileRows), width);
+  Value place = p.mul(p.add(r, kTileRows), width);
   auto vector = [&](double number) { return m.number(VectorType::get({kLanes}, f32), number); };
   auto whole = [&](auto fn) { return e.withLanes(kLanes, kLanes, fn); };
-  Value largest = overRow(end, vector(-INFINITY), [&](Value key, Value carried) {
-    Index at{p.add(begin, key), 1};
+  Value largest = overRow(vector(-INFINITY), [&](Value key, Value carried) {
+    Index at{p.add(place, key), 1};
     Value score = finishScore(e, op, head, whole([&] { return e.load(scores, f32, at); }), row, key);
     whole([&] { return e.store(scores, score, at), 0; });
     return m.extremum(true, carried, score, false);
@@ -250,8 +256,8 @@ void PairedAttention::weighRow(const Head &head, Value row, Value r, Value end) 
   Value seesNothing = m.compare(Relation::Eq, largest, m.number(f32, -INFINITY));
   Value shift = m.select(seesNothing, m.number(f32, 0), largest);
   shift = whole([&] { return e.splat(shift); });
-  Value sum = overRow(end, vector(0), [&](Value key, Value carried) {
-    Index at{p.add(begin, key), 1};
+  Value sum = overRow(vector(0), [&](Value key, Value carried) {
+    Index at{p.add(place, key), 1};
     return whole([&] {
       Value weight = weighScore(e, e.load(scores, f32, at), shift);
       e.store(weights, roundToHalves(e, weight), at);
@@ -263,18 +269,20 @@ void PairedAttention::weighRow(const Head &head, Value row, Value r, Value end) 
   e.asScalar([&] { return e.store(scales, scale, {r}), 0; });
 }
 
-void PairedAttention::weigh(int64_t height, Value end) {
+/// Keys are counted from the first that is seen.
+void PairedAttention::weigh(int64_t height) {
   PlaceBuilder &p = e.places;
+  Value count = op.getBand().low ? arith::SubIOp::create(e.b, e.loc, end, begin).getResult() : end;
   for (int64_t first = 0; first < panels; first += 2) {
-    auto numbers = [&](int64_t r, ArrayRef<Value> key) { return p.add(key[0], (r + kTileRows) * width); };
+    auto numbers = [&](int64_t r, ArrayRef<Value> key) { return p.add(p.add(begin, key[0]), (r + kTileRows) * width); };
     auto columns = [&](int64_t vector, ArrayRef<Value> key) {
-      return p.mul(p.add(p.div(key[0], 2), (first + vector) * width / 2), kLanes);
+      return p.mul(p.add(p.div(p.add(begin, key[0]), 2), (first + vector) * width / 2), kLanes);
     };
     int64_t apart = panels * kLanes;
     PairBlock block{{height, std::min<int64_t>(2, panels - first)},
                     queries,
                     {width},
-                    end,
+                    count,
                     weights,
                     width,
                     numbers,

@@ -23,10 +23,11 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   manager.addPass(nn::createNnRecompose());
   manager.addPass(nn::createNnMergeEqual());
 
-  // 2. Lookups, concatenations and pads that only move data, or that an op does itself, say so.
+  // 2. Lookups, concatenations and pads that only move data, or that an op does itself, say so, and so do masks that are windows.
   manager.addPass(nn::createNnFuseRotations());
   manager.addPass(nn::createNnFoldPads());
   manager.addPass(nn::createNnFoldIotaGathers());
+  manager.addPass(nn::createNnFoldWindows());
 
   // 3. Of a table that is stored narrow only the rows that are asked for become wide.
   manager.addPass(nn::createNnLookUpFirst());

@@ -24,17 +24,17 @@ public:
 private:
   /// Head `number` of batch * heads; heads share nothing, so they run on any thread.
   void runHead(int64_t number);
-  /// Adds the mask, or excludes where a bool mask is false, and what is ahead of a causal query.
+  /// Adds the mask, or excludes where a bool mask is false, and what lies outside a query's band.
   void maskScores(int64_t batch, int64_t head, C *scores) const;
   /// A row of nothing but excluded keys gives zeros.
   void softmaxRow(C *row) const;
 
   Elements<C> query, key, value;
   std::optional<Elements<C>> mask;
-  bool isBoolMask = false, isCausal;
+  bool isBoolMask = false;
+  nn::KeyBand band;
   SmallVector<int64_t> maskStrides;
   int64_t batches, heads, kvHeads, length, keyLength, size, valueSize;
-  int64_t causalOffset;
   C scale, softcap;
   ResultBuffer<C> result;
 };
@@ -43,13 +43,11 @@ private:
 
 template <typename C>
 Attention<C>::Attention(nn::AttentionOp op, Operands in)
-    : query(in[0]), key(in[1]), value(in[2]), isCausal(op.getCausal()), batches(in[0].getShape()[0]),
+    : query(in[0]), key(in[1]), value(in[2]), band(op.getBand()), batches(in[0].getShape()[0]),
       heads(in[0].getShape()[1]), kvHeads(in[1].getShape()[1]), length(in[0].getShape()[2]),
       keyLength(in[1].getShape()[2]), size(in[0].getShape()[3]), valueSize(in[2].getShape()[3]),
-      causalOffset(op.getCausalOffset()), scale(C(op.getScale().convertToDouble())),
-      softcap(C(op.getSoftcap().convertToDouble())), result(getResultType(op)) {
-  // Any larger one excludes all or nothing too, and `i + causalOffset` cannot overflow.
-  causalOffset = std::min(std::max(causalOffset, -length - 1), keyLength);
+      scale(C(op.getScale().convertToDouble())), softcap(C(op.getSoftcap().convertToDouble())),
+      result(getResultType(op)) {
   if (in.size() < 4)
     return;
   mask.emplace(in[3]);
@@ -68,8 +66,8 @@ template <typename C> void Attention<C>::maskScores(int64_t batch, int64_t head,
         row[j] = !isBoolMask ? row[j] + element : element != 0 ? row[j] : excluded;
       }
     }
-    if (isCausal)
-      for (int64_t j = std::max<int64_t>(i + causalOffset + 1, 0); j < keyLength; ++j)
+    for (int64_t j = 0; j < keyLength; ++j)
+      if (!band.sees(i, j))
         row[j] = excluded;
   }
 }

@@ -95,6 +95,7 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
     strides = getBroadcastStrides(in[3].getShape(), {shape[0], heads, queries, keys});
   }
   bool isBool = mask && in[3].getElementType().isInteger(1);
+  nn::KeyBand band = op.getBand();
   auto findScore = [&](int64_t batch, int64_t head, int64_t row, int64_t at) {
     double score = 0;
     for (int64_t i = 0; i < size; ++i)
@@ -106,7 +107,7 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
       double added = (*mask)[batch * strides[0] + head * strides[1] + row * strides[2] + at * strides[3]];
       score = !isBool ? score + added : added != 0 ? score : excluded;
     }
-    return op.getCausal() && at - row > int64_t(op.getCausalOffset()) ? excluded : score;
+    return band.sees(row, at) ? score : excluded;
   };
   for (int64_t number = 0, count = product(shape.drop_back()); number < count; ++number) {
     int64_t line = number / parts, row = line % queries, head = line / queries % heads, batch = line / queries / heads;

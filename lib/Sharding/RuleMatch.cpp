@@ -159,7 +159,8 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
       if (slide.input >= 0 && !match.cuts[slide.result].empty() &&
-          match.cuts[slide.input] != match.cuts[slide.result]) {
+          match.cuts[slide.input] != match.cuts[slide.result] &&
+          !areApart(rule, slide, match.cuts[slide.input], match.cuts[slide.result])) {
         fail("a dim of the result is split otherwise than that of the operand that it is made of");
         return std::nullopt;
       }
@@ -175,6 +176,12 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
     if (!findChoice(atom, operands, results))
       return std::nullopt;
   return std::move(match);
+}
+
+bool cleave::spmd::areApart(const ShardingRule &rule, const SlidingDim &slide, const AtomList &input,
+                            const AtomList &result) {
+  return rule.findSingleCut(slide.result) >= 0 &&
+         none_of(result, [&](AtomId atom) { return is_contained(input, atom); });
 }
 
 std::optional<RuleMatch> cleave::spmd::matchRule(const AtomMesh &mesh, const ShardingRule &rule,

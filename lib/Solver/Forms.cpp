@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Forms.h"
 #include "cleave/Sharding/PartMoves.h"
+#include "cleave/Sharding/RuleMatch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -145,8 +146,8 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
   for (const SlidingDim &slide : cost.slides) {
     const AtomList &mine = cuts[slide.input], &made = cuts[slide.result];
     int64_t extent = rule.factorSizes[slide.input];
-    // A cut of the input alone is another choice.
-    if (made.empty()) {
+    // A cut of the input alone is another choice, and so may be one of the result.
+    if (made.empty() || areApart(rule, slide, mine, made)) {
       int64_t wanted = slide.picks ? rule.factorSizes[slide.result] : ceilDiv(extent, mesh.product(mine));
       dims.push_back(DimWindow::whole(wanted));
       continue;
@@ -198,7 +199,7 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
         if (!is_contained(group, atom))
           group.push_back(atom);
     int64_t ranks = mesh.product(group);
-    if (ranks == 1)
+    if (ranks == 1 || (cost.unless >= 0 && cuts[cost.unless] == group))
       continue;
     __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
     for (FactorId factor : cost.elementFactors)
@@ -226,11 +227,13 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
   return form.innerUnits < kImpossibleCost;
 }
 
+/// Factors that are cut together shrink the work once.
 double Forms::localFlops(const ShardingRule &rule, const Cuts &cuts) const {
   double flops = rule.flops;
   for (auto [factor, atoms] : enumerate(cuts)) {
     bool shrinks = rule.flopFactors.empty() || is_contained(rule.flopFactors, factor);
-    if (shrinks && !atoms.empty())
+    bool isTogether = is_contained(ArrayRef(cuts).take_front(factor), atoms);
+    if (shrinks && !atoms.empty() && !isTogether)
       flops *= static_cast<double>(ceilDiv(rule.factorSizes[factor], mesh.product(atoms))) / rule.factorSizes[factor];
   }
   return flops;

@@ -40,7 +40,7 @@ static hash_code hashRule(const ShardingRule &rule) {
 static bool areEqual(const InnerCost &lhs, const InnerCost &rhs) {
   return lhs.kind == rhs.kind && lhs.factors == rhs.factors && lhs.times == rhs.times &&
          lhs.elementFactors == rhs.elementFactors && lhs.elementScale == rhs.elementScale &&
-         lhs.elementBytes == rhs.elementBytes && lhs.slides == rhs.slides;
+         lhs.elementBytes == rhs.elementBytes && lhs.slides == rhs.slides && lhs.unless == rhs.unless;
 }
 
 static bool areEqual(const ShardingRule &lhs, const ShardingRule &rhs) {

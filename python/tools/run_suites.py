@@ -75,7 +75,7 @@ def suites(build):
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 38)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 38)
-    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 22)
+    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 23)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 15)
@@ -86,10 +86,10 @@ def suites(build):
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
-    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 178)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 181)
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 340)
-    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 178)
-    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 178)
+    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 181)
+    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 181)
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
@@ -108,7 +108,7 @@ def suites(build):
     # Fewer without mpirun.
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 46 if shutil.which("mpirun") else 39)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
-    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 178)
+    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 181)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
     # Fewer without mpirun.

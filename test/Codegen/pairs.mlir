@@ -4,7 +4,7 @@
 // RUN: cleave-kernels %s --isa x86-64-v3 | FileCheck %s --check-prefix=WIDE
 // RUN: cleave-kernels %s --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64 --check | FileCheck %s --check-prefix=CHECKED
-// CHECKED: 14 passed, 0 failed
+// CHECKED: 16 passed, 0 failed
 
 // Two by two tiles: 45 rows are 32 and 13, of which the last tile computes 3 a second time.
 // TILES-LABEL: func.func @blocks
@@ -135,6 +135,29 @@ func.func @excluded(%q: tensor<1x1x64x32xbf16>, %k: tensor<1x1x96x32xbf16>, %v: 
   %0 = nn.attention %a, %b, %c mask %m scale 0.25 causal {causalOffset = -3 : i64} : (tensor<1x1x64x32xf32>, tensor<1x1x96x32xf32>, tensor<1x1x96x20xf32>, tensor<64x96xi1>) -> tensor<1x1x64x20xf32>
   %1 = nn.cast %0 : (tensor<1x1x64x20xf32>) -> tensor<1x1x64x20xbf16>
   return %1 : tensor<1x1x64x20xbf16>
+}
+
+// Windows: tiles of keys that no query of a block sees are skipped at both ends; of 150 keys the last tile is not whole.
+// TILES-LABEL: func.func @window
+// TILES: tdpbf16ps
+func.func @window(%q: tensor<1x2x70x32xbf16>, %k: tensor<1x1x150x32xbf16>, %v: tensor<1x1x150x20xbf16>) -> tensor<1x2x70x20xbf16> {
+  %a = nn.cast %q : (tensor<1x2x70x32xbf16>) -> tensor<1x2x70x32xf32>
+  %b = nn.cast %k : (tensor<1x1x150x32xbf16>) -> tensor<1x1x150x32xf32>
+  %c = nn.cast %v : (tensor<1x1x150x20xbf16>) -> tensor<1x1x150x20xf32>
+  %0 = nn.attention %a, %b, %c scale 0.25 causal {causalOffset = 80 : i64, left = 40 : i64} : (tensor<1x2x70x32xf32>, tensor<1x1x150x32xf32>, tensor<1x1x150x20xf32>) -> tensor<1x2x70x20xf32>
+  %1 = nn.cast %0 : (tensor<1x2x70x20xf32>) -> tensor<1x2x70x20xbf16>
+  return %1 : tensor<1x2x70x20xbf16>
+}
+
+// The first queries see nothing, and the last ones nothing either.
+// TILES-LABEL: func.func @beyond
+func.func @beyond(%q: tensor<1x1x200x32xbf16>, %k: tensor<1x1x64x32xbf16>, %v: tensor<1x1x64x16xbf16>) -> tensor<1x1x200x16xbf16> {
+  %a = nn.cast %q : (tensor<1x1x200x32xbf16>) -> tensor<1x1x200x32xf32>
+  %b = nn.cast %k : (tensor<1x1x64x32xbf16>) -> tensor<1x1x64x32xf32>
+  %c = nn.cast %v : (tensor<1x1x64x16xbf16>) -> tensor<1x1x64x16xf32>
+  %0 = nn.attention %a, %b, %c scale 0.25 {causalOffset = -60 : i64, left = 5 : i64, right = 3 : i64} : (tensor<1x1x200x32xf32>, tensor<1x1x64x32xf32>, tensor<1x1x64x16xf32>) -> tensor<1x1x200x16xf32>
+  %1 = nn.cast %0 : (tensor<1x1x200x16xf32>) -> tensor<1x1x200x16xbf16>
+  return %1 : tensor<1x1x200x16xbf16>
 }
 
 // Operands of two types are read number by number.

@@ -366,8 +366,12 @@ bool Generator::addAttention() {
   Value q = addArgument({batch, heads, sequence, 4}, "f32");
   Value k = addArgument({batch, kvHeads, keys, 4}, "f32");
   Value v = addArgument({batch, kvHeads, keys, 6}, "f32");
-  return add(formatv("nn.attention {0}, {1}, {2} scale 0.5{3}", q.name, k.name, v.name, chance(50) ? " causal" : ""),
-             {&q, &k, &v}, {batch, heads, sequence, 6});
+  std::string form = chance(50) ? " causal" : "";
+  if (chance(50)) // a window, one-sided or two-sided
+    form += formatv(" {{causalOffset = {0} : i64, left = {1} : i64{2}}", int64_t(below(6)) - 2, below(5),
+                    form.empty() && chance(70) ? formatv(", right = {0} : i64", below(4)).str() : "");
+  return add(formatv("nn.attention {0}, {1}, {2} scale 0.5{3}", q.name, k.name, v.name, form), {&q, &k, &v},
+             {batch, heads, sequence, 6});
 }
 
 bool Generator::addOp() {

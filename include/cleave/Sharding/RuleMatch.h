@@ -27,6 +27,10 @@ std::optional<RuleMatch> matchRule(const AtomMesh &mesh, const ShardingRule &rul
                                    llvm::ArrayRef<const State *> operands, llvm::ArrayRef<const State *> results,
                                    std::string &error);
 
+/// True if ranks need nothing of each other for a dim that slides although its result is cut: by other atoms than the input, which is a
+/// choice of its own. \param input, result what cuts the two.
+bool areApart(const ShardingRule &rule, const SlidingDim &slide, const AtomList &input, const AtomList &result);
+
 } // namespace cleave::spmd
 
 #endif // CLEAVE_SHARDING_RULEMATCH_H

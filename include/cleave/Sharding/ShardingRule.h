@@ -91,6 +91,8 @@ struct InnerCost {
   int64_t elementBytes = 4;
   /// Of an exchange, the dims that slide, one or several of them cut. Elements are then those of one position.
   llvm::SmallVector<SlidingDim, 2> slides = {};
+  /// If this factor is cut together with `factors`, by the same atoms, nothing is sent: there is an exchange for that.
+  FactorId unless = -1;
 };
 
 /// A factor that is first of several in a dim on one side of a reshape, and alone in one on the other. Cut into pieces that do

@@ -162,7 +162,7 @@ void AttentionImporter::import() {
       !node.check(mode >= 0 && mode <= 3, "attribute 'qk_matmul_output_mode' is " + Twine(mode)))
     return;
   Value result = node.create<nn::AttentionOp>(query, key, value, mask, APFloat(scale), isCausal, isCausal ? past : 0,
-                                              APFloat(softcap));
+                                              APFloat(softcap), /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   node.result(0, isFlat ? joinHeads(node, result) : result);
   node.result(1, key);
   node.result(2, value);

@@ -74,6 +74,16 @@ def attention(s):
     """
 
 
+def sliding(s):
+    """The same where a token sees `w` tokens, itself among them."""
+    seen = f"""
+        place = Range(0, {s['s']}, 1)
+        token = Unsqueeze(place, [1])
+        seen = And(LessOrEqual(place, token), Greater(place, Sub(token, {s['w']})))
+        context ="""
+    return attention(s).replace("context =", seen).replace("Attention(query, key, value, is_causal=1)", "Attention(query, key, value, seen)")
+
+
 def written_out(s):
     """The same without a mask, as exporters write it: scores, softmax, context."""
     scores = f"Mul(MatMul(query, Transpose(key, perm=[0, 1, 3, 2])), {s['d'] ** -0.5})"
@@ -184,6 +194,11 @@ def gather_keys(s, p):
     return Sent().all_gather(p, activation(s) * s["kv"] / s["heads"], 2)
 
 
+def edges(s, p):
+    """A rank gives the w - 1 tokens that the first query of its neighbour sees, of keys and of values."""
+    return Sent().window((s["w"] - 1) * s["b"] * s["kv"] * s["d"] * F32, 2)
+
+
 def result(s):
     """The result of attention by `q` queries, in bytes."""
     return s["b"] * s["q"] * s["heads"] * s["d"] * F32
@@ -269,6 +284,9 @@ CASES = {
                          "exchanges tokens for heads", gather_keys),
     "context-2-kv": Case("the same with 2, fewer than ranks", attention, {**LONG, "kv": 2}, {**SHORT, "kv": 2}, gather_keys,
                          "gathers keys and values", ulysses),
+    "window-32768": Case("attention over 32,768 cut tokens in windows of 4,096; 32 heads, 8 of keys and values", sliding,
+                         {**LONG, "s": 32768, "kv": 8, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
+                         "gives 4,095 tokens to a neighbour", ulysses),
     "decode-cut-tokens": Case("one token of 8 texts, a cache of 131,072 tokens that is cut along them", decode, {**CACHE, "b": 8, "q": 1},
                               {**SMALL_CACHE, "q": 1}, flash_decoding, "attends to its keys, and combines", exchange_cache),
     "decode-cut-heads": Case("the same, the cache cut by heads", decode, {**CACHE, "b": 8, "q": 1, "cut": "_", "cut_heads": "x"},

@@ -277,7 +277,8 @@ TEST_F(OpsTest, Contractions) {
 
 TEST_F(OpsTest, Attention) {
   for (const std::string &element : kFloats) {
-    for (const char *rest : {"", " causal", " causal {causalOffset = 2 : i64}", " {softcap = 2.0 : f64}"})
+    for (const char *rest : {"", " causal", " causal {causalOffset = 2 : i64}", " causal {left = 3 : i64}",
+                             " {left = 1 : i64, right = 2 : i64}", " {softcap = 2.0 : f64}"})
       expectElementwise(llvm::formatv("nn.attention %a0, %a1, %a2 scale 0.5{0}", rest).str(),
                         {"2x4x3x8x", "2x2x5x8x", "2x2x5x6x"}, element, "2x4x3x6x");
     expectElementwise("nn.attention %a0, %a1, %a2 mask %a3 scale 0.5", {"2x4x3x8x", "2x2x5x8x", "2x2x5x6x", "4x1x5x"},

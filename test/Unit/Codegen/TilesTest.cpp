@@ -188,8 +188,9 @@ TEST_F(TilesTest, Attention) {
                                          {1, 1, 8, 1, 4, 1},
                                          {2, 1, 20, 48, 32, 32}})
     for (const char *rest : {"scale 0.5", "scale 0.5 causal", "scale 0.5 causal {causalOffset = 7}",
-                             "scale 0.5 causal {causalOffset = -3}", "mask %a3 scale 0.25",
-                             "mask %a3 scale 0.25 causal {softcap = 2.0}"}) {
+                             "scale 0.5 causal {causalOffset = -3}", "scale 0.5 causal {left = 6}",
+                             "scale 0.5 {causalOffset = 3, left = 4, right = 9}", "scale 0.5 {left = 2}",
+                             "mask %a3 scale 0.25", "mask %a3 scale 0.25 causal {softcap = 2.0}"}) {
       std::string q = llvm::formatv("tensor<2x{0}x{1}x{2}xf32>", c.heads, c.queries, c.size);
       std::string k = llvm::formatv("tensor<2x{0}x{1}x{2}xf32>", c.kvHeads, c.keys, c.size);
       std::string v = llvm::formatv("tensor<2x{0}x{1}x{2}xf32>", c.kvHeads, c.keys, c.valueSize);

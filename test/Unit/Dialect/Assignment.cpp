@@ -28,6 +28,13 @@ static bool nests(const ShardingRule &rule, const Assignment &assignment, const 
   return true;
 }
 
+/// Whether the result of a slide is cut by a choice of its own, over axes that do not cut the input: then nothing moves.
+static bool isApart(const ShardingRule &rule, const Assignment &assignment, const SlidingDim &slide) {
+  auto input = assignment.getCuts(rule, slide.input), result = assignment.getCuts(rule, slide.result);
+  return llvm::any_of(rule.choices, [&](const Choice &choice) { return choice.factors == ArrayRef(slide.result); }) &&
+         llvm::none_of(result, [&](unsigned axis) { return llvm::is_contained(input, axis); });
+}
+
 bool Assignment::isValid(const ShardingRule &rule) const {
   std::optional<ReductionKind> kind;
   for (unsigned choice : choices) {
@@ -55,7 +62,7 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
       if (int64_t pieces = getExtent(getCuts(rule, slide.result));
-          pieces > 1 && slide.input >= 0 &&
+          pieces > 1 && slide.input >= 0 && !isApart(rule, *this, slide) &&
           (llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0 ||
            getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
@@ -117,7 +124,7 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
   }
   const SlidingDim &slide = slides.front();
   int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.result));
-  if (pieces == 1) { // nothing moves along it
+  if (pieces == 1 || isApart(rule, assignment, slide)) { // nothing moves along it
     whole = slide.picks ? rule.factorSizes[slide.result]
                         : llvm::divideCeil(whole, assignment.getExtent(assignment.getCuts(rule, slide.input)));
     for (int64_t position = 0; position < whole; ++position)
@@ -167,6 +174,8 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
         if (!llvm::is_contained(group, axis))
           group.push_back(axis);
     int64_t ranks = getExtent(group);
+    if (cost.unless >= 0 && ranks > 1 && llvm::equal(getCuts(rule, cost.unless), group))
+      continue;
     for (FactorId factor : cost.elementFactors)
       bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getCuts(rule, factor)));
     if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {

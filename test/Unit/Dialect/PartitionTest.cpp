@@ -220,6 +220,36 @@ TEST(Partition, CausalAttentionWithMasks) {
         "(tensor<2x4x12x4xf16>, tensor<2x2x8x4xf16>, tensor<2x2x8x4xf16>, tensor<12x1xf16>) -> tensor<2x4x12x4xf16>");
 }
 
+// What a query sees is a window: queries and keys may be cut together, also where the window is longer than a shard.
+TEST(Partition, AttentionInWindows) {
+  const char *grouped = "(tensor<2x4x12x4xf32>, tensor<2x2x12x4xf32>, tensor<2x2x12x8xf32>) -> tensor<2x4x12x8xf32>";
+  for (const char *band : {"causal {left = 2}", "causal {left = 0}", "causal {left = 7}", "{left = 1, right = 2}",
+                           "causal {causalOffset = 3, left = 4}", "causal {causalOffset = -2, left = 3}",
+                           "{causalOffset = 5, left = 0, right = 1, softcap = 2.0}"})
+    check("%q: tensor<2x4x12x4xf32>, %k: tensor<2x2x12x4xf32>, %v: tensor<2x2x12x8xf32>",
+          llvm::Twine("%0 = nn.attention %q, %k, %v scale 0.5 ") + band + " : " + grouped);
+  // Fewer queries than keys, behind those of the past; and more, of which the last ones see nothing.
+  check("%q: tensor<1x2x4x4xbf16>, %k: tensor<1x2x24x4xbf16>",
+        "%0 = nn.attention %q, %k, %k scale 0.5 causal {causalOffset = 20, left = 9} : (tensor<1x2x4x4xbf16>, "
+        "tensor<1x2x24x4xbf16>, tensor<1x2x24x4xbf16>) -> tensor<1x2x4x4xbf16>");
+  check("%q: tensor<1x2x24x4xf32>, %k: tensor<1x2x12x4xf32>",
+        "%0 = nn.attention %q, %k, %k scale 0.5 {left = 3, right = 1} : (tensor<1x2x24x4xf32>, "
+        "tensor<1x2x12x4xf32>, tensor<1x2x12x4xf32>) -> tensor<1x2x24x4xf32>");
+  // One side alone is no window.
+  check("%q: tensor<2x2x12x4xf32>, %k: tensor<2x2x12x4xf32>",
+        "%0 = nn.attention %q, %k, %k scale 0.5 {left = 2} : (tensor<2x2x12x4xf32>, tensor<2x2x12x4xf32>, "
+        "tensor<2x2x12x4xf32>) -> tensor<2x2x12x4xf32>");
+}
+
+// Masks of keys go along with them; one of queries by keys cannot be cut by both.
+TEST(Partition, AttentionInWindowsWithMasks) {
+  for (const char *mask : {"2x1x1x12xi1", "12xf32", "2x4x1x12xf16", "12x1xi1", "2x1x12x12xi1"})
+    check(llvm::Twine("%q: tensor<2x4x12x4xf32>, %k: tensor<2x2x12x4xf32>, %m: tensor<") + mask + ">",
+          llvm::Twine("%0 = nn.attention %q, %k, %k mask %m scale 0.5 causal {left = 3} : (tensor<2x4x12x4xf32>, "
+                      "tensor<2x2x12x4xf32>, tensor<2x2x12x4xf32>, tensor<") +
+              mask + ">) -> tensor<2x4x12x4xf32>");
+}
+
 TEST(Partition, RotaryEmbedding) {
   check("%x: tensor<2x4x12x8xf32>, %c: tensor<1x12x3xf32>",
         "%0 = nn.rotary_embedding %x, %c, %c rotated 6 : (tensor<2x4x12x8xf32>, tensor<1x12x3xf32>, "

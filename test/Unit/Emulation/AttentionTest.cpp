@@ -27,7 +27,8 @@ struct Attention {
   bool isTurned = false, isCausal = false; ///< turned: positions of keys and values come before heads
   int64_t offset = 0;
   double softcap = 0;
-  bool isWidened = false; ///< to f32, in front of attention
+  bool isWidened = false;        ///< to f32, in front of attention
+  int64_t left = -1, right = -1; ///< how far a query sees; negative: no bound, or that of `isCausal`
 
   std::string getResultType() const { return isWidened ? "f32" : type; }
   int64_t countHeads() const { return kvHeads * group; }
@@ -62,10 +63,13 @@ std::string Attention::getText() const {
     names += " mask %m";
     types += ", tensor<" + mask + ">";
   }
+  std::string window = left >= 0 ? llvm::formatv(", left = {0} : i64", left).str() : "";
+  if (right >= 0 && !isCausal)
+    window += llvm::formatv(", right = {0} : i64", right);
   return llvm::formatv(
       "func.func @main({0}) -> {1} {{\n{2}  %0 = nn.attention {3} scale 0.25{4} {{causalOffset = {5} : "
-      "i64, softcap = {6:F1} : f64} : ({7}) -> {1}\n  %1 = nn.neg %0 : ({1}) -> {1}\n  return %1 : {1}\n}",
-      arguments, y, text, names, isCausal ? " causal" : "", offset, softcap, types);
+      "i64, softcap = {6:F1} : f64{8}} : ({7}) -> {1}\n  %1 = nn.neg %0 : ({1}) -> {1}\n  return %1 : {1}\n}",
+      arguments, y, text, names, isCausal ? " causal" : "", offset, softcap, types, window);
 }
 
 /// What there is of a weight, and of an element, when it is rounded.
@@ -100,7 +104,10 @@ double findScore(const Attention &a, double product, ArrayRef<double> mask, Arra
       place = place * maskShape[dim] + (maskShape[dim] == 1 ? 0 : at[4 - maskShape.size() + dim]);
     score = !isBool ? score + mask[place] : mask[place] != 0 ? score : -INFINITY;
   }
-  return a.isCausal && at[3] > at[2] + a.offset ? -INFINITY : score;
+  int64_t ahead = at[3] - at[2] - a.offset;
+  bool isHidden =
+      (a.isCausal && ahead > 0) || (a.left >= 0 && -ahead > a.left) || (!a.isCausal && a.right >= 0 && ahead > a.right);
+  return isHidden ? -INFINITY : score;
 }
 
 std::string DeviceAttentionTest::compare(const Attention &a, ArrayRef<Tensor> inputs, ArrayRef<double> got) {
@@ -207,6 +214,10 @@ Attention draw(uint64_t seed) {
   a.isTurned = random() % 3 == 0;
   a.isCausal = random() % 2;
   a.offset = a.isCausal ? pick({0, 0, 5, -3, 60}) : 0;
+  if (random() % 3 == 0)
+    a.left = pick({0, 3, 20, 40, 70});
+  if (random() % 3 == 0)
+    a.right = pick({0, 5, 33});
   a.softcap = random() % 4 == 0 ? 2 : 0;
   a.isWidened = a.type.back() == '6' && random() % 3 == 0;
   if (random() % 3 == 0) {
@@ -278,6 +289,7 @@ TEST_F(DeviceAttentionTest, PartsTogetherAreTheWhole) {
     attention.size = attention.valueSize = 64 + int64_t(seed % 4);
     attention.offset = attention.isCausal ? attention.keys - 1 - int64_t(seed * 71 % 1100) : 0;
     attention.mask = seed % 3 ? "" : std::to_string(attention.keys) + "xi1";
+    attention.left = seed % 4 ? -1 : int64_t(seed * 53 % 700);
     EXPECT_EQ(checkStages(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
   }
 }
@@ -294,6 +306,7 @@ TEST_F(DeviceAttentionTest, PartsOfManyQueriesTogetherAreTheWhole) {
     attention.size = attention.valueSize = 64 + int64_t(seed % 4);
     attention.offset = attention.isCausal ? attention.keys - attention.queries - int64_t(seed * 71 % 900) : 0;
     attention.mask = seed % 3 ? "" : std::to_string(attention.keys) + "xi1";
+    attention.left = seed % 2 ? -1 : int64_t(seed * 53 % 700);
     EXPECT_EQ(checkStages(attention, seed), "") << "seed " << seed << "\n" << attention.getText();
   }
 }

@@ -209,7 +209,8 @@ TEST_F(DeviceRegionsTest, PartsOfKeys) {
   for (const char *element : {"f32", "bf16"})
     for (auto [queries, keys, part] :
          {std::tuple(3, 40, 16), {3, 100, 50}, {3, 300, 256}, {3, 513, 512}, {20, 100, 50}, {33, 128, 48}})
-      for (const char *rest : {"", " causal {causalOffset = 20 : i64}", "mask"}) {
+      for (const char *rest :
+           {"", " causal {causalOffset = 20 : i64}", " causal {causalOffset = 60 : i64, left = 30 : i64}", "mask"}) {
         // By tiles weights are rounded to bf16, within bounds that AttentionTest knows.
         if (queries >= 16 && element == std::string("bf16"))
           continue;

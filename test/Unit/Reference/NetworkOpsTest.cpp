@@ -113,6 +113,40 @@ TEST_F(NetworkOpsTest, GroupedCausalAttention) {
   expectNear(got, want, 1e-12);
 }
 
+// Each query sees keys from `left` before its place up to `right` behind it, places being counted from `offset` on. Scores are all
+// equal, so the result is the mean of the values that are seen.
+TEST_F(NetworkOpsTest, WindowsOfAttention) {
+  const int length = 5, keys = 7;
+  Doubles values = random(keys, 4);
+  auto expectWindow = [&](const std::string &attributes, int64_t offset, int64_t left, int64_t right) {
+    Doubles want;
+    for (int64_t i = 0; i < length; ++i) {
+      double sum = 0, count = 0;
+      for (int64_t j = 0; j < keys; ++j)
+        if (j >= i + offset - left && j <= i + offset + right)
+          sum += values[j], ++count;
+      want.push_back(count ? sum / count : 0);
+    }
+    Doubles got = run("func.func @main(%q: tensor<1x1x5x1xf64>, %k: tensor<1x1x7x1xf64>, %v: tensor<1x1x7x1xf64>) -> "
+                      "tensor<1x1x5x1xf64> { %y = nn.attention %q, %k, %v scale 0.0 " +
+                          attributes +
+                          " : (tensor<1x1x5x1xf64>, tensor<1x1x7x1xf64>, tensor<1x1x7x1xf64>) -> tensor<1x1x5x1xf64> "
+                          "return %y : tensor<1x1x5x1xf64> }",
+                      {make("tensor<1x1x5x1xf64>", Doubles(length, 1)), make("tensor<1x1x7x1xf64>", Doubles(keys, 1)),
+                       make("tensor<1x1x7x1xf64>", values)});
+    expectNear(got, want, 1e-12);
+  };
+  expectWindow("causal {left = 2}", 0, 2, 0);
+  expectWindow("causal {left = 0}", 0, 0, 0);
+  expectWindow("causal {causalOffset = 2, left = 1}", 2, 1, 0);
+  expectWindow("{left = 1, right = 3}", 0, 1, 3);
+  expectWindow("{left = 2}", 0, 2, 7);
+  expectWindow("{right = 1}", 0, 7, 1);
+  expectWindow("{causalOffset = -3, left = 1, right = 1}", -3, 1, 1);
+  expectWindow("{causalOffset = 9, left = 1}", 9, 1, 7);
+  expectWindow("{causalOffset = 4, left = 9223372036854775807, right = 9223372036854775807}", 4, 99, 99);
+}
+
 // The first query sees nothing; the second sees the second key only; a mask is added for the third.
 TEST_F(NetworkOpsTest, QueriesThatSeeNothingGiveZeros) {
   std::string text =

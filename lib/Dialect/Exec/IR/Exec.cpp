@@ -152,7 +152,13 @@ nn::AttentionOp PartialAttentionOp::createWhole(OpBuilder &builder) {
   if (!shape.empty() && value.getRank() != 0)
     shape.back() = value.getShape().back();
   return nn::AttentionOp::create(builder, getLoc(), query.clone(shape), getQuery(), getKey(), getValue(), getMask(),
-                                 getScaleAttr(), getCausalAttr(), getCausalOffsetAttr(), getSoftcapAttr());
+                                 getScaleAttr(), getCausalAttr(), getCausalOffsetAttr(), getSoftcapAttr(),
+                                 getLeftAttr(), getRightAttr());
+}
+
+nn::KeyBand PartialAttentionOp::getBand() {
+  return nn::KeyBand::get(getQuery().getType().getShape()[2], getKey().getType().getShape()[2], getCausal(),
+                          getCausalOffset(), getLeft(), getRight());
 }
 
 LogicalResult PartialAttentionOp::verify() {

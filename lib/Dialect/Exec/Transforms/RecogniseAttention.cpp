@@ -14,6 +14,7 @@
 #include "AttentionOperands.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
@@ -332,7 +333,8 @@ nn::AttentionOp Recogniser::replace() {
   SmallVector<Location> locations{match.mixed.getLoc(), nn::getInnerLoc(match.softmax.getLoc()),
                                   nn::getInnerLoc(match.scores.getLoc())};
   auto attention = nn::AttentionOp::create(builder, builder.getFusedLoc(locations), query, key, value, getMask(builder),
-                                           APFloat(match.scale), /*causal=*/false, /*causalOffset=*/0, APFloat(0.0));
+                                           APFloat(match.scale), /*causal=*/false, /*causalOffset=*/0, APFloat(0.0),
+                                           /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   Value result = attention;
   if (match.batch != 2)
     result = reshapeTo(builder, result, getType(result).getShape().drop_front(2 - match.batch));
@@ -358,36 +360,6 @@ static void simplify(nn::AttentionOp attention) {
   attention.getValueMutable().assign(value);
 }
 
-/// The last key that query 0 sees, if query i sees all up to i behind that, and nothing else; `sees` says it of a constant mask.
-static std::optional<int64_t> getCausalOffset(int64_t rows, int64_t columns,
-                                              function_ref<std::optional<bool>(int64_t)> sees) {
-  int64_t seen = 0;
-  while (seen < columns && sees(seen) == true)
-    ++seen;
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column)
-      if (sees(row * columns + column) != (column < seen + row))
-        return std::nullopt;
-  return seen > 0 ? std::optional<int64_t>(seen - 1) : std::nullopt;
-}
-
-/// Of a number that is added: 0 or an exclusion; of a condition: what it says.
-static std::optional<int64_t> getCausalOffset(DenseElementsAttr mask, int64_t rows, int64_t columns) {
-  if (mask.getElementType().isInteger(1)) {
-    auto values = mask.getValues<bool>();
-    return getCausalOffset(rows, columns, [&](int64_t place) { return std::optional<bool>(values[place]); });
-  }
-  auto values = mask.getValues<APFloat>();
-  return getCausalOffset(rows, columns, [&](int64_t place) -> std::optional<bool> {
-    APFloat number = values[place];
-    bool losesInfo;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-    if (!number.isZero() && !(number.convertToDouble() <= kExcluded))
-      return std::nullopt;
-    return number.isZero();
-  });
-}
-
 namespace {
 struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<RecogniseAttention> {
   using Base::Base;
@@ -404,9 +376,11 @@ struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<Recognise
       func.walk([&](nn::SoftmaxOp softmax) { softmaxes.push_back(softmax); });
       for (nn::SoftmaxOp softmax : softmaxes)
         recognise(softmax);
+      nn::KnownMasks parts;
       func.walk([&](nn::AttentionOp attention) {
         simplify(attention);
-        useCausal(attention);
+        // What places alone hide, ahead of a query or far from it, need not be read.
+        nn::useBand(attention, [&](Value value) { return getDense(value); }, /*windowsOnly=*/false, parts);
       });
       for (Block &block : func.getBody())
         for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -437,39 +411,9 @@ private:
     return param ? dyn_cast<DenseElementsAttr>(param.getValue()) : DenseElementsAttr();
   }
 
-  /// The constant that alone decides what `mask` excludes: itself, or the condition of a select between 0 and a number
-  /// that excludes.
-  DenseElementsAttr getDecision(Value mask) {
-    auto select = mask.getDefiningOp<nn::SelectOp>();
-    if (!select)
-      return isa<FloatType>(getType(mask).getElementType()) ? getDense(mask) : DenseElementsAttr();
-    std::optional<double> excluded = getSplatNumber(select.getRhs());
-    bool isMask = getSplatNumber(select.getLhs()) == 0.0 && excluded && *excluded <= kExcluded;
-    return isMask ? getDense(select.getCondition()) : DenseElementsAttr();
-  }
-
-  /// A constant mask that excludes what lies ahead, and says nothing of the rest, need not be read.
-  void useCausal(nn::AttentionOp attention) {
-    DenseElementsAttr mask = attention.getMask() ? getDecision(attention.getMask()) : DenseElementsAttr();
-    int64_t rows = getType(attention.getQuery()).getDimSize(2), columns = getType(attention.getKey()).getDimSize(2);
-    if (!mask || attention.getCausal() || mask.getType().getRank() < 2 || mask.getNumElements() != rows * columns ||
-        mask.getType().getShape().take_back(2) != ArrayRef<int64_t>({rows, columns}))
-      return;
-    auto [found, isNew] = offsets.try_emplace(mask);
-    if (isNew)
-      found->second = getCausalOffset(mask, rows, columns);
-    if (!found->second)
-      return;
-    attention.getMaskMutable().clear();
-    attention.setCausal(true);
-    attention.setCausalOffset(*found->second);
-  }
-
   llvm::DenseSet<StringRef> told;
   Masks masks;
   /// By name.
   llvm::DenseMap<StringAttr, nn::ParamOp> params;
-  /// Layers share masks.
-  llvm::DenseMap<Attribute, std::optional<int64_t>> offsets;
 };
 } // namespace

@@ -1,7 +1,13 @@
 //===- Attention.cpp - result types of attention and rotary embedding -----===//
 //
 // Heads are grouped: g key heads serve h query heads, so g divides h, and head i of the query looks at key head i / (h
-// / g). The mask broadcasts to the scores [batch, heads, queries, keys], which exist in no type.
+// / g). The mask broadcasts to the scores [batch, heads, queries, keys], which exist in no type. What places alone decide is a band
+// along the diagonal of the scores:
+//
+//   keys      0 1 2 3 4 5 6
+//   query 0   x x x . . . .      causalOffset 2, left 2, causal: a query sees itself and two before it
+//   query 1   . x x x . . .      low = 0, high = 2
+//   query 2   . . x x x . .
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
@@ -35,7 +41,36 @@ LogicalResult AttentionOp::inferTypes(Adaptor op, TypeInference &infer) {
     if (!broadcastsTo(getShape(mask), {q[0], q[1], q[2], k[2]}))
       return infer.reject("mask ", mask.getType(), " does not broadcast to [", q[0], ", ", q[1], ", ", q[2], ", ", k[2],
                           "] (C3)");
+  for (auto [bound, name] : {std::pair(op.getLeft(), "left"), std::pair(op.getRight(), "right")})
+    if (bound && static_cast<int64_t>(*bound) < 0)
+      return infer.reject(name, " is ", static_cast<int64_t>(*bound), ", expected at least 0 (C5)");
+  if (op.getCausal() && op.getRight())
+    return infer.reject("right is ", static_cast<int64_t>(*op.getRight()), " beside causal, which is 0 of it (C5)");
   return infer.give({q[0], q[1], q[2], v[3]}, getElementType(query));
+}
+
+//===----------------------------------------------------------------------===//
+// Which keys are seen
+//===----------------------------------------------------------------------===//
+
+/// Bounds beyond all places are brought near: they hide as much from everyone, and sums with them cannot overflow.
+KeyBand KeyBand::get(int64_t queries, int64_t keys, bool isCausal, int64_t offset, std::optional<int64_t> left,
+                     std::optional<int64_t> right) {
+  constexpr int64_t far = int64_t(1) << 61;
+  offset = std::clamp(offset, -far, far);
+  auto near = [&](int64_t bound) { return std::min(std::max(bound, -queries - 1), keys); };
+  KeyBand band;
+  if (isCausal || right)
+    band.high = near(offset + (isCausal ? 0 : std::min(*right, far)));
+  // The last query sees the first key still: then all do.
+  if (left && offset - std::min(*left, far) > 1 - queries)
+    band.low = near(offset - std::min(*left, far));
+  return band;
+}
+
+KeyBand AttentionOp::getBand() {
+  return KeyBand::get(getShape(getQuery())[2], getShape(getKey())[2], getCausal(), getCausalOffset(), getLeft(),
+                      getRight());
 }
 
 LogicalResult RotaryEmbeddingOp::inferTypes(Adaptor op, TypeInference &infer) {

@@ -7,7 +7,14 @@
 //   scores [b, k, g, s, t] = q k^T scale, masked by global positions
 //   m = max_t scores, e = exp(scores - m), result = sum_t(e v) / sum_t(e)
 //
-// The maximum, the sum and the weighted values are all-reduced over the axes that cut the key sequence.
+// The maximum, the sum and the weighted values are all-reduced over the axes that cut the key sequence. Where queries see windows of
+// keys, and both are cut by the same axes, a rank gets the keys that its queries see from those who have them:
+//
+//   queries   |0 0 0 0|1 1 1 1|2 2 2 2|        left 2, causal: rank 1 sees keys 2 to 7
+//   keys      |0 0 0 0|1 1 1 1|2 2 2 2|
+//                  [0 0 1 1 1 1]
+//
+// and the op is itself again, with places counted from the first of these keys, and a mask for those that lie beyond all keys.
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
@@ -27,16 +34,23 @@ struct LocalAttention {
 
   bool isKeySequenceCut() const { return !keyAxes.empty(); }
   bool isQuerySequenceCut() const { return !queryAxes.empty(); }
+  /// Precondition: both are cut. Over the same axes or over others.
+  bool areCutTogether() const { return queryAxes == keyAxes; }
   /// The op on the rank's queries and all keys, causality as a mask.
   Value computeWithMask();
   /// The op on a part of the keys.
   Value computeWithStatistics();
+  /// The op on the rank's queries and the keys that they see.
+  Value computeInWindow();
 
 private:
   Value getVisibility();
   Value computeScores();
   Value applyMask(Value scores);
-  Value applyCausality(Value scores);
+  Value hideUnseen(Value scores);
+  Value addToMask(Value isSeen);
+  DimWindow getWindow();
+  Value findKeys(const DimWindow &window);
   Value number(double value) { return build.constant(value, LocalBuilder::getElementType(wideQuery)); }
   Value minusInfinity() { return number(-std::numeric_limits<double>::infinity()); }
 
@@ -78,38 +92,91 @@ Value LocalAttention::applyMask(Value scores) {
   return build.add(scores, build.convert(mask, LocalBuilder::getElementType(scores)));
 }
 
-/// Query position i sees key positions up to i + causalOffset, both counted over all ranks.
+/// Query position i sees the key positions of its band, both counted over all ranks. Precondition: there is a bound.
 Value LocalAttention::getVisibility() {
+  KeyBand band = op.getBand();
   Value queries = build.globalPositions(queryAxes, query[2], 2, 0);
-  Value keys = build.globalPositions(keyAxes, key[2], 2, 1);
-  return build.isAtMost(keys, build.add(queries, build.position(op.getCausalOffset())));
+  Value keys = build.globalPositions(keyAxes, key[2], 2, 1), isSeen;
+  if (band.high)
+    isSeen = build.isAtMost(keys, build.add(queries, build.position(*band.high)));
+  if (band.low) {
+    Value isNear = build.isAtLeast(keys, build.add(queries, build.position(*band.low)));
+    isSeen = isSeen ? build.both(isSeen, isNear) : isNear;
+  }
+  return isSeen;
 }
 
-Value LocalAttention::applyCausality(Value scores) {
-  return op.getCausal() ? build.select(getVisibility(), scores, minusInfinity()) : scores;
+Value LocalAttention::hideUnseen(Value scores) {
+  return op.getBand().isEmpty() ? scores : build.select(getVisibility(), scores, minusInfinity());
+}
+
+/// The mask that there is, and nothing where `isSeen` is false.
+Value LocalAttention::addToMask(Value isSeen) {
+  if (!op.getMask())
+    return isSeen;
+  Value given = context.operands[3];
+  if (LocalBuilder::getElementType(given).isInteger(1))
+    return build.both(given, isSeen);
+  Value wide = build.widen(given);
+  double infinity = std::numeric_limits<double>::infinity();
+  return build.select(isSeen, wide, build.constant(-infinity, LocalBuilder::getElementType(wide)));
 }
 
 Value LocalAttention::computeWithMask() {
-  Value mask = getVisibility();
-  if (op.getMask()) {
-    Value given = context.operands[3];
-    if (LocalBuilder::getElementType(given).isInteger(1)) {
-      mask = build.both(given, mask);
-    } else {
-      Value wide = build.widen(given);
-      double infinity = std::numeric_limits<double>::infinity();
-      mask = build.select(mask, wide, build.constant(-infinity, LocalBuilder::getElementType(wide)));
-    }
-  }
   ArrayRef<Value> in(context.operands);
+  return AttentionOp::create(context.builder, context.loc, context.resultTypes.front(), in[0], in[1], in[2],
+                             addToMask(getVisibility()), op.getScaleAttr(), /*causal=*/UnitAttr(),
+                             /*causalOffset=*/IntegerAttr(), op.getSoftcapAttr(), /*left=*/IntegerAttr(),
+                             /*right=*/IntegerAttr());
+}
+
+/// Who gives whom which keys.
+DimWindow LocalAttention::getWindow() {
+  const InnerCost *exchange =
+      llvm::find_if(context.rule.inner, [](const InnerCost &cost) { return cost.kind == InnerCost::Kind::Exchange; });
+  return *exchange->slides.front().getWindow(build.getGlobalExtent(1, 2), build.getGlobalExtent(0, 2),
+                                             context.getExtent(keyAxes));
+}
+
+/// Where in the window keys are; null if everywhere on all ranks. Beyond the first and the last one there is nothing to see, and where
+/// shards are uneven what no query needs may be anything.
+Value LocalAttention::findKeys(const DimWindow &window) {
+  int64_t end = std::min(window.size(), window.end);
+  Value places = build.positions(window.high - window.low, window.low, 1, 1, 0), isKey;
+  places = build.add(places, build.shardOffset(keyAxes, window.step));
+  if (window.low < 0)
+    isKey = build.isAtLeast(places, build.position(0));
+  if ((window.pieces - 1) * window.step + window.high > end) {
+    Value isBefore = build.isLess(places, build.position(end));
+    isKey = isKey ? build.both(isKey, isBefore) : isBefore;
+  }
+  return isKey;
+}
+
+/// In a window the first query sees from the first key on, whatever the rank.
+Value LocalAttention::computeInWindow() {
+  DimWindow window = getWindow();
+  for (auto [operand, value] : llvm::enumerate(MutableArrayRef<Value>(context.operands))) {
+    unsigned dim = LocalBuilder::getShape(value).size() - (operand == 3 ? 1 : 2);
+    if (operand > 0 && !context.getOperandCuts(operand, dim).empty())
+      value = build.window(value, LocalBuilder::ReadDim{dim, keyAxes, window},
+                           cast<TypedAttr>(context.builder.getZeroAttr(LocalBuilder::getElementType(value))));
+  }
+  MutableArrayRef<Value> in(context.operands);
+  Value isKey = findKeys(window);
+  // A weight of 0 times what is there instead of a value is not 0 where that is NaN.
+  if (isKey && window.end != DimWindow{}.end)
+    in[2] = build.select(build.reshape(isKey, {window.high - window.low, 1}), in[2], build.zeroLike(in[2]));
+  Value mask = isKey ? addToMask(isKey) : op.getMask() ? in[3] : Value();
+  IntegerAttr reach = context.builder.getI64IntegerAttr(window.high - window.low - window.step);
   return AttentionOp::create(context.builder, context.loc, context.resultTypes.front(), in[0], in[1], in[2], mask,
-                             op.getScaleAttr(), /*causal=*/UnitAttr(), /*causalOffset=*/IntegerAttr(),
-                             op.getSoftcapAttr());
+                             op.getScaleAttr(), /*causal=*/context.builder.getUnitAttr(), /*causalOffset=*/reach,
+                             op.getSoftcapAttr(), /*left=*/reach, /*right=*/IntegerAttr());
 }
 
 Value LocalAttention::computeWithStatistics() {
   int64_t keys = build.getGlobalExtent(1, 2);
-  Value scores = applyCausality(applyMask(computeScores()));
+  Value scores = hideUnseen(applyMask(computeScores()));
   scores = build.maskPadding(scores, 4, keyAxes, keys, ReduceKind::Max);
   Value maximum = build.reduceAcross(ReduceKind::Max, scores, 4, keyAxes);
   // A query that sees nothing on any rank: exp(-inf - 0) = 0 everywhere, and 0 / 1 = 0.
@@ -128,8 +195,8 @@ Value LocalAttention::computeWithStatistics() {
 LogicalResult AttentionOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalAttention attention(*this, context);
   if (attention.isKeySequenceCut())
-    results.push_back(attention.computeWithStatistics());
-  else if (getCausal() && attention.isQuerySequenceCut())
+    results.push_back(attention.areCutTogether() ? attention.computeInWindow() : attention.computeWithStatistics());
+  else if (!getBand().isEmpty() && attention.isQuerySequenceCut())
     results.push_back(attention.computeWithMask());
   else
     return partitionByCloning(*this, context, results);

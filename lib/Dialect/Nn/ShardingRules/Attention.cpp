@@ -3,7 +3,8 @@
 //   query [b, k g, s, d], key [b, k, t, d], value [b, k, t, v], mask [b, k g, s, t] -> [b, k g, s, v]
 //
 // The head dim is [key/value head k, query head of the group g]. Cutting the key sequence t leaves each rank with a
-// part of every softmax: its maximum, its sum and the weighted values are all-reduced.
+// part of every softmax: its maximum, its sum and the weighted values are all-reduced. Where a query sees a window of keys, s and t may be
+// cut together: a rank needs the keys and values of its own queries, and those of neighbours that its first and last queries see.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
@@ -11,6 +12,43 @@
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
+
+/// The dim of the mask that has the keys, if there is one.
+static std::optional<unsigned> getMaskDim(AttentionOp op, unsigned fromEnd) {
+  ArrayRef<int64_t> shape = op.getMask() ? shapeOf(op.getMask()) : ArrayRef<int64_t>();
+  if (shape.size() < fromEnd || shape[shape.size() - fromEnd] < 2)
+    return std::nullopt;
+  return shape.size() - fromEnd;
+}
+
+/// Lets queries and keys be cut together where each query sees a window of keys. A mask of queries by keys would have to be cut by both
+/// over one axis, which no tensor can be.
+static void addBand(OpRule &rule, AttentionOp op, MaybeFactor queries, MaybeFactor keys) {
+  KeyBand band = op.getBand();
+  bool hasBoth = getMaskDim(op, 1) && getMaskDim(op, 2);
+  if (!queries || !keys || hasBoth || !band.isBounded() || *band.high - *band.low + 1 >= shapeOf(op.getKey())[2])
+    return;
+  SlidingDim slide;
+  slide.input = *keys;
+  slide.result = *queries;
+  slide.low = *band.low;
+  slide.high = *band.high;
+  rule.addSlide(slide);
+  for (unsigned operand : {1u, 2u})
+    rule.addExchangeOf(operand, slide);
+  if (getMaskDim(op, 1))
+    rule.addExchangeOf(3, slide);
+  for (InnerCost &cost : rule.rule.inner)
+    if (cost.kind == InnerCost::Kind::AllReduce)
+      cost.unless = *queries;
+}
+
+/// Keys that a query sees at most: others are not computed.
+static int64_t countSeen(AttentionOp op) {
+  KeyBand band = op.getBand();
+  int64_t keys = shapeOf(op.getKey())[2];
+  return band.isBounded() ? std::clamp<int64_t>(*band.high - *band.low + 1, 0, keys) : keys;
+}
 
 ShardingRule AttentionOp::getShardingRule() {
   OpRule rule(*this);
@@ -32,7 +70,8 @@ ShardingRule AttentionOp::getShardingRule() {
   int64_t bytes = statisticBytes(getQuery());
   rule.addStatistics(t, 2, {b, k, g, s}, bytes);
   rule.addStatistics(t, 1, {b, k, g, s, v}, bytes);
-  rule.rule.flops = 2.0 * query[0] * query[1] * query[2] * key[2] * (query[3] + value[3]);
+  addBand(rule, *this, s, t);
+  rule.rule.flops = 2.0 * query[0] * query[1] * query[2] * countSeen(*this) * (query[3] + value[3]);
   rule.rule.flopFactors.assign(OpRule::present({b, k, g, s, t})); // Cutting v repeats the scores.
   return rule.finish();
 }

@@ -113,11 +113,42 @@ func.func @causal_by_choice(%q: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
   return %3 : tensor<1x2x3x8xf32>
 }
 
-// What is not all that lies ahead is read: a window of two.
+// A window of two, by comparisons of counts.
+// CHECK-LABEL: @window(
+func.func @window(%q: tensor<3x8xf32>, %k: tensor<3x8xf32>, %v: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal {left = 1 : i64} : (tensor<1x1x3x8xf32>, tensor<1x1x3x8xf32>, tensor<1x1x3x8xf32>) ->
+  // CHECK-NOT: nn.softmax
+  %row = nn.iota dim 0 start 0 step 1 : tensor<3x1xi64>
+  %column = nn.iota dim 1 start 0 step 1 : tensor<1x3xi64>
+  %two = nn.constant dense<2> : tensor<i64> -> tensor<i64>
+  %far = nn.add %column, %two : (tensor<1x3xi64>, tensor<i64>) -> tensor<1x3xi64>
+  %near = nn.lt %row, %far : (tensor<3x1xi64>, tensor<1x3xi64>) -> tensor<3x3xi1>
+  %seen = nn.ge %row, %column : (tensor<3x1xi64>, tensor<1x3xi64>) -> tensor<3x3xi1>
+  %both = nn.and %near, %seen : (tensor<3x3xi1>, tensor<3x3xi1>) -> tensor<3x3xi1>
+  %none = nn.constant dense<0xFF800000> : tensor<f32> -> tensor<f32>
+  %0 = nn.einsum %q, %k "id,jd->ij" : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x3xf32>
+  %1 = nn.select %both, %0, %none : (tensor<3x3xi1>, tensor<3x3xf32>, tensor<f32>) -> tensor<3x3xf32>
+  %2 = nn.softmax %1 dim 1 : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  %3 = nn.einsum %2, %v "ij,jd->id" : (tensor<3x3xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %3 : tensor<3x8xf32>
+}
+
+// Nor is a constant of that form; what has gaps is.
 // CHECK-LABEL: @a_window(
 func.func @a_window(%q: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
-  // CHECK: nn.attention %arg0, %arg0, %arg0 mask
+  // CHECK: nn.attention %arg0, %arg0, %arg0 scale 1.000000e+00 causal {left = 1 : i64}
   %m = nn.constant dense<[[0.0, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38], [-1.0e38, 0.0, 0.0]]> : tensor<3x3xf32> -> tensor<3x3xf32>
+  %0 = nn.einsum %q, %q "bhid,bhjd->bhij" : (tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x3xf32>
+  %1 = nn.add %0, %m : (tensor<1x2x3x3xf32>, tensor<3x3xf32>) -> tensor<1x2x3x3xf32>
+  %2 = nn.softmax %1 dim 3 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %3 = nn.einsum %2, %q "bhij,bhjd->bhid" : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
+  return %3 : tensor<1x2x3x8xf32>
+}
+
+// CHECK-LABEL: @a_gap(
+func.func @a_gap(%q: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
+  // CHECK: nn.attention %arg0, %arg0, %arg0 mask
+  %m = nn.constant dense<[[0.0, -1.0e38, -1.0e38], [0.0, 0.0, -1.0e38], [0.0, -1.0e38, 0.0]]> : tensor<3x3xf32> -> tensor<3x3xf32>
   %0 = nn.einsum %q, %q "bhid,bhjd->bhij" : (tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x3xf32>
   %1 = nn.add %0, %m : (tensor<1x2x3x3xf32>, tensor<3x3xf32>) -> tensor<1x2x3x3xf32>
   %2 = nn.softmax %1 dim 3 : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>

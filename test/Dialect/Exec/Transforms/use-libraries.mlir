@@ -3,7 +3,7 @@
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
 // RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
-// RAN: 28 passed, 0 failed
+// RAN: 29 passed, 0 failed
 
 // A bias, a residual and relu are part of the call; nothing is cut.
 // CHECK-LABEL: @whole
@@ -248,6 +248,16 @@ func.func @causal_from_the_first_key(%q: tensor<1x1x16x16xbf16>, %k: tensor<1x1x
   // CHECK: nn.attention
   // CHECK-NEXT: nn.relu
   %0 = nn.attention %q, %k, %v scale 0.25 causal : (tensor<1x1x16x16xbf16>, tensor<1x1x64x16xbf16>, tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16>
+  %1 = nn.relu %0 : (tensor<1x1x16x16xbf16>) -> tensor<1x1x16x16xbf16>
+  return %1 : tensor<1x1x16x16xbf16>
+}
+
+// No call knows of a window.
+// CHECK-LABEL: @a_window_of_the_last_keys
+func.func @a_window_of_the_last_keys(%q: tensor<1x1x16x16xbf16>, %k: tensor<1x1x64x16xbf16>, %v: tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16> {
+  // CHECK: nn.attention
+  // CHECK-NEXT: nn.relu
+  %0 = nn.attention %q, %k, %v scale 0.25 causal {causalOffset = 48 : i64, left = 7 : i64} : (tensor<1x1x16x16xbf16>, tensor<1x1x64x16xbf16>, tensor<1x1x64x16xbf16>) -> tensor<1x1x16x16xbf16>
   %1 = nn.relu %0 : (tensor<1x1x16x16xbf16>) -> tensor<1x1x16x16xbf16>
   return %1 : tensor<1x1x16x16xbf16>
 }

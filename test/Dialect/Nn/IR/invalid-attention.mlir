@@ -143,3 +143,21 @@ func.func @there_is_a_sine_per_pair(%x: tensor<2x8x16x64xf32>, %c: tensor<1x16x1
   %0 = nn.rotary_embedding %x, %c, %s rotated 32 : (tensor<2x8x16x64xf32>, tensor<1x16x16xf32>, tensor<3x16x16xf32>) -> tensor<2x8x16x64xf32>
   return
 }
+
+// -----
+
+// C5: a window has at least the place of the query.
+func.func @a_window_is_not_negative(%q: tensor<1x1x4x8xf32>) {
+  // expected-error @below {{'nn.attention' op left is -1, expected at least 0 (C5)}}
+  %0 = nn.attention %q, %q, %q scale 1.0 causal {left = -1} : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32>
+  return
+}
+
+// -----
+
+// C5: what is causal sees nothing on its right.
+func.func @causal_has_no_right(%q: tensor<1x1x4x8xf32>) {
+  // expected-error @below {{'nn.attention' op right is 2 beside causal, which is 0 of it (C5)}}
+  %0 = nn.attention %q, %q, %q scale 1.0 causal {right = 2} : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32>
+  return
+}

@@ -115,6 +115,10 @@ func.func @attention(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x24x64xf32>, %v: t
   %1 = nn.attention %q, %k, %v mask %m scale 1.250000e-01 causal {causalOffset = 8 : i64} : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>, tensor<16x24xi1>) -> tensor<2x8x16x32xf32>
   // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} scale 1.250000e-01 {softcap = 3.000000e+01 : f64} : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>, tensor<1x8x1x24xf32>) -> tensor<2x8x16x32xf32>
   %2 = nn.attention %q, %k, %v mask %b scale 1.250000e-01 {softcap = 3.000000e+01 : f64} : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>, tensor<1x8x1x24xf32>) -> tensor<2x8x16x32xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 causal {causalOffset = 8 : i64, left = 3 : i64} :
+  %w0 = nn.attention %q, %k, %v scale 1.250000e-01 causal {causalOffset = 8 : i64, left = 3 : i64} : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>) -> tensor<2x8x16x32xf32>
+  // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 {left = 3 : i64, right = 5 : i64} :
+  %w1 = nn.attention %q, %k, %v scale 1.250000e-01 {left = 3 : i64, right = 5 : i64} : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>) -> tensor<2x8x16x32xf32>
   // CHECK: nn.rotary_embedding %{{.*}}, %{{.*}}, %{{.*}} rotated 32 interleaved : (tensor<2x8x16x64xf32>, tensor<1x16x16xf32>, tensor<1x16x16xf32>) -> tensor<2x8x16x64xf32>
   %3 = nn.rotary_embedding %q, %c, %c rotated 32 interleaved : (tensor<2x8x16x64xf32>, tensor<1x16x16xf32>, tensor<1x16x16xf32>) -> tensor<2x8x16x64xf32>
   // CHECK: nn.rotary_embedding %{{.*}}, %{{.*}}, %{{.*}} rotated 32 : (tensor<2x8x16x64xf32>, tensor<1x16x16xf32>, tensor<1x16x16xf32>) -> tensor<2x8x16x64xf32>

@@ -60,6 +60,23 @@ bool haveSameShapes(mlir::TypeRange lhs, mlir::TypeRange rhs);
 /// Shape to which numpy broadcasts `shapes` together, or nothing if they do not fit.
 std::optional<llvm::SmallVector<int64_t>> getBroadcastShape(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
+/// Which keys attention lets a query see by their places: query i those from i + low to i + high. A bound that is not there hides
+/// nothing.
+struct KeyBand {
+  std::optional<int64_t> low, high;
+
+  /// As the attributes of nn.attention say it. Bounds are none that is not needed, and few enough that a sum with a place of a query or
+  /// a key is in range.
+  static KeyBand get(int64_t queries, int64_t keys, bool isCausal, int64_t offset, std::optional<int64_t> left,
+                     std::optional<int64_t> right);
+  bool isEmpty() const { return !low && !high; }
+  /// True if a query sees some keys, and no others: neighbours of its place.
+  bool isBounded() const { return low && high; }
+  bool sees(int64_t query, int64_t key) const {
+    return (!low || key >= query + *low) && (!high || key <= query + *high);
+  }
+};
+
 /// An einsum equation taken apart: one string of letters per operand, and the result's.
 struct EinsumTerms {
   llvm::SmallVector<llvm::StringRef, 3> inputs;
