@@ -13,10 +13,17 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Nn_Tensor : StaticShapeTensorOf<[F32, F16, BF16, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
+// What numbers are stored as and nothing is computed in: integers of 4 and 2 bits, floats of 8 and 4. They are moved, cast, quantised
+// to and dequantised.
+defvar Nn_SmallTypes = [I<4>, UI<4>, I<2>, UI<2>, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, F4E2M1FN];
+defvar Nn_PlainTypes = [F32, F16, BF16, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64];
+
+def Nn_Tensor : StaticShapeTensorOf<!listconcat(Nn_PlainTypes, Nn_SmallTypes)>;
+def Nn_PlainTensor : StaticShapeTensorOf<Nn_PlainTypes>;
 def Nn_FloatTensor : StaticShapeTensorOf<[F32, F16, BF16, F64]>;
 def Nn_NumberTensor : StaticShapeTensorOf<[F32, F16, BF16, F64, I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
 def Nn_IntegerTensor : StaticShapeTensorOf<[I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
+def Nn_QuantizedTensor : StaticShapeTensorOf<!listconcat([I8, I16, I32, I64, UI8, UI16, UI32, UI64], Nn_SmallTypes)>;
 def Nn_IndexTensor : StaticShapeTensorOf<[I32, I64]>;
 def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 

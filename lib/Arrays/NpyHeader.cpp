@@ -30,7 +30,7 @@ static constexpr size_t kMaxRank = 64;
 
 std::optional<int64_t> NpyArray::getElementBytes(std::string_view dtype) {
   static constexpr std::string_view known[] = {"f2", "f4", "f8", "i1", "i2", "i4", "i8",
-                                               "u1", "u2", "u4", "u8", "b1", "V2"};
+                                               "u1", "u2", "u4", "u8", "b1", "V1", "V2"};
   return std::find(std::begin(known), std::end(known), dtype) != std::end(known)
              ? std::optional<int64_t>(dtype.back() - '0')
              : std::nullopt;
@@ -190,6 +190,8 @@ static Result<std::string> parseDescr(std::string_view descr) {
   dtype.remove_prefix(hasOrder ? 1 : 0);
   if (descr == "?")
     dtype = "b1";
+  if (dtype == "f1") // as ml_dtypes calls two of its floats of 8 bits
+    dtype = "V1";
   std::optional<int64_t> bytes = NpyArray::getElementBytes(dtype);
   if (!bytes)
     return makeError("element type ", quote(descr), " is not supported");

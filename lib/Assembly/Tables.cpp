@@ -14,8 +14,10 @@ using namespace mlir;
 using namespace cleave;
 using program::Element;
 
-/// Precondition: one that Cleave has.
+/// Precondition: one that Cleave has. Floats of 8 bits, and all of 4 and 2, are bytes in programs: nothing is computed in them.
 static Element getElement(Type type) {
+  if (isa<FloatType>(type) ? type.getIntOrFloatBitWidth() <= 8 : type.isInteger(2) || type.isInteger(4))
+    return Element::UI8;
   if (isa<FloatType>(type))
     return type.isF16() ? Element::F16 : type.isBF16() ? Element::BF16 : type.isF32() ? Element::F32 : Element::F64;
   bool isUnsigned = type.isUnsignedInteger();

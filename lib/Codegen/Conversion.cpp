@@ -14,17 +14,42 @@ using namespace cleave::codegen;
 /// Of the operand as it is computed with: f16 and bf16 have become f32.
 static Value castElement(ElementBuilder &e, Operation *op, ValueRange in) {
   Type from = getElement(op->getOperand(0)), to = getElement(op->getResult(0));
-  if (isa<FloatType>(from))
+  auto conversion = cast<nn::CastOp>(op);
+  if (conversion.getBits())
+    return e.takeBits(in[0], to.getIntOrFloatBitWidth());
+  if (ElementBuilder::isHalf(from))
     from = ElementBuilder::getComputeType(from);
-  return cast<nn::CastOp>(op).getSaturate() ? e.saturate(in[0], from, to) : e.convert(in[0], from, to);
+  if (isa<Float8E8M0FNUType>(to) && from != to)
+    return e.toPower(in[0], from, conversion.getRounding(), conversion.getSaturate());
+  return conversion.getSaturate() ? e.saturate(in[0], from, to) : e.convert(in[0], from, to);
 }
 
-/// A scalar, or a vector along `dim`, at a point of the whole, in type `as`.
-static Value pullAlong(Emitter &e, Value vector, int64_t dim, const Point &point, Type as) {
+/// Elements for blocks along `dim`, at a point of the whole. Lanes that may lie in several blocks go one by one.
+static Value pullBlocks(Emitter &e, Value blocks, int64_t dim, int64_t block, const Point &point) {
+  auto locate = [&](const Point &of) {
+    Point at = of;
+    at[dim] = {e.places.div(of[dim].base, block)};
+    return at;
+  };
+  int64_t lanes = e.getLanes();
+  const Index &index = point[dim];
+  bool isInOne =
+      index.lane == 0 || (index.lane == 1 && block % lanes == 0 && PlaceBuilder::getDivisor(index.base) % lanes == 0);
+  if (isInOne)
+    return e.eval(blocks, locate(point));
+  return e.perLane(ElementBuilder::getHeldType(getElement(blocks)), point,
+                   [&](const Point &at) { return e.eval(blocks, locate(at)); });
+}
+
+/// A scale or zero point of `op`, at a point of the whole, in type `as`.
+template <typename Op> static Value pullAlong(Emitter &e, Op op, Value scale, const Point &point, Type as) {
+  int64_t dim = op.getDim();
+  if (op.getBlock())
+    return e.elements.convert(pullBlocks(e, scale, dim, op.getBlock(), point), getElement(scale), as);
   Point at;
-  if (!getShape(vector).empty())
-    at.push_back(getShape(vector)[0] == 1 ? Index{e.places.number(0)} : point[dim]);
-  return e.elements.convert(e.eval(vector, at), getElement(vector), as);
+  if (!getShape(scale).empty())
+    at.push_back(getShape(scale)[0] == 1 ? Index{e.places.number(0)} : point[dim]);
+  return e.elements.convert(e.eval(scale, at), getElement(scale), as);
 }
 
 /// Divided in f32 where the input is that or narrower, as models were calibrated; the sum with the zero point is exact in f64.
@@ -32,11 +57,12 @@ static Value pullQuantize(Emitter &e, nn::QuantizeOp op, const Point &point) {
   Type from = getElement(op.getInput()), to = getElement(op.getResult()), f64 = e.b.getF64Type();
   Type compute = isa<FloatType>(from) && !from.isF64() ? Type(e.b.getF32Type()) : f64;
   Value x = e.elements.convert(e.eval(op.getInput(), point), from, compute);
-  Value scaled = e.elements.divide(x, pullAlong(e, op.getScale(), op.getDim(), point, compute), false);
-  Value rounded = e.elements.convert(e.elements.call<math::RoundEvenOp>(scaled), compute, f64);
+  Value scaled = e.elements.divide(x, pullAlong(e, op, op.getScale(), point, compute), false);
+  Value steps = isa<FloatType>(to) ? scaled : e.elements.call<math::RoundEvenOp>(scaled);
+  Value rounded = e.elements.convert(steps, compute, f64);
   if (op.getZeroPoint())
-    rounded = e.elements.add(rounded, pullAlong(e, op.getZeroPoint(), op.getDim(), point, f64));
-  return e.elements.saturate(rounded, f64, to);
+    rounded = e.elements.add(rounded, pullAlong(e, op, op.getZeroPoint(), point, f64));
+  return op.getOverflow() ? e.elements.convert(rounded, f64, to) : e.elements.saturate(rounded, f64, to);
 }
 
 /// Differences of integers are exact in f64; one rounding to the compute type, one by the product.
@@ -45,9 +71,9 @@ static Value pullDequantize(Emitter &e, nn::DequantizeOp op, const Point &point)
   Type compute = ElementBuilder::getComputeType(to);
   Value x = e.elements.convert(e.eval(op.getInput(), point), from, f64);
   if (op.getZeroPoint())
-    x = e.elements.sub(x, pullAlong(e, op.getZeroPoint(), op.getDim(), point, f64));
+    x = e.elements.sub(x, pullAlong(e, op, op.getZeroPoint(), point, f64));
   x = e.elements.convert(x, f64, compute);
-  return e.elements.narrow(e.elements.mul(x, pullAlong(e, op.getScale(), op.getDim(), point, compute)), to);
+  return e.elements.narrow(e.elements.mul(x, pullAlong(e, op, op.getScale(), point, compute)), to);
 }
 
 void cleave::codegen::registerConversion(FormTable &table) {

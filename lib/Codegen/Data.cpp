@@ -9,10 +9,12 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 
-/// An element of an attribute in its held type.
+/// An element of an attribute in its held type: small ones are bytes.
 static TypedAttr hold(Attribute element, Type type) {
   if (auto integer = dyn_cast<IntegerAttr>(element))
-    return IntegerAttr::get(type, integer.getValue());
+    return IntegerAttr::get(type, integer.getValue().zext(type.getIntOrFloatBitWidth()));
+  if (type.isInteger(8))
+    return IntegerAttr::get(type, cast<FloatAttr>(element).getValue().bitcastToAPInt().zext(8));
   return FloatAttr::get(type, cast<FloatAttr>(element).getValue());
 }
 
@@ -32,8 +34,7 @@ static Value pullConstant(Emitter &e, nn::ConstantOp op, const Point &point) {
     if (element.isBF16())
       elements.push_back(IntegerAttr::get(stored, cast<FloatAttr>(number).getValue().bitcastToAPInt()));
     else
-      elements.push_back(element.isInteger(1) ? IntegerAttr::get(stored, cast<IntegerAttr>(number).getValue().zext(8))
-                                              : hold(number, stored));
+      elements.push_back(hold(number, stored));
   auto type = RankedTensorType::get({numbers.getNumElements()}, stored);
   Value table = e.makeTable(DenseElementsAttr::get(type, elements));
   return e.load(table, element, e.places.linearise(point, getShape(op.getResult())));

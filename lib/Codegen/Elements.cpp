@@ -179,6 +179,8 @@ Value ElementBuilder::shift(Value x, Value y, bool right, bool isUnsigned) {
 //===----------------------------------------------------------------------===//
 
 Type ElementBuilder::getHeldType(Type type) {
+  if (isSmall(type))
+    return IntegerType::get(type.getContext(), 8);
   return type.isInteger() ? IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth()) : type;
 }
 Type ElementBuilder::getStoredType(Type type) {
@@ -245,9 +247,22 @@ Value ElementBuilder::toInteger(Value value, Type to, bool isUnsigned) {
   return whole.getType() == type ? whole : Value(arith::TruncIOp::create(b, loc, type, whole));
 }
 
+Value ElementBuilder::convert(Value value, Type from, Type to) {
+  if (from == to)
+    return value;
+  if (isSmall(from))
+    std::tie(value, from) = fromSmall(value, from);
+  if (!isSmall(to))
+    return convertPlain(value, from, to);
+  if (isa<FloatType>(to))
+    return toSmallFloat(toSingle(value, from), to);
+  Type byte = to.isUnsignedInteger() ? b.getIntegerType(8, /*isSigned=*/false) : Type(b.getI8Type());
+  return takeBits(convertPlain(value, from, byte), to.getIntOrFloatBitWidth());
+}
+
 // Each pair of kinds has one way: floats to floats widen or round, floats to integers truncate, integers to integers keep
 // low bits or extend by their sign, and anything is a true bool that is not 0.
-Value ElementBuilder::convert(Value value, Type from, Type to) {
+Value ElementBuilder::convertPlain(Value value, Type from, Type to) {
   if (from == to)
     return value;
   Type held = getHeldType(to), type = typeLike(value, held);
@@ -315,6 +330,10 @@ Value ElementBuilder::saturateFloat(Value value, Type to) {
 Value ElementBuilder::saturate(Value value, Type from, Type to) {
   if (to.isInteger(1) || from == to || from.isInteger(1))
     return convert(value, from, to);
+  if (isSmall(from))
+    std::tie(value, from) = fromSmall(value, from);
+  if (isSmall(to))
+    return saturateSmall(value, from, to);
   if (from.isInteger())
     return to.isInteger() ? saturateInteger(value, from, to) : convert(value, from, to);
   value = widen(value);

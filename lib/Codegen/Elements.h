@@ -9,6 +9,7 @@
 #define CLEAVE_LIB_CODEGEN_ELEMENTS_H
 
 #include "cleave/Codegen/Codegen.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -66,9 +67,11 @@ public:
   // Conversions.
   static bool isFloat(mlir::Value value) { return mlir::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value)); }
   static bool isHalf(mlir::Type type) { return type.isF16() || type.isBF16(); }
+  /// Floats of 8 bits, and all of 4 and 2: a byte each, of which nothing is known but how to convert it.
+  static bool isSmall(mlir::Type type);
   /// The type in which elements of `type` are computed: f32 for f16 and bf16, else the type itself without a sign.
   static mlir::Type getComputeType(mlir::Type type);
-  /// The type in which elements of `type` are held: without a sign.
+  /// The type in which elements of `type` are held: without a sign; small ones as bytes.
   static mlir::Type getHeldType(mlir::Type type);
   /// The type in which elements of `type` lie in memory: bools as bytes, and bf16 as 16 bits, for processors that know no
   /// bf16 are given calls of the C library for everything that is done with one.
@@ -81,6 +84,10 @@ public:
   mlir::Value convert(mlir::Value value, mlir::Type from, mlir::Type to);
   /// Likewise, but what is out of range takes the nearest value in range, and NaN 0.
   mlir::Value saturate(mlir::Value value, mlir::Type from, mlir::Type to);
+  /// A float as f8E8M0FNU: as a power of two.
+  mlir::Value toPower(mlir::Value value, mlir::Type from, nn::Rounding rounding, bool saturates);
+  /// Low bits of bytes.
+  mlir::Value takeBits(mlir::Value value, unsigned width);
   /// Bits of one type as another of the same width.
   mlir::Value bitcast(mlir::Value value, mlir::Type element);
 
@@ -113,6 +120,14 @@ private:
   mlir::Value integerPower(mlir::Value x, mlir::Value y, bool isUnsigned);
   mlir::Value saturateFloat(mlir::Value value, mlir::Type to);
   mlir::Value saturateInteger(mlir::Value value, mlir::Type from, mlir::Type to);
+  mlir::Value convertPlain(mlir::Value value, mlir::Type from, mlir::Type to);
+  mlir::Value toSingle(mlir::Value value, mlir::Type from);
+  std::pair<mlir::Value, mlir::Type> fromSmall(mlir::Value value, mlir::Type from);
+  mlir::Value widenSmallFloat(mlir::Value byte, mlir::Type from);
+  mlir::Value widenPower(mlir::Value byte);
+  mlir::Value toSmallFloat(mlir::Value single, mlir::Type to);
+  mlir::Value saturateSmall(mlir::Value value, mlir::Type from, mlir::Type to);
+  mlir::Value toByte(mlir::Value word);
 
   mlir::OpBuilder &b;
   mlir::Location loc;

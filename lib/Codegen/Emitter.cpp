@@ -204,7 +204,7 @@ Value Emitter::load(Value buffer, Type element, Index at) {
   if (isAsking) {
     if (isLarge(buffer))
       memref::PrefetchOp::create(b, loc, buffer, at.base, /*isWrite=*/false, kFirstCache, /*isDataCache=*/true);
-    return elements.number(withLanes(element), 0);
+    return elements.number(withLanes(ElementBuilder::getHeldType(element)), 0);
   }
   if (lanes == 1) {
     value = memref::LoadOp::create(b, loc, buffer, at.base);

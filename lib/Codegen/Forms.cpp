@@ -27,7 +27,7 @@ static std::string findFault(Type type) {
   if (!tensor || !tensor.hasStaticShape())
     return "is no tensor of static shape";
   Type element = tensor.getElementType();
-  if (!element.isIntOrFloat() || (element.isInteger() && !element.isInteger(1) && element.getIntOrFloatBitWidth() % 8))
+  if (!spmd::isElementType(element))
     return "has elements of no type of kernels";
   return "";
 }

@@ -144,7 +144,7 @@ static std::optional<View> viewUnpack(exec::UnpackOp op) {
 /// elements of their own.
 static std::optional<View> viewCast(nn::CastOp op) {
   Type from = getElement(op.getInput()), to = getElement(op.getResult());
-  if (ElementBuilder::getComputeType(from) != to || !isa<FloatType>(from))
+  if (ElementBuilder::getComputeType(from) != to || !ElementBuilder::isHalf(from))
     return std::nullopt;
   return View::get(op.getInput());
 }

@@ -41,12 +41,16 @@ long double cleave::getElement(const Tensor &tensor, int64_t index) {
   if (type.isF64())
     return tensor.as<double>()[index];
   if (auto floatType = dyn_cast<FloatType>(type)) {
-    llvm::APFloat number(floatType.getFloatSemantics(), llvm::APInt(16, tensor.as<uint16_t>()[index]));
+    unsigned width = floatType.getWidth();
+    uint64_t bits = width == 16 ? tensor.as<uint16_t>()[index] : tensor.as<uint8_t>()[index];
+    llvm::APFloat number(floatType.getFloatSemantics(), llvm::APInt(width, bits));
     bool losesInfo;
     number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     return number.convertToDouble();
   }
   bool isUnsigned = type.isUnsignedInteger() || type.isInteger(1);
+  if (unsigned width = type.getIntOrFloatBitWidth(); width > 1 && width < 8 && !isUnsigned)
+    return int8_t(tensor.as<uint8_t>()[index] << (8 - width)) >> (8 - width);
   switch (cleave::reference::getElementBytes(type)) {
   case 1:
     return isUnsigned ? tensor.as<uint8_t>()[index] : tensor.as<int8_t>()[index];

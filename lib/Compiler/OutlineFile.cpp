@@ -155,11 +155,12 @@ TensorOutline FileOutliner::describe(const ValueInfoProto &value) const {
 
 TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
   std::vector<std::string> dims;
-  uint64_t bytes = getElementBytes(tensor.dataType).value_or(0);
+  uint64_t bits = getElementBits(tensor.dataType).value_or(0);
   for (int64_t dim : tensor.dims) {
     dims.push_back(std::to_string(dim));
-    bytes = llvm::SaturatingMultiply(bytes, static_cast<uint64_t>(std::max<int64_t>(dim, 0)));
+    bits = llvm::SaturatingMultiply(bits, static_cast<uint64_t>(std::max<int64_t>(dim, 0)));
   }
+  uint64_t bytes = bits / 8 + (bits % 8 != 0);
   int64_t most = std::numeric_limits<int64_t>::max() / 1024; // sums of many stay in range
   return {printable(tensor.name), formatType(tensor.dataType, dims),
           static_cast<int64_t>(std::min<uint64_t>(bytes, most))};

@@ -103,7 +103,8 @@ static Uses findUses(Value argument) {
 static int64_t getBound(const Uses &uses, Type type) {
   if (uses.places || !uses.areConverted || uses.areMask || uses.areElse)
     return uses.places.value_or(2);
-  return type.isInteger(8) && !type.isUnsignedInteger() ? 128 : 256;
+  unsigned bits = std::min(type.getIntOrFloatBitWidth(), 8U);
+  return bits == 8 && type.isUnsignedInteger() ? 256 : bits < 8 ? 1 << bits : type.isInteger(8) ? 128 : 256;
 }
 
 /// Standard deviation of the floats of an argument.
@@ -134,8 +135,9 @@ private:
 };
 } // namespace
 
-static uint16_t toHalfBits(double value, const llvm::fltSemantics &semantics) {
-  llvm::APFloat number(value);
+static uint16_t toBits(double value, const llvm::fltSemantics &semantics) {
+  bool isPower = &semantics == &llvm::APFloat::Float8E8M0FNU(); // without sign and 0
+  llvm::APFloat number(isPower ? std::max(std::fabs(value), 0x1p-127) : value);
   bool losesInfo;
   number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
   return static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
@@ -144,6 +146,14 @@ static uint16_t toHalfBits(double value, const llvm::fltSemantics &semantics) {
 template <typename T, typename Draw> static void fill(Tensor &tensor, Draw draw) {
   for (T &element : tensor.write<T>())
     element = static_cast<T>(draw());
+}
+
+/// Floats of 16 and 8 bits.
+template <typename Draw> static void fillFloats(Tensor &tensor, Draw draw) {
+  if (reference::getElementBytes(tensor.getElementType()) == 1)
+    fill<uint8_t>(tensor, draw);
+  else
+    fill<uint16_t>(tensor, draw);
 }
 
 static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &generator) {
@@ -158,7 +168,7 @@ static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &gen
   else if (element.isF64())
     fill<double>(tensor, normal);
   else if (isa<FloatType>(element))
-    fill<uint16_t>(tensor, [&] { return toHalfBits(normal(), cast<FloatType>(element).getFloatSemantics()); });
+    fillFloats(tensor, [&] { return toBits(normal(), cast<FloatType>(element).getFloatSemantics()); });
   else if (reference::getElementBytes(element) == 1)
     fill<uint8_t>(tensor, integer);
   else if (reference::getElementBytes(element) == 2)

@@ -53,11 +53,18 @@ std::string cleave::formatType(RankedTensorType type) {
 // .npz
 //===----------------------------------------------------------------------===//
 
+/// Floats of 8 bits and all of 4 and 2, for which numpy has no name. ml_dtypes has: `.view(numpy.uint8)` gives their bytes.
+static bool isSmall(Type type) {
+  return isa<FloatType>(type) ? type.getIntOrFloatBitWidth() <= 8 : type.isInteger(2) || type.isInteger(4);
+}
+
 /// numpy's name of an element type.
 static std::string getDtype(Type type) {
   unsigned bytes = reference::getElementBytes(type);
   if (type.isBF16())
     return "V2";
+  if (isSmall(type))
+    return "V1";
   if (isa<FloatType>(type))
     return "f" + std::to_string(bytes);
   if (type.isInteger(1))
@@ -153,6 +160,8 @@ static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape, MLIRCont
 static std::string hintAtConversion(Type type) {
   if (type.isBF16())
     return "; convert it with .astype(ml_dtypes.bfloat16)";
+  if (isSmall(type))
+    return "; give one byte an element, as .view(numpy.uint8) of an array of ml_dtypes has them";
   std::string word = isa<FloatType>(type) ? "float" : type.isUnsignedInteger() ? "uint" : "int";
   word = type.isInteger(1) ? "bool_" : word + std::to_string(type.getIntOrFloatBitWidth());
   return "; convert it with .astype(numpy." + word + ")";
@@ -160,11 +169,17 @@ static std::string hintAtConversion(Type type) {
 
 static llvm::Expected<Tensor> toTensor(NpyArray array, RankedTensorType type, StringRef path, StringRef name) {
   std::string want = getDtype(type.getElementType());
+  if (isSmall(type.getElementType()) && array.dtype == "u1")
+    array.dtype = want;
   if (array.dtype != want || ArrayRef<int64_t>(array.shape) != type.getShape())
     return makeError("{0}: input {1} is {2}, expected {3}{4}", path, quote(name),
                      formatType(array.dtype, array.shape, *type.getContext()),
                      formatType(want, type.getShape(), *type.getContext()),
                      array.dtype == want ? "" : hintAtConversion(type.getElementType()));
+  // Libraries leave the sign in the upper bits of a small integer; here they are 0.
+  if (unsigned width = type.getElementTypeBitWidth(); isSmall(type.getElementType()) && width < 8)
+    for (char &byte : array.data)
+      byte &= (1 << width) - 1;
   auto owner = std::make_shared<NpyArray>(std::move(array));
   return Tensor::fromBytes(type, ArrayRef<char>(owner->data.data(), owner->data.size()), owner);
 }

@@ -6,6 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "Elements.h"
 
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <array>
+
 using namespace mlir;
 using namespace cleave::reference;
 
@@ -61,6 +65,80 @@ float cleave::reference::roundToOdd(long double value) {
   return llvm::bit_cast<float>(bits | 1);
 }
 
+static const llvm::fltSemantics &getSemantics(ElementKind kind) {
+  switch (kind) {
+  case ElementKind::F8E4M3FN:
+    return llvm::APFloat::Float8E4M3FN();
+  case ElementKind::F8E4M3FNUZ:
+    return llvm::APFloat::Float8E4M3FNUZ();
+  case ElementKind::F8E5M2:
+    return llvm::APFloat::Float8E5M2();
+  case ElementKind::F8E5M2FNUZ:
+    return llvm::APFloat::Float8E5M2FNUZ();
+  case ElementKind::F8E8M0FNU:
+    return llvm::APFloat::Float8E8M0FNU();
+  default:
+    return llvm::APFloat::Float4E2M1FN();
+  }
+}
+
+/// All there are, once for each kind.
+float cleave::reference::widenSmallFloat(ElementKind kind, uint8_t bits) {
+  static const auto tables = [] {
+    std::array<std::array<float, 256>, 6> made{};
+    for (size_t row = 0; row < made.size(); ++row) {
+      const llvm::fltSemantics &semantics = getSemantics(ElementKind(size_t(ElementKind::F8E4M3FN) + row));
+      unsigned width = llvm::APFloat::getSizeInBits(semantics);
+      for (unsigned number = 0; number < 1u << width; ++number) {
+        llvm::APFloat value(semantics, llvm::APInt(width, number));
+        bool losesInfo;
+        value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+        made[row][number] = value.isNaN() ? std::numeric_limits<float>::quiet_NaN() : value.convertToFloat();
+      }
+    }
+    return made;
+  }();
+  return tables[size_t(kind) - size_t(ElementKind::F8E4M3FN)][bits];
+}
+
+/// The one type without infinity and NaN gets the largest number and -0 for them.
+static float replaceSpecial(float value) {
+  if (std::isnan(value))
+    return -0.0f;
+  return std::isinf(value) ? std::copysign(6.0f, value) : value;
+}
+
+/// Powers of two: the exponent of a float, rounded by its fraction, without sign; 2^-127, the least, for 0.
+static uint8_t toPowerOfTwo(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value) & 0x7fffffff;
+  if (bits >= 0x7f800000)
+    return 0xff;
+  uint32_t exponent = bits >> 23, fraction = bits & 0x7fffff;
+  // A half goes up but for that of the least, as ONNX has it.
+  return exponent + (fraction > 0x400000 || (fraction == 0x400000 && exponent > 0));
+}
+
+uint8_t cleave::reference::toSmallFloat(ElementKind kind, float value) {
+  if (kind == ElementKind::F8E8M0FNU)
+    return toPowerOfTwo(value);
+  llvm::APFloat number(kind == ElementKind::F4E2M1FN ? replaceSpecial(value) : value);
+  bool losesInfo;
+  number.convert(getSemantics(kind), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return uint8_t(number.bitcastToAPInt().getZExtValue());
+}
+
+/// Floats of 8 and 4 bits.
+static std::optional<ElementKind> getSmallKind(Type type) {
+  return llvm::TypeSwitch<Type, std::optional<ElementKind>>(type)
+      .Case<Float8E4M3FNType>([](Type) { return ElementKind::F8E4M3FN; })
+      .Case<Float8E4M3FNUZType>([](Type) { return ElementKind::F8E4M3FNUZ; })
+      .Case<Float8E5M2Type>([](Type) { return ElementKind::F8E5M2; })
+      .Case<Float8E5M2FNUZType>([](Type) { return ElementKind::F8E5M2FNUZ; })
+      .Case<Float8E8M0FNUType>([](Type) { return ElementKind::F8E8M0FNU; })
+      .Case<Float4E2M1FNType>([](Type) { return ElementKind::F4E2M1FN; })
+      .Default([](Type) { return std::nullopt; });
+}
+
 std::optional<ElementKind> cleave::reference::getElementKind(Type type) {
   if (type.isF32())
     return ElementKind::F32;
@@ -72,11 +150,15 @@ std::optional<ElementKind> cleave::reference::getElementKind(Type type) {
     return ElementKind::F64;
   auto integer = dyn_cast<IntegerType>(type);
   if (!integer)
-    return std::nullopt;
+    return getSmallKind(type);
   bool isUnsigned = integer.isUnsigned();
   switch (integer.getWidth()) {
   case 1:
     return ElementKind::Bool;
+  case 2:
+    return isUnsigned ? ElementKind::U2 : ElementKind::I2;
+  case 4:
+    return isUnsigned ? ElementKind::U4 : ElementKind::I4;
   case 8:
     return isUnsigned ? ElementKind::U8 : ElementKind::I8;
   case 16:

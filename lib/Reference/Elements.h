@@ -1,13 +1,16 @@
 //===- Elements.h - element types of the evaluator --------------*- C++ -*-===//
 //
-// Tensors store fourteen kinds of elements; kernels compute in four: float (f32, f16, bf16), double (f64), int64_t
+// Tensors store many kinds of elements; kernels compute in four: float (f32, f16, bf16), double (f64), int64_t
 // (signed integers and bool) and uint64_t (unsigned integers). Loading widens exactly. Storing rounds once, to nearest
 // even, or keeps the low bits of an integer: sums, products and the like then wrap as in the narrow type.
+//
+// Numbers of 8 bits and fewer take a byte each, those of 4 and 2 bits its low ones; the others are 0.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_REFERENCE_ELEMENTS_H
 #define CLEAVE_LIB_REFERENCE_ELEMENTS_H
 
+#include "SmallElements.h"
 #include "cleave/Reference/Tensor.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -35,7 +38,6 @@ BFloat toBFloat(float value);
 /// rounding `value` itself would.
 float roundToOdd(long double value);
 
-enum class ElementKind { F32, F16, BF16, F64, Bool, I8, I16, I32, I64, U8, U16, U32, U64 };
 /// Nothing for types that tensors of the evaluator cannot have.
 std::optional<ElementKind> getElementKind(mlir::Type elementType);
 
@@ -43,8 +45,9 @@ std::optional<ElementKind> getElementKind(mlir::Type elementType);
 template <typename T>
 using Compute = std::conditional_t<
     std::is_same_v<T, double>, double,
-    std::conditional_t<!std::is_integral_v<T>, float,
-                       std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, int64_t, uint64_t>>>;
+    std::conditional_t<
+        !std::is_integral_v<T> && !isSmallInteger<T>, float,
+        std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool> || isSmallSigned<T>, int64_t, uint64_t>>>;
 
 template <typename T> struct Tag {
   using type = T;
@@ -77,6 +80,26 @@ template <typename Fn> decltype(auto) dispatchStorage(ElementKind kind, Fn &&fn)
     return fn(Tag<uint16_t>());
   case ElementKind::U32:
     return fn(Tag<uint32_t>());
+  case ElementKind::I4:
+    return fn(Tag<SmallInteger<4, true>>());
+  case ElementKind::U4:
+    return fn(Tag<SmallInteger<4, false>>());
+  case ElementKind::I2:
+    return fn(Tag<SmallInteger<2, true>>());
+  case ElementKind::U2:
+    return fn(Tag<SmallInteger<2, false>>());
+  case ElementKind::F8E4M3FN:
+    return fn(Tag<SmallFloat<ElementKind::F8E4M3FN>>());
+  case ElementKind::F8E4M3FNUZ:
+    return fn(Tag<SmallFloat<ElementKind::F8E4M3FNUZ>>());
+  case ElementKind::F8E5M2:
+    return fn(Tag<SmallFloat<ElementKind::F8E5M2>>());
+  case ElementKind::F8E5M2FNUZ:
+    return fn(Tag<SmallFloat<ElementKind::F8E5M2FNUZ>>());
+  case ElementKind::F8E8M0FNU:
+    return fn(Tag<SmallFloat<ElementKind::F8E8M0FNU>>());
+  case ElementKind::F4E2M1FN:
+    return fn(Tag<SmallFloat<ElementKind::F4E2M1FN>>());
   case ElementKind::U64:
     break;
   }
@@ -105,6 +128,10 @@ template <typename Fn> decltype(auto) dispatchFloat(mlir::Type elementType, Fn &
 template <typename C, typename T> C loadElement(T value) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>)
     return C(toFloat(value));
+  else if constexpr (isSmallFloat<T>)
+    return C(widenSmallFloat(smallKind<T>, value.bits));
+  else if constexpr (isSmallInteger<T>) // the sign is brought to the top bit and back
+    return isSmallSigned<T> ? C(int8_t(value.bits << (8 - smallWidth<T>)) >> (8 - smallWidth<T>)) : C(value.bits);
   else
     return C(value);
 }
@@ -123,7 +150,9 @@ template <typename T> T truncateToInteger(double value) {
 }
 
 template <typename T, typename C> T storeElement(C value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat>) {
+  if constexpr (isSmallInteger<T>) {
+    return {uint8_t(storeElement<uint8_t>(value) & ((1u << smallWidth<T>)-1))};
+  } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat> || isSmallFloat<T>) {
     float narrow;
     if constexpr (std::is_same_v<C, float>)
       narrow = value;
@@ -131,6 +160,8 @@ template <typename T, typename C> T storeElement(C value) {
       narrow = roundToOdd(static_cast<long double>(value));
     if constexpr (std::is_same_v<T, Half>)
       return toHalf(narrow);
+    else if constexpr (isSmallFloat<T>)
+      return {toSmallFloat(smallKind<T>, narrow)};
     else
       return toBFloat(narrow);
   } else if constexpr (std::is_same_v<T, bool>) {

@@ -36,8 +36,10 @@ using program::printable;
 /// numpy's names, in the order of the enum.
 static constexpr const char *kDtypes[] = {"f2", "V2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"};
 
-/// Precondition: `readNpz` knows the type.
+/// Precondition: `readNpz` knows the type. What numpy has no name for is bytes in programs.
 static Element getElement(const std::string &dtype) {
+  if (dtype == "V1")
+    return Element::UI8;
   return Element(std::find(std::begin(kDtypes), std::end(kDtypes), dtype) - std::begin(kDtypes));
 }
 

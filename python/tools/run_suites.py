@@ -72,6 +72,7 @@ def suites(build):
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 240)
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
+    yield Suite("models-quantized", [python, "test/Models/quantized.py", build], count_closing, 60)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 38)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 38)

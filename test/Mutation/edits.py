@@ -67,7 +67,10 @@ EDITS = [
          "--keep-plan forbids no more than the default", [SOLVER, "lit:propagate-keep-plan"]),
     # ===--- Tables looked up first --------------------------------------------===
     Edit("blocks-of-one-row", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "rows.divisor * repetition->times", "rows.divisor",
-         "a block's scale is looked up by the row, not by the block", ["lit:Execute/quantized-tables", "lit:look-up-first"]),
+         "a block's scale is looked up by the row, not by the block", ["lit:look-up-first"]),
+    Edit("blocks-of-one-scale", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp",
+         "rows.divisor * static_cast<int64_t>(op.getBlock())", "rows.divisor",
+         "the scale of a block of nn.dequantize is looked up by the row", ["lit:Execute/quantized-tables"]),
     Edit("places-from-the-end-stay", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp",
          "getInteger(0)), fromFront, indices)", "getInteger(0)), indices, indices)",
          "places that count from the end are divided as they are", ["lit:Execute/quantized-tables"]),
@@ -115,8 +118,7 @@ EDITS = [
          "a pattern with a set [..] counts as a name", [PLAN, "lit:Plan/"]),
     # ===--- Sharding rules --------------------------------------------------===
     Edit("cast-to-integer-is-linear", "lib/Dialect/Nn/ShardingRules/Conversion.cpp",
-         "isa<FloatType>(elementTypeOf(getInput())) && isa<FloatType>(elementTypeOf(getResult()))",
-         "isa<FloatType>(elementTypeOf(getInput()))",
+         "isWide(getInput()) && isWide(getResult())", "isWide(getInput())",
          "a cast of a float to an integer lets partial sums pass", ["lit:Nn/Rules/conversion"]),
     Edit("padded-windows-are-patches", "lib/Dialect/Nn/ShardingRules/Rules.cpp", "padLow == 0 && padHigh == 0",
          "padHigh == 0", "windows with padding before them are taken for patches",

@@ -32,6 +32,16 @@ WHOLE_NETWORKS = 9
 LEAST_PASSING = 1519
 # Tolerances of ONNX's backend tests.
 RTOL, ATOL = 1e-3, 1e-7
+# Types that numpy lacks, and their bits.
+SMALL = {
+    getattr(onnx.TensorProto, name): int(bits)
+    for bits, names in {
+        8: "FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ FLOAT8E8M0",
+        4: "INT4 UINT4 FLOAT4E2M1",
+        2: "INT2 UINT2",
+    }.items()
+    for name in names.split()
+}
 PLAIN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
 
 
@@ -44,6 +54,10 @@ def read_tensor(path):
         tensor.ParseFromString(data)
         if tensor.data_type == onnx.TensorProto.BFLOAT16:
             return numpy_helper.to_array(tensor).view(np.uint16).view("V2")
+        if tensor.data_type in SMALL:
+            # One byte an element, of which the low bits count.
+            bits = numpy_helper.to_array(tensor).view(np.uint8) & (2 ** SMALL[tensor.data_type] - 1)
+            return bits.astype(np.uint8).view("V1")
         if tensor.data_type in (onnx.TensorProto.STRING, onnx.TensorProto.UNDEFINED):
             return None
         array = numpy_helper.to_array(tensor)

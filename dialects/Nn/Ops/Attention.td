@@ -19,7 +19,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [Nn_Form<"Attention">, Nn_InferTypes, Nn
     value have one element type; (C5) `left` and `right` are not negative, and `right` does not stand beside `causal`, which is 0 of it.
     Example: `%y = nn.attention %q, %k, %v scale 0.125 causal : (...) -> tensor<2x8x16x64xf32>`
   }];
-  let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_Tensor>:$mask,
+  let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_PlainTensor>:$mask,
                        F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<I64Attr, "0">:$causalOffset,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap, OptionalAttr<I64Attr>:$left, OptionalAttr<I64Attr>:$right);
   let results = (outs Nn_FloatTensor:$result);

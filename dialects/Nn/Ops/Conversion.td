@@ -4,18 +4,31 @@
 
 include "NnBase.td"
 
+def Nn_Rounding : I32EnumAttr<"Rounding", "to which neighbour a number is rounded", [
+    I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Up", 1, "up">, I32EnumAttrCase<"Down", 2, "down">]> {
+  let cppNamespace = "::cleave::nn";
+  let genSpecializedAttr = 0;
+}
+def Nn_RoundingAttr : EnumAttr<Nn_Dialect, Nn_Rounding, "rounding"> { let assemblyFormat = "$value"; }
+
 def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartition]> {
   let summary = "conversion to the element type of the result";
   let description = [{
     Floats round to nearest even, floats to integers truncate toward zero, numbers to bool test for zero. With
-    `saturate`, what is out of range takes the nearest value in range.
+    `saturate`, what is out of range takes the nearest value in range, infinity too where the result is a float of 8 bits.
+    Without it, an integer keeps its low bits, and a float becomes infinite, or NaN in types without infinities; one of 4 bits, which
+    has neither, saturates always, and its NaN is -0.
+    `f8E8M0FNU` has powers of two alone: numbers lose their sign, and `rounding` says to which neighbour they go, the larger (`up`),
+    the smaller (`down`) or the nearest; 0 becomes the least.
+    With `bits`, the result is made of the operand's low bits as they are.
 
-    Constraints: (C1) operand and result have one shape.
+    Constraints: (C1) operand and result have one shape; (C2) only a result of `f8E8M0FNU` has a rounding; (C3) bits are taken of `ui8`, for
+    elements of 8 bits at most.
     Example: `%y = nn.cast %x : (tensor<8xi64>) -> tensor<8xf32>`
   }];
-  let arguments = (ins Nn_Tensor:$input, UnitAttr:$saturate);
+  let arguments = (ins Nn_Tensor:$input, UnitAttr:$saturate, DefaultValuedAttr<Nn_RoundingAttr, "::cleave::nn::Rounding::Nearest">:$rounding, UnitAttr:$bits);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$input (`rounding` $rounding^)? (`bits` $bits^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -23,29 +36,33 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartitio
 def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`saturate(round(x / scale) + zero_point)`";
   let description = [{
-    `scale` and `zero_point` are scalars, or vectors along `dim`. Halves round to even.
+    `scale` and `zero_point` are scalars, vectors along `dim`, or, with `block`, tensors with one element for as many elements along
+    `dim`, the last of which may be fewer. Halves round to even. Floats of 8 and 4 bits are rounded to directly; with `overflow` what is
+    beyond their range becomes infinite or NaN, as in nn.cast without `saturate`.
 
-    Constraints: (C1) the scale is a scalar or as long as dim `dim`; (C2) the zero point, where given, has the scale's
+    Constraints: (C1) the scale is a scalar, as long as dim `dim`, or has one element per block; (C2) the zero point, where given, has the scale's
     shape and the result's element type; (C3) operand and result have one shape.
     Example: `%q = nn.quantize %x, %s dim 1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xi8>`
   }];
-  let arguments = (ins Nn_NumberTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_IntegerTensor>:$zeroPoint, I64Attr:$dim);
-  let results = (outs Nn_IntegerTensor:$result);
-  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let arguments = (ins Nn_NumberTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_QuantizedTensor>:$zeroPoint, I64Attr:$dim,
+    DefaultValuedAttr<I64Attr, "0">:$block, UnitAttr:$overflow);
+  let results = (outs Nn_QuantizedTensor:$result);
+  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim (`block` $block^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`(x - zero_point) * scale`";
   let description = [{
-    `scale` and `zero_point` are scalars, or vectors along `dim`.
+    `scale` and `zero_point` are as those of nn.quantize.
 
     Constraints: as nn.quantize, with the zero point of the operand's element type.
     Example: `%x = nn.dequantize %q, %s dim 1 : (tensor<8x4xi8>, tensor<4xf32>) -> tensor<8x4xf32>`
   }];
-  let arguments = (ins Nn_IntegerTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_IntegerTensor>:$zeroPoint, I64Attr:$dim);
+  let arguments = (ins Nn_QuantizedTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_QuantizedTensor>:$zeroPoint, I64Attr:$dim,
+    DefaultValuedAttr<I64Attr, "0">:$block);
   let results = (outs Nn_FloatTensor:$result);
-  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$input `,` $scale (`,` $zeroPoint^)? `dim` $dim (`block` $block^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

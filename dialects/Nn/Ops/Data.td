@@ -68,7 +68,7 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
 
     Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element) and lies in the
     file, where its size is given; (C2) an elements
-    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes or bool; (C4) a stack
+    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes, or take one, as bools do; (C4) a stack
     has a part for each entry of the first dim of at least two, and each is as C1 and C2 ask of the type without that.
     Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
   }];

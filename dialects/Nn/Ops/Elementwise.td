@@ -101,7 +101,7 @@ def Nn_BitwiseXorOp : Nn_Binary<"bitwise_xor", Nn_IntegerTensor, "bitwise exclus
 def Nn_AndOp : Nn_Binary<"and", Nn_BoolTensor, "logical and", [Commutative]>;
 def Nn_OrOp : Nn_Binary<"or", Nn_BoolTensor, "logical or", [Commutative]>;
 def Nn_XorOp : Nn_Binary<"xor", Nn_BoolTensor, "logical exclusive or", [Commutative]>;
-def Nn_EqOp : Nn_Compare<"eq", Nn_Tensor, "`x == y`">;
+def Nn_EqOp : Nn_Compare<"eq", Nn_PlainTensor, "`x == y`">;
 def Nn_LtOp : Nn_Compare<"lt", Nn_NumberTensor, "`x < y`">;
 def Nn_LeOp : Nn_Compare<"le", Nn_NumberTensor, "`x <= y`">;
 def Nn_GtOp : Nn_Compare<"gt", Nn_NumberTensor, "`x > y`">;

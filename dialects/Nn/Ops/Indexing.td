@@ -67,7 +67,7 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [Nn_Form<"Scatter">, Nn_Inf
     input's element type; (C4) other dims of the indices are not larger than the input's.
     Example: `%y = nn.scatter_elements set %x, %i, %u dim 1 : (...) -> tensor<8x100xf32>`
   }];
-  let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_Tensor:$input, Nn_IndexTensor:$indices, Nn_Tensor:$updates, I64Attr:$dim);
+  let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_PlainTensor:$input, Nn_IndexTensor:$indices, Nn_PlainTensor:$updates, I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "`` $kind $input `,` $indices `,` $updates `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
@@ -81,7 +81,7 @@ def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_Form<"Scatter">, Nn_InferTypes, Nn_
     input's element type.
     Example: `%y = nn.scatter_nd add %x, %i, %u : (...) -> tensor<8x4xf32>`
   }];
-  let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_Tensor:$input, Nn_IndexTensor:$indices, Nn_Tensor:$updates);
+  let arguments = (ins Nn_ScatterKindAttr:$kind, Nn_PlainTensor:$input, Nn_IndexTensor:$indices, Nn_PlainTensor:$updates);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "`` $kind $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
 }
@@ -94,7 +94,7 @@ def Nn_OneHotOp : Nn_Op<"one_hot", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Looku
     Constraints: (C1) `dim` is in [0, rank of the indices]; (C2) `depth` is positive; (C3) values has shape [2].
     Example: `%y = nn.one_hot %i, %v depth 10 dim 1 : (tensor<8xi64>, tensor<2xf32>) -> tensor<8x10xf32>`
   }];
-  let arguments = (ins Nn_NumberTensor:$indices, Nn_Tensor:$values, I64Attr:$depth, I64Attr:$dim);
+  let arguments = (ins Nn_NumberTensor:$indices, Nn_PlainTensor:$values, I64Attr:$depth, I64Attr:$dim);
   let results = (outs Nn_Tensor:$result);
   let assemblyFormat = "$indices `,` $values `depth` $depth `dim` $dim attr-dict `:` functional-type(operands, results)";
 }

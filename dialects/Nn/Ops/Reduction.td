@@ -20,8 +20,8 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, N
     Constraints: (C1) `dims` are distinct, ascending, in [0, rank); (C2) bool only with max and min.
     Example: `%s = nn.reduce sum %x dims [1] : (tensor<8x4xf32>) -> tensor<8xf32>`
   }];
-  let arguments = (ins Nn_ReduceKindAttr:$kind, Nn_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$keepDims);
-  let results = (outs Nn_Tensor:$result);
+  let arguments = (ins Nn_ReduceKindAttr:$kind, Nn_PlainTensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$keepDims);
+  let results = (outs Nn_PlainTensor:$result);
   let assemblyFormat = "`` $kind $input `dims` $dims (`keep_dims` $keepDims^)? attr-dict `:` functional-type(operands, results)";
 }
 

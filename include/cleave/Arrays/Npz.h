@@ -23,8 +23,8 @@ namespace cleave::arrays {
 
 /// One array: row-major, little-endian elements.
 struct NpyArray {
-  /// numpy's letter and size without byte order: "f2", "f4", "f8", "i1".."i8", "u1".."u8", "b1", or "V2", which is how
-  /// numpy stores bfloat16. "b1" elements are 0 or 1.
+  /// numpy's letter and size without byte order: "f2", "f4", "f8", "i1".."i8", "u1".."u8", "b1", "V2", which is how
+  /// numpy stores bfloat16, or "V1", elements of a byte that numpy has no name for. "b1" elements are 0 or 1.
   std::string dtype;
   std::vector<int64_t> shape;
   std::vector<char> data;

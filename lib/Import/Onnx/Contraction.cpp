@@ -242,10 +242,39 @@ static void importQLinearMatMul(NodeContext &node) {
               node.createTyped<nn::QuantizeOp>(type, real, node.reshape(resultScale, {}), node.reshape(zero, {}), 0));
 }
 
+/// onnxruntime's product with a bias in the sums' own scale; without a scale of the result, floats. Operands: a, scale, zero point, b,
+/// scale, zero point, bias, scale and zero point of the result.
+static void importQGemm(NodeContext &node) {
+  double alpha = node.floatAttr("alpha", 1);
+  bool turnsA = node.boolAttr("transA", false), turnsB = node.boolAttr("transB", false);
+  if (node.failed() || !node.check(NodeContext::rank(node.operand(0)) == 2 && NodeContext::rank(node.operand(3)) == 2,
+                                   "a and b must be matrices"))
+    return;
+  Type f32 = node.getBuilder().getF32Type();
+  auto turn = [&](Value value, bool turns) { return turns ? node.transpose(value, {1, 0}) : value; };
+  // Zero points along the columns of b that is turned are along its rows.
+  Value a = turn(widen(node, 0, 2, false), turnsA), b = turn(widen(node, 3, 5, turnsB), turnsB);
+  Value sums = einsum(node, {a, b}, "ik,kj->ij");
+  if (node.hasOperand(6))
+    sums = node.create<nn::AddOp>(sums, node.operand(6));
+  Value scale = node.create<nn::MulOp>(node.cast(node.operand(1), f32), node.cast(node.operand(4), f32));
+  if (alpha != 1)
+    scale = node.create<nn::MulOp>(scale, node.scalar(f32, alpha));
+  Value real = node.create<nn::MulOp>(node.cast(sums, f32), scale);
+  if (!node.hasOperand(7))
+    return node.result(0, real);
+  Value zero = node.reshape(node.operand(8), {});
+  if (node.failed() || !node.check(zero != nullptr, "operand 8, the zero point of the result, is missing"))
+    return;
+  auto type = RankedTensorType::get(NodeContext::shape(real), NodeContext::elementType(zero));
+  node.result(0, node.createTyped<nn::QuantizeOp>(type, real, node.reshape(node.operand(7), {}), zero, 0));
+}
+
 void cleave::onnx::registerContraction(Registry &registry) {
   registry.add("Einsum", 12, {1, Arity::kAny}, importEinsum);
   registry.add("Gemm", 6, {2, 3}, importGemm);
   registry.add("MatMul", 1, {2, 2}, importMatMul);
+  registry.add("com.microsoft.QGemm", {6, 9}, importQGemm);
   registry.add("MatMulInteger", 10, {2, 4}, importMatMulInteger);
   registry.add("QLinearMatMul", 10, {8, 8}, importQLinearMatMul);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 #include "OnnxFunctions.h"
+#include "PackedTensor.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -56,6 +57,26 @@ Type cleave::onnx::convertElementType(MLIRContext *context, int32_t dataType) {
     return isUnsigned(64);
   case BOOL:
     return b.getI1Type();
+  case INT4:
+    return b.getIntegerType(4);
+  case UINT4:
+    return isUnsigned(4);
+  case INT2:
+    return b.getIntegerType(2);
+  case UINT2:
+    return isUnsigned(2);
+  case FLOAT8E4M3FN:
+    return b.getType<Float8E4M3FNType>();
+  case FLOAT8E4M3FNUZ:
+    return b.getType<Float8E4M3FNUZType>();
+  case FLOAT8E5M2:
+    return b.getType<Float8E5M2Type>();
+  case FLOAT8E5M2FNUZ:
+    return b.getType<Float8E5M2FNUZType>();
+  case FLOAT8E8M0:
+    return b.getType<Float8E8M0FNUType>();
+  case FLOAT4E2M1:
+    return b.getType<Float4E2M1FNType>();
   default:
     return {};
   }
@@ -103,14 +124,6 @@ std::optional<int64_t> GraphImporter::getOpset(StringRef domain, const CallFrame
 // Tensors of the model
 //===----------------------------------------------------------------------===//
 
-static Tensor toTensor(MLIRContext *context, const TensorData &data) {
-  Type elementType = convertElementType(context, data.dataType);
-  // A copy: elements in a file need not be aligned.
-  Tensor tensor = Tensor::zeros(RankedTensorType::get(data.shape, elementType));
-  llvm::copy(data.bytes, tensor.write<char>().begin());
-  return tensor;
-}
-
 /// A symbol that no parameter has yet: tensors of function bodies may repeat names.
 std::string GraphImporter::makeSymbol(StringRef name) {
   std::string base = name.empty() ? "param" : name.str(), symbol = base;
@@ -131,30 +144,43 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   if (!isPossibleShape(data->shape))
     return makeError("the tensor is too large");
   auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
-  int64_t limit = isa<IntegerType>(type.getElementType()) ? kMaxIntConstant : kMaxConstant;
+  // Shapes are computed from wide integers; matrices of narrow ones are weights.
+  bool isNarrow = type.getElementTypeBitWidth() <= 8 && !type.getElementType().isInteger(1) && type.getRank() > 1;
+  int64_t limit = isa<IntegerType>(type.getElementType()) && !isNarrow ? kMaxIntConstant : kMaxConstant;
+  nn::NodeInfo info{"", "Initializer", {}, {}};
+  ArrayRef<StringRef> names(name);
+  if (!name.empty())
+    info.results = names;
   if (type.getNumElements() <= limit) {
-    nn::NodeInfo info{"", "Initializer", {}, {}};
-    ArrayRef<StringRef> names(name);
-    if (!name.empty())
-      info.results = names;
     Location loc = nn::makeNodeLoc(context, info);
     known = folder.makeConstant(builder, loc, toTensor(context, *data));
     if (options.kept.contains(name))
       folder.hold(known);
     return known;
   }
+  int64_t perByte = countPerByte(*data);
+  if (perByte > 1)
+    data = toBytes(std::move(*data));
+  // A plan that names the tensor speaks of its dims, which bytes have but for the size of the last one, or else not at all.
+  bool isNamed = int64_t(data->shape.size()) == type.getRank();
   Location loc = NameLoc::get(builder.getStringAttr(name));
+  auto storedType = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
   Attribute value;
   if (const MappedFile *file = data->file.get(); data->isReference())
     value = nn::WeightAttr::get(context, file->getPath(), int64_t(file->getOffset(data->bytes)),
                                 int64_t(data->bytes.size()), file->getBytes().size(), digestSample(*file, data->bytes));
   else
     value = toTensor(context, *data).toAttr();
-  std::string symbol = makeSymbol(name);
+  std::string symbol = makeSymbol(isNamed ? name.str() : (name + ".bytes").str());
   OpBuilder top(func);
-  nn::ParamOp::create(top, loc, symbol, type, value, StringAttr());
+  nn::ParamOp::create(top, loc, symbol, storedType, value, StringAttr());
   params[symbol] = std::move(*data);
-  return known = nn::LoadOp::create(builder, loc, type, symbol);
+  known = nn::LoadOp::create(builder, loc, storedType, symbol);
+  if (isNamed)
+    info.results = {};
+  if (perByte > 1)
+    known = unpack(builder, nn::makeNodeLoc(context, info), known, type, perByte);
+  return known;
 }
 
 std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
@@ -303,8 +329,8 @@ FailureOr<GraphImporter::Callee> GraphImporter::findCallee(const NodeProto &node
   Callee callee{*opset, findOwnFunction(node), nullptr};
   if (!callee.function)
     callee.importer = Registry::get().find(domain, node.opType, *opset);
-  if (!callee.function && !callee.importer && domain.empty())
-    callee.function = findOnnxFunction(node.opType, *opset);
+  if (!callee.function && !callee.importer)
+    callee.function = findOnnxFunction(domain, node.opType, *opset);
   if (callee.function || callee.importer)
     return callee;
   error(node, frame, "this op is not supported" + explainUnsupported(domain, node.opType));

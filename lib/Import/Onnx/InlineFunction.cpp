@@ -64,10 +64,10 @@ void GraphImporter::inlineFunction(NodeContext &node, const FunctionProto &funct
   Scope scope;
   scope.frame = &frame;
   scope.nodes = function.node;
+  // What the call leaves out is left out of the nodes that take it.
   for (auto [i, name] : llvm::enumerate(function.input))
-    if (Value operand = node.operand(i))
-      if (!node.check(scope.bindings.try_emplace(name, Binding{operand}).second, "its function repeats an input"))
-        return;
+    if (!node.check(scope.bindings.try_emplace(name, Binding{node.operand(i)}).second, "its function repeats an input"))
+      return;
   // An error within the body has been reported; the call is where it shows.
   if (failed(importNodes(scope)))
     return node.fail();

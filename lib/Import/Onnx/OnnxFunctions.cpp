@@ -23,6 +23,11 @@ struct Library {
 };
 } // namespace
 
+/// Ops of other domains than ONNX's own have theirs in front.
+static std::string makeName(llvm::StringRef domain, llvm::StringRef opType) {
+  return domain.empty() ? opType.str() : (domain + "." + opType).str();
+}
+
 static Library readLibrary() {
   Library library;
   std::string bytes(reinterpret_cast<const char *>(kFunctions), sizeof(kFunctions));
@@ -35,14 +40,14 @@ static Library readLibrary() {
   for (const FunctionProto &function : library.file->model.functions) {
     int64_t version = 0;
     function.overload.getAsInteger(10, version);
-    library.byName[function.name].emplace_back(version, &function);
+    library.byName[makeName(function.domain, function.name)].emplace_back(version, &function);
   }
   return library;
 }
 
-const FunctionProto *cleave::onnx::findOnnxFunction(llvm::StringRef opType, int64_t opset) {
+const FunctionProto *cleave::onnx::findOnnxFunction(llvm::StringRef domain, llvm::StringRef opType, int64_t opset) {
   static const Library library = readLibrary();
-  auto it = library.byName.find(opType);
+  auto it = library.byName.find(makeName(domain, opType));
   const FunctionProto *best = nullptr;
   int64_t bestVersion = 0;
   if (it != library.byName.end())

@@ -11,8 +11,8 @@
 
 namespace cleave::onnx {
 
-/// The body of an op of the default domain at an opset; null if it has none.
-const FunctionProto *findOnnxFunction(llvm::StringRef opType, int64_t opset);
+/// The body of an op of a domain (empty: ONNX's own) at an opset of that; null if it has none.
+const FunctionProto *findOnnxFunction(llvm::StringRef domain, llvm::StringRef opType, int64_t opset);
 
 } // namespace cleave::onnx
 

@@ -26,7 +26,7 @@ namespace {
 struct ElementType {
   DataType type;
   const char *name;
-  int bytes;                ///< 0: not supported
+  int bits;                 ///< of an element; 0: not supported
   TensorProto::Field field; ///< the typed field that carries it
   int64_t min, max;         ///< values allowed in a varint field, as its 64 bits
 };
@@ -37,34 +37,35 @@ template <typename T> static constexpr int64_t highest() { return std::numeric_l
 
 static constexpr ElementType kElementTypes[] = {
     {UNDEFINED, "undefined", 0, TensorProto::FloatData, 0, 0},
-    {FLOAT, "float", 4, TensorProto::FloatData, 0, 0},
-    {UINT8, "uint8", 1, TensorProto::Int32Data, 0, highest<uint8_t>()},
-    {INT8, "int8", 1, TensorProto::Int32Data, lowest<int8_t>(), highest<int8_t>()},
-    {UINT16, "uint16", 2, TensorProto::Int32Data, 0, highest<uint16_t>()},
-    {INT16, "int16", 2, TensorProto::Int32Data, lowest<int16_t>(), highest<int16_t>()},
-    {INT32, "int32", 4, TensorProto::Int32Data, lowest<int32_t>(), highest<int32_t>()},
-    {INT64, "int64", 8, TensorProto::Int64Data, lowest<int64_t>(), highest<int64_t>()},
+    {FLOAT, "float", 32, TensorProto::FloatData, 0, 0},
+    {UINT8, "uint8", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {INT8, "int8", 8, TensorProto::Int32Data, lowest<int8_t>(), highest<int8_t>()},
+    {UINT16, "uint16", 16, TensorProto::Int32Data, 0, highest<uint16_t>()},
+    {INT16, "int16", 16, TensorProto::Int32Data, lowest<int16_t>(), highest<int16_t>()},
+    {INT32, "int32", 32, TensorProto::Int32Data, lowest<int32_t>(), highest<int32_t>()},
+    {INT64, "int64", 64, TensorProto::Int64Data, lowest<int64_t>(), highest<int64_t>()},
     {STRING, "string", 0, TensorProto::StringData, 0, 0},
-    {BOOL, "bool", 1, TensorProto::Int32Data, 0, 1},
+    {BOOL, "bool", 8, TensorProto::Int32Data, 0, 1},
     // Half floats stand in int32_data as their bits.
-    {FLOAT16, "float16", 2, TensorProto::Int32Data, 0, highest<uint16_t>()},
-    {DOUBLE, "double", 8, TensorProto::DoubleData, 0, 0},
-    {UINT32, "uint32", 4, TensorProto::Uint64Data, 0, highest<uint32_t>()},
+    {FLOAT16, "float16", 16, TensorProto::Int32Data, 0, highest<uint16_t>()},
+    {DOUBLE, "double", 64, TensorProto::DoubleData, 0, 0},
+    {UINT32, "uint32", 32, TensorProto::Uint64Data, 0, highest<uint32_t>()},
     // All 64 bits are allowed.
-    {UINT64, "uint64", 8, TensorProto::Uint64Data, lowest<int64_t>(), highest<int64_t>()},
+    {UINT64, "uint64", 64, TensorProto::Uint64Data, lowest<int64_t>(), highest<int64_t>()},
     {COMPLEX64, "complex64", 0, TensorProto::FloatData, 0, 0},
     {COMPLEX128, "complex128", 0, TensorProto::DoubleData, 0, 0},
-    {BFLOAT16, "bfloat16", 2, TensorProto::Int32Data, 0, highest<uint16_t>()},
-    {FLOAT8E4M3FN, "float8e4m3fn", 0, TensorProto::Int32Data, 0, 0},
-    {FLOAT8E4M3FNUZ, "float8e4m3fnuz", 0, TensorProto::Int32Data, 0, 0},
-    {FLOAT8E5M2, "float8e5m2", 0, TensorProto::Int32Data, 0, 0},
-    {FLOAT8E5M2FNUZ, "float8e5m2fnuz", 0, TensorProto::Int32Data, 0, 0},
-    {UINT4, "uint4", 0, TensorProto::Int32Data, 0, 0},
-    {INT4, "int4", 0, TensorProto::Int32Data, 0, 0},
-    {FLOAT4E2M1, "float4e2m1", 0, TensorProto::Int32Data, 0, 0},
-    {FLOAT8E8M0, "float8e8m0", 0, TensorProto::Int32Data, 0, 0},
-    {UINT2, "uint2", 0, TensorProto::Int32Data, 0, 0},
-    {INT2, "int2", 0, TensorProto::Int32Data, 0, 0},
+    {BFLOAT16, "bfloat16", 16, TensorProto::Int32Data, 0, highest<uint16_t>()},
+    // Small floats as bits, too; of 4 and 2 bits several elements share an entry, as they do a byte.
+    {FLOAT8E4M3FN, "float8e4m3fn", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {FLOAT8E4M3FNUZ, "float8e4m3fnuz", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {FLOAT8E5M2, "float8e5m2", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {FLOAT8E5M2FNUZ, "float8e5m2fnuz", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {UINT4, "uint4", 4, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {INT4, "int4", 4, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {FLOAT4E2M1, "float4e2m1", 4, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {FLOAT8E8M0, "float8e8m0", 8, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {UINT2, "uint2", 2, TensorProto::Int32Data, 0, highest<uint8_t>()},
+    {INT2, "int2", 2, TensorProto::Int32Data, 0, highest<uint8_t>()},
 };
 
 /// Null for a number that onnx.proto does not have.
@@ -80,9 +81,9 @@ std::string getDataTypeName(int32_t dataType) {
   return row ? row->name : "element type " + std::to_string(dataType);
 }
 
-std::optional<int64_t> getElementBytes(int32_t dataType) {
+std::optional<int64_t> getElementBits(int32_t dataType) {
   const ElementType *row = findElementType(dataType);
-  return row && row->bytes ? std::optional<int64_t>(row->bytes) : std::nullopt;
+  return row && row->bits ? std::optional<int64_t>(row->bits) : std::nullopt;
 }
 
 static const char *getFieldName(TensorProto::Field field) {
@@ -208,13 +209,14 @@ static Error readFixed(const TensorProto &tensor, TensorData &data, uint64_t wan
 /// Whether an element of a varint field fits its type; `value` is the 64 bits of the varint.
 static bool isInRange(const ElementType &type, int64_t value) { return value >= type.min && value <= type.max; }
 
-/// int32_data, int64_data and uint64_data: varints, narrowed to the element's width.
+/// int32_data, int64_data and uint64_data: `count` varints, narrowed to the element's width, or to the byte that several share.
 static Error readVarints(const TensorProto &tensor, const ElementType &type, TensorData &data, uint64_t count) {
   const char *field = getFieldName(type.field);
   if (countBytes(tensor.chunks) < count)
     return makeError("{0} has at most {1} elements, {2}", field, countBytes(tensor.chunks),
                      describeWanted(data, count));
-  char *out = allocate(data, count * type.bytes).data();
+  int64_t width = llvm::divideCeil(type.bits, 8);
+  char *out = allocate(data, count * width).data();
   uint64_t index = 0;
   for (const TensorProto::Chunk &chunk : tensor.chunks) {
     StringRef rest = chunk.bytes;
@@ -229,7 +231,7 @@ static Error readVarints(const TensorProto &tensor, const ElementType &type, Ten
                          type.name);
       char bytes[sizeof(uint64_t)];
       support::endian::write64le(bytes, *value);
-      out = std::copy_n(bytes, type.bytes, out);
+      out = std::copy_n(bytes, width, out);
       ++index;
     }
   }
@@ -330,12 +332,13 @@ Error TensorReader::readExternal(const TensorProto &tensor, TensorData &data, ui
 
 Error TensorReader::readElements(const TensorProto &tensor, TensorData &data) {
   const ElementType *type = findElementType(data.dataType);
-  if (!type || !type->bytes)
+  if (!type || !type->bits)
     return makeError("{0} elements are not supported", getDataTypeName(data.dataType));
-  Expected<uint64_t> count = countElements(data.shape, type->bytes);
+  Expected<uint64_t> count = countElements(data.shape, llvm::divideCeil(type->bits, 8));
   if (!count)
     return count.takeError();
-  uint64_t wantBytes = *count * type->bytes;
+  bool isPacked = type->bits < 8;
+  uint64_t wantBytes = isPacked ? llvm::divideCeil(*count, 8 / type->bits) : *count * (type->bits / 8);
   if (Error error = checkPlace(tensor, type->field))
     return error;
 
@@ -354,7 +357,7 @@ Error TensorReader::readElements(const TensorProto &tensor, TensorData &data) {
   }
   if (type->field == TensorProto::FloatData || type->field == TensorProto::DoubleData)
     return readFixed(tensor, data, wantBytes, model);
-  return readVarints(tensor, *type, data, *count);
+  return readVarints(tensor, *type, data, isPacked ? wantBytes : *count);
 }
 
 static Error nameTensor(const TensorProto &tensor, Error error) {

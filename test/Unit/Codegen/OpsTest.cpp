@@ -138,6 +138,38 @@ TEST_F(OpsTest, Quantization) {
     }
 }
 
+// Of what has few bits, every value is there: bytes are drawn, and their bits taken.
+TEST_F(OpsTest, SmallTypes) {
+  for (const char *small :
+       {"i4", "ui4", "i2", "ui2", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU", "f4E2M1FN"}) {
+    std::string type = tensor("3x19x", small);
+    for (const char *to : {"f32", "f16", "f64", "i32", "i4", "f8E5M2"})
+      expectEqual(llvm::formatv("%s = nn.cast %a0 bits : (tensor<3x19xui8>) -> {0}\n%y = nn.cast %s : ({0}) -> {1}",
+                                type, tensor("3x19x", to))
+                      .str(),
+                  {"tensor<3x19xui8>"}, tensor("3x19x", to));
+    for (const char *from : {"f32", "f16", "f64", "i32", "ui8"})
+      for (const char *attributes : {"", " {saturate}"})
+        expectEqual(llvm::formatv("%y = nn.cast %a0{0} : ({1}) -> {2}", attributes, tensor("3x19x", from), type).str(),
+                    {tensor("3x19x", from)}, type);
+    expectEqual(llvm::formatv("%y = nn.transpose %a0 [1, 0] : ({0}) -> {1}", type, tensor("19x3x", small)).str(),
+                {type}, tensor("19x3x", small));
+  }
+}
+
+TEST_F(OpsTest, QuantizationByBlocks) {
+  for (const char *small : {"i8", "ui4", "i2", "f8E4M3FN", "f4E2M1FN"})
+    for (auto [dim, block, scale] : {std::tuple(1, 16, "6x3x"), {1, 5, "6x7x"}, {0, 4, "2x33x"}}) {
+      std::string real = tensor("6x33x", "f32"), scales = tensor(scale, "f32"), type = tensor("6x33x", small);
+      expectEqual(llvm::formatv(
+                      "%s = nn.exp %a1 : ({0}) -> {0}\n%q = nn.quantize %a0, %s dim {1} block {2} : ({3}, {0}) -> {4}\n"
+                      "%y = nn.dequantize %q, %s dim {1} block {2} : ({4}, {0}) -> {3}",
+                      scales, dim, block, real, type)
+                      .str(),
+                  {real, scales}, real);
+    }
+}
+
 TEST_F(OpsTest, Movement) {
   struct Case {
     const char *text, *from, *to;

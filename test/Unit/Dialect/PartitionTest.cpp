@@ -83,6 +83,12 @@ TEST(Partition, Quantization) {
         "%0 = nn.quantize %x, %s, %z dim 1 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xi8>");
   check("%x: tensor<8x4xi8>, %s: tensor<f32>",
         "%0 = nn.dequantize %x, %s dim 1 : (tensor<8x4xi8>, tensor<f32>) -> tensor<8x4xf32>");
+  // By blocks, which are cut whole, and by blocks of which the last is short.
+  check("%x: tensor<8x12xi8>, %s: tensor<8x4xf32>, %z: tensor<8x4xi8>",
+        "%0 = nn.dequantize %x, %s, %z dim 1 block 3 : (tensor<8x12xi8>, tensor<8x4xf32>, tensor<8x4xi8>) -> "
+        "tensor<8x12xf32>");
+  check("%x: tensor<8x12xf32>, %s: tensor<2x12xf32>",
+        "%0 = nn.quantize %x, %s dim 0 block 5 : (tensor<8x12xf32>, tensor<2x12xf32>) -> tensor<8x12xi8>");
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,14 +62,17 @@ TEST(TensorData, KnowsTheTypes) {
                              {INT64, 8},
                              {UINT64, 8},
                              {BOOL, 1}})
-    EXPECT_EQ(getElementBytes(type), bytes);
-  for (int32_t type : {0, 8, 14, 15, 17, 21, 22, 23, 24, 25, 26, 27, -1})
-    EXPECT_EQ(getElementBytes(type), std::nullopt);
+    EXPECT_EQ(getElementBits(type), 8 * bytes);
+  for (auto [type, bits] :
+       {std::pair(FLOAT8E4M3FN, 8), {FLOAT8E8M0, 8}, {INT4, 4}, {UINT4, 4}, {FLOAT4E2M1, 4}, {INT2, 2}, {UINT2, 2}})
+    EXPECT_EQ(getElementBits(type), bits);
+  for (int32_t type : {0, 8, 14, 15, 28, -1})
+    EXPECT_EQ(getElementBits(type), std::nullopt);
 }
 
 TEST(TensorData, UnsupportedTypesAreErrors) {
-  EXPECT_EQ(readTensor(tensorHead("t", UINT4, {2}) + text(9, "x")).error,
-            "tensor 't': uint4 elements are not supported");
+  EXPECT_EQ(readTensor(tensorHead("t", COMPLEX64, {2}) + text(9, "x")).error,
+            "tensor 't': complex64 elements are not supported");
   EXPECT_EQ(readTensor(tensorHead("t", 99, {2}) + text(9, "x")).error,
             "tensor 't': element type 99 elements are not supported");
   EXPECT_EQ(readTensor(text(8, "t")).error, "tensor 't': undefined elements are not supported");
@@ -79,10 +82,22 @@ TEST(TensorData, UnsupportedTypesAreErrors) {
 
 TEST(TensorData, RawDataIsTakenAsItIs) {
   for (int32_t type : {FLOAT, FLOAT16, BFLOAT16, DOUBLE, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64}) {
-    std::string bytes(*getElementBytes(type) * 6, 'x');
+    std::string bytes(*getElementBits(type) / 8 * 6, 'x');
     EXPECT_EQ(readTensor(tensorHead("t", type, {2, 3}) + text(9, bytes)).bytes, bytes);
   }
   EXPECT_EQ(readTensor(tensorHead("t", INT8, {}) + text(9, "x")).bytes, "x");
+}
+
+// Of five elements the third byte has one, of three of 2 bits the only byte has all.
+TEST(TensorData, SmallElementsShareBytes) {
+  EXPECT_EQ(readTensor(tensorHead("t", INT4, {5}) + text(9, "abc")).bytes, "abc");
+  EXPECT_EQ(readTensor(tensorHead("t", UINT2, {3}) + packed(5, {0x1b})).bytes, "\x1b");
+  EXPECT_EQ(readTensor(tensorHead("t", FLOAT4E2M1, {3}) + packed(5, {0x62, 255})).bytes, "\x62\xff");
+  EXPECT_EQ(readTensor(tensorHead("t", FLOAT8E5M2, {2}) + packed(5, {0x7c, 128})).bytes, "\x7c\x80");
+  EXPECT_EQ(readTensor(tensorHead("t", INT4, {5}) + text(9, "ab")).error,
+            "tensor 't': raw_data has 2 bytes, shape 5 of int4 needs 3");
+  EXPECT_EQ(readTensor(tensorHead("t", INT4, {3}) + packed(5, {1, 256})).error,
+            "tensor 't': element 1 of int32_data is 256, which is no int4");
 }
 
 TEST(TensorData, RawDataMustHaveTheShapesSize) {

@@ -17,15 +17,16 @@ namespace cleave::onnx {
 /// The name of an element type as in onnx.proto, lower case ("float16"); "element type 99" for an unknown number.
 std::string getDataTypeName(int32_t dataType);
 
-/// Bytes of one element of a supported type (f16, bf16, f32, f64, the integers of 8 to 64 bits, bool as one byte);
-/// nothing for other types.
-std::optional<int64_t> getElementBytes(int32_t dataType);
+/// Bits of one element of a supported type (floats and integers of any width that ONNX has, bool as a byte); nothing for strings and
+/// complex numbers.
+std::optional<int64_t> getElementBits(int32_t dataType);
 
 /// Elements of one tensor.
 struct TensorData {
   int32_t dataType = UNDEFINED;
   std::vector<int64_t> shape;
-  /// Little-endian, row-major; bool as one byte of 0 or 1. Not aligned where they are a part of a file: read elements
+  /// Little-endian, row-major; bool as one byte of 0 or 1; elements of 4 and 2 bits two and four to a byte, low bits first, over the ends
+  /// of rows. Not aligned where they are a part of a file: read elements
   /// with memcpy or llvm::support::endian.
   llvm::ArrayRef<char> bytes;
   /// Keeps `bytes` alive: the file that they are a part of (its path is relative to the same folder as the model's), or

@@ -13,11 +13,44 @@ LogicalResult CastOp::verify() {
   if (getInput().getType().getShape() != getResult().getType().getShape())
     return emitOpError() << "operand " << getInput().getType() << " and result " << getResult().getType()
                          << " have different shapes (C1)";
+  Type from = getElementType(getInput()), to = getElementType(getResult());
+  if (getRounding() != Rounding::Nearest && !isa<Float8E8M0FNUType>(to))
+    return emitOpError() << "rounds " << stringifyRounding(getRounding())
+                         << ", which is for results of f8E8M0FNU alone, not " << to << " (C2)";
+  if (getBits() && (!from.isUnsignedInteger(8) || to.getIntOrFloatBitWidth() > 8 || to.isInteger(1)))
+    return emitOpError() << "takes the bits of " << from << " for " << to
+                         << ", expected ui8 and a type of 8 bits at most (C3)";
   return success();
 }
 
 OpFoldResult CastOp::fold(FoldAdaptor) {
   return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : nullptr;
+}
+
+template <typename Op> static LogicalResult verifyZeroPoint(Op op, Value quantized) {
+  if (!op.getZeroPoint())
+    return success();
+  auto scale = op.getScale().getType();
+  auto zeroPoint = op.getZeroPoint().getType();
+  if (zeroPoint.getShape() != scale.getShape() || zeroPoint.getElementType() != getElementType(quantized))
+    return op.emitOpError() << "zero point is " << zeroPoint << ", expected the shape of the scale " << scale
+                            << " and element type " << getElementType(quantized) << " (C2)";
+  return success();
+}
+
+/// The scale has the operand's shape, but one element per block along the dim.
+template <typename Op> static LogicalResult verifyBlocks(Op op) {
+  auto type = op.getInput().getType(), scale = op.getScale().getType();
+  int64_t dim = op.getDim(), block = op.getBlock();
+  if (dim < 0 || dim >= type.getRank())
+    return op.emitOpError() << "dim " << dim << " is not in [0, " << type.getRank() << ") (C1)";
+  SmallVector<int64_t> wanted(type.getShape());
+  wanted[dim] = llvm::divideCeil(wanted[dim], block);
+  if (scale.getShape() == ArrayRef(wanted))
+    return success();
+  return op.emitOpError() << "scale is " << scale << ", expected "
+                          << RankedTensorType::get(wanted, scale.getElementType()) << " for blocks of " << block
+                          << " along dim " << dim << " of " << type << " (C1)";
 }
 
 /// Constraints of quantize and dequantize; `quantized` is the side that the zero point belongs to.
@@ -27,20 +60,18 @@ template <typename Op> static LogicalResult verifyQuantization(Op op, Value quan
   if (type.getShape() != op.getResult().getType().getShape())
     return op.emitOpError() << "operand " << type << " and result " << op.getResult().getType()
                             << " have different shapes (C3)";
-  if (scale.getRank() > 1)
-    return op.emitOpError() << "scale is " << scale << ", expected a scalar or a vector (C1)";
+  int64_t block = op.getBlock();
+  if (block < 0 || (block == 0 && scale.getRank() > 1))
+    return op.emitOpError() << "scale is " << scale << " and block " << block
+                            << ", expected a scalar, a vector, or elements for blocks of at least 1 (C1)";
+  if (block > 0)
+    return failed(verifyBlocks(op)) ? failure() : verifyZeroPoint(op, quantized);
   if (scale.getRank() == 1 && (dim < 0 || dim >= type.getRank()))
     return op.emitOpError() << "dim " << dim << " is not in [0, " << type.getRank() << ") (C1)";
   if (scale.getRank() == 1 && scale.getDimSize(0) != type.getDimSize(dim))
     return op.emitOpError() << "scale has " << scale.getDimSize(0) << " elements but dim " << dim << " has "
                             << type.getDimSize(dim) << " (C1)";
-  if (!op.getZeroPoint())
-    return success();
-  auto zeroPoint = op.getZeroPoint().getType();
-  if (zeroPoint.getShape() != scale.getShape() || zeroPoint.getElementType() != getElementType(quantized))
-    return op.emitOpError() << "zero point is " << zeroPoint << ", expected the shape of the scale " << scale
-                            << " and element type " << getElementType(quantized) << " (C2)";
-  return success();
+  return verifyZeroPoint(op, quantized);
 }
 
 LogicalResult QuantizeOp::verify() { return verifyQuantization(*this, getResult()); }

@@ -32,7 +32,7 @@ static std::optional<int64_t> getFileBytes(RankedTensorType type) {
     return std::nullopt;
   int64_t bits = elementType.getIntOrFloatBitWidth();
   std::optional<int64_t> elements = countElements(type.getShape());
-  if (!elements || (bits != 1 && bits % 8 != 0))
+  if (!elements || (bits % 8 != 0 && bits > 4))
     return std::nullopt;
   return mulChecked(*elements, llvm::divideCeil(bits, 8));
 }

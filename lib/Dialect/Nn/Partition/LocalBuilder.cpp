@@ -24,6 +24,8 @@ Value LocalBuilder::constant(double value, Type elementType) {
   if (auto floatType = dyn_cast<FloatType>(elementType)) {
     APFloat number(value);
     bool losesInfo;
+    if (isa<Float8E8M0FNUType>(floatType)) // which has no 0
+      number = APFloat(std::max(value, 0x1p-127));
     number.convert(floatType.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
     return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
   }

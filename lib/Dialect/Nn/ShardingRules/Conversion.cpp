@@ -11,12 +11,40 @@ using namespace cleave::spmd;
 
 // Conversions between floats only: others truncate, saturate or wrap.
 ShardingRule CastOp::getShardingRule() {
-  bool isFloats = isa<FloatType>(elementTypeOf(getInput())) && isa<FloatType>(elementTypeOf(getResult()));
+  auto isWide = [](Value value) {
+    return isa<FloatType>(elementTypeOf(value)) && elementTypeOf(value).getIntOrFloatBitWidth() > 8;
+  };
+  bool isFloats = isWide(getInput()) && isWide(getResult());
   return isFloats ? getPointwiseRule(*this, {{0}}) : getPointwiseRule(*this);
 }
 
+/// Blocks of `block` along `dim` are cut, and their scales with them, but not what is inside of them; nothing is where they do not fill
+/// the dim.
+static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {
+  OpRule rule(op);
+  for (auto [index, extent] : llvm::enumerate(shapeOf(op->getResult(0)))) {
+    bool isBlocked = int64_t(index) == dim, isFull = extent % block == 0;
+    SmallVector<FactorId, 2> factors, scales;
+    if (!isBlocked || isFull) {
+      factors = OpRule::present({rule.addParallel(isBlocked ? extent / block : extent)});
+      scales = factors;
+    }
+    if (isBlocked) {
+      llvm::append_range(factors, OpRule::present({rule.addWhole(isFull ? block : extent)}));
+      if (!isFull)
+        scales = OpRule::present({rule.addWhole(shapeOf(op->getOperand(1))[dim])});
+    }
+    rule.operandDim(0, factors).resultDim(0, factors);
+    for (unsigned operand = 1; operand < op->getNumOperands(); ++operand)
+      rule.operandDim(operand, scales);
+  }
+  return rule.finish();
+}
+
 /// Quantised arithmetic rounds, and partial sums of small integers wrap: no operand may be partial.
-static ShardingRule scaled(Operation *op, int64_t dim) {
+static ShardingRule scaled(Operation *op, int64_t dim, int64_t block) {
+  if (block)
+    return scaledByBlocks(op, dim, block);
   OpRule rule(op);
   FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));
   rule.operandDims(0, dims).resultDims(0, dims);
@@ -28,5 +56,5 @@ static ShardingRule scaled(Operation *op, int64_t dim) {
   return rule.finish();
 }
 
-ShardingRule QuantizeOp::getShardingRule() { return scaled(*this, getDim()); }
-ShardingRule DequantizeOp::getShardingRule() { return scaled(*this, getDim()); }
+ShardingRule QuantizeOp::getShardingRule() { return scaled(*this, getDim(), getBlock()); }
+ShardingRule DequantizeOp::getShardingRule() { return scaled(*this, getDim(), getBlock()); }

@@ -20,7 +20,8 @@ int64_t cleave::nn::bytesOf(Value value) { return llvm::divideCeil(elementTypeOf
 int64_t cleave::nn::statisticBytes(Value value) { return elementTypeOf(value).isF64() ? 8 : 4; }
 
 ReductionKind cleave::nn::getMaskKind(Type elementType) {
-  return elementType.isInteger(1) ? ReductionKind::Max : ReductionKind::Sum;
+  // Of powers of two the least has the bits of 0.
+  return elementType.isInteger(1) || isa<Float8E8M0FNUType>(elementType) ? ReductionKind::Max : ReductionKind::Sum;
 }
 
 FactorList OpRule::addParallelDims(ArrayRef<int64_t> shape) {

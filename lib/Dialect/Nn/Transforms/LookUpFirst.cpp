@@ -74,9 +74,18 @@ SmallVector<Source> alignSources(Operation *op, const Rows &rows) {
   return sources;
 }
 
-/// Then each place has a scale of its own.
+/// Then each place has a scale of its own, or a row of them.
 bool isScaledByRow(DequantizeOp op, int64_t dim) {
-  return getShape(op.getScale()).size() == 1 && static_cast<int64_t>(op.getDim()) == dim;
+  return (op.getBlock() || getShape(op.getScale()).size() == 1) && static_cast<int64_t>(op.getDim()) == dim;
+}
+
+/// Rows of a scale or zero point for those of what it scales; one per block of rows is found as rows that repeat.
+std::optional<Rows> getScaleRows(DequantizeOp op, const Rows &rows) {
+  if (!isScaledByRow(op, rows.dim))
+    return op.getBlock() ? std::optional(rows) : std::nullopt;
+  if (op.getBlock())
+    return Rows{rows.dim, rows.divisor * static_cast<int64_t>(op.getBlock()), /*isLonger=*/true};
+  return Rows{0, rows.divisor, rows.isLonger};
 }
 
 /// Scales of narrow integers by row are spelled out, exactly: differences in i32, products in f32.
@@ -119,7 +128,7 @@ SmallVector<Source> findSources(Value value, const Rows &rows) {
       return {};
     SmallVector<Source> sources{{dequantize.getInput(), rows}};
     for (Value operand : op->getOperands().drop_front())
-      sources.push_back({operand, byRow ? std::optional(at(0)) : std::nullopt});
+      sources.push_back({operand, getScaleRows(dequantize, rows)});
     return sources;
   }
   return op->hasTrait<Elementwise>() || isa<BroadcastOp>(op) ? alignSources(op, rows) : SmallVector<Source>();
@@ -212,7 +221,7 @@ private:
     for (const Source &source : sources)
       operands.push_back(source.rows ? build(source.value, *source.rows) : widen(source.value, made, rows.dim));
     if (auto dequantize = dyn_cast<DequantizeOp>(made); dequantize && isScaledByRow(dequantize, rows.dim))
-      return scaleRows(operands, rows.dim, getType(value, rows.dim));
+      return scaleRows(dequantize, operands, rows.dim, getType(value, rows.dim));
     return rebuild(made, operands, sources.front(), rows.dim);
   }
 
@@ -236,7 +245,8 @@ private:
     again->setLoc(loc);
     again->setOperands(operands);
     again->getResult(0).setType(getType(made->getResult(0), rowDim));
-    if (auto dequantize = dyn_cast<DequantizeOp>(again); dequantize && getShape(dequantize.getScale()).size() == 1)
+    if (auto dequantize = dyn_cast<DequantizeOp>(again);
+        dequantize && (dequantize.getBlock() || getShape(dequantize.getScale()).size() == 1))
       dequantize.setDim(shift(dequantize.getDim(), rowDim));
     return again->getResult(0);
   }
@@ -262,9 +272,11 @@ private:
     return builder.createOrFold<CastOp>(loc, RankedTensorType::get(getShape(value), type), value);
   }
 
-  /// `(x - zero) * scale`, with a scale for each place.
-  Value scaleRows(ArrayRef<Value> operands, int64_t rowDim, RankedTensorType type) {
+  /// `(x - zero) * scale`, with a scale for each place, or of blocks of rows a row of scales for each.
+  Value scaleRows(DequantizeOp op, ArrayRef<Value> operands, int64_t rowDim, RankedTensorType type) {
     SmallVector<int64_t> shape(type.getRank(), 1);
+    if (op.getBlock())
+      shape.assign(type.getShape().begin(), type.getShape().end());
     std::copy(places.begin(), places.end(), shape.begin() + rowDim);
     Value steps = convert(operands[0], builder.getI32Type());
     if (operands.size() > 2) {

@@ -353,13 +353,14 @@ Value Stacker::stackGather(GatherOp op, ArrayRef<Mapped> operands) {
   return note(TransposeOp::create(builder, loc, found, order));
 }
 
-/// Each expert may have one scale; one for each of its rows or columns has no op.
+/// Each expert may have one scale, or those of its blocks; one for each of its rows or columns has no op.
 Value Stacker::stackDequantize(DequantizeOp op, ArrayRef<Mapped> operands) {
   bool isByExpert = operands[1].isStacked;
-  if (!operands[0].isStacked || (isByExpert && getShape(operands[1].value).size() != 1) ||
-      (operands.size() > 2 && operands[2].isStacked != isByExpert))
+  bool hasBlocks = op.getBlock() > 0;
+  bool fits = hasBlocks ? isByExpert : !isByExpert || getShape(operands[1].value).size() == 1;
+  if (!operands[0].isStacked || !fits || (operands.size() > 2 && operands[2].isStacked != isByExpert))
     return {};
   return note(DequantizeOp::create(builder, getInnerLoc(op.getLoc()), getStackedType(op.getResult()), operands[0].value,
                                    operands[1].value, operands.size() > 2 ? operands[2].value : Value(),
-                                   isByExpert ? 0 : op.getDim() + 1));
+                                   isByExpert && !hasBlocks ? 0 : op.getDim() + 1, op.getBlock()));
 }

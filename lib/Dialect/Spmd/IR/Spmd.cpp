@@ -68,8 +68,9 @@ void SpmdDialect::initialize() {
 bool cleave::spmd::isElementType(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return type.isSignlessInteger(1) ||
-           (!integer.isSigned() && llvm::is_contained({8, 16, 32, 64}, integer.getWidth()));
-  return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+           (!integer.isSigned() && llvm::is_contained({2, 4, 8, 16, 32, 64}, integer.getWidth()));
+  return isa<Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type,
+             Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(type);
 }
 
 ShardingAttr cleave::spmd::getSharding(Type type) {

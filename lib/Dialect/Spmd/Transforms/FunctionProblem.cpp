@@ -123,7 +123,8 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
     return success();
   }
   if (op->getNumOperands() == 0) {
-    if (isa<ParameterOpInterface>(op))
+    // A weight and a constant (a zero point) make a weight.
+    if (isa<ParameterOpInterface>(op) || op->hasTrait<OpTrait::ConstantLike>())
       problem.setParameter(getId(op->getResult(0)));
     return success();
   }

@@ -11,6 +11,51 @@ func.func @a_cast_keeps_the_shape(%x: tensor<8x4xf32>) {
 
 // -----
 
+// C2 of cast.
+func.func @only_powers_of_two_are_rounded_up(%x: tensor<8xf32>) {
+  // expected-error @below {{'nn.cast' op rounds up, which is for results of f8E8M0FNU alone, not 'f8E4M3FN' (C2)}}
+  %0 = nn.cast %x rounding up : (tensor<8xf32>) -> tensor<8xf8E4M3FN>
+  return
+}
+
+// -----
+
+// C3 of cast.
+func.func @bits_are_those_of_bytes(%x: tensor<8xi8>) {
+  // expected-error @below {{'nn.cast' op takes the bits of 'i8' for 'i4', expected ui8 and a type of 8 bits at most (C3)}}
+  %0 = nn.cast %x bits : (tensor<8xi8>) -> tensor<8xi4>
+  return
+}
+
+// -----
+
+// Small types are stored, not computed in.
+func.func @nothing_is_added_in_four_bits(%x: tensor<8xi4>) {
+  // expected-error @below {{'nn.add' op operand #0 must be statically shaped tensor}}
+  %0 = nn.add %x, %x : (tensor<8xi4>, tensor<8xi4>) -> tensor<8xi4>
+  return
+}
+
+// -----
+
+// C1: one scale per block, the last of which may be short.
+func.func @a_block_has_one_scale(%q: tensor<8x9xi4>, %s: tensor<8x2xf32>) {
+  // expected-error @below {{'nn.dequantize' op scale is 'tensor<8x2xf32>', expected 'tensor<8x3xf32>' for blocks of 4 along dim 1 of 'tensor<8x9xi4>' (C1)}}
+  %0 = nn.dequantize %q, %s dim 1 block 4 : (tensor<8x9xi4>, tensor<8x2xf32>) -> tensor<8x9xf32>
+  return
+}
+
+// -----
+
+// C1: blocks lie along a dim.
+func.func @blocks_lie_along_a_dim(%q: tensor<8x4xi4>, %s: tensor<8x1xf32>) {
+  // expected-error @below {{'nn.dequantize' op dim 3 is not in [0, 2) (C1)}}
+  %0 = nn.dequantize %q, %s dim 3 block 4 : (tensor<8x4xi4>, tensor<8x1xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
 // C3 of quantize.
 func.func @quantizing_keeps_the_shape(%x: tensor<8x4xf32>, %s: tensor<f32>) {
   // expected-error @below {{'nn.quantize' op operand 'tensor<8x4xf32>' and result 'tensor<4x8xi8>' have different shapes (C3)}}
@@ -22,7 +67,7 @@ func.func @quantizing_keeps_the_shape(%x: tensor<8x4xf32>, %s: tensor<f32>) {
 
 // C1: a scale per element is not a thing.
 func.func @a_scale_has_at_most_one_dim(%x: tensor<8x4xf32>, %s: tensor<8x4xf32>) {
-  // expected-error @below {{'nn.quantize' op scale is 'tensor<8x4xf32>', expected a scalar or a vector (C1)}}
+  // expected-error @below {{'nn.quantize' op scale is 'tensor<8x4xf32>' and block 0, expected a scalar, a vector, or elements for blocks of at least 1 (C1)}}
   %0 = nn.quantize %x, %s dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xi8>
   return
 }

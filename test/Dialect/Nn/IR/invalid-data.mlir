@@ -77,8 +77,8 @@ nn.param @w : tensor<?x4xf32> = #nn.weight<"w.bin", 0, 128>
 // -----
 
 // C3: elements that are no whole bytes.
-// expected-error @below {{'nn.param' op type 'tensor<4xi4>' has no fixed size in bytes (C3)}}
-nn.param @w : tensor<4xi4> = #nn.weight<"w.bin", 0, 2>
+// expected-error @below {{'nn.param' op type 'tensor<4xi5>' has no fixed size in bytes (C3)}}
+nn.param @w : tensor<4xi5> = #nn.weight<"w.bin", 0, 2>
 
 // -----
 

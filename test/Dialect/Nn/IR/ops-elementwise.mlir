@@ -173,5 +173,15 @@ func.func @quantization_ops(%x: tensor<8x4xf32>, %s: tensor<f32>, %v: tensor<4xf
   %2 = nn.dequantize %q, %s dim 0 : (tensor<8x4xi8>, tensor<f32>) -> tensor<8x4xf32>
   // CHECK: nn.dequantize %{{.*}}, %{{.*}}, %{{.*}} dim 1 : (tensor<8x4xi8>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xf32>
   %3 = nn.dequantize %q, %v, %z dim 1 : (tensor<8x4xi8>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xf32>
+  // CHECK: nn.quantize %{{.*}}, %{{.*}} dim 1 {overflow} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf8E5M2>
+  %4 = nn.quantize %x, %v dim 1 {overflow} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf8E5M2>
+  // CHECK: nn.cast %{{.*}} bits : (tensor<8x4xui8>) -> tensor<8x4xi4>
+  %b = nn.cast %q : (tensor<8x4xi8>) -> tensor<8x4xui8>
+  %5 = nn.cast %b bits : (tensor<8x4xui8>) -> tensor<8x4xi4>
+  // CHECK: nn.dequantize %{{.*}}, %{{.*}} dim 0 block 8 : (tensor<8x4xi4>, tensor<1x4xf32>) -> tensor<8x4xf32>
+  %w = nn.reshape %v : (tensor<4xf32>) -> tensor<1x4xf32>
+  %6 = nn.dequantize %5, %w dim 0 block 8 : (tensor<8x4xi4>, tensor<1x4xf32>) -> tensor<8x4xf32>
+  // CHECK: nn.cast %{{.*}} rounding up {saturate} : (tensor<8x4xf32>) -> tensor<8x4xf8E8M0FNU>
+  %7 = nn.cast %x rounding up {saturate} : (tensor<8x4xf32>) -> tensor<8x4xf8E8M0FNU>
   return
 }

@@ -19,3 +19,19 @@ func.func @scales_stand_along_one_dim(%x: tensor<8x4xf32>, %q: tensor<8x4xi8>, %
   %1 = nn.dequantize %q, %one dim 1 : (tensor<8x4xi8>, tensor<f32>) -> tensor<8x4xf32>
   return
 }
+
+// Blocks are cut with their scales, and not inside; where the last one is short, not at all.
+func.func @blocks_stay_with_their_scales(%q: tensor<8x12xi4>, %s: tensor<8x3xf32>, %r: tensor<8x2xf32>) {
+  // expected-remark-re @below {{([i,jk],[i,j])->([i,jk]) {i=8,j=3,k=4} replicate={k}{{$}}}}
+  %0 = nn.dequantize %q, %s dim 1 block 4 : (tensor<8x12xi4>, tensor<8x3xf32>) -> tensor<8x12xf32>
+  // expected-remark-re @below {{([i,j],[i,k])->([i,j]) {i=8,j=12,k=2} replicate={j,k}{{$}}}}
+  %1 = nn.dequantize %q, %r dim 1 block 7 : (tensor<8x12xi4>, tensor<8x2xf32>) -> tensor<8x12xf32>
+  return
+}
+
+// Floats of 8 bits round each term by itself.
+func.func @small_floats_add_nothing_up(%x: tensor<8xf32>) {
+  // expected-remark-re @below {{([i])->([i]) {i=8}{{$}}}}
+  %0 = nn.cast %x : (tensor<8xf32>) -> tensor<8xf8E5M2>
+  return
+}
