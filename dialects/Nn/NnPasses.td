@@ -174,6 +174,18 @@ def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnGroupSlices : Pass<"nn-group-slices", "::mlir::ModuleOp"> {
+  let summary = "slices that take a value apart become one op";
+  let description = [{
+    Where slices of a value along one dim are disjoint and together all of it (queries, keys and values of one product), they
+    become one `nn.split` in front of the first of them. If the dim is cut, and the parts shall be, all of them are then one exchange,
+    with the price of one. Types of results, wishes included, stay; so do their names. Parts of one position stay slices.
+
+    Before: `nn.slice %x [0, 2)`, `nn.slice %x [2, 8)`. After: `%r:2 = nn.split %x dim 0 parts [2, 6]`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
   let summary = "checks what must hold after import and after canonicalisation";
   let description = [{

@@ -228,6 +228,27 @@ def Spmd_JoinOp : Spmd_CollectiveOp<"join"> {
   let hasVerifier = 1;
 }
 
+def Spmd_SplitOp : Spmd_CollectiveOp<"split"> {
+  let summary = "a shard of parts that stand one behind the other, taken apart and each part cut anew";
+  let description = [{
+    The other way round than `spmd.join`: the operand of a rank has along `dim` the rank's shard of all parts put one behind the
+    other; the result has, one behind the other, the rank's shard of each part. Part i has `parts[i]` positions in all its shards.
+    Where ranks do not divide a number of positions, shards are rounded up, and the last ones end in padding. Only what a rank
+    does not have travels.
+
+    Constraints: (C1) axes exist and do not overlap; (C2) `dim` is a dim; (C3) no part is negative; (C4) the operand's dim is
+    a shard of the sum of all parts, the result's the sum of the shards, and the other dims and element types are equal.
+
+    Example: on two ranks, `a a b` on the first one and `b c c` on the second become `a b c` on each
+    `%s = spmd.split %x dim 0 parts [4, 4, 4] over {"x"} : (tensor<6x4xf32>) -> tensor<6x4xf32>`
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$input, I64Attr:$dim, DenseI64ArrayAttr:$parts, Spmd_Axes:$axes,
+                       OptionalAttr<StrAttr>:$cause);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$input `dim` $dim `parts` $parts `over` custom<Axes>($axes) attr-dict `:` functional-type($input, $result) (`cause` $cause^)?";
+  let hasVerifier = 1;
+}
+
 def Spmd_KeepOnFirstOp : Spmd_RankOp<"keep_on_first", [AllTypesMatch<["input", "result"]>]> {
   let summary = "a whole value as terms: itself on the first rank, nothing on the others";
   let description = [{

@@ -51,8 +51,9 @@ static void addAnnotated(OpPassManager &manager, const ShardOptions &options, Sh
   addGate(manager, Phase::Annotated);
 }
 
-/// What follows from it: every value gets a sharding, each with a cause.
+/// What follows from it: every value gets a sharding, each with a cause. Slices that take a value apart are decided together.
 static void addPropagated(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
+  manager.addPass(nn::createNnGroupSlices());
   manager.addPass(spmd::createPropagate(options, options.getCosts(), state.decisions));
   addGate(manager, Phase::Propagated);
 }

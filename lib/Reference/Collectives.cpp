@@ -196,15 +196,16 @@ static PerRank window(spmd::WindowOp op, const PerRank &inputs, spmd::MeshAttr m
   return results;
 }
 
-/// The runs of all other dims go along.
-static PerRank join(spmd::JoinOp op, const PerRank &inputs) {
+/// Parts put one behind the other, or taken apart. The runs of all other dims go along.
+template <typename OpT>
+static PerRank moveParts(OpT op, const PerRank &inputs, decltype(spmd::forEachPartPiece) forEachPiece) {
   int64_t dim = op.getDim();
   SmallVector<int64_t> extents(inputs.front().getShape());
   PerRank results(inputs.size());
   op.getRankGroups().forEachGroup([&](ArrayRef<int64_t> group) {
     for (auto [number, target] : llvm::enumerate(group)) {
       Tensor &result = results[target] = Tensor::zeros(cast<RankedTensorType>(op.getResult().getType()));
-      spmd::forEachPartPiece(op.getParts(), group.size(), number, [&](const spmd::PartPiece &piece) {
+      forEachPiece(op.getParts(), group.size(), number, [&](const spmd::PartPiece &piece) {
         SmallVector<int64_t> from(extents.size(), 0), to(from);
         extents[dim] = piece.extent;
         from[dim] = piece.from;
@@ -254,7 +255,8 @@ FailureOr<PerRank> cleave::reference::evaluateCollective(spmd::CollectiveOpInter
       .Case([&](spmd::LocalSliceOp op) { return localSlice(inputs, op.getDims(), mesh); })
       .Case([&](spmd::PermuteOp op) { return permute(op, inputs); })
       .Case([&](spmd::WindowOp op) { return window(op, inputs, mesh); })
-      .Case([&](spmd::JoinOp op) { return join(op, inputs); })
+      .Case([&](spmd::JoinOp op) { return moveParts(op, inputs, spmd::forEachPartPiece); })
+      .Case([&](spmd::SplitOp op) { return moveParts(op, inputs, spmd::forEachSplitPiece); })
       .Case([&](spmd::KeepOnFirstOp op) { return keepOnFirst(op, inputs); })
       .Case([&](spmd::AxisIndexOp op) { return axisIndex(op, mesh); })
       .Default(

@@ -55,6 +55,17 @@ static Tensor concat(nn::ConcatOp op, Operands in) {
   return result;
 }
 
+/// Each result is a box of the operand, behind those before it.
+static LogicalResult split(nn::SplitOp op, Operands in, SmallVectorImpl<Tensor> &results) {
+  SmallVector<int64_t> zeros(getRank(in[0]), 0), offset = zeros;
+  for (Type type : op.getResultTypes()) {
+    Tensor &piece = results.emplace_back(Tensor::zeros(cast<RankedTensorType>(type)));
+    copyBox(piece.getShape(), in[0], offset, piece, zeros);
+    offset[op.getDim()] += piece.getShape()[op.getDim()];
+  }
+  return success();
+}
+
 /// Two boxes change places.
 static Tensor rotate(nn::RotateOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
@@ -167,6 +178,7 @@ void cleave::reference::registerMovement(KernelTable &table) {
   table.add<nn::TransposeOp>(transpose);
   table.add<nn::ConcatOp>(concat);
   table.add<nn::SliceOp>(slice);
+  table.addMany<nn::SplitOp>(split);
   table.add<nn::PadOp>(pad);
   table.add<nn::RotateOp>(rotate);
   table.add<nn::TriluOp>(trilu);

@@ -34,12 +34,40 @@ void cleave::spmd::forEachPartPiece(ArrayRef<int64_t> parts, int64_t members, in
   }
 }
 
-int64_t cleave::spmd::countSentOfParts(ArrayRef<int64_t> parts, int64_t members) {
+/// A shard of a part is an interval of all positions, which may lie with several sources.
+void cleave::spmd::forEachSplitPiece(ArrayRef<int64_t> parts, int64_t members, int64_t target,
+                                     function_ref<void(const PartPiece &)> callback) {
+  int64_t all = std::accumulate(parts.begin(), parts.end(), int64_t(0)), held = divideCeil(all, members);
+  int64_t start = 0, made = 0;
+  for (int64_t part : parts) {
+    int64_t shard = divideCeil(part, members), begin = start + target * shard,
+            end = std::min(begin + shard, start + part);
+    for (int64_t at = begin; at < end;) {
+      int64_t source = at / held, last = std::min(end, (source + 1) * held);
+      callback({source, at - source * held, made + at - begin, last - at});
+      at = last;
+    }
+    start += part;
+    made += shard;
+  }
+}
+
+using ForEachPiece = decltype(cleave::spmd::forEachPartPiece);
+
+static int64_t countMost(ForEachPiece forEachPiece, ArrayRef<int64_t> parts, int64_t members) {
   SmallVector<int64_t> sent(members, 0);
   for (int64_t target = 0; target < members; ++target)
-    forEachPartPiece(parts, members, target, [&](const PartPiece &piece) {
+    forEachPiece(parts, members, target, [&](const cleave::spmd::PartPiece &piece) {
       if (piece.source != target)
         sent[piece.source] += piece.extent;
     });
   return *max_element(sent);
+}
+
+int64_t cleave::spmd::countSentOfParts(ArrayRef<int64_t> parts, int64_t members) {
+  return countMost(forEachPartPiece, parts, members);
+}
+
+int64_t cleave::spmd::countSentOfSplit(ArrayRef<int64_t> parts, int64_t members) {
+  return countMost(forEachSplitPiece, parts, members);
 }

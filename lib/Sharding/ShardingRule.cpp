@@ -209,17 +209,24 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
   os << '}';
 }
 
-/// What is cut together: ` exchange={l>k,o>n}`, inputs before the result.
-static void printPairs(llvm::raw_ostream &os, llvm::ArrayRef<Choice> choices) {
-  auto pairs = llvm::make_filter_range(choices, [](const Choice &choice) { return choice.factors.size() > 1; });
+/// What is cut together: ` exchange={l>k,o>n}`, inputs before results.
+static void printPairs(llvm::raw_ostream &os, const ShardingRule &rule) {
+  auto isInput = [&](FactorId factor) {
+    return llvm::any_of(rule.operands, [&](const TensorFactors &dims) {
+      return llvm::any_of(dims, [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
+    });
+  };
+  auto pairs = llvm::make_filter_range(rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; });
   if (pairs.empty())
     return;
   os << " exchange={";
   llvm::interleave(
       pairs, os,
       [&](const Choice &choice) {
-        llvm::ArrayRef<FactorId> factors = choice.factors;
-        os << join(factors.drop_back()) << '>' << nameOfFactor(factors.back());
+        llvm::SmallVector<FactorId> inputs, results;
+        for (FactorId factor : choice.factors)
+          (isInput(factor) ? inputs : results).push_back(factor);
+        os << join(inputs) << '>' << join(results);
       },
       ",");
   os << '}';
@@ -245,7 +252,7 @@ llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const Shardin
   printFactorSet(os, "reduce", reduced);
   printFactorSet(os, "replicate", whole);
   printFactorSet(os, "ordered", rule.orderedFactors);
-  printPairs(os, rule.choices);
+  printPairs(os, rule);
   for (const Choice &choice : rule.choices) {
     if (!choice.factors.empty() || choice.partialOperands.empty())
       continue;

@@ -160,16 +160,19 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
   return countSentElements(dims);
 }
 
-/// The same of parts put one behind the other.
+/// The same of parts put one behind the other, or taken apart.
 std::optional<int64_t> Forms::countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
-  const AtomList &made = cuts[cost.slides.front().result];
+  bool isJoin = cost.kind == InnerCost::Kind::Join;
+  const SlidingDim &first = cost.slides.front();
+  const AtomList &together = cuts[isJoin ? first.result : first.input];
   SmallVector<int64_t> parts;
   for (const SlidingDim &slide : cost.slides) {
-    if (slide.input >= 0 && cuts[slide.input] != made)
+    FactorId part = isJoin ? slide.input : slide.result;
+    if (part >= 0 && cuts[part] != together)
       return std::nullopt;
-    parts.push_back(slide.input >= 0 ? rule.factorSizes[slide.input] : 1);
+    parts.push_back(part >= 0 ? rule.factorSizes[part] : 1);
   }
-  return countSentOfParts(parts, mesh.product(made));
+  return (isJoin ? countSentOfParts : countSentOfSplit)(parts, mesh.product(together));
 }
 
 /// What neighbours send each other where the pieces of a reshape do not line up.
@@ -204,9 +207,9 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
     for (FactorId factor : cost.elementFactors)
       bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
-    if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {
-      bool isJoin = cost.kind == InnerCost::Kind::Join;
-      std::optional<int64_t> sent = isJoin ? countJoined(rule, cost, cuts) : countSent(rule, cost, cuts);
+    if (!cost.slides.empty()) {
+      bool isExchange = cost.kind == InnerCost::Kind::Exchange;
+      std::optional<int64_t> sent = isExchange ? countSent(rule, cost, cuts) : countJoined(rule, cost, cuts);
       if (!sent)
         return false;
       GroupCost direct = directCost(mesh, costs, group);

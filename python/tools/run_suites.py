@@ -87,10 +87,10 @@ def suites(build):
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
-    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 181)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183)
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 340)
-    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 181)
-    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 181)
+    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183)
+    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183)
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
@@ -109,7 +109,7 @@ def suites(build):
     # Fewer without mpirun.
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 46 if shutil.which("mpirun") else 39)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
-    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 181)
+    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 90)
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
     # Fewer without mpirun.

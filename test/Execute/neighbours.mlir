@@ -94,3 +94,16 @@ func.func @channels_of_neighbours(%a: tensor<2x16xf32, #ox>) -> tensor<2x16xf32,
   %0 = nn.lrn %a size 5 alpha 1.0e-1 beta 0.75 k 1.0 : (tensor<2x16xf32, #ox>) -> tensor<2x16xf32, #ox>
   return %0 : tensor<2x16xf32, #ox>
 }
+
+//--- apart.mlir
+// Queries, keys and values of 8 columns in one value: 6 columns a rank, of which 2 are its own. 3 rows of 4 columns are sent.
+// CHECK-LABEL: @parts_are_taken_apart_at_once
+func.func @parts_are_taken_apart_at_once(%a: tensor<3x24xf32, #ox>) -> (tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>) {
+  // CHECK-NEXT: %[[OWN:.*]] = spmd.split %arg0 dim 1 parts [8, 8, 8] over {"x"} : (tensor<3x6xf32>) -> tensor<3x6xf32> cause "a dim that nn.split works along is sharded over x"
+  // CHECK-NEXT: nn.slice %[[OWN]] starts [0, 0] sizes [3, 2]
+  // CHECK-NEXT: nn.slice %[[OWN]] starts [0, 2] sizes [3, 2]
+  // CHECK-NEXT: nn.slice %[[OWN]] starts [0, 4] sizes [3, 2]
+  // CHECK-NEXT: return
+  %0:3 = nn.split %a dim 1 parts [8, 8, 8] : (tensor<3x24xf32, #ox>) -> (tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>)
+  return %0#0, %0#1, %0#2 : tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>, tensor<3x8xf32, #ox>
+}

@@ -73,6 +73,20 @@ def Nn_SliceOp : Nn_Op<"slice", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNum
   let hasFolder = 1;
 }
 
+def Nn_SplitOp : Nn_Op<"split", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
+  let summary = "parts of a value along a dim, one behind the other, all at once";
+  let description = [{
+    The slices of a value that together are all of it, as one op, so that ranks exchange what belongs to all of them at once. It
+    stands between annotation and partition only (`nn-group-slices`); a device slices.
+
+    Constraints: (C1) `dim` is in [0, rank); (C2) no part is negative, and together they are the dim.
+    Example: `%q:2 = nn.split %x dim 1 parts [1, 3] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x3xf32>)`
+  }];
+  let arguments = (ins Nn_Tensor:$input, I64Attr:$dim, DenseI64ArrayAttr:$parts);
+  let results = (outs Variadic<Nn_Tensor>:$results);
+  let assemblyFormat = "$input `dim` $dim `parts` $parts attr-dict `:` functional-type(operands, results)";
+}
+
 def Nn_PadMode : I32EnumAttr<"PadMode", "what padding holds", [
     I32EnumAttrCase<"Constant", 0, "constant">, I32EnumAttrCase<"Edge", 1, "edge">,
     I32EnumAttrCase<"Reflect", 2, "reflect">, I32EnumAttrCase<"Wrap", 3, "wrap">]> {

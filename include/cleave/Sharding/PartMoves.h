@@ -7,7 +7,8 @@
 //   has of a, b, c       a b c   a b c        two positions each
 //   wants                a a b   b c c        positions 0 to 5, and 6 to 11
 //
-// A rank holds its shards one behind the other, in the order of the parts. What it has it keeps; the rest travels once. Where
+// A rank holds its shards one behind the other, in the order of the parts. What it has it keeps; the rest travels once. Or the
+// other way round: it has what is wanted above, and wants what it has there. Where
 // ranks do not divide an extent, shards are rounded up, and the last ones have fewer positions or none.
 //
 //===----------------------------------------------------------------------===//
@@ -32,8 +33,13 @@ struct PartPiece {
 void forEachPartPiece(llvm::ArrayRef<int64_t> parts, int64_t members, int64_t target,
                       llvm::function_ref<void(const PartPiece &)> callback);
 
-/// Positions that the busiest member sends.
+/// The same for a target that wants its shard of each part, where members have shards of all of them together.
+void forEachSplitPiece(llvm::ArrayRef<int64_t> parts, int64_t members, int64_t target,
+                       llvm::function_ref<void(const PartPiece &)> callback);
+
+/// Positions that the busiest member sends, where parts are put together and where they are taken apart.
 int64_t countSentOfParts(llvm::ArrayRef<int64_t> parts, int64_t members);
+int64_t countSentOfSplit(llvm::ArrayRef<int64_t> parts, int64_t members);
 
 } // namespace cleave::spmd
 

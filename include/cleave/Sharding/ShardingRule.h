@@ -83,6 +83,7 @@ struct InnerCost {
   };
   Kind kind;
   /// The group: all atoms that cut any of these.
+    Split,     ///< parts that stood one behind the other: `slides` has one entry per result
   llvm::SmallVector<FactorId, 2> factors;
   int64_t times = 1;
   /// Local elements of one message: the product of the local extents of these factors times `elementScale`.

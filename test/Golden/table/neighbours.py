@@ -114,4 +114,32 @@ CASES = [
     """,
          least=2 * 128 * 4, plan="a position to the next rank",
          expect={"output": ([0.0942977, -0.0990786, 0.480317, 0.0786751], 10310.88)}),
+    # Queries, keys and values in one value, 16 columns of each, as a product with all three weights leaves them: 12 blocks of 4 columns, 3 on
+    # each rank (q0 q1 q2, q3 k0 k1, k2 k3 v0, v1 v2 v3), of which rank r wants q_r, k_r and v_r. Each rank has one of its own, so it
+    # gets two others, and as all ranks send as much together as all get, one at least sends two: of 32 rows of 4 columns. Ranks
+    # send q1 q2, q3 k0, k3 v0 and v1 v2.
+    Case("split_fused", "x=4", """
+        fused: f32[32, 48] [_, x] ~ normal(1)
+        queries: f32[32, 16] [_, x]
+        keys: f32[32, 16] [_, x]
+        values: f32[32, 16] [_, x]
+        queries, keys, values = Split(fused, [16, 16, 16], axis=1)
+    """,
+         least=2 * 32 * 4 * 4, plan="all parts in one exchange", exact=True,
+         expect={"queries": ([0.12573, -0.132105, 0.640423, 0.1049], 400.5545),
+                 "keys": ([-0.544259, -0.3163, 0.411631, 1.04251], 392.7578),
+                 "values": ([-0.159225, 0.540846, 0.214659, 0.355373], 416.8139)}),
+    # The same of two parts on 8 ranks, 6 columns of gates and 6 of values each: 16 blocks of 6, 2 on each rank, g0 g1, g2 g3, .., v6 v7.
+    # Rank 0 keeps g0 and rank 7 v7; the 6 others have nothing of their own, and send both.
+    Case("split_gated", "x=8", """
+        fused: f32[16, 96] [_, x] ~ normal(1)
+        gates: f32[16, 48] [_, x]
+        values: f32[16, 48] [_, x]
+        gates, values = Split(fused, [48, 48], axis=1)
+        output: f32[16, 48] [_, x] = Mul(Sigmoid(gates), values)
+    """,
+         least=2 * 16 * 6 * 4, plan="both parts in one exchange",
+         expect={"gates": ([0.12573, -0.132105, 0.640423, 0.1049], 609.9409),
+                 "values": ([1.80163, 1.3151, 0.35738, -1.20832], 600.1853),
+                 "output": ([0.957373, 0.614182, 0.23403, -0.635818], 295.3891)}),
 ]

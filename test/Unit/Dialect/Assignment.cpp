@@ -178,7 +178,7 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
       continue;
     for (FactorId factor : cost.elementFactors)
       bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getCuts(rule, factor)));
-    if (cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Join) {
+    if (!cost.slides.empty()) {
       std::vector<int64_t> sent(1);
       if (cost.kind == InnerCost::Kind::Exchange)
         countExchanged(rule, *this, cost.slides, 0, 0, sent);

@@ -28,6 +28,17 @@ TEST_F(MovementTest, TransposeOfThreeDims) {
             (Doubles{0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23}));
 }
 
+TEST_F(MovementTest, PartsOfASplitLieOneBehindTheOther) {
+  EXPECT_EQ(onSix("%z, %y = nn.split %x dim 1 parts [1, 2] : (tensor<2x3xi16>) -> (tensor<2x1xi16>, tensor<2x2xi16>)",
+                  "tensor<2x2xi16>"),
+            onSix("%y = nn.slice %x starts [0, 1] sizes [2, 2] steps [1, 1] : (tensor<2x3xi16>) -> tensor<2x2xi16>",
+                  "tensor<2x2xi16>"));
+  EXPECT_EQ(onSix("%y, %z = nn.split %x dim 0 parts [1, 1] : (tensor<2x3xi16>) -> (tensor<1x3xi16>, tensor<1x3xi16>)",
+                  "tensor<1x3xi16>"),
+            onSix("%y = nn.slice %x starts [0, 0] sizes [1, 3] steps [1, 1] : (tensor<2x3xi16>) -> tensor<1x3xi16>",
+                  "tensor<1x3xi16>"));
+}
+
 TEST_F(MovementTest, SlicesStepForwardAndBackward) {
   EXPECT_EQ(onSix("%y = nn.slice %x starts [1, 2] sizes [2, 2] steps [-1, -2] : (tensor<2x3xi16>) -> tensor<2x2xi16>",
                   "tensor<2x2xi16>"),

@@ -122,6 +122,18 @@ TEST_F(RanksTest, JoinPutsPartsOneBehindTheOther) {
   EXPECT_EQ(get("[4] over {\"b\"}"), (std::vector<Doubles>{{0, 1}, {10, 11}, {20, 21}, {30, 31}}));
 }
 
+// And back: ranks of a group have 0 | 1 and 10 | 11, two parts of two, of which each gets its half: 0 and 10, 1 and 11.
+TEST_F(RanksTest, SplitTakesPartsApart) {
+  auto get = [&](std::string how) {
+    return onRanks(kSquare, "%y = spmd.split %x dim 0 parts " + how + " : (tensor<2xf32>) -> tensor<2xf32>",
+                   "tensor<2xf32>");
+  };
+  EXPECT_EQ(get("[2, 2] over {\"b\"}"), (std::vector<Doubles>{{0, 10}, {1, 11}, {20, 30}, {21, 31}}));
+  // All are 0 1 20 21 10 11 30 31 in the order of the ranks, and so the parts 0 1 20 21 and 10 11 30 31.
+  EXPECT_EQ(get("[4, 4] over {\"b\", \"a\"}"), (std::vector<Doubles>{{0, 10}, {20, 30}, {1, 11}, {21, 31}}));
+  EXPECT_EQ(get("[4] over {\"b\"}"), (std::vector<Doubles>{{0, 1}, {10, 11}, {20, 21}, {30, 31}}));
+}
+
 // Along {b} rank 1 (and 3) has one element and padding, which nobody gets: beyond it lies what lies beyond the value.
 TEST_F(RanksTest, WindowsOfUnevenShardsEndWhereTheValueDoes) {
   auto get = [&](std::string how) {

@@ -6,6 +6,7 @@
 #include "cleave/Sharding/PartMoves.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 
 using namespace cleave::spmd;
@@ -54,6 +55,35 @@ void expectDefinition(const Ints &parts, int64_t members) {
   EXPECT_EQ(countSentOfParts(parts, members), *llvm::max_element(sent));
 }
 
+/// Every position that a member wants of its shards, in order: whose it is.
+void expectSplitDefinition(const Ints &parts, int64_t members) {
+  int64_t all = std::accumulate(parts.begin(), parts.end(), int64_t(0)), held = shardOf(all, members);
+  Ints sent(members, 0);
+  for (int64_t target = 0; target < members; ++target) {
+    std::vector<std::pair<Owner, int64_t>> wanted; // with the place among what it makes
+    int64_t start = 0, made = 0;
+    for (int64_t part : parts) {
+      int64_t shard = shardOf(part, members);
+      for (int64_t at = target * shard; at < std::min((target + 1) * shard, part); ++at)
+        wanted.push_back({{(start + at) / held, (start + at) % held}, made + at - target * shard});
+      start += part;
+      made += shard;
+    }
+    size_t next = 0;
+    forEachSplitPiece(parts, members, target, [&](const PartPiece &piece) {
+      for (int64_t i = 0; i < piece.extent; ++i, ++next) {
+        ASSERT_LT(next, wanted.size());
+        EXPECT_EQ(piece.source, wanted[next].first.member);
+        EXPECT_EQ(piece.from + i, wanted[next].first.place);
+        EXPECT_EQ(piece.to + i, wanted[next].second);
+        sent[piece.source] += piece.source != target;
+      }
+    });
+    EXPECT_EQ(next, wanted.size());
+  }
+  EXPECT_EQ(countSentOfSplit(parts, members), *llvm::max_element(sent));
+}
+
 TEST(PartMovesTest, PiecesAreWhatTheDefinitionSays) {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
@@ -63,6 +93,7 @@ TEST(PartMovesTest, PiecesAreWhatTheDefinitionSays) {
     for (int64_t &part : parts)
       part = random() % 5 * (divides ? members : 1);
     expectDefinition(parts, members);
+    expectSplitDefinition(parts, members);
   }
 }
 
@@ -72,6 +103,14 @@ TEST(PartMovesTest, EachRankKeepsAQuarter) {
   // Two parts of 4 on 2 ranks: each gives 2 positions of one part.
   EXPECT_EQ(countSentOfParts({4, 4}, 2), 2);
   EXPECT_EQ(countSentOfParts({4}, 2), 0);
+}
+
+// Queries, keys and values of 4 positions on 4 ranks are 12 positions, 3 on each, of which a rank has one of its own: q0 q1 q2,
+// q3 k0 k1, k2 k3 v0, v1 v2 v3. On two ranks the first has q, and half of k, and gives a half of q.
+TEST(PartMovesTest, ThreePartsAreTakenApartAtOnce) {
+  EXPECT_EQ(countSentOfSplit({4, 4, 4}, 4), 2);
+  EXPECT_EQ(countSentOfSplit({4, 4, 4}, 2), 2);
+  EXPECT_EQ(countSentOfSplit({8}, 4), 0);
 }
 
 // Of 5 and 3 positions rank 0 has 3 and 2, and wants positions 0 to 3: it gets 3 from rank 1, and gives 5 and 6.

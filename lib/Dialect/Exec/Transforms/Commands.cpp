@@ -7,7 +7,7 @@
 //   exec.append                      an exec.copy of each operand
 //   collectives of spmd              exec.collective; exec.exchange where pieces go from rank to rank
 //   messages of pipe                 an exec.send, an exec.receive, of each tensor
-//   spmd.window, spmd.join           an exec.exchange of what is missing (Windows.cpp)
+//   spmd.window, join, split         an exec.exchange of what is missing (Windows.cpp)
 //   a rank's own piece of a tensor   rows: a view at an offset that depends on the rank; else an exec.copy of a view with
 //                                    strides
 //   what is returned                 an exec.copy where it could not be made in the output
@@ -321,6 +321,7 @@ LogicalResult CommandBuilder::emitCollective(spmd::CollectiveOpInterface op) {
       .Case([&](spmd::PermuteOp op) { return emitPermute(op); })
       .Case([&](spmd::WindowOp op) { return emitWindow(op); })
       .Case([&](spmd::JoinOp op) { return emitJoin(op); })
+      .Case([&](spmd::SplitOp op) { return emitSplit(op); })
       .Case([&](spmd::LocalSliceOp op) {
         bool isSeenThrough = placement.getRoot(op.getResult()).value != op.getResult();
         return isSeenThrough || isLoaded(op.getResult()) ? success() : emitSlice(op);

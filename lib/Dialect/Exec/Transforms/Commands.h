@@ -30,7 +30,10 @@ private:
   llvm::LogicalResult emitAllToAll(spmd::AllToAllOp op);
   llvm::LogicalResult emitSlice(spmd::LocalSliceOp op);
   llvm::LogicalResult emitWindow(spmd::WindowOp op);
+  /// `forEachPiece` is that of PartMoves.h for what the op does with the parts.
+  template <typename OpT, typename ForEachPiece> llvm::LogicalResult emitParts(OpT op, ForEachPiece forEachPiece);
   llvm::LogicalResult emitJoin(spmd::JoinOp op);
+  llvm::LogicalResult emitSplit(spmd::SplitOp op);
   llvm::LogicalResult fillEdges(spmd::WindowOp op);
   llvm::LogicalResult fillEdge(spmd::WindowOp op, unsigned dim, int64_t start, int64_t size);
   template <typename CommandOp, typename MessageOp>

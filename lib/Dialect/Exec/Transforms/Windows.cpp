@@ -110,8 +110,9 @@ LogicalResult CommandBuilder::emitWindow(spmd::WindowOp op) {
   return success();
 }
 
-/// A rank's shards of the parts lie one behind the other, so that one exchange moves what it has of all of them.
-LogicalResult CommandBuilder::emitJoin(spmd::JoinOp op) {
+/// A rank's shards of the parts lie one behind the other, so that one exchange moves what it has or wants of all of them.
+template <typename OpT, typename ForEachPiece>
+LogicalResult CommandBuilder::emitParts(OpT op, ForEachPiece forEachPiece) {
   if (!getView(op.getInput()))
     return failure();
   spmd::RankGroups groups = op.getRankGroups();
@@ -119,7 +120,7 @@ LogicalResult CommandBuilder::emitJoin(spmd::JoinOp op) {
   int64_t dim = op.getDim();
   for (int64_t rank = 0, count = spmd::getMesh(op).getNumRanks(); rank < count; ++rank) {
     SmallVector<int64_t> members = groups.membersOf(rank);
-    spmd::forEachPartPiece(op.getParts(), members.size(), groups.indexOf(rank), [&](const spmd::PartPiece &piece) {
+    forEachPiece(op.getParts(), members.size(), groups.indexOf(rank), [&](const spmd::PartPiece &piece) {
       SmallVector<int64_t> from(extents.size(), 0), to(from);
       extents[dim] = piece.extent;
       from[dim] = piece.from;
@@ -133,3 +134,6 @@ LogicalResult CommandBuilder::emitJoin(spmd::JoinOp op) {
   emitExchange(op, ends, boxes, extents.size(), op.getAxes());
   return success();
 }
+
+LogicalResult CommandBuilder::emitJoin(spmd::JoinOp op) { return emitParts(op, spmd::forEachPartPiece); }
+LogicalResult CommandBuilder::emitSplit(spmd::SplitOp op) { return emitParts(op, spmd::forEachSplitPiece); }

@@ -101,6 +101,21 @@ LogicalResult ConcatOp::inferTypes(Adaptor op, TypeInference &infer) {
   return infer.give(shape, getElementType(first));
 }
 
+LogicalResult SplitOp::inferTypes(Adaptor op, TypeInference &infer) {
+  if (failed(infer.checkDim(op.getDim(), op.getInput())))
+    return failure();
+  SmallVector<int64_t> shape(getShape(op.getInput()));
+  int64_t dim = op.getDim(), left = shape[dim];
+  for (int64_t part : op.getParts()) {
+    if (part < 0 || part > left)
+      return infer.reject("part of ", part, " positions, expected 0 to ", left, ", what is left of dim ", dim, " (C2)");
+    left -= part;
+    shape[dim] = part;
+    (void)infer.give(shape, getElementType(op.getInput()));
+  }
+  return left == 0 ? success() : infer.reject("parts leave ", left, " positions of dim ", dim, " (C2)");
+}
+
 /// The last element that a slice reads; nothing on overflow. Precondition: size > 0.
 static std::optional<int64_t> getLast(int64_t start, int64_t size, int64_t step) {
   assert(size > 0 && "no element is read");

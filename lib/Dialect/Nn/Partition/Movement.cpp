@@ -157,6 +157,29 @@ LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Val
   Attribute list = context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
   results.push_back(JoinOp::create(context.builder, context.loc, context.resultTypes.front(), own, dim, parts,
                                    cast<ArrayAttr>(list), /*cause=*/StringAttr()));
+// The other way round: what a rank wants of the parts lies side by side when it has come.
+LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
+  SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
+  Value all = context.operands[0];
+  size_t dim = getDim();
+  SmallVector<int64_t> starts(LocalBuilder::getShape(all).size(), 0), steps(starts.size(), 1);
+  if (!axes.empty()) {
+    SmallVector<int64_t> shape(LocalBuilder::getShape(all));
+    shape[dim] = 0;
+    for (RankedTensorType type : context.resultTypes)
+      shape[dim] += type.getDimSize(dim);
+    Attribute list = context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
+    all = cleave::spmd::SplitOp::create(context.builder, context.loc,
+                                        RankedTensorType::get(shape, getInput().getType().getElementType()), all, dim,
+                                        getParts(), cast<ArrayAttr>(list), /*cause=*/StringAttr());
+  }
+  for (RankedTensorType type : context.resultTypes) {
+    results.push_back(SliceOp::create(context.builder, context.loc, all, starts, type.getShape(), steps));
+    starts[dim] += type.getDimSize(dim);
+  }
+  return success();
+}
+
   return success();
 }
 

@@ -227,6 +227,42 @@ ShardingRule ConcatOp::getShardingRule() {
   return rule.finish();
 }
 
+// Along the dim the operand and all parts are cut together: of its shard of all of them, a rank gets its shard of each.
+ShardingRule cleave::nn::SplitOp::getShardingRule() {
+  OpRule rule(*this);
+  size_t at = getDim();
+  Choice together;
+  SmallVector<SlidingDim> slides;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+    bool isApart = dim == at && getParts().size() > 1;
+    MaybeFactor all = isApart ? rule.addWhole(extent) : rule.addParallel(extent);
+    rule.operandDim(0, all);
+    int64_t offset = 0;
+    for (auto [index, part] : llvm::enumerate(getParts())) {
+      MaybeFactor made = isApart ? rule.addWhole(part) : all;
+      rule.resultDim(index, made);
+      SlidingDim slide;
+      slide.input = all.value_or(-1);
+      slide.result = made.value_or(-1);
+      slide.low = slide.high = offset;
+      offset += part;
+      if (isApart)
+        slides.push_back(slide);
+    }
+  }
+  if (!slides.empty() && llvm::all_of(getParts(), [](int64_t part) { return part > 1; })) {
+    together.factors.push_back(slides.front().input);
+    for (const SlidingDim &slide : slides)
+      together.factors.push_back(slide.result);
+    rule.addChoice(together);
+    rule.addExchangeOf(0, slides);
+    rule.rule.inner.back().kind = InnerCost::Kind::Split;
+    rule.rule.inner.back().factors = {slides.front().input};
+  }
+  rule.addMovement(0);
+  return rule.finish();
+}
+
 /// A dim of operand 0 of which a rank gets the positions of its part of the result, `by` further on.
 static void addShiftedDim(OpRule &rule, int64_t extent, int64_t result, int64_t by, Beyond beyond) {
   SlidingDim slide;

@@ -200,6 +200,8 @@ LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
     window.setHighs(highs);
   } else if (auto join = dyn_cast<spmd::JoinOp>(clone)) {
     fits &= join.getDim() != dim;
+  } else if (auto split = dyn_cast<spmd::SplitOp>(clone)) {
+    fits &= split.getDim() != dim;
   }
   if (!fits) {
     clone->erase();

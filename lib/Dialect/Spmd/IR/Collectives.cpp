@@ -279,25 +279,47 @@ LogicalResult WindowOp::verify() {
   return success();
 }
 
-LogicalResult JoinOp::verify() {
-  auto from = cast<RankedTensorType>(getInput().getType()), to = cast<RankedTensorType>(getResult().getType());
-  int64_t dim = getDim(), members = getExtent(getMesh(*this), getAxes()), held = 0, all = 0;
-  if (dim < 0 || dim >= from.getRank())
-    return emitOpError() << "joins along dim " << dim << " but operand has " << from.getRank() << " dims";
-  for (int64_t part : getParts())
-    if (part < 0 || llvm::AddOverflow(all, part, all) || llvm::AddOverflow(all, members, held))
-      return emitOpError() << "has a part of " << part << " positions";
-  held = 0;
-  for (int64_t part : getParts())
-    held += llvm::divideCeil(part, members);
-  SmallVector<int64_t> own(from.getShape()), wanted(own);
-  own[dim] = held;
-  wanted[dim] = llvm::divideCeil(all, members);
+/// Positions that a rank has of parts: of each by itself, and of all of them put one behind the other.
+struct PartShards {
+  int64_t apart = 0, together = 0;
+};
+
+template <typename OpT> static FailureOr<PartShards> getPartShards(OpT op, StringRef verb) {
+  int64_t dim = op.getDim(), members = getExtent(getMesh(op), op.getAxes()), rank = op.getInput().getType().getRank();
+  if (dim < 0 || dim >= rank)
+    return op.emitOpError() << verb << " along dim " << dim << " but operand has " << rank << " dims";
+  int64_t all = 0, ignored = 0;
+  for (int64_t part : op.getParts())
+    if (part < 0 || llvm::AddOverflow(all, part, all) || llvm::AddOverflow(all, members, ignored))
+      return op.emitOpError() << "has a part of " << part << " positions";
+  PartShards shards;
+  for (int64_t part : op.getParts())
+    shards.apart += llvm::divideCeil(part, members);
+  shards.together = llvm::divideCeil(all, members);
+  return shards;
+}
+
+/// Operand and result have so many positions along the dim.
+template <typename OpT> static LogicalResult checkParts(OpT op, int64_t have, int64_t make, StringRef what) {
+  RankedTensorType from = op.getInput().getType(), to = op.getResult().getType();
+  SmallVector<int64_t> wanted(from.getShape());
+  wanted[op.getDim()] = make;
   auto expected = RankedTensorType::get(wanted, from.getElementType());
-  if (ArrayRef<int64_t>(own) != from.getShape() || to != expected)
-    return emitOpError() << "makes " << to << " of " << from << " but shards of its parts are " << held
-                         << " positions along dim " << dim << " and make " << expected;
+  if (from.getDimSize(op.getDim()) != have || to != expected)
+    return op.emitOpError() << "makes " << to << " of " << from << " but " << what << " " << have
+                            << " positions along dim " << op.getDim() << " and make " << expected;
   return success();
+}
+
+LogicalResult JoinOp::verify() {
+  FailureOr<PartShards> shards = getPartShards(*this, "joins");
+  return failed(shards) ? failure() : checkParts(*this, shards->apart, shards->together, "shards of its parts are");
+}
+
+LogicalResult SplitOp::verify() {
+  FailureOr<PartShards> shards = getPartShards(*this, "splits");
+  return failed(shards) ? failure()
+                        : checkParts(*this, shards->together, shards->apart, "a shard of all its parts has");
 }
 
 SmallVector<DimWindow, 4> WindowOp::getWindows() {
@@ -357,6 +379,7 @@ SmallVector<AxisAttr> ReduceScatterOp::getGroupAxes() { return flatten(getDims()
 SmallVector<AxisAttr> AllToAllOp::getGroupAxes() { return flatten(getGather()); }
 SmallVector<AxisAttr> WindowOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> JoinOp::getGroupAxes() { return toList(getAxes()); }
+SmallVector<AxisAttr> SplitOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); }
 SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
@@ -408,11 +431,14 @@ int64_t WindowOp::getWireBytes() {
 }
 
 /// Of one position a rank sends all that it has along the other dims.
-int64_t JoinOp::getWireBytes() {
-  int64_t extent = cast<RankedTensorType>(getInput().getType()).getShape()[getDim()];
-  int64_t sent = extent == 0 ? 0 : countSentOfParts(getParts(), getRankGroups().size());
-  return sent == 0 ? 0 : sent * (getBytes(getInput().getType()) / extent);
+template <typename OpT> static int64_t countPartBytes(OpT op, decltype(countSentOfParts) countSent) {
+  int64_t extent = op.getInput().getType().getDimSize(op.getDim());
+  int64_t sent = extent == 0 ? 0 : countSent(op.getParts(), op.getRankGroups().size());
+  return sent == 0 ? 0 : sent * (getBytes(op.getInput().getType()) / extent);
 }
+
+int64_t JoinOp::getWireBytes() { return countPartBytes(*this, countSentOfParts); }
+int64_t SplitOp::getWireBytes() { return countPartBytes(*this, countSentOfSplit); }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {
   int64_t total = 0;

@@ -296,3 +296,30 @@ func.func @a_triangle_has_two_dims(%x: tensor<4xf32>) {
   %0 = nn.trilu %x offset 0 upper : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+// C1: a value is split along a dim that it has.
+func.func @a_split_is_along_a_dim(%x: tensor<8x4xf32>) {
+  // expected-error @below {{'nn.split' op dim 2 is not in [0, 2) (C1)}}
+  %0 = nn.split %x dim 2 parts [4] : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// C2: 3 of 4 columns are left for the second part.
+func.func @parts_are_not_more_than_there_is(%x: tensor<8x4xf32>) {
+  // expected-error @below {{'nn.split' op part of 4 positions, expected 0 to 3, what is left of dim 1 (C2)}}
+  %0:2 = nn.split %x dim 1 parts [1, 4] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x4xf32>)
+  return
+}
+
+// -----
+
+// C2: parts are all of the dim.
+func.func @parts_leave_nothing(%x: tensor<8x4xf32>) {
+  // expected-error @below {{'nn.split' op parts leave 1 positions of dim 1 (C2)}}
+  %0:2 = nn.split %x dim 1 parts [1, 2] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x2xf32>)
+  return
+}

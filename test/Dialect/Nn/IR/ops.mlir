@@ -169,6 +169,8 @@ func.func @movement(%x: tensor<8x4xf32>, %v: tensor<4xf32>, %s: tensor<f32>) {
   %3 = nn.concat %x, %x, %x dim 0 : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<24x4xf32>
   // CHECK: nn.slice %{{.*}} starts [7, 1] sizes [8, 2] steps [-1, 2] : (tensor<8x4xf32>) -> tensor<8x2xf32>
   %4 = nn.slice %x starts [7, 1] sizes [8, 2] steps [-1, 2] : (tensor<8x4xf32>) -> tensor<8x2xf32>
+  // CHECK: nn.split %{{.*}} dim 1 parts [1, 3] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x3xf32>)
+  %parts:2 = nn.split %x dim 1 parts [1, 3] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x3xf32>)
   // CHECK: nn.slice %{{.*}} starts [0, 0] sizes [0, 4] steps [1, 1] : (tensor<8x4xf32>) -> tensor<0x4xf32>
   %5 = nn.slice %x starts [0, 0] sizes [0, 4] steps [1, 1] : (tensor<8x4xf32>) -> tensor<0x4xf32>
   // CHECK: nn.pad constant %{{.*}} low [0, 1] high [0, 2] : (tensor<8x4xf32>) -> tensor<8x7xf32>

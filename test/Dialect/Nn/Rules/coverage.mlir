@@ -148,6 +148,8 @@ func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c
   %pad = nn.pad edge %x low [0, 1] high [0, 0] : (tensor<8x4xf32>) -> tensor<8x5xf32>
   // expected-remark @below {{([i,k])->([i,j]) {i=8,j=4,k=4} exchange={k>j}}}
   %rotate = nn.rotate %x dim 1 by 1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  // expected-remark @below {{([i,j])->([i,k],[i,l]) {i=8,j=4,k=2,l=2} exchange={j>kl}}}
+  %split:2 = nn.split %x dim 1 parts [2, 2] : (tensor<8x4xf32>) -> (tensor<8x2xf32>, tensor<8x2xf32>)
   // expected-remark @below {{([i,j])->([i,j]) {i=8,j=4}}}
   %trilu = nn.trilu %x offset 0 upper : (tensor<8x4xf32>) -> tensor<8x4xf32>
   // expected-remark @below {{([l,k],[i,j])->([i,j,k]) {i=8,j=4,k=4,l=8} reduce={l}}}

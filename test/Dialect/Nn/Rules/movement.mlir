@@ -59,6 +59,16 @@ func.func @any_number_of_parts_is_cut_together(%x: tensor<8xf32>) {
   return
 }
 
+func.func @split_cuts_its_parts_together(%x: tensor<8x12xf32>) {
+  // Factors of the dim: operand j, results k and l.
+  // expected-remark-re @below {{([i,j])->([i,k],[i,l]) {i=8,j=12,k=4,l=8} exchange={j>kl} linear(sum)={0} linear(prod)={0} linear(max)={0} linear(min)={0}{{$}}}}
+  %0:2 = nn.split %x dim 1 parts [4, 8] : (tensor<8x12xf32>) -> (tensor<8x4xf32>, tensor<8x8xf32>)
+  // A part of one position cannot be cut.
+  // expected-remark @below {{([i,j])->([i,1],[i,k]) {i=8,j=12,k=11} replicate={j,k} linear}}
+  %1:2 = nn.split %x dim 1 parts [1, 11] : (tensor<8x12xf32>) -> (tensor<8x1xf32>, tensor<8x11xf32>)
+  return
+}
+
 func.func @slices_are_filled_in_by_their_holders_or_cut(%x: tensor<8x6xf32>, %p: tensor<8x6xi1>) {
   // expected-remark @below {{([i,j])->([i,k]) {i=8,j=6,k=2} reduce={j} exchange={j>k} linear}}
   %0 = nn.slice %x starts [0, 2] sizes [8, 2] steps [1, 1] : (tensor<8x6xf32>) -> tensor<8x2xf32>

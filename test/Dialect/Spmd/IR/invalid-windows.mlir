@@ -1,4 +1,4 @@
-// Constraints of spmd.window and of spmd.join.
+// Constraints of spmd.window, spmd.join and spmd.split.
 //
 // RUN: cleave-opt %s --split-input-file --verify-diagnostics
 
@@ -172,6 +172,39 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @more_is_missing_than_there_is(%x: tensor<4x8xf32>) {
   // expected-error @below {{'spmd.window' op misses 9 positions along dim 0, of 8 in shards (C6)}}
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [0, 0] highs [4, 8] missing [9, 0] from [0, 0] to [8, 8] on [2, 1] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C2 of split.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @a_split_is_along_a_dim(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.split' op splits along dim -1 but operand has 2 dims}}
+  %0 = spmd.split %x dim -1 parts [8] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C3 of split.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @parts_to_be_made_are_not_negative(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.split' op has a part of -2 positions}}
+  %0 = spmd.split %x dim 0 parts [10, -2] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+// C4 of split: 6 rows on 2 ranks are 3 each, of parts of 2 and 4 rows 1 and 2.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
+func.func @a_shard_of_parts_is_the_operand(%x: tensor<4x8xf32>) {
+  // expected-error @below {{'spmd.split' op makes 'tensor<4x8xf32>' of 'tensor<4x8xf32>' but a shard of all its parts has 3 positions along dim 0 and make 'tensor<3x8xf32>'}}
+  %0 = spmd.split %x dim 0 parts [2, 4] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
 }

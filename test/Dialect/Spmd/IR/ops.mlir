@@ -87,6 +87,16 @@ func.func @a_join_puts_parts_one_behind_the_other(%x: tensor<4x8xf32>) {
   return
 }
 
+// The other way round: of a shard of 4 of 8 rows, 1 row of the first part and 3 of the second.
+// CHECK-LABEL: @a_split_takes_parts_apart
+func.func @a_split_takes_parts_apart(%x: tensor<4x8xf32>) {
+  // CHECK: spmd.split %{{.*}} dim 0 parts [2, 6] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32> cause "why"
+  %0 = spmd.split %x dim 0 parts [2, 6] over {"x"} : (tensor<4x8xf32>) -> tensor<4x8xf32> cause "why"
+  // CHECK: spmd.split %{{.*}} dim 1 parts [7, 7, 15] over {"y"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %1 = spmd.split %x dim 1 parts [7, 7, 15] over {"y"} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
 // The first rank of each group keeps the value, the others nothing of it.
 // CHECK-LABEL: @a_value_stays_on_first_ranks
 func.func @a_value_stays_on_first_ranks(%x: tensor<8x8xf32>) {
