@@ -75,26 +75,36 @@ std::optional<DimWindow> SlidingDim::getWindow(int64_t inputSize, int64_t result
   if (pieces == 1)
     return DimWindow::whole(picks ? resultSize : inputSize);
   int64_t extent = llvm::divideCeil(inputSize, pieces), made = llvm::divideCeil(resultSize, pieces);
-  int64_t moved = made * stride, step = moved / share;
-  if (moved % share != 0)
-    return std::nullopt;
+  int64_t moved = made * stride, step = moved / share, takers = made == 0 ? 0 : llvm::divideCeil(resultSize, made);
+  int64_t begin = low, end = high, all = resultSize * stride, present = inputSize;
   bool divides = extent * pieces == inputSize && made * pieces == resultSize;
-  if (divides && picks > 1 && extent % picks == 0) { // of positions that are wanted, `low % picks` being the first
-    int64_t phase = low % picks, begin = llvm::divideFloorSigned(low - phase, picks),
-            end = llvm::divideCeilSigned(high - phase, picks);
-    step /= picks;
-    return DimWindow{extent / picks, pieces, step, begin + std::min<int64_t>(step, 0), end + std::max<int64_t>(step, 0),
-                     beyond};
+  if (moved % share != 0) {
+    if (!isTabled)
+      return std::nullopt;
+    // By whole periods of the samples; what is left of them adds up from piece to piece, and is read behind.
+    step = made / share * stride;
+    end += llvm::divideCeil(takers * made, share) * stride - takers * step;
   }
-  DimWindow window{extent, pieces, step, low + std::min<int64_t>(step, 0), high + std::max<int64_t>(step, 0), beyond};
+  // Of positions that are wanted, `low % picks` being the first.
+  bool isPicked = picks > 1 && extent % picks == 0;
+  if (isPicked) {
+    int64_t phase = low % picks;
+    begin = llvm::divideFloorSigned(low - phase, picks);
+    end = llvm::divideCeilSigned(high - phase, picks);
+    present = llvm::divideCeil(std::max<int64_t>(inputSize - phase, 0), picks);
+    extent /= picks;
+    step /= picks;
+    all /= picks;
+  }
+  DimWindow window{extent, pieces, step, begin + std::min<int64_t>(step, 0), end + std::max<int64_t>(step, 0), beyond};
   if (divides)
     return window;
-  window.missing = extent * pieces - inputSize;
+  window.missing = extent * pieces - present;
   // Padding of the result needs nothing: what lies before the first position or behind the last one does not travel.
-  int64_t all = resultSize * stride;
-  window.first = low + std::min<int64_t>(llvm::divideFloorSigned(all, share), 0);
-  window.end = high + std::max<int64_t>(llvm::divideCeilSigned(all, share), 0);
-  window.takers = made == 0 ? 0 : llvm::divideCeil(resultSize, made);
+  int64_t last = isPicked ? end : high;
+  window.first = begin + std::min<int64_t>(llvm::divideFloorSigned(all, share), 0);
+  window.end = last + std::max<int64_t>(llvm::divideCeilSigned(all, share), 0);
+  window.takers = takers;
   return window;
 }
 

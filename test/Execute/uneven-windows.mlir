@@ -134,3 +134,23 @@ func.func @heads_are_merged(%x: tensor<3x5x8xf32, #oxo>) -> tensor<3x40xf32, #ox
   %0 = nn.reshape %x : (tensor<3x5x8xf32, #oxo>) -> tensor<3x40xf32, #ox>
   return %0 : tensor<3x40xf32, #ox>
 }
+
+//--- steps.mlir
+// Every second of 14 rows: shards of 7 have them elsewhere each, of 4 alike, and then one row of each pair is sent.
+// CHECK-LABEL: @every_second_row
+func.func @every_second_row(%x: tensor<15x3xf32, #xo>) -> tensor<7x3xf32, #xo> {
+  // CHECK-NEXT: nn.slice %arg0 starts [1, 0] sizes [4, 3] steps [2, 1] : (tensor<8x3xf32>) -> tensor<4x3xf32>
+  // CHECK-NEXT: return
+  %0 = nn.slice %x starts [1, 0] sizes [7, 3] steps [2, 1] : (tensor<15x3xf32, #xo>) -> tensor<7x3xf32, #xo>
+  return %0 : tensor<7x3xf32, #xo>
+}
+
+//--- seven-to-fourteen.mlir
+// Rows 7 to 13 of the result lie at 3.25 to 6.25, and begin between two rows of the first rank's.
+// CHECK-LABEL: @seven_rows_become_fourteen
+func.func @seven_rows_become_fourteen(%x: tensor<7x3xf32, #xo>) -> tensor<14x3xf32, #xo> {
+  // CHECK-NEXT: spmd.window %arg0 dims [{"x"}, {}] steps [3, 0]
+  // CHECK: nn.gather
+  %0 = nn.resize linear %x coordinates half_pixel rounding floor scales [2.0, 1.0] : (tensor<7x3xf32, #xo>) -> tensor<14x3xf32, #xo>
+  return %0 : tensor<14x3xf32, #xo>
+}

@@ -62,14 +62,17 @@ struct SlidingDim {
   /// If not 0, every `picks`-th position is wanted and no other: a rank drops those before it sends, where they lie alike in
   /// all shards, and sends what the result has of a dim that is not cut.
   int64_t picks = 0;
+  /// Ranks have tables of what their positions are made of: where s is not whole, an interval may then begin some positions before
+  /// what is needed, so that all ranks' begin at one distance.
+  bool isTabled = false;
 
-  /// Who has what and who needs what, where both are cut into `pieces`; nothing if s is not whole.
+  /// Who has what and who needs what, where both are cut into `pieces`; nothing if s is not whole and has to be.
   std::optional<DimWindow> getWindow(int64_t inputSize, int64_t resultSize, int64_t pieces) const;
 
   bool operator==(const SlidingDim &other) const {
-    return std::tie(input, result, stride, share, low, high, beyond, picks) ==
+    return std::tie(input, result, stride, share, low, high, beyond, picks, isTabled) ==
            std::tie(other.input, other.result, other.stride, other.share, other.low, other.high, other.beyond,
-                    other.picks);
+                    other.picks, other.isTabled);
   }
 };
 
@@ -80,10 +83,10 @@ struct InnerCost {
     AllGather, ///< `times` all_gathers of `elements` from each of those ranks
     Exchange,  ///< each rank's own piece of the operand with edges of its neighbours, see `slides`
     Join,      ///< parts put one behind the other: `slides` has one entry per operand, `input` -1 for one position
+    Split,     ///< parts that stood one behind the other: `slides` has one entry per result
   };
   Kind kind;
   /// The group: all atoms that cut any of these.
-    Split,     ///< parts that stood one behind the other: `slides` has one entry per result
   llvm::SmallVector<FactorId, 2> factors;
   int64_t times = 1;
   /// Local elements of one message: the product of the local extents of these factors times `elementScale`.

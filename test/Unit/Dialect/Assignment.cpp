@@ -63,7 +63,8 @@ bool Assignment::isValid(const ShardingRule &rule) const {
     for (const SlidingDim &slide : cost.slides)
       if (int64_t pieces = getExtent(getCuts(rule, slide.result));
           pieces > 1 && slide.input >= 0 && !isApart(rule, *this, slide) &&
-          (llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0 ||
+          ((!slide.isTabled &&
+            llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0) ||
            getCuts(rule, slide.input) != getCuts(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
@@ -82,6 +83,13 @@ static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const S
     return {0, 0};
   if (slide.stride < 0)
     std::swap(first, last);
+  if (slide.isTabled && made * slide.stride % slide.share != 0) { // whole periods of the samples, at one distance
+    int64_t step = made / slide.share * slide.stride, takers = llvm::divideCeil(all, made),
+            width = llvm::divideCeil(takers * made, slide.share) * slide.stride - (takers - 1) * step;
+    int64_t start = piece * step + slide.low,
+            end = std::min(piece * step + width, all / slide.share * slide.stride) + slide.high;
+    return {start, std::max<int64_t>(end - start, 0)};
+  }
   int64_t start = llvm::divideFloorSigned(first * slide.stride, slide.share) + slide.low;
   return {start, llvm::divideCeilSigned(last * slide.stride, slide.share) + slide.high - start};
 }
@@ -89,11 +97,12 @@ static std::pair<int64_t, int64_t> getInterval(const ShardingRule &rule, const S
 /// The positions that a rank needs for piece `piece` along a dim that slides: an interval, or what a slice picks of it.
 static SmallVector<int64_t> getWanted(const ShardingRule &rule, const SlidingDim &slide, int64_t pieces,
                                       int64_t piece) {
-  int64_t all = rule.factorSizes[slide.result], input = rule.factorSizes[slide.input], made = all / pieces;
+  int64_t all = rule.factorSizes[slide.result], input = rule.factorSizes[slide.input],
+          made = llvm::divideCeil(all, pieces);
   SmallVector<int64_t> wanted;
-  if (slide.picks > 1 && all % pieces == 0 && input % (pieces * slide.picks) == 0) {
+  if (slide.picks > 1 && llvm::divideCeil(input, pieces) % slide.picks == 0) {
     int64_t start = slide.stride > 0 ? slide.low : slide.low + slide.stride;
-    for (int64_t o = piece * made; o < (piece + 1) * made; ++o)
+    for (int64_t o = piece * made; o < std::min((piece + 1) * made, all); ++o)
       wanted.push_back(start + o * slide.stride);
     return wanted;
   }

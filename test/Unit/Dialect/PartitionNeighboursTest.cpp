@@ -39,6 +39,22 @@ TEST(PartitionNeighbours, ResizeByTables) {
   resize("linear", "pytorch_half_pixel rounding floor", 24, 12);
   resize("linear", "align_corners rounding floor", 8, 16, "", "f16");
   resize("nearest", "align_corners rounding floor", 8, 16, "", "i32");
+  // Integers are rounded once, at the end.
+  for (const char *type : {"i32", "ui8", "i64"}) {
+    resize("linear", "align_corners rounding floor", 8, 16, "", type);
+    resize("cubic", "half_pixel rounding floor", 12, 8, "exclude_outside", type);
+  }
+  // What ranks make begins between two positions.
+  for (auto [from, to] : {std::pair(7, 14), std::pair(9, 6), std::pair(5, 15), std::pair(14, 7), std::pair(6, 10)}) {
+    resize("linear", "half_pixel rounding floor", from, to);
+    resize("cubic", "half_pixel rounding floor", from, to, "", "i32");
+    if (to % from != 0) // else it repeats elements
+      resize("nearest", "half_pixel rounding round_prefer_floor", from, to);
+  }
+  // The second of two dims whose sums are rounded once: not by a table, the first one is.
+  check("%x: tensor<12x12xi32>",
+        "%0 = nn.resize linear %x coordinates align_corners rounding floor scales [2.0, 2.0] : "
+        "(tensor<12x12xi32>) -> tensor<24x24xi32>");
   // Two dims, the one by its coordinates and the other by a table.
   check("%x: tensor<8x8xf32>", "%0 = nn.resize linear %x coordinates half_pixel rounding floor scales [2.0, 1.5] : "
                                "(tensor<8x8xf32>) -> tensor<16x12xf32>");
@@ -72,6 +88,30 @@ TEST(PartitionNeighbours, ManyParts) {
     types += comma + type;
   }
   check(arguments, "%0 = nn.concat " + operands + " dim 0 : (" + types + ") -> tensor<180x2xf32>");
+}
+
+// All at once: equal parts, others, of what no rank count divides, and more of them than ranks.
+TEST(PartitionNeighbours, PartsTakenApart) {
+  check("%x: tensor<36x4xf32>", "%0:3 = nn.split %x dim 0 parts [12, 12, 12] : (tensor<36x4xf32>) -> "
+                                "(tensor<12x4xf32>, tensor<12x4xf32>, tensor<12x4xf32>)");
+  check("%x: tensor<2x48xi8>", "%0:2 = nn.split %x dim 1 parts [12, 36] : (tensor<2x48xi8>) -> "
+                               "(tensor<2x12xi8>, tensor<2x36xi8>)");
+  check("%x: tensor<2x19xf32>", "%0:3 = nn.split %x dim 1 parts [5, 2, 12] : (tensor<2x19xf32>) -> "
+                                "(tensor<2x5xf32>, tensor<2x2xf32>, tensor<2x12xf32>)");
+  check("%x: tensor<26xi1>",
+        "%0:13 = nn.split %x dim 0 parts [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2] : (tensor<26xi1>) -> "
+        "(tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, "
+        "tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>, tensor<2xi1>)");
+}
+
+// Shards that do not divide, in which steps lie alike all the same (14 rows on 4 ranks, by 2 and by 4), and in which they do not.
+TEST(PartitionNeighbours, ElementsOfStepsInUnevenShards) {
+  check("%x: tensor<14x3xf32>",
+        "%0 = nn.slice %x starts [1, 0] sizes [6, 3] steps [2, 1] : (tensor<14x3xf32>) -> tensor<6x3xf32>");
+  check("%x: tensor<15x3xi32>",
+        "%0 = nn.slice %x starts [13, 0] sizes [6, 3] steps [-2, 1] : (tensor<15x3xi32>) -> tensor<6x3xi32>");
+  check("%x: tensor<22xf32>", "%0 = nn.slice %x starts [2] sizes [5] steps [4] : (tensor<22xf32>) -> tensor<5xf32>");
+  check("%x: tensor<23xf32>", "%0 = nn.slice %x starts [22] sizes [7] steps [-3] : (tensor<23xf32>) -> tensor<7xf32>");
 }
 
 TEST(PartitionNeighbours, Channels) {

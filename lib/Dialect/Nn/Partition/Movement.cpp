@@ -57,10 +57,7 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
     if (isMasked)
       maskedDims.push_back({dim, axes});
     left[dim] = 1;
-    // Where shards are padded, steps do not lie alike in all of them.
-    bool isAlike = !context.isPadded(getInput().getType().getDimSize(dim), axes) &&
-                   !context.isPadded(getResult().getType().getDimSize(dim), axes);
-    if (slide && isAlike && shape[dim] % slide->picks == 0) {
+    if (slide && shape[dim] % slide->picks == 0) {
       left[dim] = steps[dim] > 0 ? 1 : -1;
       steps[dim] = slide->picks;
       starts[dim] %= slide->picks;
@@ -157,6 +154,9 @@ LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Val
   Attribute list = context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
   results.push_back(JoinOp::create(context.builder, context.loc, context.resultTypes.front(), own, dim, parts,
                                    cast<ArrayAttr>(list), /*cause=*/StringAttr()));
+  return success();
+}
+
 // The other way round: what a rank wants of the parts lies side by side when it has come.
 LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
@@ -177,9 +177,6 @@ LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVec
     results.push_back(SliceOp::create(context.builder, context.loc, all, starts, type.getShape(), steps));
     starts[dim] += type.getDimSize(dim);
   }
-  return success();
-}
-
   return success();
 }
 

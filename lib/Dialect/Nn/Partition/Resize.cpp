@@ -6,7 +6,7 @@
 //   reads       [. 0 0 1]              rank 0 of a resize to twice the size, one position more on each side
 //   makes       [- - 0 0 0 0 - -]
 //
-// Where samples lie otherwise on each rank, tables say what they are made of: a rank takes its own entries of them, and adds up
+// Where samples lie otherwise on each rank, or its piece begins between two positions (7 rows to 14 on 2 ranks), tables say what they are made of: a rank takes its own entries of them, and adds up
 // what it gathers by these, each times its weight.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,10 @@ static Value sample(LocalBuilder &build, ResizeOp op, Value value, const LocalBu
   Builder &builder = build.context.builder;
   Taps taps = getTaps(op, at.dim);
   bool isNearest = op.getMode() == ResizeMode::Nearest;
-  value = isNearest ? value : build.widen(value);
+  // Integers are rounded once, at the end, as the whole op would.
+  bool isInteger = isa<IntegerType>(LocalBuilder::getElementType(value));
+  if (!isNearest)
+    value = isInteger ? build.convert(value, builder.getF64Type()) : build.widen(value);
   int64_t rank = LocalBuilder::getShape(value).size(), whole = taps.positions.size() / taps.count;
   SmallVector<int64_t> alongDim(rank - at.dim, 1);
   alongDim[0] = made;
@@ -65,11 +68,15 @@ LogicalResult ResizeOp::partition(PartitionContext &context, SmallVectorImpl<Val
   auto read = build.readWindows(/*fill=*/{});
   RankedTensorType type = context.resultTypes.front();
   SmallVector<double> scales(getScales());
-  for (const LocalBuilder::ReadDim &at : read)
-    if (getShardSampling(*this, at.dim)->byTable) {
-      context.operands[0] = sample(build, *this, context.operands[0], at, type.getDimSize(at.dim));
+  for (const LocalBuilder::ReadDim &at : read) {
+    ShardSampling sampling = *getShardSampling(*this, at.dim);
+    int64_t made = type.getDimSize(at.dim);
+    bool isShifted = at.window.step * sampling.slide.share != made * sampling.slide.stride;
+    if (sampling.byTable || isShifted) {
+      context.operands[0] = sample(build, *this, context.operands[0], at, made);
       scales[at.dim] = 1;
     }
+  }
   Type element = LocalBuilder::getElementType(context.operands[0]);
   llvm::erase_if(read, [&](const LocalBuilder::ReadDim &at) { return scales[at.dim] == 1; });
   SmallVector<int64_t> shape(type.getShape()), starts(shape.size(), 0), steps(shape.size(), 1);

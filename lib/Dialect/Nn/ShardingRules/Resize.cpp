@@ -108,14 +108,18 @@ std::optional<ShardSampling> cleave::nn::getShardSampling(ResizeOp op, unsigned 
   if (std::gcd(input, result) < 2 || result == 0 || !isTabled)
     return std::nullopt;
   SlidingDim least = getReach(op, dim);
-  // Sums of integers are rounded once, after the last dim.
-  bool isExact = op.getMode() == ResizeMode::Nearest || isa<FloatType>(elementTypeOf(op.getInput()));
+  // Sums of integers are rounded once, after the last dim, and of the same terms in the same order: the first dim goes first.
+  bool isExact = op.getMode() == ResizeMode::Nearest || isa<FloatType>(elementTypeOf(op.getInput())) ||
+                 llvm::all_of(llvm::seq(dim), [&](unsigned before) { return keepsDim(op, before); });
   if (samplesAlike(op, input, result, scale))
-    if (SlidingDim alike = getSlide(op, input, result, scale); alike == least || !isExact)
+    if (SlidingDim alike = getSlide(op, input, result, scale); alike == least || !isExact) {
+      alike.isTabled = isExact;
       return ShardSampling{alike, /*byTable=*/false};
+    }
   // On two ranks, each would read more than there is.
   if (!isExact || least.high - least.low > input / 2)
     return std::nullopt;
+  least.isTabled = true;
   return ShardSampling{least, /*byTable=*/true};
 }
 

@@ -43,13 +43,13 @@ func.func @ranks_sample_alike_or_by_tables(%x: tensor<12xf32>, %n: tensor<12xi32
   return
 }
 
-func.func @what_cannot_be_cut_together_is_whole(%x: tensor<12xf32>, %n: tensor<12xi32>) {
+func.func @what_cannot_be_cut_together_is_whole(%x: tensor<12xf32>, %n: tensor<12x12xi32>) {
   // Nothing divides 12 and 25.
   // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
   %0 = nn.resize linear %x coordinates align_corners rounding floor scales [2.1] : (tensor<12xf32>) -> tensor<25xf32>
-  // Sums of integers are rounded once, which terms from tables would not be.
-  // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
-  %1 = nn.resize linear %n coordinates align_corners rounding floor scales [2.0] : (tensor<12xi32>) -> tensor<24xi32>
+  // Sums of integers are rounded once: tables may make terms of the first dim alone, whose sums the op takes on as they are.
+  // expected-remark @below {{([j,k])->([i,l]) {i=24,j=12,k=12,l=24} replicate={k,l} exchange={j>i}}}
+  %1 = nn.resize linear %n coordinates align_corners rounding floor scales [2.0, 2.0] : (tensor<12x12xi32>) -> tensor<24x24xi32>
   // A result of which every part is made of the first quarter.
   // expected-remark @below {{must_replicate="samples between the shards of every dim would be needed"}}
   %2 = nn.resize linear %x coordinates asymmetric rounding floor scales [8.0] : (tensor<12xf32>) -> tensor<24xf32>
