@@ -39,8 +39,9 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   manager.addPass(nn::createNnSplitWeights());
 
   // 6. Dims that belong apart stay apart: merges sink, then chains of movement fuse. A fused chain may end in a merge
-  //    that can sink further, so both run three times: below projections, attention, and the product behind it.
-  for (int round = 0; round < 3; ++round) {
+  //    that can sink further, so both run five times: below projections, attention, a mask by windows, and both products
+  //    behind it. What they leave alone they only look at.
+  for (int round = 0; round < 5; ++round) {
     manager.addPass(nn::createNnUnflatten());
     manager.addPass(nn::createNnFuseMovement());
   }

@@ -131,11 +131,11 @@ def swin_taken(sizes):
     return sent.all_gather(p, swin(sizes, 0).activation() / 2).all_gather(p, 2 * 8 * F32)
 
 
-def swin_rolls(sizes):
+def swin_rolls(sizes, pictures):
     """Two rows of patches go round before the windows and back behind them, in the second block of each stage; the means of the two
-    halves are added as terms of the logits."""
+    halves are added as terms of the logits. All that for each of a rank's pictures."""
     rolled = [Window(16, 16, 2)] * 2 + [Window(32, 8, 2)] * 2
-    return join(edges(rolled, 1), Sent().all_reduce(sizes.ranks, 8 * F32))
+    return join(edges(rolled, pictures), Sent().all_reduce(sizes.ranks, pictures * 8 * F32))
 
 
 def resnet_windows(sizes):
@@ -211,7 +211,8 @@ CASES = {
     "vit-fsdp": Case("Parallel/vit197", "fully sharded", lambda s: fully_sharded(s.ranks, layer_weights(vit(s)))),
     "swin-data": Case("Parallel/swin", "data", lambda s: nothing(swin(s, 0))),
     "swin-megatron": Case("Parallel/swin", "Megatron", lambda s: join(megatron(swin(s, 0)), megatron(swin(s, 1))), swin_taken, LAST),
-    "swin-spatial": Case("Parallel/swin", "spatial", swin_rolls),
+    "swin-spatial": Case("Parallel/swin", "spatial", lambda s: swin_rolls(s, 1)),
+    "swin-pictures": Case("Parallel/swin", "spatial", lambda s: swin_rolls(s, 2)),
     "swin-fsdp": Case("Parallel/swin", "fully sharded",
                       lambda s: fully_sharded(s.ranks, layer_weights(swin(s, 0)) + layer_weights(swin(s, 1)))),
     "moe-expert": Case("moe_dyn18", "expert", lambda s: Sent().all_reduce(s.ranks, 2 * 8 * 64 * F32), moe_taken,
