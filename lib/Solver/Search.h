@@ -51,6 +51,7 @@ private:
   bool sweep(const SweepUnit &unit);
   void runRounds(bool withEscapes);
   void sweepPairs();
+  void sweepHalves();
   void keepWhatIsCut();
 
   // Answer.cpp.

@@ -4,7 +4,7 @@
 //     wishes flow; nodes get their profiles
 //     rounds without escapes; what is cut stays
 //   rounds with escapes
-//   on small graphs: sweep pairs of axes
+//   on small graphs: sweep pairs of axes, and marked axes in two parts
 //
 //   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: sweep
 //
@@ -199,7 +199,12 @@ void Solver::Search::classifyAll() {
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Whole axes in mesh order, then the atoms of marked ones; of all of them where cutting an axis in two costs nothing.
+/// True if atoms of the axis are swept by themselves, too: it is marked, or cutting an axis in two costs nothing.
+static bool isSweptInParts(unsigned axis, const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs) {
+  return mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0);
+}
+
+/// Whole axes in mesh order, then the atoms of those that are swept in parts.
 static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs,
                                         bool withEscapes) {
   std::vector<SweepUnit> units;
@@ -207,7 +212,7 @@ static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &
     if (mesh.numAtoms(axis) > 0)
       units.push_back({{mesh.atomsOf(axis)}, withEscapes});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0))
+    if (isSweptInParts(axis, mesh, candidates, costs))
       for (unsigned place = mesh.numAtoms(axis); place-- > 0;)
         units.push_back({{AtomList{static_cast<AtomId>(mesh.firstAtom(axis) + place)}}, withEscapes});
   return units;
@@ -247,6 +252,22 @@ void Solver::Search::sweepPairs() {
         sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
 }
 
+/// Major atoms of an axis do one thing and minor ones another: of 12 heads on 8 ranks 4 parts, and 2 of the tokens. Where each atom by
+/// itself would only send more, as collectives take time to begin, no other sweep comes from the one to the other.
+void Solver::Search::sweepHalves() {
+  const AtomMesh &mesh = problem.getMesh();
+  bool isBetter = false;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
+    AtomList atoms = mesh.atomsOf(axis);
+    if (isSweptInParts(axis, mesh, candidates, options.costs))
+      for (size_t major = 1; major < atoms.size(); ++major)
+        isBetter |= sweep({{AtomList(ArrayRef(atoms).take_front(major)), AtomList(ArrayRef(atoms).drop_front(major))},
+                           /*withEscapes=*/true});
+  }
+  if (isBetter)
+    runRounds(/*withEscapes=*/true);
+}
+
 void Solver::Search::keepWhatIsCut() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     NodeKind kind = graph.node(node).kind;
@@ -276,8 +297,10 @@ bool Solver::Search::run() {
   }
   std::vector<FormId> wished = present;
   runRounds(/*withEscapes=*/true);
-  if (problem.numOps() < options.maxOpsForPairs)
+  if (problem.numOps() < options.maxOpsForPairs) {
     sweepPairs();
+    sweepHalves();
+  }
   decision.objective = sweeper->total();
   std::optional<Account> asWished;
   if (present != wished)
