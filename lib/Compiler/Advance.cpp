@@ -99,6 +99,13 @@ bool Compilation::State::checkCluster() {
   return misfit.empty() || fail(makeError("{0}: {1}", options.model, misfit));
 }
 
+/// Where what a rank takes must fit, before anything is written or run. That it is too much has been told.
+bool Compilation::State::checkFit(const std::optional<Report> &report) {
+  if (!report || report->memory)
+    return report && report->memory->excess.empty();
+  return fail(makeError("{0}: --must-fit needs a cluster whose device has a 'memory'", options.model));
+}
+
 /// Before any phase that prices anything. The axis of a pipeline is none that values are cut along, but says where stages
 /// stand.
 bool Compilation::State::useCluster() {
@@ -145,5 +152,5 @@ bool Compilation::advance(Phase last) {
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }
-  return true;
+  return !options.mustFit || last < Phase::Partitioned || state->checkFit(makeReport());
 }

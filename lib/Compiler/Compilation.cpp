@@ -175,8 +175,10 @@ std::optional<Report> Compilation::makeReport() {
   report.seconds = state->seconds;
   report.placement = state->placement;
   bool hasExcess = report.memory && !report.memory->excess.empty();
-  if (hasExcess && !std::exchange(state->isExcessTold, true))
-    emitWarning(FileLineColLoc::get(state->context.get(), state->options.model, 0, 0)) << report.memory->excess;
+  if (hasExcess && !std::exchange(state->isExcessTold, true)) {
+    Location loc = FileLineColLoc::get(state->context.get(), state->options.model, 0, 0);
+    (state->options.mustFit ? emitError(loc) : emitWarning(loc)) << report.memory->excess;
+  }
   return report;
 }
 

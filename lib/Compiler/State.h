@@ -35,6 +35,7 @@ struct Compilation::State {
   spmd::MeshAttr getWholeMesh();
   /// The plan's cluster is large enough for that mesh. False after an error.
   bool checkCluster();
+  bool checkFit(const std::optional<Report> &report);
   /// From now on prices are those of the plan's cluster, if it has one. False after an error.
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.

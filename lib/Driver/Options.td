@@ -65,6 +65,8 @@ def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
 defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kSharding, [Schedule]),
                      "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
+def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
+                      "makes it an error where a rank takes more memory than a device of the cluster has">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 

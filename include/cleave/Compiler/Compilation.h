@@ -48,6 +48,8 @@ struct CompileOptions {
   std::string weights;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
+  /// A rank that takes more than the memory of a device is an error, not a warning.
+  bool mustFit = false;
   ShardOptions sharding;
   /// A folder that gets a file per phase; empty: none.
   std::string dumpPhases;
