@@ -29,7 +29,7 @@ FOLDERS = {name: os.path.join(DATA, group, name) for group in GROUPS for name in
 # The suite cannot shrink unnoticed: so many cases exist in onnx 1.22.0, and so many pass.
 CASES = 1905
 WHOLE_NETWORKS = 9
-LEAST_PASSING = 1519
+LEAST_PASSING = 1615
 # Tolerances of ONNX's backend tests.
 RTOL, ATOL = 1e-3, 1e-7
 # Types that numpy lacks, and their bits.
@@ -42,7 +42,11 @@ SMALL = {
     }.items()
     for name in names.split()
 }
+# Of random numbers ONNX defines type and shape; the recorded ones are numpy's (test/Import/random.test has ours).
+RANDOM = re.compile(r"test_(bernoulli\w*|training_dropout(_default)?(_mask)?)")
 PLAIN = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
+# What numpy's transform leaves of zeros is recorded: 2e-7.
+LOOSE = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
 
 
 def read_tensor(path):
@@ -86,7 +90,7 @@ def prepare(name, folder):
                     arrays[prefix + info.name] = array
     target = os.path.join(folder, name + ".npz")
     np.savez(target, **arrays)
-    return name, f"{case}/model.onnx", target, RTOL, ATOL
+    return name, f"{case}/model.onnx", target, RTOL, "inf" if RANDOM.fullmatch(name) else LOOSE.get(name, ATOL)
 
 
 def prepare_network(name, folder):
@@ -138,7 +142,7 @@ def page(results):
         f"refused, {counts['WRONG']} are wrong and {counts['CRASH']} crash.",
         "A test passes if the model imports and the reference evaluator gives the expected outputs within ONNX's own "
         f"tolerances (rtol {RTOL:g}, atol {ATOL:g}).",
-        "Operands that decide a shape are taken from the test's inputs.",
+        "Operands that decide a shape are taken from the test's inputs; of random numbers type and shape are compared.",
         "",
         "## Why tests are refused",
         "",

@@ -6,7 +6,7 @@
 //   q [b, s, h*d] -> reshape [b, s, h, d] -> transpose [b, h, s, d] -> nn.attention -> transpose -> reshape [b, s, h*d]
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "Families.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -17,7 +17,7 @@ using namespace cleave;
 using namespace cleave::onnx;
 
 /// [batch, sequence, heads * size] as [batch, heads, sequence, size]; heads are major in the hidden dim.
-static Value splitHeads(NodeContext &node, Value value, int64_t heads) {
+Value cleave::onnx::splitHeads(NodeContext &node, Value value, int64_t heads) {
   if (!value || node.failed())
     return {};
   Shape shape = NodeContext::shape(value);
@@ -28,7 +28,7 @@ static Value splitHeads(NodeContext &node, Value value, int64_t heads) {
 }
 
 /// The way back.
-static Value joinHeads(NodeContext &node, Value value) {
+Value cleave::onnx::joinHeads(NodeContext &node, Value value) {
   if (!value)
     return {};
   Ints shape(NodeContext::shape(value));

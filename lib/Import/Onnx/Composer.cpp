@@ -22,3 +22,10 @@ Value Composer::table(mlir::Type type, Shape shape, llvm::ArrayRef<double> value
   llvm::copy(values, tensor.write<double>().begin());
   return node.cast(node.constant(tensor), type);
 }
+
+bool Composer::require(llvm::ArrayRef<unsigned> operands) {
+  for (unsigned index : operands)
+    if (!node.check(node.hasOperand(index), "operand " + llvm::Twine(index) + " is missing"))
+      return false;
+  return !node.failed();
+}

@@ -107,6 +107,9 @@ public:
   /// A tensor of floats of `type`, in row-major order.
   Value table(mlir::Type type, Shape shape, llvm::ArrayRef<double> values);
 
+  /// An error unless all these operands of the node are there, where an optional one stands in front of them.
+  bool require(llvm::ArrayRef<unsigned> operands);
+
 private:
   NodeContext &node;
 };

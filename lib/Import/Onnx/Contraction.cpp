@@ -5,7 +5,7 @@
 // products become products of i32 with the zero points taken off first, which is what ONNX defines them as.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "Families.h"
 #include "Registry.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -28,9 +28,7 @@ static std::string batchLetters(int64_t rank, int64_t maxRank) {
 }
 constexpr int64_t kMaxBatchRank = 22;
 
-/// numpy's matmul: the last two dims of each are multiplied, those before broadcast; a vector is a row or a column that
-/// goes away again.
-static Value matmul(NodeContext &node, Value lhs, Value rhs) {
+Value cleave::onnx::matmul(NodeContext &node, Value lhs, Value rhs) {
   int64_t lhsRank = NodeContext::rank(lhs), rhsRank = NodeContext::rank(rhs);
   if (node.failed() || !node.check(lhsRank > 0 && rhsRank > 0, "an operand is a scalar"))
     return {};

@@ -4,8 +4,12 @@
 // reduction over the spatial dims.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "Composer.h"
+#include "Families.h"
 #include "Registry.h"
+
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace cleave;
@@ -95,7 +99,7 @@ static std::optional<Ints> readKernel(NodeContext &node, Value x, Value weight) 
   return kernel;
 }
 
-static Value conv(NodeContext &node, Value x, Value weight, Value bias) {
+Value cleave::onnx::convolve(NodeContext &node, Value x, Value weight, Value bias) {
   std::optional<Ints> kernel = x && weight ? readKernel(node, x, weight) : std::nullopt;
   int64_t groups = node.intAttr("group", 1);
   std::optional<Window> window = kernel ? readWindow(node, *kernel) : std::nullopt;
@@ -107,7 +111,7 @@ static Value conv(NodeContext &node, Value x, Value weight, Value bias) {
 }
 
 static void importConv(NodeContext &node) {
-  node.result(0, conv(node, node.operand(0), node.operand(1), node.operand(2)));
+  node.result(0, convolve(node, node.operand(0), node.operand(1), node.operand(2)));
 }
 
 /// Splits what padding takes away so that the result has the shape asked for.
@@ -178,12 +182,12 @@ static Value widen(NodeContext &node, unsigned index, unsigned zeroIndex) {
 }
 
 static void importConvInteger(NodeContext &node) {
-  node.result(0, conv(node, widen(node, 0, 2), widen(node, 1, 3), {}));
+  node.result(0, convolve(node, widen(node, 0, 2), widen(node, 1, 3), {}));
 }
 
 /// Operands: x, scale, zero point, w, scale, zero point, scale and zero point of the result, bias.
 static void importQLinearConv(NodeContext &node) {
-  Value sums = conv(node, widen(node, 0, 2), widen(node, 3, 5), node.operand(8));
+  Value sums = convolve(node, widen(node, 0, 2), widen(node, 3, 5), node.operand(8));
   Value xScale = node.operand(1), weightScale = node.operand(4), scale = node.operand(6), zero = node.operand(7);
   if (!sums)
     return;
@@ -227,14 +231,145 @@ static void importPool(NodeContext &node, nn::PoolKind kind, const PoolOptions &
                                          window->dilations, options.countPads, options.ceil, options.p));
 }
 
+/// Where the maxima of windows lie. Each window is copied out by a gather per spatial dim, with what is outside as the
+/// least number, and the place of its maximum is computed back to that in the input:
+///
+///   x [n, c, h, w] -> [n, c, oh, kh, ow, kw] -> [n, c, oh, ow, kh * kw] -> arg_reduce
+static Value findMaxima(NodeContext &node, const Window &window, Shape result, bool isColumnMajor) {
+  Composer f(node);
+  Value x = node.operand(0);
+  Shape shape = NodeContext::shape(x);
+  Type type = NodeContext::elementType(x);
+  int64_t spatial = window.kernel.size(), rank = shape.size();
+  double least = -std::numeric_limits<double>::infinity();
+  if (auto integer = dyn_cast<IntegerType>(type))
+    least = integer.isUnsigned() ? 0 : -std::ldexp(1.0, int(integer.getWidth()) - 1);
+  Ints low(rank, 0), high(rank, 0), apart(shape.take_front(2)), order{0, 1}, joined(shape.take_front(2));
+  for (int64_t d = 0; d < spatial; ++d) {
+    low[d + 2] = window.padsLow[d];
+    int64_t reach = (result[d + 2] - 1) * window.strides[d] + window.getExtent(d);
+    high[d + 2] = std::max<int64_t>(0, reach - shape[d + 2] - window.padsLow[d]);
+  }
+  Value read = f.pad(x, low, high, least);
+  for (int64_t d = 0; d < spatial; ++d) {
+    Ints places;
+    for (int64_t i = 0; i < result[d + 2]; ++i)
+      for (int64_t k = 0; k < window.kernel[d]; ++k)
+        places.push_back(i * window.strides[d] + k * window.dilations[d]);
+    read = f.gather(read, node.vector(places), d + 2);
+    apart.append({result[d + 2], window.kernel[d]});
+    order.push_back(2 + 2 * d);
+    joined.push_back(result[d + 2]);
+  }
+  for (int64_t d = 0; d < spatial; ++d)
+    order.push_back(3 + 2 * d);
+  int64_t inner = ShapedType::getNumElements(window.kernel), size = ShapedType::getNumElements(shape.drop_front(2));
+  joined.push_back(inner);
+  Value tap = node.create<nn::ArgReduceOp>(
+      nn::ReduceKind::Max, node.reshape(node.transpose(node.reshape(read, apart), order), joined), rank, false, false);
+  // Along each dim: which window, which place in it; then all dims as one number, of all samples and channels.
+  Ints sample(rank, 1), channel(rank, 1);
+  sample[0] = shape[0], channel[1] = shape[1];
+  Value index = f.add(f.iota(sample, 0, f.i64(), 0, shape[1] * size), f.iota(channel, 1, f.i64(), 0, size));
+  for (int64_t d = 0, stride = size, before = 1; d < spatial; ++d) {
+    inner /= window.kernel[d], stride /= shape[d + 2];
+    Ints own(rank, 1);
+    own[d + 2] = result[d + 2];
+    Value within = f.mod(f.div(tap, double(inner)), double(window.kernel[d]));
+    Value place = f.add(f.mul(within, double(window.dilations[d])),
+                        f.iota(own, d + 2, f.i64(), -window.padsLow[d], window.strides[d]));
+    index = f.add(index, f.mul(place, double(isColumnMajor ? before : stride)));
+    before *= shape[d + 2];
+  }
+  return index;
+}
+
 static void importMaxPool(NodeContext &node) {
   PoolOptions options;
   options.ceil = node.getOpset() >= 10 && node.boolAttr("ceil_mode", false);
-  // The order in which indices count; indices themselves are not supported.
-  if (node.getOpset() >= 8)
-    node.ignoreAttr("storage_order");
-  if (node.check(!node.wantsResult(1), "indices are not supported"))
-    importPool(node, nn::PoolKind::Max, options);
+  bool isColumnMajor = node.getOpset() >= 8 && node.boolAttr("storage_order", false);
+  importPool(node, nn::PoolKind::Max, options);
+  if (!node.wantsResult(1) || node.failed())
+    return;
+  Value pooled = node.getResults()[0];
+  std::optional<Window> window = readWindow(node, node.intsAttr("kernel_shape").value_or(Ints()));
+  if (!window || !pooled)
+    return;
+  padAutomatically(*window, NodeContext::shape(node.operand(0)).drop_front(2));
+  node.result(1, findMaxima(node, *window, NodeContext::shape(pooled), isColumnMajor));
+}
+
+/// Puts each element where its index says, into zeros. Indices count in the shape that the window's numbers give; a
+/// larger one that is asked for has more zeros behind.
+static void importMaxUnpool(NodeContext &node) {
+  Composer f(node);
+  Value x = node.operand(0), index = node.operand(1);
+  Ints kernel = node.intsAttr("kernel_shape").value_or(Ints());
+  Shape shape = NodeContext::shape(x);
+  int64_t spatial = int64_t(shape.size()) - 2, count = ShapedType::getNumElements(shape);
+  if (!node.check(spatial > 0 && int64_t(kernel.size()) == spatial,
+                  "attribute 'kernel_shape' does not have one entry per spatial dim") ||
+      !node.check(NodeContext::shape(index) == shape, "the indices do not have the shape of the input"))
+    return;
+  Ints strides = readPerDim(node, "strides", spatial, 1, 1), pads = readPerDim(node, "pads", 2 * spatial, 0, 0);
+  Ints full(shape.take_front(2)), low(shape.size(), 0), high(shape.size(), 0);
+  if (node.failed())
+    return;
+  for (int64_t d = 0; d < spatial; ++d)
+    full.push_back((shape[d + 2] - 1) * strides[d] - pads[d] - pads[spatial + d] + kernel[d]);
+  if (!node.checkSize(full, NodeContext::elementType(x)))
+    return;
+  Value zeros = node.broadcast(node.scalarLike(x, 0), {ShapedType::getNumElements(full)});
+  Value y = node.create<nn::ScatterElementsOp>(nn::ScatterKind::Set, zeros, node.reshape(index, {count}),
+                                               node.reshape(x, {count}), 0);
+  if (node.hasOperand(2)) {
+    Ints wanted = node.constantInts(2);
+    if (node.failed() || !node.check(wanted.size() == full.size(), "the output shape does not have one entry per dim"))
+      return;
+    for (auto [d, extent] : llvm::enumerate(wanted)) {
+      high[d] = extent - full[d];
+      if (!node.check(high[d] >= 0, "the output shape is smaller than what the window gives"))
+        return;
+    }
+  }
+  node.result(0, f.pad(node.reshape(y, full), low, high));
+}
+
+/// Blocks add up where they overlap: a transposed convolution whose weight has a one for each place in the block.
+static void importCol2Im(NodeContext &node) {
+  Composer f(node);
+  Value x = node.operand(0);
+  Ints image = node.constantInts(1), block = node.constantInts(2);
+  size_t spatial = block.size();
+  std::optional<Window> window = node.failed() ? std::nullopt : readWindow(node, block);
+  Shape shape = NodeContext::shape(x);
+  if (!window || !node.check(image.size() == spatial && spatial > 0, "image and block differ in rank"))
+    return;
+  int64_t inner = ShapedType::getNumElements(block);
+  if (!node.check(shape.size() == 3 && shape[1] % inner == 0, "the input must be [batch, channels * block, blocks]") ||
+      !node.check(inner <= 4096, "blocks of " + Twine(inner) + " elements are not supported, only of up to 4096"))
+    return;
+  int64_t channels = shape[1] / inner, blocks = 1;
+  Ints apart{shape[0] * channels, inner}, extra, weightShape{inner, 1}, result{shape[0], channels};
+  for (size_t d = 0; d < spatial; ++d) {
+    int64_t room = image[d] + window->padsLow[d] + window->padsHigh[d] - window->getExtent(d);
+    if (!node.check(image[d] > 0 && room >= 0, "a block does not fit into the image"))
+      return;
+    apart.push_back(room / window->strides[d] + 1);
+    blocks *= apart.back();
+    extra.push_back(room % window->strides[d]);
+    weightShape.push_back(block[d]);
+    result.push_back(image[d]);
+  }
+  if (!node.check(blocks == shape[2], "the input has " + Twine(shape[2]) + " blocks, expected " + Twine(blocks)))
+    return;
+  SmallVector<double> ones(inner * inner, 0);
+  for (int64_t i = 0; i < inner; ++i)
+    ones[i * inner + i] = 1;
+  Value weight = f.table(NodeContext::elementType(x), weightShape, ones);
+  Value y = node.create<nn::ConvTransposeOp>(node.reshape(x, apart), weight, Value(), window->strides, window->padsLow,
+                                             window->padsHigh, window->dilations, extra, 1);
+  node.result(0, node.reshape(y, result));
 }
 
 static void importAveragePool(NodeContext &node) {
@@ -277,6 +412,7 @@ static void importGlobalLpPool(NodeContext &node) {
 
 void cleave::onnx::registerConvolution(Registry &registry) {
   registry.add("AveragePool", {1, 1}, importAveragePool);
+  registry.add("Col2Im", 18, {3, 3}, importCol2Im);
   registry.add("Conv", 1, {2, 3}, importConv);
   registry.add("ConvInteger", 10, {2, 4}, importConvInteger);
   registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose);
@@ -285,5 +421,6 @@ void cleave::onnx::registerConvolution(Registry &registry) {
   registry.add("GlobalMaxPool", {1, 1}, importGlobalPool<nn::ReduceKind::Max>);
   registry.add("LpPool", 2, {1, 1}, importLpPool);
   registry.add("MaxPool", 1, {1, 1, 2}, importMaxPool);
+  registry.add("MaxUnpool", 9, {2, 3}, importMaxUnpool);
   registry.add("QLinearConv", 10, {8, 9}, importQLinearConv);
 }

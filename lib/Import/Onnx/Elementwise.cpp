@@ -196,19 +196,6 @@ static void importPRelu(NodeContext &node) {
     node.result(0, y);
 }
 
-/// In inference the identity; the mask, where asked for, keeps everything.
-static void importDropout(NodeContext &node) {
-  if (node.getOpset() < 7)
-    node.check(node.boolAttr("is_test", false), "training mode is not supported");
-  node.ignoreAttr("seed");
-  node.ignoreAttr("ratio");
-  if (node.hasOperand(2) && !node.check(node.constantInt(2) == 0, "training mode is not supported"))
-    return;
-  node.result(0, node.operand(0));
-  if (node.wantsResult(1))
-    node.result(1, node.broadcast(node.scalar(node.getBuilder().getI1Type(), 1), NodeContext::shape(node.operand(0))));
-}
-
 void cleave::onnx::registerElementwise(Registry &registry) {
   Arity one{1, 1}, two{2, 2}, many{1, Arity::kAny};
   registry.add("Abs", one, importUnary<nn::AbsOp>);
@@ -278,8 +265,6 @@ void cleave::onnx::registerElementwise(Registry &registry) {
   registry.add("Where", 9, {3, 3}, importWhere);
 
   registry.add("Celu", 12, one, importCelu);
-  registry.add("Dropout", 6, {1, 1, 2}, importDropout);
-  registry.add("Dropout", 12, {1, 3, 2}, importDropout);
   registry.add("Elu", 6, one, importElu);
   registry.add("Gelu", 20, one, importGelu);
   registry.add("HardSigmoid", 6, one, importHardSigmoid);

@@ -305,13 +305,15 @@ void GraphImporter::poison(const NodeProto &node, Scope &scope) {
 
 /// Why an op is refused that others know and we do not.
 static StringRef explainUnsupported(StringRef domain, StringRef opType) {
+  if (domain == "com.microsoft.nchwc")
+    return ": its channels lie in blocks of one machine's vectors; save the model at level 2 of the optimizer";
+  if (domain == "com.microsoft" && opType.starts_with("Packed"))
+    return ": tokens of samples without padding between them have no batch dim; save the model without packing";
   if (domain == "com.microsoft")
     return ": it is onnxruntime's own; save the model without its graph optimizer";
   return llvm::StringSwitch<StringRef>(opType)
       .Cases({"Loop", "Scan", "SequenceMap"}, ": loops are not supported")
-      .Cases({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"},
-             ": random numbers are not supported")
-      .Cases({"Unique", "NonMaxSuppression"}, ": its result's shape depends on values")
+      .Case("ImageDecoder", ": images in files are not supported")
       .StartsWith("Sequence", ": sequences are not supported")
       .StartsWith("Optional", ": optional values are not supported")
       .StartsWith("String", ": strings are not supported")

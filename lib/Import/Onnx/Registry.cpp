@@ -18,6 +18,14 @@ const Registry &Registry::get() {
     registerControl(all);
     registerLoss(all);
     registerLinearAttention(all);
+    registerMicrosoft(all);
+    registerMicrosoftAttention(all);
+    registerMicrosoftQuantized(all);
+    registerLearning(all);
+    registerRandom(all);
+    registerSampling(all);
+    registerSelection(all);
+    registerSignal(all);
     registerTraining(all);
     return all;
   }();

@@ -57,6 +57,14 @@ private:
 void registerControl(Registry &registry);
 void registerLoss(Registry &registry);
 void registerLinearAttention(Registry &registry);
+void registerMicrosoft(Registry &registry);
+void registerMicrosoftAttention(Registry &registry);
+void registerMicrosoftQuantized(Registry &registry);
+void registerLearning(Registry &registry);
+void registerRandom(Registry &registry);
+void registerSampling(Registry &registry);
+void registerSelection(Registry &registry);
+void registerSignal(Registry &registry);
 void registerTraining(Registry &registry);
 
 } // namespace cleave::onnx

@@ -5,7 +5,7 @@
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "Composer.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -20,9 +20,83 @@ struct Sampling {
   nn::ResizeCoordinates coordinates = nn::ResizeCoordinates::Asymmetric;
   nn::NearestMode rounding = nn::NearestMode::Floor;
   bool excludeOutside = false, antialias = false;
+  /// tf_crop_and_resize, which the op has not.
+  bool crops = false;
   double cubic = -0.75;
 };
 } // namespace
+
+/// Elements of a table of weights.
+constexpr int64_t kMaxCrop = int64_t(1) << 24;
+
+/// One dim of tf_crop_and_resize: the weights of all elements for each result, and where the result is outside.
+static Value cropDim(NodeContext &node, Value x, int64_t dim, const Sampling &sampling, double start, double end,
+                     int64_t count, double outside) {
+  Composer f(node);
+  int64_t extent = NodeContext::shape(x)[dim], rank = NodeContext::rank(x);
+  if (node.failed() || !node.check(extent > 0 && count * extent <= kMaxCrop, "a crop of this size is not supported"))
+    return {};
+  SmallVector<double> weights(count * extent, 0), isOutside(count, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    // In f32, as others compute it: a place between two elements is nearest to either by rounding.
+    float last = float(extent - 1), first = float(start), behind = float(end);
+    float at = count > 1 ? first * last + float(i) * (behind - first) * last / float(count - 1)
+                         : 0.5f * (first + behind) * last;
+    isOutside[i] = at < 0 || at > last;
+    auto add = [&](double place, double weight) {
+      weights[i * extent + std::clamp<int64_t>(int64_t(place), 0, extent - 1)] += weight;
+    };
+    if (isOutside[i])
+      continue;
+    double low = std::floor(at), t = double(at) - low;
+    if (sampling.mode == nn::ResizeMode::Nearest)
+      add(sampling.rounding == nn::NearestMode::Floor             ? low
+          : sampling.rounding == nn::NearestMode::Ceil            ? std::ceil(at)
+          : sampling.rounding == nn::NearestMode::RoundPreferCeil ? std::floor(at + 0.5)
+                                                                  : std::ceil(at - 0.5),
+          1);
+    else
+      add(low, 1 - t), add(low + 1, t);
+  }
+  std::string in, out;
+  for (int64_t d = 0; d < rank; ++d) {
+    in.push_back(d == dim ? 'y' : char('a' + d));
+    out.push_back(d == dim ? 'z' : char('a' + d));
+  }
+  Type type = NodeContext::elementType(x);
+  Value y = f.einsum({x, f.table(type, {count, extent}, weights)}, in + ",zy->" + out);
+  if (llvm::none_of(isOutside, [](double is) { return is != 0; }))
+    return y;
+  Ints along(rank, 1);
+  along[dim] = count;
+  return f.select(f.gt(node.reshape(f.table(f.f32(), {count}, isOutside), along), 0.5), node.scalar(type, outside), y);
+}
+
+/// Of each axis, the part from `start` to `end` of the region, resized. Regions must be known.
+static Value cropAndResize(NodeContext &node, const Sampling &sampling, Shape axes, ArrayRef<double> scales,
+                           Shape sizes) {
+  double outside = node.floatAttr("extrapolation_value", 0);
+  SmallVector<double> region = node.hasOperand(1) ? node.constantFloats(1) : SmallVector<double>();
+  Value y = node.operand(0);
+  Shape shape = NodeContext::shape(y);
+  if (node.failed() || !node.check(region.size() == 2 * axes.size(), "the region does not have two numbers per axis") ||
+      !node.check(isa<FloatType>(NodeContext::elementType(y)) && sampling.mode != nn::ResizeMode::Cubic &&
+                      !sampling.antialias,
+                  "'tf_crop_and_resize' is supported of floats, nearest and linear, without antialias"))
+    return {};
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    int64_t dim = axis < 0 ? axis + int64_t(shape.size()) : axis;
+    double start = region[i], end = region[axes.size() + i];
+    int64_t count = sizes[dim];
+    if (scales[dim] > 0)
+      count = int64_t(std::floor(double(shape[dim]) * (end - start) * scales[dim]));
+    if (!node.check(count > 0, "the region of axis " + Twine(dim) + " is empty"))
+      return {};
+    if (start != 0 || end != 1 || count != shape[dim])
+      y = cropDim(node, y, dim, sampling, start, end, count, outside);
+  }
+  return y;
+}
 
 /// No dim of a result is as large.
 constexpr double kMaxExtent = 1e12;
@@ -106,7 +180,11 @@ static std::optional<Sampling> readSampling(NodeContext &node) {
   sampling.excludeOutside = node.boolAttr("exclude_outside", false);
   sampling.cubic = node.floatAttr("cubic_coeff_a", -0.75);
   sampling.antialias = node.getOpset() >= 18 && node.boolAttr("antialias", false);
-  node.ignoreAttr("extrapolation_value"); // Of tf_crop_and_resize only.
+  sampling.crops = coordinates == "tf_crop_and_resize";
+  if (sampling.crops)
+    knownCoordinates = nn::ResizeCoordinates::Asymmetric;
+  else
+    node.ignoreAttr("extrapolation_value");
   if (!node.check(knownCoordinates.has_value(),
                   "attribute 'coordinate_transformation_mode' is '" + coordinates + "', which is not supported") ||
       !node.check(knownRounding.has_value(), "attribute 'nearest_mode' is '" + rounding + "', which is not known"))
@@ -177,6 +255,11 @@ static void importResize(NodeContext &node) {
       return;
     sizes[axis] = givenSizes[i];
     scales[axis] = double(givenSizes[i]) / double(shape[axis]);
+  }
+  if (sampling->crops) {
+    if (isGiven(3))
+      llvm::fill(scales, 0); // Sizes are what they are.
+    return node.result(0, cropAndResize(node, *sampling, axes, scales, sizes));
   }
   if (isGiven(2))
     return node.result(0, resizeByScales(node, node.operand(0), *sampling, scales));

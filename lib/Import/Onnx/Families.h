@@ -1,0 +1,22 @@
+//===- Families.h - what importers of several families use ------*- C++ -*-===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_FAMILIES_H
+#define CLEAVE_LIB_IMPORT_ONNX_FAMILIES_H
+
+#include "NodeContext.h"
+
+namespace cleave::onnx {
+
+/// numpy's matmul: the last two dims of each are multiplied, those before broadcast; a vector is a row or a column that
+/// goes away again. (Contraction.cpp)
+Value matmul(NodeContext &node, Value lhs, Value rhs);
+
+/// A convolution by the node's attributes; channels are dim 1. (Convolution.cpp)
+Value convolve(NodeContext &node, Value x, Value weight, Value bias);
+
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size], heads being major; and back. (Attention.cpp)
+Value splitHeads(NodeContext &node, Value value, int64_t heads);
+Value joinHeads(NodeContext &node, Value value);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_FAMILIES_H

@@ -1,0 +1,188 @@
+//===- Random.cpp - random numbers, the same on any number of ranks -------===//
+//
+// The generator is Philox2x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): ten
+// rounds of a 32-bit product and exclusive ors, on a counter, under a key. The counter of an element is its place in the
+// tensor in row-major order, made of iotas; so each rank computes the elements of its shard and no other, and they are
+// the same however the tensor is cut. It is written in i64 ops, whose products wrap; what is above 32 bits is masked off.
+//
+// The key is made of `seed`: its 32 bits as a float, or of an integer the lower ones; of a node without one, of the name
+// of its first output.
+// Numbers are thus the same in every run of a program: ONNX leaves that open.
+//
+//===----------------------------------------------------------------------===//
+#include "Random.h"
+#include "Composer.h"
+#include "Registry.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+constexpr double kMask = 0xffffffff;
+constexpr uint32_t kMultiplier = 0xD256D193, kWeyl = 0x9E3779B9;
+constexpr int kRounds = 10;
+
+RandomNumbers::RandomNumbers(NodeContext &node) : node(node) {
+  if (node.hasAttr("seed")) {
+    // Of Dropout alone it is an integer.
+    key = node.getOpType() == "Dropout" ? uint32_t(node.intAttr("seed"))
+                                        : llvm::bit_cast<uint32_t>(float(node.floatAttr("seed")));
+    return;
+  }
+  // FNV-1a.
+  key = 2166136261u;
+  for (unsigned char c : node.getNode().output.empty() ? StringRef() : node.getNode().output.front())
+    key = (key ^ c) * 16777619u;
+}
+
+std::pair<Value, Value> RandomNumbers::words(Shape shape) {
+  Composer f(node);
+  Value place = node.broadcast(node.scalar(f.i64(), 0), Ints(shape.size(), 1));
+  int64_t stride = ShapedType::getNumElements(shape);
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    if (extent == 0)
+      return {node.broadcast(node.scalar(f.i64(), 0), shape), node.broadcast(node.scalar(f.i64(), 0), shape)};
+    stride /= extent;
+    Ints own(shape.size(), 1);
+    own[dim] = extent;
+    place = f.add(place, f.iota(own, dim, f.i64(), 0, stride));
+  }
+  Value low = f.bitAnd(place, kMask), high = f.bitAnd(f.shiftRight(place, 32), kMask);
+  uint32_t roundKey = key;
+  for (int round = 0; round < kRounds; ++round, roundKey += kWeyl) {
+    Value product = f.mul(low, double(kMultiplier));
+    Value above = f.bitAnd(f.shiftRight(product, 32), kMask);
+    low = f.bitXor(f.bitXor(above, high), node.scalar(f.i64(), double(roundKey)));
+    high = f.bitAnd(product, kMask);
+  }
+  return {low, high};
+}
+
+/// The upper 24 bits of a word, which f32 holds exactly, in [0, 1).
+static Value toUnit(NodeContext &node, Value word, Type type) {
+  Composer f(node);
+  return f.mul(node.cast(f.shiftRight(word, 8), type), 0x1p-24);
+}
+
+Value RandomNumbers::uniform(Shape shape, Type type) { return toUnit(node, words(shape).first, type); }
+
+/// Box and Muller: `sqrt(-2 ln u) cos(2 pi v)`, with u in (0, 1].
+Value RandomNumbers::normal(Shape shape, Type type) {
+  Composer f(node);
+  auto [first, second] = words(shape);
+  Value u = f.add(toUnit(node, first, type), 0x1p-24), v = toUnit(node, second, type);
+  return f.mul(f.sqrt(f.mul(f.log(u), -2)), f.cos(f.mul(v, 2 * llvm::numbers::pi)));
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// What numbers of `type` are computed in.
+static Type wide(NodeContext &node, Type type) {
+  return type && type.isF64() ? type : Type(node.getBuilder().getF32Type());
+}
+
+/// The shape from attribute `shape`, or of the operand; the type from `dtype`, or the operand, or f32.
+static bool readLike(NodeContext &node, bool isLike, Ints &shape, Type &type) {
+  shape = isLike ? Ints(NodeContext::shape(node.operand(0))) : node.intsAttr("shape").value_or(Ints());
+  if (node.hasAttr("dtype"))
+    type = node.typeAttr("dtype");
+  else
+    type = isLike ? NodeContext::elementType(node.operand(0)) : Type(node.getBuilder().getF32Type());
+  return !node.failed() && node.check(isa<FloatType>(type), "random numbers of integers are not supported") &&
+         node.checkSize(shape, type);
+}
+
+template <bool isLike> static void importUniform(NodeContext &node) {
+  Composer f(node);
+  double low = node.floatAttr("low", 0.0), high = node.floatAttr("high", 1.0);
+  RandomNumbers numbers(node);
+  Ints shape;
+  Type type;
+  if (readLike(node, isLike, shape, type))
+    node.result(0, node.cast(f.add(f.mul(numbers.uniform(shape, wide(node, type)), high - low), low), type));
+}
+
+template <bool isLike> static void importNormal(NodeContext &node) {
+  Composer f(node);
+  double mean = node.floatAttr("mean", 0.0), scale = node.floatAttr("scale", 1.0);
+  RandomNumbers numbers(node);
+  Ints shape;
+  Type type;
+  if (readLike(node, isLike, shape, type))
+    node.result(0, node.cast(f.add(f.mul(numbers.normal(shape, wide(node, type)), scale), mean), type));
+}
+
+/// 1 with the probability that the operand says.
+static void importBernoulli(NodeContext &node) {
+  Composer f(node);
+  Value p = node.operand(0);
+  RandomNumbers numbers(node);
+  Type type = node.hasAttr("dtype") ? node.typeAttr("dtype") : NodeContext::elementType(p),
+       real = wide(node, NodeContext::elementType(p));
+  node.result(0, node.cast(f.lt(numbers.uniform(NodeContext::shape(p), real), node.cast(p, real)), type));
+}
+
+/// Draws classes: the first one whose cumulated probability is above the number.
+static void importMultinomial(NodeContext &node) {
+  Composer f(node);
+  Value scores = node.operand(0);
+  int64_t count = node.intAttr("sample_size", 1);
+  Type type = node.typeAttr("dtype", INT32), real = wide(node, NodeContext::elementType(scores));
+  RandomNumbers numbers(node);
+  Ints shape(NodeContext::shape(scores));
+  if (node.failed() || !node.check(shape.size() == 2 && shape[1] > 0, "the input must be [batch, classes]") ||
+      !node.check(count > 0, "attribute 'sample_size' is " + Twine(count)))
+    return;
+  Value share = node.create<nn::SoftmaxOp>(node.cast(scores, real), 1);
+  Value below = node.create<nn::CumsumOp>(share, 1, false, false);
+  Value drawn = numbers.uniform({shape[0], count}, real);
+  Value passed = f.le(node.unsqueeze(below, {1}), node.unsqueeze(drawn, {2}));
+  Value index = f.sum(node.cast(passed, f.i64()), Ints{2});
+  node.result(0, node.cast(f.min(index, double(shape[1] - 1)), type)); // sums may end below 1
+}
+
+/// In inference the identity; the mask, where asked for, keeps everything. In training an element stays, scaled, where
+/// its number is not below the ratio.
+static void importDropout(NodeContext &node) {
+  Composer f(node);
+  Value x = node.operand(0);
+  bool isOld = node.getOpset() < 12, isTraining = node.getOpset() < 7 && !node.boolAttr("is_test", false);
+  double attribute = isOld ? node.floatAttr("ratio", 0.5) : 0.5;
+  RandomNumbers numbers(node);
+  if (!isOld && node.hasOperand(2))
+    isTraining = node.constantInt(2) != 0;
+  if (node.failed())
+    return;
+  Ints shape(NodeContext::shape(x));
+  if (!isTraining) {
+    node.result(0, x);
+    if (node.wantsResult(1))
+      node.result(1, node.broadcast(node.scalar(f.boolean(), 1), shape));
+    return;
+  }
+  Type type = NodeContext::elementType(x), real = wide(node, type);
+  Value ratio =
+      !isOld && node.hasOperand(1) ? node.cast(node.reshape(node.operand(1), {}), real) : node.scalar(real, attribute);
+  Value kept = f.ge(numbers.uniform(shape, real), ratio);
+  Value y = f.div(node.cast(x, real), f.sub(1, ratio));
+  node.result(0, node.cast(f.select(kept, y, 0), type));
+  node.result(1, kept);
+}
+
+void cleave::onnx::registerRandom(Registry &registry) {
+  Arity none{0, 0}, one{1, 1};
+  registry.add("Bernoulli", 15, one, importBernoulli);
+  registry.add("Dropout", 6, {1, 1, 2}, importDropout);
+  registry.add("Dropout", 12, {1, 3, 2}, importDropout);
+  registry.add("Multinomial", 7, one, importMultinomial);
+  registry.add("RandomNormal", none, importNormal<false>);
+  registry.add("RandomNormalLike", one, importNormal<true>);
+  registry.add("RandomUniform", none, importUniform<false>);
+  registry.add("RandomUniformLike", one, importUniform<true>);
+}
