@@ -17,6 +17,9 @@ Value convolve(NodeContext &node, Value x, Value weight, Value bias);
 Value splitHeads(NodeContext &node, Value value, int64_t heads);
 Value joinHeads(NodeContext &node, Value value);
 
+/// Scores of a model of ai.onnx.ml behind its `post_transform`: NONE, LOGISTIC or SOFTMAX. (Learning.cpp)
+Value applyTransform(NodeContext &node, Value scores, llvm::StringRef name);
+
 } // namespace cleave::onnx
 
 #endif // CLEAVE_LIB_IMPORT_ONNX_FAMILIES_H

@@ -22,6 +22,7 @@ using namespace cleave::onnx;
 /// The operand, and the bias where there is one.
 static Value withBias(NodeContext &node, Value x, Value bias) { return bias ? node.create<nn::AddOp>(x, bias) : x; }
 
+// By the error function, except FastGelu, which is the approximation with tanh.
 static void importGelu(NodeContext &node) { node.result(0, node.create<nn::GeluOp>(node.operand(0), false)); }
 static void importBiasGelu(NodeContext &node) {
   node.result(0, node.create<nn::GeluOp>(withBias(node, node.operand(0), node.operand(1)), false));
@@ -186,6 +187,7 @@ static Value orient(NodeContext &node, Value x, bool trans, bool transBatch) {
   return node.transpose(x, order);
 }
 
+/// A product with its transposes and a factor in it.
 static void importFusedMatMul(NodeContext &node) {
   Composer f(node);
   bool transA = node.boolAttr("transA", false), transB = node.boolAttr("transB", false);
@@ -196,6 +198,7 @@ static void importFusedMatMul(NodeContext &node) {
   node.result(0, alpha == 1 ? y : f.mul(y, alpha));
 }
 
+/// `activation(alpha * A' * B' + beta * C)`
 static void importFusedGemm(NodeContext &node) {
   Composer f(node);
   double alpha = node.floatAttr("alpha", 1.0), beta = node.floatAttr("beta", 1.0);

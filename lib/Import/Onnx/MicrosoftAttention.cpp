@@ -253,6 +253,7 @@ private:
 };
 } // namespace
 
+/// What nn.attention has no form for is refused by name: a model that had it ignored would give other numbers.
 bool GroupQuery::readAttributes() {
   heads = node.intAttr("num_heads"), kvHeads = node.intAttr("kv_num_heads");
   scale = node.floatAttr("scale", 0), softcap = node.floatAttr("softcap", 0);
@@ -269,6 +270,7 @@ bool GroupQuery::readAttributes() {
                                       Twine(kvHeads) + " heads of keys do not divide " + Twine(heads) + " of queries");
 }
 
+/// q, k and v in heads; where they come in one, queries stand first.
 bool GroupQuery::readHeads() {
   Value query = node.operand(0), key = node.operand(1), value = node.operand(2);
   if (!node.check(NodeContext::rank(query) == 3, "the query must be [batch, length, hidden]") ||
@@ -356,6 +358,7 @@ Value GroupQuery::makeMask(int64_t keys) {
   return f.le(f.iota({1, 1, 1, keys}, 3, f.i64()), last);
 }
 
+/// The cache is set as it is, with its room at the end; attention gets what is filled of it.
 void GroupQuery::import() {
   if (!f.require({5, 6}) || !readAttributes() || !readHeads() || !readLengths())
     return;

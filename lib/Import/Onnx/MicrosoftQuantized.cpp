@@ -65,6 +65,7 @@ static Value unpackZeros(NodeContext &node, Value zeros, Shape scale, int64_t bi
   return node.sliceDim(all, scale.size() - 1, 0, scale.back());
 }
 
+/// Others share bytes in ways of their own.
 static bool checkBits(NodeContext &node, int64_t bits) {
   return node.check(bits == 4 || bits == 8, Twine(bits) + " bits are not supported, only 4 and 8");
 }

@@ -98,6 +98,7 @@ static bool readLike(NodeContext &node, bool isLike, Ints &shape, Type &type) {
          node.checkSize(shape, type);
 }
 
+/// `low + (high - low) * u`
 template <bool isLike> static void importUniform(NodeContext &node) {
   Composer f(node);
   double low = node.floatAttr("low", 0.0), high = node.floatAttr("high", 1.0);
@@ -108,6 +109,7 @@ template <bool isLike> static void importUniform(NodeContext &node) {
     node.result(0, node.cast(f.add(f.mul(numbers.uniform(shape, wide(node, type)), high - low), low), type));
 }
 
+/// `mean + scale * n`
 template <bool isLike> static void importNormal(NodeContext &node) {
   Composer f(node);
   double mean = node.floatAttr("mean", 0.0), scale = node.floatAttr("scale", 1.0);

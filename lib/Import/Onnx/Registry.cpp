@@ -27,6 +27,7 @@ const Registry &Registry::get() {
     registerSelection(all);
     registerSignal(all);
     registerTraining(all);
+    registerTrees(all);
     return all;
   }();
   return registry;

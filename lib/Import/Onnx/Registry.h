@@ -66,6 +66,7 @@ void registerSampling(Registry &registry);
 void registerSelection(Registry &registry);
 void registerSignal(Registry &registry);
 void registerTraining(Registry &registry);
+void registerTrees(Registry &registry);
 
 } // namespace cleave::onnx
 

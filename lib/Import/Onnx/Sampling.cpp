@@ -125,6 +125,7 @@ static Value readTaps(NodeContext &node, Value image, ArrayRef<Taps> dims, Type 
 // GridSample
 //===----------------------------------------------------------------------===//
 
+/// Words changed with opset 20, when more than two dims came.
 static std::optional<Between> readBetween(NodeContext &node) {
   bool isOld = node.getOpset() < 20;
   StringRef mode = node.stringAttr("mode", isOld ? StringRef("bilinear") : StringRef("linear"));
@@ -138,6 +139,7 @@ static std::optional<Between> readBetween(NodeContext &node) {
   return std::nullopt;
 }
 
+/// What is read where a place lies outside.
 static std::optional<Outside> readOutside(NodeContext &node) {
   StringRef mode = node.stringAttr("padding_mode", StringRef("zeros"));
   if (mode == "zeros")
@@ -274,6 +276,7 @@ RegionTaps RegionImporter::findTaps(unsigned dim) {
   return {pair(base, f.min(f.add(base, 1), double(extent - 1))), pair(f.mul(f.sub(1, t), keep), f.mul(t, keep)), exist};
 }
 
+/// Rows and columns of a region are sampled apart, so its taps are an outer product of both.
 void RegionImporter::import() {
   Value image = node.operand(0), owner = node.operand(2);
   bins[0] = node.intAttr("output_height", 1), bins[1] = node.intAttr("output_width", 1);
@@ -350,6 +353,7 @@ struct DeformWindow {
 };
 } // namespace
 
+/// Checks that the offsets have one entry per place of the result, whose extents thus need not be computed twice.
 static std::optional<DeformWindow> readDeformWindow(NodeContext &node) {
   Shape weight = NodeContext::shape(node.operand(1)), shape = NodeContext::shape(node.operand(0)),
         offset = NodeContext::shape(node.operand(2));

@@ -44,6 +44,7 @@ static std::optional<std::vector<long double>> readNumbers(NodeContext &node, un
 // Unique
 //===----------------------------------------------------------------------===//
 
+/// Which places hold what is known at import; the elements are gathered from the operand, so that it is still read.
 static void importUnique(NodeContext &node) {
   Composer f(node);
   Value x = node.operand(0);
@@ -185,6 +186,7 @@ struct Grams {
 /// Comparisons that are made at most: of windows with n-grams.
 constexpr int64_t kMaxComparisons = int64_t(1) << 26;
 
+/// The pool holds all n-grams of length 1, then those of length 2, and so on; only lengths in range are counted.
 static std::optional<SmallVector<Grams>> readGrams(NodeContext &node, Shape columns) {
   if (!node.check(!node.hasAttr("pool_strings"), "strings are not supported"))
     return std::nullopt;

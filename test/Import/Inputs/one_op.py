@@ -307,6 +307,21 @@ def learning():
            nodes_splits=tensor([0.1, -0.2, 0.3, 0.0], np.float32), nodes_modes=tensor([0, 0, 0, 0], np.uint8),
            nodes_truenodeids=[1, 0, 3, 3], nodes_trueleafs=[0, 1, 0, 1], nodes_falsenodeids=[2, 1, 5, 4], nodes_falseleafs=[1, 1, 1, 1],
            nodes_missing_value_tracks_true=[missing] * 4, leaf_targetids=[0, 1, 0, 1, 0, 1], leaf_weights=tensor([1, 2, 3, 4, 5, 6], np.float32))
+    data = f32(40, 3)
+    shape = {"nodes_treeids": [0, 0, 0, 0, 0, 3, 3, 3], "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2], "nodes_featureids": [0, 1, 0, 0, 0, 2, 0, 0],
+             "nodes_values": [0.1, -0.2, 0, 0, 0, 0.3, 0, 0], "nodes_truenodeids": [1, 2, 0, 0, 0, 1, 0, 0], "nodes_falsenodeids": [4, 3, 0, 0, 0, 2, 0, 0]}
+    for mode, joins, after, base in itertools.product(("LEQ", "LT", "GTE", "GT"), ("SUM", "AVERAGE", "MIN", "MAX"), ("NONE", "SOFTMAX"), (None, [0.5, -1.0])):
+        modes = [f"BRANCH_{mode}"] * 2 + ["LEAF"] * 3 + [f"BRANCH_{mode}"] + ["LEAF"] * 2
+        ml("TreeEnsembleRegressor", [data], opset=1, n_targets=2, aggregate_function=joins, post_transform=after, base_values=base, nodes_modes=modes, **shape,
+           target_treeids=[0] * 6 + [3] * 4, target_nodeids=[2, 2, 3, 3, 4, 4, 1, 1, 2, 2], target_ids=[0, 1] * 5,
+           target_weights=[1.0, 2.0, 3.0, 4.0, -5.0, 6.0, 0.5, 0.25, -1.0, 2.0])  # each leaf of both: onnxruntime leaves out the base of others
+    modes = ["BRANCH_LEQ"] * 2 + ["LEAF"] * 3 + ["BRANCH_LEQ"] + ["LEAF"] * 2
+    for after in ("NONE", "SOFTMAX", "LOGISTIC"):
+        ml("TreeEnsembleClassifier", [data], (0, 1), opset=1, classlabels_int64s=[7, 3, 5], post_transform=after, nodes_modes=modes, **shape,
+           class_treeids=[0, 0, 0, 3, 3], class_nodeids=[2, 3, 4, 1, 2], class_ids=[0, 1, 2, 1, 2], class_weights=[1.0, 2.0, 0.5, 4.0, 1.5])
+    for after, weights in (("NONE", [0.1, 0.2, 0.3, 0.1, 0.6]), ("NONE", [-0.1, 0.2, 0.3, 0.1, -0.6]), ("LOGISTIC", [-0.1, 0.2, 0.3, 0.1, -0.6])):
+        ml("TreeEnsembleClassifier", [data], (0, 1), opset=1, classlabels_int64s=[4, 9], post_transform=after, nodes_modes=modes, **shape,
+           class_treeids=[0, 0, 0, 3, 3], class_nodeids=[2, 3, 4, 1, 2], class_ids=[0] * 5, class_weights=weights)
 
 
 def model(op, inputs, outputs, domain, opset, attributes):
