@@ -345,6 +345,8 @@ static void importCol2Im(NodeContext &node) {
   Shape shape = NodeContext::shape(x);
   if (!window || !node.check(image.size() == spatial && spatial > 0, "image and block differ in rank"))
     return;
+  if (!node.checkSize(block, NodeContext::elementType(x)) || !node.checkSize(image, NodeContext::elementType(x)))
+    return;
   int64_t inner = ShapedType::getNumElements(block);
   if (!node.check(shape.size() == 3 && shape[1] % inner == 0, "the input must be [batch, channels * block, blocks]") ||
       !node.check(inner <= 4096, "blocks of " + Twine(inner) + " elements are not supported, only of up to 4096"))

@@ -139,7 +139,7 @@ static void importMultinomial(NodeContext &node) {
   RandomNumbers numbers(node);
   Ints shape(NodeContext::shape(scores));
   if (node.failed() || !node.check(shape.size() == 2 && shape[1] > 0, "the input must be [batch, classes]") ||
-      !node.check(count > 0, "attribute 'sample_size' is " + Twine(count)))
+      !node.check(count > 0, "attribute 'sample_size' is " + Twine(count)) || !node.checkSize({shape[0], count}, real))
     return;
   Value share = node.create<nn::SoftmaxOp>(node.cast(scores, real), 1);
   Value below = node.create<nn::CumsumOp>(share, 1, false, false);

@@ -34,7 +34,7 @@ static Value cropDim(NodeContext &node, Value x, int64_t dim, const Sampling &sa
                      int64_t count, double outside) {
   Composer f(node);
   int64_t extent = NodeContext::shape(x)[dim], rank = NodeContext::rank(x);
-  if (node.failed() || !node.check(extent > 0 && count * extent <= kMaxCrop, "a crop of this size is not supported"))
+  if (node.failed() || !node.check(extent > 0 && count <= kMaxCrop / extent, "a crop of this size is not supported"))
     return {};
   SmallVector<double> weights(count * extent, 0), isOutside(count, 0);
   for (int64_t i = 0; i < count; ++i) {

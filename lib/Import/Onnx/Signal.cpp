@@ -65,7 +65,7 @@ static void importDft(NodeContext &node) {
   int64_t total = node.hasOperand(1) ? node.constantInt(1) : isHalfInput ? 2 * (given - 1) : given;
   if (node.failed() || !node.check(axis != last, "the axis is that of real and imaginary part") ||
       !node.check(parts == 1 || parts == 2, "the last dim must be 1, real, or 2, complex") ||
-      !node.check(total > 0, "the length is " + Twine(total)))
+      !node.check(total > 0 && total <= kMaxTable, "the length is " + Twine(total)))
     return;
   int64_t bins = isOneSided && !isInverse ? total / 2 + 1 : total, outParts = isHalfInput ? 1 : 2;
   int64_t length = std::min(given, isHalfInput ? total / 2 + 1 : total); // others are cut off, or zeros
