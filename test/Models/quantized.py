@@ -60,6 +60,7 @@ CASES = {
     "resnet QOperator": ("resnet_ts17", static, {"quant_format": q.QuantFormat.QOperator}),
     "vit QDQ of 16 bits": ("vit_dyn18", static, {"quant_format": q.QuantFormat.QDQ, "activation_type": q.QuantType.QUInt16,
                                                  "weight_type": q.QuantType.QInt8}),
+    "vit QDQ, weights of 4 bits": ("vit_dyn18", static, {"quant_format": q.QuantFormat.QDQ, "weight_type": q.QuantType.QInt4}),
 }
 
 
@@ -85,8 +86,9 @@ def get_rules(model, inputs, mesh):
         for tensor in model.graph.initializer:
             dims = list(tensor.dims)
             dim = 0 if len(dims) == 4 else 1
-            is_weight = len(dims) in (2, 4) and tensor.data_type in (TensorProto.INT8, TensorProto.UINT8)
-            if is_weight and dims[dim] % 2 == 0 and min(dims[:2]) > 1:
+            is_weight = len(dims) in (2, 4) and tensor.data_type in (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4)
+            # Of two numbers in a byte a shard has both.
+            if is_weight and dims[dim] % 4 == 0 and min(dims[:2]) > 1:
                 rules += rule(tensor.name, len(dims), dim, "model")
     return rules
 
@@ -150,7 +152,7 @@ def make_network(kind, scales, rows, path):
         shape = (HIDDEN // block, HIDDEN) if block else (HIDDEN,)
         weights += [numpy_helper.from_array(values.astype(dtype), f"w{layer}"),
                     numpy_helper.from_array((rng.random(shape, np.float32) + 0.5) / 100, f"s{layer}"),
-                    numpy_helper.from_array(np.full(shape, low + (1 << bits) // 2 + 1).astype(dtype), f"z{layer}")]
+                    numpy_helper.from_array(rng.integers(low, low + (1 << bits), shape).astype(dtype), f"z{layer}")]
         nodes += [helper.make_node("DequantizeLinear", [f"w{layer}", f"s{layer}", f"z{layer}"], [f"f{layer}"], axis=axis, block_size=block),
                   helper.make_node("MatMul", [last, f"f{layer}"], [f"y{layer}"]), helper.make_node("Tanh", [f"y{layer}"], [f"t{layer}"])]
         last = f"t{layer}"

@@ -79,6 +79,17 @@ EDITS = [
          "scales by column stay at their dim when places come before it", ["lit:Execute/quantized-tables", "lit:look-up-first"]),
     Edit("wide-tables-too", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "asked <= held &&", "",
          "a table is computed again for each of many places", ["lit:look-up-first"]),
+    # ===--- Numbers of few bits -----------------------------------------------===
+    Edit("ties-of-small-floats", "lib/Codegen/SmallElements.cpp", "(1 << (shift - 1)) - 1)), last);", "(1 << (shift - 1)) - 1)), integer(words, 0));",
+         "kernels round ties of floats of 8 bits toward zero", ["lit:Execute/small-types"]),
+    Edit("powers-overflow", "lib/Codegen/SmallElements.cpp", "exponent = extremum(false, exponent, integer(words, 0xfe), true);", "",
+         "kernels make NaN of the largest powers of two, saturating or not", ["lit:Execute/small-types"]),
+    Edit("halves-of-bytes-swapped", "lib/Import/Onnx/PackedTensor.cpp", "index % perByte * bits", "(perByte - 1 - index % perByte) * bits",
+         "constants of 4 bits have their elements in the wrong order", ["models-quantized"]),
+    Edit("bytes-not-shifted", "lib/Import/Onnx/PackedTensor.cpp", "by = index * (8 / perByte)", "by = 0",
+         "weights of 4 bits repeat the first element of each byte", ["lit:Execute/small-types"]),
+    Edit("zero-points-unmake-weights", "lib/Dialect/Spmd/Transforms/FunctionProblem.cpp", "|| op->hasTrait<OpTrait::ConstantLike>()", "",
+         "a weight with a constant zero point is gathered after it was dequantised", ["models-quantized"]),
     # ===--- Experts, bundles, machines ----------------------------------------===
     Edit("experts-are-not-summed", "lib/Dialect/Nn/Transforms/StackExperts.cpp", "ReduceKind::Sum, stacked",
          "ReduceKind::Max, stacked", "of experts that see all tokens the largest counts",

@@ -124,6 +124,16 @@ def weights(folder, options, kind, columns, place):
     return "" if np.allclose(got, want, rtol=1e-4, atol=1e-4) else f"off by {np.abs(got - want).max()}"
 
 
+def refused(folder, options, kind):
+    """36 columns are 9 for each of four ranks: too few bytes to cut so, and no rank gets others instead."""
+    try:
+        weights(folder, options, kind, 36, "raw_data")
+    except RuntimeError as error:
+        size = 36 * INTEGERS[kind][1] // 8
+        return "" if f"'w' has size {size} in dim 1, which axis \"m\"=4 does not divide" in str(error) else str(error)
+    return "was not refused"
+
+
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
@@ -136,7 +146,13 @@ def main():
     for kind in [*INTEGERS, "FLOAT4E2M1"]:
         # Of 32 columns rows end with bytes; of 33 they do not, and no plan can name what is stored.
         ways += [((weights, kind, 32, place), plan) for place in ("raw_data", "int32_data", "external") for plan in plans]
-        ways += [((weights, kind, 33, "raw_data"), plan) for plan in (*WAYS, cut)]
+        ways += [((weights, kind, 33, "raw_data"), plan) for plan in (*WAYS, cut, [*cut, "--shard", "w=[m, _]"])]
+    # Shards that end inside of a byte: no rank has half of one.
+    with open(f"{folder}/uneven.yaml", "w") as file:
+        file.write("uneven: true\n")
+    uneven = ["--mesh", "m=4", "--plan", f"{folder}/uneven.yaml", "--shard", "w=[_, m]"]
+    ways += [((weights, kind, columns, "raw_data"), [*uneven, *way]) for kind in ("INT4", "UINT2") for columns in (30, 33, 36) for way in WAYS]
+    ways += [((refused, kind), ["--mesh", "m=4", "--shard", "w=[_, m]"]) for kind in ("INT4", "UINT2")]
     passed = failed = 0
     for (check, *rest), way in ways:
         try:
