@@ -12,6 +12,25 @@ class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::exec::ExecDialect"];
 }
 
+def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
+  let summary = "recurrent nets become steps";
+  let description = [{
+    Each step of an nn.recurrence becomes a contraction of the state with the weights, and what gates do element by element. Steps read slices of the
+    projection, which are bytes of it, and states lie in their parts of the result, so that nothing is moved; steps are alike, so that they share
+    kernels when these are outlined: a long sequence costs commands, not code. One whose hidden dim is cut was unrolled when it was partitioned.
+
+    ```mlir
+    %y:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] ..         // before
+
+    %w0 = nn.reshape %w : (tensor<1x1x8x8xf32>) -> tensor<8x8xf32>               // after, for each step
+    %g = nn.einsum %h0, %w0 "bk,nk->bn" : ...
+    %p0 = nn.slice %p starts [0, 0, 0, 0, 0] sizes [1, 1, 2, 1, 8] ...
+    %s = nn.add %p0, %g : ...
+    %h1 = nn.tanh %s : ...
+    ```
+  }];
+}
+
 def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
   let summary = "attention from its parts";
   let description = [{

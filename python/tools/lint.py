@@ -172,7 +172,7 @@ HOMES = {
 }
 
 # Importers of ONNX ops that are nothing but others of ours.
-ONLY_ONNX = ["Control", "Learning", "LinearAttention", "Loss", "Microsoft", "Random", "Sampling", "Selection", "Signal", "Training", "Trees"]
+ONLY_ONNX = ["Control", "Learning", "LinearAttention", "Loss", "Microsoft", "Random", "Sampling", "Selection", "Sequence", "Signal", "Training", "Trees"]
 
 
 def check_families():

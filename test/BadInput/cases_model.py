@@ -136,6 +136,64 @@ def amplification():
                         [tensor(n, np.int64(v)) for n, v in (("a", 0), ("b", 1 << 60), ("c", 1))]), "/n")
 
 
+def loops():
+    """Control flow without an end, or of all too much."""
+    def body(nodes, outputs=("o",), extra=()):
+        inputs = [value("i", (), TensorProto.INT64), value("ci", (), TensorProto.BOOL), value("s", None)]
+        return helper.make_graph([helper.make_node("Identity", ["ci"], ["co"]), *nodes, *extra], "b", inputs,
+                                 [value("co", (), TensorProto.BOOL), *(value(name, None) for name in outputs)])
+
+    def loop(graph, trips="", source="x", target="y", name="/n"):
+        return helper.make_node("Loop", [trips, "c", source], [target], name=name, body=graph)
+
+    def whole(made, *words, trips=10, functions=(), **options):
+        constants = [tensor("c", np.bool_(True)), tensor("t", np.int64(trips))]
+        graph = helper.make_graph([made], "g", [value("x", (4,))], [value("y", None)], constants)
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("local", 1)],
+                                  functions=list(functions), ir_version=9)
+        return inspect(options["name"], proto.SerializeToString(), *words)
+
+    step = helper.make_node("Neg", ["s"], ["o"])
+    yield whole(loop(body([step])), "/n", "50000 nodes", name="endless-loop")
+    yield whole(loop(body([step]), "t"), "/n", "50000 nodes", trips=(1 << 63) - 1, name="loop-of-all-numbers")
+    counted = helper.make_node("Cast", ["i"], ["k"], to=TensorProto.FLOAT)
+    far = [counted, helper.make_node("Add", ["s", "k"], ["o"])]
+    yield whole(loop(body(far)), "/n", "50000 nodes", name="endless-loop-that-counts")
+    empty = helper.make_graph([], "b", [value("i", (), TensorProto.INT64), value("ci", (), TensorProto.BOOL)],
+                              [value("ci", (), TensorProto.BOOL)])
+    yield whole(helper.make_node("Loop", ["", "c"], [], name="/n", body=empty), name="endless-loop-of-nothing")
+    doubling = [helper.make_node("Concat", ["s", "s"], ["o"], axis=0, name="/twice")]
+    yield whole(loop(body(doubling)), "/twice", "too large", name="loop-that-doubles")
+    nested = body([step])
+    for depth in range(10):
+        nested = body([helper.make_node("Loop", ["t", "ci", "s"], ["o"], name=f"/l{depth}", body=nested)])
+    yield whole(loop(nested, "t"), "/l0", "50000 nodes", name="loops-in-ten-loops")
+    call = helper.make_node("F", ["s"], ["o"], domain="local", name="/call")
+    inner = helper.make_node("Loop", ["", "c", "x"], ["y"], name="/inner", body=body([call]))
+    recursive = helper.make_function("local", "F", ["x"], ["y"], [
+        helper.make_node("Constant", [], ["c"], value=tensor("", np.bool_(True))), inner],
+                                     [helper.make_opsetid("local", 1), helper.make_opsetid("", 18)])
+    yield whole(helper.make_node("F", ["x"], ["y"], domain="local", name="/n"), "calls itself", functions=[recursive],
+                name="function-that-calls-itself-in-a-loop")
+    changing = helper.make_graph([helper.make_node("ReduceSum", ["s"], ["r"], keepdims=0),
+                                  helper.make_node("Less", ["r", "r"], ["co"]), *doubling], "b",
+                                 [value("i", (), TensorProto.INT64), value("ci", (), TensorProto.BOOL), value("s", None)],
+                                 [value("co", (), TensorProto.BOOL), value("o", None)])
+    yield whole(loop(changing, "t"), "/n", "different types", name="loop-of-data-that-changes-shape")
+    sequence = helper.make_graph([helper.make_node("Identity", ["ci"], ["co"]), helper.make_node("SequenceInsert", ["s", "x"], ["o"])],
+                                 "b", [value("i", (), TensorProto.INT64), value("ci", (), TensorProto.BOOL),
+                                       helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)],
+                                 [value("co", (), TensorProto.BOOL), helper.make_tensor_sequence_value_info("o", TensorProto.FLOAT, None)])
+    start = helper.make_node("SequenceEmpty", [], ["e"])
+    graph = helper.make_graph([start, loop(sequence, source="e", target="z"), helper.make_node("ConcatFromSequence", ["z"], ["y"], axis=0)],
+                              "g", [value("x", (4,))], [value("y", None)], [tensor("c", np.bool_(True))])
+    yield inspect("sequence-without-end", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
+                                                            ir_version=9).SerializeToString(), "/n", "50000 nodes")
+    zero = lambda *shape: tensor("w" if len(shape) == 3 and shape[1] == 4 else "r", np.zeros(shape, np.float32))
+    yield inspect("recurrent-net-of-other-gates", model([node("LSTM", ("x", "w", "r"))], [value("x", (5, 2, 3))], [value("y", None)],
+                                                        [zero(1, 4, 3), zero(1, 5, 4)]), "/n", "[1, 16, 4]")
+
+
 def external():
     def with_data(name, words, fields, files=None):
         weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[8], data_location=TensorProto.EXTERNAL)
@@ -161,7 +219,7 @@ def external():
 
 
 def cases():
-    for group in (files, graphs, attributes, amplification, external):
+    for group in (files, graphs, attributes, amplification, loops, external):
         yield from group()
     # Not bad at all: 20,000 ops in a chain must not exhaust the stack.
     names = ["x"] + [f"t{i}" for i in range(20000)]

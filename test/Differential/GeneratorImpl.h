@@ -99,6 +99,7 @@ private:
   bool addPool();
   bool addResize();
   bool addAttention();
+  bool addRecurrence();
   bool addOp();
 
   std::string callBody(llvm::ArrayRef<std::string> resultTypes) const;

@@ -374,15 +374,62 @@ bool Generator::addAttention() {
              {batch, heads, sequence, 6});
 }
 
+/// Numbers stay small through all steps: gates are between -1 and 1.
+bool Generator::addRecurrence() {
+  static constexpr struct {
+    const char *name, *activations, *numbers;
+    int64_t gates, states;
+  } kinds[] = {{"lstm", R"(["sigmoid", "tanh", "tanh"])", "[0.0, 0.0, 0.0]", 4, 2},
+               {"gru", R"(["sigmoid", "tanh"])", "[0.0, 0.0]", 3, 1},
+               {"rnn", R"(["softsign"])", "[0.0]", 1, 1}};
+  const auto &kind = pick(kinds);
+  int64_t steps = 1 + below(3), directions = 1 + below(2), batch = pickSize(), hidden = pickSize();
+  SmallVector<int64_t> state = {directions, batch, hidden}, projected = {steps, directions, batch, kind.gates, hidden};
+  SmallVector<int64_t> weight = {directions, kind.gates, hidden, hidden};
+  if (countElements(projected) > kMaxElements || countElements(weight) > kMaxElements)
+    return false;
+  SmallVector<Value> operands = {addArgument(projected, "f32"), addArgument(weight, "f32")};
+  std::string names, types, results = typeOf({steps, directions, batch, hidden}, "f32");
+  for (int64_t i = 0; i < kind.states; ++i) {
+    operands.push_back(addArgument(state, "f32"));
+    names += (i ? ", " : "") + operands.back().name;
+    results += ", " + typeOf(state, "f32");
+  }
+  bool isReset = kind.gates == 3 && chance(50), hasLengths = chance(40);
+  std::string rest;
+  if (isReset) {
+    operands.push_back(addArgument({directions, hidden}, "f32"));
+    rest += " bias " + operands.back().name;
+  }
+  if (kind.gates == 4 && chance(50)) {
+    operands.push_back(addArgument({directions, 3, hidden}, "f32"));
+    rest += " peepholes " + operands.back().name;
+  }
+  if (hasLengths) {
+    operands.push_back(addArgument({batch}, "i64"));
+    rest += " lengths " + operands.back().name;
+  }
+  for (auto [index, operand] : llvm::enumerate(operands))
+    types += (index ? ", " : "") + typeOf(operand);
+  std::string name = formatv("%v{0}", nextName++);
+  body += formatv("  {0}:{1} = nn.recurrence {2} {3}, {4} initial ({5}){6} activations {7} alphas {8} betas {8}{9} : "
+                  "({10}) -> ({11})\n",
+                  name, kind.states + 1, kind.name, operands[0].name, operands[1].name, names, rest, kind.activations,
+                  kind.numbers, isReset ? " {linearBeforeReset}" : "", types, results);
+  values.push_back({name + "#0", {steps, directions, batch, hidden}});
+  values.push_back({name + "#" + std::to_string(kind.states), state});
+  return true;
+}
+
 bool Generator::addOp() {
   using Member = bool (Generator::*)();
   static constexpr Member members[] = {
-      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,   &Generator::addBinary,
-      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,   &Generator::addEinsum,
-      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,  &Generator::addNorm,
-      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,  &Generator::addBroadcast,
-      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,      &Generator::addGather,
-      &Generator::addScan,      &Generator::addConv,    &Generator::addConv,     &Generator::addPool,
-      &Generator::addResize,    &Generator::addLrn,     &Generator::addAttention};
+      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,    &Generator::addBinary,
+      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,    &Generator::addEinsum,
+      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,   &Generator::addNorm,
+      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,   &Generator::addBroadcast,
+      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,       &Generator::addGather,
+      &Generator::addScan,      &Generator::addConv,    &Generator::addConv,      &Generator::addPool,
+      &Generator::addResize,    &Generator::addLrn,     &Generator::addAttention, &Generator::addRecurrence};
   return (this->*pick(members))();
 }

@@ -116,7 +116,15 @@ bool ConstantFolder::computeResults(Operation *op, ArrayRef<Tensor> operands) {
   return true;
 }
 
+/// What cannot be known is remembered: a loop asks in each iteration, and its values depend on all that were before.
 std::optional<Tensor> ConstantFolder::compute(Value root) {
+  std::optional<Tensor> result = walkBack(root);
+  if (!result)
+    unknown[root] = missingInput;
+  return result;
+}
+
+std::optional<Tensor> ConstantFolder::walkBack(Value root) {
   // Values are visited twice: first their operands are put on top, then they are evaluated.
   SmallVector<Value> stack{root};
   missingInput = {};
@@ -125,6 +133,10 @@ std::optional<Tensor> ConstantFolder::compute(Value root) {
     if (find(value)) {
       stack.pop_back();
       continue;
+    }
+    if (auto it = unknown.find(value); it != unknown.end()) {
+      missingInput = it->second;
+      return std::nullopt;
     }
     if (auto input = dyn_cast<BlockArgument>(value)) {
       if (!computeInput(input))

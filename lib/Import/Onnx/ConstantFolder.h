@@ -57,6 +57,7 @@ private:
   /// The elements that are known by now, or null.
   const reference::Tensor *find(mlir::Value value) const;
   // Parts of `compute`: each puts elements into `computed`, or returns false where they cannot be known.
+  std::optional<reference::Tensor> walkBack(mlir::Value root);
   bool computeInput(mlir::BlockArgument input);
   bool computeLoad(nn::LoadOp load);
   bool computeResults(mlir::Operation *op, llvm::ArrayRef<reference::Tensor> operands);
@@ -70,6 +71,8 @@ private:
   llvm::DenseMap<mlir::BlockArgument, reference::Tensor> inputs;
   llvm::MapVector<mlir::BlockArgument, reference::Tensor> usedInputs;
   mlir::BlockArgument missingInput;
+  /// Values that `compute` could not find, each with the input that it lacked.
+  llvm::DenseMap<mlir::Value, mlir::BlockArgument> unknown;
 };
 
 } // namespace cleave::onnx

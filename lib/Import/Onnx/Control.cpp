@@ -1,30 +1,352 @@
-//===- Control.cpp - If, where the branch is known ------------------------===//
+//===- Control.cpp - branches and loops -----------------------------------===//
 //
-// A program here is one block of straight-line code. The condition is computed from constants, the taken branch is
-// inlined, and the other one is never looked at: it may well not fit the shapes at hand.
+// A program here is one block of straight-line code, so control flow ends at import:
+//
+//   If     a condition that is known takes its branch, and the other one is never looked at: it may well not fit the shapes
+//          at hand. Of one that only data can tell, both branches are computed, and nn.select takes the one that holds.
+//   Loop   iteration by iteration, each with the number that it has, so that what depends on it folds: conditions too, which
+//          may end the loop. From the first condition on that only data can tell, iterations run whether or not the loop has
+//          ended, and what it carries is then left as it was (select).
+//   Scan   likewise, one iteration for each position.
+//
+// All of ONNX is free of side effects, so that computing what is not wanted changes nothing but the time. What this may
+// become in all is bounded (spendNodes).
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 
+#include "cleave/Support/Status.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
+using reference::Tensor;
 
-static void importIf(NodeContext &node) {
-  const GraphProto *thenBranch = node.graphAttr("then_branch"), *elseBranch = node.graphAttr("else_branch");
-  if (node.failed())
-    return;
-  std::optional<reference::Tensor> condition = node.tryConstant(0);
-  if (!node.check(condition.has_value(), "the condition must be known at import" + node.explainUnknown()))
-    return;
-  bool holds = node.constantInt(0) != 0;
-  if (node.failed())
-    return;
-  auto results = node.getImporter().inlineBranch(node, holds ? *thenBranch : *elseBranch);
-  if (!results)
-    return;
-  for (auto [i, value] : llvm::enumerate(*results))
-    node.result(i, value);
+/// The path of names in iteration `index` of a node.
+static std::string getPath(NodeContext &node, int64_t index) {
+  const NodeProto &proto = node.getNode();
+  StringRef name = !proto.name.empty() || proto.output.empty() ? proto.name : proto.output.front();
+  return (name + "/" + Twine(index)).str();
 }
 
-void cleave::onnx::registerControl(Registry &registry) { registry.add("If", {1, 1, Arity::kAny}, importIf); }
+/// With those of graphs inside; on a stack of its own, as a file may nest them as deep as it likes.
+static int64_t countNodes(const GraphProto &graph) {
+  int64_t count = 0;
+  SmallVector<const GraphProto *> stack = {&graph};
+  while (!stack.empty()) {
+    const GraphProto *at = stack.pop_back_val();
+    for (const NodeProto &node : at->node) {
+      ++count;
+      for (const AttributeProto &attr : node.attribute)
+        if (attr.g)
+          stack.push_back(attr.g.get());
+    }
+  }
+  return count;
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+/// True or false where it is known, else nothing; an error unless it is one bool.
+static std::optional<bool> getKnown(NodeContext &node, Value condition) {
+  if (!node.check(condition && NodeContext::elementType(condition).isInteger(1) &&
+                      cast<RankedTensorType>(condition.getType()).getNumElements() == 1,
+                  "the condition is not one bool"))
+    return false;
+  std::optional<Tensor> known = node.tryConstantOf(condition);
+  return known ? std::optional(known->as<bool>()[0]) : std::nullopt;
+}
+
+static Value toScalar(NodeContext &node, Value condition) { return node.reshape(condition, {}); }
+
+/// `lhs` where the condition, a scalar, holds, else `rhs`: tensors of one type, or sequences of such. `why` they must be.
+static Bound select(NodeContext &node, Value condition, const Bound &lhs, const Bound &rhs, const Twine &what,
+                    const Twine &why) {
+  auto selectOne = [&](Value x, Value y) -> Value {
+    if (x == y)
+      return x;
+    std::string types;
+    llvm::raw_string_ostream(types) << x.getType() << " and " << y.getType();
+    if (!node.check(x.getType() == y.getType(), what + " has different types, " + types + why))
+      return {};
+    return node.create<nn::SelectOp>(condition, x, y);
+  };
+  if (lhs.value && rhs.value)
+    return {selectOne(lhs.value, rhs.value), nullptr};
+  if (!node.check(lhs.list && rhs.list && lhs.list->isNone == rhs.list->isNone &&
+                      lhs.list->items.size() == rhs.list->items.size(),
+                  what + " is not alike, tensors or sequences of one length" + why))
+    return {};
+  auto list = std::make_shared<ValueList>(ValueList{lhs.list->isNone, {}});
+  for (auto [x, y] : llvm::zip_equal(lhs.list->items, rhs.list->items))
+    list->items.push_back(selectOne(x, y));
+  return {{}, list};
+}
+
+//===----------------------------------------------------------------------===//
+// If
+//===----------------------------------------------------------------------===//
+
+static void importIf(NodeContext &node) {
+  const GraphProto *branches[] = {node.graphAttr("then_branch"), node.graphAttr("else_branch")};
+  if (node.failed())
+    return;
+  std::optional<bool> holds = getKnown(node, node.operand(0));
+  if (node.failed())
+    return;
+  std::string unknown = holds ? "" : node.explainUnknown();
+  SmallVector<SmallVector<Bound>, 2> results;
+  for (auto [i, branch] : llvm::enumerate(branches)) {
+    if (holds && *holds == (i == 1))
+      continue;
+    if (!node.check(branch->output.size() == node.getNode().output.size(), "the branch has another number of outputs"))
+      return;
+    auto outputs = node.getImporter().importBody(node, *branch, {}, "", /*isRepeated=*/!holds);
+    if (!outputs)
+      return;
+    results.push_back(*outputs);
+  }
+  Value condition = holds ? Value() : toScalar(node, node.operand(0));
+  for (unsigned i = 0; i < results.front().size(); ++i)
+    node.result(i, holds ? results.front()[i]
+                         : select(node, condition, results[0][i], results[1][i],
+                                  "what the branches give for " + quote(node.getNode().output[i]),
+                                  ", so the condition must be known at import" + unknown));
+}
+
+//===----------------------------------------------------------------------===//
+// Loop
+//===----------------------------------------------------------------------===//
+
+/// What the iterations of a loop give one by one, one tensor along a new dim. Without iterations its shape is what the body
+/// declares.
+static Value stack(NodeContext &node, ArrayRef<Value> parts, int64_t axis, const ValueInfoProto &declared) {
+  SmallVector<Value> all;
+  for (Value part : parts) {
+    if (!node.check(part != nullptr, "scan output " + quote(declared.name) + " is not a tensor") ||
+        !node.check(part.getType() == parts.front().getType(),
+                    "scan output " + quote(declared.name) + " changes its type from iteration to iteration"))
+      return {};
+    int64_t at = node.axis(axis, NodeContext::rank(part) + 1);
+    if (node.failed())
+      return {};
+    all.push_back(node.unsqueeze(part, {at}));
+    if (all.size() == parts.size())
+      return node.concat(all, at);
+  }
+  Type type = convertElementType(node.getContext(), declared.type.elemType);
+  Ints shape = {0};
+  bool isKnown = type && declared.type.shape && axis == 0;
+  for (size_t i = 0; isKnown && i < declared.type.shape->size(); ++i) {
+    isKnown = (*declared.type.shape)[i].value.has_value();
+    shape.push_back((*declared.type.shape)[i].value.value_or(0));
+  }
+  if (!node.check(isKnown, "there are no iterations, and the body does not say of which shape its scan output " +
+                               quote(declared.name) + " is") ||
+      !node.checkSize(shape, type))
+    return {};
+  return node.constant(Tensor::zeros(RankedTensorType::get(shape, type)));
+}
+
+namespace {
+
+/// A loop on its way: what it carries, and whether it still runs.
+class Loop {
+public:
+  Loop(NodeContext &node, const GraphProto &body) : node(node), body(body), bodyNodes(countNodes(body)) {}
+  void run();
+
+private:
+  bool begin();
+  bool iterate(int64_t index);
+  /// After an iteration, whose outputs these are: false where the loop has ended or failed.
+  bool goOn(ArrayRef<Bound> outputs, int64_t index);
+
+  NodeContext &node;
+  const GraphProto &body;
+  int64_t bodyNodes;
+  int64_t trips = std::numeric_limits<int64_t>::max();
+  SmallVector<Bound> carried;
+  SmallVector<SmallVector<Value>> scanned;
+  bool hasEnded = false;
+  /// From where on only data tells whether the loop runs: a scalar that holds where it does.
+  Value running;
+};
+
+} // namespace
+
+/// Reads trip count and condition, either of which may be absent; states are sequences and optional values, too.
+bool Loop::begin() {
+  for (unsigned i = 2; i < node.getNode().input.size(); ++i)
+    carried.push_back(node.bound(i));
+  size_t results = node.getNode().output.size();
+  if (!node.check(body.input.size() == carried.size() + 2,
+                  "the body has " + Twine(body.input.size()) + " inputs, expected " + Twine(carried.size() + 2)) ||
+      !node.check(body.output.size() == results + 1 && results >= carried.size(),
+                  "the body has " + Twine(body.output.size()) +
+                      " outputs, expected one more than the node, which has " + Twine(results)))
+    return false;
+  scanned.resize(results - carried.size());
+  for (unsigned i = 0; i < carried.size(); ++i)
+    if (!node.check(bool(carried[i]), "operand " + Twine(i + 2) + " is missing"))
+      return false;
+  if (node.hasOperand(0))
+    trips = node.constantInt(0);
+  if (node.failed() || !node.hasOperand(1))
+    return !node.failed();
+  std::optional<bool> runs = getKnown(node, node.operand(1));
+  hasEnded = runs && !*runs;
+  if (!runs)
+    running = toScalar(node, node.operand(1));
+  return !node.failed();
+}
+
+/// In the iteration in which the condition is first a matter of data, the loop still runs for certain: what comes next is
+/// what it gave. From the next one on it is a choice.
+bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
+  Value condition = outputs.front().value;
+  std::optional<bool> runs = getKnown(node, condition);
+  if (node.failed())
+    return false;
+  std::string unknown = runs ? "" : node.explainUnknown();
+  for (auto [i, state] : llvm::enumerate(carried)) {
+    Bound next = outputs[i + 1];
+    state = running ? select(node, running, next, state, "what the loop carries in " + quote(body.output[i + 1].name),
+                             ", so its condition must be known at import")
+                    : next;
+  }
+  for (auto [i, parts] : llvm::enumerate(scanned))
+    parts.push_back(outputs[carried.size() + 1 + i].value);
+  if (!runs || running)
+    node.check(scanned.empty(),
+               "its condition must be known at import, as scan outputs have a part for each iteration" + unknown);
+  hasEnded = runs && !*runs;
+  if (!runs) {
+    Value scalar = toScalar(node, condition);
+    running = running ? node.create<nn::AndOp>(running, scalar) : scalar;
+  }
+  // All that may still come is computed: better refused now than after a long time.
+  int64_t left = GraphImporter::kMaxRepeatedNodes - node.getImporter().getRepeatedNodes(), more = trips - index - 1;
+  return !node.failed() &&
+         node.check(!running || hasEnded || more <= left / (bodyNodes + 1),
+                    "its condition is only known when the program runs" + unknown + ", and up to " + Twine(more) +
+                        " more iterations of " + Twine(bodyNodes) + " nodes are over the budget of " +
+                        Twine(GraphImporter::kMaxRepeatedNodes) + " nodes");
+}
+
+bool Loop::iterate(int64_t index) {
+  if (!node.getImporter().spendNodes(node, 1))
+    return false;
+  SmallVector<Bound> inputs;
+  inputs.push_back({node.scalar(node.getBuilder().getI64Type(), double(index)), nullptr});
+  inputs.push_back({running ? running : node.scalar(node.getBuilder().getI1Type(), 1), nullptr});
+  llvm::append_range(inputs, carried);
+  auto outputs = node.getImporter().importBody(node, body, inputs, getPath(node, index), /*isRepeated=*/true);
+  return outputs && goOn(*outputs, index);
+}
+
+void Loop::run() {
+  if (!begin())
+    return;
+  if (running && !node.check(scanned.empty(),
+                             "its condition must be known at import, as scan outputs have a part for each iteration"))
+    return;
+  for (int64_t index = 0; index < trips && !hasEnded; ++index)
+    if (!iterate(index))
+      return node.fail();
+  for (auto [i, state] : llvm::enumerate(carried))
+    node.result(i, state);
+  for (auto [i, parts] : llvm::enumerate(scanned))
+    if (node.wantsResult(carried.size() + i))
+      node.result(carried.size() + i, stack(node, parts, 0, body.output[carried.size() + 1 + i]));
+}
+
+static void importLoop(NodeContext &node) {
+  if (const GraphProto *body = node.graphAttr("body"))
+    Loop(node, *body).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Scan
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Axes and directions of the inputs and outputs that have a part for each iteration.
+struct ScanDims {
+  Ints axes;
+  SmallVector<bool> isReversed;
+};
+
+} // namespace
+
+/// `kind`: input or output. Missing lists are zeros.
+static ScanDims readScanDims(NodeContext &node, StringRef kind, size_t count) {
+  ScanDims dims{node.intsAttr(("scan_" + kind + "_axes").str()).value_or(Ints(count, 0)), {}};
+  Ints directions = node.intsAttr(("scan_" + kind + "_directions").str()).value_or(Ints(count, 0));
+  node.check(dims.axes.size() == count && directions.size() == count,
+             "there must be one axis and one direction for each scan " + kind);
+  for (int64_t direction : directions)
+    dims.isReversed.push_back(node.check(direction == 0 || direction == 1, "a direction is neither 0 nor 1") &&
+                              direction);
+  return dims;
+}
+
+static void importScan(NodeContext &node) {
+  const GraphProto *body = node.graphAttr("body");
+  int64_t inputs = node.intAttr("num_scan_inputs"), operands = node.getNumOperands();
+  if (node.failed() || !node.check(inputs >= 1 && inputs <= operands,
+                                   "'num_scan_inputs' is " + Twine(inputs) + ", expected 1 to " + Twine(operands)))
+    return;
+  size_t states = operands - inputs, results = node.getNode().output.size();
+  if (!node.check(results >= states && body->output.size() == results, "the body has another number of outputs"))
+    return;
+  ScanDims in = readScanDims(node, "input", inputs), out = readScanDims(node, "output", results - states);
+  std::optional<int64_t> length;
+  for (int64_t i = 0; i < inputs && !node.failed(); ++i) {
+    Shape shape = NodeContext::shape(node.operand(states + i));
+    in.axes[i] = node.axis(in.axes[i], shape.size());
+    if (!node.failed() && !shape.empty())
+      length = length.value_or(shape[in.axes[i]]);
+    node.check(!shape.empty() && length == shape[in.axes[i]], "scan inputs differ in length");
+  }
+  SmallVector<Bound> carried;
+  for (size_t i = 0; i < states; ++i)
+    carried.push_back(node.bound(i));
+  SmallVector<SmallVector<Value>> scanned(results - states);
+  for (int64_t index = 0; !node.failed() && index < *length; ++index) {
+    SmallVector<Bound> all = carried;
+    for (int64_t i = 0; i < inputs; ++i) {
+      Value whole = node.operand(states + i);
+      Ints shape(NodeContext::shape(whole));
+      shape.erase(shape.begin() + in.axes[i]);
+      Value part = node.sliceDim(whole, in.axes[i], in.isReversed[i] ? *length - 1 - index : index, 1);
+      all.push_back({node.reshape(part, shape), nullptr});
+    }
+    if (node.failed() || !node.getImporter().spendNodes(node, 1))
+      return;
+    auto outputs = node.getImporter().importBody(node, *body, all, getPath(node, index), /*isRepeated=*/true);
+    if (!outputs)
+      return;
+    carried.assign(outputs->begin(), outputs->begin() + states);
+    for (auto [i, parts] : llvm::enumerate(scanned))
+      parts.push_back((*outputs)[states + i].value);
+  }
+  for (auto [i, state] : llvm::enumerate(carried))
+    node.result(i, state);
+  for (auto [i, parts] : llvm::enumerate(scanned)) {
+    if (node.failed())
+      return;
+    if (out.isReversed[i])
+      std::reverse(parts.begin(), parts.end());
+    node.result(states + i, stack(node, parts, out.axes[i], body->output[states + i]));
+  }
+}
+
+void cleave::onnx::registerControl(Registry &registry) {
+  registry.add("If", {1, 1, Arity::kAny}, importIf);
+  registry.add("Loop", {0, Arity::kAny, Arity::kAny, /*takesLists=*/true}, importLoop);
+  registry.add("Scan", 9, {1, Arity::kAny, Arity::kAny}, importScan);
+}

@@ -13,7 +13,7 @@ using namespace cleave;
 using namespace cleave::onnx;
 using reference::Tensor;
 
-static void importIdentity(NodeContext &node) { node.result(0, node.operand(0)); }
+static void importIdentity(NodeContext &node) { node.result(0, node.bound(0)); }
 
 /// The value is one of several attributes; those of strings and sparse tensors are not asked for, hence errors.
 static void importConstant(NodeContext &node) {
@@ -162,7 +162,7 @@ void cleave::onnx::registerData(Registry &registry) {
   registry.add("Constant", {0, 0}, importConstant);
   registry.add("ConstantOfShape", 9, one, importConstantOfShape);
   registry.add("EyeLike", 9, one, importEyeLike);
-  registry.add("Identity", one, importIdentity);
+  registry.add("Identity", {1, 1, 1, /*takesLists=*/true}, importIdentity);
   registry.add("Range", 11, {3, 3}, importRange);
   registry.add("Shape", one, importShape);
   registry.add("Size", one, importSize);

@@ -203,27 +203,27 @@ LogicalResult GraphImporter::bindInitializers(const GraphProto &graph, Scope &sc
 // Names
 //===----------------------------------------------------------------------===//
 
-Binding *GraphImporter::find(StringRef name, Scope &scope) {
+std::pair<Binding *, const CallFrame *> GraphImporter::find(StringRef name, const Scope &scope) {
   for (const Scope *at = &scope; at; at = at->parent) {
     auto it = at->bindings.find(name);
     // Enclosing scopes are changed only in that an initializer becomes a value.
     if (it != at->bindings.end())
-      return const_cast<Binding *>(&it->second);
+      return {const_cast<Binding *>(&it->second), at->frame};
   }
-  return nullptr;
+  return {nullptr, nullptr};
 }
 
-FailureOr<Value> GraphImporter::getValue(StringRef name, Binding &binding, const CallFrame &frame) {
-  if (!binding.value && binding.initializer) {
+FailureOr<Bound> GraphImporter::getBound(StringRef name, Binding &binding, const CallFrame &frame) {
+  if (!binding.bound && binding.initializer) {
     llvm::Expected<Value> value = materialize(*binding.initializer, (frame.prefix + name).str());
     if (!value) {
       error("initializer " + quote(name) + ": " + llvm::toString(value.takeError()));
       binding = Binding{{}, nullptr, true};
       return failure();
     }
-    binding.value = *value;
+    binding.bound.value = *value;
   }
-  return binding.value;
+  return binding.bound;
 }
 
 /// The first node of the scope, or of one around it, that has the output.
@@ -240,14 +240,14 @@ void GraphImporter::noteDefinition(InFlightDiagnostic &error, StringRef name, co
     error.attachNote() << printable("it is defined by " + describe(*node, *scope.frame));
 }
 
-FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &node, Scope &scope) {
-  SmallVector<Value, 4> operands;
+FailureOr<SmallVector<Bound, 4>> GraphImporter::getOperands(const NodeProto &node, Scope &scope) {
+  SmallVector<Bound, 4> operands;
   for (StringRef name : node.input) {
     if (name.empty()) {
       operands.push_back({});
       continue;
     }
-    Binding *binding = find(name, scope);
+    auto [binding, frame] = find(name, scope);
     if (!binding) {
       bool isLater = findDefinition(scope, name);
       InFlightDiagnostic diagnostic =
@@ -258,10 +258,10 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
     }
     if (binding->isPoisoned)
       return failure();
-    FailureOr<Value> value = getValue(name, *binding, *scope.frame);
-    if (failed(value))
+    FailureOr<Bound> bound = getBound(name, *binding, *frame);
+    if (failed(bound))
       return failure();
-    operands.push_back(*value);
+    operands.push_back(*bound);
   }
   return operands;
 }
@@ -270,13 +270,14 @@ FailureOr<SmallVector<Value, 4>> GraphImporter::getOperands(const NodeProto &nod
 LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
   const NodeProto &node = at.getNode();
   locate(at, *scope.frame);
-  for (auto [name, result] : llvm::zip(node.output, at.getResults())) {
+  for (auto [index, name] : llvm::enumerate(node.output)) {
     if (name.empty())
       continue;
+    Bound bound = at.getBoundResult(index);
     StringRef qualified = qualify(name, *scope.frame);
     if (options.kept.contains(qualified))
-      folder.hold(result);
-    if (!scope.bindings.try_emplace(name, Binding{result}).second) {
+      folder.hold(bound.value);
+    if (!scope.bindings.try_emplace(name, Binding{bound}).second) {
       InFlightDiagnostic diagnostic = error(node, *scope.frame, "defines tensor " + quote(name) + " a second time");
       if (findDefinition(scope, name) != &node)
         noteDefinition(diagnostic, name, scope);
@@ -286,9 +287,9 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
         diagnostic.attachNote() << "it is an input";
       return failure();
     }
-    Operation *op = result.getDefiningOp();
-    if (!op || !llvm::is_contained(at.getCreated(), op))
-      names[result].push_back(qualified);
+    Operation *op = bound.value ? bound.value.getDefiningOp() : nullptr;
+    if (bound.value && (!op || !llvm::is_contained(at.getCreated(), op)))
+      names[bound.value].push_back(qualified);
   }
   return success();
 }
@@ -312,10 +313,7 @@ static StringRef explainUnsupported(StringRef domain, StringRef opType) {
   if (domain == "com.microsoft")
     return ": it is onnxruntime's own; save the model without its graph optimizer";
   return llvm::StringSwitch<StringRef>(opType)
-      .Cases({"Loop", "Scan", "SequenceMap"}, ": loops are not supported")
       .Case("ImageDecoder", ": images in files are not supported")
-      .StartsWith("Sequence", ": sequences are not supported")
-      .StartsWith("Optional", ": optional values are not supported")
       .StartsWith("String", ": strings are not supported")
       .Default("");
 }
@@ -350,10 +348,12 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   FailureOr<Callee> callee = findCallee(node, frame);
   if (failed(callee))
     return failure();
-  FailureOr<SmallVector<Value, 4>> operands = getOperands(node, scope);
+  FailureOr<SmallVector<Bound, 4>> operands = getOperands(node, scope);
   if (failed(operands))
     return failure();
   NodeContext at(*this, scope, node, callee->opset, *operands);
+  if (frame.isRepeated && !spendNodes(at, 1))
+    return failure();
   if (callee->function) {
     inlineFunction(at, *callee->function);
     return success(!at.failed() && succeeded(define(at, scope)));
@@ -362,8 +362,12 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   if (operands->size() > arity.maxOperands)
     return refuse("has " + Twine(operands->size()) + " operands, expected at most " + Twine(arity.maxOperands));
   for (unsigned i = 0; i < arity.minOperands; ++i)
-    if (!at.hasOperand(i))
+    if (!at.bound(i))
       return refuse("operand " + Twine(i) + " is missing");
+  for (unsigned i = 0; i < at.getNumOperands() && !arity.takesLists; ++i)
+    if (const ValueList *list = at.list(i))
+      return refuse("operand " + Twine(i) + " (" + quote(at.operandName(i)) +
+                    (list->isNone ? ") is an optional value that is absent" : ") is a sequence"));
   if (node.output.size() > arity.maxResults)
     return refuse("has " + Twine(node.output.size()) + " outputs, expected at most " + Twine(arity.maxResults));
   callee->importer->import(at);
@@ -383,36 +387,6 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
     poison(node, scope);
   }
   return success(isFine);
-}
-
-std::optional<SmallVector<Value>> GraphImporter::inlineBranch(NodeContext &node, const GraphProto &graph,
-                                                              ValueRange inputs) {
-  Scope scope;
-  scope.parent = &node.getScope();
-  scope.frame = node.getScope().frame;
-  scope.nodes = graph.node;
-  for (auto [info, value] : llvm::zip(graph.input, inputs))
-    scope.bindings.try_emplace(info.name, Binding{value});
-  bool isFine =
-      node.check(graph.input.size() == inputs.size(),
-                 inputs.empty()
-                     ? Twine("the branch has inputs")
-                     : "the graph has " + Twine(graph.input.size()) + " inputs, expected " + Twine(inputs.size())) &&
-      node.check(graph.output.size() == node.getNode().output.size(), "the branch has another number of outputs") &&
-      succeeded(bindInitializers(graph, scope)) && succeeded(importNodes(scope));
-  if (!isFine)
-    node.fail();
-  SmallVector<Value> results;
-  for (const ValueInfoProto &output : graph.output) {
-    Binding *binding = isFine ? find(output.name, scope) : nullptr;
-    if (isFine && !node.check(binding, "the branch does not define its output " + quote(output.name)))
-      return std::nullopt;
-    FailureOr<Value> value = isFine ? getValue(output.name, *binding, *scope.frame) : FailureOr<Value>();
-    if (failed(value) || !*value)
-      return std::nullopt;
-    results.push_back(*value);
-  }
-  return isFine ? std::optional(results) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- GraphImporter.h - graphs, scopes and functions -----------*- C++ -*-===//
 //
 // Walks the nodes of the model's graph in order and hands each to its import function. Function calls (the model's own,
-// and ops that ONNX defines by a function) and the taken branch of an If are inlined: a scope of its own, the same
+// and ops that ONNX defines by a function), branches, and bodies of loops are inlined: a scope of its own, the same
 // block. The walk does not recurse over the graph's depth, only over calls and branches, which are bounded.
 //
 //===----------------------------------------------------------------------===//
@@ -26,12 +26,15 @@ std::string printable(const llvm::Twine &message);
 
 /// What a tensor name stands for.
 struct Binding {
-  Value value;
+  Bound bound;
   /// Turned into a value on first use.
   const TensorProto *initializer = nullptr;
   /// The node that defines it could not be imported.
   bool isPoisoned = false;
 };
+
+/// Calls within calls, and bodies within bodies. Each level takes stack, and recursion is not allowed anyway.
+constexpr unsigned kMaxCallDepth = 32;
 
 /// What is common to the nodes of a model's main graph or of one function call.
 struct CallFrame {
@@ -46,6 +49,8 @@ struct CallFrame {
   const CallFrame *caller = nullptr;
   const NodeProto *call = nullptr;
   unsigned depth = 0;
+  /// Within a body that is imported several times, or beside another one: its nodes count against a budget.
+  bool isRepeated = false;
 };
 
 /// Names of one graph or function body; those of enclosing graphs are visible.
@@ -76,10 +81,16 @@ public:
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
   llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
-  /// Inlines a graph of `node`, a branch, which takes no inputs, or another with the inputs given; the values of its
-  /// outputs, nothing after an error.
-  std::optional<llvm::SmallVector<Value>> inlineBranch(NodeContext &node, const GraphProto &graph,
-                                                       mlir::ValueRange inputs = {});
+  /// Nodes that loops and branches may become in all; nodes that they have become so far.
+  static constexpr int64_t kMaxRepeatedNodes = 50'000;
+  int64_t getRepeatedNodes() const { return repeatedNodes; }
+  /// Counts nodes of a body; false, after an error of `node`, where they are too many.
+  bool spendNodes(NodeContext &node, int64_t count);
+  /// Imports a graph that `node` has as an attribute, on these inputs: what its outputs are, nothing after an error. Names
+  /// of one that is imported several times begin with `path`, which is empty for others.
+  std::optional<llvm::SmallVector<Bound>> importBody(NodeContext &node, const GraphProto &graph,
+                                                     llvm::ArrayRef<Bound> inputs, const llvm::Twine &path,
+                                                     bool isRepeated);
 
 private:
   // Inputs and outputs (ImportSignature.cpp).
@@ -102,9 +113,10 @@ private:
   };
   llvm::FailureOr<Callee> findCallee(const NodeProto &node, const CallFrame &frame);
   /// The values of a node's operands, or nothing if one is poisoned.
-  llvm::FailureOr<llvm::SmallVector<Value, 4>> getOperands(const NodeProto &node, Scope &scope);
-  Binding *find(llvm::StringRef name, Scope &scope);
-  llvm::FailureOr<Value> getValue(llvm::StringRef name, Binding &binding, const CallFrame &frame);
+  llvm::FailureOr<llvm::SmallVector<Bound, 4>> getOperands(const NodeProto &node, Scope &scope);
+  /// The binding in the innermost scope that has one, and the frame of that scope; null where none has.
+  std::pair<Binding *, const CallFrame *> find(llvm::StringRef name, const Scope &scope);
+  llvm::FailureOr<Bound> getBound(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
   void poison(const NodeProto &node, Scope &scope);
   /// Names the node that defines a tensor.
@@ -138,6 +150,8 @@ private:
   bool hasErrors = false;
   /// Nodes of function bodies imported so far.
   int64_t inlinedNodes = 0;
+  /// Nodes of bodies that count against a budget.
+  int64_t repeatedNodes = 0;
   llvm::StringMap<int64_t> dims;
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;

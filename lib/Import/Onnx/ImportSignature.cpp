@@ -157,7 +157,7 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     func.setArgAttr(index, spmd::kNameAttr, builder.getStringAttr(input->name));
     if (ArrayAttr names = getDimNames(*input, builder))
       func.setArgAttr(index, spmd::kDimsAttr, names);
-    if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{argument}).second)
+    if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{{argument, nullptr}}).second)
       return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
              failure();
     // Shapes may depend on it. Whether any does is known later (noteUsedInputs).
@@ -216,8 +216,9 @@ void GraphImporter::checkValueInfo(Scope &scope) {
   std::string text;
   llvm::raw_string_ostream os(text);
   for (const ValueInfoProto &info : file.model.graph.valueInfo) {
-    Binding *binding = find(info.name, scope);
-    auto type = binding && binding->value ? cast<RankedTensorType>(binding->value.getType()) : RankedTensorType();
+    Binding *binding = find(info.name, scope).first;
+    Value value = binding ? binding->bound.value : Value();
+    auto type = value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
     if (!type || agrees(info.type, type, context) || count++ > 0)
       continue;
     os << "value_info says that tensor " << quote(info.name) << " is " << formatType(info.type)
@@ -237,15 +238,18 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
   llvm::StringSet<> seen;
   for (const ValueInfoProto &output : file.model.graph.output) {
     auto refuse = [&](const Twine &why) { return error("output " + quote(output.name) + " " + why), failure(); };
-    Binding *binding = find(output.name, scope);
+    auto [binding, frame] = find(output.name, scope);
     if (!binding)
       return refuse("is defined by no node");
     if (!seen.insert(output.name).second)
       return refuse("is there twice");
-    FailureOr<Value> value = getValue(output.name, *binding, *scope.frame);
-    if (failed(value) || !*value)
+    FailureOr<Bound> bound = getBound(output.name, *binding, *frame);
+    if (failed(bound) || !*bound)
       return failure();
-    auto type = cast<RankedTensorType>(value->getType());
+    if (bound->list)
+      return refuse("is no tensor but a sequence or an optional value, which a program cannot give");
+    Value value = bound->value;
+    auto type = cast<RankedTensorType>(value.getType());
     const TypeProto &declared = output.type;
     auto disagree = [&](const Twine &why) {
       InFlightDiagnostic diagnostic = error("output " + quote(output.name) + " is declared with " + why);
@@ -263,7 +267,7 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
           return disagree(Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " +
                           Twine(type.getDimSize(i)));
     }
-    values.push_back(*value);
+    values.push_back(value);
     types.push_back(type);
     attributes.push_back(
         builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(output.name))));

@@ -13,9 +13,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-/// Calls within calls. Each level takes stack, and recursion is not allowed anyway.
-constexpr unsigned kMaxCallDepth = 32;
-
 static std::string makeKey(StringRef domain, StringRef name, StringRef overload) {
   // Names come from the file and may hold anything, so the parts are told apart by their lengths.
   return llvm::formatv("{0} {1} {2}{3}{4}", domain.size(), name.size(), domain, name, overload);
@@ -45,6 +42,7 @@ void GraphImporter::inlineFunction(NodeContext &node, const FunctionProto &funct
   frame.caller = &caller;
   frame.call = &node.getNode();
   frame.depth = caller.depth + 1;
+  frame.isRepeated = caller.isRepeated;
   frame.prefix = node.getNode().name.empty() ? caller.prefix : saver.save(caller.prefix + node.getNode().name + "/");
   for (const OperatorSetIdProto &opset : function.opsetImport)
     frame.opsets[opset.domain == "ai.onnx" ? StringRef() : opset.domain] = opset.version;
@@ -66,17 +64,17 @@ void GraphImporter::inlineFunction(NodeContext &node, const FunctionProto &funct
   scope.nodes = function.node;
   // What the call leaves out is left out of the nodes that take it.
   for (auto [i, name] : llvm::enumerate(function.input))
-    if (!node.check(scope.bindings.try_emplace(name, Binding{node.operand(i)}).second, "its function repeats an input"))
+    if (!node.check(scope.bindings.try_emplace(name, Binding{node.bound(i)}).second, "its function repeats an input"))
       return;
   // An error within the body has been reported; the call is where it shows.
   if (failed(importNodes(scope)))
     return node.fail();
   for (auto [i, name] : llvm::enumerate(function.output)) {
     auto it = scope.bindings.find(name);
-    if (node.wantsResult(i) && !node.check(it != scope.bindings.end() && it->second.value,
+    if (node.wantsResult(i) && !node.check(it != scope.bindings.end() && it->second.bound,
                                            "its function does not define output " + quote(name)))
       return;
     if (it != scope.bindings.end())
-      node.result(i, it->second.value);
+      node.result(i, it->second.bound);
   }
 }

@@ -167,12 +167,14 @@ static Value modify(NodeContext &node, StringRef name, Value value) {
   if (node.failed() || !node.hasAttr(name))
     return value;
   const GraphProto *graph = node.graphAttr(name);
-  auto results = graph ? node.getImporter().inlineBranch(node, *graph, value) : std::nullopt;
+  auto results = graph ? node.getImporter().importBody(node, *graph, Bound{value, nullptr}, name, /*isRepeated=*/false)
+                       : std::nullopt;
   if (!results)
     return {};
-  node.check(results->size() == 1 && (*results)[0].getType() == value.getType(),
+  Value result = results->size() == 1 ? results->front().value : Value();
+  node.check(result && result.getType() == value.getType(),
              "the graph of '" + name + "' changes the shape or the type");
-  return results->empty() ? Value() : results->front();
+  return result;
 }
 
 /// Without graphs it is plain attention.

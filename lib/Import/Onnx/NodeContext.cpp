@@ -25,10 +25,15 @@ constexpr int64_t kMaxMadeElements = int64_t(1) << 36;
 
 /// Absent operands at the end may be written as empty names or left out: both are left out here.
 NodeContext::NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
-                         ArrayRef<Value> operands)
-    : importer(importer), scope(scope), node(node), opset(opset), operands(operands), results(node.output.size()) {
-  while (!this->operands.empty() && !this->operands.back())
-    this->operands.pop_back();
+                         ArrayRef<Bound> given)
+    : importer(importer), scope(scope), node(node), opset(opset), results(node.output.size()),
+      resultLists(node.output.size()) {
+  while (!given.empty() && !given.back())
+    given = given.drop_back();
+  for (const Bound &operand : given) {
+    operands.push_back(operand.value);
+    lists.push_back(operand.list);
+  }
 }
 
 StringRef NodeContext::getOpType() const { return node.opType; }
@@ -53,6 +58,13 @@ bool NodeContext::check(bool holds, const Twine &message) {
 
 StringRef NodeContext::operandName(unsigned index) const {
   return index < node.input.size() ? node.input[index] : StringRef();
+}
+
+ArrayRef<Value> NodeContext::sequence(unsigned index) {
+  const ValueList *found = list(index);
+  if (!check(found && !found->isNone, "operand " + Twine(index) + " is not a sequence"))
+    return {};
+  return found->items;
 }
 
 std::optional<Tensor> NodeContext::tryConstantOf(Value value) {
@@ -408,9 +420,15 @@ bool NodeContext::wantsResult(unsigned index) const {
   return index < node.output.size() && !node.output[index].empty();
 }
 
-void NodeContext::result(unsigned index, Value value) {
-  if (index < results.size())
-    results[index] = value;
+void NodeContext::result(unsigned index, Bound bound) {
+  if (index >= results.size())
+    return;
+  results[index] = bound.value;
+  resultLists[index] = std::move(bound.list);
+}
+
+void NodeContext::result(unsigned index, SmallVector<Value> sequence) {
+  result(index, Bound{{}, std::make_shared<ValueList>(ValueList{false, std::move(sequence)})});
 }
 
 /// An attribute that no import function asked for would be ignored without a word.
@@ -421,6 +439,6 @@ void NodeContext::finish() {
       error("attribute " + quote(attr.name) + (isAgain ? " is given twice" : " is not known"));
     }
   for (unsigned i = 0; i < results.size(); ++i)
-    if (wantsResult(i) && !results[i])
+    if (wantsResult(i) && !getBoundResult(i))
       error("output " + Twine(i) + " (" + quote(node.output[i]) + ") is not supported");
 }

@@ -23,6 +23,7 @@
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
+#include <memory>
 #include <optional>
 
 namespace cleave::onnx {
@@ -38,10 +39,25 @@ using Ints = llvm::SmallVector<int64_t>;
 /// a tensor's extents never overflow.
 bool isPossibleShape(Shape shape);
 
+/// A sequence of tensors, or an optional value that is absent (one that is there is the value itself). Its length is known
+/// while a model is imported, and nothing of it is left in the program.
+struct ValueList {
+  bool isNone = false;
+  llvm::SmallVector<Value> items;
+};
+
+/// What a name of ONNX stands for: a tensor or a list, or nothing.
+struct Bound {
+  Value value;
+  std::shared_ptr<const ValueList> list;
+
+  explicit operator bool() const { return value || list; }
+};
+
 class NodeContext {
 public:
   NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
-              llvm::ArrayRef<Value> operands);
+              llvm::ArrayRef<Bound> operands);
 
   /// Opset version that the model imports for the op's domain.
   int64_t getOpset() const { return opset; }
@@ -69,6 +85,11 @@ public:
   /// Null if absent.
   Value operand(unsigned index) const { return index < operands.size() ? operands[index] : Value(); }
   llvm::ArrayRef<Value> getOperands() const { return operands; }
+  /// An operand that is no tensor; null if it is one, or absent.
+  const ValueList *list(unsigned index) const { return index < lists.size() ? lists[index].get() : nullptr; }
+  Bound bound(unsigned index) const { return index < operands.size() ? Bound{operands[index], lists[index]} : Bound(); }
+  /// Likewise; an error where it is no sequence.
+  llvm::ArrayRef<Value> sequence(unsigned index);
   /// Name of an operand's tensor.
   llvm::StringRef operandName(unsigned index) const;
 
@@ -172,7 +193,10 @@ public:
   /// True if the model names that output of the node.
   bool wantsResult(unsigned index) const;
   unsigned getNumResults() const;
-  void result(unsigned index, Value value);
+  void result(unsigned index, Value value) { result(index, Bound{value, nullptr}); }
+  void result(unsigned index, Bound bound);
+  void result(unsigned index, llvm::SmallVector<Value> sequence);
+  Bound getBoundResult(unsigned index) const { return {results[index], resultLists[index]}; }
   llvm::ArrayRef<Value> getResults() const { return results; }
   /// The ops made so far. Their locations are set when the node is done: only then is known which of them stand for the
   /// node's outputs.
@@ -196,7 +220,10 @@ private:
   int64_t opset;
   bool hasFailed = false;
   llvm::SmallVector<Value, 4> operands;
+  /// As many as operands; null for tensors.
+  llvm::SmallVector<std::shared_ptr<const ValueList>, 4> lists;
   llvm::SmallVector<Value, 2> results;
+  llvm::SmallVector<std::shared_ptr<const ValueList>, 2> resultLists;
   llvm::SmallVector<mlir::Operation *, 4> created;
   llvm::SmallVector<const AttributeProto *, 4> asked;
 };

@@ -81,7 +81,7 @@ void GraphImporter::noteUnused(Scope &scope) {
   llvm::for_each(func.getArguments(), note);
   func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
   auto isUnused = [&](StringRef name) {
-    return options.kept.contains(name) && !present.contains(name) && find(name, scope);
+    return options.kept.contains(name) && !present.contains(name) && find(name, scope).first;
   };
   SmallVector<Attribute> unused;
   for (const NodeProto &node : file.model.graph.node)

@@ -25,6 +25,7 @@ const Registry &Registry::get() {
     registerRandom(all);
     registerSampling(all);
     registerSelection(all);
+    registerSequence(all);
     registerSignal(all);
     registerTraining(all);
     registerTrees(all);

@@ -21,6 +21,8 @@ struct Arity {
   static constexpr unsigned kAny = ~0u;
   unsigned minOperands, maxOperands;
   unsigned maxResults = 1;
+  /// Operands may be sequences and optional values.
+  bool takesLists = false;
 };
 
 struct OpImporter {
@@ -64,6 +66,7 @@ void registerLearning(Registry &registry);
 void registerRandom(Registry &registry);
 void registerSampling(Registry &registry);
 void registerSelection(Registry &registry);
+void registerSequence(Registry &registry);
 void registerSignal(Registry &registry);
 void registerTraining(Registry &registry);
 void registerTrees(Registry &registry);

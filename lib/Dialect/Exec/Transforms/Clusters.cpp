@@ -136,13 +136,18 @@ static bool movesChannels(Operation *op) {
   return (isToLast || isToFirst) && llvm::is_sorted(order);
 }
 
-/// True for parts that ranks have exchanged one by one, and that lie one behind the other: each is made where it belongs.
+/// More parts than this are not woven into the kernel of one of them: steps of a recurrent net, hundreds perhaps, would be code each.
+constexpr unsigned kMostWoven = 16;
+
+/// True for parts that ranks have exchanged one by one, or many, and that lie one behind the other: each is made where it belongs.
 static bool putsTogether(Operation *op) {
   auto concat = dyn_cast<nn::ConcatOp>(op);
   return concat &&
          llvm::all_of(getShape(concat.getResult()).take_front(concat.getDim()),
                       [](int64_t size) { return size == 1; }) &&
-         llvm::all_of(concat.getInputs(), [](Value part) { return part.getDefiningOp<spmd::CollectiveOpInterface>(); });
+         (concat.getInputs().size() > kMostWoven || llvm::all_of(concat.getInputs(), [](Value part) {
+            return part.getDefiningOp<spmd::CollectiveOpInterface>();
+          }));
 }
 
 void Clusters::place(Operation *op) {

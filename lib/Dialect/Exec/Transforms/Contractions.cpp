@@ -174,6 +174,8 @@ static StringRef getReason(Operation *op) {
     return "no template computes this convolution, so each element walks its window";
   case nn::Form::Attention:
     return "no template computes this attention";
+  case nn::Form::Recurrence:
+    return "it is not unrolled";
   }
 }
 

@@ -107,6 +107,15 @@ func.func @norms(%x: tensor<8x4xf32>, %v: tensor<4xf32>, %s: tensor<f32>, %i: te
 }
 
 // Eight query heads share two key heads; the mask is bool or a number.
+// CHECK-LABEL: @recurrence
+func.func @recurrence(%p: tensor<5x2x3x4x8xf32>, %w: tensor<2x4x8x8xf32>, %h: tensor<2x3x8xf32>, %q: tensor<2x3x8xf32>, %l: tensor<3xi64>, %g: tensor<5x2x3x3x8xf32>, %v: tensor<2x3x8x8xf32>, %b: tensor<2x8xf32>) {
+  // CHECK: nn.recurrence lstm %{{.*}}, %{{.*}} initial(%{{.*}}, %{{.*}}) peepholes %{{.*}} lengths %{{.*}} activations ["sigmoid", "tanh", "relu"] alphas [0.000000e+00, 0.000000e+00, 0.000000e+00] betas [0.000000e+00, 0.000000e+00, 0.000000e+00] {clip = 3.000000e+00 : f64, inputForget} :
+  %0:3 = nn.recurrence lstm %p, %w initial (%h, %h) peepholes %q lengths %l activations ["sigmoid", "tanh", "relu"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] {clip = 3.0, inputForget} : (tensor<5x2x3x4x8xf32>, tensor<2x4x8x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>, tensor<3xi64>) -> (tensor<5x2x3x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>)
+  // CHECK: nn.recurrence gru %{{.*}}, %{{.*}} initial(%{{.*}}) bias %{{.*}} activations ["hard_sigmoid", "tanh"] alphas [2.000000e-01, 0.000000e+00] betas [5.000000e-01, 0.000000e+00] {linearBeforeReset} :
+  %1:2 = nn.recurrence gru %g, %v initial (%h) bias %b activations ["hard_sigmoid", "tanh"] alphas [0.2, 0.0] betas [0.5, 0.0] {linearBeforeReset} : (tensor<5x2x3x3x8xf32>, tensor<2x3x8x8xf32>, tensor<2x3x8xf32>, tensor<2x8xf32>) -> (tensor<5x2x3x8xf32>, tensor<2x3x8xf32>)
+  return
+}
+
 // CHECK-LABEL: @attention
 func.func @attention(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x24x64xf32>, %v: tensor<2x2x24x32xf32>, %m: tensor<16x24xi1>, %b: tensor<1x8x1x24xf32>, %c: tensor<1x16x16xf32>) {
   // CHECK: nn.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 : (tensor<2x8x16x64xf32>, tensor<2x2x24x64xf32>, tensor<2x2x24x32xf32>) -> tensor<2x8x16x32xf32>

@@ -85,7 +85,7 @@ nn.param @w : tensor<8x4xf32> = dense<1.0> : tensor<8x4xf32>
 
 func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c: tensor<4xf32>, %q: tensor<8x4xi8>,
                                %i: tensor<8x4xi64>, %h: tensor<2x4x8x6xf32>, %r: tensor<1x8x3xf32>, %k: tensor<4x4x3x3xf32>,
-                               %v: tensor<2xf32>) {
+                               %v: tensor<2xf32>, %steps: tensor<3x1x4x1x6xf32>, %square: tensor<1x1x6x6xf32>, %state: tensor<1x4x6xf32>) {
   // expected-remark @below {{([i,j],[i,j],[i,j])->([i,j]) {i=8,j=4}}}
   %select = nn.select %p, %x, %x : (tensor<8x4xi1>, tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   // expected-remark @below {{([i,j],[j])->([i,j]) {i=8,j=4}}}
@@ -126,6 +126,8 @@ func.func @every_other_op_has_a_rule(%x: tensor<8x4xf32>, %p: tensor<8x4xi1>, %c
   %attention = nn.attention %h, %h, %h scale 0.5 : (tensor<2x4x8x6xf32>, tensor<2x4x8x6xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
   // expected-remark @below {{([i,j,k,l],[1,k,m],[1,k,m])->([i,j,k,l])}}
   %rotary_embedding = nn.rotary_embedding %h, %r, %r rotated 6 : (tensor<2x4x8x6xf32>, tensor<1x8x3xf32>, tensor<1x8x3xf32>) -> tensor<2x4x8x6xf32>
+  // expected-remark @below {{([i,1,j,1,k],[1,1,k,l],[1,j,k])->([i,1,j,k],[1,j,k])}}
+  %recurrence:2 = nn.recurrence rnn %steps, %square initial (%state) activations ["tanh"] alphas [0.0] betas [0.0] : (tensor<3x1x4x1x6xf32>, tensor<1x1x6x6xf32>, tensor<1x4x6xf32>) -> (tensor<3x1x4x6xf32>, tensor<1x4x6xf32>)
   // expected-remark @below {{([i,k,m,p],[j,k,n,q])->([i,j,l,o]) {i=2,j=4,k=4,l=6,m=8,n=3,o=4,p=6,q=3} reduce={k}}}
   %conv = nn.conv %h, %k strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x4x8x6xf32>, tensor<4x4x3x3xf32>) -> tensor<2x4x6x4xf32>
   // expected-remark @below {{([i,k,m,p],[k,j,n,q])->([i,j,l,o]) {i=2,j=4,k=4,l=10,m=8,n=3,o=8,p=6,q=3} reduce={k}}}

@@ -28,6 +28,7 @@ enum class Form {
   Contraction, ///< rows of one operand with rows of another
   Convolution, ///< windows of one operand with another one
   Attention,   ///< contraction, softmax, contraction
+  Recurrence,  ///< in steps, each with what the one before left; none is in a kernel before it is unrolled
 };
 
 /// Trait of ops that say their form by themselves.

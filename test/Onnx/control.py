@@ -1,0 +1,224 @@
+"""Recurrent nets and control flow against onnxruntime: every option of LSTM, GRU and RNN, loops, scans, branches, sequences
+and optional values.
+
+    control.py BUILD_DIR [--program|--emulated] [CASE...]
+
+Each model is made here, with random weights, and computed by onnxruntime. The evaluator runs it whole, and recurrent nets under plans
+that cut the batch, directions, hidden units, and several of them, evenly and not, too. What branches and loops ask of data is known then; where it is not,
+a program is compiled without, which computes what may be wanted. With --program, it is compiled and run; with
+--emulated likewise for CUDA, on a device that this machine plays.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+# So many hidden units that cutting them pays.
+STEPS, BATCH, INPUTS = 5, 4, 6
+HIDDEN = {"LSTM": 64, "GRU": 64, "RNN": 256}
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+ACTIVATIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
+RTOL, ATOL = 1e-4, 1e-5
+
+
+def recurrent(kind, direction="forward", hidden=None, given=(), lengths=None, steps=STEPS, **attributes):
+    """A model of one node and its inputs. `given`: of B, initial_h, initial_c, P; `lengths` may be 'input': known only to data.
+    Of a sample without steps onnxruntime forgets the initial state, so that there is none where one is given."""
+    hidden = hidden or HIDDEN[kind]
+    random = np.random.default_rng(len(kind) + len(direction) + hidden + len(given))
+    directions = 2 if direction == "bidirectional" else 1
+    shapes = {"W": [directions, GATES[kind] * hidden, INPUTS], "R": [directions, GATES[kind] * hidden, hidden],
+              "B": [directions, 2 * GATES[kind] * hidden], "initial_h": [directions, BATCH, hidden],
+              "initial_c": [directions, BATCH, hidden], "P": [directions, 3 * hidden]}
+    arrays = {name: (random.uniform(-1, 1, shape) * (1.5 / hidden**0.5 if name in ("W", "R") else 0.6)).astype(np.float32) for name, shape in shapes.items()
+              if name in ("W", "R", *given)}
+    feeds = {"X": random.uniform(-1, 1, [steps, BATCH, INPUTS]).astype(np.float32)}
+    inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, [steps, BATCH, INPUTS])]
+    if lengths is not None:
+        numbers = np.array([steps, 2, 0 if "initial_h" not in given and "initial_c" not in given else 1, steps - 1], np.int32)
+        if lengths == "input":
+            feeds["lengths"] = numbers
+            inputs.append(helper.make_tensor_value_info("lengths", TensorProto.INT32, [BATCH]))
+        else:
+            arrays["lengths"] = numbers
+    names = ["X", "W", "R", "B", "lengths", "initial_h", "initial_c", "P"][:8 if kind == "LSTM" else 6]
+    names = [name if name in arrays or name in feeds else "" for name in names]
+    while not names[-1]:
+        names.pop()
+    outputs = ["Y", "Y_h", "Y_c"][:3 if kind == "LSTM" else 2]
+    node = helper.make_node(kind, names, outputs, "net", direction=direction, hidden_size=hidden, **attributes)
+    graph = helper.make_graph([node], "recurrent", inputs,
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+                              [numpy_helper.from_array(array, name) for name, array in arrays.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), feeds
+
+
+def text(body, **feeds):
+    """A model written as text, and its inputs."""
+    return parser.parse_model('<ir_version: 9, opset_import: ["": 17]> ' + body), feeds
+
+
+def ramp(*shape):
+    return (np.arange(np.prod(shape)).reshape(shape) / np.prod(shape) - 0.4).astype(np.float32)
+
+
+RECURRENT = {
+    "lstm": lambda: recurrent("LSTM"),
+    "lstm of one step": lambda: recurrent("LSTM", steps=1, given=["B"]),
+    "lstm with all": lambda: recurrent("LSTM", given=["B", "initial_h", "initial_c", "P"]),
+    "lstm reverse": lambda: recurrent("LSTM", "reverse", given=["B", "P"]),
+    "lstm bidirectional": lambda: recurrent("LSTM", "bidirectional", given=["B", "initial_h", "initial_c", "P"]),
+    "lstm with lengths": lambda: recurrent("LSTM", "bidirectional", given=["B", "initial_h"], lengths="known"),
+    "lstm with lengths of data": lambda: recurrent("LSTM", "bidirectional", given=["B", "initial_c"], lengths="input"),
+    "lstm clipped": lambda: recurrent("LSTM", given=["B", "P"], clip=0.3),
+    "lstm coupled": lambda: recurrent("LSTM", given=["B"], input_forget=1),
+    "lstm of 61 units": lambda: recurrent("LSTM", hidden=61, given=["B", "P", "initial_c"]),
+    "lstm activations": lambda: recurrent("LSTM", given=["B"], activations=["HardSigmoid", "ScaledTanh", "Softsign"],
+                                          activation_alpha=[0.3, 0.9], activation_beta=[0.4, 0.8]),
+    "lstm with two kinds of directions": lambda: recurrent(
+        "LSTM", "bidirectional", given=["B", "initial_h"], activations=["Sigmoid", "Tanh", "Tanh", "Sigmoid", "Softsign", "Tanh"]),
+    "gru": lambda: recurrent("GRU"),
+    "gru bidirectional": lambda: recurrent("GRU", "bidirectional", given=["B", "initial_h"]),
+    "gru reset last": lambda: recurrent("GRU", "bidirectional", given=["B", "initial_h"], linear_before_reset=1),
+    "gru reset last without bias": lambda: recurrent("GRU", linear_before_reset=1),
+    "gru with lengths of data": lambda: recurrent("GRU", "reverse", given=["B"], lengths="input", linear_before_reset=1),
+    "gru clipped": lambda: recurrent("GRU", given=["B"], clip=0.2),
+    "gru of 61 units": lambda: recurrent("GRU", hidden=61, given=["B", "initial_h"]),
+    "rnn": lambda: recurrent("RNN"),
+    "rnn bidirectional": lambda: recurrent("RNN", "bidirectional", given=["B", "initial_h"], activations=["Relu", "Relu"]),
+    "rnn with lengths": lambda: recurrent("RNN", "reverse", given=["B"], lengths="known"),
+    # With numbers: onnxruntime has other ones than ONNX where none are given.
+    **{f"rnn {name.lower()}": lambda name=name: recurrent("RNN", given=["B", "initial_h"], activations=[name],
+                                                          activation_alpha=[0.3], activation_beta=[0.7])
+       for name in ("Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus")},
+}
+
+# What a loop is unrolled into, folded, or chosen between; sequences that are gone; each in onnx's text form.
+CONTROL = {
+    "loop": lambda: text("""loop (float[3] x) => (float[3] y, float[4, 3] all) <int64 n = {4}, bool c = {1}> {
+        y, all = Loop(n, c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o, float[3] p) {
+            co = Identity(ci) k = Cast<to = 1>(i) t = Mul(s, s) o = Add(t, k) p = Neg(o) }> }""", x=ramp(3)),
+    "loop that its condition ends": lambda: text("""loop (float[3] x) => (float[3] y, float[n, 3] all) <int64 most = {5}, bool c = {1}> {
+        y, all = Loop("", c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o, float[3] p) {
+            co = Less(i, most) o = Tanh(s) p = Add(s, o) }> }""".replace('""', ""), x=ramp(3)),
+    "loop of data": lambda: text("""loop (float[3] x) => (float[3] y, int64[1] n) <int64 most = {6}, bool c = {1}, float limit = {1.0}, int64[1] zero = {0}, int64[1] one = {1}> {
+        y, n = Loop(most, c, x, zero) <body = b (int64 i, bool ci, float[3] s, int64[1] k) => (bool co, float[3] o, int64[1] m) {
+            o = Add(s, s) t = ReduceSum<keepdims = 0>(o) a = Abs(t) co = Less(a, limit) m = Add(k, one) }> }""", x=ramp(3)),
+    "loop of data that never begins": lambda: text("""loop (float[3] x, bool c) => (float[3] y) <int64 most = {3}> {
+        y = Loop(most, c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o) { co = Identity(ci) o = Exp(s) }> }""",
+                                                   x=ramp(3), c=np.array(False)),
+    "loop that grows": lambda: text("""loop (float[2] x) => (float[16] y) <int64 n = {3}, bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[k] s) => (bool co, float[l] o) { co = Identity(ci) t = Neg(s) o = Concat<axis = 0>(s, t) }> }""",
+                                    x=ramp(2)),
+    "loop in a loop": lambda: text("""loop (float[3] x) => (float[3] y) <int64 n = {3}, bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o) { co = Identity(ci)
+            k = Add(i, n)
+            o = Loop(k, ci, s) <body = d (int64 j, bool cj, float[3] u) => (bool cp, float[3] v) { cp = Identity(cj) w = Sin(u) v = Add(w, x) }> }> }""",
+                                   x=ramp(3)),
+    "scan": lambda: text("""scan (float[3] s, float[4, 3] x, float[3, 4] z) => (float[3] last, float[4, 3] sums, float[3, 4] both) {
+        last, sums, both = Scan<num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1], scan_output_axes = [0, 1], scan_output_directions = [1, 0],
+            body = b (float[3] a, float[3] p, float[3] q) => (float[3] o, float[3] u, float[3] v) { o = Add(a, p) u = Mul(o, q) v = Sub(p, q) }>(s, x, z) }""",
+                         s=ramp(3), x=ramp(4, 3), z=ramp(3, 4)),
+    **{f"if {holds}".lower(): lambda holds=holds: text("""branch (float[3] x, bool c) => (float[3] y, int64[1] k) <int64[1] one = {1}> {
+        t = Exp(x)
+        y, k = If(c) <then_branch = a () => (float[3] p, int64[1] q) { p = Add(t, x) q = Identity(one) }, else_branch = b () => (float[3] r, int64[1] u) { r = Neg(t) u = Neg(one) }> }""",
+                                                       x=ramp(3), c=np.array(holds)) for holds in (True, False)},
+    "if in a loop": lambda: text("""loop (float[3] x) => (float[3] y) <int64 n = {4}, int64 two = {2}, bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o) { co = Identity(ci) d = Less(i, two)
+            o = If(d) <then_branch = a () => (float[3] p) { p = Add(s, x) }, else_branch = e () => (float[3] q) { q = Mul(s, x) }> }> }""", x=ramp(3)),
+    "sequences": lambda: text("""seq (float[2, 3] x, float[1, 3] z) => (float[4, 3] y, int64 n, float[3, 1, 3] stacked) <int64 zero = {0}, int64 last = {-1}, int64 one = {1}> {
+        a = SplitToSequence<axis = 0>(x) b = SequenceInsert(a, z) c = SequenceInsert(b, z, zero) y = ConcatFromSequence<axis = 0>(c)
+        d = SequenceErase(c, one) n = SequenceLength(d) stacked = ConcatFromSequence<axis = 0, new_axis = 1>(d) }""", x=ramp(2, 3), z=ramp(1, 3)),
+    "sequence of a loop": lambda: text("""seq (float[3] x) => (float[12] y, float[3] z) <int64 n = {4}, bool c = {1}, int64 two = {2}> {
+        e = SequenceEmpty<dtype = 1>()
+        s = Loop(n, c, e) <body = b (int64 i, bool ci, seq(float[3]) l) => (bool co, seq(float[3]) m) { co = Identity(ci) k = Cast<to = 1>(i) t = Add(x, k) m = SequenceInsert(l, t) }>
+        y = ConcatFromSequence<axis = 0>(s) z = SequenceAt(s, two) }""", x=ramp(3)),
+    "parts of a sequence": lambda: text("""seq (float[7, 2] x) => (float[3, 2] y, float[1, 2] z, float[2] w) <int64 three = {3}, int64 zero = {0}, int64 last = {-1}> {
+        a = SplitToSequence<axis = 0>(x, three) y = SequenceAt(a, zero) z = SequenceAt(a, last) b = SplitToSequence<axis = 0, keepdims = 0>(x) w = SequenceAt(b, last) }""",
+                                        x=ramp(7, 2)),
+    "map": lambda: text("""seq (float[2, 3] x, float[1, 3] z) => (float[2, 3] y) {
+        a = SplitToSequence<axis = 0>(x)
+        b = SequenceMap<body = m (float[1, 3] p, float[1, 3] q) => (float[1, 3] r) { r = Mul(p, q) }>(a, z)
+        y = ConcatFromSequence<axis = 0>(b) }""", x=ramp(2, 3), z=ramp(1, 3)),
+    "optional": lambda: text("""opt (float[3] x) => (float[3] y, bool h) { o = Optional(x) h = OptionalHasElement(o) g = OptionalGetElement(o) y = Neg(g) }""",
+                             x=ramp(3)),
+}
+
+# Of recurrent nets: dims of what a node reads and gives, by the axes that cut them.
+PLANS = {
+    "data": ("data=2", ["X=[_, data, _]"]),
+    "data uneven": ("data=3", ["X=[_, data, _]"]),
+    "hidden": ("model=2", ["Y=[_, _, _, model]", "Y_h=[_, _, model]"]),
+    "hidden uneven": ("model=3", ["Y=[_, _, _, model]", "Y_h=[_, _, model]"]),
+    "directions": ("way=2", ["Y=[_, way, _, _]"]),
+    "mixed": ("data=2,model=2", ["X=[_, data, _]", "Y=[_, _, data, model]", "Y_h=[_, data, model]"]),
+}
+
+
+# A program that was compiled without knowing its inputs.
+BLIND = "any data"
+
+
+def run_blind(build, path, inputs, outputs):
+    """Compiles the model, and runs the program; the last process."""
+    program = path + ".cleave"
+    done = harness.cleave(build, "compile", path, "--mesh", "one=1", "-o", program)
+    if done.returncode == 0:
+        done = subprocess.run([f"{build}/bin/cleave-run", program, "--inputs", inputs, "--outputs", outputs], capture_output=True, text=True)
+    return done
+
+
+def has_two_directions(model):
+    return any(attribute.s == b"bidirectional" for attribute in model.graph.node[0].attribute)
+
+
+def problem(build, make, plan, how, folder, number):
+    model, feeds = make()
+    path, inputs, outputs, rules, report = (os.path.join(folder, f"{number}.{suffix}")
+                                            for suffix in ("onnx", "in.npz", "out.npz", "yaml", "json"))
+    onnx.save(model, path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    expected = session.run(None, feeds)
+    wanted = {f"out:{info.name}": array for info, array in zip(session.get_outputs(), expected)}
+    np.savez(inputs, **feeds)
+    mesh, shards = PLANS.get(plan, ("one=1", []))
+    with open(rules, "w") as file:
+        file.write("uneven: true\n")
+    done = run_blind(build, path, inputs, outputs) if plan == BLIND else harness.cleave(
+        build, "run", path, "--inputs", inputs, "--outputs", outputs, "--mesh", mesh, "--check", "--quiet",
+        "--report", report, *how, *["--plan", rules] * bool(plan), *[word for rule in shards for word in ("--shard", rule)])
+    if done.returncode:
+        return f"exit {done.returncode}: {(done.stderr + done.stdout)[-400:]}"
+    if plan in PLANS:
+        with open(report) as file:
+            flops = json.load(file)["flops"]
+        if flops["per_rank"] > 0.8 * flops["total"]:
+            return f"a rank does most of the work: {flops['per_rank']} of {flops['total']} flops"
+    return harness.difference(np.load(outputs), wanted, RTOL, ATOL)
+
+
+def main():
+    build, names, flags = harness.arguments("--program", "--emulated")
+    cases = {name: (make, None) for name, make in {**RECURRENT, **CONTROL}.items()}
+    cases |= {f"{name}, {BLIND}": (make, BLIND) for name, make in CONTROL.items() if not flags}
+    for name, make in RECURRENT.items():
+        for plan in PLANS:
+            if plan != "directions" or has_two_directions(make()[0]):
+                cases[f"{name}, {plan}"] = (make, plan)
+    cases = harness.select(cases, names)
+    with tempfile.TemporaryDirectory() as folder:
+        numbered = {name: (*case, number) for number, (name, case) in enumerate(cases.items())}
+        return harness.run(numbered, lambda case: problem(build, *case[:2], harness.lower(flags), folder, case[2]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
