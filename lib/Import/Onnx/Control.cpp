@@ -212,7 +212,7 @@ bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
     return false;
   std::string unknown = runs ? "" : node.explainUnknown();
   for (auto [i, state] : llvm::enumerate(carried)) {
-    Bound next = outputs[i + 1];
+    const Bound &next = outputs[i + 1];
     state = running ? select(node, running, next, state, "what the loop carries in " + quote(body.output[i + 1].name),
                              ", so its condition must be known at import")
                     : next;
