@@ -41,6 +41,8 @@ static SmallFormat getFormat(Type type) {
 }
 
 bool ElementBuilder::isSmall(Type type) {
+  if (!type.isIntOrFloat())
+    return false;
   unsigned width = type.getIntOrFloatBitWidth();
   return isa<FloatType>(type) ? width <= 8 : width == 2 || width == 4;
 }
