@@ -193,7 +193,8 @@ static void importFlexAttention(NodeContext &node) {
   if (node.failed() || !node.check(keys[1] > 0 && shape[1] % keys[1] == 0, "the heads of K do not divide those of Q"))
     return;
   if (!node.hasAttr("score_mod") && !node.hasAttr("prob_mod"))
-    return node.result(0, node.create<nn::AttentionOp>(q, k, v, Value(), APFloat(scale), false, 0, APFloat(0.0), IntegerAttr(), IntegerAttr()));
+    return node.result(0, node.create<nn::AttentionOp>(q, k, v, Value(), APFloat(scale), false, 0, APFloat(0.0),
+                                                       IntegerAttr(), IntegerAttr()));
   int64_t groups = shape[1] / keys[1];
   Value grouped = node.reshape(q, {shape[0], keys[1], groups, shape[2], shape[3]});
   Value scores = f.mul(f.einsum({grouped, k}, "bghsd,bgtd->bghst"), scale);

@@ -100,7 +100,7 @@ Value cleave::onnx::attendPacked(NodeContext &node, Value packed, const PackedAt
   Value mask = readMask(node, options.mask, {batch, options.heads, length, past + length}, options.filter, type);
   mask = addMasks(node, mask, options.bias);
   Value y = node.create<nn::AttentionOp>(q, k, v, mask, APFloat(scale), options.isCausal, options.isCausal ? past : 0,
-                                         APFloat(0.0));
+                                         APFloat(0.0), /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   return joinHeads(node, y);
 }
 
@@ -215,7 +215,7 @@ static void importMultiHead(NodeContext &node) {
   Value mask = addMasks(node, readMask(node, node.operand(4), {q[0], q[1], q[2], k[2]}, filter, type), node.operand(5));
   double scale = given ? given : 1 / std::sqrt(double(q[3]));
   Value y = node.create<nn::AttentionOp>(parts.q, parts.k, parts.v, mask, APFloat(scale), isCausal, isCausal ? past : 0,
-                                         APFloat(0.0));
+                                         APFloat(0.0), /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   node.result(0, joinHeads(node, y));
   node.result(1, parts.k);
   node.result(2, parts.v);
@@ -247,7 +247,7 @@ private:
   /// How many keys the cache of each sample holds: [batch], or the number itself where it is known.
   Value filled;
   int64_t known = 0;
-  int64_t heads = 0, kvHeads = 0, total = 0, batch = 0, length = 0, cached = 0;
+  int64_t heads = 0, kvHeads = 0, total = 0, batch = 0, length = 0, cached = 0, window = -1;
   bool rotates = false, isInterleaved = false;
   double scale = 0, softcap = 0;
 };
@@ -258,8 +258,9 @@ bool GroupQuery::readAttributes() {
   heads = node.intAttr("num_heads"), kvHeads = node.intAttr("kv_num_heads");
   scale = node.floatAttr("scale", 0), softcap = node.floatAttr("softcap", 0);
   rotates = node.boolAttr("do_rotary", false), isInterleaved = node.boolAttr("rotary_interleaved", false);
-  node.check(node.intAttr("local_window_size", -1) == -1,
-             "attribute 'local_window_size' is not supported: attention has no window yet");
+  window = node.intAttr("local_window_size", -1);
+  node.check(window == -1 || window > 0,
+             "attribute 'local_window_size' is " + Twine(window) + ", expected -1 or more than 0");
   node.check(node.intAttr("smooth_softmax", 0) <= 0, "attribute 'smooth_softmax' is not supported");
   node.check(node.intAttr("qk_output", 0) == 0, "attribute 'qk_output' is not supported");
   for (StringRef name : {"k_quant_type", "v_quant_type"})
@@ -350,12 +351,14 @@ Value GroupQuery::append(Value past, Value fresh) {
   return node.concat(parts, 2);
 }
 
-/// Where the samples' lengths are known, being causal says all. Else key j is seen by query s up to filled + s.
+/// Where the samples' lengths are known, being causal says all. Else key j is seen by query s up to filled + s, and of a
+/// window from so many before.
 Value GroupQuery::makeMask(int64_t keys) {
   if (!filled)
     return {};
   Value last = f.add(f.iota({1, 1, length, 1}, 2, f.i64()), node.reshape(filled, {batch, 1, 1, 1}));
-  return f.le(f.iota({1, 1, 1, keys}, 3, f.i64()), last);
+  Value key = f.iota({1, 1, 1, keys}, 3, f.i64()), seen = f.le(key, last);
+  return window < 0 ? seen : f.both(seen, f.ge(key, f.sub(last, double(window))));
 }
 
 /// The cache is set as it is, with its room at the end; attention gets what is filled of it.
@@ -378,8 +381,9 @@ void GroupQuery::import() {
   }
   if (scale == 0)
     scale = 1 / std::sqrt(double(NodeContext::shape(q)[3]));
+  IntegerAttr left = isCausal && window > 0 ? node.getBuilder().getI64IntegerAttr(window) : IntegerAttr();
   Value y = node.create<nn::AttentionOp>(q, keys, values, mask, APFloat(scale), isCausal, isCausal ? known : 0,
-                                         APFloat(softcap));
+                                         APFloat(softcap), left, /*right=*/IntegerAttr());
   node.result(0, joinHeads(node, y));
 }
 

@@ -164,7 +164,7 @@ def group_query():
     for interleaved in (0, 1):
         add(2, 4, [4, 4], 4, 0, True, interleaved)
         add(2, 1, [6, 3], 6, 5, True, interleaved)
-    for attributes in ({"scale": 0.2}, {"softcap": 2.0}, {"scale": 0.3, "softcap": 1.5}):
+    for attributes in ({"scale": 0.2}, {"softcap": 2.0}, {"scale": 0.3, "softcap": 1.5}, {"local_window_size": 1}, {"local_window_size": 2}):
         add(1, 4, [4], 4, 0, False, **attributes)
         add(2, 1, [6, 3], 6, 5, False, **attributes)
 
