@@ -221,8 +221,8 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
 
 /// What is cut together: ` exchange={l>k,o>n}`, inputs before results.
 static void printPairs(llvm::raw_ostream &os, const ShardingRule &rule) {
-  auto isInput = [&](FactorId factor) {
-    return llvm::any_of(rule.operands, [&](const TensorFactors &dims) {
+  auto isResult = [&](FactorId factor) {
+    return llvm::any_of(rule.results, [&](const TensorFactors &dims) {
       return llvm::any_of(dims, [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
     });
   };
@@ -235,7 +235,7 @@ static void printPairs(llvm::raw_ostream &os, const ShardingRule &rule) {
       [&](const Choice &choice) {
         llvm::SmallVector<FactorId> inputs, results;
         for (FactorId factor : choice.factors)
-          (isInput(factor) ? inputs : results).push_back(factor);
+          (isResult(factor) ? results : inputs).push_back(factor);
         os << join(inputs) << '>' << join(results);
       },
       ",");

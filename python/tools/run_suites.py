@@ -70,7 +70,7 @@ def suites(build):
     for name, least in unit_tests():
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least)
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 240)
-    yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1765)
+    yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 190)
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 170)
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 170)
@@ -98,9 +98,9 @@ def suites(build):
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
                 count_closing, 1000)
-    yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1765)
+    yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
-    yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1765)
+    yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905)
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
                 count_closing, 500)
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 96)

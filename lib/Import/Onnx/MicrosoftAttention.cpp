@@ -352,13 +352,13 @@ Value GroupQuery::append(Value past, Value fresh) {
 }
 
 /// Where the samples' lengths are known, being causal says all. Else key j is seen by query s up to filled + s, and of a
-/// window from so many before.
+/// window from so many, its own among them.
 Value GroupQuery::makeMask(int64_t keys) {
   if (!filled)
     return {};
   Value last = f.add(f.iota({1, 1, length, 1}, 2, f.i64()), node.reshape(filled, {batch, 1, 1, 1}));
   Value key = f.iota({1, 1, 1, keys}, 3, f.i64()), seen = f.le(key, last);
-  return window < 0 ? seen : f.both(seen, f.ge(key, f.sub(last, double(window))));
+  return window < 0 ? seen : f.both(seen, f.gt(key, f.sub(last, double(window))));
 }
 
 /// The cache is set as it is, with its room at the end; attention gets what is filled of it.
@@ -381,7 +381,7 @@ void GroupQuery::import() {
   }
   if (scale == 0)
     scale = 1 / std::sqrt(double(NodeContext::shape(q)[3]));
-  IntegerAttr left = isCausal && window > 0 ? node.getBuilder().getI64IntegerAttr(window) : IntegerAttr();
+  IntegerAttr left = isCausal && window > 0 ? node.getBuilder().getI64IntegerAttr(window - 1) : IntegerAttr();
   Value y = node.create<nn::AttentionOp>(q, keys, values, mask, APFloat(scale), isCausal, isCausal ? known : 0,
                                          APFloat(softcap), left, /*right=*/IntegerAttr());
   node.result(0, joinHeads(node, y));
