@@ -216,7 +216,8 @@ private:
 static Order standStill(Value value) { return llvm::to_vector(llvm::seq<int64_t>(0, getShape(value).size())); }
 
 /// Where `op` reads `operand`. Elementwise ops of as many elements read it where they are, and reshapes, if dims are in order; in
-/// rows a reduction, and what reads one element a row. What one transpose has exchanged another may put back.
+/// rows a reduction, and what reads one element a row. Results of rows are known in their own shape, and with dims of size 1 more
+/// or less: in any other shape they are computed again. What one transpose has exchanged another may put back.
 Order LateReads::findOrder(Operation *op, Value operand, const Order &order) const {
   const Rows &rows = schedule.rows;
   Value result = op->getResult(0);
@@ -240,7 +241,8 @@ Order LateReads::findOrder(Operation *op, Value operand, const Order &order) con
   bool isWhole = countElements(getShape(operand)) == countElements(getShape(result));
   bool isOfRow = !rows.swept.empty() && getShape(operand) == ArrayRef(rows.getKeptShape()) &&
                  getShape(result) == ArrayRef(rows.shape);
-  bool isHere = rows.isSwept(op) || (isElement && (isWhole || isOfRow)) || isa<nn::ReshapeOp>(op);
+  bool isReshaped = isa<nn::ReshapeOp>(op) && (rows.swept.empty() || isOnesApart(operand, result));
+  bool isHere = rows.isSwept(op) || (isElement && (isWhole || isOfRow)) || isReshaped;
   return isHere && order == standStill(result) ? standStill(operand) : std::nullopt;
 }
 

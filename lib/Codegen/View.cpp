@@ -169,6 +169,26 @@ View View::get(Value value) {
 // Points
 //===----------------------------------------------------------------------===//
 
+/// Dims other than those of size 1.
+static SmallVector<int64_t> dropOnes(ArrayRef<int64_t> shape) {
+  return llvm::to_vector(llvm::make_filter_range(shape, [](int64_t extent) { return extent != 1; }));
+}
+
+bool cleave::codegen::isOnesApart(Value x, Value y) { return dropOnes(getShape(x)) == dropOnes(getShape(y)); }
+
+/// Where only dims of size 1 come and go indices stay, so that what is known at a point is known in the other shape, too.
+static bool moveOnes(Emitter &e, const Point &point, ArrayRef<int64_t> from, ArrayRef<int64_t> to, Point &result) {
+  if (dropOnes(from) != dropOnes(to))
+    return false;
+  size_t next = 0;
+  for (int64_t extent : to) {
+    while (extent != 1 && from[next] == 1)
+      ++next;
+    result.push_back(extent == 1 ? Index{e.places.number(0)} : point[next++]);
+  }
+  return true;
+}
+
 /// Lanes stay together in a single dim, and where they begin at a multiple of their number, in a dim of a multiple of it.
 static bool reshapeGroup(Emitter &e, const Point &point, ArrayRef<int64_t> from, ArrayRef<int64_t> to, Point &result) {
   Index at = e.places.linearise(point, from);
@@ -191,9 +211,10 @@ std::optional<Point> cleave::codegen::reshapePoint(Emitter &e, const Point &poin
   for (const DimGroup &group : matchDims(from, to)) {
     int64_t count = group.fromEnd - group.from;
     Point own(ArrayRef(point).slice(group.from, count));
+    ArrayRef<int64_t> before = from.slice(group.from, count), after = to.slice(group.to, group.toEnd - group.to);
     if (group.isSame())
       result.push_back(own.front());
-    else if (!reshapeGroup(e, own, from.slice(group.from, count), to.slice(group.to, group.toEnd - group.to), result))
+    else if (!moveOnes(e, own, before, after, result) && !reshapeGroup(e, own, before, after, result))
       return std::nullopt;
   }
   return result;

@@ -38,6 +38,9 @@ struct DimGroup {
 };
 llvm::SmallVector<DimGroup> matchDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
+/// True if the shapes of both differ in dims of size 1 at most.
+bool isOnesApart(mlir::Value x, mlir::Value y);
+
 /// The point of a tensor reshaped to `to` that is `point` in `from`; nothing where lanes may fall apart.
 std::optional<Point> reshapePoint(Emitter &e, const Point &point, llvm::ArrayRef<int64_t> from,
                                   llvm::ArrayRef<int64_t> to);
