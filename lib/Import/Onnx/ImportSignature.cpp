@@ -112,6 +112,20 @@ static ArrayAttr getDimNames(const ValueInfoProto &input, Builder &builder) {
   return hasName ? builder.getStrArrayAttr(names) : ArrayAttr();
 }
 
+/// How a declared shape differs from what the graph computes; empty if it does not. As with shapes of values inside, the graph counts:
+/// exporters write such, and other runtimes run them.
+static std::string describeOtherShape(const TypeProto &declared, RankedTensorType type) {
+  if (declared.kind != TypeProto::Tensor || !declared.shape)
+    return "";
+  if (int64_t(declared.shape->size()) != type.getRank())
+    return (Twine(declared.shape->size()) + " dims, but the graph computes " + Twine(type.getRank())).str();
+  for (auto [i, dim] : llvm::enumerate(*declared.shape))
+    if (dim.value && *dim.value != type.getDimSize(i))
+      return (Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " + Twine(type.getDimSize(i)))
+          .str();
+  return "";
+}
+
 LogicalResult GraphImporter::makeArguments(Scope &scope) {
   SmallVector<const ValueInfoProto *> inputs;
   for (const ValueInfoProto &input : file.model.graph.input) {
@@ -251,21 +265,18 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
     Value value = bound->value;
     auto type = cast<RankedTensorType>(value.getType());
     const TypeProto &declared = output.type;
-    auto disagree = [&](const Twine &why) {
-      InFlightDiagnostic diagnostic = error("output " + quote(output.name) + " is declared with " + why);
+    std::string what = "output " + quote(output.name) + " is declared with ";
+    if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
+        convertElementType(context, declared.elemType) != type.getElementType()) {
+      InFlightDiagnostic diagnostic =
+          error(what + "element type " + getDataTypeName(declared.elemType) + ", but the graph computes another");
       noteDefinition(diagnostic, output.name, scope);
       return failure();
-    };
-    if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
-        convertElementType(context, declared.elemType) != type.getElementType())
-      return disagree("element type " + getDataTypeName(declared.elemType) + ", but the graph computes another");
-    if (declared.kind == TypeProto::Tensor && declared.shape) {
-      if (int64_t(declared.shape->size()) != type.getRank())
-        return disagree(Twine(declared.shape->size()) + " dims, but the graph computes " + Twine(type.getRank()));
-      for (auto [i, dim] : llvm::enumerate(*declared.shape))
-        if (dim.value && *dim.value != type.getDimSize(i))
-          return disagree(Twine(*dim.value) + " as dim " + Twine(i) + ", but the graph computes " +
-                          Twine(type.getDimSize(i)));
+    }
+    if (std::string why = describeOtherShape(declared, type); !why.empty()) {
+      Location model = NameLoc::get(StringAttr::get(context, file.file->getPath()));
+      InFlightDiagnostic diagnostic = emitWarning(model, printable(what + why));
+      noteDefinition(diagnostic, output.name, scope);
     }
     values.push_back(value);
     types.push_back(type);
