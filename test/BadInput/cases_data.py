@@ -60,7 +60,7 @@ def modules():
     yield mlir("mlir-unknown-op", "func.func @main() { \"nn.frobnicate\"() : () -> () return }", "m.mlir:1:")
     yield mlir("mlir-wrong-type", "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {\n"
                "  %y = nn.neg %x : (tensor<2xf32>) -> tensor<3xf32>\n  return %y : tensor<3xf32>\n}", "m.mlir:2:")
-    for element in ("complex<f32>", "index", "vector<2xf32>", "f8E4M3FN"):
+    for element in ("complex<f32>", "index", "vector<2xf32>", "f8E3M4"):
         text = "func.func @main(%x: tensor<4xE>) -> tensor<4xE> {\n  return %x : tensor<4xE>\n}".replace("E", element)
         for words in (["shard", "m.mlir", "--mesh", "x=2", "-o", "out.mlir"], ["run", "m.mlir"]):
             yield Case(f"mlir-elements-{element}-{words[0]}", words, {"m.mlir": text.encode()},

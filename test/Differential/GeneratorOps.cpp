@@ -374,8 +374,10 @@ bool Generator::addAttention() {
              {batch, heads, sequence, 6});
 }
 
-/// Numbers stay small through all steps: gates are between -1 and 1.
+/// Numbers stay small through all steps: gates are between -1 and 1. Regions of kernels have none, they are unrolled before.
 bool Generator::addRecurrence() {
+  if (!hasWishes)
+    return false;
   static constexpr struct {
     const char *name, *activations, *numbers;
     int64_t gates, states;
