@@ -97,14 +97,26 @@ def check_generated(name, text, fixes):
 
 
 def conformance(build, rows, *flags):
-    """{name: (status, reason)} of models that cleave-conformance runs: rows of name, model, .npz, rtol, atol."""
+    """{name: (status, reason)} of models that cleave-conformance runs: rows of name, model, .npz, rtol, atol. Without a build folder
+    it is the one on the PATH, as lit has it."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as listing:
         listing.write("".join("\t".join(map(str, row)) + "\n" for row in rows))
         listing.flush()
-        done = subprocess.run([f"{build}/bin/cleave-conformance", *flags, listing.name], stdout=subprocess.PIPE, text=True,
+        program = f"{build}/bin/cleave-conformance" if build else "cleave-conformance"
+        done = subprocess.run([program, *flags, listing.name], stdout=subprocess.PIPE, text=True,
                               errors="replace", check=True)
     words = [line.partition(" ") for line in done.stdout.splitlines()]
     return {name: (status, reason) for status, _, rest in words for name, _, reason in [rest.partition("\t")]}
+
+
+def compare(rows, refused=()):
+    """Prints which of the rows of `conformance` do not pass, and how many do; `refused` are texts of cases that were not even asked. Returns
+    the exit code. Cases are told apart by their place: names may be there twice."""
+    results = conformance("", [(f"#{index} {name}", *rest) for index, (name, *rest) in enumerate(rows)])
+    bad = [f"{status} {name} {reason}" for name, (status, reason) in results.items() if status != "PASS"] + list(refused)
+    count = len(results) + len(refused)
+    print("\n".join([*bad, f"{count - len(bad)} passed, {len(bad)} failed of {len(rows) + len(refused)}"]))
+    return 1 if bad or len(results) != len(rows) else 0
 
 
 def difference(got, arrays, rtol, atol):

@@ -63,14 +63,15 @@ static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, St
   return makeError("weights of {0} lie beside it: write {1} to the same folder", from, llvm::sys::path::filename(to));
 }
 
-static llvm::Error writeOnnxFile(ModuleOp module, const onnx::TensorTypes &tensors, StringRef model, StringRef path) {
-  llvm::Expected<std::unique_ptr<onnx::ModelFile>> read = onnx::readModel(model);
+static llvm::Error writeOnnxFile(ModuleOp module, const onnx::TensorTypes &tensors,
+                                 const std::shared_ptr<const MappedFile> &file, StringRef path) {
+  llvm::Expected<std::unique_ptr<onnx::ModelFile>> read = onnx::readModel(file);
   if (!read)
     return read.takeError();
-  if (llvm::Error error = checkFolder((*read)->model, model, path))
+  if (llvm::Error error = checkFolder((*read)->model, file->getPath(), path))
     return error;
-  return writeFileAtomically(
-      path, [&](llvm::raw_ostream &os) { return onnx::writeAnnotated(*(*read)->file, module, tensors, os); });
+  return writeFileAtomically(path,
+                             [&](llvm::raw_ostream &os) { return onnx::writeAnnotated(*file, module, tensors, os); });
 }
 
 bool Compilation::writeOnnx(StringRef path) {
@@ -82,6 +83,6 @@ bool Compilation::writeOnnx(StringRef path) {
   OwningOpRef<ModuleOp> imported = state->importOnnx(*file, /*collectAllErrors=*/false);
   if (!imported)
     return false;
-  llvm::Error error = writeOnnxFile(getModule(), onnx::collectTensors(*imported), state->options.model, path);
+  llvm::Error error = writeOnnxFile(getModule(), onnx::collectTensors(*imported), *file, path);
   return error ? fail(std::move(error)) : true;
 }

@@ -57,7 +57,6 @@ private:
   bool placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count, int64_t firstDevice,
                    std::vector<int64_t> &shards);
   size_t getList(HeldShards held);
-  bool addSpec(const NodeProto &node, StringRef tensor, Cuts cuts);
   bool chooseMesh();
   bool takeNamedMesh(StringRef text);
   void addRule(StringRef name, const Cuts &cuts);
@@ -176,6 +175,9 @@ bool DevicePlanReader::readStages() {
 /// Shards of an axis, as the parts of a fused one make them: parts in front must be cut into single elements, and those
 /// behind not at all; anything else would be a cut with a stride.
 bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count) {
+  constexpr int64_t mostDims = 64; // more than any tensor has: what is larger would only fill memory
+  if (dim.axis < -mostDims || dim.axis >= mostDims)
+    return fail(place, "axis " + Twine(dim.axis) + " is one of no tensor");
   cut = {dim.axis, 0, false};
   count = 1;
   bool isWhole = true; // all parts so far are cut into single elements
@@ -188,6 +190,8 @@ bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, C
     isWhole = part.numShards == part.dimValue;
     cut.isUneven |= part.dimValue && *part.dimValue % part.numShards != 0;
     count *= part.numShards;
+    if (count > devices)
+      return fail(place, "more shards than the " + Twine(devices) + " devices");
   }
   return true;
 }
@@ -243,7 +247,8 @@ bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spe
     cuts.emplace_back();
     if (!readDim(place, dim, cuts.back(), counts.emplace_back()))
       return false;
-    if (__builtin_mul_overflow(count, counts.back(), &count) || count > devices)
+    count *= counts.back();
+    if (count > devices)
       return fail(place, "more shards than the " + Twine(devices) + " devices");
   }
   std::vector<int64_t> shards;

@@ -98,26 +98,17 @@ static bool readLike(NodeContext &node, bool isLike, Ints &shape, Type &type) {
          node.checkSize(shape, type);
 }
 
-/// `low + (high - low) * u`
-template <bool isLike> static void importUniform(NodeContext &node) {
+/// `low + (high - low) * u`, or `mean + scale * n`
+template <bool isLike, bool isNormal> static void importDrawn(NodeContext &node) {
   Composer f(node);
-  double low = node.floatAttr("low", 0.0), high = node.floatAttr("high", 1.0);
+  double start = node.floatAttr(isNormal ? "mean" : "low", 0.0), end = node.floatAttr(isNormal ? "scale" : "high", 1.0);
   RandomNumbers numbers(node);
   Ints shape;
   Type type;
-  if (readLike(node, isLike, shape, type))
-    node.result(0, node.cast(f.add(f.mul(numbers.uniform(shape, wide(node, type)), high - low), low), type));
-}
-
-/// `mean + scale * n`
-template <bool isLike> static void importNormal(NodeContext &node) {
-  Composer f(node);
-  double mean = node.floatAttr("mean", 0.0), scale = node.floatAttr("scale", 1.0);
-  RandomNumbers numbers(node);
-  Ints shape;
-  Type type;
-  if (readLike(node, isLike, shape, type))
-    node.result(0, node.cast(f.add(f.mul(numbers.normal(shape, wide(node, type)), scale), mean), type));
+  if (!readLike(node, isLike, shape, type))
+    return;
+  Value drawn = isNormal ? numbers.normal(shape, wide(node, type)) : numbers.uniform(shape, wide(node, type));
+  node.result(0, node.cast(f.add(f.mul(drawn, isNormal ? end : end - start), start), type));
 }
 
 /// 1 with the probability that the operand says.
@@ -183,8 +174,8 @@ void cleave::onnx::registerRandom(Registry &registry) {
   registry.add("Dropout", 6, {1, 1, 2}, importDropout);
   registry.add("Dropout", 12, {1, 3, 2}, importDropout);
   registry.add("Multinomial", 7, one, importMultinomial);
-  registry.add("RandomNormal", none, importNormal<false>);
-  registry.add("RandomNormalLike", one, importNormal<true>);
-  registry.add("RandomUniform", none, importUniform<false>);
-  registry.add("RandomUniformLike", one, importUniform<true>);
+  registry.add("RandomNormal", none, importDrawn<false, true>);
+  registry.add("RandomNormalLike", one, importDrawn<true, true>);
+  registry.add("RandomUniform", none, importDrawn<false, false>);
+  registry.add("RandomUniformLike", one, importDrawn<true, false>);
 }

@@ -78,6 +78,10 @@ def make(kind):
         add_spec(second, "y", [0, 1, 2, 3], [(0, [(8, 2)])])
     if kind == "axis":
         add_spec(second, "y", [-1, -2], [(7, [(8, 2)])], rows)
+    if kind == "far-axis":
+        add_spec(second, "y", [-1, -2], [(1 << 60, [(8, 2)])], rows)
+    if kind == "many-shards":
+        add_spec(second, "y", [0, 1, 2, 3], [(0, [(4, 4)] * 40)])
     if kind == "axes":
         add_spec(second, "y", [0, 1, 2, 3], [(0, [(8, 2)]), (0, [(8, 2)])])
     if kind == "stride":

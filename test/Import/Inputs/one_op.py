@@ -17,6 +17,9 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
+
 RNG = np.random.default_rng(12)
 DOMAIN = "com.microsoft"
 CASES = []
@@ -384,7 +387,7 @@ def main():
     cases = [entry for entry in CASES if not names or entry[0].startswith(names)]
     if "--sharded" in sys.argv:
         return sharded(cases)
-    refused, lines = [], []
+    refused, rows = [], []
     with tempfile.TemporaryDirectory() as folder:
         for index, (label, op, inputs, outputs, domain, (rtol, atol), opset, attributes) in enumerate(cases):
             proto, feeds = model(op, inputs, outputs, domain, opset, attributes)
@@ -398,15 +401,8 @@ def main():
             arrays = {f"in:{name}": value for name, value in feeds.items()}
             arrays.update({f"out:out{i}": np.asarray(value) for i, value in zip(sorted(outputs), expected)})
             np.savez(path[:-5] + ".npz", **arrays)
-            lines.append(f"{label}\t{path}\t{path[:-5]}.npz\t{rtol}\t{atol}")
-        listing = os.path.join(folder, "cases.txt")
-        with open(listing, "w") as file:
-            file.write("\n".join(lines) + "\n")
-        done = subprocess.run(["cleave-conformance", listing], stdout=subprocess.PIPE, text=True, check=True)
-    results = done.stdout.splitlines()
-    bad = [line for line in results if not line.startswith("PASS ")] + refused
-    print("\n".join(bad + [f"{len(results) + len(refused) - len(bad)} passed, {len(bad)} failed of {len(cases)}"]))
-    return 1 if bad or len(results) != len(lines) else 0
+            rows.append((label, path, path[:-5] + ".npz", rtol, atol))
+        return harness.compare(rows, refused)
 
 
 if __name__ == "__main__":

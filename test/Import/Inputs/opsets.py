@@ -4,7 +4,6 @@ Prints `N passed, N failed`; what failed comes before.
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -12,6 +11,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
 
 RNG = np.random.default_rng(7)
 
@@ -189,7 +191,7 @@ def stored_model(tensor):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        lines = []
+        rows = []
         named = [(f"{op} {opset} #{i}", model(op, opset, *rest)) for i, (op, opset, *rest) in enumerate(CASES)]
         named += [(label, stored_model(tensor)) for label, tensor in stored_tensors()]
         for index, (label, (proto, feeds)) in enumerate(named):
@@ -206,15 +208,8 @@ def main():
             arrays = {f"in:{k}": v for k, v in feeds.items()}
             arrays.update({f"out:out{i}": np.asarray(v) for i, v in enumerate(expected)})
             np.savez(path[:-5] + ".npz", **arrays)
-            lines.append(f"{label}\t{path}\t{path[:-5]}.npz\t1e-4\t1e-5")
-        listing = os.path.join(folder, "cases.txt")
-        with open(listing, "w") as file:
-            file.write("\n".join(lines) + "\n")
-        done = subprocess.run(["cleave-conformance", listing], stdout=subprocess.PIPE, text=True, check=True)
-    results = done.stdout.splitlines()
-    bad = [line for line in results if not line.startswith("PASS ")]
-    print("\n".join(bad + [f"{len(results) - len(bad)} passed, {len(bad)} failed of {len(lines)}"]))
-    return 1 if bad or len(results) != len(lines) else 0
+            rows.append((label, path, path[:-5] + ".npz", 1e-4, 1e-5))
+        return harness.compare(rows)
 
 
 if __name__ == "__main__":

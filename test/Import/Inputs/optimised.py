@@ -5,12 +5,14 @@ Prints `N passed, N failed` and which ops of com.microsoft were among them; what
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 import onnx
 import onnxruntime as ort
+
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Models")
 LEVELS = {"1": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC, "2": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
@@ -28,7 +30,7 @@ def optimise(path, target, level):
 
 
 def main():
-    lines, ops = [], set()
+    rows, ops = [], set()
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(os.path.join(MODELS, "mlp_external.bin"), folder)
         for name in sorted(file[:-5] for file in os.listdir(MODELS) if file.endswith(".onnx")):
@@ -39,15 +41,10 @@ def main():
                 optimise(os.path.join(MODELS, name + ".onnx"), target, value)
                 ops |= {node.op_type for node in onnx.load(target, load_external_data=False).graph.node if node.domain == "com.microsoft"}
                 rtol, atol = TOLERANCES.get(name, (1e-4, 2e-5))
-                lines.append(f"{name} level {level}\t{target}\t{MODELS}/{name}.npz\t{rtol}\t{atol}")
-        listing = os.path.join(folder, "cases.txt")
-        with open(listing, "w") as file:
-            file.write("\n".join(lines) + "\n")
-        done = subprocess.run(["cleave-conformance", listing], stdout=subprocess.PIPE, text=True, check=True)
-    results = done.stdout.splitlines()
-    bad = [line for line in results if not line.startswith("PASS ")]
-    print("\n".join(bad + [f"{len(results) - len(bad)} passed, {len(bad)} failed of {len(lines)}", " ".join(sorted(ops))]))
-    return 1 if bad or len(results) != len(lines) else 0
+                rows.append((f"{name} level {level}", target, f"{MODELS}/{name}.npz", rtol, atol))
+        code = harness.compare(rows)
+    print(" ".join(sorted(ops)))
+    return code
 
 
 if __name__ == "__main__":
