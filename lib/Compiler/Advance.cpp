@@ -59,21 +59,23 @@ void Compilation::State::addSeconds(StringRef name, double time) {
     it->second += time;
 }
 
+/// Whatever the file said: it was legal before the phase.
+bool Compilation::State::verifyModule() {
+  llvm::SaveAndRestore ours(current, Blame::Bug);
+  return succeeded(verify(*module));
+}
+
 bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   Phase phase = step.phase;
   PassManager manager(context.get());
-  // Each phase ends in its gate, which checks what that phase promises. The ops themselves are verified where their
-  // shapes were rewritten and at the end: on a large model every further time costs as much as a phase.
+  // Each phase ends in its gate, which checks what that phase promises. The ops themselves were verified as they were
+  // imported, and are again at the end: on a large model every further time costs as much as a phase.
   manager.enableVerifier(false);
   step.addPasses(manager, options.sharding, handed);
   Telling telling(onProgress, "phase " + toString(phase).str());
   auto start = std::chrono::steady_clock::now();
   bool isDone = succeeded(manager.run(*module));
-  if (isDone && isVerified) {
-    // Whatever the file said: it was legal before this phase.
-    llvm::SaveAndRestore ours(current, Blame::Bug);
-    isDone = succeeded(verify(*module));
-  }
+  isDone = isDone && (!isVerified || verifyModule());
   if (!isDone && !worst)
     fail(makeError("{0}: cannot be {1}", options.model, toString(phase)), Blame::Bug);
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
@@ -146,11 +148,23 @@ bool Compilation::advance(Phase last) {
     bool isAhead = step.phase > done || (step.phase == done && done == Phase::Annotated);
     if (!isAhead || step.phase > last || (isOfPipeline(step.phase) && !isPipelined))
       continue;
-    bool isVerified = step.phase == Phase::Canonical || step.phase == last || !options.dumpPhases.empty();
+    bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))
       return false;
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }
   return !options.mustFit || last < Phase::Partitioned || state->checkFit(makeReport());
+}
+
+/// Standard output cannot be taken back, and few ops gain nothing.
+bool Compilation::advanceAndWrite(Phase last, StringRef path) {
+  bool isFile = !path.empty() && path != "-";
+  llvm::SaveAndRestore later(state->isVerifiedLater, isFile);
+  if (!advance(last))
+    return false;
+  if (!isFile)
+    return write(path);
+  llvm::Error error = writeModule(*state->module, path, [&] { return state->verifyModule(); });
+  return error ? fail(std::move(error)) : true;
 }

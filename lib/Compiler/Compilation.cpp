@@ -94,6 +94,8 @@ Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  // Said once more, for what keeps types and attributes: the constructor does not tell it, and it goes on locking.
+  context->disableMultithreading();
   context->loadAllAvailableDialects();
   context->printOpOnDiagnostic(false);
   context->getDiagEngine().registerHandler([this](mlir::Diagnostic &source) {

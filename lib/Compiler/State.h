@@ -43,6 +43,8 @@ struct Compilation::State {
   double predict(const std::shared_ptr<const spmd::Plan> &candidate);
   bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
+  /// What a phase left is legal; an error if not.
+  bool verifyModule();
   llvm::Error dump(Phase phase);
 
   CompileOptions options;
@@ -57,6 +59,7 @@ struct Compilation::State {
   ShardState handed;
   std::optional<PlacementReport> placement; ///< that was chosen
   bool isExcessTold = false;
+  bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
   std::vector<std::pair<std::string, double>> seconds;
@@ -83,8 +86,9 @@ llvm::Expected<std::optional<Outline>> outlineFile(const CompileOptions &options
 /// The function that is run: `main`, or the only one.
 llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);
 
-/// Writes a module with its locations to `path`, or to standard output where it is empty.
-llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path);
+/// Writes a module with its locations to `path`, or to standard output where it is empty. `check`, which only reads the
+/// module, runs beside: there is no file where it says no.
+llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path, llvm::function_ref<bool()> check = nullptr);
 
 } // namespace cleave
 

@@ -14,6 +14,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <future>
+
 using namespace mlir;
 using namespace cleave;
 
@@ -28,6 +30,8 @@ static bool isWithoutAliases(ModuleOp module) {
   Phase phase = isLarge ? cleave::getPhase(module) : Phase::Annotated;
   return phase == Phase::Imported || phase >= Phase::Partitioned;
 }
+
+using WriteFn = llvm::Error (*)(ModuleOp, llvm::raw_ostream &);
 
 static llvm::Error writeText(ModuleOp module, llvm::raw_ostream &os) {
   OpPrintingFlags flags;
@@ -45,11 +49,26 @@ static llvm::Error writeBytecode(ModuleOp module, llvm::raw_ostream &os) {
   return llvm::Error::success();
 }
 
-llvm::Error cleave::writeModule(ModuleOp module, StringRef path) {
+/// Both ask the context for types and attributes.
+static llvm::Error writeChecked(ModuleOp module, llvm::raw_ostream &os, WriteFn write,
+                                llvm::function_ref<bool()> check) {
+  MLIRContext *context = module.getContext();
+  context->enableMultithreading();
+  std::future<bool> isLegal = std::async(std::launch::async, check);
+  llvm::Error error = write(module, os);
+  bool isWritten = isLegal.get();
+  context->disableMultithreading();
+  if (error || isWritten)
+    return error;
+  return makeError("what was made is not legal, and is not written");
+}
+
+llvm::Error cleave::writeModule(ModuleOp module, StringRef path, llvm::function_ref<bool()> check) {
   if (path.empty() || path == "-")
     return writeText(module, llvm::outs());
-  auto *write = path.ends_with(".mlirbc") ? writeBytecode : writeText;
-  return writeFileAtomically(path, [&](llvm::raw_ostream &os) { return write(module, os); });
+  WriteFn write = path.ends_with(".mlirbc") ? writeBytecode : writeText;
+  return writeFileAtomically(
+      path, [&](llvm::raw_ostream &os) { return check ? writeChecked(module, os, write, check) : write(module, os); });
 }
 
 /// Weights beside a model are named by paths that begin in its folder.

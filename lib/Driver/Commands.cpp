@@ -26,8 +26,9 @@ ExitCode cleave::driver::shardCommand(Session &session) {
   Phase last = options.getEmit(session.isPipelined());
   bool isPartitioned = last >= Phase::Partitioned;
   // What is reported must be there before anything is written.
-  if ((isPartitioned && !session.getEntry()) || !session.advance(last) ||
-      !(options.emit.isOnnx ? session.writeOnnx(options.output) : session.write(options.output)))
+  bool isDone = !isPartitioned || session.getEntry();
+  if (!isDone || !(options.emit.isOnnx ? session.advance(last) && session.writeOnnx(options.output)
+                                       : session.advanceAndWrite(last, options.output)))
     return session.getExitCode();
   // The module itself goes to standard output where no file is named; the rest would spoil it.
   bool hasModule = options.output.empty() || options.output == "-";

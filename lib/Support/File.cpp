@@ -194,6 +194,7 @@ Expected<std::shared_ptr<const MappedFile>> openBeneath(StringRef folder, String
 /// Lets `write` fill an open file.
 static Error writeTo(int descriptor, StringRef path, function_ref<Error(raw_ostream &)> write) {
   raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
+  stream.SetBufferSize(1 << 20); // large models are printed in small pieces
   Error error = write(stream);
   stream.flush();
   std::error_code code = stream.error();

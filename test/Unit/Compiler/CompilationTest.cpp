@@ -216,6 +216,23 @@ TEST(CompilationTest, readsTheBytecodeThatItWrites) {
   EXPECT_EQ(second.makeReport()->ranks, 2);
 }
 
+// What is verified while it is printed is there only where it is legal.
+TEST(CompilationTest, writesNothingThatIsNotLegal) {
+  TemporaryModel model(kProduct);
+  Compilation compilation(model.getOptions());
+  ASSERT_TRUE(compilation.load());
+  std::string path = model.getOptions().model + ".written.mlir";
+  ASSERT_TRUE(compilation.advanceAndWrite(Phase::Propagated, path));
+  EXPECT_TRUE(llvm::sys::fs::exists(path));
+  llvm::sys::fs::remove(path);
+  auto func = compilation.getModule().lookupSymbol<mlir::func::FuncOp>("main");
+  mlir::Operation *product = func.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  product->setAttr("equation", mlir::StringAttr::get(product->getContext(), "ij,jk->i"));
+  EXPECT_FALSE(compilation.advanceAndWrite(Phase::Propagated, path));
+  EXPECT_FALSE(llvm::sys::fs::exists(path));
+  EXPECT_EQ(compilation.getBlame(), Blame::Bug);
+}
+
 TEST(CompilationTest, hasNoMeshWithoutOne) {
   TemporaryModel model("func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }");
   Compilation compilation(model.getOptions());
