@@ -20,6 +20,11 @@ struct Padding {
     bytes += ranks * localBytes - ranks / shards * wholeBytes;
     heldBytes += ranks * localBytes;
   }
+  Padding &operator+=(const Padding &other) {
+    bytes += other.bytes;
+    heldBytes += other.heldBytes;
+    return *this;
+  }
   /// Of 1.
   double getShare() const { return heldBytes ? double(bytes) / double(heldBytes) : 0; }
 };

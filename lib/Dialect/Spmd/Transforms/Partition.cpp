@@ -49,6 +49,8 @@ private:
   ReshardEmitter reshards;
   OpBuilder builder;
   llvm::DenseMap<Value, Value> locals;
+  /// Models of many layers have few types: what a device holds of each, and how much of that is padding.
+  llvm::DenseMap<Type, std::pair<RankedTensorType, Padding>> kinds;
   double flops = 0;
   Padding padding;
 };
@@ -92,11 +94,16 @@ void FunctionPartitioner::partitionSignature(Block &from, Block &to) {
 /// The check of every partition function: what it made has the local type that the sharding asks for.
 LogicalResult FunctionPartitioner::define(Operation *op, ValueRange results) {
   for (auto [global, local] : llvm::zip_equal(op->getResults(), results)) {
-    RankedTensorType expected = getLocalType(cast<RankedTensorType>(global.getType()));
+    auto &[expected, padded] = kinds[global.getType()];
+    if (!expected) {
+      auto type = cast<RankedTensorType>(global.getType());
+      expected = getLocalType(type);
+      addPadding(type, padded);
+    }
     if (local.getType() != expected)
       return op->emitOpError() << "has a per-device result of type " << local.getType() << ", expected " << expected;
     locals[global] = local;
-    addPadding(cast<RankedTensorType>(global.getType()), padding);
+    padding += padded;
   }
   return success();
 }
