@@ -9,65 +9,17 @@
 // A recurrence runs all its directions from the first step on. Two directions whose activations differ are two of them.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
+#include "RecurrenceImporter.h"
 #include "Registry.h"
 
-#include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-namespace {
-
-/// One activation with its numbers.
-struct ActivationChoice {
-  StringRef name;
-  double alpha = 0, beta = 0;
-  bool operator==(const ActivationChoice &other) const {
-    return name == other.name && alpha == other.alpha && beta == other.beta;
-  }
-};
-
-class Importer {
-public:
-  Importer(NodeContext &node, nn::RecurrenceKind kind)
-      : node(node), kind(kind), gates(nn::countGates(kind)), isLstm(kind == nn::RecurrenceKind::Lstm) {}
-  void run();
-
-private:
-  bool readShapes();
-  bool readDirections();
-  bool readActivations();
-  void readLengths();
-  /// The recurrence of directions [first, first + count): sequence and last states.
-  SmallVector<Value> runDirections(int64_t first, int64_t count);
-  Value project(int64_t first, int64_t count, Value &resetBias);
-  Value getInitial(unsigned operand, int64_t first, int64_t count);
-  /// Steps from the last to the first, of each sample that has steps; dim 0 are steps, dim `batchDim` samples.
-  Value reverse(Value value, int64_t batchDim);
-  ArrayRef<ActivationChoice> getActivations(int64_t direction) const {
-    unsigned count = nn::countActivations(kind);
-    return ArrayRef(activations).slice(direction * count, count);
-  }
-
-  NodeContext &node;
-  nn::RecurrenceKind kind;
-  int64_t gates;
-  bool isLstm;
-  Value x, lengths;
-  int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
-  SmallVector<bool, 2> isReversed;
-  SmallVector<ActivationChoice> activations;
-  bool isBatchFirst = false, isLinear = false, inputForget = false;
-  double clip = 0;
-};
-
-} // namespace
-
 /// X [t, b, i] (or batch first), W [d, g h, i], R [d, g h, h].
-bool Importer::readShapes() {
+bool RecurrenceImporter::readShapes() {
   isBatchFirst = node.boolAttr("layout", false);
   x = node.operand(0);
   Shape w = NodeContext::shape(node.operand(1)), r = NodeContext::shape(node.operand(2));
@@ -90,7 +42,7 @@ bool Importer::readShapes() {
 }
 
 /// Before shapes, which have a part for each direction.
-bool Importer::readDirections() {
+bool RecurrenceImporter::readDirections() {
   StringRef direction = node.stringAttr("direction", StringRef("forward"));
   if (direction == "forward")
     isReversed = {false};
@@ -132,7 +84,7 @@ static std::optional<ActivationChoice> findChoice(StringRef name, unsigned &numb
 
 /// One list of activations for each direction, one behind the other. The lists of numbers go on with each activation that
 /// takes one: of Sigmoid, HardSigmoid the first alpha is the second activation's.
-bool Importer::readActivations() {
+bool RecurrenceImporter::readActivations() {
   SmallVector<StringRef> names;
   if (auto given = node.stringsAttr("activations"))
     names = *given;
@@ -164,7 +116,7 @@ bool Importer::readActivations() {
 }
 
 /// Lengths that are known and leave nothing out are none.
-void Importer::readLengths() {
+void RecurrenceImporter::readLengths() {
   lengths = node.operand(4);
   if (!lengths)
     return;
@@ -182,7 +134,7 @@ void Importer::readLengths() {
 
 /// Where all samples are as long, a slice backwards; else step i of a sample is its step `length - 1 - i`, and what is
 /// behind its end stays there.
-Value Importer::reverse(Value value, int64_t batchDim) {
+Value RecurrenceImporter::reverse(Value value, int64_t batchDim) {
   Shape shape = NodeContext::shape(value);
   if (!lengths) {
     Ints starts(shape.size(), 0), strides(shape.size(), 1);
@@ -201,43 +153,49 @@ Value Importer::reverse(Value value, int64_t batchDim) {
   return node.create<nn::GatherElementsOp>(value, node.broadcast(node.reshape(places, along), shape), 0);
 }
 
-/// `W x + Wb + Rb`. Where a gru resets behind its product, the bias of that is not added here but given to the op.
-Value Importer::project(int64_t first, int64_t count, Value &resetBias) {
-  auto part = [&](unsigned operand) { return node.sliceDim(node.operand(operand), 0, first, count); };
-  SmallVector<Value> inputsOf;
+Value RecurrenceImporter::getInput(Value value, int64_t first, int64_t count) {
+  SmallVector<Value> each;
   for (int64_t direction = first; direction < first + count; ++direction)
-    inputsOf.push_back(isReversed[direction] ? reverse(x, 1) : x);
-  Value weight = node.reshape(part(1), {count, gates, hidden, inputs});
-  Value projected;
-  if (count == 1) {
-    projected = node.create<nn::EinsumOp>(ValueRange{inputsOf.front(), weight}, "tbi,dghi->tdbgh");
-  } else {
-    for (Value &input : inputsOf)
-      input = node.unsqueeze(input, {1});
-    projected = node.create<nn::EinsumOp>(ValueRange{node.concat(inputsOf, 1), weight}, "tdbi,dghi->tdbgh");
-  }
+    each.push_back(isReversed[direction] ? reverse(value, 1) : value);
+  if (count == 1)
+    return each.front();
+  for (Value &one : each)
+    one = node.unsqueeze(one, {1});
+  return node.concat(each, 1);
+}
+
+std::pair<Value, Value> RecurrenceImporter::getBias(int64_t first, int64_t count) {
+  int64_t directions = isReversed.size();
+  if (!node.hasOperand(3) || !node.check(NodeContext::shape(node.operand(3)) == Shape({directions, 2 * gates * hidden}),
+                                         "B must be [" + Twine(directions) + ", " + Twine(2 * gates * hidden) + "]"))
+    return {};
+  Value both = node.reshape(node.sliceDim(node.operand(3), 0, first, count), {count, 2, gates, hidden});
+  auto half = [&](int64_t which) { return node.reshape(node.sliceDim(both, 1, which, 1), {count, gates, hidden}); };
+  return {half(0), half(1)};
+}
+
+/// `W x + Wb + Rb`. Where a gru resets behind its product, the bias of that is not added here but given to the op.
+Value RecurrenceImporter::project(int64_t first, int64_t count, Value &resetBias) {
+  Value weight = node.reshape(node.sliceDim(node.operand(1), 0, first, count), {count, gates, hidden, inputs});
+  Value projected = node.create<nn::EinsumOp>(ValueRange{getInput(x, first, count), weight},
+                                              count == 1 ? "tbi,dghi->tdbgh" : "tdbi,dghi->tdbgh");
   bool isReset = isLinear && kind == nn::RecurrenceKind::Gru;
   Value zeros = node.broadcast(node.scalarLike(x, 0), {count, hidden});
   if (isReset)
     resetBias = zeros;
-  if (!node.hasOperand(3))
+  auto [ofInput, ofState] = getBias(first, count);
+  if (!ofInput)
     return projected;
-  if (!node.check(NodeContext::shape(node.operand(3)) == Shape({int64_t(isReversed.size()), 2 * gates * hidden}),
-                  "B must be [" + Twine(isReversed.size()) + ", " + Twine(2 * gates * hidden) + "]"))
-    return {};
-  Value both = node.reshape(part(3), {count, 2, gates, hidden});
-  auto half = [&](int64_t which) { return node.reshape(node.sliceDim(both, 1, which, 1), {count, gates, hidden}); };
-  Value ofState = half(1);
   if (isReset) {
     resetBias = node.reshape(node.sliceDim(ofState, 1, 2, 1), {count, hidden});
     ofState = node.concat({node.sliceDim(ofState, 1, 0, 2), node.reshape(zeros, {count, 1, hidden})}, 1);
   }
-  Value bias = node.create<nn::AddOp>(half(0), ofState);
+  Value bias = node.create<nn::AddOp>(ofInput, ofState);
   return node.create<nn::AddOp>(projected, node.reshape(bias, {count, 1, gates, hidden}));
 }
 
 /// Zeros where the node gives none. With the batch first, states have it first, too.
-Value Importer::getInitial(unsigned operand, int64_t first, int64_t count) {
+Value RecurrenceImporter::getInitial(unsigned operand, int64_t first, int64_t count) {
   int64_t directions = isReversed.size();
   Value value = node.operand(operand);
   if (!value)
@@ -251,23 +209,18 @@ Value Importer::getInitial(unsigned operand, int64_t first, int64_t count) {
   return node.sliceDim(value, 0, first, count);
 }
 
-/// What the node has for these directions alone, put together: each operand has directions as its first dim, and so has each
-/// result but the sequence, where steps come first.
-SmallVector<Value> Importer::runDirections(int64_t first, int64_t count) {
-  Value bias, peepholes;
-  Value projected = project(first, count, bias);
-  Value weight = node.reshape(node.sliceDim(node.operand(2), 0, first, count), {count, gates, hidden, hidden});
-  SmallVector<Value, 2> initial = {getInitial(5, first, count)};
-  if (isLstm)
-    initial.push_back(getInitial(6, first, count));
-  if (isLstm && node.hasOperand(7)) {
-    if (!node.check(NodeContext::shape(node.operand(7)) == Shape({int64_t(isReversed.size()), 3 * hidden}),
-                    "P must be [" + Twine(isReversed.size()) + ", " + Twine(3 * hidden) + "]"))
-      return {};
-    peepholes = node.reshape(node.sliceDim(node.operand(7), 0, first, count), {count, 3, hidden});
-  }
-  if (node.failed())
+/// Of an lstm: for the gates i, o and f.
+Value RecurrenceImporter::getPeepholes(int64_t first, int64_t count) {
+  int64_t directions = isReversed.size();
+  if (!isLstm || !node.hasOperand(7) ||
+      !node.check(NodeContext::shape(node.operand(7)) == Shape({directions, 3 * hidden}),
+                  "P must be [" + Twine(directions) + ", " + Twine(3 * hidden) + "]"))
     return {};
+  return node.reshape(node.sliceDim(node.operand(7), 0, first, count), {count, 3, hidden});
+}
+
+SmallVector<Value> RecurrenceImporter::makeSteps(int64_t first, Value projected, Value weight, ValueRange initial,
+                                                 Value bias, Value peepholes, Value lengths) {
   SmallVector<Attribute> names;
   SmallVector<double> alphas, betas;
   for (const ActivationChoice &choice : getActivations(first)) {
@@ -275,23 +228,41 @@ SmallVector<Value> Importer::runDirections(int64_t first, int64_t count) {
     alphas.push_back(choice.alpha);
     betas.push_back(choice.beta);
   }
-  SmallVector<Value> results(node.createAll<nn::RecurrenceOp>(kind, projected, weight, initial, bias, peepholes,
-                                                              lengths, node.getBuilder().getArrayAttr(names), alphas,
-                                                              betas, APFloat(clip), inputForget, isLinear));
-  if (node.failed())
-    return {};
-  // The step that ran first is the last one of a direction from the end.
+  return SmallVector<Value>(node.createAll<nn::RecurrenceOp>(kind, projected, weight, initial, bias, peepholes, lengths,
+                                                             node.getBuilder().getArrayAttr(names), alphas, betas,
+                                                             APFloat(clip), inputForget, isLinear));
+}
+
+SmallVector<Value> RecurrenceImporter::joinDirections(SmallVector<Value> results, int64_t first, int64_t count) {
   SmallVector<Value> sequences;
   for (int64_t i = 0; i < count; ++i) {
     Value one = node.sliceDim(results[0], 1, i, 1);
     sequences.push_back(isReversed[first + i] ? reverse(one, 2) : one);
   }
-  results[0] =
-      llvm::none_of(isReversed, [](bool reversed) { return reversed; }) ? results[0] : node.concat(sequences, 1);
+  if (llvm::is_contained(isReversed, true))
+    results[0] = node.concat(sequences, 1);
   return results;
 }
 
-void Importer::run() {
+/// What the node has for these directions alone, put together: each operand has directions as its first dim, and so has each
+/// result but the sequence, where steps come first.
+SmallVector<Value> RecurrenceImporter::runDirections(int64_t first, int64_t count) {
+  Value bias, peepholes;
+  Value projected = project(first, count, bias);
+  Value weight = node.reshape(node.sliceDim(node.operand(2), 0, first, count), {count, gates, hidden, hidden});
+  SmallVector<Value, 2> initial = {getInitial(5, first, count)};
+  if (isLstm)
+    initial.push_back(getInitial(6, first, count));
+  peepholes = getPeepholes(first, count);
+  if (node.failed())
+    return {};
+  SmallVector<Value> results = makeSteps(first, projected, weight, initial, bias, peepholes, lengths);
+  if (node.failed())
+    return {};
+  return joinDirections(std::move(results), first, count);
+}
+
+void RecurrenceImporter::run() {
   if (!readDirections() || !readShapes() || !readActivations())
     return;
   clip = node.floatAttr("clip", 0.0);
@@ -320,7 +291,9 @@ void Importer::run() {
   }
 }
 
-template <nn::RecurrenceKind kind> static void importRecurrence(NodeContext &node) { Importer(node, kind).run(); }
+template <nn::RecurrenceKind kind> static void importRecurrence(NodeContext &node) {
+  RecurrenceImporter(node, kind).run();
+}
 
 void cleave::onnx::registerRecurrence(Registry &registry) {
   registry.add("LSTM", {3, 8, 3}, importRecurrence<nn::RecurrenceKind::Lstm>);

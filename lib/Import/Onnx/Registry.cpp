@@ -21,6 +21,7 @@ const Registry &Registry::get() {
     registerMicrosoft(all);
     registerMicrosoftAttention(all);
     registerMicrosoftQuantized(all);
+    registerQuantizedRecurrence(all);
     registerLearning(all);
     registerRandom(all);
     registerSampling(all);

@@ -62,6 +62,7 @@ void registerLinearAttention(Registry &registry);
 void registerMicrosoft(Registry &registry);
 void registerMicrosoftAttention(Registry &registry);
 void registerMicrosoftQuantized(Registry &registry);
+void registerQuantizedRecurrence(Registry &registry);
 void registerLearning(Registry &registry);
 void registerRandom(Registry &registry);
 void registerSampling(Registry &registry);

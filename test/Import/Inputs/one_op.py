@@ -196,6 +196,39 @@ def quantised_attention():
                             Weight(np.int8(3)) if zeros else None], num_heads=2, unidirectional=causal)
 
 
+def recurrent():
+    """Scales as onnxruntime's quantiser makes them: of int8 around 0, of uint8 with one zero point for all."""
+    steps, batch, width, hidden = 4, 3, 6, 8
+
+    def add(direction, kind, per_column, lengths=None, initial=False, bias=True, peepholes=False, outputs=(0, 1, 2), batch=batch, **attributes):
+        count = 2 if direction == "bidirectional" else 1
+        low, high, zero = (-127, 128, 0) if kind == np.int8 else (0, 256, 120)
+
+        def weight(rows):
+            scale = (0.002 + 0.002 * RNG.random((count, 4 * hidden) if per_column else (count,))).astype(np.float32)
+            return (Weight(RNG.integers(low, high, (count, rows, 4 * hidden)).astype(kind)), Weight(scale),
+                    Weight(np.full(scale.shape, zero, kind)))
+
+        (w, w_scale, w_zero), (r, r_scale, r_zero) = weight(width), weight(hidden)
+        states = [f32(count, batch, hidden), f32(count, batch, hidden)] if initial else [None, None]
+        case("DynamicQuantizeLSTM", [f32(steps, batch, width), w, r, Weight(f32(count, 8 * hidden)) if bias else None, lengths, *states,
+                                     Weight(f32(count, 3 * hidden)) if peepholes else None, w_scale, w_zero, r_scale, r_zero],
+             outputs, direction=direction, hidden_size=hidden, **attributes)
+
+    for direction, kind, per_column in itertools.product(("forward", "reverse", "bidirectional"), (np.int8, np.uint8), (False, True)):
+        add(direction, kind, per_column)
+        add(direction, kind, per_column, lengths=i32(4, 1, 3), initial=True, peepholes=True)
+    for direction, lengths in itertools.product(("forward", "reverse", "bidirectional"), (i32(2, 1, 3), Weight(i32(3, 2, 2)), i32(2, 0, 3), None)):
+        add(direction, np.int8, False, lengths=lengths, initial=True, outputs=(0,))
+        add(direction, np.int8, False, lengths=lengths, initial=True)
+        if lengths is None or (lengths.array if isinstance(lengths, Weight) else lengths).min() > 0:  # else onnxruntime reads what it has not written
+            add(direction, np.int8, False, lengths=lengths, initial=True, outputs=(1, 2))
+    add("forward", np.int8, False, batch=1, bias=False)
+    add("forward", np.int8, True, bias=False, initial=True, clip=0.3)
+    add("forward", np.int8, True, input_forget=1)
+    add("bidirectional", np.int8, False, activations=["Sigmoid", "Tanh", "Tanh", "HardSigmoid", "Softsign", "Relu"])
+
+
 def experts():
     tokens, hidden, inner, count = 6, 16, 32, 4
     for k, normalises, activation, bias in itertools.product((1, 2), (0, 1), ("relu", "gelu", "silu", "identity"), (False, True)):
@@ -349,6 +382,7 @@ def run(path, feeds):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # each thread of a quantised LSTM has a range of its own
     ort.set_default_logger_severity(4)
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, feeds)
 
@@ -380,7 +414,7 @@ def sharded(cases):
 
 
 def main():
-    for add in (activations, norms, products, attention, rotary, group_query, n_bits, quantised_attention, experts, sampling,
+    for add in (activations, norms, products, attention, rotary, group_query, n_bits, quantised_attention, recurrent, experts, sampling,
                 windows, signals, selection, learning):
         add()
     names = tuple(name for name in sys.argv[1:] if name != "--sharded")

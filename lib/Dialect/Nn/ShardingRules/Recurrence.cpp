@@ -8,6 +8,7 @@
 // other way, all of the weight on each rank, is the choice `none` with a gather of the weight in front: the price decides.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "Rules.h"
 
 using namespace mlir;
@@ -31,7 +32,8 @@ ShardingRule RecurrenceOp::getShardingRule() {
   rule.resultDims(0, {t, d, b, h});
   for (unsigned result = 1; result < getNumResults(); ++result)
     rule.resultDims(result, {d, b, h});
-  if (h) {
+  bool multiplies = getKind() != RecurrenceKind::Lstm || !startsFromNothing(getSteps(), getInitial());
+  if (h && multiplies) {
     InnerCost cost;
     cost.kind = InnerCost::Kind::AllGather;
     cost.factors.push_back(*h);
@@ -40,6 +42,7 @@ ShardingRule RecurrenceOp::getShardingRule() {
     cost.elementBytes = bytesOf(getProjected());
     rule.addInner(std::move(cost));
   }
-  rule.rule.flops = 2.0 * getSteps() * getDirections() * getBatch() * getGates() * getHidden() * getHidden();
+  if (multiplies)
+    rule.rule.flops = 2.0 * getSteps() * getDirections() * getBatch() * getGates() * getHidden() * getHidden();
   return rule.finish("each step needs the one before it");
 }
