@@ -24,6 +24,20 @@ static Value castElement(ElementBuilder &e, Operation *op, ValueRange in) {
   return conversion.getSaturate() ? e.saturate(in[0], from, to) : e.convert(in[0], from, to);
 }
 
+/// Of the operand as it is held, so that what is no number keeps its bits, too.
+static Value pullBitcast(Emitter &e, nn::BitcastOp op, const Point &point) {
+  Value x = e.eval(op.getInput(), point);
+  Type from = ElementBuilder::getHeldType(getElement(op.getInput()));
+  Type to = ElementBuilder::getHeldType(getElement(op.getResult()));
+  if (from == to)
+    return x;
+  if (to.isInteger(1))
+    return e.elements.compare(ElementBuilder::Relation::Ne, e.elements.bitcast(x, e.b.getI8Type()), 0.0);
+  if (from.isInteger(1))
+    x = arith::ExtUIOp::create(e.b, e.loc, ElementBuilder::typeLike(x, e.b.getI8Type()), x);
+  return e.elements.bitcast(x, to);
+}
+
 /// Elements for blocks along `dim`, at a point of the whole. Lanes that may lie in several blocks go one by one.
 static Value pullBlocks(Emitter &e, Value blocks, int64_t dim, int64_t block, const Point &point) {
   auto locate = [&](const Point &of) {
@@ -78,6 +92,7 @@ static Value pullDequantize(Emitter &e, nn::DequantizeOp op, const Point &point)
 
 void cleave::codegen::registerConversion(FormTable &table) {
   table.addElement<nn::CastOp>(castElement);
+  table.addPull<nn::BitcastOp>(pullBitcast);
   table.addPull<nn::QuantizeOp>(pullQuantize);
   table.addPull<nn::DequantizeOp>(pullDequantize);
 }

@@ -110,6 +110,19 @@ static Tensor takeBits(const Tensor &x, RankedTensorType type) {
   return result;
 }
 
+/// Elements as they lie in memory, byte by byte.
+static Tensor evaluateBitcast(nn::BitcastOp op, const Tensor &x) {
+  RankedTensorType type = getResultType(op);
+  if (x.getElementType() == type.getElementType())
+    return x;
+  Tensor result = Tensor::zeros(type);
+  if (type.getElementType().isInteger(1))
+    llvm::transform(x.getBytes(), result.write<bool>().begin(), [](char byte) { return byte != 0; });
+  else
+    llvm::copy(x.getBytes(), result.write<char>().begin());
+  return result;
+}
+
 /// The power of two that `value` goes to, by its exponent and fraction: of f32, as ONNX has it.
 static float roundToPower(float value, nn::Rounding rounding, bool saturating) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value) & 0x7fffffff;
@@ -199,6 +212,7 @@ template <typename C> static Tensor dequantize(nn::DequantizeOp op, Operands in)
 
 void cleave::reference::registerConversion(KernelTable &table) {
   table.add<nn::CastOp>([](nn::CastOp op, Operands in) { return evaluateCast(op, in[0]); });
+  table.add<nn::BitcastOp>([](nn::BitcastOp op, Operands in) { return evaluateBitcast(op, in[0]); });
   table.add<nn::QuantizeOp>([](nn::QuantizeOp op, Operands in) {
     // Integers are divided as doubles; floats in their own precision, as the model was calibrated.
     bool isFloat = isa<FloatType>(in[0].getElementType()) && !in[0].getElementType().isF64();

@@ -8,6 +8,8 @@
 //     %y = nn.mul %x, %w : .. tensor<8xf32>    %v = nn.cast %w : tensor<8xf32> to tensor<8xf64>
 //                                              %y = nn.mul %x, %v : .. tensor<8xf64>
 //
+// Bits are those of the types that the model has: a bitcast reads what is rounded to its operand's type, and gives its own.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Reference/Evaluator.h"
 
@@ -47,8 +49,25 @@ static void widenArguments(Block &block) {
     argument.setType(widen(argument.getType()));
 }
 
-static void widenOp(Operation *op) {
-  if (!isa<nn::LoadOp, nn::ConstantOp>(op)) {
+/// In front of each bitcast of floats, a cast to the type that it reads: nothing yet, and a rounding when what it casts is wide.
+static llvm::DenseSet<Operation *> keepBits(ModuleOp module) {
+  llvm::DenseSet<Operation *> casts;
+  module.walk([&](nn::BitcastOp op) {
+    Value input = op.getInput();
+    if (widen(input.getType()) == input.getType())
+      return;
+    OpBuilder builder(op);
+    auto stored = nn::CastOp::create(builder, op.getLoc(), input.getType(), input);
+    op.getInputMutable().assign(stored);
+    casts.insert(stored);
+  });
+  return casts;
+}
+
+static void widenOp(Operation *op, const llvm::DenseSet<Operation *> &kept) {
+  if (kept.contains(op))
+    return;
+  if (!isa<nn::LoadOp, nn::ConstantOp, nn::BitcastOp>(op)) {
     for (Value result : op->getResults())
       result.setType(widen(result.getType()));
     return;
@@ -79,12 +98,13 @@ LogicalResult cleave::reference::runInDouble(func::FuncOp func, ArrayRef<Tensor>
   auto wide = module->lookupSymbol<func::FuncOp>(func.getSymName());
   for (auto each : module->getOps<func::FuncOp>())
     widenSignature(each);
+  llvm::DenseSet<Operation *> kept = keepBits(*module);
   // Kernels too, within the function and beside it.
-  module->walk([](Block *block) {
+  module->walk([&](Block *block) {
     widenArguments(*block);
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (!isa<func::FuncOp>(op))
-        widenOp(&op);
+        widenOp(&op, kept);
   });
   return runGlobal(wide, llvm::map_to_vector(inputs, [](const Tensor &input) { return widen(input); }), outputs);
 }

@@ -33,6 +33,22 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartitio
   let hasFolder = 1;
 }
 
+def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_Elementwise, Nn_ClonePartition]> {
+  let summary = "the bits of each element as an element of another type";
+  let description = [{
+    No number is converted: the bits of `f32` 1.0 are `i32` 0x3f800000. A bool is a byte here, 0 or 1; of a byte that becomes a bool, any
+    other than 0 is true.
+
+    Constraints: (C1) operand and result have one shape; (C2) their elements are equally wide, and whole bytes.
+    Example: `%y = nn.bitcast %x : (tensor<8xf32>) -> tensor<8xi32>`
+  }];
+  let arguments = (ins Nn_Tensor:$input);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
 def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`saturate(round(x / scale) + zero_point)`";
   let description = [{

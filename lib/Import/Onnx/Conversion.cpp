@@ -35,6 +35,24 @@ static void importCastLike(NodeContext &node) {
   node.result(0, castTo(node, node.operand(0), NodeContext::elementType(node.operand(1))));
 }
 
+/// Integers of one width have the same bits, whether or not they have a sign: a cast, which is known to keep numbers.
+static void importBitCast(NodeContext &node) {
+  Type from = NodeContext::elementType(node.operand(0)), to = node.typeAttr("to");
+  if (node.failed() || from == to)
+    return node.result(0, node.operand(0));
+  unsigned width = from.getIntOrFloatBitWidth() == 1 ? 8 : from.getIntOrFloatBitWidth(); // a bool takes a byte
+  unsigned wanted = to.getIntOrFloatBitWidth() == 1 ? 8 : to.getIntOrFloatBitWidth();
+  if (!node.check(width == wanted, "has elements of " + Twine(width) + " bits, expected " + Twine(wanted)))
+    return;
+  Value input = node.operand(0);
+  bool isIntegers = isa<IntegerType>(from) && isa<IntegerType>(to) && !from.isInteger(1) && !to.isInteger(1);
+  if (isIntegers)
+    return node.result(0, node.cast(input, to));
+  if (!node.check(width >= 8, "of less than a byte is supported between integers only"))
+    return;
+  node.result(0, node.createTyped<nn::BitcastOp>(RankedTensorType::get(NodeContext::shape(input), to), input));
+}
+
 namespace {
 struct Scaling {
   Value scale, zero;
@@ -182,6 +200,7 @@ static void importQLinearConcat(NodeContext &node) {
 }
 
 void cleave::onnx::registerConversion(Registry &registry) {
+  registry.add("BitCast", 26, {1, 1}, importBitCast);
   registry.add("Cast", 6, {1, 1}, importCast);
   registry.add("CastLike", 15, {2, 2}, importCastLike);
   registry.add("DequantizeLinear", 10, {2, 3}, importDequantizeLinear);

@@ -145,20 +145,8 @@ static void importEyeLike(NodeContext &node) {
   node.result(0, node.cast(isDiagonal, type));
 }
 
-/// Integers of one width have the same bits, whether or not they have a sign: a cast. The bits of floats are not to be had.
-static void importBitCast(NodeContext &node) {
-  Type from = NodeContext::elementType(node.operand(0)), to = node.typeAttr("to");
-  if (node.failed() || from == to)
-    return node.result(0, node.operand(0));
-  unsigned width = from.getIntOrFloatBitWidth() == 1 ? 8 : from.getIntOrFloatBitWidth(); // a bool takes a byte
-  bool isFine = isa<IntegerType>(from) && isa<IntegerType>(to) && to.getIntOrFloatBitWidth() == width;
-  if (node.check(isFine, "is supported between integers of one width only"))
-    node.result(0, node.cast(node.operand(0), to));
-}
-
 void cleave::onnx::registerData(Registry &registry) {
   Arity one{1, 1};
-  registry.add("BitCast", 26, one, importBitCast);
   registry.add("Constant", {0, 0}, importConstant);
   registry.add("ConstantOfShape", 9, one, importConstantOfShape);
   registry.add("EyeLike", 9, one, importEyeLike);

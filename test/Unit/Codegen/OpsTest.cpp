@@ -122,6 +122,25 @@ TEST_F(OpsTest, Casts) {
             {tensor("3x19x", from)}, tensor("3x19x", to));
 }
 
+// Of all floats of 16 bits, NaN and infinities among them, and of drawn ones that are wider.
+TEST_F(OpsTest, Bitcasts) {
+  const Types bytes = {"i8", "ui8", "i1", "f8E5M2", "f8E4M3FN", "f8E8M0FNU"}, halves = {"f16", "bf16", "i16", "ui16"},
+              words = {"f32", "i32", "ui32"}, longs = {"f64", "i64", "ui64"};
+  for (const Types &width : {bytes, halves, words, longs})
+    for (const std::string &from : width)
+      for (const std::string &to : width)
+        expectEqual(
+            llvm::formatv("%y = nn.bitcast %a0 : ({0}) -> {1}", tensor("3x19x", from), tensor("3x19x", to)).str(),
+            {tensor("3x19x", from)}, tensor("3x19x", to));
+  for (const char *half : {"f16", "bf16"})
+    expectEqual(llvm::formatv("%n = nn.iota dim 0 start -32768 step 1 : tensor<65536xi16>\n"
+                              "%h = nn.bitcast %n : (tensor<65536xi16>) -> tensor<65536x{0}>\n"
+                              "%y = nn.bitcast %h : (tensor<65536x{0}>) -> tensor<65536xui16>",
+                              half)
+                    .str(),
+                {}, "tensor<65536xui16>");
+}
+
 TEST_F(OpsTest, Quantization) {
   for (const char *element : {"i8", "ui8", "i16", "i32"})
     for (const char *scale : {"7x", ""}) {

@@ -78,6 +78,11 @@ TEST(Partition, IntegersAreDividedByNoPadding) {
         "%0 = nn.mod %x, %y : (tensor<8x5xi64>, tensor<5xi64>) -> tensor<8x5xi64>");
 }
 
+TEST(Partition, Bits) {
+  check("%x: tensor<8x4xf32>", "%0 = nn.bitcast %x : (tensor<8x4xf32>) -> tensor<8x4xi32>");
+  check("%x: tensor<8x4xi16>", "%0 = nn.bitcast %x : (tensor<8x4xi16>) -> tensor<8x4xbf16>");
+}
+
 TEST(Partition, Quantization) {
   check("%x: tensor<8x4xf32>, %s: tensor<4xf32>, %z: tensor<4xi8>",
         "%0 = nn.quantize %x, %s, %z dim 1 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xi8>");

@@ -115,6 +115,23 @@ TEST_F(ElementsTest, FloatsTruncateToIntegers) {
   EXPECT_EQ(cast("i32", "i8", {300, -129}), (std::vector<double>{44, 127}));
 }
 
+// By IEEE 754: sign, exponent with its bias, fraction. A bool is a byte.
+TEST_F(ElementsTest, BitsStayWhatTheyAre) {
+  EXPECT_EQ(eval(R"(%x = nn.constant dense<[1.0, -2.5, 0.0]> : tensor<3xf32> -> tensor<3xf32>
+                    %y = nn.bitcast %x : (tensor<3xf32>) -> tensor<3xui32>)",
+                 "tensor<3xui32>"),
+            (std::vector<double>{0x3f800000, 0xc0200000, 0}));
+  EXPECT_EQ(eval(R"(%x = nn.constant dense<[0x3c00, 0xbe00]> : tensor<2xui16> -> tensor<2xui16>
+                    %y = nn.bitcast %x : (tensor<2xui16>) -> tensor<2xf16>)",
+                 "tensor<2xf16>"),
+            (std::vector<double>{1, -1.5}));
+  EXPECT_EQ(eval(R"(%x = nn.constant dense<[2, 0, 1]> : tensor<3xui8> -> tensor<3xui8>
+                    %b = nn.bitcast %x : (tensor<3xui8>) -> tensor<3xi1>
+                    %y = nn.bitcast %b : (tensor<3xi1>) -> tensor<3xi8>)",
+                 "tensor<3xi8>"),
+            (std::vector<double>{1, 0, 1}));
+}
+
 TEST_F(ElementsTest, SaturatingCastsStopAtTheEnds) {
   EXPECT_EQ(eval(R"(%x = nn.constant dense<[1.0e3, -1.0e3, 5.7]> : tensor<3xf32> -> tensor<3xf32>
                     %y = nn.cast %x {saturate} : (tensor<3xf32>) -> tensor<3xi8>)",

@@ -27,6 +27,23 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
   return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : nullptr;
 }
 
+LogicalResult BitcastOp::verify() {
+  auto from = getInput().getType(), to = getResult().getType();
+  if (from.getShape() != to.getShape())
+    return emitOpError() << "operand " << from << " and result " << to << " have different shapes (C1)";
+  // A bool lies in memory as a byte.
+  auto countBits = [](Type type) { return type.isInteger(1) ? 8 : type.getIntOrFloatBitWidth(); };
+  unsigned bits = countBits(from.getElementType()), wanted = countBits(to.getElementType());
+  if (bits != wanted || bits % 8)
+    return emitOpError() << "elements of " << from << " and " << to << " take " << bits << " and " << wanted
+                         << " bits, expected equally many whole bytes (C2)";
+  return success();
+}
+
+OpFoldResult BitcastOp::fold(FoldAdaptor) {
+  return getInput().getType() == getResult().getType() ? OpFoldResult(getInput()) : nullptr;
+}
+
 template <typename Op> static LogicalResult verifyZeroPoint(Op op, Value quantized) {
   if (!op.getZeroPoint())
     return success();

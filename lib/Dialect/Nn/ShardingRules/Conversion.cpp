@@ -18,6 +18,9 @@ ShardingRule CastOp::getShardingRule() {
   return isFloats ? getPointwiseRule(*this, {{0}}) : getPointwiseRule(*this);
 }
 
+// Bits of a term are not a term of the bits.
+ShardingRule BitcastOp::getShardingRule() { return getPointwiseRule(*this); }
+
 /// Blocks of `block` along `dim` are cut, and their scales with them, but not what is inside of them; nothing is where they do not fill
 /// the dim.
 static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {

@@ -12,7 +12,8 @@ func.func @ops_that_do_nothing_go(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %2 = nn.broadcast %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %3 = nn.slice %2 starts [0, 0] sizes [8, 4] steps [1, 1] : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %4 = nn.cast %3 : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  return %4 : tensor<8x4xf32>
+  %5 = nn.bitcast %4 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %5 : tensor<8x4xf32>
 }
 
 // -----

@@ -29,6 +29,24 @@ func.func @bits_are_those_of_bytes(%x: tensor<8xi8>) {
 
 // -----
 
+// C1 of bitcast.
+func.func @bits_stay_in_their_places(%x: tensor<8xf32>) {
+  // expected-error @below {{'nn.bitcast' op operand 'tensor<8xf32>' and result 'tensor<4x2xi32>' have different shapes (C1)}}
+  %0 = nn.bitcast %x : (tensor<8xf32>) -> tensor<4x2xi32>
+  return
+}
+
+// -----
+
+// C2 of bitcast.
+func.func @no_bits_are_left_over(%x: tensor<8xf32>) {
+  // expected-error @below {{'nn.bitcast' op elements of 'tensor<8xf32>' and 'tensor<8xi16>' take 32 and 16 bits, expected equally many whole bytes (C2)}}
+  %0 = nn.bitcast %x : (tensor<8xf32>) -> tensor<8xi16>
+  return
+}
+
+// -----
+
 // Small types are stored, not computed in.
 func.func @nothing_is_added_in_four_bits(%x: tensor<8xi4>) {
   // expected-error @below {{'nn.add' op operand #0 must be statically shaped tensor}}

@@ -183,5 +183,7 @@ func.func @quantization_ops(%x: tensor<8x4xf32>, %s: tensor<f32>, %v: tensor<4xf
   %6 = nn.dequantize %5, %w dim 0 block 8 : (tensor<8x4xi4>, tensor<1x4xf32>) -> tensor<8x4xf32>
   // CHECK: nn.cast %{{.*}} rounding up {saturate} : (tensor<8x4xf32>) -> tensor<8x4xf8E8M0FNU>
   %7 = nn.cast %x rounding up {saturate} : (tensor<8x4xf32>) -> tensor<8x4xf8E8M0FNU>
+  // CHECK: nn.bitcast %{{.*}} : (tensor<8x4xf32>) -> tensor<8x4xui32>
+  %8 = nn.bitcast %x : (tensor<8x4xf32>) -> tensor<8x4xui32>
   return
 }

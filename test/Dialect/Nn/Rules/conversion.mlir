@@ -9,6 +9,8 @@ func.func @casts_are_linear_between_floats_only(%x: tensor<8xf32>, %n: tensor<8x
   %1 = nn.cast %n : (tensor<8xi32>) -> tensor<8xf32>
   // expected-remark-re @below {{([i])->([i]) {i=8}{{$}}}}
   %2 = nn.cast %x : (tensor<8xf32>) -> tensor<8xi32>
+  // expected-remark-re @below {{([i])->([i]) {i=8}{{$}}}}
+  %3 = nn.bitcast %x : (tensor<8xf32>) -> tensor<8xi32>
   return
 }
 

@@ -11,7 +11,7 @@
 // ALL: uncovered: none
 
 //--- unary.mlir
-// CHECK: {{^ *}}37 remark: ([i,j])->([i,j]) {i=8,j=4}{{$}}
+// CHECK: {{^ *}}38 remark: ([i,j])->([i,j]) {i=8,j=4}{{$}}
 func.func @the_result_is_cut_like_the_operand(%x: tensor<8x4xf32>, %n: tensor<8x4xi32>, %p: tensor<8x4xi1>) {
   %neg = nn.neg %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %abs = nn.abs %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -50,6 +50,7 @@ func.func @the_result_is_cut_like_the_operand(%x: tensor<8x4xf32>, %n: tensor<8x
   %bitwise_not = nn.bitwise_not %n : (tensor<8x4xi32>) -> tensor<8x4xi32>
   %not = nn.not %p : (tensor<8x4xi1>) -> tensor<8x4xi1>
   %cast = nn.cast %x : (tensor<8x4xf32>) -> tensor<8x4xf16>
+  %bitcast = nn.bitcast %x : (tensor<8x4xf32>) -> tensor<8x4xi32>
   return
 }
 
