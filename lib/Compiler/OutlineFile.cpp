@@ -83,6 +83,11 @@ static std::string formatType(int32_t dataType, llvm::ArrayRef<std::string> dims
   return getTypeWord(dataType) + "[" + llvm::join(dims, ", ") + "]";
 }
 
+/// The number of its elements is given as a dim of its name.
+static bool isList(const ValueInfoProto &input) {
+  return input.type.kind == TypeProto::Sequence || input.type.kind == TypeProto::Optional;
+}
+
 /// A shape given for one input says what its symbols are in all others.
 void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> &given) {
   for (const ValueInfoProto &input : model.graph.input) {
@@ -103,6 +108,9 @@ llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
       for (const Dimension &dim : value.type.shape.value_or(std::vector<Dimension>()))
         if (!dim.param.empty())
           names.insert(dim.param);
+  for (const ValueInfoProto &input : model.graph.input)
+    if (isList(input))
+      names.insert(input.name);
   for (const auto &[name, size] : options.dims)
     if (!names.contains(name))
       return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.model, quote(name),
@@ -116,6 +124,8 @@ std::string FileOutliner::getOpen() const {
   for (const ValueInfoProto &input : model.graph.input) {
     if (!isInput(input) || shapes.count(input.name.str()))
       continue;
+    if (isList(input) && !sizes.count(input.name.str()))
+      names.insert(input.name);
     if (!input.type.shape && input.type.kind == TypeProto::Tensor)
       inputs.insert(input.name);
     for (const Dimension &dim : input.type.shape.value_or(std::vector<Dimension>())) {

@@ -3,6 +3,7 @@
 //   cleave-conformance [--program|--emulated] CASES
 //
 // Each line of CASES is `name<TAB>model<TAB>arrays.npz<TAB>rtol<TAB>atol`; the arrays are named `in:X` and `out:Y`.
+// `len:X` is how many elements an input has that is a sequence or an optional value: arrays `in:X.0`, `in:X.1` and so on.
 // Each model is imported with the shapes of its inputs, run by the reference evaluator (with --program: compiled, and run
 // as a program; with --emulated as one for a CUDA device that this machine plays), and compared as ONNX's own
 // backend tests do: |got - want| <= atol + rtol * |want|, integers exactly; where atol is infinite, only types and shapes
@@ -163,6 +164,11 @@ static std::string getInputs(func::FuncOp func, const NpzArrays &arrays, SmallVe
 }
 
 static std::string compareAll(func::FuncOp func, const NpzArrays &arrays, const Case &test, ArrayRef<Tensor> outputs) {
+  // Of a list there may be fewer elements than expected: all that are expected must be there.
+  size_t expected =
+      llvm::count_if(arrays, [](const auto &entry) { return StringRef(entry.first).starts_with("out:"); });
+  if (expected > outputs.size())
+    return llvm::formatv("{0} outputs, expected {1}", outputs.size(), expected);
   for (auto [i, output] : llvm::enumerate(outputs)) {
     std::string name = getName(func.getResultAttrDict(i));
     const NpyArray *array = findArray(arrays, "out:" + name);
@@ -210,6 +216,16 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   return outputs ? compareAll(func, arrays, test, *outputs) : llvm::toString(outputs.takeError());
 }
 
+/// Numbers of elements, by names of inputs; true for an array that is one.
+template <typename Dims> static bool readLength(StringRef name, const NpyArray &array, Dims &dims) {
+  if (!name.consume_front("len:"))
+    return false;
+  int64_t length;
+  memcpy(&length, array.data.data(), sizeof(length));
+  dims[name.str()] = length;
+  return true;
+}
+
 /// The line that reports the case.
 static std::string runProgramCase(const Case &test, Way way) {
   auto arrays = readNpz(test.arrays);
@@ -218,6 +234,8 @@ static std::string runProgramCase(const Case &test, Way way) {
   CompileOptions options;
   options.model = test.model;
   options.inputs = test.arrays;
+  for (auto &[name, array] : *arrays)
+    readLength(name, array, options.dims);
   Compilation compilation(options);
   bool isLoaded = compilation.load();
   std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test, way) : "", message;
@@ -246,6 +264,8 @@ static std::string runCase(const Case &test) {
   onnx::ImportOptions options;
   for (auto &[name, array] : *arrays) {
     StringRef input = name;
+    if (readLength(name, array, options.dims))
+      continue;
     Type elementType = getElementType(&context, array.dtype);
     if (!input.consume_front("in:"))
       continue;

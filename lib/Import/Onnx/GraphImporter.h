@@ -16,6 +16,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/StringSaver.h"
 
+#include <deque>
+
 namespace cleave::onnx {
 
 /// The element type of tensors of an ONNX data type; null for types that no tensor here has.
@@ -93,10 +95,27 @@ public:
                                                      bool isRepeated);
 
 private:
+  // Sequences and optional values of the main graph (ImportLists.cpp).
+  /// An input and the tensors that it is: itself, or the elements of a list.
+  struct Input {
+    const ValueInfoProto *declared;
+    bool isList = false;
+    llvm::SmallVector<const ValueInfoProto *, 1> tensors;
+  };
+  /// All of `inputs`; nothing after an error.
+  std::optional<llvm::SmallVector<Input>> listInputs(llvm::ArrayRef<const ValueInfoProto *> inputs);
+  std::optional<Input> listElements(const ValueInfoProto &input);
+  std::optional<int64_t> countElements(const ValueInfoProto &input);
+  const ValueInfoProto *makeElement(llvm::StringRef name, const TypeProto &type);
+
   // Inputs and outputs (ImportSignature.cpp).
   llvm::LogicalResult bindDims(llvm::ArrayRef<const ValueInfoProto *> inputs);
   mlir::RankedTensorType getInputType(const ValueInfoProto &input);
+  llvm::LogicalResult checkOpen(llvm::ArrayRef<const ValueInfoProto *> inputs);
+  /// An argument of the function; null after an error.
+  Value makeArgument(const ValueInfoProto &input);
   llvm::LogicalResult makeArguments(Scope &scope);
+  llvm::LogicalResult checkOutput(const ValueInfoProto &output, mlir::RankedTensorType type, Scope &scope);
   llvm::LogicalResult makeResults(Scope &scope);
   void noteUsedInputs();
   void checkValueInfo(Scope &scope);
@@ -153,6 +172,8 @@ private:
   /// Nodes of bodies that count against a budget.
   int64_t repeatedNodes = 0;
   llvm::StringMap<int64_t> dims;
+  /// Elements of inputs that are lists, as inputs of their own.
+  std::deque<ValueInfoProto> elements;
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   llvm::StringMap<TensorData> params;

@@ -30,6 +30,10 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
     known.insert(input->name);
   }
   llvm::for_each(file.model.graph.output, collect);
+  // The number of a list's elements is given as a dim of its name.
+  for (const ValueInfoProto &input : file.model.graph.input)
+    if (input.type.kind == TypeProto::Sequence || input.type.kind == TypeProto::Optional)
+      symbols.insert(input.name);
   // First what is said of dims by name: it counts for every tensor that mentions the name.
   for (auto &entry : options.dims) {
     if (!symbols.contains(entry.getKey())) {
@@ -126,17 +130,8 @@ static std::string describeOtherShape(const TypeProto &declared, RankedTensorTyp
   return "";
 }
 
-LogicalResult GraphImporter::makeArguments(Scope &scope) {
-  SmallVector<const ValueInfoProto *> inputs;
-  for (const ValueInfoProto &input : file.model.graph.input) {
-    // Until IR version 3 initializers are listed as inputs too; later such an input has a default, which we take.
-    if (auto it = scope.bindings.find(input.name); it != scope.bindings.end() && it->second.initializer)
-      continue;
-    inputs.push_back(&input);
-  }
-  if (failed(bindDims(inputs)))
-    return failure();
-  // All that is still open is told at once, with the options that close it.
+/// All that is still open is told at once, with the options that close it.
+LogicalResult GraphImporter::checkOpen(ArrayRef<const ValueInfoProto *> inputs) {
   llvm::SetVector<StringRef> open;
   SmallVector<std::string> unnamed;
   for (const ValueInfoProto *input : inputs)
@@ -152,32 +147,61 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     return error("symbolic dims without a value: " + llvm::join(open, ", ") + "; give them with --dim " + list),
            failure();
   }
-  if (!unnamed.empty()) {
-    std::string list = llvm::join(llvm::map_range(unnamed, [](auto &name) { return "--shape " + name + "=.."; }), " ");
-    return error("input " + quote(unnamed.front()) + " has a dim without size or name; give its shape with " + list),
-           failure();
-  }
+  if (unnamed.empty())
+    return success();
+  std::string list = llvm::join(llvm::map_range(unnamed, [](auto &name) { return "--shape " + name + "=.."; }), " ");
+  return error("input " + quote(unnamed.front()) + " has a dim without size or name; give its shape with " + list),
+         failure();
+}
 
-  SmallVector<Type> types;
-  for (const ValueInfoProto *input : inputs) {
-    RankedTensorType type = getInputType(*input);
-    if (!type)
-      return failure();
-    unsigned index = types.size();
-    types.push_back(type);
-    if (failed(func.insertArgument(index, type, {}, NameLoc::get(builder.getStringAttr(input->name)))))
-      return failure();
-    BlockArgument argument = func.getArgument(index);
-    func.setArgAttr(index, spmd::kNameAttr, builder.getStringAttr(input->name));
-    if (ArrayAttr names = getDimNames(*input, builder))
-      func.setArgAttr(index, spmd::kDimsAttr, names);
-    if (input->name.empty() || !scope.bindings.try_emplace(input->name, Binding{{argument, nullptr}}).second)
-      return error("input " + quote(input->name) + (input->name.empty() ? " has no name" : " is there twice")),
-             failure();
-    // Shapes may depend on it. Whether any does is known later (noteUsedInputs).
-    auto value = options.inputValues.find(input->name);
-    if (value != options.inputValues.end() && value->second.getType() == type)
-      folder.bind(argument, value->second);
+Value GraphImporter::makeArgument(const ValueInfoProto &input) {
+  RankedTensorType type = getInputType(input);
+  unsigned index = func.getNumArguments();
+  if (!type || failed(func.insertArgument(index, type, {}, NameLoc::get(builder.getStringAttr(input.name)))))
+    return {};
+  BlockArgument argument = func.getArgument(index);
+  func.setArgAttr(index, spmd::kNameAttr, builder.getStringAttr(input.name));
+  if (ArrayAttr names = getDimNames(input, builder))
+    func.setArgAttr(index, spmd::kDimsAttr, names);
+  // Shapes may depend on it. Whether any does is known later (noteUsedInputs).
+  auto value = options.inputValues.find(input.name);
+  if (value != options.inputValues.end() && value->second.getType() == type)
+    folder.bind(argument, value->second);
+  return argument;
+}
+
+LogicalResult GraphImporter::makeArguments(Scope &scope) {
+  SmallVector<const ValueInfoProto *> declared, tensors;
+  for (const ValueInfoProto &input : file.model.graph.input) {
+    // Until IR version 3 initializers are listed as inputs too; later such an input has a default, which we take.
+    if (auto it = scope.bindings.find(input.name); it != scope.bindings.end() && it->second.initializer)
+      continue;
+    declared.push_back(&input);
+  }
+  std::optional<SmallVector<Input>> inputs = listInputs(declared);
+  if (!inputs)
+    return failure();
+  llvm::StringSet<> seen;
+  for (const Input &input : *inputs)
+    for (const ValueInfoProto *tensor : input.tensors) {
+      tensors.push_back(tensor);
+      if (tensor->name.empty() || !seen.insert(tensor->name).second)
+        return error("input " + quote(tensor->name) + (tensor->name.empty() ? " has no name" : " is there twice")),
+               failure();
+    }
+  if (failed(bindDims(tensors)) || failed(checkOpen(tensors)))
+    return failure();
+  for (const Input &input : *inputs) {
+    auto list = std::make_shared<ValueList>();
+    for (const ValueInfoProto *tensor : input.tensors)
+      if (Value argument = makeArgument(*tensor))
+        list->items.push_back(argument);
+      else
+        return failure();
+    list->isNone = list->items.empty() && input.declared->type.kind == TypeProto::Optional;
+    Bound bound = input.isList ? Bound{nullptr, list} : Bound{list->items.front(), nullptr};
+    if (!scope.bindings.try_emplace(input.declared->name, Binding{bound}).second)
+      return error("input " + quote(input.declared->name) + " is there twice"), failure();
   }
   return success();
 }
@@ -244,7 +268,26 @@ void GraphImporter::checkValueInfo(Scope &scope) {
     emitWarning(NameLoc::get(StringAttr::get(context, file.file->getPath())), printable(text));
 }
 
-/// What a model declares of its outputs is its interface: unlike in value_info, a contradiction is an error.
+/// What a model declares of its outputs is its interface: unlike in value_info, another element type is an error.
+LogicalResult GraphImporter::checkOutput(const ValueInfoProto &output, RankedTensorType type, Scope &scope) {
+  const TypeProto &declared = output.type;
+  std::string what = "output " + quote(output.name) + " is declared with ";
+  if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
+      convertElementType(context, declared.elemType) != type.getElementType()) {
+    InFlightDiagnostic diagnostic =
+        error(what + "element type " + getDataTypeName(declared.elemType) + ", but the graph computes another");
+    noteDefinition(diagnostic, output.name, scope);
+    return failure();
+  }
+  if (std::string why = describeOtherShape(declared, type); !why.empty()) {
+    Location model = NameLoc::get(StringAttr::get(context, file.file->getPath()));
+    InFlightDiagnostic diagnostic = emitWarning(model, printable(what + why));
+    noteDefinition(diagnostic, output.name, scope);
+  }
+  return success();
+}
+
+/// Elements of a list are results of their own, `name.0` and so on; of an optional value that is absent there is none.
 LogicalResult GraphImporter::makeResults(Scope &scope) {
   SmallVector<Value> values;
   SmallVector<Type> types;
@@ -255,33 +298,21 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
     auto [binding, frame] = find(output.name, scope);
     if (!binding)
       return refuse("is defined by no node");
-    if (!seen.insert(output.name).second)
-      return refuse("is there twice");
     FailureOr<Bound> bound = getBound(output.name, *binding, *frame);
     if (failed(bound) || !*bound)
       return failure();
-    if (bound->list)
-      return refuse("is no tensor but a sequence or an optional value, which a program cannot give");
-    Value value = bound->value;
-    auto type = cast<RankedTensorType>(value.getType());
-    const TypeProto &declared = output.type;
-    std::string what = "output " + quote(output.name) + " is declared with ";
-    if (declared.kind == TypeProto::Tensor && declared.elemType != UNDEFINED &&
-        convertElementType(context, declared.elemType) != type.getElementType()) {
-      InFlightDiagnostic diagnostic =
-          error(what + "element type " + getDataTypeName(declared.elemType) + ", but the graph computes another");
-      noteDefinition(diagnostic, output.name, scope);
+    ArrayRef<Value> parts = bound->list ? ArrayRef<Value>(bound->list->items) : ArrayRef<Value>(bound->value);
+    if (!bound->list && failed(checkOutput(output, cast<RankedTensorType>(bound->value.getType()), scope)))
       return failure();
+    for (auto [index, value] : llvm::enumerate(parts)) {
+      std::string name = bound->list ? (output.name + "." + Twine(index)).str() : output.name.str();
+      if (!seen.insert(name).second)
+        return error("output " + quote(name) + " is there twice"), failure();
+      values.push_back(value);
+      types.push_back(value.getType());
+      attributes.push_back(
+          builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(name))));
     }
-    if (std::string why = describeOtherShape(declared, type); !why.empty()) {
-      Location model = NameLoc::get(StringAttr::get(context, file.file->getPath()));
-      InFlightDiagnostic diagnostic = emitWarning(model, printable(what + why));
-      noteDefinition(diagnostic, output.name, scope);
-    }
-    values.push_back(value);
-    types.push_back(type);
-    attributes.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(output.name))));
   }
   func::ReturnOp::create(builder, func.getLoc(), values);
   func.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), types));
