@@ -135,7 +135,7 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, Nn_FormOpInterface, Nn_Form<"Attention">]> {
   let summary = "attention to each part of the keys by itself";
   let description = [{
-    In the body of a kernel. Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
+    In the body of a kernel, or, with one part, a step of a ring (`exec-form-rings`). Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
     sequence, parts, valueSize] is what `nn.attention` gives of each part, `logs` [batch, heads, sequence, parts] the logarithm
     of the sum of the exponentials of its scores; -inf, and zeros, where a query sees nothing of a part. So attention to the parts, with `logs` as
     scores, is attention to all keys. Results are not rounded: f32, or f64 for f64.

@@ -12,6 +12,40 @@ class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::exec::ExecDialect"];
 }
 
+def FormRings : Exec_Pass<"exec-form-rings"> {
+  let summary = "keys and values that go round, block by block";
+  let description = [{
+    Where attention alone reads keys and values that are gathered along their sequence, over the same axes, it can take them in blocks instead:
+    a rank attends to its own, while those of the rank before come to it by an `spmd.window` that `wraps`, and so on; p - 1 times on p ranks.
+    As many bytes are sent, two blocks of keys and values are there at a time and not p, and blocks travel while others are attended to. What
+    each step gives is combined by the logarithm that `exec.partial_attention` gives beside it.
+
+    Of causal attention, and of windows, a rank sees all of most blocks or nothing: then a mask of one element says which, where queries and keys are
+    cut alike. Blocks that no rank sees anything of are passed on, or left out where no other follows. Additive masks give each step the
+    columns of its block.
+
+    With `attention=ring`, or where the plan says so (`spmd.attention` of the module), wherever it can be done, with a remark where not. Else, within the
+    pipeline, where it takes less time (`--optimize=time`), or where a device has too little memory for what is gathered.
+
+    It is the first pass behind partition, and takes the attribute `nn.band` away, which partition leaves for it.
+
+    ```mlir
+    %gk = spmd.all_gather %k dims [{}, {}, {"seq"}, {} ] : (tensor<1x8x4x64xf32>) -> tensor<1x8x8x64xf32>        // before
+    %gv = spmd.all_gather %v dims [{}, {}, {"seq"}, {} ] : ...
+    %y = nn.attention %q, %gk, %gv scale 0.125 : ...
+
+    %k1 = spmd.window %k dims [{}, {}, {"seq"}, {} ] steps [0, 0, 4, 0] lows [0, 0, -4, 0] highs [1, 8, 0, 64] wraps : ...   // after
+    %v1 = spmd.window %v ...
+    %s:2 = exec.partial_attention %q, %k, %v part 4 scale 0.125 : ...
+    %t:2 = exec.partial_attention %q, %k1, %v1 part 4 scale 0.125 : ...
+    %m = nn.max %s#1, %t#1 ...                                                                                              // and so on
+    ```
+  }];
+  let options = [Option<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
+                        "ring: wherever it can be done", "::cleave::spmd::getAttentionValues()">];
+  let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
+}
+
 def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
   let summary = "recurrent nets become steps";
   let description = [{

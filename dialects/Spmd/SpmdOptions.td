@@ -40,6 +40,9 @@ defvar kPropagateOptions = [
               "::cleave::spmd::getOptimizeValues()">,
   ShardOption<"keepPlan", "keep-plan", "bool", "false",
               "parameters that the plan splits stay where they are, whatever that costs", "", "Sharding">,
+  ShardOption<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
+              "where queries are cut along the sequence: keys and values gathered, in a ring, or by price (auto, or as the plan says)",
+              "FORM", "Sharding", /*isList=*/false, "::cleave::spmd::getAttentionValues()">,
   ShardOption<"traceDecisions", "trace-decisions", "bool", "false",
               "prints the candidates of each decision, with their prices, to standard error", "", "Printing">,
 ];

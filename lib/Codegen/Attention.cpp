@@ -26,6 +26,11 @@ class Attention {
 public:
   Attention(Emitter &e, nn::AttentionOp op, TileSink sink);
   void run();
+  /// Results are not rounded, and the logarithm of the sum of the exponentials of each query's scores goes into this buffer.
+  void keepLogs(Value buffer) {
+    logs = buffer;
+    held = compute;
+  }
 
 private:
   Value placeTurned(Value key, Value component) const;
@@ -33,7 +38,7 @@ private:
   void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
   Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
-  void normalise(Value r);
+  void normalise(const Head &head, Value row, Value r);
   void weigh(const Head &head, Value row, int64_t height);
   /// Calls `body` with each vector of keys whose scores are there.
   Value overScores(Value sum, function_ref<Value(Value, Value)> body);
@@ -43,7 +48,8 @@ private:
   TileSink sink;
   Operand q, k, v;
   int64_t heads, queries, size, kvHeads, keys, valueSize;
-  Type compute;
+  Type compute, held; ///< sums are, and results
+  Value logs;
   int64_t lanes, rows, wide; ///< a block of scores has `rows` x `wide` vectors
   int64_t width;             ///< keys, rounded up to vectors
   int64_t looped;            ///< of the keys, those in whole blocks
@@ -63,7 +69,8 @@ Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
     : e(e), op(op), sink(sink), q(e, op.getQuery()), k(e, op.getKey()), v(e, op.getValue()),
       heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), size(getShape(op.getQuery())[3]),
       kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
-      compute(ElementBuilder::getComputeType(getElement(op.getQuery()))), lanes(e.getVectorLanes(compute)) {
+      compute(ElementBuilder::getComputeType(getElement(op.getQuery()))),
+      held(ElementBuilder::getHeldType(getElement(op.getResult()))), lanes(e.getVectorLanes(compute)) {
   int64_t registers = e.getNumRegisters(), vectors = llvm::divideCeil(keys, lanes);
   TileExtents weighed{queries, int64_t(llvm::divideCeil(valueSize, lanes)), keys * lanes * 4};
   rows = std::min<int64_t>(8, chooseTile(registers, weighed).rows);
@@ -252,15 +259,15 @@ Value Attention::overScores(Value sum, function_ref<Value(Value, Value)> body) {
 
 /// Makes weights of a row's scores, and keeps 1 / sum. A query that sees nothing gives zeros: what is subtracted is then 0
 /// rather than -inf, and the sum counts as 1.
-void Attention::normalise(Value r) {
+void Attention::normalise(const Head &head, Value row, Value r) {
   ElementBuilder &m = e.elements;
   Value largest = e.load(sums, compute, {e.places.mul(r, lanes), lanes > 1});
   largest = e.acrossLanes(largest, [&](Value x, Value y) { return m.extremum(true, x, y, false); });
   Value lowest = m.number(compute, -INFINITY), zero = m.number(compute, 0), one = m.number(compute, 1);
   Value seesNothing = m.compare(Relation::Eq, largest, lowest);
-  Value shift = e.splat(m.select(seesNothing, zero, largest)), row = e.places.mul(r, width);
+  Value shift = e.splat(m.select(seesNothing, zero, largest)), first = e.places.mul(r, width);
   Value sum = overScores(m.number(e.withLanes(compute), 0), [&](Value key, Value carried) {
-    Index at{e.places.add(row, key), lanes > 1};
+    Index at{e.places.add(first, key), lanes > 1};
     Value weight = weighScore(e, e.load(scores, compute, at), shift);
     e.store(scores, weight, at);
     return m.add(carried, weight);
@@ -269,6 +276,12 @@ void Attention::normalise(Value r) {
   Value scale = m.divide(one, m.select(seesNothing, one, sum), false);
   e.asScalar([&] {
     e.store(sums, scale, {e.places.mul(r, lanes)});
+    if (logs) {
+      PlaceBuilder &p = e.places;
+      Value query = p.add(p.mul(p.add(p.mul(head.batch, heads), head.query), queries), p.add(row, r));
+      // Of nothing it is that of 0.
+      e.store(logs, m.add(largest, m.log(m.select(seesNothing, one, sum))), {query});
+    }
     return 0;
   });
 }
@@ -304,7 +317,7 @@ void Attention::weigh(const Head &head, Value row, int64_t height) {
     Value scale = e.splat(e.asScalar([&] { return e.load(sums, compute, {p.mul(r, lanes)}); }));
     for (int64_t i = 0; i < vectors; ++i) {
       Value sum = e.load(block_, compute, {p.add(p.mul(r, vectors * lanes), i * lanes), lanes > 1});
-      sum = e.elements.narrow(e.elements.mul(sum, scale), ElementBuilder::getHeldType(getElement(op.getResult())));
+      sum = e.elements.narrow(e.elements.mul(sum, scale), held);
       e.withLanes(lanes, getActive(i), [&] {
         sink({{head.batch}, {head.query}, {p.add(row, r)}, {p.number(i * lanes), lanes > 1}}, sum);
         return 0;
@@ -331,7 +344,7 @@ void Attention::block(const Head &head, Value row, int64_t height) {
       largest = score(head, row, height, p.number(looped), (width - looped) / lanes, largest);
     for (auto [r, vector] : llvm::enumerate(largest))
       e.store(sums, vector, {p.number(int64_t(r) * lanes), lanes > 1});
-    e.loop(height, [&](Value r) { normalise(r); });
+    e.loop(height, [&](Value r) { normalise(head, row, r); });
     weigh(head, row, height);
     return 0;
   });
@@ -373,6 +386,18 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
                   [&] { return e.eval(op.getInput(), point); });
 }
 
+/// On the host all keys are one part: a step of a ring.
+static void fillWholePart(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
+  OpBuilder builder(op);
+  nn::AttentionOp whole = op.createWhole(builder);
+  SmallVector<int64_t> shape(getShape(whole.getResult()));
+  Attention attention(
+      e, whole, [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearise(point, shape)); });
+  attention.keepLogs(buffers[1]);
+  attention.run();
+  whole.erase();
+}
+
 void cleave::codegen::registerAttention(FormTable &table) {
   table.addTile<nn::AttentionOp>({[](Operation *) { return true; },
                                   [](Emitter &e, Operation *op, TileSink sink) {
@@ -385,6 +410,7 @@ void cleave::codegen::registerAttention(FormTable &table) {
   table.addDeviceTile<nn::AttentionOp>(
       {[](Operation *) { return true; },
        [](Emitter &e, Operation *op, TileSink sink) { runDeviceAttention(e, cast<nn::AttentionOp>(op), sink); }});
+  table.addFill<exec::PartialAttentionOp>(fillWholePart);
   table.addDeviceFill<exec::PartialAttentionOp>(fillPartialAttention);
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

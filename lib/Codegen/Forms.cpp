@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Forms.h"
 #include "cleave/Codegen/Codegen.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -50,12 +51,19 @@ std::optional<OpKind> cleave::codegen::getOpKind(Operation *op, std::string &rea
   return form->element ? OpKind::Elementwise : OpKind::Movement;
 }
 
+/// Several parts of keys are threads' work; the host has one part, of which there is a step of a ring.
+static bool isForDevicesOnly(Operation *op) {
+  const Form *form = getForms().find(op);
+  auto partial = dyn_cast<exec::PartialAttentionOp>(op);
+  return form->deviceFill && (!form->fill || (partial && getShape(partial.getLogs()).back() != 1));
+}
+
 /// Ops suffice: a region has no others than they are, and any of them go together.
 bool cleave::codegen::haveForms(Block &region, Processor processor, std::string &reason) {
   for (Operation &op : region.without_terminator()) {
     if (!getOpKind(&op, reason))
       return false;
-    if (processor == Processor::Host && getForms().find(&op)->deviceFill) {
+    if (processor == Processor::Host && isForDevicesOnly(&op)) {
       reason = (op.getName().getStringRef() + " has a form for devices only").str();
       return false;
     }

@@ -120,6 +120,7 @@ bool Compilation::State::useCluster() {
   std::vector<std::string> inner = mesh.names;
   llvm::erase_if(inner, [&](const std::string &axis) { return plan->pipeline && axis == plan->pipeline->axis; });
   options.sharding.costs = spmd::makeCostModel(*plan->cluster, mesh, inner, options.sharding.optimize);
+  options.sharding.cluster = *plan->cluster;
   return true;
 }
 

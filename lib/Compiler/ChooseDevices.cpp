@@ -28,6 +28,7 @@ double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &cand
   ShardOptions sharding = options.sharding;
   spmd::ClusterMesh mesh = spmd::getClusterMesh(*candidate);
   sharding.costs = spmd::makeCostModel(*candidate->cluster, mesh, mesh.names, sharding.optimize);
+  sharding.cluster = *candidate->cluster;
   ShardState trial;
   trial.plan = candidate;
   Phase done = cleave::getPhase(*module);
@@ -46,7 +47,7 @@ double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &cand
     return std::numeric_limits<double>::infinity();
   }
   Report report = cleave::makeReport(*func, options.model, &*candidate->cluster);
-  return report.time->computeNs + report.time->communicationNs;
+  return report.time->getNs();
 }
 
 /// Ranks keep their numbers; where they stand becomes the plan's list of devices.

@@ -180,6 +180,9 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (failed(read))
     return nullptr;
   plan = *read;
+  // What the command line says of attention goes before what the plan says.
+  if (plan && options.sharding.attention == spmd::AttentionForm::Auto)
+    options.sharding.attention = plan->attention;
   // A machine alone asks nothing of a program.
   if (plan && !(plan->mesh.empty() && plan->rules.empty() && plan->states.empty() && planFile.empty()))
     handed.plan = plan;

@@ -159,6 +159,9 @@ static std::vector<StringRef> wordsOf(schedule::MessageMode) {
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
+static std::vector<StringRef> wordsOf(spmd::AttentionForm) {
+  return {std::begin(spmd::kAttentionWords), std::end(spmd::kAttentionWords)};
+}
 static std::vector<StringRef> wordsOf(Phase) {
   std::vector<StringRef> words;
   for (const PhaseName &name : getPhaseNames())

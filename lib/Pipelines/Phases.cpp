@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Phases.h"
 
-#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Exec/Transforms/RingChoice.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Canonicalize.h"
+#include "cleave/Pipelines/Report.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -33,11 +34,18 @@ static void addGate(OpPassManager &manager, Phase phase) {
 }
 
 /// One form for what exporters write in many. What the plan names must survive, so its wishes are placed before.
-static void addCanonical(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+static void addCanonical(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   addFormGate(manager, Phase::Imported);
   if (state.plan)
     manager.addPass(spmd::createPinWishes(std::exchange(state.plan, nullptr)));
   buildCanonicalizePipeline(manager);
+  // Who asks for a form of attention means those too that exporters write as products and softmax.
+  if (options.attention != spmd::AttentionForm::Auto) {
+    manager.addPass(exec::createRecogniseAttention());
+    manager.addPass(nn::createNnFuseMovement());
+    manager.addPass(nn::createNnMergeEqual());
+    manager.addPass(nn::createNnStoreNodes());
+  }
   addFormGate(manager, Phase::Canonical);
 }
 
@@ -70,9 +78,20 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
-/// The same values with no more bytes and no more launches. By time, what travels faster than a collective begins does not
+/// Deciding by time goes by the default cluster where none is named; a device of that has no memory to fill.
+static exec::RingChoice getRingChoice(const ShardOptions &options) {
+  exec::RingChoice choice{options.cluster, options.getCosts().isTime(), countPeakBytes};
+  if (!choice.cluster)
+    choice.cluster.emplace();
+  return choice;
+}
+
+/// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what travels faster than a collective begins does not
 /// begin alone.
 static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &) {
+  exec::FormRingsOptions rings;
+  rings.attention = options.attention;
+  manager.addPass(exec::createFormRings(rings, getRingChoice(options)));
   manager.addPass(spmd::createOptimizeCollectives());
   if (spmd::CostModel costs = options.getCosts(); costs.isTime()) {
     spmd::BundleCollectivesOptions bundling;

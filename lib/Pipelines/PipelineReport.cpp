@@ -180,6 +180,7 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
     if (whole.time) {
       whole.time->computeNs = std::max(whole.time->computeNs, report.time->computeNs);
       whole.time->communicationNs = std::max(whole.time->communicationNs, report.time->communicationNs);
+      whole.time->overlappedNs = std::max(whole.time->overlappedNs, report.time->overlappedNs);
     }
   }
   return whole;

@@ -321,13 +321,34 @@ static double predictNs(Operation &op, double flops, const spmd::OpTimes &times)
   if (isa<exec::LaunchOp, exec::RunOp>(op) || op.getNumRegions() != 0)
     return times.getKernelNs(flops, countTouched(op), spmd::getComputedType(&op));
   auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
+  if (isa<exec::PartialAttentionOp>(op))
+    return times.getComputeNs(flops, countTouched(op), spmd::getComputedType(&op));
   if (!ruled || (flops == 0 && ruled.getShardingRule().isMovement))
     return 0;
   return times.getComputeNs(flops, countTouched(op), spmd::getComputedType(&op));
 }
 
+namespace {
+/// What of a ring goes on at a time: blocks are sent before others are attended to.
+class RingOverlap {
+public:
+  /// The part of `ns` that goes on beside what was sent before.
+  double add(Operation &op, double ns) {
+    if (auto window = dyn_cast<spmd::WindowOp>(op); window && window.getWraps())
+      sentNs += ns;
+    else if (isa<exec::PartialAttentionOp>(op))
+      return std::min(std::exchange(sentNs, 0), ns);
+    return 0;
+  }
+
+private:
+  double sentNs = 0;
+};
+} // namespace
+
 /// Stages of a pipeline are functions, each time that they are called.
 static void countOps(func::FuncOp func, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
+  RingOverlap overlap;
   for (Operation &op : func.getBody().front()) {
     if (func::FuncOp callee = getCallee(&op, flops.getSymbols())) {
       countOps(callee, flops, times, report);
@@ -342,8 +363,11 @@ static void countOps(func::FuncOp func, FlopCounter &flops, const spmd::OpTimes 
     if (sent && times)
       sent->ns = collective ? times->getCollectiveNs(sent->kind, collective.getGroupAxes(), sent->wireBytes)
                             : times->getMessageNs(sent->axes.empty() ? "" : sent->axes.front(), sent->wireBytes);
-    if (times)
-      (sent ? report.time->communicationNs : report.time->computeNs) += sent ? sent->ns : predictNs(op, work, *times);
+    if (times) {
+      double ns = sent ? sent->ns : predictNs(op, work, *times);
+      (sent ? report.time->communicationNs : report.time->computeNs) += ns;
+      report.time->overlappedNs += overlap.add(op, ns);
+    }
     if (sent)
       addCollective(std::move(*sent), report);
   }

@@ -148,6 +148,8 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
         json.attribute("cluster", report.time->cluster);
         json.attribute("compute_ns", report.time->computeNs);
         json.attribute("communication_ns", report.time->communicationNs);
+        if (report.time->overlappedNs > 0)
+          json.attribute("overlapped_ns", report.time->overlappedNs);
       });
     writeMachine(json, report);
     if (report.program)

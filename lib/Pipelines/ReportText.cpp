@@ -107,6 +107,8 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   if (report.time)
     os << "time of a rank:       " << formatTime(report.time->computeNs) << " of compute, "
        << formatTime(report.time->communicationNs) << " of communication, as predicted for " << report.time->cluster
+       << (report.time->overlappedNs > 0 ? ", " + formatTime(report.time->overlappedNs) + " of it at the same time"
+                                         : "")
        << '\n';
   if (report.placement)
     printPlacement(os, *report.placement);

@@ -4,6 +4,7 @@
 // from a plan; a sharding for every value; reshards; local shapes and collectives; nothing sent twice.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
@@ -22,10 +23,16 @@ namespace {
 struct Shard : spmd::impl::ShardPipelineBase<Shard> {
   using Base::Base;
 
+  /// Those that SpmdPasses.td cannot name.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registry.insert<exec::ExecDialect>();
+  }
+
   ShardOptions getOptions() const {
     ShardOptions options;
     static_cast<spmd::AnnotateOptions &>(options) = {plan, mesh, llvm::to_vector(shard), llvm::to_vector(state)};
-    static_cast<spmd::PropagateOptions &>(options) = {optimize, keepPlan, traceDecisions};
+    static_cast<spmd::PropagateOptions &>(options) = {optimize, keepPlan, attention, traceDecisions};
     static_cast<spmd::PartitionOptions &>(options) = {checkBytes};
     return options;
   }

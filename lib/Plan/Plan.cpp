@@ -36,6 +36,7 @@ private:
   LogicalResult readDevices(yaml::Node *node, Plan &plan);
   LogicalResult readSymbols(yaml::Node *node, Plan &plan);
   LogicalResult readStates(yaml::Node *node, Plan &plan);
+  LogicalResult readAttention(yaml::Node *node, Plan &plan);
   LogicalResult readRule(yaml::Node *node, Plan &plan);
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
   LogicalResult readDim(yaml::Node *node, PlanDim &dim);
@@ -65,14 +66,17 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readPipeline(*this, value, plan.pipeline);
     if (key == "uneven")
       return readFlag(value, plan.uneven);
+    if (key == "attention")
+      return readAttention(value, plan);
     if (key == "cluster") {
       plan.clusterPlace = placeOf(value);
       return readClusterEntry(*this, value, plan.cluster.emplace());
     }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(root, "a mapping with mesh, devices, dims, shard, uneven, state, pipeline or cluster",
-                         {"mesh", "devices", "dims", "shard", "uneven", "state", "pipeline", "cluster"}, readEntry)))
+  if (failed(readMapping(
+          root, "a mapping with mesh, devices, dims, shard, uneven, attention, state, pipeline or cluster",
+          {"mesh", "devices", "dims", "shard", "uneven", "attention", "state", "pipeline", "cluster"}, readEntry)))
     return failure();
   return close();
 }
@@ -110,6 +114,17 @@ LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
                        plan.dimPlaces[name.str()] = placeOf(entry.getKey());
                        return readInteger(entry.getValue(), plan.dims[name.str()], 0, INT32_MAX);
                      });
+}
+
+LogicalResult PlanReader::readAttention(yaml::Node *node, Plan &plan) {
+  std::string text;
+  if (failed(readText(node, text)))
+    return failure();
+  const auto *word = find(kAttentionWords, text);
+  if (word == std::end(kAttentionWords))
+    return fail(node, "attention is auto, gather or ring, got '" + text + "'");
+  plan.attention = static_cast<AttentionForm>(word - std::begin(kAttentionWords));
+  return success();
 }
 
 LogicalResult PlanReader::readStates(yaml::Node *node, Plan &plan) {

@@ -431,6 +431,12 @@ AtomMask Candidates::freeAtOutput(NodeId output) const { return graph.node(outpu
 // Choices
 //===----------------------------------------------------------------------===//
 
+AtomMask Candidates::held(NodeId node) const {
+  const SearchNode &info = graph.node(node);
+  FactorId factor = info.kind == NodeKind::Op ? graph.getProblem().heldFactor(info.id) : -1;
+  return factor < 0 ? 0 : base(node, factor);
+}
+
 std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNumber) const {
   const Choice &choice = graph.ruleOf(node).rule->choices[choiceNumber];
   AtomMask everything = numAtoms == 64 ? ~AtomMask(0) : (AtomMask(1) << numAtoms) - 1;
@@ -443,6 +449,11 @@ std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNu
     PartialAtoms arriving = arrivingPartials(node, choice);
     inBase &= arriving.base;
     inAll &= arriving.all;
+  }
+  if (AtomMask atoms = held(node); atoms && !choice.isNone()) {
+    bool isHeld = is_contained(choice.factors, graph.getProblem().heldFactor(graph.node(node).id));
+    inBase &= isHeld ? everything : ~atoms;
+    inAll &= isHeld ? everything : ~atoms;
   }
   return {inBase, inAll};
 }

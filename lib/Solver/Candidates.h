@@ -71,6 +71,8 @@ public:
   AtomMask all(NodeId node, FactorId factor) const { return allMasks[graph.node(node).firstFactor + factor]; }
   /// Atoms for which an op may take choice number `choice`, without and with escapes.
   std::pair<AtomMask, AtomMask> allowed(NodeId node, unsigned choice) const;
+  /// Atoms that wishes bring to the factor that an op holds; 0 where it holds none.
+  AtomMask held(NodeId node) const;
   /// True if some factor cannot take the whole axis: its atoms are then worth a look one by one.
   bool isMarked(unsigned axis) const { return marked & axisMasks[axis]; }
   /// True if no wish of the levels so far says anything about how this input is stored.

@@ -21,6 +21,7 @@ ProfileId Objective::internProfile(const Profile &profile) {
                                 static_cast<uint64_t>(profile.wide),
                                 profile.calm,
                                 profile.stays,
+                                profile.held,
                                 profile.parameters};
   for (auto [inBase, inAll] : profile.allowed) {
     key.push_back(inBase);

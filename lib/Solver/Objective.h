@@ -41,6 +41,8 @@ struct Profile {
   AtomMask calm = 0;
   /// Atoms whose choice stays, decided at an earlier priority.
   AtomMask stays = 0;
+  /// Atoms that cut the held factor or nothing (`Problem::hold`).
+  AtomMask held = 0;
   /// Bit by bit, operands that are parameters.
   uint64_t parameters = 0;
 };

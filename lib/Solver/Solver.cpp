@@ -162,6 +162,7 @@ Profile Solver::Search::makeProfile(NodeId node) {
   allowChoices(node, profile);
   if (!profile.isOp)
     return profile;
+  profile.held = candidates.held(node);
   profile.split = candidates.split(node);
   profile.wide = candidates.wide(node);
   profile.calm = candidates.calm(node);

@@ -45,6 +45,8 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
 /// leave room.
 void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
                          SmallVectorImpl<ChoiceVector> &vectors) const {
+  if (profile.held & maskOf(group))
+    return;
   const RuleInfo &info = *forms.signature(profile.signature).info;
   const ShardingRule &rule = *info.rule;
   const AtomMesh &mesh = graph.getProblem().getMesh();

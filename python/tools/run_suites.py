@@ -79,9 +79,10 @@ def suites(build):
     # Two of the models that `scripts/check --models` runs.
     yield Suite("wild", [python, "test/Models/wild.py", build], count_closing, 8)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
-    yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 39)
+    yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
+    yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 39)
-    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 23)
+    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 25)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 15)

@@ -8,6 +8,7 @@
 #define CLEAVE_PIPELINES_PHASES_H
 
 #include "cleave/Dialect/Spmd/Transforms/PassOptions.h"
+#include "cleave/Sharding/Cluster.h"
 #include <optional>
 
 namespace mlir {
@@ -25,6 +26,8 @@ namespace cleave {
 struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::PartitionOptions {
   /// What everything costs, where it is not what `optimize` stands for: links of a known machine.
   std::optional<spmd::CostModel> costs;
+  /// The known machine.
+  std::optional<spmd::Cluster> cluster;
   /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
   int64_t panelWidth = 0;
   /// Kernels are for devices (codegen/Device.h).

@@ -54,6 +54,10 @@ struct TimeReport {
   std::string cluster;
   /// If nothing runs beside anything else, the sum of both passes.
   double computeNs = 0, communicationNs = 0;
+  /// Of that sum what goes on beside something else: blocks of a ring travel while others are attended to.
+  double overlappedNs = 0;
+
+  double getNs() const { return computeNs + communicationNs - overlappedNs; }
 };
 
 /// What devices of the cluster have.

@@ -15,6 +15,7 @@
 #define CLEAVE_PLAN_PLAN_H
 
 #include "cleave/Plan/Pipeline.h"
+#include "cleave/Sharding/AttentionForm.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -138,6 +139,8 @@ struct Plan {
   /// All rules are uneven.
   bool uneven = false;
   std::vector<PlanState> states;
+  /// How attention reaches keys of other ranks where its queries are cut.
+  AttentionForm attention = AttentionForm::Auto;
   std::optional<PlanPipeline> pipeline;
   /// What the program is for; nothing: any machine (the default cluster where one is needed).
   std::optional<Cluster> cluster;

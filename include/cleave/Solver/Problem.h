@@ -84,6 +84,8 @@ public:
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
   /// with its rank.
   OpId addOp(RuleId rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<ValueId> results);
+  /// An axis that wishes bring to `factor` of the op cuts nothing else of it.
+  void hold(OpId op, FactorId factor) { ops[op].held = factor; }
   /// Makes a value that is `operand` in the state that its wish asks for (`spmd.constrain`): an op whose operand and
   /// result always have the same state. Precondition: both have one shape; `result` gets a wish.
   OpId addConstraint(ValueId operand, ValueId result);
@@ -103,6 +105,8 @@ public:
   const ShardingRule &rule(RuleId id) const { return rules[id]; }
   RuleId ruleOf(OpId op) const { return ops[op].rule; }
   bool isConstraint(OpId op) const { return ops[op].isConstraint; }
+  /// The factor that `hold` named; -1 if none.
+  FactorId heldFactor(OpId op) const { return ops[op].held; }
   /// Operands and results of all ops lie one after the other; these are the places of an op's first ones.
   uint32_t firstOperand(OpId op) const { return ops[op].firstOperand; }
   uint32_t firstResult(OpId op) const { return ops[op].firstResult; }
@@ -141,6 +145,7 @@ private:
     RuleId rule;
     uint32_t firstOperand, firstResult;
     bool isConstraint = false;
+    FactorId held = -1;
   };
   struct Output {
     ValueId value;

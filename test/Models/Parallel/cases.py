@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from formulas import (F32, Sent, Transformer, Window, edges, experts, fully_sharded, gathered_keys, layer_weights, megatron,
-                      megatron_sequence, nothing, ulysses)
+                      megatron_sequence, nothing, ring, ulysses)
 
 SAME = object()
 
@@ -189,11 +189,13 @@ CASES = {
     "gpt2-megatron": Case("gpt2_ts17", "Megatron", lambda s: megatron(gpt2(s), more=1)),
     "gpt2-megatron-sequence": Case("gpt2_ts17", "Megatron, sequence", lambda s: megatron_sequence(gpt2(s), more=1)),
     "gpt2-context": Case("gpt2_ts17", "context", lambda s: join(ulysses(gpt2(s)), mask(s))),
+    "gpt2-ring": Case("gpt2_ts17", "context, ring", lambda s: join(ring(gpt2(s)), mask(s))),
     "gpt2-fsdp": Case("gpt2_ts17", "fully sharded", lambda s: fully_sharded(s.ranks, layer_weights(gpt2(s)))),
     "llama-data": Case("llama_gqa_dyn23", "data", lambda s: nothing(llama(s))),
     "llama-megatron": Case("llama_gqa_dyn23", "Megatron", lambda s: megatron(llama(s), more=1)),
     "llama-megatron-sequence": Case("llama_gqa_dyn23", "Megatron, sequence", lambda s: megatron_sequence(llama(s), more=1)),
     "llama-context": Case("llama_gqa_dyn23", "context", lambda s: join(gathered_keys(llama(s)), mask(s))),
+    "llama-ring": Case("llama_gqa_dyn23", "context, ring", lambda s: join(ring(llama(s)), mask(s))),
     "llama-fsdp": Case("llama_gqa_dyn23", "fully sharded", lambda s: fully_sharded(s.ranks, layer_weights(llama(s)) + [64 * 128])),
     "t5-data": Case("t5_like_dyn18", "data", lambda s: nothing(t5_encoder(s))),
     "t5-megatron": Case("t5_like_dyn18", "Megatron", lambda s: t5(s, megatron, 1)),

@@ -94,6 +94,12 @@ def gathered_keys(model):
     return Sent().all_gather(model.ranks, model.batch * model.length * model.kv_width() * F32, 2 * model.layers)
 
 
+def ring(model):
+    """Liu and others, 2023, section 3: each rank passes its block of keys and of values on, p - 1 times."""
+    block = model.batch * model.length * model.kv_width() * F32 / model.ranks
+    return Sent().window(block, 2 * (model.ranks - 1) * model.layers)
+
+
 def fully_sharded(ranks, weights):
     """Rajbhandari and others, 2020, section 7.2.2, forward: each weight is gathered once. `weights`: elements of each."""
     sent = Sent()

@@ -39,6 +39,7 @@ class Case:
     decision: str  # what the formula stands for
     other: Callable = None  # the form that is best at another size, and sends more here
     waits_for: str = ""  # what may not be there yet: words of the refusal
+    asks: str = ""  # lines of the plan beside rules
 
 
 def split(name, batch, length, heads, each):
@@ -194,6 +195,11 @@ def gather_keys(s, p):
     return Sent().all_gather(p, activation(s) * s["kv"] / s["heads"], 2)
 
 
+def go_round(s, p):
+    """Liu and others, 2023: a rank passes its p-th of keys and of values on, p - 1 times."""
+    return Sent().window(activation(s) * s["kv"] / s["heads"] / p, 2 * (p - 1))
+
+
 def edges(s, p):
     """A rank gives the w - 1 tokens that the first query of its neighbour sees, of keys and of values."""
     return Sent().window((s["w"] - 1) * s["b"] * s["kv"] * s["d"] * F32, 2)
@@ -284,6 +290,10 @@ CASES = {
                          "exchanges tokens for heads", gather_keys),
     "context-2-kv": Case("the same with 2, fewer than ranks", attention, {**LONG, "kv": 2}, {**SHORT, "kv": 2}, gather_keys,
                          "gathers keys and values", ulysses),
+    "ring-32-heads": Case("32 heads of keys and values, in a ring as the plan asks", attention, {**LONG, "kv": 32}, {**SHORT, "kv": 8}, go_round,
+                          "passes keys and values round", asks="attention: ring"),
+    "ring-2-kv": Case("2 heads of keys and values, in a ring", attention, {**LONG, "kv": 2}, {**SHORT, "kv": 2}, go_round,
+                      "passes keys and values round", ulysses, asks="attention: ring"),
     "window-32768": Case("attention over 32,768 cut tokens in windows of 4,096; 32 heads, 8 of keys and values", sliding,
                          {**LONG, "s": 32768, "kv": 8, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
                          "gives 4,095 tokens to a neighbour", ulysses),
@@ -323,13 +333,13 @@ CASES = {
 
 
 def write(case, sizes, folder, name):
-    """(model, plan) as files; arguments called *.weight are parameters."""
+    """The model, and it and its plan as files; arguments called *.weight are parameters."""
     text = case.model(sizes)
     model = Model(name, MESH, text, None, case.about, opset=23)
     onnx_path, plan = os.path.join(folder, name + ".onnx"), os.path.join(folder, name + ".yaml")
     onnx.save(build_model(model), onnx_path)
     with open(plan, "w") as file:
-        file.write(write_plan(model))
+        file.write(write_plan(model).rstrip("\n") + "\n" + case.asks + "\n")
     return model, onnx_path, plan
 
 

@@ -167,7 +167,8 @@ void Clusters::place(Operation *op) {
   created.ops.push_back(op);
   created.rows = Rows::get(op);
   created.hasAnchor = isAnchor(op);
-  created.isOpen = (isFusable(op) || created.hasAnchor) && !putsTogether(op);
+  // An epilogue works on one result.
+  created.isOpen = (isFusable(op) || created.hasAnchor) && op->getNumResults() == 1 && !putsTogether(op);
   int64_t elements = countReadElements(op);
   created.elements = elements;
   if (isFusable(op))

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/GlobalBand.h"
 
 #include <limits>
 
@@ -122,12 +123,15 @@ Value LocalAttention::addToMask(Value isSeen) {
   return build.select(isSeen, wide, build.constant(-infinity, LocalBuilder::getElementType(wide)));
 }
 
+/// Whoever takes the keys block by block needs no mask for most blocks, and finds here what it was made of.
 Value LocalAttention::computeWithMask() {
   ArrayRef<Value> in(context.operands);
-  return AttentionOp::create(context.builder, context.loc, context.resultTypes.front(), in[0], in[1], in[2],
-                             addToMask(getVisibility()), op.getScaleAttr(), /*causal=*/UnitAttr(),
-                             /*causalOffset=*/IntegerAttr(), op.getSoftcapAttr(), /*left=*/IntegerAttr(),
-                             /*right=*/IntegerAttr());
+  auto local = AttentionOp::create(context.builder, context.loc, context.resultTypes.front(), in[0], in[1], in[2],
+                                   addToMask(getVisibility()), op.getScaleAttr(), /*causal=*/UnitAttr(),
+                                   /*causalOffset=*/IntegerAttr(), op.getSoftcapAttr(), /*left=*/IntegerAttr(),
+                                   /*right=*/IntegerAttr());
+  GlobalBand{op.getBand(), queryAxes, static_cast<bool>(op.getMask())}.setOn(local);
+  return local;
 }
 
 /// Who gives whom which keys.

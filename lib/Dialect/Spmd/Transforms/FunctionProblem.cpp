@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 
 #include "RuleMatches.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 
 using namespace mlir;
@@ -18,8 +19,9 @@ struct FunctionProblem::RuleTable {
   SameRuleMap<RuleId> ids;
 };
 
-std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms) {
+std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms, bool holdsQueries) {
   std::unique_ptr<FunctionProblem> result(new FunctionProblem(func, atoms));
+  result->holdsQueries = holdsQueries;
   return succeeded(result->build()) ? std::move(result) : nullptr;
 }
 
@@ -136,7 +138,11 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
     operands.push_back(getId(operand));
   for (Value result : op->getResults())
     results.push_back(getId(result));
-  problem.addOp(it->second, operands, results);
+  OpId id = problem.addOp(it->second, operands, results);
+  const DimFactors *sequence =
+      holdsQueries && isa<nn::AttentionOp>(op) ? &problem.rule(it->second).results[0][2] : nullptr;
+  if (sequence && !sequence->empty())
+    problem.hold(id, sequence->front());
   ops.push_back(op);
   return success();
 }

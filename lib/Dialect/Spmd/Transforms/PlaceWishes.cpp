@@ -14,6 +14,7 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 
 #include <deque>
@@ -232,6 +233,8 @@ void WishPlacer::pin(Value value, ArrayRef<const Placed *> wishes) {
 
 void WishPlacer::write() {
   module->setAttr(SpmdDialect::kMeshAttr, mesh);
+  if (plan.attention != AttentionForm::Auto)
+    setAttentionWish(module, plan.attention);
   module->removeAttr(kUnusedAttr);
   llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
   for (const Placed &entry : placed) {

@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -313,7 +314,8 @@ void DecisionWriter::writeDetours() {
 
 /// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
-  std::unique_ptr<FunctionProblem> problem = FunctionProblem::create(func, atoms);
+  std::unique_ptr<FunctionProblem> problem =
+      FunctionProblem::create(func, atoms, getAttentionWish(getOperation(), attention) != AttentionForm::Auto);
   if (!problem || failed(problem->solve(options)))
     return nullptr;
   DecisionWriter writer(*problem, atoms, options.costs);

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_DIALECT_EXEC_TRANSFORMS_PASSES_H
 #define CLEAVE_DIALECT_EXEC_TRANSFORMS_PASSES_H
 
-#include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

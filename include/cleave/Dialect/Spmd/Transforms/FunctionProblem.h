@@ -16,8 +16,8 @@ namespace cleave::spmd {
 class FunctionProblem {
 public:
   /// Reads `func`. Null after an error: an op without a sharding rule, control flow.
-  /// `atoms` must outlive this.
-  static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms);
+  /// `atoms` must outlive this. With `holdsQueries` an axis that comes to attention along its queries' sequence stays there.
+  static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms, bool holdsQueries = false);
 
   /// Solves it. Fails after an error: wishes that exclude each other.
   llvm::LogicalResult solve(SolverOptions options);
@@ -49,6 +49,7 @@ private:
 
   mlir::func::FuncOp func;
   MeshAtoms &atoms;
+  bool holdsQueries = false;
   Problem problem;
   std::unique_ptr<Solver> solver;
   std::vector<mlir::Value> values;

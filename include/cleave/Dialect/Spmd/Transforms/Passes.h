@@ -19,6 +19,13 @@ inline llvm::cl::ValuesClass getOptimizeValues() {
                           clEnumValN(Optimize::Time, kOptimizeWords[2], "time on the cluster"));
 }
 
+/// The words of `attention`.
+inline llvm::cl::ValuesClass getAttentionValues() {
+  return llvm::cl::values(clEnumValN(AttentionForm::Auto, kAttentionWords[0], "by price, or as the plan says"),
+                          clEnumValN(AttentionForm::Gather, kAttentionWords[1], "keys and values gathered"),
+                          clEnumValN(AttentionForm::Ring, kAttentionWords[2], "keys and values in blocks, round"));
+}
+
 /// The passes that plan reshards, by the prices that were decided by.
 std::unique_ptr<mlir::Pass> createInsertReshards(CostModel costs);
 std::unique_ptr<mlir::Pass> createPartition(PartitionOptions options, CostModel costs);

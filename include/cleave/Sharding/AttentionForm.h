@@ -1,0 +1,23 @@
+//===- AttentionForm.h - how attention reaches keys of others ---*- C++ -*-===//
+//
+// What a user may ask for where queries are cut along their sequence, in a plan (`attention: ring`) or as an option.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SHARDING_ATTENTIONFORM_H
+#define CLEAVE_SHARDING_ATTENTIONFORM_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace cleave::spmd {
+
+enum class AttentionForm {
+  Auto,   ///< by price: heads, keys where they lie, keys gathered or in a ring
+  Gather, ///< queries stay, and keys and values come whole
+  Ring,   ///< queries stay, and keys and values come in blocks, one while another is attended to
+};
+/// How users name them.
+constexpr llvm::StringLiteral kAttentionWords[] = {"auto", "gather", "ring"};
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SHARDING_ATTENTIONFORM_H

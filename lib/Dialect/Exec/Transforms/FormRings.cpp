@@ -1,0 +1,173 @@
+//===- FormRings.cpp - keys and values that go round, not gathered --------===//
+//
+//   all_gather k ─┐                                        k, v ── window ──▶ k', v' ── window ──▶ ..
+//   all_gather v ─┴─ attention                              │                  │
+//                                                        partial_attention   partial_attention     ..
+//                                                           └────── combine ───┴──── combine ──── ..
+//
+// A ring sends what gathering sends, (p-1)/p of keys and values, and a rank has two blocks of each at a time, not p. Each
+// block but the first travels while another is attended to; gathered, nothing is attended to before all are there. Against that
+// stand launches and beginnings for each block, and combining:
+//
+//   gathered    send k + send v + attend to all
+//   ring        (p-1) max(attend to a block, send a block of k and v) + attend to a block + (p-1) combine
+//
+// Taken where a plan asks for it, by time where that is less, and where memory asks for it: what does not fit on a device with
+// keys and values gathered is tried with rings.
+//
+//===----------------------------------------------------------------------===//
+#include "Rings.h"
+
+#include "cleave/Dialect/Exec/Transforms/RingChoice.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/OpTimes.h"
+#include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+namespace cleave::exec {
+#define GEN_PASS_DEF_FORMRINGS
+#include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+} // namespace cleave::exec
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+namespace {
+struct FormRings : cleave::exec::impl::FormRingsBase<FormRings> {
+  using Base::Base;
+  FormRings(FormRingsOptions options, RingChoice choice) : Base(std::move(options)), choice(std::move(choice)) {}
+
+  void runOnOperation() override;
+
+private:
+  void formAsked(func::FuncOp func);
+  void formFaster(func::FuncOp func);
+  void formToFit(func::FuncOp func);
+
+  RingChoice choice;
+};
+
+/// Nanoseconds of a rank.
+struct RingTimes {
+  double gathered = 0, ring = 0;
+};
+} // namespace
+
+/// The program's rings in its order, each with what has to be told where it cannot be one.
+static std::vector<Ring> findRings(func::FuncOp func, bool isAsked) {
+  std::vector<Ring> rings;
+  for (auto attention : func.getOps<nn::AttentionOp>()) {
+    std::string reason;
+    if (std::optional<Ring> ring = findRing(attention, reason))
+      rings.push_back(*ring);
+    else if (isAsked && !reason.empty())
+      attention.emitRemark() << "'nn.attention' op takes its keys and values gathered, not in a ring: " << reason;
+  }
+  return rings;
+}
+
+static double countBytes(ArrayRef<Value> values) {
+  double bytes = 0;
+  for (Value value : values)
+    if (value)
+      bytes += double(spmd::getBytes(value.getType()));
+  return bytes;
+}
+
+static spmd::OpTimes getTimes(func::FuncOp func, const spmd::Cluster &cluster) {
+  spmd::MeshAttr mesh = spmd::getMesh(func);
+  auto whole = func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
+  return spmd::OpTimes(cluster, mesh, whole ? whole : mesh);
+}
+
+static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
+  nn::AttentionOp op = ring.attention;
+  Type element = op.getQuery().getType().getElementType();
+  double flops = op.getShardingRule().flops, ranks = double(ring.ranks);
+  double others = countBytes({op.getQuery(), op.getResult()}), steps = double(findSteps(ring).size());
+  double keys = countBytes({op.getKey(), op.getValue()});
+  auto send = [&](const GatheredSequence &sequence, StringRef kind, double share) {
+    return times.getCollectiveNs(kind, ring.axes,
+                                 int64_t(countBytes({spmd::AllGatherOp(sequence.gather).getResult()}) * share));
+  };
+  RingTimes found;
+  found.gathered = times.getComputeNs(flops, others + keys + countBytes({op.getMask()}), element) +
+                   send(ring.key, "all_gather", (ranks - 1) / ranks) +
+                   send(ring.value, "all_gather", (ranks - 1) / ranks);
+  // As the report sees them: three sums of two tensors, in f32 at least.
+  double results = countBytes({op.getResult()}) * std::max(1.0, 4 / double(spmd::getElementBytes(element)));
+  double attend = times.getComputeNs(flops / ranks, others + keys / ranks, element);
+  double pass = send(ring.key, "window", 1 / ranks) + send(ring.value, "window", 1 / ranks);
+  double combine = 3 * times.getComputeNs(0, 3 * results, element);
+  found.ring = attend + (steps - 1) * (std::max(attend, pass) + combine);
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+void FormRings::formAsked(func::FuncOp func) {
+  for (Ring &ring : findRings(func, /*isAsked=*/true))
+    formRing(ring);
+}
+
+void FormRings::formFaster(func::FuncOp func) {
+  spmd::OpTimes times = getTimes(func, *choice.cluster);
+  for (Ring &ring : findRings(func, /*isAsked=*/false))
+    if (RingTimes predicted = predict(ring, times); predicted.ring < predicted.gathered)
+      formRing(ring);
+}
+
+/// On a copy first: it may be that something else takes the memory.
+void FormRings::formToFit(func::FuncOp func) {
+  int64_t memory = choice.cluster->device.memoryBytes, before = choice.countPeakBytes(func);
+  if (!memory || before <= memory || findRings(func, false).empty())
+    return;
+  func::FuncOp copy = func.clone();
+  func->getParentOp()->getRegion(0).front().push_back(copy);
+  formAsked(copy);
+  int64_t after = choice.countPeakBytes(copy);
+  copy.erase();
+  if (after >= before)
+    return;
+  spmd::OpTimes times = getTimes(func, *choice.cluster);
+  RingTimes sum;
+  std::vector<Ring> rings = findRings(func, false);
+  for (Ring &ring : rings) {
+    RingTimes one = predict(ring, times);
+    sum.gathered += one.gathered;
+    sum.ring += one.ring;
+    formRing(ring);
+  }
+  func.emitRemark() << "keys and values of " << rings.size()
+                    << " nn.attention go round in rings: gathered, a rank took " << before
+                    << " bytes at its peak, and a device of " << choice.cluster->name << " has " << memory
+                    << "; now it takes " << after << ", and " << std::llround(std::abs(sum.ring - sum.gathered))
+                    << " ns " << (sum.ring > sum.gathered ? "more" : "less");
+}
+
+void FormRings::runOnOperation() {
+  OwnFaults faults(&getContext());
+  spmd::AttentionForm form = spmd::getAttentionWish(getOperation(), attention);
+  SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
+  for (func::FuncOp func : funcs) {
+    if (func.isDeclaration() || !func.getBody().hasOneBlock() || !spmd::getMesh(func))
+      continue;
+    if (form == spmd::AttentionForm::Ring)
+      formAsked(func);
+    else if (form == spmd::AttentionForm::Auto && choice.cluster && choice.isByTime)
+      formFaster(func);
+    if (form == spmd::AttentionForm::Auto && choice.cluster && choice.countPeakBytes)
+      formToFit(func);
+    func.walk([](nn::AttentionOp op) { nn::GlobalBand::removeFrom(op); });
+  }
+}
+
+std::unique_ptr<Pass> cleave::exec::createFormRings(FormRingsOptions options, RingChoice choice) {
+  return std::make_unique<FormRings>(std::move(options), std::move(choice));
+}

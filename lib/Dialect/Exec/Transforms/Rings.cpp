@@ -1,0 +1,456 @@
+//===- Rings.cpp - attention to keys that go round ------------------------===//
+//
+// At step i rank r has the keys and values of rank (r - i) mod p, while those of the next step are on their way to it:
+//
+//            rank 0   rank 1   rank 2
+//   step 0     0        1        2       own keys
+//   step 1     2        0        1       from the rank before
+//   step 2     1        2        0
+//
+// Each step attends to its block by itself, and gives the logarithm l of the sum of the exponentials of its scores beside the result y. Two
+// such pairs are one, as in Flash-Attention (Dao and others, 2022) and Ring Attention (Liu and others, 2023):
+//
+//   m = max(l, l'),  w = e^(l - m),  w' = e^(l' - m),   y w / (w + w') + y' w' / (w + w'),   m + log(w + w')
+//
+// Which block a rank has decides what its queries see of it. Where ranks have as many queries as keys, in the same order, all ranks from
+// number i on are as far from their block, and so are all others: causal attention sees all of it or nothing, which is a mask of one
+// element. Otherwise places are compared.
+//
+//===----------------------------------------------------------------------===//
+#include "Rings.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+static Type getElement(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+//===----------------------------------------------------------------------===//
+// Finding
+//===----------------------------------------------------------------------===//
+
+/// Where the dim `dim` of the operand of a movement is in its result, if it is one there and nothing else.
+static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
+  ArrayRef<int64_t> from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
+  if (isa<nn::CastOp>(op))
+    return dim;
+  if (auto transpose = dyn_cast<nn::TransposeOp>(op))
+    return llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
+  if (isa<nn::BroadcastOp>(op)) {
+    int64_t at = dim + int64_t(to.size()) - int64_t(from.size());
+    return to[at] == from[dim] ? std::optional(at) : std::nullopt;
+  }
+  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+    // What uneven shards are filled up with is cut off.
+    bool isEnd = llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
+                 llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
+    for (auto [at, size] : llvm::enumerate(from))
+      isEnd &= int64_t(at) == dim || to[at] == size;
+    return isEnd ? std::optional(dim) : std::nullopt;
+  }
+  if (!isa<nn::ReshapeOp>(op))
+    return std::nullopt;
+  int64_t before = ShapedType::getNumElements(from.take_front(dim)), product = 1;
+  for (auto [at, size] : llvm::enumerate(to)) {
+    if (product == before && size == from[dim])
+      return at;
+    product *= size;
+  }
+  return std::nullopt;
+}
+
+/// True if `value` is read by one op alone.
+static bool hasOneReader(Value value) { return !value.use_empty() && llvm::all_equal(value.getUsers()); }
+
+/// The way up from attention to the gather, then down for the place of the sequence.
+static std::optional<GatheredSequence> findGathered(Value value, std::string &reason) {
+  GatheredSequence found;
+  SmallVector<Operation *> moves;
+  bool isAlone = true;
+  for (Operation *op = value.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
+    isAlone &= hasOneReader(op->getResult(0));
+    if ((found.gather = dyn_cast<spmd::AllGatherOp>(op)))
+      break;
+    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(op))
+      return std::nullopt;
+    moves.push_back(op);
+  }
+  if (!found.gather)
+    return std::nullopt;
+  int64_t cuts = 0;
+  for (auto [dim, axes] : llvm::enumerate(found.gather.getDims().getAsRange<ArrayAttr>()))
+    if (!axes.empty()) {
+      found.dim = dim;
+      ++cuts;
+    }
+  found.shard = getShape(found.gather.getInput())[found.dim];
+  int64_t dim = found.dim;
+  for (Operation *op : llvm::reverse(moves)) {
+    std::optional<int64_t> at = followDim(op, dim);
+    if (!at)
+      return std::nullopt;
+    found.moves.push_back({op, dim = *at});
+  }
+  if (dim != 2)
+    return std::nullopt;
+  if (cuts != 1)
+    reason = "other dims are gathered with the sequence";
+  else if (!isAlone)
+    reason = "others read what is gathered too";
+  return reason.empty() ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::string &reason) {
+  std::optional<GatheredSequence> key = findGathered(attention.getKey(), reason),
+                                  value = findGathered(attention.getValue(), reason);
+  if (!key || !value)
+    return std::nullopt;
+  ArrayAttr axes = cast<ArrayAttr>(key->gather.getDims()[key->dim]);
+  if (axes != value->gather.getDims()[value->dim]) {
+    reason = "keys and values are gathered over other axes";
+    return std::nullopt;
+  }
+  Ring ring;
+  ring.attention = attention;
+  ring.key = *key;
+  ring.value = *value;
+  spmd::MeshAttr mesh = spmd::getMesh(attention);
+  for (spmd::AxisAttr axis : axes.getAsRange<spmd::AxisAttr>()) {
+    ring.axes.push_back(axis);
+    ring.ranks *= axis.getExtent(mesh);
+  }
+  if (std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention)) {
+    ring.band = *band;
+    ring.mask = band->getGivenMask(attention);
+    if (band->isMasked && !ring.mask)
+      return std::nullopt;
+  } else {
+    ring.band.band = attention.getBand();
+    ring.mask = attention.getMask();
+  }
+  return ring;
+}
+
+//===----------------------------------------------------------------------===//
+// Who sees what
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum class Sight { Nothing, Part, All };
+
+/// A block whose keys lie `back` places before as many queries.
+struct BlockSight {
+  nn::KeyBand band;
+  Sight sight;
+
+  BlockSight(const nn::KeyBand &global, int64_t back, int64_t queries, int64_t keys) {
+    if (global.low)
+      band.low = *global.low + back;
+    if (global.high)
+      band.high = *global.high + back;
+    int64_t first = 1 - queries, last = keys - 1;
+    bool hidesFirst = band.low && *band.low > first, hidesLast = band.high && *band.high < last;
+    bool isBeyond = (band.low && *band.low > last) || (band.high && *band.high < first) ||
+                    (global.isBounded() && *band.low > *band.high);
+    sight = isBeyond ? Sight::Nothing : hidesFirst || hidesLast ? Sight::Part : Sight::All;
+    if (!hidesFirst)
+      band.low.reset();
+    if (!hidesLast)
+      band.high.reset();
+  }
+};
+
+/// Makes the ops of a ring in front of its attention.
+class RingBuilder {
+public:
+  explicit RingBuilder(Ring &ring)
+      : ring(ring), builder(ring.attention), loc(ring.attention.getLoc()), block(ring.key.shard),
+        compute(getElement(ring.attention.getQuery()).isF64() ? Type(builder.getF64Type())
+                                                              : Type(builder.getF32Type())) {}
+
+  Value build();
+
+private:
+  /// A result, and the logarithms of the sums of its weights.
+  struct Attended {
+    Value result, logs;
+  };
+
+  template <typename OpT, typename... Args> Value make(Args &&...args) {
+    return OpT::create(builder, loc, std::forward<Args>(args)...).getResult();
+  }
+  Value number(double value) {
+    auto type = RankedTensorType::get({}, compute);
+    return make<nn::ConstantOp>(DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(compute, value))));
+  }
+  Value place(int64_t value) {
+    return make<nn::ConstantOp>(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI64Type()), value));
+  }
+  Value reshape(Value value, ArrayRef<int64_t> shape) {
+    return make<nn::ReshapeOp>(RankedTensorType::get(shape, getElement(value)), value);
+  }
+  /// `size` places from `first` on, along dim `dim` of `rank`.
+  Value places(int64_t size, Value first, int64_t rank, int64_t dim);
+  Value index(ArrayRef<spmd::AxisAttr> axes);
+
+  Value hidePadding(Value shard, int64_t dim);
+  Value passOn(Value blocks, const GatheredSequence &sequence, StringRef what);
+  Value move(Value shard, const GatheredSequence &sequence);
+  Value seesOwnSide(int64_t step, bool isAhead);
+  Value comparePlaces(Value from, const nn::KeyBand &band);
+  Value takeColumns(Value from);
+  Value joinMasks(Value given, Value isSeen);
+  Attended attend(int64_t step, Value key, Value value);
+  Attended combine(Attended first, Attended second);
+
+  Ring &ring;
+  OpBuilder builder;
+  Location loc;
+  int64_t block; ///< keys of one
+  Type compute;
+};
+} // namespace
+
+/// As many queries as keys, cut alike.
+static bool isAligned(Ring &ring) { return ring.band.queryAxes == ring.axes && ring.countQueries() == ring.key.shard; }
+
+/// What ranks from number `step` on see, and, but at the first step, what those before see.
+static SmallVector<BlockSight, 2> getSights(Ring &ring, int64_t step) {
+  int64_t queries = ring.countQueries(), keys = ring.key.shard;
+  SmallVector<BlockSight, 2> sights{BlockSight(ring.band.band, step * keys, queries, keys)};
+  if (step > 0)
+    sights.push_back(BlockSight(ring.band.band, (step - ring.ranks) * keys, queries, keys));
+  return sights;
+}
+
+SmallVector<int64_t> cleave::exec::findSteps(Ring &ring) {
+  SmallVector<int64_t> steps{0};
+  for (int64_t step = 1; step < ring.ranks; ++step)
+    if (!isAligned(ring) ||
+        llvm::any_of(getSights(ring, step), [](const BlockSight &of) { return of.sight != Sight::Nothing; }))
+      steps.push_back(step);
+  return steps;
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+Value RingBuilder::places(int64_t size, Value first, int64_t rank, int64_t dim) {
+  SmallVector<int64_t> shape(rank, 1);
+  shape[dim] = size;
+  Value iota = make<nn::IotaOp>(RankedTensorType::get(shape, builder.getI64Type()), dim, 0, 1);
+  return first ? make<nn::AddOp>(iota, first) : iota;
+}
+
+Value RingBuilder::index(ArrayRef<spmd::AxisAttr> axes) {
+  SmallVector<Attribute> list(axes.begin(), axes.end());
+  return make<spmd::AxisIndexOp>(RankedTensorType::get({}, builder.getI64Type()), builder.getArrayAttr(list));
+}
+
+/// Zeros where the last shards are filled up, whatever is there: a weight of 0 times NaN is NaN.
+Value RingBuilder::hidePadding(Value shard, int64_t dim) {
+  if (ring.ranks * block == ring.countKeys())
+    return shard;
+  Value at = places(block, make<nn::MulOp>(index(ring.axes), place(block)), getShape(shard).size(), dim);
+  auto scalar = RankedTensorType::get({}, getElement(shard));
+  Value zero = make<nn::ConstantOp>(cast<DenseElementsAttr>(builder.getZeroAttr(scalar)));
+  return make<nn::SelectOp>(make<nn::LtOp>(at, place(ring.countKeys())), shard, zero);
+}
+
+/// The block of the rank before, which the op `window` gives as an interval that lies a whole shard earlier.
+Value RingBuilder::passOn(Value blocks, const GatheredSequence &sequence, StringRef what) {
+  SmallVector<int64_t> highs(getShape(blocks)), lows(highs.size(), 0), steps(highs.size(), 0);
+  steps[sequence.dim] = block;
+  lows[sequence.dim] = -block;
+  highs[sequence.dim] = 0;
+  std::string cause = (what + " of nn.attention go round, a block at a time").str();
+  return make<spmd::WindowOp>(blocks.getType(), blocks, spmd::AllGatherOp(sequence.gather).getDims(), steps, lows,
+                              highs,
+                              /*fill=*/TypedAttr(), /*wraps=*/true, /*reflects=*/false, builder.getStringAttr(cause),
+                              /*missing=*/DenseI64ArrayAttr(), /*firsts=*/DenseI64ArrayAttr(),
+                              /*ends=*/DenseI64ArrayAttr(), /*takers=*/DenseI64ArrayAttr());
+}
+
+/// What was done to all keys, done to a block.
+Value RingBuilder::move(Value shard, const GatheredSequence &sequence) {
+  for (auto [op, dim] : sequence.moves) {
+    if (isa<nn::SliceOp>(op))
+      continue;
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = block;
+    IRMapping mapping;
+    mapping.map(op->getOperand(0), shard);
+    Operation *moved = builder.clone(*op, mapping);
+    moved->getResult(0).setType(type.clone(shape));
+    shard = moved->getResult(0);
+  }
+  return shard;
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+/// True on the ranks from number `step` on, or on the others.
+Value RingBuilder::seesOwnSide(int64_t step, bool isAhead) {
+  Value own = index(ring.axes), first = place(step);
+  return reshape(isAhead ? make<nn::GeOp>(own, first) : make<nn::LtOp>(own, first), {1, 1});
+}
+
+/// The band by places on all ranks, keys counting from `from` on.
+Value RingBuilder::comparePlaces(Value from, const nn::KeyBand &band) {
+  int64_t queries = ring.countQueries();
+  Value first = ring.band.queryAxes.empty() ? Value() : make<nn::MulOp>(index(ring.band.queryAxes), place(queries));
+  Value query = places(queries, first, 2, 0), key = places(block, from, 2, 1), isSeen;
+  if (band.high)
+    isSeen = make<nn::LeOp>(key, make<nn::AddOp>(query, place(*band.high)));
+  if (band.low) {
+    Value isNear = make<nn::GeOp>(key, make<nn::AddOp>(query, place(*band.low)));
+    isSeen = isSeen ? make<nn::AndOp>(isSeen, isNear) : isNear;
+  }
+  return isSeen;
+}
+
+/// Of the model's mask the columns of the block whose number is `from`; those of padding are hidden.
+Value RingBuilder::takeColumns(Value from) {
+  Value mask = ring.mask;
+  if (!mask || getShape(mask).empty() || getShape(mask).back() == 1)
+    return mask;
+  SmallVector<int64_t> shape(getShape(mask)), low(shape.size(), 0), high(shape.size(), 0);
+  int64_t dim = shape.size() - 1;
+  high[dim] = ring.ranks * block - shape[dim];
+  Type element = getElement(mask);
+  if (high[dim]) {
+    auto scalar = RankedTensorType::get({}, element);
+    TypedAttr hidden = isa<FloatType>(element)
+                           ? TypedAttr(builder.getFloatAttr(element, -std::numeric_limits<double>::infinity()))
+                           : TypedAttr(builder.getIntegerAttr(element, 0));
+    Value fill = make<nn::ConstantOp>(DenseElementsAttr::get(scalar, Attribute(hidden)));
+    mask = make<nn::PadOp>(nn::PadMode::Constant, mask, fill, low, high);
+  }
+  shape.back() = ring.ranks;
+  shape.push_back(block);
+  return make<nn::GatherOp>(reshape(mask, shape), from, dim);
+}
+
+/// Either may be null.
+Value RingBuilder::joinMasks(Value given, Value isSeen) {
+  if (!given || !isSeen)
+    return given ? given : isSeen;
+  if (getElement(given).isInteger(1))
+    return make<nn::AndOp>(given, isSeen);
+  Value wide = given;
+  if (getElement(given) != compute)
+    wide = make<nn::CastOp>(RankedTensorType::get(getShape(given), compute), given);
+  return make<nn::SelectOp>(isSeen, wide, number(-std::numeric_limits<double>::infinity()));
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// A band that all ranks with something to see have is one of the op.
+RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) {
+  Value from = index(ring.axes), isSeen;
+  if (step > 0) {
+    Value before = make<nn::SubOp>(from, place(step));
+    from = make<nn::SelectOp>(make<nn::LtOp>(before, place(0)), make<nn::AddOp>(before, place(ring.ranks)), before);
+  }
+  Value firstKey = make<nn::MulOp>(from, place(block));
+  nn::KeyBand band;
+  if (isAligned(ring)) {
+    SmallVector<BlockSight, 2> sights = getSights(ring, step);
+    bool isOne = sights.size() == 1, hidesNear = sights[0].sight == Sight::Nothing;
+    bool hidesFar = !isOne && sights[1].sight == Sight::Nothing;
+    if (isOne || hidesNear || hidesFar) {
+      band = sights[hidesNear && !isOne ? 1 : 0].band;
+      isSeen = isOne ? Value() : seesOwnSide(step, hidesFar);
+    } else if (sights[0].sight != Sight::All || sights[1].sight != Sight::All) {
+      isSeen = comparePlaces(firstKey, ring.band.band);
+    }
+  } else if (!ring.band.band.isEmpty()) {
+    isSeen = comparePlaces(firstKey, ring.band.band);
+  }
+  if (ring.ranks * block > ring.countKeys()) {
+    Value isKey = make<nn::LtOp>(places(block, firstKey, 2, 1), place(ring.countKeys()));
+    isSeen = isSeen ? make<nn::AndOp>(isSeen, isKey) : isKey;
+  }
+  nn::AttentionOp whole = ring.attention;
+  SmallVector<int64_t> shape(getShape(whole.getResult()));
+  shape.insert(shape.begin() + 3, 1);
+  int64_t offset = band.high.value_or(std::max<int64_t>(band.low.value_or(0), 0));
+  auto partial = PartialAttentionOp::create(
+      builder, loc, RankedTensorType::get(shape, compute), RankedTensorType::get(ArrayRef(shape).drop_back(), compute),
+      whole.getQuery(), key, value, joinMasks(takeColumns(from), isSeen), whole.getScaleAttr(),
+      band.high ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(offset), whole.getSoftcapAttr(),
+      band.low ? builder.getI64IntegerAttr(offset - *band.low) : IntegerAttr(), /*right=*/IntegerAttr(),
+      builder.getI64IntegerAttr(block));
+  shape.erase(shape.begin() + 3);
+  return {reshape(partial.getSums(), shape), partial.getLogs()};
+}
+
+/// A query that sees nothing in either has the logarithm of 0, and 0 as its result.
+RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
+  Value lowest = number(-std::numeric_limits<double>::infinity()), zero = number(0), one = number(1);
+  Value largest = make<nn::MaxOp>(first.logs, second.logs);
+  Value isBlind = make<nn::EqOp>(largest, lowest), shift = make<nn::SelectOp>(isBlind, zero, largest);
+  Value weight = make<nn::ExpOp>(make<nn::SubOp>(first.logs, shift));
+  Value other = make<nn::ExpOp>(make<nn::SubOp>(second.logs, shift));
+  Value sum = make<nn::SelectOp>(isBlind, one, make<nn::AddOp>(weight, other));
+  Value kept = make<nn::MulOp>(first.result, make<nn::DivOp>(weight, sum));
+  Value added = make<nn::MulOp>(second.result, make<nn::DivOp>(other, sum));
+  return {make<nn::AddOp>(kept, added), make<nn::AddOp>(largest, make<nn::LogOp>(sum))};
+}
+
+/// Blocks are passed on before they are attended to, so that they travel meanwhile; steps at which nobody sees anything just pass them on.
+Value RingBuilder::build() {
+  Value key = hidePadding(ring.key.gather.getInput(), ring.key.dim);
+  bool isShared = ring.key.gather == ring.value.gather;
+  Value value = isShared ? key : hidePadding(ring.value.gather.getInput(), ring.value.dim);
+  SmallVector<int64_t> steps = findSteps(ring);
+  std::optional<Attended> attended;
+  for (int64_t step = 0; step <= steps.back(); ++step) {
+    Value nextKey = key, nextValue = value;
+    if (step < steps.back()) {
+      nextKey = passOn(key, ring.key, isShared ? "keys, which are the values," : "keys");
+      nextValue = isShared ? nextKey : passOn(value, ring.value, "values");
+    }
+    if (llvm::is_contained(steps, step)) {
+      Attended here = attend(step, move(key, ring.key), move(value, ring.value));
+      attended = attended ? combine(*attended, here) : here;
+    }
+    key = nextKey;
+    value = nextValue;
+  }
+  Type element = getElement(ring.attention.getResult());
+  if (element == compute)
+    return attended->result;
+  return make<nn::CastOp>(RankedTensorType::get(getShape(attended->result), element), attended->result);
+}
+
+static void erase(const GatheredSequence &sequence) {
+  for (auto [op, dim] : llvm::reverse(sequence.moves))
+    op->erase();
+  spmd::AllGatherOp(sequence.gather)->erase();
+}
+
+void cleave::exec::formRing(Ring &ring) {
+  Value result = RingBuilder(ring).build();
+  bool isShared = ring.attention.getKey() == ring.attention.getValue();
+  nn::GlobalBand::removeFrom(ring.attention);
+  result.getDefiningOp()->setDiscardableAttrs(ring.attention->getDiscardableAttrDictionary());
+  ring.attention.replaceAllUsesWith(result);
+  ring.attention->erase();
+  erase(ring.key);
+  if (!isShared)
+    erase(ring.value);
+}

@@ -1,0 +1,37 @@
+// Where a ring is asked for and keys and values cannot go round, a remark says why; the program stays as it is.
+//
+// RUN: cleave-opt %s --exec-form-rings=attention=ring --split-input-file -verify-diagnostics
+
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @read_by_others(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>) {
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    // expected-remark @below {{takes its keys and values gathered, not in a ring: others read what is gathered too}}
+    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0, %gk : tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>
+  }
+}
+
+// -----
+
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+  func.func @heads_too(%q: tensor<1x2x4x8xf32>, %k: tensor<1x1x4x8xf32>, %v: tensor<1x1x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    %gk = spmd.all_gather %k dims [{}, {"y"}, {"x"}, {}] : (tensor<1x1x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {"y"}, {"x"}, {}] : (tensor<1x1x4x8xf32>) -> tensor<1x2x8x8xf32>
+    // expected-remark @below {{other dims are gathered with the sequence}}
+    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+  func.func @over_other_axes(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"y"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    // expected-remark @below {{keys and values are gathered over other axes}}
+    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}

@@ -1,0 +1,111 @@
+// Keys and values that attention alone reads go round in blocks: each step passes on what the next one needs, then attends.
+//
+// RUN: cleave-opt %s --exec-form-rings=attention=ring --split-input-file | FileCheck %s
+// Without the wish nothing changes but what partition left for the pass.
+// RUN: cleave-opt %s --exec-form-rings --split-input-file | FileCheck %s --check-prefix=KEEPS
+
+// KEEPS-NOT: exec.partial_attention
+// KEEPS-NOT: nn.band
+
+// Two ranks: one window of keys and one of values, in front of the own block. Nothing is hidden, so no step has a mask.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  // CHECK-LABEL: @two_ranks
+  // CHECK-SAME: (%[[Q:.*]]: tensor<1x2x4x8xf32>, %[[K:.*]]: tensor<1x2x4x8xf32>, %[[V:.*]]: tensor<1x2x4x8xf32>)
+  func.func @two_ranks(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    // CHECK-NOT: all_gather
+    // CHECK: %[[K1:.*]] = spmd.window %[[K]] dims [{}, {}, {"x"}, {}] steps [0, 0, 4, 0] lows [0, 0, -4, 0] highs [1, 2, 0, 8] wraps
+    // CHECK: %[[V1:.*]] = spmd.window %[[V]] {{.*}} wraps
+    // CHECK: %[[S:.*]], %[[L:.*]] = exec.partial_attention %[[Q]], %[[K]], %[[V]] part 4 scale 5.000000e-01
+    // CHECK-SAME: -> (tensor<1x2x4x1x8xf32>, tensor<1x2x4x1xf32>)
+    // CHECK-NOT: spmd.window
+    // CHECK: %[[S1:.*]], %[[L1:.*]] = exec.partial_attention %[[Q]], %[[K1]], %[[V1]] part 4
+    // CHECK: nn.max %[[L]], %[[L1]]
+    // CHECK-NOT: nn.attention
+    // CHECK: return
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// Causal: the own block has the band, all others are seen by the ranks that come after them, which a mask of one element says.
+module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
+  // CHECK-LABEL: @causal
+  func.func @causal(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x16xi1>) -> tensor<1x2x4x8xf32> {
+    // CHECK-COUNT-2: spmd.window
+    // CHECK: exec.partial_attention %{{[^m]*}} part 4 scale 5.000000e-01 causal
+    // CHECK: nn.ge {{.*}} -> tensor<i1>
+    // CHECK: exec.partial_attention {{.*}} mask {{.*}} part 4 scale 5.000000e-01 {{.*}}tensor<1x1xi1>
+    // CHECK: exec.partial_attention {{.*}} mask {{.*}}tensor<1x1xi1>
+    // CHECK-NOT: spmd.window
+    // CHECK: exec.partial_attention {{.*}} mask {{.*}}tensor<1x1xi1>
+    // CHECK-NOT: nn.attention
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
+    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">], high = 0 : i64}} : (tensor<1x2x4x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<4x16xi1>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// A window of four before: blocks that are further away are neither attended to nor passed on.
+module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
+  // CHECK-LABEL: @only_one_neighbour
+  func.func @only_one_neighbour(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x16xi1>) -> tensor<1x2x4x8xf32> {
+    // CHECK-COUNT-2: spmd.window
+    // CHECK-NOT: spmd.window
+    // CHECK: exec.partial_attention {{.*}} causal :
+    // CHECK: exec.partial_attention {{.*}} {left = 0 : i64}
+    // CHECK-NOT: exec.partial_attention
+    // CHECK: return
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
+    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">], high = 0 : i64, low = -4 : i64}} : (tensor<1x2x4x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<4x16xi1>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// 7 tokens on 2 ranks: padding is hidden, and zero. What was moved behind the gather is moved block by block; the model's mask gives each step the columns of its block.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  // CHECK-LABEL: @uneven_moved_and_masked
+  func.func @uneven_moved_and_masked(%q: tensor<1x2x4x8xf16>, %k: tensor<1x4x2x8xf16>, %v: tensor<1x2x4x8xf16>, %mask: tensor<4x7xf16>) -> tensor<1x2x4x8xf16> {
+    // CHECK: nn.select {{.*}} -> tensor<1x4x2x8xf16>
+    // CHECK: nn.select {{.*}} -> tensor<1x2x4x8xf16>
+    // CHECK: spmd.window {{.*}} dims [{}, {"x"}, {}, {}] {{.*}} (tensor<1x4x2x8xf16>) -> tensor<1x4x2x8xf16>
+    // CHECK: spmd.window
+    // CHECK: nn.transpose {{.*}} -> tensor<1x2x4x8xf16>
+    // CHECK: nn.pad constant {{.*}} high [0, 1]
+    // CHECK: nn.gather {{.*}} (tensor<4x2x4xf16>, tensor<i64>) -> tensor<4x4xf16>
+    // CHECK: exec.partial_attention {{.*}} -> (tensor<1x2x4x1x8xf32>, tensor<1x2x4x1xf32>)
+    // CHECK: nn.cast {{.*}} -> tensor<1x2x4x8xf16>
+    %gk = spmd.all_gather %k dims [{}, {"x"}, {}, {}] : (tensor<1x4x2x8xf16>) -> tensor<1x8x2x8xf16>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf16>) -> tensor<1x2x8x8xf16>
+    %ck = nn.slice %gk starts [0, 0, 0, 0] sizes [1, 7, 2, 8] steps [1, 1, 1, 1] : (tensor<1x8x2x8xf16>) -> tensor<1x7x2x8xf16>
+    %cv = nn.slice %gv starts [0, 0, 0, 0] sizes [1, 2, 7, 8] steps [1, 1, 1, 1] : (tensor<1x2x8x8xf16>) -> tensor<1x2x7x8xf16>
+    %tk = nn.transpose %ck [0, 2, 1, 3] : (tensor<1x7x2x8xf16>) -> tensor<1x2x7x8xf16>
+    %0 = nn.attention %q, %tk, %cv mask %mask scale 0.5 : (tensor<1x2x4x8xf16>, tensor<1x2x7x8xf16>, tensor<1x2x7x8xf16>, tensor<4x7xf16>) -> tensor<1x2x4x8xf16>
+    return %0 : tensor<1x2x4x8xf16>
+  }
+}
+
+// -----
+
+// The module's word, from a plan, is the wish too.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "ring"} {
+  // CHECK-LABEL: @keys_that_are_the_values
+  // KEEPS-LABEL: @keys_that_are_the_values
+  func.func @keys_that_are_the_values(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    // CHECK-COUNT-1: spmd.window
+    // CHECK-NOT: spmd.window
+    // KEEPS: exec.partial_attention
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %0 = nn.attention %q, %gk, %gk scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}

@@ -1,0 +1,56 @@
+// Attention over a cut sequence, in a ring where that is asked for: each of keys and values is passed on p - 1 times, and nothing else is sent.
+// Evaluated, and as programs on the host and on a CUDA device as this machine plays it. test/Models/Parallel/rings.py tries random shapes.
+//
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard=attention=ring | FileCheck {}" "cleave run {} --attention=ring --check | FileCheck {} --check-prefix=EQUAL"
+// RUN: %{each} %s %t.program "cleave run {} --attention=ring --executor=program --check | FileCheck {} --check-prefix=EQUAL" "cleave run {} --attention=ring --device=cuda-emulated --check | FileCheck {} --check-prefix=EQUAL"
+
+// Bytes do not depend on who runs it: 3 x 2 x 4 x 4 x 8 x 4 of the first, 3 x 2 x 2 x 2 x 4 x 8 x 4, 2 x 1 x 1 x 8 x 8 x 4, 3 x 2 x 1 x 2 x 4 x 8 x 4.
+// EQUAL: sent by a rank: {{ *}}{{3.07 kB|512 B|1.54 kB}}
+// EQUAL: check result0: ok
+
+#mesh = #spmd.mesh<["x"=4]>
+#s = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}]>
+#u = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}], uneven>
+#grid = #spmd.mesh<["a"=2, "b"=2]>
+#g = #spmd.sharding<#grid, [{}, {}, {"a", "b"}, {}]>
+#h = #spmd.sharding<#grid, [{}, {"a"}, {"b"}, {}]>
+
+//--- heads.mlir
+// Four heads on four ranks: without the wish tokens would be exchanged for heads. 3 x 2 x 4 x 4 x 8 x 4 bytes.
+// CHECK-LABEL: @causal_with_heads_to_exchange
+func.func @causal_with_heads_to_exchange(%q: tensor<1x4x16x8xf32, #s>, %k: tensor<1x4x16x8xf32, #s>, %v: tensor<1x4x16x8xf32, #s>) -> tensor<1x4x16x8xf32, #s> {
+  // CHECK-COUNT-6: spmd.window {{.*}} wraps : (tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  // CHECK-NOT: spmd.{{window|all|permute}}
+  %0 = nn.attention %q, %k, %v scale 0.25 causal : (tensor<1x4x16x8xf32, #s>, tensor<1x4x16x8xf32, #s>, tensor<1x4x16x8xf32, #s>) -> tensor<1x4x16x8xf32, #s>
+  return %0 : tensor<1x4x16x8xf32, #s>
+}
+
+//--- groups.mlir
+// Two heads of keys and values for four of queries, over both axes of a mesh.
+// CHECK-LABEL: @over_two_axes
+func.func @over_two_axes(%q: tensor<2x4x16x8xf32, #g>, %k: tensor<2x2x16x8xf32, #g>, %v: tensor<2x2x16x8xf32, #g>) -> tensor<2x4x16x8xf32, #g> {
+  // CHECK-COUNT-6: spmd.window {{.*}} dims [{}, {}, {"a", "b"}, {}] {{.*}} wraps
+  // CHECK-NOT: spmd.{{window|all|permute}}
+  %0 = nn.attention %q, %k, %v scale 0.25 causal : (tensor<2x4x16x8xf32, #g>, tensor<2x2x16x8xf32, #g>, tensor<2x2x16x8xf32, #g>) -> tensor<2x4x16x8xf32, #g>
+  return %0 : tensor<2x4x16x8xf32, #g>
+}
+
+//--- megatron.mlir
+// Heads are cut over one axis, as asked for, and tokens go round over the other.
+// CHECK-LABEL: @heads_over_another_axis
+func.func @heads_over_another_axis(%q: tensor<1x4x16x8xf32, #h>, %k: tensor<1x2x16x8xf32, #h>, %v: tensor<1x2x16x8xf32, #h>) -> tensor<1x4x16x8xf32, #h> {
+  // CHECK-COUNT-2: spmd.window {{.*}} (tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32>
+  // CHECK-NOT: spmd.{{window|all|permute}}
+  %0 = nn.attention %q, %k, %v scale 0.25 : (tensor<1x4x16x8xf32, #h>, tensor<1x2x16x8xf32, #h>, tensor<1x2x16x8xf32, #h>) -> tensor<1x4x16x8xf32, #h>
+  return %0 : tensor<1x4x16x8xf32, #h>
+}
+
+//--- uneven.mlir
+// 14 tokens on four ranks: shards of four, the last one with padding of two, which goes round as zeros.
+// CHECK-LABEL: @uneven_tokens
+func.func @uneven_tokens(%q: tensor<1x2x14x8xf32, #u>, %k: tensor<1x2x14x8xf32, #u>, %v: tensor<1x2x14x8xf32, #u>) -> tensor<1x2x14x8xf32, #u> {
+  // CHECK-COUNT-6: spmd.window
+  // CHECK-NOT: spmd.{{window|all|permute}}
+  %0 = nn.attention %q, %k, %v scale 0.25 : (tensor<1x2x14x8xf32, #u>, tensor<1x2x14x8xf32, #u>, tensor<1x2x14x8xf32, #u>) -> tensor<1x2x14x8xf32, #u>
+  return %0 : tensor<1x2x14x8xf32, #u>
+}
