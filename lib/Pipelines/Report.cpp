@@ -11,10 +11,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Support/Liveness.h"
 
@@ -87,10 +88,13 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   report.type = toString(operand.getElementType());
   report.operandShape = operand.getShape().vec();
   report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
-  report.wireBytes = op.getWireBytes();
+  int64_t times = spmd::getTimes(op);
+  report.wireBytes = times * op.getWireBytes();
   report.node = nn::describeNode(op);
   if (StringAttr cause = op.getCauseAttr())
     report.cause = cause.str();
+  if (op->getParentOfType<nn::LoopOp>())
+    report.cause += (report.cause.empty() ? "in a loop, " : "; in a loop, ") + std::to_string(times) + " times";
   return report;
 }
 
@@ -346,25 +350,32 @@ private:
 };
 } // namespace
 
-/// Stages of a pipeline are functions, each time that they are called.
-static void countOps(func::FuncOp func, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
+/// Stages of a pipeline are functions, each time that they are called; what is in the body of a loop counts as often as it was
+/// priced.
+static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
   RingOverlap overlap;
-  for (Operation &op : func.getBody().front()) {
+  for (Operation &op : block) {
     if (func::FuncOp callee = getCallee(&op, flops.getSymbols())) {
-      countOps(callee, flops, times, report);
+      countOps(callee.getBody().front(), flops, times, report);
       continue;
     }
+    if (auto loop = dyn_cast<nn::LoopOp>(op)) {
+      countOps(loop.getBody().front(), flops, times, report);
+      continue;
+    }
+    auto runs = double(spmd::getTimes(&op));
     double work = flops.count(&op);
-    report.flopsPerRank += work;
+    report.flopsPerRank += runs * work;
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
     std::optional<CollectiveReport> sent = collective && collective.communicates() ? describeCollective(collective)
                                            : collective                            ? std::nullopt
                                                                                    : describeMessage(&op);
     if (sent && times)
-      sent->ns = collective ? times->getCollectiveNs(sent->kind, collective.getGroupAxes(), sent->wireBytes)
+      sent->ns = collective ? runs * times->getCollectiveNs(sent->kind, collective.getGroupAxes(),
+                                                            sent->wireBytes / spmd::getTimes(&op))
                             : times->getMessageNs(sent->axes.empty() ? "" : sent->axes.front(), sent->wireBytes);
     if (times) {
-      double ns = sent ? sent->ns : predictNs(op, work, *times);
+      double ns = sent ? sent->ns : runs * predictNs(op, work, *times);
       (sent ? report.time->communicationNs : report.time->computeNs) += ns;
       report.time->overlappedNs += overlap.add(op, ns);
     }
@@ -409,7 +420,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   FlopCounter flopCounter(symbols);
   if (times)
     report.time = TimeReport{times->getCluster().name};
-  countOps(func, flopCounter, times, report);
+  countOps(func.getBody().front(), flopCounter, times, report);
   countParameters(func, symbols, report);
   countPadding(func, report.padding);
   report.arena = ::countArena(getBuffers(func, symbols), func->getParentOfType<ModuleOp>());

@@ -8,7 +8,7 @@
 #define CLEAVE_LIB_REFERENCE_INTERPRETER_H
 
 #include "Ranks.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Reference/Evaluator.h"
 
@@ -36,6 +36,7 @@ private:
   llvm::LogicalResult load(nn::LoadOp op);
   llvm::LogicalResult runCall(mlir::func::CallOp call);
   llvm::LogicalResult runMicrobatches(pipe::MicrobatchesOp loop);
+  llvm::LogicalResult runLoop(nn::LoopOp loop);
   llvm::LogicalResult runParts(mlir::Operation &op);
   /// The operands of `op` on `rank`.
   llvm::SmallVector<Tensor> getOperands(mlir::Operation &op, int64_t rank);

@@ -126,6 +126,8 @@ LogicalResult Interpreter::step(Operation &op) {
   }
   if (auto call = dyn_cast<func::CallOp>(op))
     return runCall(call);
+  if (auto loop = dyn_cast<nn::LoopOp>(op))
+    return runLoop(loop);
   if (auto loop = dyn_cast<pipe::MicrobatchesOp>(op))
     return runMicrobatches(loop);
   if (isa<pipe::PartOp, pipe::JoinOp>(op))

@@ -1,6 +1,7 @@
 //===- SearchGraph.cpp - the graph that is searched -----------------------===//
 //
-// Inputs come first, then each op with the hubs of its results, then outputs, so that edges go forward. A value's
+// Inputs come first, then each op with the hubs of its results, then outputs, so that edges go forward, but for those from
+// the end of a loop's body back to the loop. A value's
 // *port* is the node and result that its users see: a hub where there is one, else the node that makes it.
 //
 //===----------------------------------------------------------------------===//
@@ -165,6 +166,14 @@ SearchGraph::SearchGraph(const Problem &problem)
       addInput(value);
   for (OpId op = 0; op < problem.numOps(); ++op)
     addOp(op);
+  // What an op takes that is made behind it, as a loop does from the end of its body: its node is known by now. Elimination asks
+  // for no order of nodes; passes that go forward see nothing yet at the other end, and a loop has no choice that depends on it.
+  for (SearchEdge &edge : edges)
+    if (edge.producer == kNone) {
+      auto [producer, result] = ports[edge.value];
+      edge.producer = producer;
+      edge.result = static_cast<uint16_t>(result);
+    }
   for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     ValueId value = problem.outputValue(output);
     const Wish *wish = problem.outputWish(output);

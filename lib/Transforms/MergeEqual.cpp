@@ -39,18 +39,22 @@ static void eraseUnused(Block &block) {
       op.erase();
 }
 
-void cleave::mergeEqual(func::FuncOp func) {
-  for (Block &block : func.getBody()) {
-    eraseUnused(block);
-    SeenOps seen;
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(&op))
-        continue;
-      Operation *first = seen.getFirst(&op);
-      if (first == &op)
-        continue;
-      op.replaceAllUsesWith(first);
-      op.erase();
-    }
+/// What is equal in the block and in a body within it is not one op: the body may run often, or not at all.
+void cleave::mergeEqual(Block &block) {
+  eraseUnused(block);
+  SeenOps seen;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(&op))
+      continue;
+    Operation *first = seen.getFirst(&op);
+    if (first == &op)
+      continue;
+    op.replaceAllUsesWith(first);
+    op.erase();
   }
+}
+
+void cleave::mergeEqual(func::FuncOp func) {
+  for (Block &block : func.getBody())
+    mergeEqual(block);
 }

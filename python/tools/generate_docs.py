@@ -11,7 +11,7 @@ HEADER = "<!-- Generated from dialects/ by python/tools/generate_docs.py; do not
 
 # (page, TableGen file, arguments)
 PAGES = [
-    ("docs/generated/nn.md", "dialects/Nn/NnOps.td", ["-gen-dialect-doc", "-dialect=nn"]),
+    ("docs/generated/nn.md", "dialects/Nn/NnAll.td", ["-gen-dialect-doc", "-dialect=nn"]),
     ("docs/generated/spmd.md", "dialects/Spmd/SpmdOps.td", ["-gen-dialect-doc", "-dialect=spmd"]),
     ("docs/generated/exec.md", "dialects/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"]),
     ("docs/generated/pipe.md", "dialects/Pipe/PipeOps.td", ["-gen-dialect-doc", "-dialect=pipe"]),

@@ -182,6 +182,8 @@ def check_families():
         for test in (f"IR/invalid-{file.lower()}.mlir", f"Rules/{file.lower()}.mlir"):
             if not os.path.exists(os.path.join(ROOT, "test/Dialect/Nn", test)):
                 yield f"dialects/Nn/Ops/{file}.td: has no test/Dialect/Nn/{test}"
+    # Loops have ops instead of rules and kernels.
+    family["LoopOp"] = "Control"
     for folder, pattern in HOMES.items():
         for path in tracked(f"{folder}/*.cpp"):
             for name in re.findall(pattern, read(path)):

@@ -153,6 +153,91 @@ CONTROL = {
                              x=ramp(3)),
 }
 
+# Loops that stay loops: whose trip count only data tells, or that are too long to be unrolled.
+LOOPS = {
+    "trips of data": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}, float k = {0.5}> {
+        e = Exp(x)
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci)
+            t = Mul(s, k) f = Cast<to = 1>(i) u = Add(t, f) v = Add(u, e) o = Sin(v) }> }""", x=ramp(4, 8), n=np.array(9)),
+    "no trips": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci) o = Exp(s) }> }""",
+                             x=ramp(4, 8), n=np.array(0)),
+    "newton": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y, int64 n) <bool c = {1}, float half = {0.5}, float eps = {0.00001}, int64 zero = {0}, int64 one = {1}> {
+        y, n = Loop(, c, x, zero) <body = b (int64 i, bool ci, float[4, 8] s, int64 k) => (bool co, float[4, 8] o, int64 m) {
+            q = Div(x, s) t = Add(s, q) o = Mul(t, half) d = Sub(o, s) a = Abs(d) w = ReduceMax<keepdims = 0>(a) co = Less(eps, w) m = Add(k, one) }> }""",
+                           x=ramp(4, 8) + 1),
+    "condition of data at first": lambda: text("""loop (float[4, 8] x, bool c) => (float[4, 8] y) <float limit = {30.0}> {
+        y = Loop(, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) {
+            o = Add(s, s) a = Abs(o) w = ReduceSum<keepdims = 0>(a) co = Less(w, limit) }> }""", x=ramp(4, 8), c=np.array(True)),
+    "bound and condition": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}, float limit = {30.0}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) {
+            o = Add(s, s) a = Abs(o) w = ReduceSum<keepdims = 0>(a) co = Less(w, limit) }> }""", x=ramp(4, 8), n=np.array(3)),
+    "counter": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y) <int64 n = {100000}, bool c = {1}, float k = {0.5}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci) t = Mul(s, k) o = Add(t, x) }> }""", x=ramp(4, 8)),
+    "scan outputs": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y, float[26000, 4, 8] all) <int64 n = {26000}, bool c = {1}, float k = {0.99}> {
+        y, all = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o, float[4, 8] p) { co = Identity(ci) o = Mul(s, k) p = Neg(o) }> }""",
+                                 x=ramp(4, 8)),
+    "long scan": lambda: text("""scan (float[4, 8] s, float[4, 8, 26000] x) => (float[4, 8] last, float[4, 26000, 8] sums) {
+        last, sums = Scan<num_scan_inputs = 1, scan_input_axes = [2], scan_input_directions = [1], scan_output_axes = [1], scan_output_directions = [1],
+            body = b (float[4, 8] a, float[4, 8] p) => (float[4, 8] o, float[4, 8] q) { o = Add(a, p) q = Neg(o) }>(s, x) }""", s=ramp(4, 8), x=ramp(4, 8, 26000)),
+    "loop in a loop of data": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci)
+            o = Loop(n, ci, s) <body = d (int64 j, bool cj, float[4, 8] u) => (bool cp, float[4, 8] v) { cp = Identity(cj) w = Sin(u) f = Cast<to = 1>(i) z = Mul(w, f) v = Add(z, x) }> }> }""",
+                                           x=ramp(4, 8), n=np.array(4)),
+    "if in a loop of data": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <int64 two = {2}, bool c = {1}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci) d = Less(i, two)
+            o = If(d) <then_branch = a () => (float[4, 8] p) { p = Add(s, x) }, else_branch = e () => (float[4, 8] q) { q = Mul(s, x) }> }> }""",
+                                         x=ramp(4, 8), n=np.array(5)),
+    "swap": lambda: text("""loop (float[4, 8] x, float[4, 8] z, int64 n) => (float[4, 8] a, float[4, 8] b) <bool c = {1}> {
+        a, b = Loop(n, c, x, z) <body = b (int64 i, bool ci, float[4, 8] s, float[4, 8] t) => (bool co, float[4, 8] u, float[4, 8] v) { co = Identity(ci) u = Identity(t) v = Identity(s) }> }""",
+                         x=ramp(4, 8), z=ramp(4, 8) + 2, n=np.array(5)),
+    "weights": lambda: layers(),
+    "greedy decoding": lambda: decoder(),
+}
+
+
+def layers():
+    """A product with a weight in each of as many iterations as data say."""
+    random = np.random.default_rng(7)
+    arrays = {"w": random.uniform(-0.2, 0.2, [64, 64]), "v": random.uniform(-0.2, 0.2, [64, 64])}
+    model, feeds = text("""loop (float[4, 64] x, int64 n) => (float[4, 64] y) <bool c = {1}, float[64, 64] w = {0}, float[64, 64] v = {0}> {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 64] s) => (bool co, float[4, 64] o) { co = Identity(ci)
+            h = MatMul(s, w) g = Relu(h) t = MatMul(g, v) r = Add(t, s) o = Tanh(r) }> }""".replace("= {0}", "= {" + ", ".join(["0"] * 4096) + "}"),
+                        x=random.uniform(-1, 1, [4, 64]).astype(np.float32), n=np.array(6))
+    return with_weights(model, arrays), feeds
+
+
+def with_weights(model, arrays):
+    """The model with these initializers instead of its own of the same names."""
+    kept = [tensor for tensor in model.graph.initializer if tensor.name not in arrays]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept + [numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items()])
+    return model
+
+
+def decoder():
+    """Tokens one by one, each the likeliest after those before, into a row of 12, until one of them is token 3."""
+    random = np.random.default_rng(3)
+    arrays = {"table": random.uniform(-1, 1, [32, 64]), "w": random.uniform(-0.4, 0.4, [64, 64]), "head": random.uniform(-1, 1, [64, 32])}
+    model, feeds = text("""greedy (int64[1] first) => (int64[12] tokens, int64 used) <bool c = {1}, int64 most = {1000000}, int64 zero = {0}, int64 one = {1}, int64 end = {3}, int64 last = {11}, int64[12] empty = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, float[1, 64] rest = {%s}, float[1] table = {0}, float[1] w = {0}, float[1] head = {0}, int64[1] at = {0}> {
+        tokens, used, t, h = Loop(most, c, empty, zero, first, rest) <body = b (int64 i, bool ci, int64[12] row, int64 k, int64[1] token, float[1, 64] state) => (bool co, int64[12] next, int64 m, int64[1] now, float[1, 64] after) {
+            e = Gather<axis = 0>(table, token) p = MatMul(state, w) q = Add(p, e) after = Tanh(q) scores = MatMul(after, head)
+            now = ArgMax<axis = 1, keepdims = 0>(scores) place = Unsqueeze(k, at) next = ScatterElements<axis = 0>(row, place, now)
+            m = Add(k, one) s = Squeeze(now, at) same = Equal(s, end) other = Not(same) room = Less(k, last) co = And(other, room) }> }""" % ", ".join(["0"] * 64),
+                        first=np.array([5]))
+    return with_weights(model, arrays), feeds
+
+
+# Of loops: what is read and what is inside, by the axes that cut it.
+LOOP_PLANS = {
+    "rows": ("data=2", ["x=[data, _]"]),
+    "columns": ("model=2", ["x=[_, model]"]),
+    "inside": ("model=2", ["o=[_, model]"]),
+    "weights": ("model=2", ["w=[_, model]", "v=[model, _]", "table=[_, model]", "head=[_, model]"]),
+    "weights by rows": ("data=2", ["w=[data, _]", "v=[data, _]", "table=[data, _]"]),
+    "weights in two ways": ("data=2,model=2", ["x=[data, _]", "w=[_, model]", "v=[model, _]", "first=[_]"]),
+}
+
 # Of recurrent nets: dims of what a node reads and gives, by the axes that cut them.
 PLANS = {
     "data": ("data=2", ["X=[_, data, _]"]),
@@ -177,6 +262,15 @@ def run_blind(build, path, inputs, outputs):
     return done
 
 
+def bodies(graph):
+    """The graphs within a graph."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield attribute.g
+                yield from bodies(attribute.g)
+
+
 def has_two_directions(model):
     return any(attribute.s == b"bidirectional" for attribute in model.graph.node[0].attribute)
 
@@ -190,7 +284,9 @@ def problem(build, make, plan, how, folder, number):
     expected = session.run(None, feeds)
     wanted = {f"out:{info.name}": array for info, array in zip(session.get_outputs(), expected)}
     np.savez(inputs, **feeds)
-    mesh, shards = PLANS.get(plan, ("one=1", []))
+    mesh, shards = {**PLANS, **LOOP_PLANS}.get(plan, ("one=1", []))
+    named = {value.name for graph in (model.graph, *bodies(model.graph)) for value in (*graph.input, *graph.output, *graph.initializer)}
+    shards = [rule for rule in shards if plan in PLANS or rule.split("=")[0] in named]
     with open(rules, "w") as file:
         file.write("uneven: true\n")
     done = run_blind(build, path, inputs, outputs) if plan == BLIND else harness.cleave(
@@ -208,11 +304,16 @@ def problem(build, make, plan, how, folder, number):
 
 def main():
     build, names, flags = harness.arguments("--program", "--emulated")
-    cases = {name: (make, None) for name, make in {**RECURRENT, **CONTROL}.items()}
+    loops = {} if flags else LOOPS
+    cases = {name: (make, None) for name, make in {**RECURRENT, **CONTROL, **loops}.items()}
     cases |= {f"{name}, {BLIND}": (make, BLIND) for name, make in CONTROL.items() if not flags}
     for name, make in RECURRENT.items():
         for plan in PLANS:
             if plan != "directions" or has_two_directions(make()[0]):
+                cases[f"{name}, {plan}"] = (make, plan)
+    for name, make in loops.items():
+        for plan, (_, shards) in LOOP_PLANS.items():
+            if plan.startswith("weights") == (name in ("weights", "greedy decoding")):
                 cases[f"{name}, {plan}"] = (make, plan)
     cases = harness.select(cases, names)
     with tempfile.TemporaryDirectory() as folder:

@@ -33,6 +33,8 @@ private:
 /// then read that one. Locations do not count, so the first one's names stay. Linear in ops; ops with regions are left
 /// alone.
 void mergeEqual(mlir::func::FuncOp func);
+/// Likewise in one block.
+void mergeEqual(mlir::Block &block);
 
 } // namespace cleave
 

@@ -1,6 +1,6 @@
 //===- Control.cpp - branches and loops -----------------------------------===//
 //
-// A program here is one block of straight-line code, so control flow ends at import:
+// Where it can, control flow ends at import:
 //
 //   If     a condition that is known takes its branch, and the other one is never looked at: it may well not fit the shapes
 //          at hand. Of one that only data can tell, both branches are computed, and nn.select takes the one that holds.
@@ -9,11 +9,15 @@
 //          ended, and what it carries is then left as it was (select).
 //   Scan   likewise, one iteration for each position.
 //
+// A loop whose trip count only data can tell, or whose iterations are more than the budget for them, stays a loop (LoopBuilder.h).
+// That this is so may turn out when some iterations are there: nothing uses them then, and they go.
+//
 // All of ONNX is free of side effects, so that computing what is not wanted changes nothing but the time. What this may
 // become in all is bounded (spendNodes).
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "LoopBuilder.h"
 
 #include "cleave/Support/Status.h"
 
@@ -160,17 +164,24 @@ public:
 
 private:
   bool begin();
+  bool unroll();
+  void stay();
   bool iterate(int64_t index);
-  /// After an iteration, whose outputs these are: false where the loop has ended or failed.
   bool goOn(ArrayRef<Bound> outputs, int64_t index);
+  bool hasSteadyCondition() const;
+  int64_t getLeft() const { return GraphImporter::kMaxRepeatedNodes - node.getImporter().getRepeatedNodes(); }
 
   NodeContext &node;
   const GraphProto &body;
   int64_t bodyNodes;
-  int64_t trips = std::numeric_limits<int64_t>::max();
+  int64_t trips = LoopParts::kNoCount;
+  /// Where data tells how many there are.
+  Value tripsValue;
   SmallVector<Bound> carried;
   SmallVector<SmallVector<Value>> scanned;
   bool hasEnded = false;
+  /// What is still to come is more than the budget.
+  bool isTooLong = false;
   /// From where on only data tells whether the loop runs: a scalar that holds where it does.
   Value running;
 };
@@ -192,8 +203,13 @@ bool Loop::begin() {
   for (unsigned i = 0; i < carried.size(); ++i)
     if (!node.check(bool(carried[i]), "operand " + Twine(i + 2) + " is missing"))
       return false;
-  if (node.hasOperand(0))
+  if (node.hasOperand(0) && node.tryConstant(0))
     trips = node.constantInt(0);
+  else if (node.hasOperand(0) &&
+           node.check(scanned.empty(), "its trip count must be known at import, as scan outputs have a part for "
+                                       "each iteration" +
+                                           node.explainUnknown()))
+    tripsValue = node.cast(node.reshape(node.operand(0), {}), node.getBuilder().getI64Type());
   if (node.failed() || !node.hasOperand(1))
     return !node.failed();
   std::optional<bool> runs = getKnown(node, node.operand(1));
@@ -227,13 +243,19 @@ bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
     Value scalar = toScalar(node, condition);
     running = running ? node.create<nn::AndOp>(running, scalar) : scalar;
   }
-  // All that may still come is computed: better refused now than after a long time.
-  int64_t left = GraphImporter::kMaxRepeatedNodes - node.getImporter().getRepeatedNodes(), more = trips - index - 1;
-  return !node.failed() &&
-         node.check(!running || hasEnded || more <= left / (bodyNodes + 1),
-                    "its condition is only known when the program runs" + unknown + ", and up to " + Twine(more) +
-                        " more iterations of " + Twine(bodyNodes) + " nodes are over the budget of " +
-                        Twine(GraphImporter::kMaxRepeatedNodes) + " nodes");
+  // All that may still come is computed: better not begun.
+  int64_t more = trips - index - 1;
+  isTooLong = !hasEnded && more > getLeft() / (bodyNodes + 1) && (running || hasSteadyCondition());
+  return !node.failed();
+}
+
+/// True if no iteration changes the condition: it hands on what it gets.
+bool Loop::hasSteadyCondition() const {
+  StringRef name = body.output.front().name;
+  for (const NodeProto &at : llvm::reverse(body.node))
+    if (at.opType == "Identity" && at.input.size() == 1 && llvm::is_contained(at.output, name))
+      name = at.input.front();
+  return name == body.input[1].name;
 }
 
 bool Loop::iterate(int64_t index) {
@@ -247,15 +269,55 @@ bool Loop::iterate(int64_t index) {
   return outputs && goOn(*outputs, index);
 }
 
+/// False where that would take too many nodes. Iterations may be of different length, so what was spent on the longest one so far must be left.
+bool Loop::unroll() {
+  if (tripsValue || (hasSteadyCondition() && !hasEnded && trips > getLeft() / (bodyNodes + 1)))
+    return false;
+  int64_t longest = bodyNodes + 1;
+  for (int64_t index = 0; index < trips && !hasEnded; ++index) {
+    int64_t before = getLeft();
+    if (before < longest)
+      return false;
+    if (!iterate(index)) {
+      node.fail();
+      return true;
+    }
+    longest = std::max(longest, before - getLeft());
+    if (isTooLong)
+      return false;
+  }
+  return true;
+}
+
+/// From the state that it began in.
+void Loop::stay() {
+  SmallVector<Bound> first;
+  for (unsigned i = 0; i < carried.size(); ++i)
+    first.push_back(node.bound(i + 2));
+  LoopParts parts{body};
+  parts.count = trips;
+  parts.countValue = tripsValue;
+  parts.carried = first;
+  parts.outputs.resize(scanned.size());
+  if (node.hasOperand(1) && !node.tryConstant(1))
+    parts.condition = toScalar(node, node.operand(1));
+  for (auto [i, result] : llvm::enumerate(buildLoop(node, parts)))
+    node.result(i, result);
+}
+
 void Loop::run() {
   if (!begin())
     return;
   if (running && !node.check(scanned.empty(),
                              "its condition must be known at import, as scan outputs have a part for each iteration"))
     return;
-  for (int64_t index = 0; index < trips && !hasEnded; ++index)
-    if (!iterate(index))
-      return node.fail();
+  int64_t spent = node.getImporter().getRepeatedNodes();
+  if (!unroll()) {
+    node.getImporter().restoreRepeatedNodes(spent);
+    return stay();
+  }
+  if (node.failed())
+    return;
   for (auto [i, state] : llvm::enumerate(carried))
     node.result(i, state);
   for (auto [i, parts] : llvm::enumerate(scanned))
@@ -315,6 +377,19 @@ static void importScan(NodeContext &node) {
   SmallVector<Bound> carried;
   for (size_t i = 0; i < states; ++i)
     carried.push_back(node.bound(i));
+  if (!node.failed() &&
+      *length > (GraphImporter::kMaxRepeatedNodes - node.getImporter().getRepeatedNodes()) / (countNodes(*body) + 1)) {
+    LoopParts parts{*body, /*isLoop=*/false};
+    parts.count = *length;
+    parts.carried = carried;
+    for (int64_t i = 0; i < inputs; ++i)
+      parts.inputs.push_back({node.operand(states + i), in.axes[i], in.isReversed[i]});
+    for (size_t i = 0; i < results - states; ++i)
+      parts.outputs.push_back({{}, out.axes[i], out.isReversed[i]});
+    for (auto [i, result] : llvm::enumerate(buildLoop(node, parts)))
+      node.result(i, result);
+    return;
+  }
   SmallVector<SmallVector<Value>> scanned(results - states);
   for (int64_t index = 0; !node.failed() && index < *length; ++index) {
     SmallVector<Bound> all = carried;

@@ -138,6 +138,10 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   Value &known = materialized[&tensor];
   if (known)
     return known;
+  // The bodies of loops are no place for what others use as well.
+  OpBuilder::InsertionGuard guard(builder);
+  if (builder.getInsertionBlock() != &func.getBody().front())
+    builder.setInsertionPointToEnd(&func.getBody().front());
   llvm::Expected<TensorData> data = reader.read(tensor);
   if (!data)
     return data.takeError();

@@ -86,6 +86,10 @@ public:
   /// Nodes that loops and branches may become in all; nodes that they have become so far.
   static constexpr int64_t kMaxRepeatedNodes = 50'000;
   int64_t getRepeatedNodes() const { return repeatedNodes; }
+  /// Where what they became is not used.
+  void restoreRepeatedNodes(int64_t count) { repeatedNodes = count; }
+  /// Keeps a body that could not be finished, until nobody asks for its values any more.
+  void keep(std::unique_ptr<mlir::Region> body) { kept.push_back(std::move(body)); }
   /// Counts nodes of a body; false, after an error of `node`, where they are too many.
   bool spendNodes(NodeContext &node, int64_t count);
   /// Imports a graph that `node` has as an attribute, on these inputs: what its outputs are, nothing after an error. Names
@@ -184,6 +188,8 @@ private:
   llvm::StringMap<const FunctionProto *> functions;
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver{allocator};
+  /// Use values of the module, so that they go before it does.
+  std::vector<std::unique_ptr<mlir::Region>> kept;
 };
 
 } // namespace cleave::onnx

@@ -77,6 +77,8 @@ std::string NodeContext::explainUnknown() {
   BlockArgument input = importer.getFolder().getMissingInput();
   if (!input)
     return "";
+  if (!isa_and_present<func::FuncOp>(input.getOwner()->getParentOp()))
+    return "; it depends on what a loop carries";
   return "; it depends on the value of input " + quote(nn::getTensorNames(input).front()) + ": give it with --inputs";
 }
 

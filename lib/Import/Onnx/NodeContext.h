@@ -165,6 +165,11 @@ public:
     return first(finish(state, nullptr));
   }
 
+  /// An op with a body, whose result types stand in `state`; an empty list after an error.
+  llvm::SmallVector<Value, 2> createFrom(mlir::OperationState &state) {
+    return hasFailed ? llvm::SmallVector<Value, 2>() : finish(state, nullptr);
+  }
+
   // The usual suspects; each gives its operand back where there is nothing to do, and null for null.
   Value reshape(Value value, Shape shape);
   Value transpose(Value value, Shape permutation);

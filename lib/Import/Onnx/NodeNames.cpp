@@ -51,6 +51,8 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
 void GraphImporter::addNames() {
   for (auto &[value, added] : names) {
     Operation *op = value.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(value); argument && argument.getOwner() != &func.getBody().front())
+      continue; // of a loop's body, where an iteration has no name of its own
     if (!op) {
       func.setArgAttr(cast<BlockArgument>(value).getArgNumber(), spmd::kAliasesAttr, builder.getStrArrayAttr(added));
       continue;

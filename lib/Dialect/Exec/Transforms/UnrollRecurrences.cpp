@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 
 namespace cleave::exec {
@@ -20,6 +21,13 @@ using namespace cleave;
 namespace {
 struct UnrollRecurrences : exec::impl::UnrollRecurrencesBase<UnrollRecurrences> {
   void runOnOperation() override {
+    // Memory is planned for a list of commands, each of which runs once.
+    WalkResult loops = getOperation().walk([](nn::LoopOp loop) {
+      loop.emitOpError("is a loop, which no program holds yet: run it with --executor=reference");
+      return WalkResult::interrupt();
+    });
+    if (loops.wasInterrupted())
+      return signalPassFailure();
     SmallVector<nn::RecurrenceOp> ops;
     getOperation().walk([&](nn::RecurrenceOp op) { ops.push_back(op); });
     for (nn::RecurrenceOp op : ops) {

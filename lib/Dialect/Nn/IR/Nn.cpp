@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Fit.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -46,6 +47,7 @@ void NnDialect::initialize() {
 #define GET_OP_LIST
 #include "cleave/Dialect/Nn/IR/NnOps.cpp.inc"
       >();
+  addOperations<LoopOp, YieldOp>();
 }
 
 Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Transforms/MergeEqual.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {
@@ -20,6 +21,7 @@ struct MergeEqual : cleave::nn::impl::NnMergeEqualBase<MergeEqual> {
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
       cleave::mergeEqual(func);
+    getOperation().walk([](cleave::nn::LoopOp loop) { cleave::mergeEqual(loop.getBody().front()); });
   }
 };
 } // namespace

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Transforms/MergeEqual.h"
@@ -37,12 +38,22 @@ private:
   LogicalResult check(func::FuncOp func) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
+    return check(func.getBody().front());
+  }
+
+  /// Two loops that compute the same stay two: nobody merges bodies.
+  LogicalResult check(Block &block) {
     SeenOps seen;
-    for (Operation &op : func.getBody().front().without_terminator()) {
+    for (Operation &op : block.without_terminator()) {
       if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
         return op.emitOpError() << "is no nn op";
       if (failed(checkNotSharded(&op)))
         return failure();
+      if (auto loop = dyn_cast<LoopOp>(op)) {
+        if (failed(check(loop.getBody().front())))
+          return failure();
+        continue;
+      }
       if (form == Phase::Canonical && (failed(checkMovement(&op)) || failed(checkUnique(&op, seen))))
         return failure();
     }

@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "mlir/IR/Builders.h"
@@ -442,6 +443,14 @@ int64_t SplitOp::getWireBytes() { return countPartBytes(*this, countSentOfSplit)
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {
   int64_t total = 0;
-  root->walk([&](CollectiveOpInterface op) { total += op.getWireBytes(); });
+  root->walk([&](CollectiveOpInterface op) { total += getTimes(op) * op.getWireBytes(); });
   return total;
+}
+
+int64_t cleave::spmd::getTimes(Operation *op) {
+  int64_t times = 1;
+  for (Operation *around = op->getParentOp(); around; around = around->getParentOp())
+    if (auto here = around->getAttrOfType<IntegerAttr>(kTimesAttr))
+      times *= here.getInt();
+  return times;
 }

@@ -26,14 +26,21 @@ SmallVector<func::FuncOp> cleave::spmd::getFunctions(ModuleOp module) {
   return functions;
 }
 
-void cleave::spmd::forEachValue(func::FuncOp func, function_ref<void(Value)> callback) {
-  for (Block &block : func.getBody()) {
+static void forEachValue(Region &region, function_ref<void(Value)> callback) {
+  for (Block &block : region) {
     for (BlockArgument argument : block.getArguments())
       callback(argument);
-    for (Operation &op : block)
+    for (Operation &op : block) {
       for (OpResult result : op.getResults())
         callback(result);
+      for (Region &inner : op.getRegions())
+        ::forEachValue(inner, callback);
+    }
   }
+}
+
+void cleave::spmd::forEachValue(func::FuncOp func, function_ref<void(Value)> callback) {
+  ::forEachValue(func.getBody(), callback);
 }
 
 std::string cleave::spmd::formatAxis(AxisAttr axis) {

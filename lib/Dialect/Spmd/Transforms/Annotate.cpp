@@ -192,8 +192,9 @@ LogicalResult WishDissolver::reportUnused() {
 LogicalResult WishDissolver::run() {
   for (func::FuncOp func : getFunctions(module)) {
     dissolveSignature(func);
-    for (PinOp pin : llvm::make_early_inc_range(func.getOps<PinOp>()))
-      dissolve(pin);
+    SmallVector<PinOp> pins;
+    func.walk([&](PinOp pin) { pins.push_back(pin); });
+    llvm::for_each(pins, [&](PinOp pin) { dissolve(pin); });
   }
   if (failed(reportUnused()))
     return failure();

@@ -4,6 +4,11 @@
 // value with a wish; every other op brings its rule, which equal ops share, so that its text is read once per kind of
 // layer and not once per layer.
 //
+// A loop (nn.loop) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
+// it carries is an op of the problem that takes the initial value and the yielded one and gives argument and result, all cut
+// along the same dims: an edge leads back to it from the end of the body, so that the search finds the cheapest state for the whole
+// loop, before, in and behind it.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 
@@ -11,12 +16,15 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
 struct FunctionProblem::RuleTable {
-  SameRuleMap<RuleId> ids;
+  /// By how often an op runs, which is part of its price.
+  std::map<int64_t, SameRuleMap<RuleId>> ids;
 };
 
 std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms, bool holdsQueries) {
@@ -36,13 +44,44 @@ LogicalResult FunctionProblem::build() {
     if (func.getArgAttr(argument.getArgNumber(), kParameterAttr))
       problem.setParameter(getId(argument));
   }
-  for (Operation &op : body.without_terminator())
-    if (failed(addOp(&op)))
-      return failure();
+  if (failed(addValues(body)))
+    return failure();
+  addOps(body);
   for (Value result : body.getTerminator()->getOperands())
     problem.addOutput(getId(result));
   rules.reset();
   return success();
+}
+
+/// What ops make, before the ops: a loop wants what the end of its body yields.
+LogicalResult FunctionProblem::addValues(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    auto loop = dyn_cast<nn::LoopOp>(op);
+    if (!loop && !isa<ShardingRuleOpInterface, ConstrainOp, ReshardOp>(op))
+      return op.emitOpError() << "has no sharding rule"
+                              << (isa<func::CallOp>(op) ? ": nn-inline-calls comes first" : "");
+    for (OpResult result : op.getResults())
+      if (failed(addValue(result)))
+        return failure();
+    if (!loop)
+      continue;
+    int64_t around = std::exchange(times, times * loop.getPricedTimes());
+    for (BlockArgument argument : loop.getBody().getArguments())
+      if (failed(addValue(argument)))
+        return failure();
+    if (failed(addValues(loop.getBody().front())))
+      return failure();
+    times = around;
+  }
+  return success();
+}
+
+void FunctionProblem::addOps(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (auto loop = dyn_cast<nn::LoopOp>(op))
+      addLoop(loop);
+    else
+      addOp(&op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -50,8 +89,8 @@ LogicalResult FunctionProblem::build() {
 //===----------------------------------------------------------------------===//
 
 /// True if costs of a tensor of this shape stay in range; extents of 0 count as 1, so that part products do too.
-static bool isPriceable(ArrayRef<int64_t> shape) {
-  double product = 1;
+static bool isPriceable(ArrayRef<int64_t> shape, int64_t times) {
+  auto product = double(times);
   for (int64_t extent : shape)
     product *= std::max<double>(extent, 1);
   return product <= 0x1p40;
@@ -64,10 +103,10 @@ LogicalResult FunctionProblem::addValue(Value value) {
   if (!isElementType(type.getElementType()))
     return emitError(value.getLoc()) << "value of type " << type << " cannot be sharded: its elements are no numbers "
                                      << "of nn (S8)";
-  if (!isPriceable(type.getShape()))
+  if (!isPriceable(type.getShape(), times))
     return emitError(value.getLoc()) << "value of type " << type << " is too large to be sharded: extents multiply to "
                                      << "more than 2^40";
-  ValueId id = problem.addValue(type.getShape(), getElementBytes(type.getElementType()));
+  ValueId id = problem.addValue(type.getShape(), times * getElementBytes(type.getElementType()));
   values.push_back(value);
   valueIds[value] = id;
   if (ShardingAttr sharding = getSharding(type))
@@ -98,9 +137,10 @@ void FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
 Location FunctionProblem::getWishLoc(CauseId cause) const {
   Value value = wishes[cause];
   Attribute place;
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    place = func::FuncOp(func).getArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr);
-  else
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner()->getParentOp() == func)
+      place = func::FuncOp(func).getArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr);
+  } else
     place = value.getDefiningOp()->getDiscardableAttr(SpmdDialect::kWishAttr);
   auto loc = dyn_cast_if_present<LocationAttr>(place);
   return loc ? Location(loc) : value.getLoc();
@@ -110,29 +150,33 @@ Location FunctionProblem::getWishLoc(CauseId cause) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-LogicalResult FunctionProblem::addOp(Operation *op) {
-  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
-  bool isConstraint = isa<ConstrainOp, ReshardOp>(op);
-  if (!ruled && !isConstraint)
-    return op->emitOpError() << "has no sharding rule"
-                             << (isa<func::CallOp>(op) ? ": nn-inline-calls comes first" : "");
-  for (OpResult result : op->getResults())
-    if (failed(addValue(result)))
-      return failure();
-  if (isConstraint) {
+/// The rule of an op that runs so often: it computes and sends as often.
+static ShardingRule repeat(ShardingRule rule, int64_t times) {
+  rule.flops *= double(times);
+  for (InnerCost &cost : rule.inner) {
+    bool isCounted = cost.kind == InnerCost::Kind::AllReduce || cost.kind == InnerCost::Kind::AllGather;
+    (isCounted ? cost.times : cost.elementBytes) *= times;
+  }
+  for (Regroup &regroup : rule.regroups)
+    regroup.elementBytes *= times;
+  return rule;
+}
+
+void FunctionProblem::addOp(Operation *op) {
+  if (isa<ConstrainOp, ReshardOp>(op)) {
     problem.addConstraint(getId(op->getOperand(0)), getId(op->getResult(0)));
     ops.push_back(op);
-    return success();
+    return;
   }
   if (op->getNumOperands() == 0) {
     // A weight and a constant (a zero point) make a weight.
     if (isa<ParameterOpInterface>(op) || op->hasTrait<OpTrait::ConstantLike>())
       problem.setParameter(getId(op->getResult(0)));
-    return success();
+    return;
   }
-  auto [it, isNew] = rules->ids.try_emplace(op);
+  auto [it, isNew] = rules->ids[times].try_emplace(op);
   if (isNew)
-    it->second = problem.internRule(ruled.getShardingRule());
+    it->second = problem.internRule(repeat(cast<ShardingRuleOpInterface>(op).getShardingRule(), times));
   SmallVector<ValueId> operands, results;
   for (Value operand : op->getOperands())
     operands.push_back(getId(operand));
@@ -144,7 +188,52 @@ LogicalResult FunctionProblem::addOp(Operation *op) {
   if (sequence && !sequence->empty())
     problem.hold(id, sequence->front());
   ops.push_back(op);
-  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// All of one shape, cut along the same dims.
+OpId FunctionProblem::addLoopOp(nn::LoopOp loop, ArrayRef<Value> operands, ArrayRef<Value> results) {
+  RuleBuilder rule(operands.size(), results.size());
+  for (int64_t extent : cast<RankedTensorType>(operands.front().getType()).getShape()) {
+    std::optional<FactorId> factor = rule.addParallel(extent);
+    for (unsigned i = 0; i < operands.size(); ++i)
+      rule.operandDim(i, factor);
+    for (unsigned i = 0; i < results.size(); ++i)
+      rule.resultDim(i, factor);
+  }
+  rule.rule.isMovement = true;
+  auto getIds = [&](ArrayRef<Value> list) {
+    return llvm::map_to_vector(list, [&](Value value) { return getId(value); });
+  };
+  ops.push_back(loop);
+  return problem.addOp(problem.internRule(std::move(rule.rule)), getIds(operands), getIds(results));
+}
+
+/// What is yielded as it came in is no second operand: it would be an edge from an op to itself.
+void FunctionProblem::addLoop(nn::LoopOp loop) {
+  LoopProblem made{loop, {}, {}, kNone};
+  nn::YieldOp yield = loop.getYield();
+  for (auto [initial, next, argument, result] :
+       llvm::zip_equal(loop.getInitial(), yield.getNext(), loop.getCarried(), loop.getResults())) {
+    SmallVector<Value, 2> operands{initial};
+    if (next != argument)
+      operands.push_back(next);
+    made.carried.push_back(addLoopOp(loop, operands, {argument, result}));
+  }
+  for (auto [operand, argument] : llvm::zip_equal(loop.getCaptured(), loop.getTaken())) {
+    if (problem.isParameter(getId(operand)))
+      problem.setParameter(getId(argument));
+    made.captured.push_back(addLoopOp(loop, {operand}, {argument}));
+  }
+  if (loop.getCondition())
+    made.condition = addLoopOp(loop, {loop.getCondition(), yield.getCondition()}, {});
+  loops.push_back(std::move(made));
+  int64_t around = std::exchange(times, times * loop.getPricedTimes());
+  addOps(loop.getBody().front());
+  times = around;
 }
 
 //===----------------------------------------------------------------------===//

@@ -5,13 +5,14 @@
 //
 // First every value learns who wants it otherwise; then its copies are made right after it, one per wanted sharding, in
 // the order that costs least, each from the value or from a copy made before (`ServeWants`, which the solver counts
-// by). A result that is computed otherwise than it is shared gets one reshard in front of that. `spmd.constrain` is a
-// wish like any other, and then gone.
+// by). A result that is computed otherwise than it is shared gets one reshard in front of that, and so does an argument of a
+// loop's body. `spmd.constrain` is a wish like any other, and then gone.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"
@@ -43,6 +44,7 @@ private:
 
   LogicalResult readOperands(Operation *op);
   LogicalResult readResults(Operation *op);
+  LogicalResult readMade(Operation *op, StringRef name, ValueRange values);
   void want(OpOperand &operand, ShardingAttr sharding);
   void serve(Value value, ArrayRef<Want> wants);
   Value reshard(Value value, ShardingAttr sharding);
@@ -130,13 +132,12 @@ LogicalResult ReshardInserter::readOperands(Operation *op) {
   return success();
 }
 
-/// A result computed in another sharding than its type says is resharded at once.
-LogicalResult ReshardInserter::readResults(Operation *op) {
-  FailureOr<ArrayAttr> wishes = getWishes(op, SpmdDialect::kResultShardingsAttr, op->getNumResults());
+/// Values made in another sharding than their types say are resharded at once, where the builder stands.
+LogicalResult ReshardInserter::readMade(Operation *op, StringRef name, ValueRange values) {
+  FailureOr<ArrayAttr> wishes = getWishes(op, name, values.size());
   if (failed(wishes) || !*wishes)
     return failure(failed(wishes));
-  builder.setInsertionPointAfter(op);
-  for (auto [result, wish] : llvm::zip_equal(op->getResults(), *wishes)) {
+  for (auto [result, wish] : llvm::zip_equal(values, *wishes)) {
     auto computed = dyn_cast<ShardingAttr>(wish);
     auto shared = cast<RankedTensorType>(result.getType());
     if (!computed || computed == getSharding(shared))
@@ -146,6 +147,16 @@ LogicalResult ReshardInserter::readResults(Operation *op) {
     result.replaceAllUsesExcept(reshard.getResult(), reshard);
   }
   return success();
+}
+
+LogicalResult ReshardInserter::readResults(Operation *op) {
+  for (Region &body : op->getRegions()) {
+    builder.setInsertionPointToStart(&body.front());
+    if (failed(readMade(op, kArgumentShardingsAttr, body.getArguments())))
+      return failure();
+  }
+  builder.setInsertionPointAfter(op);
+  return readMade(op, SpmdDialect::kResultShardingsAttr, op->getResults());
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,9 +185,15 @@ void ReshardInserter::serve(Value value, ArrayRef<Want> wants) {
 
 LogicalResult ReshardInserter::run() {
   Block &body = func.getBody().front();
-  Operation *first = &body.front();
-  for (Operation &op : llvm::make_early_inc_range(body))
-    if (failed(readOperands(&op)) || failed(readResults(&op)))
+  // Those that are there: what is put in between wants nothing. Of a block the first one, in front of which its arguments are resharded.
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<Block *, Operation *> first;
+  body.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    ops.push_back(op);
+    first.try_emplace(op->getBlock(), op);
+  });
+  for (Operation *op : ops)
+    if (failed(readOperands(op)) || failed(readResults(op)))
       return failure();
   for (auto &[value, wants] : wantsOf) {
     if (!getSharding(value.getType()))
@@ -184,7 +201,7 @@ LogicalResult ReshardInserter::run() {
     if (Operation *producer = value.getDefiningOp())
       builder.setInsertionPointAfter(producer);
     else
-      builder.setInsertionPoint(first);
+      builder.setInsertionPoint(first.lookup(value.getParentBlock()));
     serve(value, wants);
   }
   for (ConstrainOp constraint : constraints) {

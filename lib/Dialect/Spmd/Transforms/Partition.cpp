@@ -7,15 +7,16 @@
 //
 // One pass over each function in order: a new body grows next to the old one, `locals` maps each global value to its
 // per-device form. An op gets, through `PartitionContext`, its local operands and the axes that cut each factor of its
-// rule (`RuleMatches`); a reshard becomes the steps of its plan (`EmitReshard`).
+// rule (`RuleMatches`); a reshard becomes the steps of its plan (`EmitReshard`). A loop's body is done like the function's.
 //
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {
@@ -40,6 +41,8 @@ private:
   void partitionSignature(Block &from, Block &to);
   LogicalResult partition(Operation *op);
   LogicalResult partitionByInterface(PartitionOpInterface op);
+  LogicalResult partitionLoop(nn::LoopOp loop);
+  SmallVector<Value> getLocals(ValueRange values);
   LogicalResult define(Operation *op, ValueRange results);
   void finishMade(Operation *op, Operation *before);
 
@@ -134,11 +137,10 @@ LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op)
   const RuleMatches::Entry &entry = rules.get(ruled);
   if (!entry.match)
     return op.emitOpError() << "cannot be partitioned: " << entry.error;
-  flops += entry.rule.flops;
+  flops += double(getTimes(op)) * entry.rule.flops;
   PartitionContext context{builder,    op.getLoc(),         atoms.getMesh(), {}, entry.localResults,
                            entry.rule, ArrayRef(entry.cuts)};
-  for (Value operand : op->getOperands())
-    context.operands.push_back(locals.lookup(operand));
+  llvm::append_range(context.operands, getLocals(op->getOperands()));
   Block *block = builder.getInsertionBlock();
   Operation *last = block->empty() ? nullptr : &block->back();
   SmallVector<Value> results;
@@ -150,18 +152,49 @@ LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op)
   return define(op, results);
 }
 
+SmallVector<Value> FunctionPartitioner::getLocals(ValueRange values) {
+  return llvm::map_to_vector(values, [&](Value value) { return locals.lookup(value); });
+}
+
+/// The same loop on local values.
+LogicalResult FunctionPartitioner::partitionLoop(nn::LoopOp loop) {
+  auto types = llvm::map_to_vector(loop.getResultTypes(),
+                                   [](Type type) -> Type { return getLocalType(cast<RankedTensorType>(type)); });
+  Value condition = loop.getCondition() ? locals.lookup(loop.getCondition()) : Value();
+  auto local = nn::LoopOp::create(builder, loop.getLoc(), types, condition, getLocals(loop.getInitial()),
+                                  getLocals(loop.getCaptured()), loop.getCountAttr());
+  if (Attribute times = loop->getAttr(kTimesAttr))
+    local->setAttr(kTimesAttr, times);
+  Block &body = local.getBody().emplaceBlock();
+  for (BlockArgument argument : loop.getBody().getArguments()) {
+    auto type = cast<RankedTensorType>(argument.getType());
+    locals[argument] = body.addArgument(getLocalType(type), argument.getLoc());
+    addPadding(type, padding);
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&body);
+  for (Operation &op : loop.getBody().front())
+    if (failed(partition(&op)))
+      return failure();
+  return define(loop, local.getResults());
+}
+
 LogicalResult FunctionPartitioner::partition(Operation *op) {
   if (auto reshard = dyn_cast<ReshardOp>(op)) {
     Value local = reshards.emit(builder, reshard, locals.lookup(reshard.getInput()));
     return local ? define(op, local) : failure();
   }
   if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
-    SmallVector<Value> operands;
-    for (Value operand : terminator.getOperands())
-      operands.push_back(locals.lookup(operand));
-    func::ReturnOp::create(builder, terminator.getLoc(), operands);
+    func::ReturnOp::create(builder, terminator.getLoc(), getLocals(terminator.getOperands()));
     return success();
   }
+  if (auto yield = dyn_cast<nn::YieldOp>(op)) {
+    Value condition = yield.getCondition() ? locals.lookup(yield.getCondition()) : Value();
+    nn::YieldOp::create(builder, yield.getLoc(), condition, getLocals(yield.getNext()));
+    return success();
+  }
+  if (auto loop = dyn_cast<nn::LoopOp>(op))
+    return partitionLoop(loop);
   if (auto partitionable = dyn_cast<PartitionOpInterface>(op))
     return partitionByInterface(partitionable);
   return op->emitOpError() << "cannot be partitioned";
@@ -175,9 +208,11 @@ static LogicalResult checkTypes(func::FuncOp func) {
       result = emitError(value.getLoc()) << "value of type " << value.getType()
                                          << " has no sharding: spmd-propagate and spmd-insert-reshards come first";
   });
-  for (Operation &op : func.getBody().front())
-    if (op.hasAttr(SpmdDialect::kOperandShardingsAttr) || op.hasAttr(SpmdDialect::kResultShardingsAttr))
-      return op.emitOpError() << "wants a value otherwise than it is shared: spmd-insert-reshards comes first";
+  func.walk([&](Operation *op) {
+    if (succeeded(result) &&
+        (op->hasAttr(SpmdDialect::kOperandShardingsAttr) || op->hasAttr(SpmdDialect::kResultShardingsAttr)))
+      result = op->emitOpError() << "wants a value otherwise than it is shared: spmd-insert-reshards comes first";
+  });
   return result;
 }
 
@@ -207,7 +242,8 @@ LogicalResult FunctionPartitioner::run() {
   return success();
 }
 
-/// What was decided must be what is sent.
+/// What was decided must be what is sent. Bytes of one collective are rounded up, which in a loop was done once for all
+/// iterations, and is now done for each.
 LogicalResult Partition::compareBytes(func::FuncOp func) {
   auto decided = func->getAttrOfType<IntegerAttr>(SpmdDialect::kWireBytesAttr);
   if (!decided)
@@ -216,7 +252,9 @@ LogicalResult Partition::compareBytes(func::FuncOp func) {
   if (!checkBytes)
     return success();
   int64_t sent = countWireBytes(func);
-  if (sent == decided.getInt())
+  int64_t rounded = 0;
+  func.walk([&](CollectiveOpInterface op) { rounded += getTimes(op) - 1; });
+  if (sent >= decided.getInt() && sent <= decided.getInt() + rounded)
     return success();
   return func.emitOpError() << "sends " << sent << " bytes a rank, but " << decided.getInt() << " were decided";
 }

@@ -50,8 +50,7 @@ void PlanTargets::add(func::FuncOp func) {
     outputs.insert({terminator->getOperand(i), results.back().name});
   }
   llvm::DenseSet<StringRef> pinned;
-  for (PinOp pin : func.getOps<PinOp>())
-    pinned.insert(pin.getName());
+  func.walk([&](PinOp pin) { pinned.insert(pin.getName()); });
   auto addNames = [&](Value value) {
     Operation *op = value.getDefiningOp();
     // How a parameter is stored is asked for even where it is an output too.
@@ -66,12 +65,12 @@ void PlanTargets::add(func::FuncOp func) {
   tensors.reserve(tensors.size() + numOps);
   nodes.reserve(nodes.size() + numOps);
   llvm::for_each(body.getArguments(), addNames);
-  for (Operation &op : body) {
-    llvm::for_each(op.getResults(), addNames);
-    for (const NodeInfo &info : getNodeInfos(&op))
+  body.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    llvm::for_each(op->getResults(), addNames);
+    for (const NodeInfo &info : getNodeInfos(op))
       if (!info.node.empty())
         nodes[info.node].push_back(info);
-  }
+  });
   for (const PlanTarget &result : results)
     tensors[result.name].push_back(result);
 }

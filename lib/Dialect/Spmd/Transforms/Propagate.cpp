@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
@@ -53,6 +54,7 @@ private:
   /// Of a value in this state.
   ShardingAttr getSharding(ValueId value, StateId state);
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
+  void writeLoop(const LoopProblem &loop);
   FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
   void writePartialSources();
   std::string getReason(const ForcedReplication &forced) const;
@@ -167,9 +169,33 @@ FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, Mutable
   return bytes;
 }
 
+/// A loop has one op of the problem for each value, whose state all that belongs to the value is wanted in.
+void DecisionWriter::writeLoop(const LoopProblem &loop) {
+  nn::LoopOp op = loop.op;
+  nn::YieldOp yield = op.getYield();
+  SmallVector<OpId> parts(loop.carried);
+  llvm::append_range(parts, loop.captured);
+  auto getWanted = [&](OpId part) { return decision.operandStates[problem.firstOperand(part)]; };
+  auto write = [&](Operation *to, StringRef name, ValueRange values, ArrayRef<OpId> from) {
+    auto ids = llvm::map_to_vector(values, [&](Value value) { return source.getId(value); });
+    writeWishes(to, name, ids, llvm::map_to_vector(from, getWanted));
+  };
+  write(op, SpmdDialect::kResultShardingsAttr, op.getResults(), loop.carried);
+  write(op, kArgumentShardingsAttr, op.getBody().getArguments(), parts);
+  SmallVector<OpId> operands, yielded(loop.carried);
+  if (loop.condition != kNone) {
+    operands.push_back(loop.condition);
+    yielded.insert(yielded.begin(), loop.condition);
+  }
+  llvm::append_range(operands, parts);
+  write(op, SpmdDialect::kOperandShardingsAttr, op->getOperands(), operands);
+  write(yield, SpmdDialect::kOperandShardingsAttr, yield->getOperands(), yielded);
+  op->setDiscardableAttr(kTimesAttr, builder.getI64IntegerAttr(op.getPricedTimes()));
+}
+
 LogicalResult DecisionWriter::writeWishes() {
   for (auto [id, op] : llvm::enumerate(source.getOps())) {
-    if (problem.isConstraint(id))
+    if (problem.isConstraint(id) || isa<nn::LoopOp>(op))
       continue;
     ArrayRef<ValueId> operands = problem.operands(id), results = problem.results(id);
     writeWishes(op, SpmdDialect::kOperandShardingsAttr, operands,
@@ -177,6 +203,8 @@ LogicalResult DecisionWriter::writeWishes() {
     writeWishes(op, SpmdDialect::kResultShardingsAttr, results,
                 ArrayRef(decision.resultStates).slice(problem.firstResult(id), results.size()));
   }
+  for (const LoopProblem &loop : source.getLoops())
+    writeLoop(loop);
   writePartialSources();
   SmallVector<ValueId> outputs;
   for (OutputId output = 0; output < problem.numOutputs(); ++output)
@@ -218,6 +246,9 @@ std::vector<Replication> DecisionWriter::getReplications() {
   // By op, reason, and whether the op is replicated (or just resharded).
   llvm::MapVector<std::tuple<OpId, Attribute, unsigned>, AtomList> atomsOf;
   for (const ForcedReplication &forced : decision.forced) {
+    // What a loop only hands to its body (an op with one result) is gathered there as it would be without the loop.
+    if (isa<nn::LoopOp>(source.getOps()[forced.op]) && problem.results(forced.op).size() == 1)
+      continue;
     unsigned isReplicated = forced.reason != ForcedReplication::Reason::Moved;
     AtomList &list = atomsOf[{forced.op, builder.getStringAttr(getReason(forced)), isReplicated}];
     if (!llvm::is_contained(list, forced.atom))

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "RuleMatches.h"
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
@@ -58,23 +59,44 @@ static LogicalResult checkNoWishes(Operation *op) {
   return success();
 }
 
+/// What is carried lies in one sharding all the way, what is captured as it came; conditions are whole.
+static LogicalResult checkLoop(nn::LoopOp loop) {
+  auto differ = [&](TypeRange lhs, TypeRange rhs) { return !llvm::equal(lhs, rhs); };
+  nn::YieldOp yield = loop.getYield();
+  SmallVector<Type> taken(loop.getInitial().getTypes());
+  llvm::append_range(taken, loop.getCaptured().getTypes());
+  if (differ(loop.getBody().getArgumentTypes(), taken) ||
+      differ(yield.getNext().getTypes(), loop.getInitial().getTypes()) ||
+      differ(loop.getResultTypes(), loop.getInitial().getTypes()))
+    return loop.emitOpError("carries a value in several shardings");
+  for (Value condition : {loop.getCondition(), yield.getCondition()})
+    if (condition && getSharding(condition.getType()).isPartial())
+      return loop.emitOpError("has a condition that is not whole on every rank");
+  return success();
+}
+
 /// Operands and results of every op agree under its rule.
 LogicalResult VerifyPhase::checkResharded(func::FuncOp func, MeshAtoms &atoms) {
   if (failed(checkPropagated(func)))
     return failure();
   RuleMatches rules(atoms);
-  for (Operation &op : func.getBody().front()) {
-    if (failed(checkNoWishes(&op)))
+  auto check = [&](Operation *op) -> LogicalResult {
+    if (failed(checkNoWishes(op)))
       return failure();
     if (isa<ConstrainOp>(op))
-      return op.emitOpError() << "is left after reshards were inserted";
+      return op->emitOpError() << "is left after reshards were inserted";
+    if (auto loop = dyn_cast<nn::LoopOp>(op))
+      return checkLoop(loop);
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     if (!ruled)
-      continue;
+      return success();
     if (const RuleMatches::Entry &entry = rules.get(ruled); !entry.match)
-      return op.emitOpError() << "does not agree with its sharding rule: " << entry.error;
-  }
-  return success();
+      return op->emitOpError() << "does not agree with its sharding rule: " << entry.error;
+    return success();
+  };
+  WalkResult result = func.getBody().walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { return failed(check(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
+  return failure(result.wasInterrupted());
 }
 
 /// Local types only; the signature remembers the global ones; nothing of spmd but collectives.
@@ -90,9 +112,10 @@ LogicalResult VerifyPhase::checkPartitioned(func::FuncOp func) {
     if (succeeded(result) && getSharding(value.getType()))
       result = emitError(value.getLoc()) << "value still has the sharded type " << value.getType();
   });
-  for (Operation &op : func.getBody().front())
-    if (isa<ReshardOp, ConstrainOp>(op))
-      return op.emitOpError() << "is left after partitioning";
+  func.walk([&](Operation *op) {
+    if (succeeded(result) && isa<ReshardOp, ConstrainOp>(op))
+      result = op->emitOpError() << "is left after partitioning";
+  });
   return result;
 }
 

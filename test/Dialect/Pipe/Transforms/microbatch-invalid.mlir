@@ -222,3 +222,15 @@ func.func @two_blocks() {
 ^next:
   return
 }
+
+// -----
+
+func.func @a_loop(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-error@+1 {{'nn.loop' op is a loop, which no stage of a pipeline can hold: use a plan without one}}
+  %y = nn.loop count 2 carries (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    nn.yield next (%b) : (tensor<8x4xf32>) -> ()
+  }
+  return %y : tensor<8x4xf32>
+}

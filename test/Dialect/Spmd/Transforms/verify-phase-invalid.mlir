@@ -58,3 +58,34 @@ func.func @not_linear(%x: tensor<8xf32, #p>) -> tensor<8xf32, #p> {
   %0 = nn.exp %x : (tensor<8xf32, #p>) -> tensor<8xf32, #p>
   return %0 : tensor<8xf32, #p>
 }
+
+// -----
+
+// A loop carries a value in one sharding all the way.
+#mesh = #spmd.mesh<["x"=2]>
+#a = #spmd.sharding<#mesh, [{"x"}]>
+#b = #spmd.sharding<#mesh, [{}]>
+func.func @a_loop_that_changes_a_sharding(%x: tensor<8xf32, #a>) -> tensor<8xf32, #a> {
+  // expected-error @+1 {{'nn.loop' op carries a value in several shardings}}
+  %0 = nn.loop count 2 carries (%x) : (tensor<8xf32, #a>) -> tensor<8xf32, #a> {
+  ^bb0(%i: tensor<8xf32, #a>):
+    %1 = spmd.reshard %i : tensor<8xf32, #a> to tensor<8xf32, #b>
+    nn.yield next (%1) : (tensor<8xf32, #b>) -> ()
+  }
+  return %0 : tensor<8xf32, #a>
+}
+
+// -----
+
+// Ranks that hold terms of a condition would not know whether to go on.
+#mesh = #spmd.mesh<["x"=2]>
+#s = #spmd.sharding<#mesh, []>
+#p = #spmd.sharding<#mesh, [], partial = {"x": max}>
+func.func @a_condition_in_terms(%go: tensor<i1, #p>, %x: tensor<i1, #s>) -> tensor<i1, #s> {
+  // expected-error @+1 {{'nn.loop' op has a condition that is not whole on every rank}}
+  %0 = nn.loop while %go carries (%x) : (tensor<i1, #p>, tensor<i1, #s>) -> tensor<i1, #s> {
+  ^bb0(%i: tensor<i1, #s>):
+    nn.yield while %i next (%i) : (tensor<i1, #s>, tensor<i1, #s>) -> ()
+  }
+  return %0 : tensor<i1, #s>
+}

@@ -7,11 +7,24 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Solver/Solver.h"
 #include <cassert>
 
 namespace cleave::spmd {
+
+/// A loop, as the problem has it: an op for each value that goes into its body, whose results and operands all lie in one
+/// state, so that deciding one of them decides all.
+struct LoopProblem {
+  nn::LoopOp op;
+  /// Of initial value and yielded one, argument and result.
+  llvm::SmallVector<OpId> carried;
+  /// Of the operand and the argument.
+  llvm::SmallVector<OpId> captured;
+  /// Of both conditions, which it wants whole; `kNone` where there are none.
+  OpId condition = kNone;
+};
 
 class FunctionProblem {
 public:
@@ -34,6 +47,8 @@ public:
   /// By number.
   llvm::ArrayRef<mlir::Value> getValues() const { return values; }
   llvm::ArrayRef<mlir::Operation *> getOps() const { return ops; }
+  /// Outer ones before those in their bodies.
+  llvm::ArrayRef<LoopProblem> getLoops() const { return loops; }
   ValueId getId(mlir::Value value) const { return valueIds.lookup(value); }
   /// Where the wish with this cause was made: a place of the plan, or the value that carries it.
   mlir::Location getWishLoc(CauseId cause) const;
@@ -43,7 +58,11 @@ private:
 
   llvm::LogicalResult build();
   llvm::LogicalResult addValue(mlir::Value value);
-  llvm::LogicalResult addOp(mlir::Operation *op);
+  llvm::LogicalResult addValues(mlir::Block &block);
+  void addOps(mlir::Block &block);
+  void addOp(mlir::Operation *op);
+  void addLoop(nn::LoopOp loop);
+  OpId addLoopOp(nn::LoopOp loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
   void setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
   void emit(const SolverError &error);
 
@@ -54,6 +73,9 @@ private:
   std::unique_ptr<Solver> solver;
   std::vector<mlir::Value> values;
   std::vector<mlir::Operation *> ops;
+  std::vector<LoopProblem> loops;
+  /// How often what is added now runs: bytes and flops count as often.
+  int64_t times = 1;
   llvm::DenseMap<mlir::Value, ValueId> valueIds;
   /// By cause.
   std::vector<mlir::Value> wishes;

@@ -1,0 +1,25 @@
+//===- Repeated.h - ops that run more than once -----------------*- C++ -*-===//
+//
+// What stands in the body of a loop runs as often as the loop does. Deciding prices it so often, and so do all that count what
+// a program sends and computes: an attribute of the loop says how often that is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_REPEATED_H
+#define CLEAVE_DIALECT_SPMD_IR_REPEATED_H
+
+#include "mlir/IR/Operation.h"
+
+namespace cleave::spmd {
+
+/// On a loop, from propagation on: how many iterations it was priced for (i64).
+inline constexpr llvm::StringLiteral kTimesAttr = "spmd.times";
+/// On a loop, between propagation and reshard insertion: the shardings that the arguments of its body come in (array, unit =
+/// as their types say).
+inline constexpr llvm::StringLiteral kArgumentShardingsAttr = "spmd.arguments";
+
+/// How often `op` runs, by the loops around it; 1 outside of loops.
+int64_t getTimes(mlir::Operation *op);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_IR_REPEATED_H

@@ -1,0 +1,103 @@
+// A loop is partitioned with what is around it: what it carries lies in one sharding all the way, collectives in its body count
+// once for each iteration, and what is cheaper before the loop is done there.
+//
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
+
+// EQUAL: check result0: ok
+
+#mesh = #spmd.mesh<["x"=2]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+#whole = #spmd.sharding<#mesh, [{}, {}]>
+#cols = #spmd.sharding<#mesh, [{}, {"x"}]>
+#scalar = #spmd.sharding<#mesh, []>
+
+//--- batch.mlir
+// Samples know nothing of each other: nothing is sent. The condition counts, and is the same on all ranks.
+// CHECK-LABEL: @samples_stay_where_they_are
+// CHECK-SAME: (%{{.*}}: tensor<4x8xf32>
+func.func @samples_stay_where_they_are(%x: tensor<8x8xf32, #rows>, %n: tensor<i64>) -> tensor<8x8xf32> {
+  %zero = nn.constant dense<0> : tensor<i64> -> tensor<i64>
+  %go = nn.lt %zero, %n : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  // CHECK-NOT: spmd.all
+  // CHECK: nn.loop while %{{.*}} carries(%{{.*}}, %arg0) captures(%arg1) {spmd.times = 16 : i64} : (tensor<i1>, tensor<i64>, tensor<4x8xf32>, tensor<i64>) -> (tensor<i64>, tensor<4x8xf32>)
+  // CHECK-NOT: spmd.all
+  %y:2 = nn.loop while %go carries (%zero, %x) captures (%n) : (tensor<i1>, tensor<i64>, tensor<8x8xf32, #rows>, tensor<i64>) -> (tensor<i64>, tensor<8x8xf32>) {
+  ^bb0(%i: tensor<i64>, %a: tensor<8x8xf32>, %most: tensor<i64>):
+    %b = nn.softmax %a dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %one = nn.constant dense<1> : tensor<i64> -> tensor<i64>
+    %j = nn.add %i, %one : (tensor<i64>, tensor<i64>) -> tensor<i64>
+    %more = nn.lt %j, %most : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    nn.yield while %more next (%j, %b) : (tensor<i1>, tensor<i64>, tensor<8x8xf32>) -> ()
+  }
+  return %y#1 : tensor<8x8xf32>
+}
+
+//--- hidden.mlir
+// A product over a cut dim: one all_reduce in each of 5 iterations, of 8x16 numbers, of which a rank sends half twice: 5 * 512 bytes.
+// CHECK-LABEL: @a_sum_over_ranks_in_each_iteration
+func.func @a_sum_over_ranks_in_each_iteration(%x: tensor<8x1024xf32, #cols>, %w: tensor<1024x1024xf32, #rows>) -> tensor<8x1024xf32> {
+  // CHECK: nn.loop count 5 carries(%arg0) captures(%arg1) {spmd.times = 5 : i64} : (tensor<8x512xf32>, tensor<512x1024xf32>) -> tensor<8x512xf32>
+  // CHECK: nn.einsum {{.*}} -> tensor<8x1024xf32>
+  // CHECK: spmd.reduce_scatter {{.*}} : (tensor<8x1024xf32>) -> tensor<8x512xf32>
+  // CHECK: nn.tanh {{.*}} -> tensor<8x512xf32>
+  // CHECK-NOT: = spmd.
+  // CHECK: nn.yield
+  %y = nn.loop count 5 carries (%x) captures (%w) : (tensor<8x1024xf32, #cols>, tensor<1024x1024xf32, #rows>) -> tensor<8x1024xf32> {
+  ^bb0(%a: tensor<8x1024xf32>, %v: tensor<1024x1024xf32>):
+    %b = nn.einsum %a, %v "bi,ij->bj" : (tensor<8x1024xf32>, tensor<1024x1024xf32>) -> tensor<8x1024xf32>
+    %c = nn.tanh %b : (tensor<8x1024xf32>) -> tensor<8x1024xf32>
+    nn.yield next (%c) : (tensor<8x1024xf32>) -> ()
+  }
+  return %y : tensor<8x1024xf32>
+}
+
+//--- weight.mlir
+// A weight that lies in pieces (as with FSDP), and rows that know nothing of each other: gathered once, before the loop.
+// CHECK-LABEL: @a_weight_is_gathered_once
+func.func @a_weight_is_gathered_once(%x: tensor<512x16xf32, #rows>, %w: tensor<16x16xf32, #rows>) -> tensor<512x16xf32, #rows> {
+  // CHECK: %[[W:.*]] = spmd.all_gather %arg1
+  // CHECK: nn.loop count 5 carries(%arg0) captures(%[[W]]) {{.*}} : (tensor<256x16xf32>, tensor<16x16xf32>) -> tensor<256x16xf32>
+  // CHECK-NOT: = spmd.
+  %y = nn.loop count 5 carries (%x) captures (%w) : (tensor<512x16xf32, #rows>, tensor<16x16xf32, #rows>) -> tensor<512x16xf32, #rows> {
+  ^bb0(%a: tensor<512x16xf32>, %v: tensor<16x16xf32>):
+    %b = nn.einsum %a, %v "bi,ij->bj" : (tensor<512x16xf32>, tensor<16x16xf32>) -> tensor<512x16xf32>
+    %c = nn.tanh %b : (tensor<512x16xf32>) -> tensor<512x16xf32>
+    nn.yield next (%c) : (tensor<512x16xf32>) -> ()
+  }
+  return %y : tensor<512x16xf32, #rows>
+}
+
+//--- swap.mlir
+// Two values that change places lie alike.
+// CHECK-LABEL: @what_changes_places_lies_alike
+func.func @what_changes_places_lies_alike(%x: tensor<8x8xf32, #rows>, %z: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // CHECK: nn.loop count 3 {{.*}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  // CHECK-NOT: = spmd.
+  // CHECK: nn.yield
+  %y:2 = nn.loop count 3 carries (%x, %z) : (tensor<8x8xf32, #rows>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  ^bb0(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>):
+    %c = nn.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %d = nn.neg %c : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%b, %d) : (tensor<8x8xf32>, tensor<8x8xf32>) -> ()
+  }
+  return %y#0 : tensor<8x8xf32>
+}
+
+//--- nested.mlir
+// A loop in a loop, of which the inner one carries what the outer one cuts.
+// CHECK-LABEL: @a_loop_in_a_loop
+func.func @a_loop_in_a_loop(%x: tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
+  // CHECK: nn.loop count 3 {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: nn.loop count 2 {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = nn.loop count 3 carries (%x) : (tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    %z = nn.loop count 2 carries (%a) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    ^bb0(%b: tensor<8x8xf32>):
+      %c = nn.sin %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      nn.yield next (%c) : (tensor<8x8xf32>) -> ()
+    }
+    %d = nn.softmax %z dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%d) : (tensor<8x8xf32>) -> ()
+  }
+  return %y : tensor<8x8xf32>
+}
