@@ -125,8 +125,11 @@ void FormRings::formFaster(func::FuncOp func) {
 
 /// On a copy first: it may be that something else takes the memory.
 void FormRings::formToFit(func::FuncOp func) {
-  int64_t memory = choice.cluster->device.memoryBytes, before = choice.countPeakBytes(func);
-  if (!memory || before <= memory || findRings(func, false).empty())
+  int64_t memory = choice.cluster->device.memoryBytes;
+  if (!memory || findRings(func, false).empty())
+    return;
+  int64_t before = choice.countPeakBytes(func);
+  if (before <= memory)
     return;
   func::FuncOp copy = func.clone();
   func->getParentOp()->getRegion(0).front().push_back(copy);
