@@ -90,20 +90,22 @@ static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
   double flops = op.getShardingRule().flops, ranks = double(ring.ranks);
   double others = countBytes({op.getQuery(), op.getResult()}), steps = double(findSteps(ring).size());
   double keys = countBytes({op.getKey(), op.getValue()});
-  auto send = [&](const GatheredSequence &sequence, StringRef kind, double share) {
-    return times.getCollectiveNs(kind, ring.axes,
-                                 int64_t(countBytes({spmd::AllGatherOp(sequence.gather).getResult()}) * share));
+  auto gather = [&](const GatheredSequence &sequence) {
+    auto sent = cast<spmd::CollectiveOpInterface>(sequence.gather);
+    return times.getCollectiveNs(sent, sent.getWireBytes());
+  };
+  auto pass = [&](const GatheredSequence &sequence) {
+    return times.getCollectiveNs("window", sequence.axes, int64_t(countBytes({sequence.gather->getOperand(0)})));
   };
   RingTimes found;
-  found.gathered = times.getComputeNs(flops, others + keys + countBytes({op.getMask()}), element) +
-                   send(ring.key, "all_gather", (ranks - 1) / ranks) +
-                   send(ring.value, "all_gather", (ranks - 1) / ranks);
+  found.gathered = times.getComputeNs(flops, others + keys + countBytes({op.getMask()}), element) + gather(ring.key) +
+                   (ring.key.gather == ring.value.gather ? 0 : gather(ring.value));
   // As the report sees them: three sums of two tensors, in f32 at least.
   double results = countBytes({op.getResult()}) * std::max(1.0, 4 / double(spmd::getElementBytes(element)));
   double attend = times.getComputeNs(flops / ranks, others + keys / ranks, element);
-  double pass = send(ring.key, "window", 1 / ranks) + send(ring.value, "window", 1 / ranks);
+  double passed = pass(ring.key) + (ring.key.gather == ring.value.gather ? 0 : pass(ring.value));
   double combine = 3 * times.getComputeNs(0, 3 * results, element);
-  found.ring = attend + (steps - 1) * (std::max(attend, pass) + combine);
+  found.ring = attend + (steps - 1) * (std::max(attend, passed) + combine);
   return found;
 }
 

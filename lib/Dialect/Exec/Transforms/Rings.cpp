@@ -69,28 +69,50 @@ static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
 /// True if `value` is read by one op alone.
 static bool hasOneReader(Value value) { return !value.use_empty() && llvm::all_equal(value.getUsers()); }
 
+/// Per dim the axes over which `op` puts shards together; nothing if it is no gather.
+static std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> getGatheredAxes(Operation *op) {
+  SmallVector<SmallVector<spmd::AxisAttr>> dims;
+  if (auto gather = dyn_cast<spmd::AllGatherOp>(op)) {
+    for (ArrayAttr axes : gather.getDims().getAsRange<ArrayAttr>())
+      dims.emplace_back(axes.getAsRange<spmd::AxisAttr>());
+    return dims;
+  }
+  auto permute = dyn_cast<spmd::PermuteOp>(op);
+  if (!permute)
+    return std::nullopt;
+  for (auto [from, to] : llvm::zip_equal(permute.getFrom().getDims(), permute.getTo().getDims())) {
+    if (from.getAxes() != to.getAxes() && !to.getAxes().empty())
+      return std::nullopt;
+    dims.emplace_back(from.getAxes() == to.getAxes() ? ArrayRef<spmd::AxisAttr>() : from.getAxes());
+  }
+  return dims;
+}
+
 /// The way up from attention to the gather, then down for the place of the sequence.
 static std::optional<GatheredSequence> findGathered(Value value, std::string &reason) {
   GatheredSequence found;
   SmallVector<Operation *> moves;
+  std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> gathered;
   bool isAlone = true;
   for (Operation *op = value.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
-    isAlone &= hasOneReader(op->getResult(0));
-    if ((found.gather = dyn_cast<spmd::AllGatherOp>(op)))
+    found.gather = op;
+    isAlone &= op->getNumResults() == 1 && hasOneReader(op->getResult(0));
+    if ((gathered = getGatheredAxes(op)))
       break;
     if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(op))
       return std::nullopt;
     moves.push_back(op);
   }
-  if (!found.gather)
+  if (!gathered)
     return std::nullopt;
   int64_t cuts = 0;
-  for (auto [dim, axes] : llvm::enumerate(found.gather.getDims().getAsRange<ArrayAttr>()))
+  for (auto [dim, axes] : llvm::enumerate(*gathered))
     if (!axes.empty()) {
       found.dim = dim;
+      found.axes = axes;
       ++cuts;
     }
-  found.shard = getShape(found.gather.getInput())[found.dim];
+  found.shard = getShape(found.gather->getOperand(0))[found.dim];
   int64_t dim = found.dim;
   for (Operation *op : llvm::reverse(moves)) {
     std::optional<int64_t> at = followDim(op, dim);
@@ -112,8 +134,7 @@ std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::strin
                                   value = findGathered(attention.getValue(), reason);
   if (!key || !value)
     return std::nullopt;
-  ArrayAttr axes = cast<ArrayAttr>(key->gather.getDims()[key->dim]);
-  if (axes != value->gather.getDims()[value->dim]) {
+  if (key->axes != value->axes) {
     reason = "keys and values are gathered over other axes";
     return std::nullopt;
   }
@@ -122,10 +143,8 @@ std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::strin
   ring.key = *key;
   ring.value = *value;
   spmd::MeshAttr mesh = spmd::getMesh(attention);
-  for (spmd::AxisAttr axis : axes.getAsRange<spmd::AxisAttr>()) {
-    ring.axes.push_back(axis);
+  for (spmd::AxisAttr axis : key->axes)
     ring.ranks *= axis.getExtent(mesh);
-  }
   if (std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention)) {
     ring.band = *band;
     ring.mask = band->getGivenMask(attention);
@@ -219,7 +238,9 @@ private:
 } // namespace
 
 /// As many queries as keys, cut alike.
-static bool isAligned(Ring &ring) { return ring.band.queryAxes == ring.axes && ring.countQueries() == ring.key.shard; }
+static bool isAligned(Ring &ring) {
+  return ring.band.queryAxes == ring.key.axes && ring.countQueries() == ring.key.shard;
+}
 
 /// What ranks from number `step` on see, and, but at the first step, what those before see.
 static SmallVector<BlockSight, 2> getSights(Ring &ring, int64_t step) {
@@ -259,7 +280,7 @@ Value RingBuilder::index(ArrayRef<spmd::AxisAttr> axes) {
 Value RingBuilder::hidePadding(Value shard, int64_t dim) {
   if (ring.ranks * block == ring.countKeys())
     return shard;
-  Value at = places(block, make<nn::MulOp>(index(ring.axes), place(block)), getShape(shard).size(), dim);
+  Value at = places(block, make<nn::MulOp>(index(ring.key.axes), place(block)), getShape(shard).size(), dim);
   auto scalar = RankedTensorType::get({}, getElement(shard));
   Value zero = make<nn::ConstantOp>(cast<DenseElementsAttr>(builder.getZeroAttr(scalar)));
   return make<nn::SelectOp>(make<nn::LtOp>(at, place(ring.countKeys())), shard, zero);
@@ -271,9 +292,10 @@ Value RingBuilder::passOn(Value blocks, const GatheredSequence &sequence, String
   steps[sequence.dim] = block;
   lows[sequence.dim] = -block;
   highs[sequence.dim] = 0;
+  SmallVector<Attribute> dims(highs.size(), builder.getArrayAttr({}));
+  dims[sequence.dim] = builder.getArrayAttr(SmallVector<Attribute>(sequence.axes.begin(), sequence.axes.end()));
   std::string cause = (what + " of nn.attention go round, a block at a time").str();
-  return make<spmd::WindowOp>(blocks.getType(), blocks, spmd::AllGatherOp(sequence.gather).getDims(), steps, lows,
-                              highs,
+  return make<spmd::WindowOp>(blocks.getType(), blocks, builder.getArrayAttr(dims), steps, lows, highs,
                               /*fill=*/TypedAttr(), /*wraps=*/true, /*reflects=*/false, builder.getStringAttr(cause),
                               /*missing=*/DenseI64ArrayAttr(), /*firsts=*/DenseI64ArrayAttr(),
                               /*ends=*/DenseI64ArrayAttr(), /*takers=*/DenseI64ArrayAttr());
@@ -302,7 +324,7 @@ Value RingBuilder::move(Value shard, const GatheredSequence &sequence) {
 
 /// True on the ranks from number `step` on, or on the others.
 Value RingBuilder::seesOwnSide(int64_t step, bool isAhead) {
-  Value own = index(ring.axes), first = place(step);
+  Value own = index(ring.key.axes), first = place(step);
   return reshape(isAhead ? make<nn::GeOp>(own, first) : make<nn::LtOp>(own, first), {1, 1});
 }
 
@@ -360,7 +382,7 @@ Value RingBuilder::joinMasks(Value given, Value isSeen) {
 
 /// A band that all ranks with something to see have is one of the op.
 RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) {
-  Value from = index(ring.axes), isSeen;
+  Value from = index(ring.key.axes), isSeen;
   if (step > 0) {
     Value before = make<nn::SubOp>(from, place(step));
     from = make<nn::SelectOp>(make<nn::LtOp>(before, place(0)), make<nn::AddOp>(before, place(ring.ranks)), before);
@@ -413,9 +435,9 @@ RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
 
 /// Blocks are passed on before they are attended to, so that they travel meanwhile; steps at which nobody sees anything just pass them on.
 Value RingBuilder::build() {
-  Value key = hidePadding(ring.key.gather.getInput(), ring.key.dim);
+  Value key = hidePadding(ring.key.gather->getOperand(0), ring.key.dim);
   bool isShared = ring.key.gather == ring.value.gather;
-  Value value = isShared ? key : hidePadding(ring.value.gather.getInput(), ring.value.dim);
+  Value value = isShared ? key : hidePadding(ring.value.gather->getOperand(0), ring.value.dim);
   SmallVector<int64_t> steps = findSteps(ring);
   std::optional<Attended> attended;
   for (int64_t step = 0; step <= steps.back(); ++step) {
@@ -440,7 +462,7 @@ Value RingBuilder::build() {
 static void erase(const GatheredSequence &sequence) {
   for (auto [op, dim] : llvm::reverse(sequence.moves))
     op->erase();
-  spmd::AllGatherOp(sequence.gather)->erase();
+  sequence.gather->erase();
 }
 
 void cleave::exec::formRing(Ring &ring) {

@@ -14,9 +14,12 @@ namespace cleave::exec {
 
 /// Keys or values on their way from the ranks to attention: gathered along one dim, then moved.
 struct GatheredSequence {
-  spmd::AllGatherOp gather;
+  /// An all_gather, or a permute that does the same.
+  mlir::Operation *gather = nullptr;
   /// Along which the gather puts shards together, and what one has of it.
   int64_t dim = 0, shard = 0;
+  /// Over which it does, major to minor.
+  llvm::SmallVector<spmd::AxisAttr> axes;
   /// From the gather to attention, each read by the next one alone; with the place of the sequence in its result.
   llvm::SmallVector<std::pair<mlir::Operation *, int64_t>> moves;
 };
@@ -25,8 +28,7 @@ struct GatheredSequence {
 struct Ring {
   nn::AttentionOp attention;
   GatheredSequence key, value;
-  /// Over which keys and values are gathered, major to minor, and how many ranks that are.
-  llvm::SmallVector<spmd::AxisAttr> axes;
+  /// As many have a block of keys and values.
   int64_t ranks = 1;
   /// What attention sees of places, and the model's mask; null if there is none.
   nn::GlobalBand band;
