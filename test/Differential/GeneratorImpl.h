@@ -69,6 +69,9 @@ private:
   static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
   Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
+  /// An op inside of a formula, which gets no wish and is no value that others use.
+  Value addInner(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape,
+                 llvm::StringRef elementType);
 
   /// What a window does to spatial dims, one entry per dim in each list.
   struct Window {
@@ -100,6 +103,10 @@ private:
   bool addResize();
   bool addAttention();
   bool addRecurrence();
+  bool addRows();
+  bool addQuantized();
+  bool addIntegerProduct();
+  bool addBits();
   bool addOp();
 
   std::string callBody(llvm::ArrayRef<std::string> resultTypes) const;

@@ -370,7 +370,29 @@ bool Generator::addAttention() {
   if (chance(50)) // a window, one-sided or two-sided
     form += formatv(" {{causalOffset = {0} : i64, left = {1} : i64{2}}", int64_t(below(6)) - 2, below(5),
                     form.empty() && chance(70) ? formatv(", right = {0} : i64", below(4)).str() : "");
-  return add(formatv("nn.attention {0}, {1}, {2} scale 0.5{3}", q.name, k.name, v.name, form), {&q, &k, &v},
+  if (chance(40)) { // a cache in front, as models that generate have it
+    int64_t past = pick(counts);
+    auto join = [&](const Value &now, int64_t size) {
+      Value before = addArgument({batch, kvHeads, past, size}, "f32");
+      return addInner(formatv("nn.concat {0}, {1} dim 2", before.name, now.name), {&before, &now},
+                      {batch, kvHeads, past + keys, size}, "f32");
+    };
+    k = join(k, 4), v = join(v, 6);
+    keys += past;
+  }
+  SmallVector<const Value *> operands = {&q, &k, &v};
+  Value mask;
+  std::string masked;
+  if (chance(40)) {
+    SmallVector<int64_t> shape = {batch, heads, sequence, keys};
+    for (int64_t &extent : llvm::MutableArrayRef<int64_t>(shape).drop_back())
+      extent = chance(50) ? 1 : extent;
+    mask = addArgument(SmallVector<int64_t>(llvm::ArrayRef<int64_t>(shape).drop_front(below(3))),
+                       chance(50) ? "i1" : "f32");
+    operands.push_back(&mask);
+    masked = " mask " + mask.name;
+  }
+  return add(formatv("nn.attention {0}, {1}, {2}{3} scale 0.5{4}", q.name, k.name, v.name, masked, form), operands,
              {batch, heads, sequence, 6});
 }
 
@@ -425,13 +447,37 @@ bool Generator::addRecurrence() {
 
 bool Generator::addOp() {
   using Member = bool (Generator::*)();
-  static constexpr Member members[] = {
-      &Generator::addUnary,     &Generator::addUnary,   &Generator::addBinary,    &Generator::addBinary,
-      &Generator::addSelect,    &Generator::addEinsum,  &Generator::addEinsum,    &Generator::addEinsum,
-      &Generator::addReduce,    &Generator::addReduce,  &Generator::addSoftmax,   &Generator::addNorm,
-      &Generator::addTranspose, &Generator::addReshape, &Generator::addReshape,   &Generator::addBroadcast,
-      &Generator::addConcat,    &Generator::addSlice,   &Generator::addPad,       &Generator::addGather,
-      &Generator::addScan,      &Generator::addConv,    &Generator::addConv,      &Generator::addPool,
-      &Generator::addResize,    &Generator::addLrn,     &Generator::addAttention, &Generator::addRecurrence};
+  static constexpr Member members[] = {&Generator::addUnary,
+                                       &Generator::addUnary,
+                                       &Generator::addBinary,
+                                       &Generator::addBinary,
+                                       &Generator::addSelect,
+                                       &Generator::addEinsum,
+                                       &Generator::addEinsum,
+                                       &Generator::addEinsum,
+                                       &Generator::addReduce,
+                                       &Generator::addReduce,
+                                       &Generator::addSoftmax,
+                                       &Generator::addNorm,
+                                       &Generator::addTranspose,
+                                       &Generator::addReshape,
+                                       &Generator::addReshape,
+                                       &Generator::addBroadcast,
+                                       &Generator::addConcat,
+                                       &Generator::addSlice,
+                                       &Generator::addPad,
+                                       &Generator::addGather,
+                                       &Generator::addScan,
+                                       &Generator::addConv,
+                                       &Generator::addConv,
+                                       &Generator::addPool,
+                                       &Generator::addResize,
+                                       &Generator::addLrn,
+                                       &Generator::addAttention,
+                                       &Generator::addRecurrence,
+                                       &Generator::addRows,
+                                       &Generator::addQuantized,
+                                       &Generator::addIntegerProduct,
+                                       &Generator::addBits};
   return (this->*pick(members))();
 }

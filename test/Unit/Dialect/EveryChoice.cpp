@@ -25,6 +25,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 #include "gtest/gtest.h"
 
 #include <cmath>
@@ -360,6 +361,28 @@ static bool cutsMinor(const ShardingRule &rule, const Choice &choice) {
   return llvm::any_of(rule.operands, hasMinor) || llvm::any_of(rule.results, hasMinor);
 }
 
+namespace {
+/// Ops whose choices have been tried; those of nn that have a rule must be among them when all tests have run.
+class AllRules : public testing::Environment {
+public:
+  void add(Operation *op) { tried.insert(op->getName().getStringRef()); }
+  void TearDown() override {
+    if (GTEST_FLAG_GET(filter) != "*" || getenv("GTEST_TOTAL_SHARDS"))
+      return;
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    context.loadDialect<nn::NnDialect>();
+    for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("nn"))
+      if (name.hasInterface<ShardingRuleOpInterface>())
+        EXPECT_TRUE(tried.contains(name.getStringRef())) << "no test tries the rule of " << name.getStringRef().str();
+  }
+
+private:
+  llvm::StringSet<> tried;
+};
+} // namespace
+
+static AllRules *const allRules = static_cast<AllRules *>(testing::AddGlobalTestEnvironment(new AllRules));
+
 void cleave::checkEveryChoice(llvm::StringRef text) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<func::FuncDialect, nn::NnDialect, SpmdDialect>();
@@ -369,6 +392,7 @@ void cleave::checkEveryChoice(llvm::StringRef text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   ASSERT_TRUE(module) << diagnostics << text.str();
   Operation *op = &(*module->getOps<func::FuncOp>().begin()).getBody().front().front();
+  allRules->add(op);
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
   std::mt19937 random(1);
   // By the number of mesh axes.

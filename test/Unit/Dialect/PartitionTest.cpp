@@ -70,6 +70,60 @@ TEST(Partition, OtherElementwise) {
         "%0 = nn.div %x, %y : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>");
 }
 
+// All others, of an odd dim beside an even one, so that padding is there, too.
+TEST(Partition, EveryElementwiseOp) {
+  for (const char *op : {"abs",
+                         "acos",
+                         "acosh",
+                         "asin",
+                         "asinh",
+                         "atan",
+                         "atanh",
+                         "ceil",
+                         "cos",
+                         "cosh",
+                         "erf",
+                         "floor",
+                         "gelu",
+                         "log",
+                         "relu",
+                         "reciprocal",
+                         "hard_swish",
+                         "sign",
+                         "sigmoid",
+                         "silu",
+                         "round",
+                         "sin",
+                         "sinh",
+                         "sqrt",
+                         "tan",
+                         "tanh",
+                         "softplus",
+                         "neg",
+                         "elu {alpha = 0.5}",
+                         "leaky_relu {alpha = 0.1}",
+                         "hard_sigmoid {alpha = 0.2, beta = 0.5}"}) {
+    auto [name, attributes] = llvm::StringRef(op).split(' ');
+    check("%x: tensor<8x5xf32>", "%0 = nn." + name + " %x " + attributes + " : (tensor<8x5xf32>) -> tensor<8x5xf32>");
+  }
+  for (const char *op : {"is_inf", "is_nan"})
+    check("%x: tensor<8x5xf32> {test.nan}", llvm::Twine("%0 = nn.") + op + " %x : (tensor<8x5xf32>) -> tensor<8x5xi1>");
+  for (const char *op : {"eq", "ge", "gt", "le"})
+    check("%x: tensor<8x1xf32>, %y: tensor<5xf32>",
+          llvm::Twine("%0 = nn.") + op + " %x, %y : (tensor<8x1xf32>, tensor<5xf32>) -> tensor<8x5xi1>");
+  for (const char *op : {"pow", "prelu"})
+    check("%x: tensor<8x5xf32>, %y: tensor<1x5xf32>",
+          llvm::Twine("%0 = nn.") + op + " %x, %y : (tensor<8x5xf32>, tensor<1x5xf32>) -> tensor<8x5xf32>");
+  for (const char *op : {"bitwise_and", "bitwise_or", "bitwise_xor", "shift"})
+    check("%x: tensor<8x5xi32>, %y: tensor<8x1xi32>",
+          llvm::Twine("%0 = nn.") + op + " %x, %y : (tensor<8x5xi32>, tensor<8x1xi32>) -> tensor<8x5xi32>");
+  for (const char *op : {"and", "or", "xor"})
+    check("%x: tensor<8x5xi1>, %y: tensor<8x5xi1>",
+          llvm::Twine("%0 = nn.") + op + " %x, %y : (tensor<8x5xi1>, tensor<8x5xi1>) -> tensor<8x5xi1>");
+  check("%x: tensor<8x5xi1>", "%0 = nn.not %x : (tensor<8x5xi1>) -> tensor<8x5xi1>");
+  check("%x: tensor<8x5xi32>", "%0 = nn.bitwise_not %x : (tensor<8x5xi32>) -> tensor<8x5xi32>");
+}
+
 // Also where shards are padded: what is there may be 0.
 TEST(Partition, IntegersAreDividedByNoPadding) {
   check("%x: tensor<8x5xi32>, %y: tensor<8x5xi32> {test.divisor}",

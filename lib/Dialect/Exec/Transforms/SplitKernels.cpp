@@ -32,6 +32,22 @@ static Value followReshapes(Value value) {
   return value.hasOneUse() && value.user_begin()->hasTrait<OpTrait::IsTerminator>() ? value : Value();
 }
 
+/// What is left of `region` behind `cuts`, in parts: a reduction that goes takes the rows along that its results had in common with others, and then
+/// those of one number of elements are a kernel.
+static SmallVector<SmallVector<Value>> groupRest(Block &region, ArrayRef<Operation *> cuts, ArrayRef<Value> rest) {
+  bool hasRows = llvm::any_of(region.without_terminator(), [&](Operation &op) {
+    auto formed = dyn_cast<nn::FormOpInterface>(op);
+    return formed && formed.getForm() == nn::Form::Row && !llvm::is_contained(cuts, &op);
+  });
+  SmallVector<SmallVector<Value>> groups;
+  auto count = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+  for (Value value : rest) {
+    auto *group = llvm::find_if(groups, [&](auto &other) { return hasRows || count(other.front()) == count(value); });
+    (group == groups.end() ? groups.emplace_back() : *group).push_back(value);
+  }
+  return groups;
+}
+
 /// Whatever a part holds is less than the whole, or it cannot be split.
 static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
   std::string reason;
@@ -52,8 +68,8 @@ static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
   for (Value result : region.getTerminator()->getOperands())
     if (!splitter.values.contains(result))
       rest.push_back(result);
-  if (!rest.empty())
-    parts.push_back(splitter.makePart(rest));
+  for (const SmallVector<Value> &group : groupRest(region, cuts.ops, rest))
+    parts.push_back(splitter.makePart(group));
   for (auto [result, inside] : llvm::zip_equal(fused.getResults(), region.getTerminator()->getOperands()))
     result.replaceAllUsesWith(splitter.values.lookup(inside));
   // One that has more results than before, all of its last op's, may be one.
