@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
                  .Case("bench", benchCommand)
                  .Case("compile", compileCommand)
                  .Case("explain", explainCommand)
+                 .Case("export", exportCommand)
                  .Case("run", runCommand)
                  .Case("schedule", scheduleCommand)(*session);
   if (exitCode == kInternalError)

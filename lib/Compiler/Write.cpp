@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Export/Onnx/Annotate.h"
+#include "cleave/Export/Onnx/Export.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
@@ -104,4 +106,27 @@ bool Compilation::writeOnnx(StringRef path) {
     return false;
   llvm::Error error = writeOnnxFile(getModule(), onnx::collectTensors(*imported), *file, path);
   return error ? fail(std::move(error)) : true;
+}
+
+std::optional<onnx::ExportSummary> Compilation::exportOnnx(StringRef folder, const onnx::ExportOptions &options) {
+  func::FuncOp func = getEntry();
+  if (!func)
+    return std::nullopt;
+  if (isPipelined()) {
+    fail(makeError("{0}: a model in stages cannot be exported: its ranks run different programs, several times a call",
+                   state->options.model));
+    return std::nullopt;
+  }
+  onnx::OnnxGraphPtr graph = onnx::makeGraph(func, options);
+  if (!graph)
+    return std::nullopt;
+  llvm::Expected<onnx::ExportSummary> summary = onnx::writeModels(*graph, func, folder);
+  if (summary)
+    return *summary;
+  // What is wrong with a weight's file has been said at the parameter.
+  if (getBlame())
+    llvm::consumeError(summary.takeError());
+  else
+    fail(summary.takeError());
+  return std::nullopt;
 }

@@ -147,6 +147,9 @@ static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecision
 static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
 static std::vector<StringRef> wordsOf(Allowed) { return {std::begin(kAllowedWords), std::end(kAllowedWords)}; }
 static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWords), std::end(kDeviceWords)}; }
+static std::vector<StringRef> wordsOf(onnx::CollectiveOps) {
+  return {std::begin(kCollectiveOpsWords), std::end(kCollectiveOpsWords)};
+}
 static std::vector<StringRef> wordsOf(PlacementWish) {
   return {std::begin(kPlacementWishWords), std::end(kPlacementWishWords)};
 }
@@ -344,6 +347,8 @@ private:
                            toString(options.getEmit()));
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
+    if (options.command == "export" && (options.output.empty() || options.output == "-"))
+      return "'export' writes files into a folder: name it with '-o DIR'";
     if (options.command == "run" && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.getEmit()));
     return checkPlanOptions();

@@ -18,6 +18,7 @@ def Completion : SubCommand<"completion", "the completion script of a shell, to 
                             "bash|zsh">;
 def Explain : SubCommand<"explain", "why a value is sharded as it is; what each collective is for",
                          "MODEL --mesh .. [VALUE]">;
+def Export : SubCommand<"export", "ONNX files of the ranks' programs, with weights cut and collectives as nodes", "MODEL [--mesh ..] -o DIR">;
 def Import : SubCommand<"import", "the nn dialect, before any sharding", "MODEL -o out.mlir">;
 def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as a plan addresses them), FLOPs, "
                                     "what cannot be imported", "MODEL">;
@@ -28,10 +29,10 @@ def Schedule : SubCommand<"schedule", "what each rank of a pipeline does and whe
                           "[MODEL] --ranks .. --microbatches ..">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
 
-defvar kAll = [Bench, Compile, Explain, Import, Inspect, Run, Shard];
+defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Run, Shard];
 // With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
-defvar kSharding = [Bench, Compile, Explain, Run, Shard];
+defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard];
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -103,6 +104,12 @@ defm target : Value<"target", "TARGET", "target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
 
+def Exports : OptionGroup<"3aa">, HelpText<"Exports">;
+let Group = Exports in {
+defm collectives : Value<"collectives", "HOW", "collectives", [Export],
+                         "auto (without it): onnxruntime's where these mean the same, else Cleave's own; or own: these alone">;
+}
+
 def Schedules : OptionGroup<"3b">, HelpText<"Schedules">;
 let Group = Schedules in {
 defm schedule : Value<"schedule", "NAME|FILE", "schedule.name", [Schedule],
@@ -130,8 +137,8 @@ defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one aft
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Compile, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
-        HelpText<"where to write; a module goes to standard output without it">;
+def o : Separate<["-"], "o", [Compile, Export, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+        HelpText<"where to write, a folder for export; a module goes to standard output without it">;
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;

@@ -169,6 +169,7 @@ HOMES = {
     "lib/Dialect/Nn/Partition": r"\b(\w+Op)::partition\(",
     "lib/Reference": r"\badd\w*<nn::(\w+Op)>\(",
     "lib/Codegen": r"\badd\w*<nn::(\w+Op)\b",
+    "lib/Export/Onnx": r"\badd\w*<nn::(\w+Op)>\(",
 }
 
 # Importers of ONNX ops that are nothing but others of ours.

@@ -34,6 +34,11 @@ namespace cleave::spmd {
 struct Plan;
 } // namespace cleave::spmd
 
+namespace cleave::onnx {
+struct ExportOptions;
+struct ExportSummary;
+} // namespace cleave::onnx
+
 namespace cleave {
 
 struct CompileOptions {
@@ -111,6 +116,10 @@ public:
   /// Writes the ONNX model that was loaded, with its decided shardings as device annotations. False after an error: the
   /// model was in no file; its weights lie beside it, and not beside `path`. Precondition: the module is propagated.
   bool writeOnnx(llvm::StringRef path);
+
+  /// Writes each rank's program as an ONNX model into `folder`, with its weights beside it (Export/Onnx/Export.h). Nothing after an
+  /// error: an op without a form in ONNX, a pipeline, a file that cannot be written. Precondition: the module is optimized.
+  std::optional<onnx::ExportSummary> exportOnnx(llvm::StringRef folder, const onnx::ExportOptions &options);
 
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const;

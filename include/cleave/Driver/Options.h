@@ -7,6 +7,7 @@
 #define CLEAVE_DRIVER_OPTIONS_H
 
 #include "cleave/Compiler/Compilation.h"
+#include "cleave/Export/Onnx/Export.h"
 #include "cleave/Schedule/Search.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -45,6 +46,9 @@ constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
 /// What products on devices may do to the numbers that they multiply.
 enum class Allowed { Nothing, Tf32 };
 constexpr llvm::StringLiteral kAllowedWords[] = {"nothing", "tf32"};
+
+/// What collectives become in ONNX files.
+constexpr llvm::StringLiteral kCollectiveOpsWords[] = {"auto", "own"};
 
 /// Who runs a model.
 enum class ExecutorKind { Reference, Program };
@@ -117,6 +121,7 @@ struct Options {
   Allowed allowed = Allowed::Nothing;
   std::string isa = "native";
   bool embedWeights = false;
+  onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleOptions schedule;
 };
 

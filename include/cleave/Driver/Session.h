@@ -40,6 +40,7 @@ ExitCode shardCommand(Session &session);
 ExitCode explainCommand(Session &session);
 ExitCode runCommand(Session &session);
 ExitCode compileCommand(Session &session);
+ExitCode exportCommand(Session &session);
 ExitCode benchCommand(Session &session);
 ExitCode scheduleCommand(Session &session);
 

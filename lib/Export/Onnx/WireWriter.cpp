@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "WireWriter.h"
 
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/Endian.h"
+
 using namespace llvm;
 using namespace cleave::onnx;
 
@@ -38,6 +41,15 @@ void WireMessage::add(StringRef view) {
 void WireMessage::integer(uint32_t field, int64_t value) {
   tag(field, WireType::Varint);
   varint(static_cast<uint64_t>(value));
+}
+
+/// Four bytes, the least significant first.
+void WireMessage::real(uint32_t field, float value) {
+  tag(field, WireType::Fixed32);
+  char encoded[sizeof(float)];
+  support::endian::write32le(encoded, bit_cast<uint32_t>(value));
+  tail().append(encoded, sizeof(encoded));
+  bytes += sizeof(encoded);
 }
 
 void WireMessage::text(uint32_t field, StringRef text) {

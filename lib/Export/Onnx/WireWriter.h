@@ -18,6 +18,8 @@ namespace cleave::onnx {
 class WireMessage {
 public:
   void integer(uint32_t field, int64_t value);
+  /// A float of 32 bits.
+  void real(uint32_t field, float value);
   /// A string or an encoded message; it is copied.
   void text(uint32_t field, llvm::StringRef bytes);
   /// A field as a reader found it; its bytes must live as long as this.

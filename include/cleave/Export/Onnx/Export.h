@@ -1,0 +1,55 @@
+//===- Export.h - a partitioned program as ONNX files -----------*- C++ -*-===//
+//
+// Each rank's program as an ONNX model that other runtimes run: local shapes, weights as the rank's shards beside it, and
+// collectives as nodes (docs/export.md says what each means).
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_EXPORT_ONNX_EXPORT_H
+#define CLEAVE_EXPORT_ONNX_EXPORT_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+
+namespace cleave::onnx {
+
+/// The domain of collectives that are Cleave's own, and its version.
+constexpr llvm::StringLiteral kOwnDomain = "cleave";
+constexpr int64_t kOwnVersion = 1;
+/// The version of ONNX's own ops, and that of the file format.
+constexpr int64_t kOpset = 23;
+constexpr int64_t kFileVersion = 11;
+
+/// What collectives become: onnxruntime's ops where these mean the same, else Cleave's own; or these alone.
+enum class CollectiveOps { Auto, Own };
+
+struct ExportOptions {
+  CollectiveOps collectives = CollectiveOps::Auto;
+};
+
+/// What was written.
+struct ExportSummary {
+  int64_t ranks = 0, files = 0, nodes = 0, collectives = 0;
+  /// Of weights, in all files.
+  int64_t bytes = 0;
+};
+
+struct OnnxGraph;
+struct GraphDeleter {
+  void operator()(OnnxGraph *graph) const;
+};
+using OnnxGraphPtr = std::unique_ptr<OnnxGraph, GraphDeleter>;
+
+/// The graph that all ranks share. Null after an error on an op that ONNX has no form for. Recurrences in `func` are unrolled.
+/// Preconditions: `func` is partitioned and not of a pipeline.
+OnnxGraphPtr makeGraph(mlir::func::FuncOp func, const ExportOptions &options);
+
+/// Writes a model for each set of ranks that have equal ones, `rank-N.onnx` with the shards of weights in `rank-N.data`, N being
+/// the first of them, and, last, `export.json`. The folder is made if it is not there. Errors: a file cannot be written; what
+/// is wrong with a weight's file is emitted at the parameter, and told as a failure without text.
+llvm::Expected<ExportSummary> writeModels(const OnnxGraph &graph, mlir::func::FuncOp func, llvm::StringRef folder);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_EXPORT_ONNX_EXPORT_H

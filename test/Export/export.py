@@ -1,0 +1,152 @@
+"""Models written as ONNX for each rank: run piece by piece in onnxruntime, all ranks together, they give what the original does.
+
+Usage: export.py BUILD_DIR [NAME...]
+
+A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, or a quantised model of `models-quantized`. Every file must pass ONNX's
+checker with its shape inference, which must agree with what the file says of each value. Then lockstep.py runs all ranks:
+what lies between collectives in onnxruntime (bf16: ONNX's reference evaluator), collectives in numpy, by what docs/export.md says of them. Outputs must be those that
+onnxruntime gave for the original model. Padding of uneven shards is NaN on the way in: nobody may read it.
+"""
+import collections
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+
+import numpy as np
+import onnx
+import onnxruntime
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(os.path.dirname(HERE), "Models")
+sys.path[1:1] = [os.path.dirname(HERE), os.path.join(MODELS, "Parallel"), MODELS]
+import check as parallel
+import harness
+import lockstep
+import quantized
+import sharded
+from cases import CASES as FORMS
+
+# Totals over all cases, and the least that there must be of each.
+COUNTS = collections.Counter()
+LEAST = {"files": 570, "segments": 2000, "collectives": 1900, "outputs": 250}
+LOCK = threading.Lock()
+
+
+def is_same(given, inferred):
+    """Whether shape inference has nothing else to say of a value."""
+    if not inferred.HasField("tensor_type") or not inferred.tensor_type.HasField("shape"):
+        return True
+    a, b = given.tensor_type, inferred.tensor_type
+    dims = list(zip(a.shape.dim, b.shape.dim))
+    return a.elem_type == b.elem_type and len(a.shape.dim) == len(b.shape.dim) and \
+        all(x.dim_value == y.dim_value for x, y in dims if y.HasField("dim_value"))
+
+
+def check_file(path):
+    """What ONNX's checker and its shape inference have against a file, or an empty string."""
+    onnx.checker.check_model(path, full_check=True)
+    model = onnx.load(path)
+    given = {info.name: info.type for info in [*model.graph.value_info, *model.graph.output]}
+    made = [name for node in model.graph.node for name in node.output if name]
+    if missing := set(made) - set(given):
+        return f"nothing is said of {sorted(missing)[:3]}"
+    if len(set(made)) != len(made):
+        return "two nodes make one value"
+    del model.graph.value_info[:]
+    for info in onnx.shape_inference.infer_shapes(model).graph.value_info:
+        if not is_same(given[info.name], info.type):
+            return f"{info.name} is said to be other than ONNX infers: {given[info.name]} {info.type}"
+    return ""
+
+
+def run(build, model, options, arrays):
+    """(what is wrong or an empty string, outputs)."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = harness.cleave(build, "export", model, "-o", folder, "--quiet", *options)
+        if done.returncode:
+            return f"exit {done.returncode}: {done.stderr.strip()[:500]}", None
+        with open(os.path.join(folder, "export.json")) as file:
+            files = json.load(file)["files"]
+        for entry in files:
+            if text := check_file(os.path.join(folder, entry["model"])):
+                return f"{entry['model']}: {text}", None
+        program = lockstep.Program(folder)
+        outputs = program.run(arrays)
+    segments = [step for step in program.steps if isinstance(step, lockstep.Segment)]
+    with LOCK:
+        COUNTS.update(files=len(files), segments=len(segments), collectives=len(program.steps) - len(segments), outputs=len(outputs),
+                      ranks=program.ranks, runs=len(segments) * program.ranks)
+    return "", outputs
+
+
+def fixture(build, name, mesh):
+    path = os.path.join(MODELS, name)
+    arrays = dict(np.load(path + ".npz"))
+    is_uneven = mesh in sharded.UNEVEN_MESHES
+    mesh = sharded.meet(mesh, arrays)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as plan:
+        plan.write("uneven: true\n")
+        plan.flush()
+        options = ["--inputs", path + ".npz", "--mesh", mesh, *["--plan", plan.name] * is_uneven,
+                   *sharded.rules(name, mesh, arrays, is_uneven)]
+        text, outputs = run(build, path + ".onnx", options, {key[3:]: array for key, array in arrays.items() if key.startswith("in:")})
+    if text:
+        return text
+    tolerance = sharded.TOLERANCE.get(name, 1e-4) * (1.5 if is_uneven else 1)
+    return harness.difference(outputs, arrays, tolerance, tolerance / 10)
+
+
+def infer(path, arrays):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options)
+    return {f"out:{value.name}": array for value, array in zip(session.get_outputs(), session.run(None, arrays))}
+
+
+def form(build, name):
+    case, plan = FORMS[name], os.path.join(harness.ROOT, "examples", "parallel", name + ".yaml")
+    model = os.path.join(MODELS, case.model + ".onnx")
+    with open(plan) as file:
+        dims = yaml.safe_load(file).get("dims", {})
+    arrays = parallel.draw(onnxruntime.InferenceSession(model), dims)
+    text, outputs = run(build, model, ["--plan", plan], arrays)
+    return text or harness.difference(outputs, infer(model, arrays), 1e-4, 1e-5)
+
+
+def quantised(build, name, mesh):
+    base, quantiser, how = quantized.CASES[name]
+    with np.load(os.path.join(MODELS, base + ".npz")) as recorded:
+        arrays = {key[3:]: recorded[key] for key in recorded.files if key.startswith("in:")}
+    with tempfile.TemporaryDirectory() as folder:
+        path, copy = os.path.join(folder, "q.onnx"), os.path.join(folder, base + ".onnx")
+        shutil.copy(os.path.join(MODELS, base + ".onnx"), copy)  # beside which the quantiser writes
+        quantiser(copy, path, arrays, **how)
+        np.savez(os.path.join(folder, "in.npz"), **arrays)
+        rules = quantized.get_rules(onnx.load(path), arrays, mesh)
+        text, outputs = run(build, path, ["--inputs", os.path.join(folder, "in.npz"), "--mesh", mesh, *rules], arrays)
+        return text or quantized.compare(outputs, {key[4:]: array for key, array in infer(path, arrays).items()})
+
+
+def main():
+    build, names, _ = harness.arguments()
+    with open(os.path.join(MODELS, "index.json")) as file:
+        fixtures = json.load(file)
+    cases = {f"{name} on {mesh}": (fixture, name, mesh) for name in fixtures
+             for mesh in [*sharded.MESHES, *sharded.UNEVEN_MESHES, *sharded.PICTURE_MESHES * (name in sharded.PICTURES)]}
+    cases.update({name: (form, name) for name in FORMS})
+    cases.update({f"{name} on {mesh}": (quantised, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
+    code = harness.run(harness.select(cases, names), lambda case: case[0](build, *case[1:]))
+    print(", ".join(f"{count} {what}" for what, count in COUNTS.items()))
+    if not names and any(COUNTS[what] < least for what, least in LEAST.items()):
+        print(f"expected at least {LEAST}")
+        return 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
