@@ -52,6 +52,14 @@ def unknown(shape, dtype):
     return np.full(shape, True if dtype == np.bool_ else np.nan, dtype)
 
 
+def identity(dtype, kind):
+    """What changes nothing when it is combined."""
+    if kind in ("sum", "prod") or dtype == np.bool_:
+        return kind in ("prod", "min")
+    ends = np.iinfo(dtype) if np.issubdtype(dtype, np.integer) else None
+    return (ends.min if ends else -np.inf) if kind == "max" else (ends.max if ends else np.inf)
+
+
 def combine(arrays, kind):
     wide = np.float32 if arrays[0].dtype.itemsize == 2 and arrays[0].dtype.kind in "fV" else arrays[0].dtype
     total = arrays[0].astype(wide)

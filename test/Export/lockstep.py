@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from collectives import Digits, combine, meet, unknown
+from collectives import Digits, combine, identity, meet, unknown
 
 BF16 = onnx.TensorProto.BFLOAT16
 
@@ -125,7 +125,7 @@ class Program:
             shape = [dim.dim_value for dim in info.shape.dim]
             for rank, result in enumerate(meet(step, operands)):
                 assert list(result.shape) == shape, f"{step.name} gives {result.shape}, the model says {shape}"
-                values[rank][step.output[0]] = np.ascontiguousarray(result)
+                values[rank][step.output[0]] = result.copy(order="C")
         return {port["name"]: self.assemble([self.value(values, rank, port["name"]) for rank in range(self.ranks)], port)
                 for port in self.manifest["outputs"]}
 
@@ -134,32 +134,33 @@ class Program:
             return values[rank][name]
         return numpy_helper.to_array(self.weights[self.of_rank[rank]][name])
 
-    def digits(self, port):
-        """The digits that cut a tensor, by the names of axes: `model`, or `model:(2)4`."""
+    def digits(self, lists):
+        """The digits that cut a tensor, by the names of axes of each dim: `model`, or `model:(2)4`."""
         sizes = {entry["axis"]: entry["size"] for entry in self.manifest["mesh"]}
         strides, behind = {}, 1
         for axis in reversed(sizes):
             strides[axis], behind = behind, behind * sizes[axis]
         found = {"dims": [], "extents": [], "strides": []}
-        for dim, axes in enumerate(port["dims"]):
-            self.add(found, dim, axes, sizes, strides)
+        for dim, axes in enumerate(lists):
+            for name in axes:
+                axis, _, digit = name.partition(":(")
+                before, _, extent = digit.partition(")")
+                before, extent = (int(before), int(extent)) if digit else (1, sizes[axis])
+                found["dims"].append(dim)
+                found["extents"].append(extent)
+                found["strides"].append(strides[axis] * (sizes[axis] // (before * extent)))
         return Digits(found)
 
-    @staticmethod
-    def add(found, dim, axes, sizes, strides):
-        for name in axes:
-            axis, _, digit = name.partition(":(")
-            before, _, extent = digit.partition(")")
-            before, extent = (int(before), int(extent)) if digit else (1, sizes[axis])
-            found["dims"].append(dim)
-            found["extents"].append(extent)
-            found["strides"].append(strides[axis] * (sizes[axis] // (before * extent)))
-
     def shard(self, array, port, rank):
-        digits, local = self.digits(port), port["local_shape"]
+        digits, local = self.digits(port["dims"]), port["local_shape"]
         wanted = helper.tensor_dtype_to_np_dtype(port["type"])
+        if array.dtype.kind == "V" and array.dtype.itemsize == np.dtype(wanted).itemsize:
+            array = array.view(wanted)  # of an .npz file
         array = array.astype(wanted) if wanted == ml_dtypes.bfloat16 else array
         assert array.dtype == wanted and list(array.shape) == port["shape"], f"{port['name']}: {array.dtype}{array.shape}"
+        # Of a sum the first rank of a group has the value as its term, and the others nothing.
+        if port.get("partial") and self.digits([port["partial"]]).index(rank) > 0:
+            return np.full(local, identity(array.dtype, port["partial_kind"]), array.dtype)
         result = unknown(local, array.dtype)
         start = [digits.index(rank, dim) * extent for dim, extent in enumerate(local)]
         piece = array[tuple(slice(first, first + extent) for first, extent in zip(start, local))]
@@ -167,15 +168,9 @@ class Program:
         return result
 
     def assemble(self, pieces, port):
-        digits, local = self.digits(port), port["local_shape"]
+        digits, local = self.digits(port["dims"]), port["local_shape"]
         if port.get("partial"):
-            sizes = {entry["axis"]: entry["size"] for entry in self.manifest["mesh"]}
-            strides, behind = {}, 1
-            for axis in reversed(sizes):
-                strides[axis], behind = behind, behind * sizes[axis]
-            found = {"dims": [], "extents": [], "strides": []}
-            self.add(found, 0, port["partial"], sizes, strides)
-            for group in Digits(found).groups(self.ranks):
+            for group in self.digits([port["partial"]]).groups(self.ranks):
                 total = combine([pieces[rank] for rank in group], port["partial_kind"])
                 for rank in group:
                     pieces[rank] = total

@@ -6,6 +6,7 @@ is taken off is added to the total, and sums end at forbidden).
 """
 from edit import Edit
 from edits_device import EDITS as DEVICE_EDITS
+from edits_export import EDITS as EXPORT_EDITS
 from edits_program import EDITS as PROGRAM_EDITS
 from edits_runtime import EDITS as RUNTIME_EDITS
 from edits_schedule import EDITS as SCHEDULE_EDITS
@@ -365,6 +366,7 @@ EDITS = [
     *SCHEDULE_EDITS,
     *TABLE_EDITS,
     *UNEVEN_EDITS,
+    *EXPORT_EDITS,
     # ===--- Kernels ---------------------------------------------------------===
     Edit("operands-of-a-kernel-turned-round", "lib/Dialect/Exec/Transforms/FormKernels.cpp", "operands.push_back(value);",
          "operands.insert(operands.begin(), value);", "a kernel is given its operands in another order",

@@ -22,12 +22,11 @@ static std::string writeIota(nn::IotaOp op, GraphBuilder &out) {
   int64_t extent = type.getDimSize(op.getDim()), start = op.getStart(), step = op.getStep();
   Type positions = IntegerType::get(op.getContext(), 64);
   std::string places =
-      out.node("Range", {out.scalar(0, positions), out.scalar(double(extent), positions), out.scalar(1, positions)},
-               RankedTensorType::get({extent}, positions));
+      out.node("Range", {out.number(0), out.number(extent), out.number(1)}, RankedTensorType::get({extent}, positions));
   if (step != 1)
-    places = out.binary("Mul", places, out.reshape(out.ints({step}), {}));
+    places = out.binary("Mul", places, out.number(step));
   if (start != 0)
-    places = out.binary("Add", places, out.reshape(out.ints({start}), {}));
+    places = out.binary("Add", places, out.number(start));
   SmallVector<int64_t> shape(type.getRank(), 1);
   shape[op.getDim()] = extent;
   return out.expand(out.reshape(out.cast(places, type.getElementType()), shape), type.getShape());

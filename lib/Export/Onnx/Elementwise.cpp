@@ -82,6 +82,10 @@ static std::string writeShift(nn::ShiftOp op, GraphBuilder &out) {
   return out.where(isNegative, out.unary("BitwiseNot", shift(out.unary("BitwiseNot", x))), shift(x));
 }
 
+static std::string writeSelect(nn::SelectOp op, GraphBuilder &out) {
+  return out.where(out(op.getCondition()), out(op.getLhs()), out(op.getRhs()));
+}
+
 static void registerUnary(WriterTable &table) {
   table.addSame<nn::AbsOp>("Abs");
   table.addSame<nn::SignOp>("Sign");
@@ -159,5 +163,5 @@ static void registerBinary(WriterTable &table) {
 void cleave::onnx::registerElementwise(WriterTable &table) {
   registerUnary(table);
   registerBinary(table);
-  table.addSame<nn::SelectOp>("Where");
+  table.add<nn::SelectOp>(writeSelect);
 }

@@ -8,6 +8,7 @@
 #include "Elements.h"
 #include "Writers.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -44,7 +45,27 @@ static LogicalResult checkTypes(Operation *op) {
   return success();
 }
 
+/// Whoever calls a rank's program gives what the model takes: there small integers cannot be bytes.
+static LogicalResult checkSignature(func::FuncOp func) {
+  auto check = [&](Type type, StringRef kind, StringRef name) -> LogicalResult {
+    Type element = cast<RankedTensorType>(type).getElementType();
+    if (!isSmallInteger(element))
+      return success();
+    return func.emitOpError() << "cannot be exported: " << kind << " '" << name << "' is of " << element
+                              << ", which is a byte in exported graphs";
+  };
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
+    if (failed(check(type, "argument", spmd::getArgumentName(func, index))))
+      return failure();
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    if (failed(check(type, "result", spmd::getResultName(func, index))))
+      return failure();
+  return success();
+}
+
 OnnxGraphPtr cleave::onnx::makeGraph(func::FuncOp func, const ExportOptions &options) {
+  if (failed(checkSignature(func)))
+    return nullptr;
   unrollRecurrences(func);
   GraphBuilder out(func, options);
   for (Operation &op : func.getBody().front().without_terminator()) {

@@ -43,7 +43,8 @@ void GraphBuilder::chooseNames() {
       wanted.try_emplace(value, name);
   }
   for (auto load : func.getOps<nn::LoadOp>())
-    taken.insert(load.getParam());
+    if (taken.insert(load.getParam()).second)
+      kept.insert(load.getParam());
   for (Operation &op : llvm::reverse(block))
     for (Value result : op.getResults()) {
       if (isa<nn::LoadOp, nn::ConstantOp>(op) || wanted.contains(result))
@@ -174,7 +175,10 @@ std::string GraphBuilder::compare(StringRef opType, const std::string &x, const 
   return node(opType, {x, y}, broadcast(typeOf(x), typeOf(y), boolean));
 }
 
+/// Runtimes have no Where for bools: there it is `c x + (not c) y`.
 std::string GraphBuilder::where(const std::string &condition, const std::string &x, const std::string &y) {
+  if (typeOf(x).getElementType().isInteger(1))
+    return compare("Or", compare("And", condition, x), compare("And", unary("Not", condition), y));
   RankedTensorType type = broadcast(typeOf(x), typeOf(y), typeOf(x).getElementType());
   return node("Where", {condition, x, y}, broadcast(typeOf(condition), type, type.getElementType()));
 }
@@ -282,6 +286,11 @@ std::string GraphBuilder::ints(ArrayRef<int64_t> values) {
   return add(name, {name, type, std::move(bytes)});
 }
 
+std::string GraphBuilder::number(int64_t value) {
+  std::string bytes(reinterpret_cast<const char *>(&value), sizeof(value)), name = "int:" + std::to_string(value);
+  return add(name, {name, RankedTensorType::get({}, IntegerType::get(func.getContext(), 64)), std::move(bytes)});
+}
+
 std::string GraphBuilder::scalar(double value, Type elementType) {
   return splat(value, RankedTensorType::get({}, elementType));
 }
@@ -318,7 +327,7 @@ std::string GraphBuilder::load(nn::LoadOp op) {
   }
   llvm::raw_string_ostream(key) << name << ' ' << op.getShardingAttr();
   // The parameter's own name was kept for the first that loads all of it.
-  if (!op.isPart() && !types.contains(name))
+  if (!op.isPart() && kept.erase(name))
     taken.erase(name);
   return add(std::move(key), {name, llvm::cast<RankedTensorType>(op.getType()), op});
 }

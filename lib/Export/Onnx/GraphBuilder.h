@@ -109,6 +109,8 @@ public:
   // Initializers that stand in the model's file. Equal ones are one.
   std::string constant(mlir::ElementsAttr value);
   std::string ints(llvm::ArrayRef<int64_t> values);
+  /// A scalar of i64.
+  std::string number(int64_t value);
   /// A scalar, rounded to the element type.
   std::string scalar(double value, mlir::Type elementType);
   /// The same number in a shape.
@@ -137,6 +139,8 @@ private:
   OnnxGraph graph;
   llvm::StringMap<mlir::RankedTensorType> types;
   llvm::StringSet<> taken, nodeNames;
+  /// Of the names that are taken, those of parameters that are still to be loaded.
+  llvm::StringSet<> kept;
   llvm::DenseMap<mlir::Value, std::string> names, wanted;
   /// Names of initializers by what they hold.
   llvm::StringMap<std::string> known;

@@ -39,8 +39,8 @@ static std::string writeGatherNd(nn::GatherNdOp op, GraphBuilder &out) {
 }
 
 static std::string writeOneHot(nn::OneHotOp op, GraphBuilder &out) {
-  return out.node("OneHot", {out(op.getIndices()), out.ints({int64_t(op.getDepth())}), out(op.getValues())},
-                  op.getType(), {{"axis", op.getDim()}});
+  return out.node("OneHot", {out(op.getIndices()), out.number(op.getDepth()), out(op.getValues())}, op.getType(),
+                  {{"axis", op.getDim()}});
 }
 
 void cleave::onnx::registerIndexing(WriterTable &table) {

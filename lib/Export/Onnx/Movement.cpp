@@ -66,8 +66,7 @@ void cleave::onnx::registerMovement(WriterTable &table) {
   table.add<nn::PadOp>(writePad);
   table.add<nn::RotateOp>(writeRotate);
   table.add<nn::TriluOp>([](nn::TriluOp op, GraphBuilder &out) {
-    Type positions = IntegerType::get(op.getContext(), 64);
-    return out.node("Trilu", {out(op.getInput()), out.scalar(double(op.getOffset()), positions)}, op.getType(),
+    return out.node("Trilu", {out(op.getInput()), out.number(op.getOffset())}, op.getType(),
                     {{"upper", op.getUpper()}});
   });
 }

@@ -29,8 +29,7 @@ static std::string writeArgReduce(nn::ArgReduceOp op, GraphBuilder &out) {
 }
 
 static std::string writeCumsum(nn::CumsumOp op, GraphBuilder &out) {
-  Type positions = IntegerType::get(op.getContext(), 64);
-  return out.node("CumSum", {out(op.getInput()), out.scalar(double(op.getDim()), positions)}, op.getType(),
+  return out.node("CumSum", {out(op.getInput()), out.number(op.getDim())}, op.getType(),
                   {{"exclusive", op.getExclusive()}, {"reverse", op.getReverse()}});
 }
 

@@ -1,0 +1,68 @@
+// What has no form in ONNX is told, with its place, and nothing is written.
+//
+// RUN: %{each} %s %t "not cleave export {} -o %t/no 2>&1 | FileCheck {}" "not ls %t/no/export.json 2> /dev/null"
+
+//--- saturating.mlir
+// CHECK: saturating.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.cast' op from 'f32' to 'i8' that saturates has no form in ONNX
+func.func @main(%x: tensor<4xf32>) -> tensor<4xi8> {
+  %y = nn.cast %x {saturate} : (tensor<4xf32>) -> tensor<4xi8>
+  return %y : tensor<4xi8>
+}
+
+//--- bits.mlir
+// CHECK: bits.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.cast' op of bits to 'f8E4M3FN' has no form in ONNX's opset 23
+func.func @main(%x: tensor<4xui8>) -> tensor<4xf8E4M3FN> {
+  %y = nn.cast %x bits : (tensor<4xui8>) -> tensor<4xf8E4M3FN>
+  return %y : tensor<4xf8E4M3FN>
+}
+
+//--- powers.mlir
+// CHECK: powers.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.cast' op cannot be exported: ONNX's opset 23 has no tensors of 'f8E8M0FNU'
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf8E8M0FNU> {
+  %y = nn.cast %x : (tensor<4xf32>) -> tensor<4xf8E8M0FNU>
+  return %y : tensor<4xf8E8M0FNU>
+}
+
+//--- nibbles.mlir
+// CHECK: nibbles.mlir:{{.*}}: error: 'func.func' op cannot be exported: argument 'arg0' is of 'i4', which is a byte in exported graphs
+func.func @main(%x: tensor<4xi4>, %s: tensor<f32>) -> tensor<4xf32> {
+  %y = nn.dequantize %x, %s dim 0 : (tensor<4xi4>, tensor<f32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+//--- quantized.mlir
+// CHECK: quantized.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.quantize' op to 'i32' has no form in ONNX
+func.func @main(%x: tensor<4xf32>, %s: tensor<f32>) -> tensor<4xi32> {
+  %y = nn.quantize %x, %s dim 0 : (tensor<4xf32>, tensor<f32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+//--- dequantized.mlir
+// CHECK: dequantized.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.dequantize' op of 'i64' has no form in ONNX
+func.func @main(%x: tensor<4xi64>, %s: tensor<f32>) -> tensor<4xf32> {
+  %y = nn.dequantize %x, %s dim 0 : (tensor<4xi64>, tensor<f32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+//--- convolved.mlir
+// CHECK: convolved.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.conv' op of 'i64' has no form in ONNX
+func.func @main(%x: tensor<1x1x4xi64>, %w: tensor<1x1x2xi64>) -> tensor<1x1x3xi64> {
+  %y = nn.conv %x, %w strides [1] pads_low [0] pads_high [0] dilations [1] groups 1 : (tensor<1x1x4xi64>, tensor<1x1x2xi64>) -> tensor<1x1x3xi64>
+  return %y : tensor<1x1x3xi64>
+}
+
+//--- resized.mlir
+// CHECK: resized.mlir:[[#@LINE+2]]:{{[0-9]+}}: error: 'nn.resize' op to 'tensor<1x1x9xf32>' has scales that do not give these extents: it has no form in ONNX
+func.func @main(%x: tensor<1x1x4xf32>) -> tensor<1x1x9xf32> {
+  %y = nn.resize linear %x coordinates half_pixel rounding floor scales [1.0, 1.0, 2.0] : (tensor<1x1x4xf32>) -> tensor<1x1x9xf32>
+  return %y : tensor<1x1x9xf32>
+}
+
+//--- missing.mlir
+// CHECK: missing.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.param' op cannot be read: cannot open 'nothing.bin': no such file
+nn.param @w : tensor<4xf32> = #nn.weight<"nothing.bin", 0, 16>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %w = nn.load @w : tensor<4xf32>
+  %y = nn.add %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
