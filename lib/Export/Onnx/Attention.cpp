@@ -35,6 +35,7 @@ private:
   /// A tensor of keys or values, or of queries, with its heads in groups.
   std::string group(const std::string &x, int64_t shared);
   std::string makeScores();
+  std::string places(int64_t count, int64_t dim, int64_t offset = 0);
   std::string exclude(const std::string &scores);
 
   nn::AttentionOp op;
@@ -91,7 +92,16 @@ std::string AttentionWriter::makeScores() {
   return out.binary("Mul", out.unary("Tanh", out.binary("Div", scores, cap)), cap);
 }
 
-/// A bool mask excludes, a number is added, minus infinity for instance; what places exclude is a table of bools.
+/// From 0 on, each plus `offset`, along dim `dim` of the scores' last two.
+std::string AttentionWriter::places(int64_t count, int64_t dim, int64_t offset) {
+  Type positions = IntegerType::get(op.getContext(), 64);
+  std::string list = out.node("Range", {out.number(offset), out.number(offset + count), out.number(1)},
+                              RankedTensorType::get({count}, positions));
+  return dim == 0 ? out.reshape(list, {count, 1}) : list;
+}
+
+/// A bool mask excludes, a number is added, minus infinity for instance. Places are compared, for a table of them grows with the square
+/// of the sequence.
 std::string AttentionWriter::exclude(const std::string &scores) {
   std::string nothing = out.scalar(-std::numeric_limits<double>::infinity(), wide), seen = scores;
   if (Value mask = op.getMask()) {
@@ -100,12 +110,11 @@ std::string AttentionWriter::exclude(const std::string &scores) {
   }
   if (band.isEmpty())
     return seen;
-  SmallVector<bool> sees;
-  for (int64_t query = 0; query < length; ++query)
-    for (int64_t key = 0; key < keyLength; ++key)
-      sees.push_back(band.sees(query, key));
-  auto table = RankedTensorType::get({length, keyLength}, IntegerType::get(op.getContext(), 1));
-  return out.where(out.constant(DenseElementsAttr::get(table, sees)), seen, nothing);
+  if (band.low)
+    seen = out.where(out.compare("GreaterOrEqual", places(keyLength, 1), places(length, 0, *band.low)), seen, nothing);
+  if (band.high)
+    seen = out.where(out.compare("LessOrEqual", places(keyLength, 1), places(length, 0, *band.high)), seen, nothing);
+  return seen;
 }
 
 /// A row of nothing but excluded scores has a maximum of minus infinity, and NaN for weights.

@@ -4,16 +4,33 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Writers.h"
+#include "cleave/Reference/Tensor.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
+/// Equal elements stand once, however many there are.
 static Written writeConstant(nn::ConstantOp op, GraphBuilder &out) {
-  auto value = op.getValue();
-  if (!isa<DenseElementsAttr, DenseResourceElementsAttr>(Attribute(value)))
+  ElementsAttr value = op.getValue();
+  RankedTensorType type = getResultType(op);
+  constexpr int64_t few = 1024;
+  if (auto dense = dyn_cast<DenseElementsAttr>(Attribute(value));
+      dense && dense.isSplat() && type.getNumElements() > few)
+    return out.expand(out.constant(dense.resizeSplat(RankedTensorType::get({}, type.getElementType()))),
+                      type.getShape());
+  if (failed(reference::Tensor::fromAttr(value)))
     return op.emitOpError("has a value that is not a dense attribute of its type's size");
   return out.constant(value);
+}
+
+/// The file that a rank's shard is cut from by its own place on the mesh.
+static Written writeLoad(nn::LoadOp op, GraphBuilder &out) {
+  Attribute shard = op.getShardingAttr();
+  auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(shard);
+  if (shard && (!sharding || sharding.getMesh() != out.getMesh()))
+    return op.emitOpError() << "cannot be exported: " << shard << " is no sharding over the mesh of the module";
+  return out.load(op);
 }
 
 /// Counted in i64, as the op's positions are, and converted once.
@@ -34,6 +51,6 @@ static std::string writeIota(nn::IotaOp op, GraphBuilder &out) {
 
 void cleave::onnx::registerData(WriterTable &table) {
   table.add<nn::ConstantOp>(writeConstant);
-  table.add<nn::LoadOp>([](nn::LoadOp op, GraphBuilder &out) { return out.load(op); });
+  table.add<nn::LoadOp>(writeLoad);
   table.add<nn::IotaOp>(writeIota);
 }

@@ -45,20 +45,32 @@ static LogicalResult checkTypes(Operation *op) {
   return success();
 }
 
-/// Whoever calls a rank's program gives what the model takes: there small integers cannot be bytes.
-static LogicalResult checkSignature(func::FuncOp func) {
-  auto check = [&](Type type, StringRef kind, StringRef name) -> LogicalResult {
-    Type element = cast<RankedTensorType>(type).getElementType();
-    if (!isSmallInteger(element))
-      return success();
-    return func.emitOpError() << "cannot be exported: " << kind << " '" << name << "' is of " << element
+/// Whoever calls a rank's program gives what the model takes: there small integers cannot be bytes. A file written by hand may say of a
+/// shard what it is not.
+static LogicalResult checkPort(func::FuncOp func, Type type, Attribute whole, const Twine &port) {
+  Type element = cast<RankedTensorType>(type).getElementType();
+  if (isSmallInteger(element))
+    return func.emitOpError() << "cannot be exported: " << port << " is of " << element
                               << ", which is a byte in exported graphs";
-  };
+  if (!whole)
+    return success();
+  auto attr = dyn_cast<TypeAttr>(whole);
+  auto global = attr ? dyn_cast<RankedTensorType>(attr.getValue()) : nullptr;
+  spmd::ShardingAttr sharding = global ? spmd::getSharding(global) : nullptr;
+  if (global && spmd::getLocalType(global) == type && (!sharding || sharding.getMesh() == spmd::getMesh(func)))
+    return success();
+  return func.emitOpError() << "cannot be exported: " << port << " is " << type << ", which is no shard of " << whole
+                            << " on the module's mesh";
+}
+
+static LogicalResult checkSignature(func::FuncOp func) {
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
-    if (failed(check(type, "argument", spmd::getArgumentName(func, index))))
+    if (failed(checkPort(func, type, func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr),
+                         "argument '" + spmd::getArgumentName(func, index) + "'")))
       return failure();
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
-    if (failed(check(type, "result", spmd::getResultName(func, index))))
+    if (failed(checkPort(func, type, func.getResultAttr(index, spmd::SpmdDialect::kGlobalTypeAttr),
+                         "result '" + spmd::getResultName(func, index) + "'")))
       return failure();
   return success();
 }
