@@ -141,13 +141,13 @@ bool Compilation::advance(Phase last) {
     return false;
   if (!state->useCluster())
     return false;
+  if (last >= Phase::Propagated)
+    state->chooseAttention();
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
   for (const PipelinePhase &step :
        llvm::concat<const PipelinePhase>(getShardPhases(), getPipelinePhases(), getLowerPhases())) {
-    // Shardings that stand in the file already are wishes; a plan may add to them.
-    bool isAhead = step.phase > done || (step.phase == done && done == Phase::Annotated);
-    if (!isAhead || step.phase > last || (isOfPipeline(step.phase) && !isPipelined))
+    if (!State::isAhead(step.phase, done) || step.phase > last || (isOfPipeline(step.phase) && !isPipelined))
       continue;
     bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))

@@ -21,19 +21,14 @@
 using namespace mlir;
 using namespace cleave;
 
-/// What a rank takes if the model is cut as `plan` says; infinite where it cannot be, which is told when it is done.
-double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate) {
+double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding) {
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = module->clone();
-  ShardOptions sharding = options.sharding;
-  spmd::ClusterMesh mesh = spmd::getClusterMesh(*candidate);
-  sharding.costs = spmd::makeCostModel(*candidate->cluster, mesh, mesh.names, sharding.optimize);
-  sharding.cluster = *candidate->cluster;
   ShardState trial;
   trial.plan = candidate;
   Phase done = cleave::getPhase(*module);
   for (const PipelinePhase &step : getShardPhases()) {
-    if (step.phase <= done)
+    if (!isAhead(step.phase, done))
       continue;
     PassManager manager(context.get());
     manager.enableVerifier(false);
@@ -46,8 +41,16 @@ double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &cand
     llvm::consumeError(func.takeError());
     return std::numeric_limits<double>::infinity();
   }
-  Report report = cleave::makeReport(*func, options.model, &*candidate->cluster);
-  return report.time->getNs();
+  spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
+  return cleave::makeReport(*func, options.model, &machine).time->getNs();
+}
+
+/// As that list of devices in the plan would be.
+static ShardOptions withMachine(const spmd::Plan &candidate, ShardOptions sharding) {
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(candidate);
+  sharding.costs = spmd::makeCostModel(*candidate.cluster, mesh, mesh.names, sharding.optimize);
+  sharding.cluster = *candidate.cluster;
+  return sharding;
 }
 
 /// Ranks keep their numbers; where they stand becomes the plan's list of devices.
@@ -70,7 +73,7 @@ bool Compilation::State::chooseDevices() {
     candidate->devices = placement.devices;
     if (llvm::is_sorted(placement.devices))
       candidate->devices.clear();
-    double ns = predict(candidate);
+    double ns = predict(candidate, withMachine(*candidate, options.sharding));
     if (best && ns >= chosen.ns) {
       chosen.nextNs = std::min(chosen.nextNs, ns);
       continue;

@@ -40,7 +40,13 @@ struct Compilation::State {
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();
-  double predict(const std::shared_ptr<const spmd::Plan> &candidate);
+  /// Takes rings of attention where deciding by time leaves that open and they take less.
+  void chooseAttention();
+  /// Nanoseconds of a rank if the model is cut as `candidate` says (null: as its types do); infinite where it cannot be, which is told when it
+  /// is done.
+  double predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding);
+  /// Shardings that stand in a file already are wishes; a plan may add to them.
+  static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   /// What a phase left is legal; an error if not.
