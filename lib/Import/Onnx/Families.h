@@ -20,6 +20,10 @@ Value joinHeads(NodeContext &node, Value value);
 /// Scores of a model of ai.onnx.ml behind its `post_transform`: NONE, LOGISTIC or SOFTMAX. (Learning.cpp)
 Value applyTransform(NodeContext &node, Value scores, llvm::StringRef name);
 
+/// NonMaxSuppression of `most` boxes a class, and Unique of all elements, of what data tell: results have as many rows as there may be. (BoundedSelection.cpp)
+void suppressWithinBound(NodeContext &node, int64_t most, bool isCentred);
+void findUniqueWithinBound(NodeContext &node, bool isSorted);
+
 } // namespace cleave::onnx
 
 #endif // CLEAVE_LIB_IMPORT_ONNX_FAMILIES_H

@@ -377,6 +377,8 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
   callee->importer->import(at);
   if (!at.failed())
     at.finish();
+  if (!at.failed() && !padded.empty() && failed(followPadding(at)))
+    return failure();
   return success(!at.failed() && succeeded(define(at, scope)));
 }
 

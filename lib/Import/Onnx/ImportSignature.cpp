@@ -289,10 +289,7 @@ LogicalResult GraphImporter::checkOutput(const ValueInfoProto &output, RankedTen
 
 /// Elements of a list are results of their own, `name.0` and so on; of an optional value that is absent there is none.
 LogicalResult GraphImporter::makeResults(Scope &scope) {
-  SmallVector<Value> values;
-  SmallVector<Type> types;
-  SmallVector<Attribute> attributes;
-  llvm::StringSet<> seen;
+  SmallVector<NamedResult> results;
   for (const ValueInfoProto &output : file.model.graph.output) {
     auto refuse = [&](const Twine &why) { return error("output " + quote(output.name) + " " + why), failure(); };
     auto [binding, frame] = find(output.name, scope);
@@ -301,18 +298,27 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
     FailureOr<Bound> bound = getBound(output.name, *binding, *frame);
     if (failed(bound) || !*bound)
       return failure();
-    ArrayRef<Value> parts = bound->list ? ArrayRef<Value>(bound->list->items) : ArrayRef<Value>(bound->value);
-    if (!bound->list && failed(checkOutput(output, cast<RankedTensorType>(bound->value.getType()), scope)))
-      return failure();
-    for (auto [index, value] : llvm::enumerate(parts)) {
-      std::string name = bound->list ? (output.name + "." + Twine(index)).str() : output.name.str();
-      if (!seen.insert(name).second)
-        return error("output " + quote(name) + " is there twice"), failure();
-      values.push_back(value);
-      types.push_back(value.getType());
-      attributes.push_back(
-          builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(name))));
+    if (!bound->list) {
+      if (failed(checkOutput(output, cast<RankedTensorType>(bound->value.getType()), scope)))
+        return failure();
+      results.push_back({output.name.str(), bound->value});
+      continue;
     }
+    for (auto [index, value] : llvm::enumerate(bound->list->items))
+      results.push_back({(output.name + "." + Twine(index)).str(), value});
+  }
+  addCounts(results);
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<Attribute> attributes;
+  llvm::StringSet<> seen;
+  for (const NamedResult &result : results) {
+    if (!seen.insert(result.name).second)
+      return error("output " + quote(result.name) + " is there twice"), failure();
+    values.push_back(result.value);
+    types.push_back(result.value.getType());
+    attributes.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(result.name))));
   }
   func::ReturnOp::create(builder, func.getLoc(), values);
   func.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), types));

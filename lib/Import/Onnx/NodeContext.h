@@ -201,6 +201,8 @@ public:
   void result(unsigned index, Value value) { result(index, Bound{value, nullptr}); }
   void result(unsigned index, Bound bound);
   void result(unsigned index, llvm::SmallVector<Value> sequence);
+  /// These results have `count` rows along dim 0 that are found, and padding behind them.
+  void padRows(llvm::ArrayRef<unsigned> ofResults, Value count);
   Bound getBoundResult(unsigned index) const { return {results[index], resultLists[index]}; }
   llvm::ArrayRef<Value> getResults() const { return results; }
   /// The ops made so far. Their locations are set when the node is done: only then is known which of them stand for the

@@ -1,11 +1,12 @@
 //===- Selection.cpp - results as long as values say ----------------------===//
 //
-// NonMaxSuppression and Unique choose elements, and how many is known only with the values. So they are imported where
-// these are known; Unique still gathers what it found from its operand. TfIdfVectorizer counts n-grams, which has a
+// NonMaxSuppression and Unique choose elements, and how many is known only with the values. Where these are known (constants,
+// or inputs whose arrays are given) so are results; what is computed has a bound (BoundedSelection.cpp). Unique still gathers what it found from its operand. TfIdfVectorizer counts n-grams, which has a
 // known shape: windows of the sequence are compared with all n-grams at once.
 //
 //===----------------------------------------------------------------------===//
 #include "Composer.h"
+#include "Families.h"
 #include "Registry.h"
 
 #include <map>
@@ -40,6 +41,12 @@ static std::optional<std::vector<long double>> readNumbers(NodeContext &node, un
   return numbers;
 }
 
+/// Results are those for these values: computed ones are not asked for, though a program of few ops could be run at import.
+static bool isComputed(Value value) {
+  Operation *op = value ? value.getDefiningOp() : nullptr;
+  return op && !isa<nn::ConstantOp, nn::LoadOp>(op);
+}
+
 //===----------------------------------------------------------------------===//
 // Unique
 //===----------------------------------------------------------------------===//
@@ -49,6 +56,8 @@ static void importUnique(NodeContext &node) {
   Composer f(node);
   Value x = node.operand(0);
   bool isSorted = node.boolAttr("sorted", true), isFlat = !node.hasAttr("axis");
+  if (isFlat && isComputed(x))
+    return findUniqueWithinBound(node, isSorted);
   if (isFlat)
     x = node.reshape(x, {ShapedType::getNumElements(NodeContext::shape(x))});
   int64_t axis = isFlat ? 0 : node.axis(node.intAttr("axis"), NodeContext::rank(x));
@@ -146,6 +155,9 @@ static void importNonMaxSuppression(NodeContext &node) {
                       shape[2] == boxShape[1],
                   "the boxes must be [batch, count, 4], and the scores [batch, classes, count]"))
     return;
+  if (isComputed(node.operand(0)) || isComputed(node.operand(1)))
+    if (int64_t most = node.hasOperand(2) ? node.constantInt(2) : 0; most > 0)
+      return suppressWithinBound(node, most, isCentred);
   auto boxes = readNumbers(node, 0);
   auto scores = boxes ? readNumbers(node, 1) : std::nullopt;
   if (!scores)
