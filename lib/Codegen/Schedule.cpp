@@ -15,6 +15,7 @@
 #include "Expand.h"
 #include "View.h"
 #include "cleave/Codegen/Device.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <set>
 
@@ -88,7 +89,7 @@ static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) 
   if (processor == Processor::Device)
     return bases; // there they pull
   for (Operation &op : block.without_terminator())
-    if (getForms().find(&op)->isTiled(&op))
+    if (getForms().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp>(op))
       for (Value operand : op.getOperands())
         bases.insert(View::get(operand).base.getDefiningOp());
   return bases;

@@ -3,10 +3,13 @@
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard=attention=ring | FileCheck {}" "cleave run {} --attention=ring --check | FileCheck {} --check-prefix=EQUAL"
 // RUN: %{each} %s %t.program "cleave run {} --attention=ring --executor=program --check | FileCheck {} --check-prefix=EQUAL" "cleave run {} --attention=ring --device=cuda-emulated --check | FileCheck {} --check-prefix=EQUAL"
+// Floats of two bytes in memory: operands are rounded in the kernel of each step, its results are not.
+// RUN: %{each} %s %t.narrow "cleave run {} --attention=ring --executor=program --precision bf16 --check | FileCheck {} --check-prefix=NARROW"
 
 // Bytes do not depend on who runs it: 3 x 2 x 4 x 4 x 8 x 4 of the first, 3 x 2 x 2 x 2 x 4 x 8 x 4, 2 x 1 x 1 x 8 x 8 x 4, 3 x 2 x 1 x 2 x 4 x 8 x 4.
 // EQUAL: sent by a rank: {{ *}}{{3.07 kB|512 B|1.54 kB}}
 // EQUAL: check result0: ok
+// NARROW: check result0: ok
 
 #mesh = #spmd.mesh<["x"=4]>
 #s = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}]>

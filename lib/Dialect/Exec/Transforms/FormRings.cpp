@@ -44,7 +44,8 @@ struct FormRings : cleave::exec::impl::FormRingsBase<FormRings> {
   void runOnOperation() override;
 
 private:
-  void formAsked(func::FuncOp func);
+  /// How many.
+  int64_t formAsked(func::FuncOp func);
   void formFaster(func::FuncOp func);
   void formToFit(func::FuncOp func);
 
@@ -113,9 +114,11 @@ static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-void FormRings::formAsked(func::FuncOp func) {
-  for (Ring &ring : findRings(func, /*isAsked=*/true))
+int64_t FormRings::formAsked(func::FuncOp func) {
+  std::vector<Ring> rings = findRings(func, /*isAsked=*/true);
+  for (Ring &ring : rings)
     formRing(ring);
+  return rings.size();
 }
 
 void FormRings::formFaster(func::FuncOp func) {
@@ -134,6 +137,7 @@ void FormRings::formToFit(func::FuncOp func) {
   if (before <= memory)
     return;
   func::FuncOp copy = func.clone();
+  copy.setName((func.getName() + ".in_rings").str());
   func->getParentOp()->getRegion(0).front().push_back(copy);
   formAsked(copy);
   int64_t after = choice.countPeakBytes(copy);
@@ -157,20 +161,28 @@ void FormRings::formToFit(func::FuncOp func) {
 }
 
 void FormRings::runOnOperation() {
+  if (std::string fault = spmd::describeAttentionFault(getOperation()); !fault.empty()) {
+    getOperation().emitError() << fault;
+    return signalPassFailure();
+  }
   OwnFaults faults(&getContext());
   spmd::AttentionForm form = spmd::getAttentionWish(getOperation(), attention);
+  int64_t asked = 0;
   SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
   for (func::FuncOp func : funcs) {
     if (func.isDeclaration() || !func.getBody().hasOneBlock() || !spmd::getMesh(func))
       continue;
     if (form == spmd::AttentionForm::Ring)
-      formAsked(func);
+      asked += formAsked(func);
     else if (form == spmd::AttentionForm::Auto && choice.cluster && choice.isByTime)
       formFaster(func);
     if (form == spmd::AttentionForm::Auto && choice.cluster && choice.countPeakBytes)
       formToFit(func);
     func.walk([](nn::AttentionOp op) { nn::GlobalBand::removeFrom(op); });
   }
+  if (form == spmd::AttentionForm::Ring && asked == 0)
+    getOperation().emitRemark() << "no nn.attention takes keys and values gathered along their sequence: nothing goes "
+                                   "round, though rings are asked for";
 }
 
 std::unique_ptr<Pass> cleave::exec::createFormRings(FormRingsOptions options, RingChoice choice) {

@@ -1,7 +1,8 @@
-// Where a ring is asked for and keys and values cannot go round, a remark says why; the program stays as it is.
+// Where a ring is asked for and keys and values cannot go round, a remark says why, and one more where nothing does; the program stays as it is.
 //
 // RUN: cleave-opt %s --exec-form-rings=attention=ring --split-input-file -verify-diagnostics
 
+// expected-remark @below {{nothing goes round, though rings are asked for}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   func.func @read_by_others(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>) {
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
@@ -14,6 +15,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 
 // -----
 
+// expected-remark @below {{nothing goes round, though rings are asked for}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   func.func @heads_too(%q: tensor<1x2x4x8xf32>, %k: tensor<1x1x4x8xf32>, %v: tensor<1x1x4x8xf32>) -> tensor<1x2x4x8xf32> {
     %gk = spmd.all_gather %k dims [{}, {"y"}, {"x"}, {}] : (tensor<1x1x4x8xf32>) -> tensor<1x2x8x8xf32>
@@ -26,12 +28,29 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
 
 // -----
 
+// expected-remark @below {{nothing goes round, though rings are asked for}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   func.func @over_other_axes(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
     %gv = spmd.all_gather %v dims [{}, {}, {"y"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
     // expected-remark @below {{keys and values are gathered over other axes}}
     %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{attribute 'spmd.attention' is 'rings', expected auto, gather or ring}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "rings"} {
+}
+
+// -----
+
+// expected-remark @below {{no nn.attention takes keys and values gathered along their sequence: nothing goes round, though rings are asked for}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @nothing_is_gathered(%q: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    %0 = nn.attention %q, %q, %q scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
   }
 }

@@ -20,6 +20,17 @@ inline void setAttentionWish(mlir::ModuleOp module, AttentionForm form) {
                   mlir::StringAttr::get(module.getContext(), kAttentionWords[static_cast<unsigned>(form)]));
 }
 
+/// What is wrong with the word of a module that was written by hand; empty if nothing is.
+inline std::string describeAttentionFault(mlir::ModuleOp module) {
+  mlir::Attribute word = module->getAttr(kAttentionAttr);
+  auto text = mlir::dyn_cast_if_present<mlir::StringAttr>(word);
+  if (!word || (text && llvm::is_contained(kAttentionWords, text.getValue())))
+    return "";
+  return ("attribute '" + kAttentionAttr + "' is " + (text ? "'" + text.getValue().str() + "'" : "no text") +
+          ", expected auto, gather or ring")
+      .str();
+}
+
 /// The option's, or where that says nothing the module's.
 inline AttentionForm getAttentionWish(mlir::ModuleOp module, AttentionForm option) {
   auto word = module->getAttrOfType<mlir::StringAttr>(kAttentionAttr);
