@@ -84,7 +84,7 @@ def suites(build):
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 39)
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 329)
     yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590)
-    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 25)
+    yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 15)

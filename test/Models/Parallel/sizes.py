@@ -91,6 +91,12 @@ def written_out(s):
     return attention(s).replace("Attention(query, key, value, is_causal=1)", f"MatMul(Softmax({scores}, axis=-1), value)")
 
 
+def sliding_written_out(s):
+    """The same as products and softmax; what a token does not see gets a number that excludes."""
+    scores = f"Where(seen, Mul(MatMul(query, Transpose(key, perm=[0, 1, 3, 2])), {s['d'] ** -0.5}), -1e38)"
+    return sliding(s).replace("Attention(query, key, value, seen)", f"MatMul(Softmax({scores}, axis=-1), value)")
+
+
 def decode(s):
     """One token of each text, and a cache of keys and values."""
     return f"""
@@ -297,6 +303,9 @@ CASES = {
     "window-32768": Case("attention over 32,768 cut tokens in windows of 4,096; 32 heads, 8 of keys and values", sliding,
                          {**LONG, "s": 32768, "kv": 8, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
                          "gives 4,095 tokens to a neighbour", ulysses),
+    "window-written-out": Case("the same as products and softmax, 32 heads of each, as the plan asks", sliding_written_out,
+                               {**LONG, "s": 32768, "kv": 32, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
+                               "gives 4,095 tokens to a neighbour", gather_keys, asks="attention: gather"),
     "decode-cut-tokens": Case("one token of 8 texts, a cache of 131,072 tokens that is cut along them", decode, {**CACHE, "b": 8, "q": 1},
                               {**SMALL_CACHE, "q": 1}, flash_decoding, "attends to its keys, and combines", exchange_cache),
     "decode-cut-heads": Case("the same, the cache cut by heads", decode, {**CACHE, "b": 8, "q": 1, "cut": "_", "cut_heads": "x"},
