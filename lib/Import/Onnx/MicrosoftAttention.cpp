@@ -240,6 +240,7 @@ private:
   Value rotate(Value x);
   Value append(Value past, Value fresh);
   Value makeMask(int64_t keys);
+  Value addSink(Value mask, int64_t keys);
 
   NodeContext &node;
   Composer f;
@@ -248,7 +249,7 @@ private:
   Value filled;
   int64_t known = 0;
   int64_t heads = 0, kvHeads = 0, total = 0, batch = 0, length = 0, cached = 0, window = -1;
-  bool rotates = false, isInterleaved = false;
+  bool rotates = false, isInterleaved = false, hasSink = false;
   double scale = 0, softcap = 0;
 };
 } // namespace
@@ -261,12 +262,13 @@ bool GroupQuery::readAttributes() {
   window = node.intAttr("local_window_size", -1);
   node.check(window == -1 || window > 0,
              "attribute 'local_window_size' is " + Twine(window) + ", expected -1 or more than 0");
-  node.check(node.intAttr("smooth_softmax", 0) <= 0, "attribute 'smooth_softmax' is not supported");
+  hasSink = node.intAttr("smooth_softmax", 0) > 0 || node.hasOperand(11);
   node.check(node.intAttr("qk_output", 0) == 0, "attribute 'qk_output' is not supported");
   for (StringRef name : {"k_quant_type", "v_quant_type"})
     node.check(node.stringAttr(name, StringRef("NONE")) == "NONE", "caches in quantised form are not supported");
   node.check(node.intAttr("kv_cache_bit_width", 0) == 0, "caches in quantised form are not supported");
-  node.check(!node.hasOperand(11), "sinks are not supported");
+  node.check(!node.hasOperand(11) || NodeContext::shape(node.operand(11)) == Shape({heads}),
+             "the sinks must be [" + Twine(heads) + "]");
   return !node.failed() && node.check(kvHeads > 0 && heads % kvHeads == 0,
                                       Twine(kvHeads) + " heads of keys do not divide " + Twine(heads) + " of queries");
 }
@@ -354,11 +356,25 @@ Value GroupQuery::append(Value past, Value fresh) {
 /// Where the samples' lengths are known, being causal says all. Else key j is seen by query s up to filled + s, and of a
 /// window from so many, its own among them.
 Value GroupQuery::makeMask(int64_t keys) {
-  if (!filled)
+  if (!filled && !hasSink)
     return {};
-  Value last = f.add(f.iota({1, 1, length, 1}, 2, f.i64()), node.reshape(filled, {batch, 1, 1, 1}));
+  Value last = f.iota({1, 1, length, 1}, 2, f.i64(), filled ? 0 : known);
+  if (filled)
+    last = f.add(last, node.reshape(filled, {batch, 1, 1, 1}));
   Value key = f.iota({1, 1, 1, keys}, 3, f.i64()), seen = f.le(key, last);
   return window < 0 ? seen : f.both(seen, f.gt(key, f.sub(last, double(window))));
+}
+
+/// One key more, of zeros, whose score is the sink of its head (0 without sinks): it takes its part of the softmax, and gives nothing.
+Value GroupQuery::addSink(Value mask, int64_t keys) {
+  Type type = NodeContext::elementType(q);
+  if (NodeContext::elementType(mask).isInteger(1))
+    mask = f.select(mask, node.scalar(type, 0), node.scalar(type, -std::numeric_limits<double>::infinity()));
+  Value sink = node.hasOperand(11) ? node.reshape(node.operand(11), {1, heads, 1, 1}) : node.scalar(type, 0);
+  Ints shape{NodeContext::shape(mask)[0], heads, length, keys};
+  mask = node.broadcast(mask, shape);
+  shape.back() = 1;
+  return node.concat({mask, node.broadcast(sink, shape)}, 3);
 }
 
 /// The cache is set as it is, with its room at the end; attention gets what is filled of it.
@@ -373,11 +389,15 @@ void GroupQuery::import() {
   node.result(2, v);
   // A buffer is longer than what is in it.
   Value keys = node.sliceDim(k, 2, 0, total), values = node.sliceDim(v, 2, 0, total), mask = makeMask(total);
-  bool isCausal = !filled;
+  bool isCausal = !filled && !hasSink;
   if (Value bias = node.operand(10)) {
     if (mask)
       mask = f.select(mask, node.scalarLike(bias, 0), node.scalarLike(bias, -std::numeric_limits<double>::infinity()));
     mask = addMasks(node, mask, bias);
+  }
+  if (hasSink && !node.failed()) {
+    mask = addSink(mask, total);
+    keys = f.pad(keys, {0, 0, 0, 0}, {0, 0, 1, 0}), values = f.pad(values, {0, 0, 0, 0}, {0, 0, 1, 0});
   }
   if (scale == 0)
     scale = 1 / std::sqrt(double(NodeContext::shape(q)[3]));

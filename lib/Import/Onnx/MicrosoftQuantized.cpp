@@ -12,6 +12,9 @@
 #include "MicrosoftAttention.h"
 #include "Registry.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
@@ -83,7 +86,6 @@ static void importMatMulNBits(NodeContext &node) {
   for (StringRef name : {"accuracy_level", "weight_prepacked"})
     node.ignoreAttr(name);
   if (node.failed() || !checkBits(node, bits) ||
-      !node.check(!node.hasOperand(4), "'g_idx', an order of the columns, is not supported") ||
       !node.check(depth > 0 && columns > 0 && size >= 16 && size <= (1 << 20), "K, N or block_size is out of range"))
     return;
   int64_t blocks = (depth + size - 1) / size;
@@ -96,8 +98,25 @@ static void importMatMulNBits(NodeContext &node) {
     return;
   Value zeros = unpackZeros(node, node.operand(3), perBlock, bits);
   Type type = NodeContext::elementType(a);
-  Value weight = scaleBlocks(node, unpack(node, packed, bits), node.reshape(scales, perBlock), zeros, bits, type);
-  weight = node.sliceDim(node.reshape(weight, {columns, blocks * size}), 1, 0, depth);
+  Value numbers = unpack(node, packed, bits);
+  scales = node.reshape(scales, perBlock);
+  Value weight;
+  if (Value groups = node.operand(4)) {
+    if (!node.check(NodeContext::rank(groups) == 1 && NodeContext::shape(groups)[0] >= depth,
+                    "'g_idx' must have a block for each of the " + Twine(depth) + " columns"))
+      return;
+    // onnxruntime has no other; with zero points it computes as if there were none.
+    if (!node.check(bits == 4 && !zeros, "'g_idx' is supported with 4 bits and without zero points only"))
+      return;
+    // A column may have the scale of any block: each is a block of its own.
+    groups = node.sliceDim(groups, 0, 0, depth);
+    Value apart = node.sliceDim(node.reshape(numbers, {columns, blocks * size}), 1, 0, depth);
+    weight = scaleBlocks(node, node.unsqueeze(apart, {2}), f.gather(scales, groups, 1), Value(), bits, type);
+    weight = node.reshape(weight, {columns, depth});
+  } else {
+    weight = scaleBlocks(node, numbers, scales, zeros, bits, type);
+    weight = node.sliceDim(node.reshape(weight, {columns, blocks * size}), 1, 0, depth);
+  }
   Value y = matmul(node, a, node.transpose(weight, {1, 0}));
   node.result(0, bias ? f.add(y, bias) : y);
 }
@@ -195,6 +214,31 @@ static Value routeTokens(NodeContext &node, Value scores) {
   return f.einsum({share, chosen}, "tk,tke->te");
 }
 
+/// Gates and what they are for, in turn along the last dim, from [.., 2 n] to [.., n]: `g sigmoid(alpha g) (x + beta)`, both clamped before.
+static Value activateGates(NodeContext &node, Value both) {
+  Composer f(node);
+  double alpha = node.floatAttr("activation_alpha", 1.0), beta = node.floatAttr("activation_beta", 0.0),
+         limit = node.floatAttr("swiglu_limit", std::numeric_limits<double>::infinity());
+  int64_t rank = NodeContext::rank(both);
+  if (node.failed() ||
+      !node.check(node.intAttr("swiglu_fusion", 0) == 1,
+                  "'swiglu' is supported with 'swiglu_fusion' 1 only, gates in turn with what they are for") ||
+      !node.check(NodeContext::shape(both).back() % 2 == 0, "weights of gates do not have two halves"))
+    return {};
+  Ints pairs(NodeContext::shape(both)), single(pairs);
+  single.back() /= 2;
+  pairs.back() /= 2;
+  pairs.push_back(2);
+  Value apart = node.reshape(both, pairs);
+  auto half = [&](int64_t which) { return node.reshape(node.sliceDim(apart, rank, which, 1), single); };
+  Value gate = half(0), linear = half(1);
+  if (std::isfinite(limit)) {
+    gate = f.min(gate, limit);
+    linear = f.clamp(linear, -limit, limit);
+  }
+  return f.mul(f.mul(gate, f.sigmoid(f.mul(gate, alpha))), f.add(linear, beta));
+}
+
 /// Every expert sees every token here, which is exact, and the shares take the sum. Sharded over experts each rank has
 /// its own.
 static void runExperts(NodeContext &node, const Experts &experts) {
@@ -217,6 +261,8 @@ static void runExperts(NodeContext &node, const Experts &experts) {
     inner = node.create<nn::GeluOp>(inner, true); // as onnxruntime's kernel has it
   else if (activation == "silu")
     inner = node.create<nn::SiluOp>(inner);
+  else if (activation == "swiglu")
+    inner = activateGates(node, inner);
   else if (activation != "identity")
     node.check(false, "attribute 'activation_type' is '" + activation + "', which is not supported");
   if (experts.third)
@@ -228,7 +274,7 @@ static void runExperts(NodeContext &node, const Experts &experts) {
 
 static void ignoreSwiglu(NodeContext &node) {
   for (StringRef name : {"activation_alpha", "activation_beta", "swiglu_fusion", "swiglu_limit"})
-    node.ignoreAttr(name); // Of 'swiglu' only, which is refused.
+    node.ignoreAttr(name); // Of 'swiglu' only.
 }
 
 /// Operands: x, scores of the router, three weights, each with a bias.

@@ -147,13 +147,15 @@ def group_query():
     heads, few, size = 4, 2, 16
     cos, sin = f32(16, size // 2), f32(16, size // 2)
 
-    def add(batch, length, lengths, total, cached, rotates, interleaved=0, packed=False, **attributes):
+    def add(batch, length, lengths, total, cached, rotates, interleaved=0, packed=False, sinks=None, **attributes):
         shape = (batch, few, cached, size)
         hidden = (heads + 2 * few) * size if packed else heads * size
         operands = [f32(batch, length, hidden), *([None] * 2 if packed else [f32(batch, length, few * size) for _ in range(2)]),
                     *([f32(*shape), f32(*shape)] if cached is not None else [None] * 2),
                     Weight(i32(*[n - 1 for n in lengths])) if batch == 1 else i32(*[n - 1 for n in lengths]), Weight(i32(total))]
         operands += [Weight(cos), Weight(sin)] if rotates else []
+        if sinks is not None:
+            operands += [None] * (11 - len(operands)) + [sinks]
         case("GroupQueryAttention", operands, (0, 1, 2), num_heads=heads, kv_num_heads=few, do_rotary=int(rotates),
              rotary_interleaved=interleaved, **attributes)
 
@@ -170,6 +172,12 @@ def group_query():
     for attributes in ({"scale": 0.2}, {"softcap": 2.0}, {"scale": 0.3, "softcap": 1.5}, {"local_window_size": 1}, {"local_window_size": 2}):
         add(1, 4, [4], 4, 0, False, **attributes)
         add(2, 1, [6, 3], 6, 5, False, **attributes)
+    for sinks, attributes in itertools.product((None, f32(heads)), ({}, {"local_window_size": 2}, {"softcap": 2.0})):
+        if sinks is None:
+            attributes = {**attributes, "smooth_softmax": 1}
+        add(1, 4, [4], 4, 0, True, sinks=sinks, **attributes)
+        add(2, 1, [6, 3], 6, 5, False, sinks=sinks, **attributes)
+        add(1, 3, [7], 7, 4, False, sinks=sinks, **attributes)
 
 
 def n_bits():
@@ -182,6 +190,10 @@ def n_bits():
         zero = {None: None, "packed": Weight(u8(columns * ((blocks * bits + 7) // 8))), "float": Weight(f32(columns * blocks) + 7)}[zeros]
         case("MatMulNBits", [f32(2, 3, depth), Weight(packed), Weight(scale), zero, None, Weight(f32(columns)) if bias else None],
              K=depth, N=columns, bits=bits, block_size=block, tolerance=(1e-3, 1e-3))
+    for columns, block in itertools.product((5, 8), (16, 32)):
+        order = (RNG.permutation(64) // block).astype(np.int32)
+        case("MatMulNBits", [f32(3, 64), Weight(u8(columns, 64 // block, block // 2)), Weight((0.1 * f32(columns * 64 // block)).astype(np.float32)), None,
+                             Weight(order)], K=64, N=columns, bits=4, block_size=block, tolerance=(1e-3, 1e-3))
     for bits, zeros, columns in itertools.product((4, 8), (False, True), (32, 64)):
         blocks = columns // 16
         zero = Weight(u8(20, (blocks * bits + 7) // 8)) if zeros else None
@@ -235,6 +247,10 @@ def experts():
         case("MoE", [f32(tokens, hidden), f32(tokens, count), Weight(f32(count, inner, hidden)), Weight(f32(count, inner)) if bias else None,
                      Weight(f32(count, hidden, inner)), Weight(f32(count, hidden)) if bias else None],
              k=k, normalize_routing_weights=normalises, activation_type=activation, tolerance=(1e-3, 1e-3))
+    for k, bias, numbers in itertools.product((1, 2), (False, True), ({}, {"activation_alpha": 1.702, "activation_beta": 1.0}, {"swiglu_limit": 1.0})):
+        case("MoE", [f32(tokens, hidden), f32(tokens, count), Weight(f32(count, 2 * inner, hidden)), Weight(f32(count, 2 * inner)) if bias else None,
+                     Weight(f32(count, hidden, inner)), Weight(f32(count, hidden)) if bias else None],
+             k=k, activation_type="swiglu", swiglu_fusion=1, tolerance=(1e-3, 1e-3), **numbers)
     for bits, k in itertools.product((4, 8), (1, 2)):
         case("QMoE", [f32(tokens, hidden), f32(tokens, count), Weight(u8(count, inner, hidden * bits // 8)), Weight(0.1 * f32(count, inner)), None,
                       Weight(u8(count, hidden, inner * bits // 8)), Weight(0.1 * f32(count, hidden)), None],
