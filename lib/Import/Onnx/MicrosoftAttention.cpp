@@ -358,7 +358,7 @@ Value GroupQuery::append(Value past, Value fresh) {
 Value GroupQuery::makeMask(int64_t keys) {
   if (!filled && !hasSink)
     return {};
-  Value last = f.iota({1, 1, length, 1}, 2, f.i64(), filled ? 0 : known);
+  Value last = f.iota({1, 1, length, 1}, 2, f.i64(), filled ? int64_t(0) : known);
   if (filled)
     last = f.add(last, node.reshape(filled, {batch, 1, 1, 1}));
   Value key = f.iota({1, 1, 1, keys}, 3, f.i64()), seen = f.le(key, last);
