@@ -151,6 +151,24 @@ program::Action ProgramTables::makeAction(exec::ReceiveOp op) {
 program::Action ProgramTables::makeAction(exec::RecordOp op) { return program::Record{uint32_t(op.getEvent())}; }
 program::Action ProgramTables::makeAction(exec::WaitOp op) { return program::Wait{uint32_t(op.getEvent())}; }
 
+/// Older readers would run the body once.
+program::Action ProgramTables::makeAction(exec::LoopOp op) {
+  program.version = std::max(program.version, program::kLoopsVersion);
+  program::Loop loop;
+  if (op.getCount())
+    loop.count = int64_t(*op.getCount());
+  if (op.getCondition())
+    loop.condition = getView(op.getCondition());
+  return loop;
+}
+
+program::Action ProgramTables::makeAction(exec::EndLoopOp op) {
+  program::EndLoop end;
+  if (op.getCondition())
+    end.condition = getView(op.getCondition());
+  return end;
+}
+
 template <typename... Ops> bool ProgramTables::addCommand(Operation *op, program::List &list) {
   auto add = [&](auto command) {
     if (!command)
@@ -189,7 +207,7 @@ LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &varian
     }
     bool isKnown = isa<exec::LoadOp, exec::InputOp, exec::OutputOp, exec::ViewOp, func::ReturnOp>(op);
     if (!addCommand<exec::RunOp, exec::CopyOp, exec::CollectiveOp, exec::ExchangeOp, exec::SendOp, exec::ReceiveOp,
-                    exec::RecordOp, exec::WaitOp>(&op, list) &&
+                    exec::RecordOp, exec::WaitOp, exec::LoopOp, exec::EndLoopOp>(&op, list) &&
         !isKnown)
       return op.emitOpError("is no command of a program");
   }

@@ -10,7 +10,7 @@
 
 #include "cleave/Assembly/Assembly.h"
 #include "cleave/Codegen/Device.h"
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Reference/Weights.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -110,6 +110,8 @@ private:
   program::Action makeAction(exec::ReceiveOp op);
   program::Action makeAction(exec::RecordOp op);
   program::Action makeAction(exec::WaitOp op);
+  program::Action makeAction(exec::LoopOp op);
+  program::Action makeAction(exec::EndLoopOp op);
   template <typename... Ops> bool addCommand(mlir::Operation *op, program::List &list);
   mlir::LogicalResult addList(mlir::func::FuncOp func, program::Variant &variant);
   llvm::LogicalResult addStates(program::Variant &variant);

@@ -100,7 +100,7 @@ FailureOr<uint32_t> ProgramTables::addWeight(nn::ParamOp param) {
         return failure();
       whole.parts.push_back(addWeight(std::move(part)));
     }
-    program.version = program::kVersion;
+    program.version = std::max(program.version, program::kPartsVersion);
   } else if (failed(fill(whole, param, param.getValue()))) {
     return failure();
   }

@@ -10,7 +10,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -88,13 +88,10 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
   report.type = toString(operand.getElementType());
   report.operandShape = operand.getShape().vec();
   report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
-  int64_t times = spmd::getTimes(op);
-  report.wireBytes = times * op.getWireBytes();
+  report.wireBytes = op.getWireBytes();
   report.node = nn::describeNode(op);
   if (StringAttr cause = op.getCauseAttr())
     report.cause = cause.str();
-  if (op->getParentOfType<nn::LoopOp>())
-    report.cause += (report.cause.empty() ? "in a loop, " : "; in a loop, ") + std::to_string(times) + " times";
   return report;
 }
 
@@ -302,6 +299,13 @@ private:
 };
 } // namespace
 
+/// Of what is in a loop, for all iterations that it was priced for.
+static void repeat(CollectiveReport &collective, int64_t runs) {
+  collective.wireBytes *= runs;
+  collective.ns *= double(runs);
+  collective.cause += (collective.cause.empty() ? "in a loop, " : "; in a loop, ") + std::to_string(runs) + " times";
+}
+
 static void addCollective(CollectiveReport collective, Report &report) {
   CollectiveTotal &total = report.totals[collective.kind];
   ++total.count;
@@ -354,7 +358,14 @@ private:
 /// priced.
 static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
   RingOverlap overlap;
+  SmallVector<int64_t> around{1}; // of loops that are marks in the list
   for (Operation &op : block) {
+    if (isa<exec::EnterOp, exec::LoopOp>(op)) {
+      auto here = op.getAttrOfType<IntegerAttr>(spmd::kTimesAttr);
+      around.push_back(around.back() * (here ? here.getInt() : 1));
+    } else if (exec::isMark(&op)) {
+      around.pop_back();
+    }
     if (func::FuncOp callee = getCallee(&op, flops.getSymbols())) {
       countOps(callee.getBody().front(), flops, times, report);
       continue;
@@ -363,19 +374,20 @@ static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *time
       countOps(loop.getBody().front(), flops, times, report);
       continue;
     }
-    auto runs = double(spmd::getTimes(&op));
+    int64_t runs = around.back() * spmd::getTimes(&op);
     double work = flops.count(&op);
-    report.flopsPerRank += runs * work;
+    report.flopsPerRank += double(runs) * work;
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
     std::optional<CollectiveReport> sent = collective && collective.communicates() ? describeCollective(collective)
                                            : collective                            ? std::nullopt
                                                                                    : describeMessage(&op);
     if (sent && times)
-      sent->ns = collective ? runs * times->getCollectiveNs(sent->kind, collective.getGroupAxes(),
-                                                            sent->wireBytes / spmd::getTimes(&op))
+      sent->ns = collective ? times->getCollectiveNs(sent->kind, collective.getGroupAxes(), sent->wireBytes)
                             : times->getMessageNs(sent->axes.empty() ? "" : sent->axes.front(), sent->wireBytes);
+    if (sent && (around.size() > 1 || op.getParentOfType<nn::LoopOp>()))
+      repeat(*sent, runs);
     if (times) {
-      double ns = sent ? sent->ns : runs * predictNs(op, work, *times);
+      double ns = sent ? sent->ns : double(runs) * predictNs(op, work, *times);
       (sent ? report.time->communicationNs : report.time->computeNs) += ns;
       report.time->overlappedNs += overlap.add(op, ns);
     }

@@ -49,6 +49,49 @@ Status Checker::checkList(size_t variant, size_t role) {
         return addPlace(locate(spot), makeError("event ", wait->event, " has not been recorded before (P23)"));
     }
   }
+  return checkLoops(variant, role);
+}
+
+/// P33: what begins ends, on one stream; what is recorded in a body is waited for in it. Lists of several roles could run a body
+/// differently often, and wait for each other for ever.
+Status Checker::checkLoops(size_t variant, size_t role) const {
+  const List &list = program.variants[variant].lists[role];
+  std::vector<const Loop *> open;
+  std::vector<uint32_t> numbers{0}; // of the bodies around a command, 0 outside of all
+  std::vector<uint32_t> bodyOf(list.events);
+  uint32_t bodies = 0;
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    const Command &command = list.commands[i];
+    auto refuse = [&](const auto &...words) {
+      return addPlace(locate({variant, role, i}), makeError(words..., " (P33)"));
+    };
+    const auto *loop = std::get_if<Loop>(&command.action);
+    const auto *end = std::get_if<EndLoop>(&command.action);
+    if ((loop || end) && command.stream != 0)
+      return refuse("stands on stream ", command.stream, ", expected 0");
+    if (loop && program.roles.size() > 1)
+      return refuse("is a loop in a program of ", program.roles.size(), " roles");
+    if (loop && open.size() == kMostNestedLoops)
+      return refuse("is in more than ", kMostNestedLoops, " loops");
+    if (loop) {
+      open.push_back(loop);
+      numbers.push_back(++bodies);
+    } else if (end && open.empty()) {
+      return refuse("ends no loop");
+    } else if (end) {
+      if (open.back()->condition.has_value() != end->condition.has_value())
+        return refuse("has ", end->condition ? "a" : "no", " condition, unlike its loop");
+      open.pop_back();
+      numbers.pop_back();
+    } else if (const auto *record = std::get_if<Record>(&command.action)) {
+      bodyOf[record->event] = numbers.back();
+    } else if (const auto *wait = std::get_if<Wait>(&command.action)) {
+      if (bodyOf[wait->event] != numbers.back())
+        return refuse("waits for event ", wait->event, " across the border of a loop");
+    }
+  }
+  if (!open.empty())
+    return makeError("role ", quote(program.roles[role].name), ": ", open.size(), " loops do not end (P33)");
   return kGood;
 }
 
@@ -191,6 +234,27 @@ Status Checker::checkAction(const Spot &spot, const Record &record) const {
 }
 
 Status Checker::checkAction(const Spot &spot, const Wait &wait) const { return checkAction(spot, Record{wait.event}); }
+
+//===----------------------------------------------------------------------===//
+// Loops (P33)
+//===----------------------------------------------------------------------===//
+
+Status Checker::checkCondition(const std::optional<View> &condition) const {
+  if (!condition)
+    return kGood;
+  const Type &type = getType(*condition);
+  if (type.element != Element::I1 || getBytes(type) != 1)
+    return makeError("has a condition of ", format(type), ", expected one i1 (P33)");
+  return kGood;
+}
+
+Status Checker::checkAction(const Spot &, const Loop &loop) const {
+  if (loop.count < -1 || (loop.count == -1 && !loop.condition))
+    return makeError("has a count of ", loop.count, loop.condition ? "" : " and no condition", " (P33)");
+  return checkCondition(loop.condition);
+}
+
+Status Checker::checkAction(const Spot &, const EndLoop &loop) const { return checkCondition(loop.condition); }
 
 //===----------------------------------------------------------------------===//
 // What may be written, and beside what (P24)

@@ -10,6 +10,10 @@
 // command touches must have been written (P28) by a command that its stream knows; what it overwrites must also have been
 // read by known ones (P29). At the end outputs are there (P30). Ranks whose views lie alike are walked once.
 //
+// At both ends of a loop all streams stand still, so that they know of each other all there is; each iteration finds what the first one
+// finds, or what the one before it left there. A body that may not run at all leaves nothing: behind it is there what was there
+// before.
+//
 // A view with strides stands for all bytes from its first to its last element: reading one asks for more, writing one
 // gives more than it does. So P28 is exact for dense views, and what two streams may do at once is judged strictly.
 //
@@ -62,6 +66,8 @@ private:
   std::vector<Segments> buffers;
   std::array<Clock, kMostStreams> clocks{};
   std::vector<Clock> events;
+  /// Per loop around a command whose body may not run, what there was before it; nothing for others.
+  std::vector<std::optional<std::vector<Segments>>> before;
 
   const std::vector<Command> &getCommands() const { return program.variants[variant].lists[role].commands; }
   Range getRange(const View &view) const {
@@ -75,6 +81,9 @@ private:
   Status write(const View &view, size_t index);
   Status checkKnown(const Segment &segment, uint32_t buffer, size_t index, bool isWrite) const;
   Status checkOutputs();
+  Status enterLoop(const Loop &loop);
+  void leaveLoop();
+  void standStill();
 };
 
 /// What is there before the first command.
@@ -182,6 +191,32 @@ Status LifetimeCheck::checkOutputs() {
   return kGood;
 }
 
+void LifetimeCheck::standStill() {
+  Clock all{};
+  for (const Clock &clock : clocks)
+    for (uint32_t stream = 0; stream < kMostStreams; ++stream)
+      all[stream] = std::max(all[stream], clock[stream]);
+  clocks.fill(all);
+}
+
+Status LifetimeCheck::enterLoop(const Loop &loop) {
+  before.emplace_back();
+  if (!loop.condition && loop.count > 0)
+    return kGood;
+  size_t segments = 0;
+  for (const Segments &buffer : buffers)
+    segments += buffer.size();
+  before.back() = buffers;
+  return checker.spend(segments);
+}
+
+/// Who has touched what there was before is known to all by now.
+void LifetimeCheck::leaveLoop() {
+  if (before.back())
+    buffers = std::move(*before.back());
+  before.pop_back();
+}
+
 /// A command reads before it writes, so that one in place finds what others have left.
 Status LifetimeCheck::check() {
   fillBefore();
@@ -195,6 +230,8 @@ Status LifetimeCheck::check() {
     if (const auto *wait = std::get_if<Wait>(&command.action))
       for (uint32_t stream = 0; stream < kMostStreams; ++stream)
         clock[stream] = std::max(clock[stream], events[wait->event][stream]);
+    if (std::holds_alternative<Loop>(command.action) || std::holds_alternative<EndLoop>(command.action))
+      standStill();
     std::vector<Operand> operands = getOperands(program, command.action);
     Status error;
     for (const Operand &operand : operands)
@@ -203,6 +240,10 @@ Status LifetimeCheck::check() {
     for (const Operand &operand : operands)
       if (!error && operand.access != Access::Read)
         error = write(operand.view, i);
+    if (const auto *loop = std::get_if<Loop>(&command.action); loop && !error)
+      error = enterLoop(*loop);
+    if (std::holds_alternative<EndLoop>(command.action) && !error)
+      leaveLoop();
     if (error)
       return addPlace(checker.locate({variant, role, i}, rank), error);
   }

@@ -15,7 +15,7 @@
 namespace cleave::program {
 
 /// Bounds of what is accepted (P5).
-inline constexpr uint32_t kMostRanks = 1 << 20, kMostStreams = 16, kMostDims = 16;
+inline constexpr uint32_t kMostRanks = 1 << 20, kMostStreams = 16, kMostDims = 16, kMostNestedLoops = 16;
 inline constexpr uint64_t kMostWork = uint64_t(1) << 28, kMostBytes = uint64_t(1) << 48;
 
 /// What a number is on the ranks of a role.
@@ -92,6 +92,10 @@ private:
   Status checkAction(const Spot &spot, const Exchange &exchange);
   Status checkAction(const Spot &spot, const Record &record) const;
   Status checkAction(const Spot &spot, const Wait &wait) const;
+  Status checkAction(const Spot &spot, const Loop &loop) const;
+  Status checkAction(const Spot &spot, const EndLoop &loop) const;
+  Status checkCondition(const std::optional<View> &condition) const;
+  Status checkLoops(size_t variant, size_t role) const;
   Status checkSignature(size_t role, int32_t kernel, const std::vector<Operand> &operands,
                         bool isFallback = false) const;
   Status checkFallback(const Spot &spot, int32_t kernel) const;

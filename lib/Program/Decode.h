@@ -108,6 +108,8 @@ private:
   void get(Exchange &to, const file::Exchange &from);
   void get(Record &to, const file::Record &from) { to.event = from.event(); }
   void get(Wait &to, const file::Wait &from) { to.event = from.event(); }
+  void get(Loop &to, const file::Loop &from);
+  void get(EndLoop &to, const file::EndLoop &from) { get(to.condition, from.condition()); }
 };
 
 /// A program from tables that FlatBuffers' verifier has passed, and the data behind them. `budget`: the bytes that strings

@@ -75,6 +75,11 @@ void Decoder::get(Exchange &to, const file::Exchange &from) {
   get(to.result, from.result());
 }
 
+void Decoder::get(Loop &to, const file::Loop &from) {
+  to.count = from.count();
+  get(to.condition, from.condition());
+}
+
 /// The verifier has seen that a known action is there and whole; unknown ones it lets pass.
 void Decoder::get(Command &to, const file::Command &from) {
   to.stream = from.stream();
@@ -98,6 +103,10 @@ void Decoder::get(Command &to, const file::Command &from) {
     return get(to.action.emplace<Record>(), *from.action_as_Record());
   case file::Action::Wait:
     return get(to.action.emplace<Wait>(), *from.action_as_Wait());
+  case file::Action::Loop:
+    return get(to.action.emplace<Loop>(), *from.action_as_Loop());
+  case file::Action::EndLoop:
+    return get(to.action.emplace<EndLoop>(), *from.action_as_EndLoop());
   case file::Action::NONE:
     break;
   }

@@ -82,6 +82,8 @@ private:
   Offset<file::Exchange> add(const Exchange &exchange);
   Offset<file::Record> add(const Record &record) { return file::CreateRecord(builder, record.event); }
   Offset<file::Wait> add(const Wait &wait) { return file::CreateWait(builder, wait.event); }
+  Offset<file::Loop> add(const Loop &loop);
+  Offset<file::EndLoop> add(const EndLoop &loop);
 };
 
 /// A view that may be missing, for as long as the table is being made.
@@ -180,6 +182,14 @@ Offset<file::Role> Encoder::add(const Role &role) {
 //===----------------------------------------------------------------------===//
 // Commands
 //===----------------------------------------------------------------------===//
+
+Offset<file::Loop> Encoder::add(const Loop &loop) {
+  return file::CreateLoop(builder, loop.count, Optional(loop.condition).get());
+}
+
+Offset<file::EndLoop> Encoder::add(const EndLoop &loop) {
+  return file::CreateEndLoop(builder, Optional(loop.condition).get());
+}
 
 Offset<file::Launch> Encoder::add(const Launch &launch) {
   return file::CreateLaunch(builder, launch.kernel, structs(launch.operands), structs(launch.scalars));

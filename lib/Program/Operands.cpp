@@ -72,6 +72,8 @@ struct Collector {
   }
   void operator()(const Record &) {}
   void operator()(const Wait &) {}
+  void operator()(const Loop &loop) { read(loop.condition); }
+  void operator()(const EndLoop &loop) { read(loop.condition); }
 };
 
 } // namespace

@@ -230,6 +230,10 @@ static std::string describeHead(const Program &program, const Action &action) {
     return concat("event ", record->event);
   if (const auto *wait = std::get_if<Wait>(&action))
     return concat("event ", wait->event);
+  if (const auto *loop = std::get_if<Loop>(&action))
+    return concat(loop->count < 0 ? "" : concat("at most ", loop->count), loop->condition ? "while " : "");
+  if (const auto *loop = std::get_if<EndLoop>(&action))
+    return loop->condition ? "while " : "";
   return "";
 }
 

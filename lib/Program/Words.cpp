@@ -49,7 +49,8 @@ const char *cleave::program::getWord(CollectiveKind kind) {
 const char *cleave::program::getWord(const Action &action) {
   if (const auto *collective = std::get_if<Collective>(&action))
     return getWord(collective->kind);
-  return pick({"launch", "matmul", "convolution", "attention", "copy", "collective", "exchange", "record", "wait"},
+  return pick({"launch", "matmul", "convolution", "attention", "copy", "collective", "exchange", "record", "wait",
+               "loop", "end_loop"},
               action.index());
 }
 

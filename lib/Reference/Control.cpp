@@ -16,13 +16,13 @@ using namespace cleave::reference;
 static constexpr int64_t kMostIterations = nn::LoopOp::kMostTimes;
 
 /// True where all ranks say so.
-static FailureOr<bool> readCondition(nn::LoopOp loop, const PerRank &condition, int64_t iteration) {
+static FailureOr<bool> readCondition(Operation *loop, const PerRank &condition, int64_t iteration) {
   bool first = condition.front().as<bool>()[0];
   for (auto [rank, tensor] : llvm::enumerate(condition))
     if (tensor.as<bool>()[0] != first)
-      return loop.emitOpError() << "cannot be evaluated: behind " << iteration << " iterations rank " << rank
-                                << " and rank 0 "
-                                << "disagree about its condition";
+      return loop->emitOpError() << "cannot be evaluated: behind " << iteration << " iterations rank " << rank
+                                 << " and rank 0 "
+                                 << "disagree about its condition";
   return first;
 }
 
@@ -55,5 +55,64 @@ LogicalResult Interpreter::runLoop(nn::LoopOp loop) {
   }
   for (auto [result, value] : llvm::zip_equal(loop.getResults(), ArrayRef(inputs).take_front(numCarried)))
     set(result, value);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Marks
+//===----------------------------------------------------------------------===//
+
+static Operation *findLeave(exec::EnterOp enter) {
+  int64_t depth = 1;
+  Operation *op = enter;
+  while (depth > 0) {
+    op = op->getNextNode();
+    depth += isa<exec::EnterOp>(op) ? 1 : isa<exec::LeaveOp>(op) ? -1 : 0;
+  }
+  return op;
+}
+
+/// Once forms are lowered, the body stands in the same block: what comes next is another op than the next one.
+LogicalResult Interpreter::runEnter(exec::EnterOp enter) {
+  size_t numCarried = enter.getInitial().size();
+  bool goesOn = !enter.getCount() || *enter.getCount() > 0;
+  if (enter.getCondition()) {
+    FailureOr<bool> holds = readCondition(enter, values[enter.getCondition()], 0);
+    if (failed(holds))
+      return failure();
+    goesOn &= *holds;
+  }
+  Operation *leave = goesOn ? nullptr : findLeave(enter);
+  for (auto [index, value] :
+       llvm::enumerate(llvm::concat<Value>(llvm::to_vector(enter.getInitial()), llvm::to_vector(enter.getCaptured()))))
+    if (goesOn)
+      set(enter.getResult(index), PerRank(values[value]));
+    else if (index < numCarried)
+      set(leave->getResult(index), PerRank(values[value]));
+  if (goesOn)
+    entered.push_back({enter, 0});
+  next = (goesOn ? enter.getOperation() : leave)->getNextNode();
+  return success();
+}
+
+LogicalResult Interpreter::runLeave(exec::LeaveOp leave) {
+  auto &[enter, iterations] = entered.back();
+  ++iterations;
+  bool goesOn = !enter.getCount() || iterations < int64_t(*enter.getCount());
+  if (leave.getCondition()) {
+    FailureOr<bool> holds = readCondition(leave, values[leave.getCondition()], iterations);
+    if (failed(holds))
+      return failure();
+    goesOn &= *holds;
+  }
+  if (goesOn && !enter.getCount() && iterations == kMostIterations)
+    return leave.emitOpError() << "has not ended after " << kMostIterations << " iterations";
+  // All are read before one is written: values may change places.
+  auto yielded = llvm::map_to_vector(leave.getNext(), [&](Value value) { return PerRank(values[value]); });
+  for (auto [index, value] : llvm::enumerate(yielded))
+    set(goesOn ? enter.getResult(index) : leave->getResult(index), std::move(value));
+  next = (goesOn ? enter.getOperation() : leave.getOperation())->getNextNode();
+  if (!goesOn)
+    entered.pop_back();
   return success();
 }

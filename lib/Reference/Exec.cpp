@@ -130,6 +130,17 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
   return success();
 }
 
+/// As nn.concat; where the operands came to stand is a matter of memory.
+static Tensor append(exec::AppendOp op, Operands in) {
+  Tensor result = Tensor::zeros(getResultType(op));
+  SmallVector<int64_t> from(result.getShape().size(), 0), to(from);
+  for (const Tensor &part : in) {
+    copyBox(part.getShape(), part, from, result, to);
+    to[op.getDim()] += part.getShape()[op.getDim()];
+  }
+  return result;
+}
+
 void cleave::reference::registerExec(KernelTable &table) {
   using Results = SmallVectorImpl<Tensor>;
   table.addMany<exec::FusedOp>([](exec::FusedOp op, Operands operands, Results &results) {
@@ -145,5 +156,6 @@ void cleave::reference::registerExec(KernelTable &table) {
     return pack(castElements(in[0], getResultType(op).getElementType()), op.getLayout());
   });
   table.add<exec::UnpackOp>(unpack);
+  table.add<exec::AppendOp>(append);
   table.addMany<exec::PartialAttentionOp>(attendToParts);
 }

@@ -8,6 +8,7 @@
 #define CLEAVE_LIB_REFERENCE_INTERPRETER_H
 
 #include "Ranks.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Reference/Evaluator.h"
@@ -37,6 +38,8 @@ private:
   llvm::LogicalResult runCall(mlir::func::CallOp call);
   llvm::LogicalResult runMicrobatches(pipe::MicrobatchesOp loop);
   llvm::LogicalResult runLoop(nn::LoopOp loop);
+  llvm::LogicalResult runEnter(exec::EnterOp enter);
+  llvm::LogicalResult runLeave(exec::LeaveOp leave);
   llvm::LogicalResult runParts(mlir::Operation &op);
   /// The operands of `op` on `rank`.
   llvm::SmallVector<Tensor> getOperands(mlir::Operation &op, int64_t rank);
@@ -49,7 +52,10 @@ private:
   int64_t numRanks;
   ParamStore &params;
   llvm::DenseMap<mlir::Value, PerRank> values;
+  /// Null for what a loop that is marks in the block reads from outside: each iteration does.
   llvm::DenseMap<mlir::Value, mlir::Operation *> lastUses;
+  /// Loops that are marks in the block and have begun, and how many iterations they have done.
+  llvm::SmallVector<std::pair<exec::EnterOp, int64_t>> entered;
 };
 
 /// Runs the functions of all ranks of a pipeline, `func` being what they mean: arguments and results are its own.

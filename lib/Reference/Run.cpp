@@ -41,9 +41,20 @@ static LogicalResult checkInputs(func::FuncOp func, TypeRange types, int64_t num
 
 /// In order, so that the last entry is that of the last user.
 void Interpreter::findLastUses() {
-  for (Operation &op : block)
-    for (Value operand : op.getOperands())
-      lastUses[operand] = &op;
+  SmallVector<Operation *> loops;
+  for (Operation &op : block) {
+    if (isa<exec::LeaveOp>(op) && !loops.empty())
+      loops.pop_back();
+    bool isInLoop = !loops.empty();
+    for (Value operand : op.getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      bool isFromOutside = isInLoop && (!maker || maker == loops.back() || maker->isBeforeInBlock(loops.back()));
+      bool isKept = lastUses.contains(operand) && !lastUses[operand];
+      lastUses[operand] = isFromOutside || isKept ? nullptr : &op;
+    }
+    if (isa<exec::EnterOp>(op))
+      loops.push_back(&op);
+  }
 }
 
 SmallVector<Tensor> Interpreter::getOperands(Operation &op, int64_t rank) {
@@ -161,6 +172,12 @@ void Interpreter::finish(Operation &op) {
 FailureOr<Operation *> Interpreter::advance() {
   while (!next->hasTrait<OpTrait::IsTerminator>() && !isa<pipe::SendOp, pipe::RecvOp>(next)) {
     Operation &op = *next;
+    if (isa<exec::EnterOp, exec::LeaveOp>(op)) {
+      auto enter = dyn_cast<exec::EnterOp>(op);
+      if (failed(enter ? runEnter(enter) : runLeave(cast<exec::LeaveOp>(op))))
+        return failure();
+      continue;
+    }
     if (failed(step(op)))
       return failure();
     for (Value result : op.getResults())

@@ -9,6 +9,8 @@
 #include "Buffers.h"
 #include "Kernels.h"
 #include "Loops.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 
 #include "cleave/Reference/Evaluator.h"
 
@@ -35,6 +37,7 @@ private:
   LogicalResult copy(exec::CopyOp op);
   LogicalResult communicate(exec::CollectiveOp op);
   LogicalResult exchange(exec::ExchangeOp op);
+  FailureOr<bool> goesOn(Operation *op, Value condition);
   /// Runs what waits, up to number `count` of all that ever did. On a stream other than 0 commands keep their order, so this is
   /// what a wait for an event behind that one means.
   LogicalResult catchUp(size_t count);
@@ -186,6 +189,17 @@ LogicalResult Executor::step(Operation *op) {
       });
 }
 
+/// All ranks have to agree, since they meet in the body.
+FailureOr<bool> Executor::goesOn(Operation *op, Value condition) {
+  if (!condition)
+    return true;
+  PerRank flags = buffers.read(condition);
+  for (const Tensor &flag : flags)
+    if (flag.as<bool>()[0] != flags.front().as<bool>()[0])
+      return op->emitOpError("cannot be evaluated: ranks disagree about its condition");
+  return flags.front().as<bool>()[0];
+}
+
 LogicalResult Executor::catchUp(size_t count) {
   for (; done < count; ++done)
     if (failed(step(later[done])))
@@ -197,7 +211,35 @@ LogicalResult Executor::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImp
   for (auto [number, input] : llvm::enumerate(func.getOps<exec::InputOp>()))
     for (int64_t rank = 0; rank < buffers.getNumRanks(); ++rank)
       buffers.write(input.getView(), rank, inputs[rank][number]);
-  for (Operation &op : func.getBody().front()) {
+  SmallVector<std::pair<exec::LoopOp, int64_t>> loops; // with iterations done
+  for (Operation *next = &func.getBody().front().front(); next;) {
+    Operation &op = *next;
+    next = op.getNextNode();
+    auto begin = dyn_cast<exec::LoopOp>(op);
+    auto end = dyn_cast<exec::EndLoopOp>(op);
+    if (begin || end) {
+      if (begin)
+        loops.push_back({begin, 0});
+      else
+        ++loops.back().second;
+      auto [loop, iterations] = loops.back();
+      FailureOr<bool> holds = failed(catchUp(later.size()))
+                                  ? FailureOr<bool>()
+                                  : goesOn(&op, begin ? begin.getCondition() : end.getCondition());
+      if (failed(holds))
+        return failure();
+      if (*holds && !loop.getCount() && iterations == nn::LoopOp::kMostTimes)
+        return op.emitOpError() << "has not ended after " << iterations << " iterations";
+      if (*holds && (!loop.getCount() || iterations < int64_t(*loop.getCount()))) {
+        next = loop->getNextNode();
+        continue;
+      }
+      loops.pop_back();
+      // Behind the end of this loop, and not of one in it.
+      for (int64_t depth = begin ? 1 : 0; depth > 0; next = next->getNextNode())
+        depth += isa<exec::LoopOp>(next) ? 1 : isa<exec::EndLoopOp>(next) ? -1 : 0;
+      continue;
+    }
     auto command = dyn_cast<exec::CommandOpInterface>(op);
     if (command && command.getStream() != 0)
       later.push_back(&op);

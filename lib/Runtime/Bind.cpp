@@ -56,6 +56,9 @@ private:
   program::Status bindAction(const program::Exchange &exchange);
   program::Status bindAction(const program::Record &record);
   program::Status bindAction(const program::Wait &wait);
+  program::Status bindAction(const program::Loop &loop);
+  program::Status bindAction(const program::EndLoop &loop);
+  void finishAll();
   program::Status bindContraction(const program::Action &action, int32_t kernel);
   void addLaunch(uint32_t kernel, std::vector<void *> arguments);
   Step &addStep(Step::Kind kind, size_t index);
@@ -73,6 +76,8 @@ private:
   std::vector<Recorded> events;
   /// Operations of each group that are under way.
   std::map<GroupId, uint64_t> pending;
+  /// Loops that have not ended.
+  std::vector<size_t> openLoops;
   /// Exchanges so far, by pieces.
   std::map<uint32_t, size_t> exchanges;
 };
@@ -263,6 +268,37 @@ program::Status Binder::bindAction(const program::Wait &wait) {
 }
 
 //===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+void Binder::finishAll() {
+  for (uint32_t which = 0; which < started.size(); ++which)
+    finish(which, started[which].meetings.size());
+}
+
+/// What was started before is done, so that an iteration begins as the first one does.
+program::Status Binder::bindAction(const program::Loop &loop) {
+  finishAll();
+  openLoops.push_back(list.loops.size());
+  BoundLoop &bound = list.loops.emplace_back();
+  bound.count = loop.count;
+  bound.first = loop.condition ? context.addresses.get(*loop.condition) : nullptr;
+  addStep(Step::Kind::Loop, openLoops.back());
+  bound.begin = list.steps.size();
+  return program::kGood;
+}
+
+program::Status Binder::bindAction(const program::EndLoop &loop) {
+  finishAll();
+  BoundLoop &bound = list.loops[openLoops.back()];
+  bound.again = loop.condition ? context.addresses.get(*loop.condition) : nullptr;
+  addStep(Step::Kind::EndLoop, openLoops.back());
+  bound.end = list.steps.size();
+  openLoops.pop_back();
+  return program::kGood;
+}
+
+//===----------------------------------------------------------------------===//
 // The walk
 //===----------------------------------------------------------------------===//
 
@@ -283,8 +319,7 @@ program::Status Binder::bind() {
   for (uint32_t index = 0; index < source.commands.size(); ++index)
     if (program::Status error = bindCommand(index))
       return makeError("command ", index, " (", program::getWord(source.commands[index].action), ") ", error->message);
-  for (uint32_t which = 0; which < started.size(); ++which)
-    finish(which, started[which].meetings.size());
+  finishAll();
   return program::kGood;
 }
 

@@ -42,13 +42,22 @@ struct Look {
 };
 
 struct Step {
-  enum class Kind : uint8_t { Launch, Call, Copy, Start, Finish, Look, Record, Wait };
+  enum class Kind : uint8_t { Launch, Call, Copy, Start, Finish, Look, Record, Wait, Loop, EndLoop };
   Kind kind = Kind::Launch;
   uint32_t stream = 0;
   uint32_t command = 0;
-  /// Of calls of libraries, copies, meetings, looks and events: which one.
+  /// Of calls of libraries, copies, meetings, looks, events and loops: which one.
   uint32_t index = 0;
   BoundLaunch launch;
+};
+
+/// Steps that run again and again, and where the conditions lie; null where there are none.
+struct BoundLoop {
+  int64_t count = -1;
+  const char *first = nullptr, *again = nullptr;
+  size_t begin = 0, end = 0; ///< steps
+  /// Of the call at hand.
+  int64_t iteration = 0;
 };
 
 /// One variant's list on one rank.
@@ -57,6 +66,7 @@ struct BoundList {
   std::vector<BoundCopy> copies;
   std::vector<Meeting> meetings;
   std::vector<Look> looks;
+  std::vector<BoundLoop> loops;
   /// What launches point to: addresses, and integers.
   std::vector<std::vector<void *>> arguments;
   std::vector<std::vector<int64_t>> scalars;

@@ -111,6 +111,7 @@ private:
   template <bool kKeepsTimes> Status runSteps(LocalRank &rank, const BoundList &list);
   Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
   Status runMeeting(LocalRank &rank, const BoundList &list, const Step &step);
+  Status runLoop(LocalRank &rank, const BoundList &list, const Step &step, size_t &next);
   Status runList(LocalRank &rank);
   Status replay(LocalRank &rank, uint32_t graph);
   Status settle(LocalRank &rank);

@@ -45,7 +45,8 @@ static std::vector<ProfileRow> sortRows(const std::map<std::string, ProfileRow> 
 /// Markers of events take no time of their own, on the host; on a device they tell when a stream waits.
 static bool isAlone(const program::Action &action) {
   return !std::holds_alternative<program::Collective>(action) && !std::holds_alternative<program::Exchange>(action) &&
-         !std::holds_alternative<program::Record>(action) && !std::holds_alternative<program::Wait>(action);
+         !std::holds_alternative<program::Record>(action) && !std::holds_alternative<program::Wait>(action) &&
+         !std::holds_alternative<program::Loop>(action) && !std::holds_alternative<program::EndLoop>(action);
 }
 
 std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {

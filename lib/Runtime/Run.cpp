@@ -18,6 +18,9 @@ namespace program = cleave::program;
 using program::concat;
 using program::quote;
 
+/// A loop without a count that goes on for longer is taken to be one without an end.
+static constexpr int64_t kMostIterations = 1 << 20;
+
 /// How long others may take to come back after a failure.
 static constexpr int64_t kGrace = 2000000000;
 
@@ -228,7 +231,8 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
                                      rank.log->getPlace() + ": the kernel ended with " + guard.describe());
   }
   auto tell = [&](const Step &step) -> uint64_t { return rank.queue ? rank.queue->mark(step.stream) : getTicks(); };
-  for (const Step &step : list.steps) {
+  for (size_t next = 0; next < list.steps.size();) {
+    const Step &step = list.steps[next++];
     if (isStopped.load(std::memory_order_relaxed))
       return rank.communicator->fail(Cause::Aborted, "stopped");
     [[maybe_unused]] uint64_t begin = kKeepsTimes ? tell(step) : 0;
@@ -237,6 +241,9 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
       guard.isArmed = 1;
       rank.device->launch(step.launch, step.stream);
       guard.isArmed = 0;
+    } else if (step.kind == Step::Kind::Loop || step.kind == Step::Kind::EndLoop) {
+      if (Status status = runLoop(rank, list, step, next); !status.isOk())
+        return status;
     } else if (Status status = runStep(rank, list, step); !status.isOk()) {
       return status;
     }
@@ -254,7 +261,8 @@ Status Executor::State::runList(LocalRank &rank) {
   rank.deviceSeconds.reset();
   if (rank.queue)
     rank.queue->clearMarks();
-  bool isKept = rank.queue && options.usesGraphs && !options.keepsTimes && !options.findsNan;
+  // What a graph does next cannot depend on data.
+  bool isKept = rank.queue && options.usesGraphs && !options.keepsTimes && !options.findsNan && list.loops.empty();
   bool isGraph = isKept && rank.hasRun[variant];
   rank.hasRun[variant] = true;
   if (isGraph && rank.graphs[variant])
@@ -353,6 +361,26 @@ Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const St
   default:
     return runMeeting(rank, list, step);
   }
+}
+
+/// Reads the condition, which waits for all that was put into a queue, and says which step is next.
+Status Executor::State::runLoop(LocalRank &rank, const BoundList &list, const Step &step, size_t &next) {
+  // How far it is is the call's own.
+  BoundLoop &loop = const_cast<BoundLoop &>(list.loops[step.index]);
+  bool begins = step.kind == Step::Kind::Loop;
+  loop.iteration = begins ? 0 : loop.iteration + 1;
+  if (Status status = settle(rank); !status.isOk())
+    return status;
+  char goesOn = 1;
+  if (const char *condition = begins ? loop.first : loop.again)
+    rank.device->download({{}, 1}, condition, &goesOn);
+  if (loop.count >= 0 && loop.iteration >= loop.count)
+    goesOn = 0;
+  if (goesOn && loop.count < 0 && loop.iteration == kMostIterations)
+    return rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": the loop has not ended after ",
+                                                          kMostIterations, " iterations"));
+  next = goesOn ? loop.begin : loop.end;
+  return {};
 }
 
 static void copyAll(Device &device, const std::vector<BoundCopy> &copies, uint32_t stream) {

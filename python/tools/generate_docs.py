@@ -13,7 +13,7 @@ HEADER = "<!-- Generated from dialects/ by python/tools/generate_docs.py; do not
 PAGES = [
     ("docs/generated/nn.md", "dialects/Nn/NnAll.td", ["-gen-dialect-doc", "-dialect=nn"]),
     ("docs/generated/spmd.md", "dialects/Spmd/SpmdOps.td", ["-gen-dialect-doc", "-dialect=spmd"]),
-    ("docs/generated/exec.md", "dialects/Exec/ExecOps.td", ["-gen-dialect-doc", "-dialect=exec"]),
+    ("docs/generated/exec.md", "dialects/Exec/ExecAll.td", ["-gen-dialect-doc", "-dialect=exec"]),
     ("docs/generated/pipe.md", "dialects/Pipe/PipeOps.td", ["-gen-dialect-doc", "-dialect=pipe"]),
     ("docs/generated/nn-passes.md", "dialects/Nn/NnPasses.td", ["-gen-pass-doc"]),
     ("docs/generated/spmd-passes.md", "dialects/Spmd/SpmdPasses.td", ["-gen-pass-doc"]),

@@ -1,7 +1,10 @@
 // A loop is partitioned with what is around it: what it carries lies in one sharding all the way, collectives in its body count
 // once for each iteration, and what is cheaper before the loop is done there.
 //
-// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL" "cleave run {} --check --executor=program | FileCheck {} --check-prefix=EQUAL"
+//
+// In kernels, and as commands on memory, its body stands in the list of the function, between marks.
+// RUN: %{each} %s %t "cleave-opt {} --spmd-shard --exec-lower=last=outlined | cleave run - --against {} | FileCheck {} --check-prefix=EQUAL" "cleave-opt {} --spmd-shard --exec-lower | cleave run - --against {} | FileCheck {} --check-prefix=EQUAL"
 
 // EQUAL: check result0: ok
 
@@ -45,7 +48,9 @@ func.func @a_sum_over_ranks_in_each_iteration(%x: tensor<8x1024xf32, #cols>, %w:
   %y = nn.loop count 5 carries (%x) captures (%w) : (tensor<8x1024xf32, #cols>, tensor<1024x1024xf32, #rows>) -> tensor<8x1024xf32> {
   ^bb0(%a: tensor<8x1024xf32>, %v: tensor<1024x1024xf32>):
     %b = nn.einsum %a, %v "bi,ij->bj" : (tensor<8x1024xf32>, tensor<1024x1024xf32>) -> tensor<8x1024xf32>
-    %c = nn.tanh %b : (tensor<8x1024xf32>) -> tensor<8x1024xf32>
+    %k = nn.constant dense<0.02> : tensor<f32> -> tensor<f32>
+    %s = nn.mul %b, %k : (tensor<8x1024xf32>, tensor<f32>) -> tensor<8x1024xf32>
+    %c = nn.tanh %s : (tensor<8x1024xf32>) -> tensor<8x1024xf32>
     nn.yield next (%c) : (tensor<8x1024xf32>) -> ()
   }
   return %y : tensor<8x1024xf32>
@@ -81,6 +86,30 @@ func.func @what_changes_places_lies_alike(%x: tensor<8x8xf32, #rows>, %z: tensor
     nn.yield next (%b, %d) : (tensor<8x8xf32>, tensor<8x8xf32>) -> ()
   }
   return %y#0 : tensor<8x8xf32>
+}
+
+//--- outside.mlir
+// What the body reads from outside stays as it is for all iterations, though a kernel could have worked in place on it; and what the loop
+// carries is there though no iteration runs.
+// CHECK-LABEL: @what_is_outside_stays
+func.func @what_is_outside_stays(%x: tensor<8x8xf32, #rows>, %n: tensor<i64>) -> tensor<8x8xf32> {
+  %t = nn.exp %x : (tensor<8x8xf32, #rows>) -> tensor<8x8xf32>
+  %s = nn.softmax %t dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: nn.loop count 4
+  %y = nn.loop count 4 carries (%x) captures (%s) : (tensor<8x8xf32, #rows>, tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>):
+    %c = nn.neg %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %d = nn.softmax %c dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %e = nn.add %a, %d : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%e) : (tensor<8x8xf32>) -> ()
+  }
+  // CHECK: nn.loop count 0
+  %z = nn.loop count 0 carries (%y) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    %c = nn.neg %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%c) : (tensor<8x8xf32>) -> ()
+  }
+  return %z : tensor<8x8xf32>
 }
 
 //--- nested.mlir

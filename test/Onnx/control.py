@@ -304,7 +304,7 @@ def problem(build, make, plan, how, folder, number):
 
 def main():
     build, names, flags = harness.arguments("--program", "--emulated")
-    loops = {} if flags else LOOPS
+    loops = LOOPS
     cases = {name: (make, None) for name, make in {**RECURRENT, **CONTROL, **loops}.items()}
     cases |= {f"{name}, {BLIND}": (make, BLIND) for name, make in CONTROL.items() if not flags}
     for name, make in RECURRENT.items():
@@ -312,7 +312,7 @@ def main():
             if plan != "directions" or has_two_directions(make()[0]):
                 cases[f"{name}, {plan}"] = (make, plan)
     for name, make in loops.items():
-        for plan, (_, shards) in LOOP_PLANS.items():
+        for plan in LOOP_PLANS:
             if plan.startswith("weights") == (name in ("weights", "greedy decoding")):
                 cases[f"{name}, {plan}"] = (make, plan)
     cases = harness.select(cases, names)

@@ -108,7 +108,20 @@ struct Wait {
   uint32_t event = 0;
 };
 
-using Action = std::variant<Launch, Matmul, Convolution, Attention, Copy, Collective, Exchange, Record, Wait>;
+/// What stands between this and its `EndLoop` runs again and again: while the condition, one i1, holds, which is read here
+/// before the first time, and at the end before each other one; and at most `count` times. Without a condition it runs `count`
+/// times. All streams stand still at both.
+struct Loop {
+  int64_t count = -1; ///< -1: the condition alone ends it
+  std::optional<View> condition;
+};
+
+struct EndLoop {
+  std::optional<View> condition;
+};
+
+using Action =
+    std::variant<Launch, Matmul, Convolution, Attention, Copy, Collective, Exchange, Record, Wait, Loop, EndLoop>;
 
 struct Command {
   uint32_t stream = 0;

@@ -21,8 +21,8 @@
 
 namespace cleave::program {
 
-/// The newest version that this code reads, and the one that it writes where weights have parts; 1 otherwise.
-inline constexpr uint32_t kVersion = 2;
+/// The newest version that this code reads; those that it writes where weights have parts, and where there are loops. Else it is 1.
+inline constexpr uint32_t kVersion = 3, kPartsVersion = 2, kLoopsVersion = 3;
 
 /// Named as everywhere in Cleave; an i1 takes a byte.
 enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };

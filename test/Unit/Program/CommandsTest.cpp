@@ -214,6 +214,49 @@ TEST(CommandsTest, P23Events) {
             "rank 0, stream 1, command 2 (wait): event 1 has not been recorded before (P23)");
 }
 
+TEST(CommandsTest, P33Loops) {
+  auto with = [](auto change) {
+    return refuse(makeLoop(), [&](Program &p) { change(p.variants[0].lists[0].commands, p); });
+  };
+  using Commands = std::vector<Command>;
+  std::string begin = "rank 0, stream 0, command 2 (loop, node \"/loop\"): ";
+  std::string end = "rank 0, stream 0, command 5 (end_loop, node \"/loop\"): ";
+  EXPECT_EQ(with([](Commands &, Program &) {}), "");
+  EXPECT_EQ(with([](Commands &, Program &p) { as<Loop>(p, 2).count = -2; }), begin + "has a count of -2 (P33)");
+  EXPECT_EQ(with([](Commands &, Program &p) {
+              as<Loop>(p, 2) = {};
+              as<EndLoop>(p, 5) = {};
+            }),
+            begin + "has a count of -1 and no condition (P33)");
+  EXPECT_EQ(with([](Commands &, Program &p) { as<EndLoop>(p, 5) = {}; }),
+            end + "has no condition, unlike its loop (P33)");
+  EXPECT_EQ(with([](Commands &, Program &p) { as<Loop>(p, 2).condition.reset(); }),
+            end + "has a condition, unlike its loop (P33)");
+  EXPECT_EQ(
+      with([](Commands &, Program &p) { as<Loop>(p, 2).condition->type = 0, as<Loop>(p, 2).condition->offset = {}; }),
+      begin + "has a condition of f32[4, 8], expected one i1 (P33)");
+  EXPECT_EQ(with([](Commands &c, Program &) { c.erase(c.begin() + 5); }), "role \"all\": 1 loops do not end (P33)");
+  EXPECT_EQ(with([](Commands &c, Program &) { c.erase(c.begin() + 2); }),
+            "rank 0, stream 0, command 4 (end_loop, node \"/loop\"): ends no loop (P33)");
+  EXPECT_EQ(with([](Commands &c, Program &p) {
+              p.variants[0].lists[0].streams = 2;
+              c[2].stream = 1;
+            }),
+            "rank 0, stream 1, command 2 (loop, node \"/loop\"): stands on stream 1, expected 0 (P33)");
+  EXPECT_EQ(with([](Commands &c, Program &) {
+              Command loop = c[2];
+              c.insert(c.begin() + 2, 20, loop);
+            }),
+            "rank 0, stream 0, command 18 (loop, node \"/loop\"): is in more than 16 loops (P33)");
+  // An event is recorded once, and a body often.
+  EXPECT_EQ(with([](Commands &c, Program &p) {
+              p.variants[0].lists[0].events = 1;
+              c.insert(c.begin() + 3, {0, -1, Wait{0}});
+              c.insert(c.begin(), {0, -1, Record{0}});
+            }),
+            "rank 0, stream 0, command 4 (wait): waits for event 0 across the border of a loop (P33)");
+}
+
 TEST(CommandsTest, P24Overlaps) {
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { as<Launch>(p, 0).operands[1].buffer = 0; }),
             "rank 0, stream 0, command 0 (launch, node \"/act/Gelu\"): operand 1 would write to a buffer of kind input "

@@ -115,10 +115,10 @@ TEST(FileTest, RefusesDamagedFiles) {
 // P2
 TEST(FileTest, RefusesOtherVersions) {
   Program program = makeSingle();
-  program.version = 3;
-  EXPECT_EQ(refuse(program), "is of version 3, expected 1 to 2 (P2)");
+  program.version = 4;
+  EXPECT_EQ(refuse(program), "is of version 4, expected 1 to 3 (P2)");
   program.version = 0;
-  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 2 (P2)");
+  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 3 (P2)");
 }
 
 // P3

@@ -70,6 +70,8 @@ template <typename Callback> struct Numbers {
   void visit(Exchange &e) { all(e.pieces, e.operand, e.result); }
   void visit(Record &r) { all(r.event); }
   void visit(Wait &w) { all(w.event); }
+  void visit(Loop &l) { all(l.count, l.condition); }
+  void visit(EndLoop &l) { all(l.condition); }
   void visit(Command &c) {
     all(c.stream, c.node);
     std::visit([this](auto &action) { this->visit(action); }, c.action);

@@ -270,3 +270,29 @@ TEST(OrderTest, ManyRanksAreCheckedInTime) {
         {0, -1, Collective{CollectiveKind::AllReduce, Reduction::Sum, 0, {arena}, {arena}, {}, {}}});
   EXPECT_EQ(refuse(program), "");
 }
+
+// P28: what a body leaves that may not run is not there behind it.
+TEST(OrderTest, P28LoopsMayNotRun) {
+  auto writesBehind = [](auto change) {
+    return refuse(makeLoop(), [&](Program &p) {
+      // Nothing is there before the loop but the flag.
+      std::vector<Command> &commands = p.variants[0].lists[0].commands;
+      as<Launch>(p, 1).operands[0].buffer = as<Launch>(p, 3).operands[0].buffer = 0;
+      p.kernels[0].parameters[1].alias = -1;
+      commands.erase(commands.begin());
+      change(p);
+    });
+  };
+  std::string message =
+      "rank 0, stream 0, command 5 (copy, node \"/loop\"): reads byte 0 of buffer 2, which nothing has "
+      "written (P28)";
+  EXPECT_EQ(writesBehind([](Program &) {}), message);
+  auto countAlone = [](int64_t count) {
+    return [count](Program &p) {
+      as<Loop>(p, 1) = {count, {}};
+      as<EndLoop>(p, 4) = {};
+    };
+  };
+  EXPECT_EQ(writesBehind(countAlone(0)), message);
+  EXPECT_EQ(writesBehind(countAlone(1)), "");
+}

@@ -71,6 +71,31 @@ Program cleave::program::makeSingle() {
   return program;
 }
 
+Program cleave::program::makeLoop() {
+  Program program;
+  addHostCode(program);
+  program.version = kLoopsVersion;
+  uint32_t type = addType(program, {4, 8}), flag = addType(program, {}, Element::I1);
+  uint32_t advance = addKernel(program, "advance", {type}, type), test = addKernel(program, "test", {type}, flag);
+  program.kernels[advance].parameters[1].alias = 0;
+  Role role{"all", {0}, {}, {}};
+  uint32_t x = addBuffer(role, BufferKind::Input, 128), y = addBuffer(role, BufferKind::Output, 128);
+  uint32_t arena = addBuffer(role, BufferKind::Activations, 192);
+  program.roles = {role};
+  program.nodes = {"/loop"};
+  Variant variant;
+  variant.inputs = {makeTensor("x", type, "[_, _]", {{0, {x, type, {}}, {{}, {}}, {}}})};
+  variant.outputs = {makeTensor("y", type, "[_, _]", {{0, {y, type, {}}, {{}, {}}, {}}})};
+  View inX{x, type, {}}, inArena{arena, type, {}}, inY{y, type, {}}, inFlag{arena, flag, {128, -1}};
+  List list;
+  list.commands = {{0, 0, Copy{inX, inArena}},          launch(test, {inArena, inFlag}), {0, 0, Loop{8, inFlag}},
+                   launch(advance, {inArena, inArena}), launch(test, {inArena, inFlag}), {0, 0, EndLoop{inFlag}},
+                   {0, 0, Copy{inArena, inY}}};
+  variant.lists = {list};
+  program.variants = {variant};
+  return program;
+}
+
 Program cleave::program::makeTensorParallel() {
   Program program;
   addHostCode(program);
@@ -252,9 +277,6 @@ Program cleave::program::makeCollectives() {
 }
 
 std::vector<std::pair<const char *, Program>> cleave::program::makeSamples() {
-  return {{"single", makeSingle()},
-          {"tensor-parallel", makeTensorParallel()},
-          {"pipeline", makePipeline()},
-          {"cuda", makeCuda()},
-          {"collectives", makeCollectives()}};
+  return {{"single", makeSingle()}, {"tensor-parallel", makeTensorParallel()}, {"pipeline", makePipeline()},
+          {"cuda", makeCuda()},     {"collectives", makeCollectives()},        {"loop", makeLoop()}};
 }

@@ -23,6 +23,9 @@ Program makeCuda();
 /// Two ranks with every kind of collective, and an output in terms.
 Program makeCollectives();
 
+/// One rank: a step again and again, while a flag says so, and at most 8 times.
+Program makeLoop();
+
 /// All of them, by name.
 std::vector<std::pair<const char *, Program>> makeSamples();
 

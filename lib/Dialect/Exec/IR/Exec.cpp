@@ -4,7 +4,7 @@
 // written: `exec.fused (%a = %x, %b = %y) : (types) -> type { .. }`.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 
 #include "Text.h"
 
@@ -37,6 +37,7 @@ void ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "cleave/Dialect/Exec/IR/ExecOps.cpp.inc"
       >();
+  addOperations<EnterOp, LeaveOp, LoopOp, EndLoopOp>();
 }
 
 //===----------------------------------------------------------------------===//

@@ -435,6 +435,10 @@ LogicalResult CommandBuilder::emit(Operation *op) {
     return emit(launch);
   if (auto append = dyn_cast<AppendOp>(op))
     return emitAppend(append);
+  if (auto enter = dyn_cast<EnterOp>(op))
+    return emitEnter(enter);
+  if (auto leave = dyn_cast<LeaveOp>(op))
+    return emitLeave(leave);
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
     return emitCollective(collective);
   if (auto send = dyn_cast<pipe::SendOp>(op))

@@ -4,6 +4,7 @@
 
 #include "Placement.h"
 #include "Weights.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -23,6 +24,9 @@ private:
   llvm::LogicalResult emit(LaunchOp op);
   llvm::LogicalResult emitConcat(LaunchOp op, llvm::ArrayRef<unsigned> parts);
   llvm::LogicalResult emitAppend(AppendOp op);
+  llvm::LogicalResult emitEnter(EnterOp op);
+  llvm::LogicalResult emitLeave(LeaveOp op);
+  llvm::LogicalResult copyAll(mlir::Operation *op, mlir::ValueRange from, mlir::ValueRange to);
   llvm::LogicalResult emitCollective(spmd::CollectiveOpInterface op);
   llvm::LogicalResult emitCollective(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr gather,
                                      mlir::ArrayAttr slice);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Lifetimes.h"
 
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -167,8 +168,31 @@ LogicalResult Lifetimes::checkCommand(CommandOpInterface op) {
   return success();
 }
 
+/// All streams stand still where a loop begins and where its body ends.
+void Lifetimes::standStill() {
+  Clock all(clocks.size(), 0);
+  for (const Clock &clock : clocks)
+    for (auto [known, own] : llvm::zip_equal(all, clock))
+      known = std::max(known, own);
+  llvm::fill(clocks, all);
+}
+
+/// A body is walked twice: what an iteration finds is what the first one finds, or what the one before it has left.
 LogicalResult Lifetimes::check(Block &block) {
-  for (Operation &op : block) {
+  SmallVector<std::pair<Operation *, bool>> loops; // and whether the body has been walked once
+  for (Operation *next = &block.front(); next;) {
+    Operation &op = *next;
+    next = op.getNextNode();
+    if (isMark(&op))
+      standStill();
+    if (isa<LoopOp>(op) && (loops.empty() || loops.back().first != &op))
+      loops.push_back({&op, false});
+    if (isa<EndLoopOp>(op)) {
+      if (std::exchange(loops.back().second, true))
+        loops.pop_back();
+      else
+        next = loops.back().first->getNextNode();
+    }
     LogicalResult result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
                                .Case([&](CommandOpInterface op) { return checkCommand(op); })
                                .Case([&](RecordOp op) {

@@ -43,6 +43,7 @@ private:
 
   llvm::LogicalResult checkCommand(CommandOpInterface op);
   llvm::LogicalResult checkShared(CommandOpInterface op);
+  void standStill();
   bool mayShare(CommandOpInterface op, unsigned read, unsigned write);
   llvm::LogicalResult read(mlir::Operation *op, mlir::Value view, unsigned stream);
   llvm::LogicalResult write(mlir::Operation *op, mlir::Value view, unsigned stream);

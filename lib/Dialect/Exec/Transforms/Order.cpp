@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Ranges.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -98,6 +99,11 @@ void Order::findReaders() {
   for (auto [index, command] : llvm::enumerate(commands)) {
     if (command.isMeeting) {
       open.push_back(index);
+      continue;
+    }
+    // Streams stand still there.
+    if (isMark(command.op)) {
+      close(open.size(), index);
       continue;
     }
     size_t known = open.size() > kMostOpen ? 1 : 0;

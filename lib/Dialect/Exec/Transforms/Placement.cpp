@@ -22,6 +22,7 @@
 #include "Placement.h"
 
 #include "cleave/Codegen/Device.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
@@ -141,7 +142,7 @@ KernelOp Placement::getKernel(LaunchOp op) const { return kernels.lookup(op.getK
 void Placement::orderSteps() {
   DenseMap<Operation *, int64_t> keys, firstReads;
   SmallVector<Operation *> collectives;
-  int64_t number = 0;
+  int64_t number = 0, lastMark = -1;
   for (Operation &op : block) {
     int64_t key = number;
     bool isMoved = communicates(&op), isAlias = getAliasOffset(&op).has_value();
@@ -160,6 +161,9 @@ void Placement::orderSteps() {
         firstReads.try_emplace(maker, number);
     if (isMoved)
       collectives.push_back(&op);
+    key = std::max(key, lastMark);
+    if (isMark(&op))
+      lastMark = number;
     keys[&op] = key;
     numbers[&op] = number++;
     steps.push_back(&op);
@@ -171,6 +175,7 @@ void Placement::orderSteps() {
     numbers[op] = step;
     op->moveBefore(&block, block.end());
   }
+  pairMarks();
 }
 
 /// In the order of the steps, so that the root of what an alias sees is known before that of the alias.
@@ -178,9 +183,19 @@ void Placement::findRoots() {
   NumberAttr zero = table.get(0);
   for (BlockArgument argument : block.getArguments())
     roots[argument] = {argument, zero};
+  SmallVector<EnterOp> open;
   for (Operation *op : steps) {
     for (Value result : op->getResults())
       roots[result] = {result, zero};
+    if (auto enter = dyn_cast<EnterOp>(op)) {
+      open.push_back(enter);
+      for (auto [value, result] :
+           llvm::zip_equal(enter.getCaptured(), enter.getValues().drop_front(enter.getInitial().size())))
+        roots[result] = Root(roots[value]);
+    }
+    if (auto leave = dyn_cast<LeaveOp>(op))
+      for (auto [carried, result] : llvm::zip(open.pop_back_val().getValues(), leave.getValues()))
+        roots[result] = {carried, zero};
     std::optional<int64_t> offset = getAliasOffset(op);
     auto slice = dyn_cast<spmd::LocalSliceOp>(op);
     bool isRow = slice && !isLoaded(slice.getResult()) && isView(slice);
@@ -219,8 +234,9 @@ void Placement::findWaits() {
         messages.push_back(step);
       step = waits[op] = next;
     }
-    bool isSeenThrough = op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0);
-    if (isSeenThrough) {
+    if (isMark(op))
+      next = std::min(next, step);
+    if (isSeenThrough(op)) {
       auto read = needed.find(op->getResult(0));
       step = read == needed.end() ? kNever : read->second;
     }
@@ -234,11 +250,16 @@ void Placement::findWaits() {
 /// A collective reads its operand until it is waited for. That moves uses behind later ones, hence the comparisons.
 void Placement::findUses() {
   for (Operation *op : steps) {
-    if (op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0))
+    if (isSeenThrough(op))
       continue;
-    Use use{op, meets(op) ? waits[op] : numbers[op]};
-    for (Value operand : op->getOperands()) {
-      Uses &known = uses[getRoot(operand).value];
+    // Where a body ends, what it yields is written to what the loop carries.
+    SmallVector<Value> touched(op->getOperands());
+    if (isa<LeaveOp>(op))
+      llvm::append_range(touched, op->getResults());
+    for (Value operand : touched) {
+      Value root = getRoot(operand).value;
+      Use use{op, getEnd(root, meets(op) ? waits[op] : numbers[op])};
+      Uses &known = uses[root];
       if (known.last.op == op)
         continue;
       if (use.step >= known.last.step)
@@ -266,6 +287,8 @@ bool Placement::dies(OpOperand &operand) const {
   const Uses &known = uses.find(root.value)->second;
   const Use &other = known.last.op == op ? known.before : known.last;
   auto isSame = [&](Value value) { return getRoot(value).value == root.value; };
+  if (getEnd(root.value, numbers.lookup(op)) != numbers.lookup(op))
+    return false;
   return isAllOf(operand.get(), root) && other.step <= numbers.lookup(op) &&
          llvm::count_if(op->getOperands(), isSame) == 1;
 }
@@ -430,6 +453,9 @@ void Placement::placeAll() {
       placeParts(launch, *parts);
     else if (auto window = dyn_cast<spmd::WindowOp>(op))
       placeInWindow(window);
+    else if (auto enter = dyn_cast<EnterOp>(op))
+      for (Value carried : enter.getValues().take_front(enter.getInitial().size()))
+        placeAnywhere(carried);
     else if (llvm::all_of(op->getResults(),
                           [&](Value result) { return getRoot(result).value == result && !isLoaded(result); }))
       placeOperands(op);

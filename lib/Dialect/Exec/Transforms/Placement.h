@@ -12,6 +12,7 @@
 //   all_reduce
 //   operand of an all_gather     as its own row of the result
 //   operand of a window          in the middle of the result, where those are rows
+//   carried by a loop            for the whole loop, which it enters and leaves by copies
 //   anything else                a storage of its own
 //
 // A storage of the arena lives from the first step that makes one of its values to the last that reads one. What a
@@ -96,6 +97,11 @@ private:
   };
 
   void orderSteps();
+  void pairMarks();
+  /// From an op that reads `root` at `step`: the end of the outermost loop that is around the op and not around what makes the root, as
+  /// each iteration reads it; else `step`.
+  int64_t getEnd(mlir::Value root, int64_t step) const;
+  bool isSeenThrough(mlir::Operation *op) const;
   void findRoots();
   void findWaits();
   void findUses();
@@ -124,6 +130,8 @@ private:
   llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
   llvm::SmallVector<mlir::Operation *> steps;
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;
+  /// Steps of exec.enter and exec.leave of each loop, inner ones first.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> loops;
   llvm::DenseMap<mlir::Value, Root> roots;
   /// Per collective the step before which somebody waits for it.
   llvm::DenseMap<mlir::Operation *, int64_t> waits;

@@ -2,12 +2,12 @@
 //
 //   %y:2 = nn.recurrence %p, %w initial (%h)   ─▶   step 0 ─▶ step 1 ─▶ step 2 ─▶ ..      %y#0 = concat of all
 //
-// What a step is stands in UnrollRecurrence.cpp of the nn dialect, which partitioning shares.
+// What a step is stands in UnrollRecurrence.cpp of the nn dialect, which partitioning shares. From here on there is one list of ops: the
+// bodies of loops come to stand in it, between marks.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 
 namespace cleave::exec {
@@ -21,13 +21,7 @@ using namespace cleave;
 namespace {
 struct UnrollRecurrences : exec::impl::UnrollRecurrencesBase<UnrollRecurrences> {
   void runOnOperation() override {
-    // Memory is planned for a list of commands, each of which runs once.
-    WalkResult loops = getOperation().walk([](nn::LoopOp loop) {
-      loop.emitOpError("is a loop, which no program holds yet: run it with --executor=reference");
-      return WalkResult::interrupt();
-    });
-    if (loops.wasInterrupted())
-      return signalPassFailure();
+    exec::flattenLoops(getOperation());
     SmallVector<nn::RecurrenceOp> ops;
     getOperation().walk([&](nn::RecurrenceOp op) { ops.push_back(op); });
     for (nn::RecurrenceOp op : ops) {

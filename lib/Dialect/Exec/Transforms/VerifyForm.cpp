@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -167,7 +168,7 @@ private:
 
   /// K1, O1
   bool mayStand(Operation &op) const {
-    if (isa<func::ReturnOp, AppendOp, spmd::CollectiveOpInterface, pipe::SendOp, pipe::RecvOp>(op))
+    if (isMark(&op) || isa<func::ReturnOp, AppendOp, spmd::CollectiveOpInterface, pipe::SendOp, pipe::RecvOp>(op))
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;

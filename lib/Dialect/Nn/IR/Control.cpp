@@ -18,9 +18,10 @@ using namespace cleave::nn;
 
 YieldOp LoopOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
 
+/// What never runs is priced as if it did once: what costs nothing would be decided by chance.
 int64_t LoopOp::getPricedTimes() {
   int64_t bound = getCount() ? int64_t(*getCount()) : kAssumedTimes;
-  return std::min(getCondition() ? std::min(bound, kAssumedTimes) : bound, kMostTimes);
+  return std::clamp<int64_t>(getCondition() ? std::min(bound, kAssumedTimes) : bound, 1, kMostTimes);
 }
 
 /// C2, C3: `got` is of `wanted`'s shapes and element types.

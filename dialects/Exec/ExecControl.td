@@ -1,0 +1,81 @@
+//===- ExecControl.td - loops, as marks in a list ---------------*- tablegen -*-===//
+//
+// A list has no blocks within it: where a loop begins and ends are ops of their own, first on tensors, then as commands. In a header
+// of their own (Control.h), which few files need.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_EXEC_CONTROL
+#define CLEAVE_EXEC_CONTROL
+
+include "ExecInterfaces.td"
+include "ExecMemory.td"
+include "Nn/NnBase.td"
+
+// Nothing passes it, goes, or is merged with another one.
+class Exec_MarkOp<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic, traits # [MemoryEffects<[MemRead, MemWrite]>]>;
+
+def Exec_EnterOp : Exec_MarkOp<"enter", [AttrSizedOperandSegments]> {
+  let summary = "where an nn.loop begins";
+  let description = [{
+    What stands between this and its `exec.leave` runs again and again, as the body of an nn.loop does. Results are what is carried,
+    which has bytes of its own throughout, and then what is captured, which lies where it is.
+
+    Constraints: (C1) each result has the type of its operand.
+    Example: `%a, %v = exec.enter count 8 while %go carries (%x) captures (%w) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)`
+  }];
+  let arguments = (ins Optional<Nn_BoolTensor>:$condition, Variadic<Nn_Tensor>:$initial, Variadic<Nn_Tensor>:$captured,
+                       OptionalAttr<I64Attr>:$count);
+  let results = (outs Variadic<Nn_Tensor>:$values);
+  let assemblyFormat = "(`count` $count^)? (`while` $condition^)? (`carries` `(` $initial^ `)`)? (`captures` `(` $captured^ `)`)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Exec_LeaveOp : Exec_MarkOp<"leave", [AttrSizedOperandSegments]> {
+  let summary = "where the body of a loop ends";
+  let description = [{
+    Of the last `exec.enter` that no other one has left. What is yielded goes to where what is carried lies, and that is what the
+    results are.
+
+    Constraints: (C1) as many results as yielded values, of their types.
+    Example: `%y = exec.leave while %more next (%b) : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>`
+  }];
+  let arguments = (ins Optional<Nn_BoolTensor>:$condition, Variadic<Nn_Tensor>:$next);
+  let results = (outs Variadic<Nn_Tensor>:$values);
+  let assemblyFormat = "(`while` $condition^)? (`next` `(` $next^ `)`)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+class Exec_LoopMarkOp<string mnemonic> : Exec_Op<mnemonic, [DeclareOpInterfaceMethods<Exec_CommandOpInterface, ["getReads", "getWrites", "getStream", "setStream"]>]> {
+  let extraClassDefinition = [{
+    ::mlir::OperandRange $cppClass::getReads() { return getODSOperands(0); }
+    ::mlir::OperandRange $cppClass::getWrites() { return getOperation()->getOperands().drop_front(getOperation()->getNumOperands()); }
+    uint64_t $cppClass::getStream() { return 0; }
+    void $cppClass::setStream(uint64_t) {}
+  }];
+}
+
+def Exec_LoopOp : Exec_LoopMarkOp<"loop"> {
+  let summary = "a loop begins";
+  let description = [{
+    The commands between this and its `exec.end_loop` run while the condition holds, which is read here before the first iteration and
+    there before each other one, and at most `count` times. All streams stand still at both.
+
+    Constraints: (C1) there is a condition or a count.
+    Example: `exec.loop count 8 while %go : memref<i1>`
+  }];
+  let arguments = (ins Optional<Exec_View>:$condition, OptionalAttr<I64Attr>:$count);
+  let assemblyFormat = "(`count` $count^)? (`while` $condition^ `:` type($condition))? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_EndLoopOp : Exec_LoopMarkOp<"end_loop"> {
+  let summary = "the body of a loop ends";
+  let description = [{
+    Constraints: those of exec.loop.
+    Example: `exec.end_loop while %more : memref<i1>`
+  }];
+  let arguments = (ins Optional<Exec_View>:$condition);
+  let assemblyFormat = "(`while` $condition^ `:` type($condition))? attr-dict";
+}
+
+#endif // CLEAVE_EXEC_CONTROL

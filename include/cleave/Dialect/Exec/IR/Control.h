@@ -1,0 +1,25 @@
+//===- Control.h - loops of the exec dialect --------------------*- C++ -*-===//
+//
+// Marks in a list (dialects/Exec/ExecControl.td): exec.enter and exec.leave on tensors, exec.loop and exec.end_loop on memory. They pair
+// like brackets.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_EXEC_IR_CONTROL_H
+#define CLEAVE_DIALECT_EXEC_IR_CONTROL_H
+
+#include "cleave/Dialect/Exec/IR/Exec.h"
+
+#define GET_OP_CLASSES
+#include "cleave/Dialect/Exec/IR/ExecControl.h.inc"
+
+namespace cleave::exec {
+
+/// True for where a loop begins, or its body ends: nothing passes it.
+inline bool isMark(mlir::Operation *op) { return llvm::isa<EnterOp, LeaveOp, LoopOp, EndLoopOp>(op); }
+
+/// Puts the body of each nn.loop into the block around it, between marks.
+void flattenLoops(mlir::ModuleOp module);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_DIALECT_EXEC_IR_CONTROL_H
