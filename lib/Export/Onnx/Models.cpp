@@ -252,7 +252,7 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
   model.integer(1, kFileVersion);
   model.text(2, "cleave");
   model.message(7, encodeGraph(ranks.front(), data));
-  for (auto [domain, version] : getDomains(graph)) {
+  for (const auto &[domain, version] : getDomains(graph)) {
     WireMessage opset;
     opset.text(1, domain);
     opset.integer(2, version);

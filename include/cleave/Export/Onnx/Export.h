@@ -47,7 +47,7 @@ OnnxGraphPtr makeGraph(mlir::func::FuncOp func, const ExportOptions &options);
 
 /// Writes a model for each set of ranks that have equal ones, `rank-N.onnx` with the shards of weights in `rank-N.data`, N being
 /// the first of them, and, last, `export.json`. The folder is made if it is not there. Errors: a file cannot be written; what
-/// is wrong with a weight's file is emitted at the parameter, and told as a failure without text.
+/// is wrong with a weight's file is emitted at the parameter, and the failure says no more than that.
 llvm::Expected<ExportSummary> writeModels(const OnnxGraph &graph, mlir::func::FuncOp func, llvm::StringRef folder);
 
 } // namespace cleave::onnx
