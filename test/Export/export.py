@@ -151,18 +151,17 @@ def found(build, name, kind, asked):
 
 
 def parts():
-    """{name: text} of the small programs of test/Execute, which have each collective in all of its forms."""
-    folder, found = os.path.join(harness.ROOT, "test", "Execute"), {}
-    for file in sorted(os.listdir(folder)):
-        if not file.endswith(".mlir"):
-            continue
-        with open(os.path.join(folder, file)) as source:
-            text = source.read()
-        if re.search(r"^//--- \S+$", text, re.M):
-            found.update({f"{file} {name}": part for name, part in each.split(text)})
-        else:
-            found[file] = text
-    return found
+    """{name: text} of the small programs of test/Execute, which have each collective in all of its forms, and of test/Export."""
+    programs = {}
+    for folder in (os.path.join(harness.ROOT, "test", "Execute"), HERE):
+        for file in sorted(name for name in os.listdir(folder) if name.endswith(".mlir")):
+            with open(os.path.join(folder, file)) as source:
+                text = source.read()
+            if re.search(r"^//--- \S+$", text, re.M):
+                programs.update({f"{file} {name}": part for name, part in each.split(text)})
+            else:
+                programs[file] = text
+    return programs
 
 
 def executed(build, text):

@@ -46,5 +46,5 @@ EDITS = [
     Edit("export-offset-of-triangle", ONNX + "Movement.cpp", "out.number(op.getOffset())", "out.number(0)",
          "triangles begin on the diagonal", ["export-nodes"]),
     Edit("export-blind-queries", ONNX + "Attention.cpp", "if (!seesAlways()) {", "if (false) {",
-         "a query that sees nothing gives NaN", ["export-nodes"]),
+         "a query that sees nothing gives NaN", EXPORT),
 ]
