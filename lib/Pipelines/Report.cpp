@@ -362,7 +362,7 @@ static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *time
   for (Operation &op : block) {
     if (isa<exec::EnterOp, exec::LoopOp>(op)) {
       auto here = op.getAttrOfType<IntegerAttr>(spmd::kTimesAttr);
-      around.push_back(around.back() * (here ? here.getInt() : 1));
+      around.push_back(spmd::multiplyTimes(around.back(), here ? here.getInt() : 1));
     } else if (exec::isMark(&op)) {
       around.pop_back();
     }
@@ -374,7 +374,7 @@ static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *time
       countOps(loop.getBody().front(), flops, times, report);
       continue;
     }
-    int64_t runs = around.back() * spmd::getTimes(&op);
+    int64_t runs = spmd::multiplyTimes(around.back(), spmd::getTimes(&op));
     double work = flops.count(&op);
     report.flopsPerRank += double(runs) * work;
     auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);

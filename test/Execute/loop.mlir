@@ -130,3 +130,52 @@ func.func @a_loop_in_a_loop(%x: tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
   }
   return %y : tensor<8x8xf32>
 }
+
+//--- deep.mlir
+// Ten loops in each other of a thousand iterations each: prices stay in range. (Of the outermost there is none, so that it can be run.)
+// CHECK-LABEL: @ten_loops_in_each_other
+func.func @ten_loops_in_each_other(%x: tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
+  // CHECK-COUNT-10: nn.loop count {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y0 = nn.loop count 0 carries (%x) : (tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
+  ^bb0(%a0: tensor<8x8xf32>):
+  %y1 = nn.loop count 1000 carries (%a0) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a1: tensor<8x8xf32>):
+  %y2 = nn.loop count 1000 carries (%a1) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a2: tensor<8x8xf32>):
+  %y3 = nn.loop count 1000 carries (%a2) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a3: tensor<8x8xf32>):
+  %y4 = nn.loop count 1000 carries (%a3) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a4: tensor<8x8xf32>):
+  %y5 = nn.loop count 1000 carries (%a4) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a5: tensor<8x8xf32>):
+  %y6 = nn.loop count 1000 carries (%a5) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a6: tensor<8x8xf32>):
+  %y7 = nn.loop count 1000 carries (%a6) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a7: tensor<8x8xf32>):
+  %y8 = nn.loop count 1000 carries (%a7) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a8: tensor<8x8xf32>):
+  %y9 = nn.loop count 1000 carries (%a8) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a9: tensor<8x8xf32>):
+    %z = nn.softmax %a9 dim 1 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%z) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y9) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y8) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y7) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y6) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y5) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y4) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y3) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y2) : (tensor<8x8xf32>) -> ()
+  }
+    nn.yield next (%y1) : (tensor<8x8xf32>) -> ()
+  }
+  return %y0 : tensor<8x8xf32>
+}

@@ -451,6 +451,6 @@ int64_t cleave::spmd::getTimes(Operation *op) {
   int64_t times = 1;
   for (Operation *around = op->getParentOp(); around; around = around->getParentOp())
     if (auto here = around->getAttrOfType<IntegerAttr>(kTimesAttr))
-      times *= here.getInt();
+      times = multiplyTimes(times, here.getInt());
   return times;
 }

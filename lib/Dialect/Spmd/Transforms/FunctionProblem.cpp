@@ -15,6 +15,7 @@
 #include "RuleMatches.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 
 #include <map>
 
@@ -65,7 +66,7 @@ LogicalResult FunctionProblem::addValues(Block &block) {
         return failure();
     if (!loop)
       continue;
-    int64_t around = std::exchange(times, times * loop.getPricedTimes());
+    int64_t around = std::exchange(times, multiplyTimes(times, loop.getPricedTimes()));
     for (BlockArgument argument : loop.getBody().getArguments())
       if (failed(addValue(argument)))
         return failure();
@@ -88,12 +89,13 @@ void FunctionProblem::addOps(Block &block) {
 // Values and wishes
 //===----------------------------------------------------------------------===//
 
-/// True if costs of a tensor of this shape stay in range; extents of 0 count as 1, so that part products do too.
+/// True if costs of a tensor of this shape stay in range; extents of 0 count as 1, so that part products do too. In a loop there is more
+/// room, for all iterations together.
 static bool isPriceable(ArrayRef<int64_t> shape, int64_t times) {
-  auto product = double(times);
+  double product = 1;
   for (int64_t extent : shape)
     product *= std::max<double>(extent, 1);
-  return product <= 0x1p40;
+  return product <= 0x1p40 && product * double(times) <= 0x1p46;
 }
 
 LogicalResult FunctionProblem::addValue(Value value) {
@@ -231,7 +233,7 @@ void FunctionProblem::addLoop(nn::LoopOp loop) {
   if (loop.getCondition())
     made.condition = addLoopOp(loop, {loop.getCondition(), yield.getCondition()}, {});
   loops.push_back(std::move(made));
-  int64_t around = std::exchange(times, times * loop.getPricedTimes());
+  int64_t around = std::exchange(times, multiplyTimes(times, loop.getPricedTimes()));
   addOps(loop.getBody().front());
   times = around;
 }
