@@ -167,13 +167,20 @@ void LoopBuilder::fillBody() {
     nn::YieldOp::create(builder, UnknownLoc::get(node.getContext()), more, next);
 }
 
+/// The outermost region is no op's yet, which is more than Region::isAncestor allows.
+static bool liesIn(Region &region, Region *at) {
+  while (at && at != &region)
+    at = at->getParentOp() ? at->getParentOp()->getParentRegion() : nullptr;
+  return at != nullptr;
+}
+
 /// What the body uses from outside comes in by arguments; what takes no operands and is no weight is made inside.
 void LoopBuilder::capture() {
   llvm::DenseMap<Value, Value> inside;
   region->walk([&](Operation *op) {
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = operand.get();
-      if (region->isAncestor(value.getParentRegion()))
+      if (liesIn(*region, value.getParentRegion()))
         continue;
       Value &own = inside[value];
       if (!own) {
