@@ -46,6 +46,27 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
+def FlattenLoops : Exec_Pass<"exec-flatten-loops"> {
+  let summary = "bodies of loops in the list around them";
+  let description = [{
+    The body of each nn.loop comes to stand in the block around it, between exec.enter and exec.leave: from here on a function is one list of ops. What a
+    loop carries has bytes of its own, to which what is yielded is copied at the end of the body, one value after the other; what is itself carried by
+    another value, or is the condition, is copied elsewhere first.
+
+    ```mlir
+    %y = nn.loop count 8 carries(%x) : (tensor<4xf32>) -> tensor<4xf32> {        // before
+    ^bb0(%a: tensor<4xf32>):
+      %b = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+      nn.yield next(%b) : (tensor<4xf32>) -> ()
+    }
+
+    %a = exec.enter count 8 carries(%x) ..                                       // after
+    %b = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    %y = exec.leave next(%b) ..
+    ```
+  }];
+}
+
 def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
   let summary = "recurrent nets become steps";
   let description = [{

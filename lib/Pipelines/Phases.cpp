@@ -152,6 +152,7 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
     chunking.chunks = *options.chunks;
     manager.addPass(exec::createChunkCollectives(chunking));
   }
+  manager.addPass(exec::createFlattenLoops());
   manager.addPass(exec::createUnrollRecurrences());
   manager.addPass(exec::createRecogniseAttention());
   manager.addPass(exec::createChooseLayouts());

@@ -56,8 +56,6 @@ struct BoundLoop {
   int64_t count = -1;
   const char *first = nullptr, *again = nullptr;
   size_t begin = 0, end = 0; ///< steps
-  /// Of the call at hand.
-  int64_t iteration = 0;
 };
 
 /// One variant's list on one rank.

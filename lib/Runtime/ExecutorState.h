@@ -31,6 +31,8 @@ struct LocalRank {
   std::vector<GroupId> groups, pieceGroups;
   /// By variant.
   std::vector<BoundList> lists;
+  /// Of each loop of the list that runs, how many iterations it has behind it.
+  std::vector<int64_t> iterations;
   /// Of lists that have run on a device with a queue: the whole list as one graph, made at its second run.
   std::vector<std::optional<uint32_t>> graphs;
   std::vector<bool> hasRun;

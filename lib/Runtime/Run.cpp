@@ -258,6 +258,7 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
 /// With a queue: the first time as it stands, since memory may have to be got on the way; from the second on as a graph.
 Status Executor::State::runList(LocalRank &rank) {
   const BoundList &list = rank.lists[variant];
+  rank.iterations.resize(list.loops.size());
   rank.deviceSeconds.reset();
   if (rank.queue)
     rank.queue->clearMarks();
@@ -365,18 +366,18 @@ Status Executor::State::runStep(LocalRank &rank, const BoundList &list, const St
 
 /// Reads the condition, which waits for all that was put into a queue, and says which step is next.
 Status Executor::State::runLoop(LocalRank &rank, const BoundList &list, const Step &step, size_t &next) {
-  // How far it is is the call's own.
-  BoundLoop &loop = const_cast<BoundLoop &>(list.loops[step.index]);
+  const BoundLoop &loop = list.loops[step.index];
   bool begins = step.kind == Step::Kind::Loop;
-  loop.iteration = begins ? 0 : loop.iteration + 1;
+  int64_t &iteration = rank.iterations[step.index];
+  iteration = begins ? 0 : iteration + 1;
   if (Status status = settle(rank); !status.isOk())
     return status;
   char goesOn = 1;
   if (const char *condition = begins ? loop.first : loop.again)
     rank.device->download({{}, 1}, condition, &goesOn);
-  if (loop.count >= 0 && loop.iteration >= loop.count)
+  if (loop.count >= 0 && iteration >= loop.count)
     goesOn = 0;
-  if (goesOn && loop.count < 0 && loop.iteration == kMostIterations)
+  if (goesOn && loop.count < 0 && iteration == kMostIterations)
     return rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": the loop has not ended after ",
                                                           kMostIterations, " iterations"));
   next = goesOn ? loop.begin : loop.end;

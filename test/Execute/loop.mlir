@@ -36,7 +36,7 @@ func.func @samples_stay_where_they_are(%x: tensor<8x8xf32, #rows>, %n: tensor<i6
 }
 
 //--- hidden.mlir
-// A product over a cut dim: one all_reduce in each of 5 iterations, of 8x16 numbers, of which a rank sends half twice: 5 * 512 bytes.
+// A product over a cut dim: terms of 8x1024 numbers in each of 5 iterations, of which a rank keeps one half and sends the other: 5 * 16,384 bytes.
 // CHECK-LABEL: @a_sum_over_ranks_in_each_iteration
 func.func @a_sum_over_ranks_in_each_iteration(%x: tensor<8x1024xf32, #cols>, %w: tensor<1024x1024xf32, #rows>) -> tensor<8x1024xf32> {
   // CHECK: nn.loop count 5 carries(%arg0) captures(%arg1) {spmd.times = 5 : i64} : (tensor<8x512xf32>, tensor<512x1024xf32>) -> tensor<8x512xf32>

@@ -177,9 +177,9 @@ LOOPS = {
     "scan outputs": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y, float[26000, 4, 8] all) <int64 n = {26000}, bool c = {1}, float k = {0.99}> {
         y, all = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o, float[4, 8] p) { co = Identity(ci) o = Mul(s, k) p = Neg(o) }> }""",
                                  x=ramp(4, 8)),
-    "long scan": lambda: text("""scan (float[4, 8] s, float[4, 8, 26000] x) => (float[4, 8] last, float[4, 26000, 8] sums) {
+    "long scan": lambda: text("""scan (float[4, 8] x, float[4, 8, 26000] steps) => (float[4, 8] last, float[4, 26000, 8] sums) {
         last, sums = Scan<num_scan_inputs = 1, scan_input_axes = [2], scan_input_directions = [1], scan_output_axes = [1], scan_output_directions = [1],
-            body = b (float[4, 8] a, float[4, 8] p) => (float[4, 8] o, float[4, 8] q) { o = Add(a, p) q = Neg(o) }>(s, x) }""", s=ramp(4, 8), x=ramp(4, 8, 26000)),
+            body = b (float[4, 8] a, float[4, 8] p) => (float[4, 8] o, float[4, 8] q) { o = Add(a, p) q = Neg(o) }>(x, steps) }""", x=ramp(4, 8), steps=ramp(4, 8, 26000)),
     "loop in a loop of data": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}> {
         y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci)
             o = Loop(n, ci, s) <body = d (int64 j, bool cj, float[4, 8] u) => (bool cp, float[4, 8] v) { cp = Identity(cj) w = Sin(u) f = Cast<to = 1>(i) z = Mul(w, f) v = Add(z, x) }> }> }""",

@@ -2,11 +2,10 @@
 //
 //   %y:2 = nn.recurrence %p, %w initial (%h)   ─▶   step 0 ─▶ step 1 ─▶ step 2 ─▶ ..      %y#0 = concat of all
 //
-// What a step is stands in UnrollRecurrence.cpp of the nn dialect, which partitioning shares. From here on there is one list of ops: the
-// bodies of loops come to stand in it, between marks.
+// What a step is stands in UnrollRecurrence.cpp of the nn dialect, which partitioning shares.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 
@@ -21,7 +20,6 @@ using namespace cleave;
 namespace {
 struct UnrollRecurrences : exec::impl::UnrollRecurrencesBase<UnrollRecurrences> {
   void runOnOperation() override {
-    exec::flattenLoops(getOperation());
     SmallVector<nn::RecurrenceOp> ops;
     getOperation().walk([&](nn::RecurrenceOp op) { ops.push_back(op); });
     for (nn::RecurrenceOp op : ops) {

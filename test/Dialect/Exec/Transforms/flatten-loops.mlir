@@ -1,7 +1,7 @@
 // The bodies of loops come to stand in the one list that there is, between marks; two values that change places get bytes of their own
 // first.
 //
-// RUN: cleave-opt %s --exec-unroll-recurrences | FileCheck %s
+// RUN: cleave-opt %s --exec-flatten-loops | FileCheck %s
 
 // CHECK-LABEL: @a_loop_in_a_loop
 func.func @a_loop_in_a_loop(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {

@@ -17,9 +17,6 @@ namespace cleave::exec {
 /// True for where a loop begins, or its body ends: nothing passes it.
 inline bool isMark(mlir::Operation *op) { return llvm::isa<EnterOp, LeaveOp, LoopOp, EndLoopOp>(op); }
 
-/// Puts the body of each nn.loop into the block around it, between marks.
-void flattenLoops(mlir::ModuleOp module);
-
 } // namespace cleave::exec
 
 #endif // CLEAVE_DIALECT_EXEC_IR_CONTROL_H
