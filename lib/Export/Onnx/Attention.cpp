@@ -5,10 +5,12 @@
 //
 //   softmax(softcap(q k^T * scale) + mask) v,      excluded scores being -inf
 //
-// with all heads that share keys as one more dim: [batch, kvHeads, heads / kvHeads, sequence, size].
+// with all heads that share keys as one more dim: [batch, kvHeads, heads / kvHeads, sequence, size]. A step of a ring is always that, as
+// it gives the logarithm of the sum of its weights, too.
 //
 //===----------------------------------------------------------------------===//
 #include "Writers.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <limits>
 
@@ -27,6 +29,8 @@ struct AttentionWriter {
   }
 
   std::string write();
+  /// The result, which is not rounded, and the logarithms.
+  Names writeStep();
 
 private:
   bool isPlain();
@@ -37,6 +41,7 @@ private:
   std::string makeScores();
   std::string places(int64_t count, int64_t dim, int64_t offset = 0);
   std::string exclude(const std::string &scores);
+  std::string attend(const std::string &scores, bool isSeeing);
 
   nn::AttentionOp op;
   GraphBuilder &out;
@@ -117,13 +122,10 @@ std::string AttentionWriter::exclude(const std::string &scores) {
   return seen;
 }
 
-/// A row of nothing but excluded scores has a maximum of minus infinity, and NaN for weights.
-std::string AttentionWriter::write() {
-  if (isPlain())
-    return writePlain();
-  std::string scores = exclude(makeScores());
+/// A row of nothing but excluded scores has a maximum of minus infinity, and NaN for weights. `isSeeing`: there is none.
+std::string AttentionWriter::attend(const std::string &scores, bool isSeeing) {
   std::string weights = out.node("Softmax", {scores}, out.typeOf(scores), {{"axis", 3}});
-  if (!seesAlways()) {
+  if (!isSeeing) {
     std::string largest = out.reduce("ReduceMax", scores, {3}, /*keepDims=*/true);
     std::string isBlind = out.compare("Equal", largest, out.scalar(-std::numeric_limits<double>::infinity(), wide));
     weights = out.where(isBlind, out.scalar(0, wide), weights);
@@ -132,8 +134,34 @@ std::string AttentionWriter::write() {
   int64_t shared = heads / kvHeads, size = type.getDimSize(3);
   weights = out.reshape(weights, {batches, kvHeads, shared, length, keyLength});
   auto grouped = RankedTensorType::get({batches, kvHeads, shared, length, size}, wide);
-  std::string result = out.node("MatMul", {weights, value}, grouped);
-  return out.cast(out.reshape(result, type.getShape()), type.getElementType());
+  return out.reshape(out.node("MatMul", {weights, value}, grouped), type.getShape());
+}
+
+std::string AttentionWriter::write() {
+  if (isPlain())
+    return writePlain();
+  return out.cast(attend(exclude(makeScores()), seesAlways()), type.getElementType());
+}
+
+/// The logarithm of 0 is minus infinity, and so is that of a query that sees nothing.
+Names AttentionWriter::writeStep() {
+  std::string scores = exclude(makeScores()), lowest = out.scalar(-std::numeric_limits<double>::infinity(), wide);
+  std::string largest = out.reduce("ReduceMax", scores, {3}, /*keepDims=*/true);
+  std::string shift = out.where(out.compare("Equal", largest, lowest), out.scalar(0, wide), largest);
+  std::string sum = out.reduce("ReduceSum", out.unary("Exp", out.binary("Sub", scores, shift)), {3}, /*keepDims=*/true);
+  std::string logs = out.binary("Add", out.unary("Log", sum), shift);
+  return {attend(scores, /*isSeeing=*/false), logs};
+}
+
+static FailureOr<Names> writePartial(exec::PartialAttentionOp op, GraphBuilder &out) {
+  RankedTensorType sums = getResultType(op);
+  if (sums.getDimSize(3) != 1)
+    return op.emitOpError("cannot be exported: it has no form in ONNX");
+  OpBuilder nowhere(op.getContext());
+  nn::AttentionOp whole = op.createWhole(nowhere);
+  Names made = AttentionWriter(whole, out).writeStep();
+  whole->erase();
+  return Names{out.reshape(made[0], sums.getShape()), made[1]};
 }
 
 /// Tables by batch and place, as ONNX has them where it is given no places.
@@ -155,5 +183,6 @@ static std::string writeRotary(nn::RotaryEmbeddingOp op, GraphBuilder &out) {
 
 void cleave::onnx::registerAttention(WriterTable &table) {
   table.add<nn::AttentionOp>([](nn::AttentionOp op, GraphBuilder &out) { return AttentionWriter(op, out).write(); });
+  table.addMany<exec::PartialAttentionOp>(writePartial);
   table.add<nn::RotaryEmbeddingOp>(writeRotary);
 }
