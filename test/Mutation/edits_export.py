@@ -45,6 +45,6 @@ EDITS = [
     Edit("export-sign", ONNX + "Conversion.cpp", "double(count / 2)", "0.0", "integers of 4 bits have no sign", EXPORT),
     Edit("export-offset-of-triangle", ONNX + "Movement.cpp", "out.number(op.getOffset())", "out.number(0)",
          "triangles begin on the diagonal", ["export-nodes"]),
-    Edit("export-blind-queries", ONNX + "Attention.cpp", "if (!seesAlways()) {", "if (false) {",
+    Edit("export-blind-queries", ONNX + "Attention.cpp", "if (!isSeeing) {", "if (false) {",
          "a query that sees nothing gives NaN", EXPORT),
 ]
