@@ -154,20 +154,21 @@ def loops():
         return inspect(options["name"], proto.SerializeToString(), *words)
 
     step = helper.make_node("Neg", ["s"], ["o"])
-    yield whole(loop(body([step])), "/n", "50000 nodes", name="endless-loop")
-    yield whole(loop(body([step]), "t"), "/n", "50000 nodes", trips=(1 << 63) - 1, name="loop-of-all-numbers")
+    yield whole(loop(body([step])), "/n", "never ends", name="endless-loop")
+    yield whole(loop(body([step]), "t"), "/n", "never ends", trips=(1 << 63) - 1, name="loop-of-all-numbers")
     counted = helper.make_node("Cast", ["i"], ["k"], to=TensorProto.FLOAT)
     far = [counted, helper.make_node("Add", ["s", "k"], ["o"])]
-    yield whole(loop(body(far)), "/n", "50000 nodes", name="endless-loop-that-counts")
+    yield whole(loop(body(far)), "/n", "never ends", name="endless-loop-that-counts")
     empty = helper.make_graph([], "b", [value("i", (), TensorProto.INT64), value("ci", (), TensorProto.BOOL)],
                               [value("ci", (), TensorProto.BOOL)])
     yield whole(helper.make_node("Loop", ["", "c"], [], name="/n", body=empty), name="endless-loop-of-nothing")
     doubling = [helper.make_node("Concat", ["s", "s"], ["o"], axis=0, name="/twice")]
-    yield whole(loop(body(doubling)), "/twice", "too large", name="loop-that-doubles")
-    nested = body([step])
+    yield whole(loop(body(doubling), "t"), "/twice", "too large", trips=1000, name="loop-that-doubles")
+    yield whole(loop(body(doubling), "t"), "/n", "changes its type, from tensor<4xf32> to tensor<8xf32>", trips=10 ** 6, name="loop-that-is-not-unrolled-doubles")
+    nested = body(doubling)
     for depth in range(10):
         nested = body([helper.make_node("Loop", ["t", "ci", "s"], ["o"], name=f"/l{depth}", body=nested)])
-    yield whole(loop(nested, "t"), "/l0", "50000 nodes", name="loops-in-ten-loops")
+    yield whole(loop(nested, "t"), "/l0", "too large", name="loops-in-ten-loops")
     call = helper.make_node("F", ["s"], ["o"], domain="local", name="/call")
     inner = helper.make_node("Loop", ["", "c", "x"], ["y"], name="/inner", body=body([call]))
     recursive = helper.make_function("local", "F", ["x"], ["y"], [
@@ -188,7 +189,7 @@ def loops():
     graph = helper.make_graph([start, loop(sequence, source="e", target="z"), helper.make_node("ConcatFromSequence", ["z"], ["y"], axis=0)],
                               "g", [value("x", (4,))], [value("y", None)], [tensor("c", np.bool_(True))])
     yield inspect("sequence-without-end", helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)],
-                                                            ir_version=9).SerializeToString(), "/n", "50000 nodes")
+                                                            ir_version=9).SerializeToString(), "/n", "only a loop that is unrolled can carry")
     zero = lambda *shape: tensor("w" if len(shape) == 3 and shape[1] == 4 else "r", np.zeros(shape, np.float32))
     yield inspect("recurrent-net-of-other-gates", model([node("LSTM", ("x", "w", "r"))], [value("x", (5, 2, 3))], [value("y", None)],
                                                         [zero(1, 4, 3), zero(1, 5, 4)]), "/n", "[1, 16, 4]")
