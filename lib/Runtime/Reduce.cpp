@@ -62,6 +62,19 @@ static void reduceAs(const std::vector<const char *> &sources, char *to, uint64_
   }
 }
 
+/// The same, small before fast: products are rare.
+template <Reduction kReduction, typename T>
+__attribute__((minsize, noinline)) static void reduceRarely(const std::vector<const char *> &sources, char *to,
+                                                            uint64_t count) {
+  T *target = reinterpret_cast<T *>(to);
+  for (uint64_t i = 0; i < count; ++i) {
+    Running<T> result = load(reinterpret_cast<const T *>(sources.front())[i]);
+    for (size_t source = 1; source < sources.size(); ++source)
+      result = combine<kReduction>(result, load(reinterpret_cast<const T *>(sources[source])[i]));
+    store(target[i], result);
+  }
+}
+
 template <typename T, bool = std::is_integral_v<T>> struct WrappingOf {
   using type = T;
 };
@@ -79,7 +92,7 @@ static void reduceBy(Reduction reduction, const std::vector<const char *> &sourc
   case Reduction::Sum:
     return reduceAs<Reduction::Sum, Wrapping>(sources, target, count);
   case Reduction::Prod:
-    return reduceAs<Reduction::Prod, Wrapping>(sources, target, count);
+    return reduceRarely<Reduction::Prod, Wrapping>(sources, target, count);
   case Reduction::Max:
     return reduceAs<Reduction::Max, T>(sources, target, count);
   case Reduction::Min:
