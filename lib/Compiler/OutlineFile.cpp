@@ -83,11 +83,6 @@ static std::string formatType(int32_t dataType, llvm::ArrayRef<std::string> dims
   return getTypeWord(dataType) + "[" + llvm::join(dims, ", ") + "]";
 }
 
-/// The number of its elements is given as a dim of its name.
-static bool isList(const ValueInfoProto &input) {
-  return input.type.kind == TypeProto::Sequence || input.type.kind == TypeProto::Optional;
-}
-
 /// A shape given for one input says what its symbols are in all others.
 void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> &given) {
   for (const ValueInfoProto &input : model.graph.input) {
@@ -108,8 +103,9 @@ llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
       for (const Dimension &dim : value.type.shape.value_or(std::vector<Dimension>()))
         if (!dim.param.empty())
           names.insert(dim.param);
+  // The number of a list's elements is given as a dim of its name.
   for (const ValueInfoProto &input : model.graph.input)
-    if (isList(input))
+    if (input.type.isList())
       names.insert(input.name);
   for (const auto &[name, size] : options.dims)
     if (!names.contains(name))
@@ -124,7 +120,7 @@ std::string FileOutliner::getOpen() const {
   for (const ValueInfoProto &input : model.graph.input) {
     if (!isInput(input) || shapes.count(input.name.str()))
       continue;
-    if (isList(input) && !sizes.count(input.name.str()))
+    if (input.type.isList() && !sizes.count(input.name.str()))
       names.insert(input.name);
     if (!input.type.shape && input.type.kind == TypeProto::Tensor)
       inputs.insert(input.name);

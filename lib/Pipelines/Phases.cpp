@@ -86,8 +86,8 @@ static exec::RingChoice getRingChoice(const ShardOptions &options) {
   return choice;
 }
 
-/// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what travels faster than a collective begins does not
-/// begin alone.
+/// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
+/// travels faster than a collective begins does not begin alone.
 static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   exec::FormRingsOptions rings;
   rings.attention = options.attention;

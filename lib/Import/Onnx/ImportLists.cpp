@@ -79,7 +79,7 @@ std::optional<GraphImporter::Input> GraphImporter::listElements(const ValueInfoP
 std::optional<SmallVector<GraphImporter::Input>> GraphImporter::listInputs(ArrayRef<const ValueInfoProto *> inputs) {
   SmallVector<Input> result;
   for (const ValueInfoProto *input : inputs) {
-    if (input->type.kind != TypeProto::Sequence && input->type.kind != TypeProto::Optional) {
+    if (!input->type.isList()) {
       result.push_back({input, false, {input}});
       continue;
     }

@@ -32,7 +32,7 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
   llvm::for_each(file.model.graph.output, collect);
   // The number of a list's elements is given as a dim of its name.
   for (const ValueInfoProto &input : file.model.graph.input)
-    if (input.type.kind == TypeProto::Sequence || input.type.kind == TypeProto::Optional)
+    if (input.type.isList())
       symbols.insert(input.name);
   // First what is said of dims by name: it counts for every tensor that mentions the name.
   for (auto &entry : options.dims) {

@@ -80,6 +80,9 @@ struct TypeProto {
   int32_t elemType = UNDEFINED;                ///< of Tensor and SparseTensor
   std::optional<std::vector<Dimension>> shape; ///< of Tensor and SparseTensor; nothing: unknown rank
   std::shared_ptr<const TypeProto> element;    ///< of Sequence and Optional; of Map the value type
+
+  /// None or more values of another type.
+  bool isList() const { return kind == Sequence || kind == Optional; }
 };
 
 struct ValueInfoProto {
