@@ -158,14 +158,19 @@ bool Compilation::advance(Phase last) {
   return !options.mustFit || last < Phase::Partitioned || state->checkFit(makeReport());
 }
 
-/// Standard output cannot be taken back, and few ops gain nothing.
-bool Compilation::advanceAndWrite(Phase last, StringRef path) {
+/// What is on standard output cannot be taken back: there it is verified and counted first.
+bool Compilation::advanceAndWrite(Phase last, StringRef path, std::optional<Report> *report) {
   bool isFile = !path.empty() && path != "-";
   llvm::SaveAndRestore later(state->isVerifiedLater, isFile);
   if (!advance(last))
     return false;
+  auto count = [&] { return !report || (*report = makeReport()); };
   if (!isFile)
-    return write(path);
-  llvm::Error error = writeModule(*state->module, path, [&] { return state->verifyModule(); });
+    return count() && write(path);
+  llvm::Error error = writeModule(*state->module, path, [&] {
+    if (!state->verifyModule())
+      return makeError("what was made is not legal, and is not written");
+    return count() ? llvm::Error::success() : makeError("what was made cannot be counted, and is not written");
+  });
   return error ? fail(std::move(error)) : true;
 }

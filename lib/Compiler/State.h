@@ -94,7 +94,7 @@ llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);
 
 /// Writes a module with its locations to `path`, or to standard output where it is empty. `check`, which only reads the
 /// module, runs beside: there is no file where it says no.
-llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path, llvm::function_ref<bool()> check = nullptr);
+llvm::Error writeModule(mlir::ModuleOp module, llvm::StringRef path, llvm::function_ref<llvm::Error()> check = nullptr);
 
 } // namespace cleave
 

@@ -34,6 +34,7 @@ static bool isWithoutAliases(ModuleOp module) {
 }
 
 using WriteFn = llvm::Error (*)(ModuleOp, llvm::raw_ostream &);
+using CheckFn = llvm::function_ref<llvm::Error()>;
 
 static llvm::Error writeText(ModuleOp module, llvm::raw_ostream &os) {
   OpPrintingFlags flags;
@@ -51,21 +52,18 @@ static llvm::Error writeBytecode(ModuleOp module, llvm::raw_ostream &os) {
   return llvm::Error::success();
 }
 
-/// Both ask the context for types and attributes.
-static llvm::Error writeChecked(ModuleOp module, llvm::raw_ostream &os, WriteFn write,
-                                llvm::function_ref<bool()> check) {
+/// Printing and checking only read the module, but both ask the context for types and attributes.
+static llvm::Error writeChecked(ModuleOp module, llvm::raw_ostream &os, WriteFn write, CheckFn check) {
   MLIRContext *context = module.getContext();
   context->enableMultithreading();
-  std::future<bool> isLegal = std::async(std::launch::async, check);
+  std::future<llvm::Error> checked = std::async(std::launch::async, check);
   llvm::Error error = write(module, os);
-  bool isWritten = isLegal.get();
+  error = llvm::joinErrors(std::move(error), checked.get());
   context->disableMultithreading();
-  if (error || isWritten)
-    return error;
-  return makeError("what was made is not legal, and is not written");
+  return error;
 }
 
-llvm::Error cleave::writeModule(ModuleOp module, StringRef path, llvm::function_ref<bool()> check) {
+llvm::Error cleave::writeModule(ModuleOp module, StringRef path, CheckFn check) {
   if (path.empty() || path == "-")
     return writeText(module, llvm::outs());
   WriteFn write = path.ends_with(".mlirbc") ? writeBytecode : writeText;

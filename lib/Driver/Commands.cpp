@@ -25,15 +25,17 @@ ExitCode cleave::driver::shardCommand(Session &session) {
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
   Phase last = options.getEmit(session.isPipelined());
   bool isPartitioned = last >= Phase::Partitioned;
+  std::optional<Report> report;
   // What is reported must be there before anything is written.
   bool isDone = !isPartitioned || session.getEntry();
-  if (!isDone || !(options.emit.isOnnx ? session.advance(last) && session.writeOnnx(options.output)
-                                       : session.advanceAndWrite(last, options.output)))
+  if (!isDone ||
+      !(options.emit.isOnnx ? session.advance(last) && session.writeOnnx(options.output)
+                            : session.advanceAndWrite(last, options.output, isPartitioned ? &report : nullptr)))
     return session.getExitCode();
   // The module itself goes to standard output where no file is named; the rest would spoil it.
   bool hasModule = options.output.empty() || options.output == "-";
-  if (isPartitioned)
-    return writeReport(session, /*printsTable=*/!hasModule && !options.quiet);
+  if (report)
+    return writeReport(session, *report, /*printsTable=*/!hasModule && !options.quiet);
   printSeconds(session);
   return kDone;
 }

@@ -155,5 +155,5 @@ ExitCode cleave::driver::explainCommand(Session &session) {
   if (asksCollective)
     if (llvm::Error error = explainCollective(os, options.value, *report, *explainer))
       return session.fail(std::move(error));
-  return writeReport(session, /*printsTable=*/false);
+  return writeReport(session, *report, /*printsTable=*/false);
 }

@@ -22,11 +22,6 @@ void cleave::driver::printSeconds(const Session &session) {
       (hasModule ? llvm::errs() : llvm::outs()) << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);
 }
 
-ExitCode cleave::driver::writeReport(Session &session, bool printsTable) {
-  std::optional<Report> report = session.makeReport();
-  return report ? writeReport(session, *report, printsTable) : session.getExitCode();
-}
-
 ExitCode cleave::driver::writeReport(Session &session, const Report &report, bool printsTable) {
   const Options &options = session.getOptions();
   if (printsTable)

@@ -107,8 +107,9 @@ public:
   void tellProgress(ProgressHandler handler);
   const ProgressHandler &getProgress() const;
 
-  /// `advance`, and then `write`. On a large model both together take less time: it is verified while it is printed.
-  bool advanceAndWrite(Phase last, llvm::StringRef path);
+  /// `advance`, then `write`, and `makeReport` where `report` is not null. On a large model all together take less time: it is verified and
+  /// counted while it is printed. After an error nothing is written.
+  bool advanceAndWrite(Phase last, llvm::StringRef path, std::optional<Report> *report = nullptr);
 
   /// Writes the module to `path`, as bytecode where that ends in .mlirbc, to standard output where it is empty or `-`.
   bool write(llvm::StringRef path);

@@ -6,11 +6,8 @@
 
 namespace cleave::driver {
 
-/// Counts the partitioned model, prints a short table of it where `printsTable`, the seconds where --time-phases asks,
-/// and writes the JSON where --report asks (docs/interface.md).
-ExitCode writeReport(Session &session, bool printsTable);
-
-/// The same of a report that is there.
+/// Prints a short table of a report where `printsTable`, the seconds where --time-phases asks, and writes the JSON where --report asks
+/// (docs/interface.md).
 ExitCode writeReport(Session &session, const Report &report, bool printsTable);
 
 /// Where --time-phases asks.
