@@ -11,7 +11,6 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Support/Digest.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -124,15 +123,6 @@ std::optional<int64_t> GraphImporter::getOpset(StringRef domain, const CallFrame
 // Tensors of the model
 //===----------------------------------------------------------------------===//
 
-/// A symbol that no parameter has yet: tensors of function bodies may repeat names.
-std::string GraphImporter::makeSymbol(StringRef name) {
-  std::string base = name.empty() ? "param" : name.str(), symbol = base;
-  unsigned &suffix = suffixes[base];
-  while (symbol == "main" || params.contains(symbol))
-    symbol = base + "_" + std::to_string(++suffix);
-  return symbol;
-}
-
 llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, StringRef name) {
   // A tensor in the body of a function is met in every call.
   Value &known = materialized[&tensor];
@@ -169,16 +159,8 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   bool isNamed = int64_t(data->shape.size()) == type.getRank();
   Location loc = NameLoc::get(builder.getStringAttr(name));
   auto storedType = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
-  Attribute value;
-  if (const MappedFile *file = data->file.get(); data->isReference())
-    value = nn::WeightAttr::get(context, file->getPath(), int64_t(file->getOffset(data->bytes)),
-                                int64_t(data->bytes.size()), file->getBytes().size(), digestSample(*file, data->bytes));
-  else
-    value = toTensor(context, *data).toAttr();
-  std::string symbol = makeSymbol(isNamed ? name.str() : (name + ".bytes").str());
-  OpBuilder top(func);
-  nn::ParamOp::create(top, loc, symbol, storedType, value, StringAttr());
-  params[symbol] = std::move(*data);
+  std::string symbol =
+      parameters.add(isNamed ? name.str() : (name + ".bytes").str(), loc, storedType, std::move(*data));
   known = nn::LoadOp::create(builder, loc, storedType, symbol);
   if (isNamed)
     info.results = {};
@@ -188,8 +170,8 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
 }
 
 std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
-  auto it = params.find(symbol);
-  return it == params.end() ? std::nullopt : std::optional(toTensor(context, it->second));
+  const TensorData *data = parameters.find(symbol);
+  return data ? std::optional(toTensor(context, *data)) : std::nullopt;
 }
 
 /// Bound, not made: what nothing uses never becomes a value.
@@ -400,7 +382,7 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
 //===----------------------------------------------------------------------===//
 
 /// Drops what only folded ops used. One backward pass: users stand after what they use.
-void GraphImporter::eraseUnused() {
+void GraphImporter::keepUsed() {
   llvm::StringSet<> used;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front()))) {
     if (op.use_empty() && op.getNumResults())
@@ -408,9 +390,7 @@ void GraphImporter::eraseUnused() {
     else if (auto load = dyn_cast<nn::LoadOp>(op))
       used.insert(load.getParam());
   }
-  for (auto param : llvm::make_early_inc_range(module->getOps<nn::ParamOp>()))
-    if (!used.contains(param.getSymName()))
-      param.erase();
+  parameters.create(func, used);
 }
 
 OwningOpRef<ModuleOp> GraphImporter::import() {
@@ -444,7 +424,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   noteUsedInputs();
   checkValueInfo(scope);
   addNames();
-  eraseUnused();
+  keepUsed();
   spmd::storeNodes(func);
   if (!options.kept.empty())
     noteUnused(scope);

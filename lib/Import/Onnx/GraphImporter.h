@@ -10,9 +10,9 @@
 
 #include "ConstantFolder.h"
 #include "NodeContext.h"
+#include "ParameterTable.h"
 #include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"
-#include "cleave/Import/Onnx/TensorData.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/StringSaver.h"
 
@@ -176,8 +176,8 @@ private:
   void addNames();
   void noteUnused(Scope &scope);
 
-  void eraseUnused();
-  std::string makeSymbol(llvm::StringRef name);
+  /// Erases what nothing uses, and makes the parameters of what is left.
+  void keepUsed();
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
 
   mlir::MLIRContext *context;
@@ -202,9 +202,7 @@ private:
   llvm::SmallVector<PaddedSource> paddedSources;
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
-  llvm::StringMap<TensorData> params;
-  /// For names of parameters that repeat: the last suffix taken.
-  llvm::StringMap<unsigned> suffixes;
+  ParameterTable parameters;
   llvm::DenseMap<const TensorProto *, Value> materialized;
   /// The model's own functions by domain, name and overload.
   llvm::StringMap<const FunctionProto *> functions;

@@ -1,0 +1,56 @@
+//===- ParameterTable.h - the weights of a model, by their symbols -*- C++ -*-===//
+//
+// What is too large for a constant becomes an `nn.param`. Its digest is read from the weights' file: other threads read
+// digests while the nodes are imported, and the ops are made in the end, of what is used then.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
+#define CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
+
+#include "cleave/Import/Onnx/TensorData.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <deque>
+#include <future>
+
+namespace cleave::onnx {
+
+class ParameterTable {
+public:
+  /// Adds a parameter under `name`, or a symbol made of it where that is taken: tensors of function bodies may repeat
+  /// names. Returns the symbol.
+  std::string add(llvm::StringRef name, mlir::Location loc, mlir::RankedTensorType type, TensorData data);
+
+  /// The elements; null for a symbol that was not given.
+  const TensorData *find(llvm::StringRef symbol) const;
+
+  /// Makes the ops of those that are `used` in front of `func`, in the order in which they were added.
+  void create(mlir::func::FuncOp func, const llvm::StringSet<> &used);
+
+private:
+  struct Parameter {
+    std::string symbol;
+    mlir::Location loc;
+    mlir::RankedTensorType type;
+    TensorData data;
+    std::string digest = {};
+  };
+
+  std::string makeSymbol(llvm::StringRef name);
+  void readDigests();
+
+  std::deque<Parameter> parameters;
+  llvm::StringMap<const Parameter *> bySymbol;
+  /// For names that repeat: the last suffix taken.
+  llvm::StringMap<unsigned> suffixes;
+  /// Parameters of files whose digests nobody reads yet.
+  std::vector<Parameter *> waiting;
+  /// They write into `parameters`, and so end before those go.
+  std::vector<std::future<void>> readers;
+};
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
