@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
@@ -68,6 +69,19 @@ struct Uses {
 };
 } // namespace
 
+/// Where a loop hands the numbers of `use` on: to its body, to the next iteration, and behind it.
+static SmallVector<Value> getHandedOn(OpOperand &use) {
+  unsigned index = use.getOperandNumber();
+  auto yield = dyn_cast<nn::YieldOp>(use.getOwner());
+  auto loop = yield ? yield->getParentOfType<nn::LoopOp>() : dyn_cast<nn::LoopOp>(use.getOwner());
+  if (!loop || (loop.getCondition() && index-- == 0))
+    return {};
+  SmallVector<Value> values = {loop.getBody().getArgument(index)};
+  if (index < loop.getNumResults())
+    values.push_back(loop.getResult(index));
+  return values;
+}
+
 static Uses findUses(Value argument) {
   Type type = getElementTypeOrSelf(argument);
   Uses uses;
@@ -77,6 +91,12 @@ static Uses findUses(Value argument) {
     auto [value, isConverted] = todo.pop_back_val();
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();
+      if (isa<nn::LoopOp, nn::YieldOp>(op)) {
+        for (Value same : getHandedOn(use))
+          if (seen.insert(same).second)
+            todo.emplace_back(same, isConverted);
+        continue;
+      }
       bool converts = !isConverted && isConversion(op, type);
       uses.areConverted |= converts;
       if (auto lookup = dyn_cast<nn::LookupOpInterface>(op); lookup && lookup.getIndices() == use.get()) {

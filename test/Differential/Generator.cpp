@@ -121,10 +121,14 @@ std::string Generator::typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef ele
   return text + elementType.str() + encoding.str() + ">";
 }
 
+/// One that is asked for in a loop is captured.
 Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef elementType) {
+  if (!loops.empty())
+    return capture(outside([&] { return addArgument(shape, elementType); }));
   Value value{formatv("%arg{0}", arguments.size()), shape, true, "", elementType.str()};
   if (wish(60))
     value.encoding = pickSharding(shape, elementType);
+  value.isWeight = wish(20);
   arguments.push_back(value);
   values.push_back(value);
   return value;
@@ -210,7 +214,7 @@ std::string Generator::generate() {
     types.push_back(typeOf(result));
   }
   for (const Value &argument : arguments)
-    parameters.push_back(argument.name + ": " + typeOf(argument));
+    parameters.push_back(argument.name + ": " + typeOf(argument) + (argument.isWeight ? " {nn.parameter}" : ""));
   std::string resultTypes = llvm::join(types, ", ");
   std::string function = formatv("({0}) -> ({1}) {{\n{2}  return {3} : {1}\n}\n", llvm::join(parameters, ", "),
                                  resultTypes, body, llvm::join(names, ", "));

@@ -8,11 +8,13 @@
 #define CLEAVE_TEST_DIFFERENTIAL_GENERATORIMPL_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <random>
 #include <string>
+#include <vector>
 
 namespace cleave::test {
 
@@ -32,12 +34,31 @@ struct Value {
   bool isArgument = false;
   std::string encoding = ""; ///< `, #spmd.sharding<...>` or empty
   std::string elementType = "f32";
+  bool isWeight = false; ///< an argument that is one
 };
 
 /// An axis of the mesh.
 struct Axis {
   std::string name;
   int64_t size;
+};
+
+/// A loop whose body is being written (GeneratorLoops.cpp).
+struct LoopText {
+  /// What ends it: a known number of iterations, one of data (or that, with a known one as bound), a float that outgrows another
+  /// one, a flag that never changes.
+  enum Kind { Count, Number, NumberOrLess, Float, Flag } kind = Count;
+  /// Most iterations.
+  int64_t most = 0;
+  /// Outside.
+  Value zero, limit, condition;
+  llvm::SmallVector<Value> initial, captured;
+  /// Inside: arguments of the body, what the next iteration finds, and whether there is one.
+  llvm::SmallVector<Value> carried, taken, next;
+  Value more;
+  /// Those of the generator, of what stands around the loop.
+  llvm::SmallVector<Value> values;
+  std::string body;
 };
 
 /// Writes one module; the ops are in GeneratorOps.cpp.
@@ -81,6 +102,19 @@ private:
   Window pickWindow(const Value &x, int64_t largestKernel);
   Value addPicture(int64_t channels);
 
+  // Loops. What is asked for inside of one has a name of its own there.
+  Value outside(llvm::function_ref<Value()> write);
+  Value nameInside(const Value &outer);
+  Value capture(const Value &outer);
+  Value carry(const Value &initial);
+  void pickIterations(LoopText &loop);
+  Value addMore(const Value &next);
+  void addScanInput(const Value &number);
+  void addScanOutput(const Value &number);
+  Value pickNext(const Value &was, size_t numFound);
+  void carryUnused(size_t numFound);
+  void endLoop();
+
   // Ops. Each returns false where the values at hand do not suit it.
   bool addUnary();
   bool addBinary();
@@ -102,7 +136,9 @@ private:
   bool addPool();
   bool addResize();
   bool addAttention();
+  bool addRotaryEmbedding();
   bool addRecurrence();
+  bool addLoop();
   bool addRows();
   bool addQuantized();
   bool addIntegerProduct();
@@ -121,6 +157,8 @@ private:
   llvm::SmallVector<Axis> axes;
   std::string meshText, body;
   llvm::SmallVector<Value> arguments, values;
+  /// Those around what is being written, the innermost one last.
+  std::vector<LoopText> loops;
   unsigned nextName = 0;
 };
 

@@ -68,7 +68,10 @@ bool Generator::addSelect() {
 
 /// A contraction of a value with a new argument: some of its dims are batch, some contracted, some new.
 bool Generator::addEinsum() {
-  Value x = *pickValue(1);
+  const Value *found = pickValue(1);
+  if (!found)
+    return false;
+  Value x = *found;
   std::string left, right, result;
   SmallVector<int64_t> rightShape, resultShape;
   char letter = 'a';
@@ -396,6 +399,21 @@ bool Generator::addAttention() {
              {batch, heads, sequence, 6});
 }
 
+/// Of all of the last dim or the front of it, by angles of each sample or of all.
+bool Generator::addRotaryEmbedding() {
+  static constexpr int64_t counts[] = {1, 2, 3, 4}, sizes[] = {4, 6, 8, 12};
+  const Value *found = pickValue(4);
+  SmallVector<int64_t> shape = {pick(counts), pick(counts), pick(counts), pick(sizes)};
+  Value x =
+      found && found->shape.size() == 4 && found->shape[3] >= 2 && chance(50) ? *found : addArgument(shape, "f32");
+  int64_t pairs = 1 + below(x.shape[3] / 2);
+  SmallVector<int64_t> angles = {chance(50) ? 1 : x.shape[0], x.shape[2], pairs};
+  Value cos = addArgument(angles, "f32"), sin = addArgument(angles, "f32");
+  return add(formatv("nn.rotary_embedding {0}, {1}, {2} rotated {3}{4}", x.name, cos.name, sin.name, 2 * pairs,
+                     chance(50) ? " interleaved" : ""),
+             {&x, &cos, &sin}, x.shape);
+}
+
 /// Numbers stay small through all steps: gates are between -1 and 1. Regions of kernels have none, they are unrolled before.
 bool Generator::addRecurrence() {
   if (!hasWishes)
@@ -447,37 +465,23 @@ bool Generator::addRecurrence() {
 
 bool Generator::addOp() {
   using Member = bool (Generator::*)();
-  static constexpr Member members[] = {&Generator::addUnary,
-                                       &Generator::addUnary,
-                                       &Generator::addBinary,
-                                       &Generator::addBinary,
-                                       &Generator::addSelect,
-                                       &Generator::addEinsum,
-                                       &Generator::addEinsum,
-                                       &Generator::addEinsum,
-                                       &Generator::addReduce,
-                                       &Generator::addReduce,
-                                       &Generator::addSoftmax,
-                                       &Generator::addNorm,
-                                       &Generator::addTranspose,
-                                       &Generator::addReshape,
-                                       &Generator::addReshape,
-                                       &Generator::addBroadcast,
-                                       &Generator::addConcat,
-                                       &Generator::addSlice,
-                                       &Generator::addPad,
-                                       &Generator::addGather,
-                                       &Generator::addScan,
-                                       &Generator::addConv,
-                                       &Generator::addConv,
-                                       &Generator::addPool,
-                                       &Generator::addResize,
-                                       &Generator::addLrn,
-                                       &Generator::addAttention,
-                                       &Generator::addRecurrence,
-                                       &Generator::addRows,
-                                       &Generator::addQuantized,
-                                       &Generator::addIntegerProduct,
+  static constexpr Member members[] = {&Generator::addUnary,      &Generator::addUnary,
+                                       &Generator::addBinary,     &Generator::addBinary,
+                                       &Generator::addSelect,     &Generator::addEinsum,
+                                       &Generator::addEinsum,     &Generator::addEinsum,
+                                       &Generator::addReduce,     &Generator::addReduce,
+                                       &Generator::addSoftmax,    &Generator::addNorm,
+                                       &Generator::addTranspose,  &Generator::addReshape,
+                                       &Generator::addReshape,    &Generator::addBroadcast,
+                                       &Generator::addConcat,     &Generator::addSlice,
+                                       &Generator::addPad,        &Generator::addGather,
+                                       &Generator::addScan,       &Generator::addConv,
+                                       &Generator::addConv,       &Generator::addPool,
+                                       &Generator::addResize,     &Generator::addLrn,
+                                       &Generator::addAttention,  &Generator::addRotaryEmbedding,
+                                       &Generator::addRecurrence, &Generator::addLoop,
+                                       &Generator::addLoop,       &Generator::addRows,
+                                       &Generator::addQuantized,  &Generator::addIntegerProduct,
                                        &Generator::addBits};
   return (this->*pick(members))();
 }

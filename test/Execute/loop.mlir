@@ -12,6 +12,8 @@
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
 #whole = #spmd.sharding<#mesh, [{}, {}]>
 #cols = #spmd.sharding<#mesh, [{}, {"x"}]>
+#terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
+#list = #spmd.sharding<#mesh, [{"x"}]>
 #scalar = #spmd.sharding<#mesh, []>
 
 //--- batch.mlir
@@ -110,6 +112,61 @@ func.func @what_is_outside_stays(%x: tensor<8x8xf32, #rows>, %n: tensor<i64>) ->
     nn.yield next (%c) : (tensor<8x8xf32>) -> ()
   }
   return %z : tensor<8x8xf32>
+}
+
+//--- unchanged.mlir
+// What an iteration hands on as it came stays as it is, though the body wants it in parts: the terms are added up where they are fewest, in
+// each of 3 iterations, and what they are made of is not put together again.
+// CHECK-LABEL: @what_stays_goes_no_way_back
+func.func @what_stays_goes_no_way_back(%x: tensor<8x16xf32, #whole>, %z: tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
+  // CHECK: nn.loop count 3
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<8x16xf32>, %{{.*}}: tensor<8xf32>):
+  // CHECK-NEXT: spmd.keep_on_first sum %[[A]]
+  // CHECK: spmd.reduce_scatter sum {{.*}} : (tensor<16xf32>) -> tensor<8xf32>
+  // CHECK-NOT: = spmd.
+  // CHECK: nn.yield next(%[[A]],
+  %y:2 = nn.loop count 3 carries (%x, %z) : (tensor<8x16xf32, #whole>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
+  ^bb0(%a: tensor<8x16xf32, #terms>, %b: tensor<16xf32>):
+    %c = nn.reduce sum %a dims [0] : (tensor<8x16xf32, #terms>) -> tensor<16xf32>
+    %d = nn.add %b, %c : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    nn.yield next (%a, %d) : (tensor<8x16xf32, #terms>, tensor<16xf32>) -> ()
+  }
+  return %y#0, %y#1 : tensor<8x16xf32>, tensor<16xf32>
+}
+
+//--- view.mlir
+// A rank's own rows of what is whole are a view with an offset of the rank's, unless ranks meet with it: also where they do so in a loop.
+// CHECK-LABEL: @ranks_meet_with_what_a_loop_captures
+func.func @ranks_meet_with_what_a_loop_captures(%x: tensor<8x8xf32, #whole>, %z: tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole> {
+  // CHECK: %[[T:.*]] = nn.tanh
+  // CHECK: %[[S:.*]] = spmd.local_slice %[[T]]
+  // CHECK: nn.loop count 2 carries(%arg1) captures(%[[S]])
+  // CHECK-NEXT: ^bb0(%{{.*}}: tensor<8x8xf32>, %[[B:.*]]: tensor<4x8xf32>):
+  // CHECK-NEXT: spmd.all_gather %[[B]]
+  %t = nn.tanh %x : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
+  %s = spmd.constrain %t : tensor<8x8xf32, #whole> to tensor<8x8xf32, #rows>
+  %y = nn.loop count 2 carries (%z) captures (%s) : (tensor<8x8xf32, #whole>, tensor<8x8xf32, #rows>) -> tensor<8x8xf32, #whole> {
+  ^bb0(%a: tensor<8x8xf32, #whole>, %b: tensor<8x8xf32, #rows>):
+    %c = spmd.constrain %b : tensor<8x8xf32, #rows> to tensor<8x8xf32, #whole>
+    %d = nn.softmax %c dim 0 : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
+    %e = nn.add %a, %d : (tensor<8x8xf32, #whole>, tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
+    nn.yield next (%e) : (tensor<8x8xf32, #whole>) -> ()
+  }
+  return %y : tensor<8x8xf32, #whole>
+}
+
+//--- lookup.mlir
+// Random inputs: what a loop looks up is a place in the table, which has one row, through two iterations.
+// CHECK-LABEL: @places_are_drawn_through_loops
+func.func @places_are_drawn_through_loops(%table: tensor<1x8xf32>, %ids: tensor<16xi64, #list>, %z: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  // CHECK: nn.loop count 2 carries(%{{.*}}, %{{.*}}) captures(%{{.*}}) {{.*}} : (tensor<8xi64>, tensor<8x8xf32>, tensor<1x8xf32>)
+  %y:2 = nn.loop count 2 carries (%ids, %z) captures (%table) : (tensor<16xi64, #list>, tensor<16x8xf32>, tensor<1x8xf32>) -> (tensor<16xi64>, tensor<16x8xf32>) {
+  ^bb0(%i: tensor<16xi64>, %a: tensor<16x8xf32>, %t: tensor<1x8xf32>):
+    %b = nn.gather %t, %i dim 0 : (tensor<1x8xf32>, tensor<16xi64>) -> tensor<16x8xf32>
+    %c = nn.add %a, %b : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+    nn.yield next (%i, %c) : (tensor<16xi64>, tensor<16x8xf32>) -> ()
+  }
+  return %y#1 : tensor<16x8xf32>
 }
 
 //--- nested.mlir

@@ -11,6 +11,12 @@
 // It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared. Without the
 // last reshard, what its collectives send must be what the op's rule says that it sends inside.
 //
+// A loop has no rule: what it carries and what it captures may each be cut along any dim, by themselves. Its body has
+//
+//   %w = spmd.reshard %carried to whole, the body on what is whole, spmd.reshard %next to what the choices want
+//
+// so that each value is gathered once an iteration, which is what is sent.
+//
 // Choices may cut what they do not divide. Then padding of operands is NaN (of integers a large number), so that who looks
 // at it gives a wrong result.
 //
@@ -18,7 +24,9 @@
 #include "EveryChoice.h"
 
 #include "Assignment.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -129,6 +137,7 @@ private:
   /// Bytes that the op sends when it is partitioned; nothing if it cannot be.
   std::optional<int64_t> countInnerBytes();
   AxisAttr getAxis(unsigned axis) { return AxisAttr::get(context, mesh.getNames()[axis]); }
+  void shardBody(nn::LoopOp loop);
   RankedTensorType shard(RankedTensorType type, ArrayRef<SmallVector<AxisAttr>> dims, ArrayRef<AxisAttr> partial);
   RankedTensorType shard(RankedTensorType type, const TensorFactors &dims, ArrayRef<AxisAttr> partial);
   Value addArgument(func::FuncOp func, RankedTensorType type, Range range, Location loc);
@@ -223,6 +232,31 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
                               /*keepDims=*/false);
 }
 
+/// What is in the body is whole; what comes and goes is as the choices want it.
+void ChoiceModule::shardBody(nn::LoopOp loop) {
+  auto getWhole = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return withSharding(type, ShardingAttr::getReplicated(mesh, type.getRank()));
+  };
+  Operation *yield = loop.getYield();
+  for (Operation &op : loop.getBody().front())
+    for (Value result : op.getResults())
+      result.setType(getWhole(result));
+  unsigned numConditions = loop.getCondition() ? 1 : 0;
+  builder.setInsertionPointToStart(&loop.getBody().front());
+  for (BlockArgument argument : loop.getBody().getArguments()) {
+    RankedTensorType whole = getWhole(argument);
+    argument.setType(shard(whole, rule.operands[numConditions + argument.getArgNumber()], {}));
+    auto reshard = ReshardOp::create(builder, loop.getLoc(), whole, argument);
+    argument.replaceAllUsesExcept(reshard.getResult(), reshard);
+  }
+  builder.setInsertionPoint(yield);
+  for (OpOperand &next : yield->getOpOperands())
+    next.set(ReshardOp::create(builder, loop.getLoc(),
+                               shard(getWhole(next.get()), rule.operands[next.getOperandNumber()], {}), next.get()));
+  loop->setAttr(kTimesAttr, builder.getI64IntegerAttr(loop.getPricedTimes()));
+}
+
 void ChoiceModule::rebuild() {
   (*module)->setAttr(SpmdDialect::kMeshAttr, mesh);
   func::FuncOp func = *module->getOps<func::FuncOp>().begin();
@@ -232,6 +266,8 @@ void ChoiceModule::rebuild() {
   unsigned numOld = body.getNumArguments();
   for (unsigned index = 0; index < op->getNumOperands(); ++index)
     op->setOperand(index, makeOperand(func, index, op->getOperand(index)));
+  if (auto loop = dyn_cast<nn::LoopOp>(op))
+    shardBody(loop);
   SmallVector<AxisAttr> partial;
   for (auto [axis, choice] : llvm::enumerate(assignment.choices))
     if (rule.choices[choice].partial)
@@ -325,6 +361,36 @@ std::string ChoiceModule::check(std::mt19937 &random) {
 // All of them
 //===----------------------------------------------------------------------===//
 
+/// A choice for each way to cut no value, one, or several along one dim each.
+static ShardingRule getLoopRule(nn::LoopOp loop) {
+  RuleBuilder builder(loop->getNumOperands(), loop.getNumResults());
+  unsigned numConditions = loop.getCondition() ? 1 : 0;
+  for (unsigned index = numConditions; index < loop->getNumOperands(); ++index) {
+    auto type = cast<RankedTensorType>(loop->getOperand(index).getType());
+    SmallVector<FactorId> factors;
+    auto others = llvm::to_vector(builder.rule.choices);
+    for (int64_t extent : type.getShape()) {
+      factors.push_back(builder.addFactor(extent));
+      builder.operandDim(index, ArrayRef(factors.back()));
+      if (index - numConditions < loop.getNumResults())
+        builder.resultDim(index - numConditions, ArrayRef(factors.back()));
+      for (Choice choice : others) {
+        choice.factors.push_back(factors.back());
+        builder.addChoice(choice);
+      }
+    }
+    if (factors.empty())
+      continue;
+    InnerCost gather{InnerCost::Kind::AllGather};
+    gather.factors.assign(factors.begin(), factors.end());
+    gather.elementFactors.assign(factors.begin(), factors.end());
+    gather.times = loop.getPricedTimes();
+    gather.elementBytes = type.getElementTypeBitWidth() / 8;
+    builder.addInner(gather);
+  }
+  return builder.rule;
+}
+
 /// Calls `visit` with every choice for every axis of `mesh`.
 static void forEachAssignment(ArrayRef<int64_t> mesh, unsigned numChoices,
                               llvm::function_ref<void(const Assignment &)> visit) {
@@ -372,7 +438,7 @@ public:
     MLIRContext context(MLIRContext::Threading::DISABLED);
     context.loadDialect<nn::NnDialect>();
     for (RegisteredOperationName name : context.getRegisteredOperationsByDialect("nn"))
-      if (name.hasInterface<ShardingRuleOpInterface>())
+      if (name.hasInterface<ShardingRuleOpInterface>() || name.getStringRef() == nn::LoopOp::getOperationName())
         EXPECT_TRUE(tried.contains(name.getStringRef())) << "no test tries the rule of " << name.getStringRef().str();
   }
 
@@ -393,7 +459,8 @@ void cleave::checkEveryChoice(llvm::StringRef text) {
   ASSERT_TRUE(module) << diagnostics << text.str();
   Operation *op = &(*module->getOps<func::FuncOp>().begin()).getBody().front().front();
   allRules->add(op);
-  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  auto loop = dyn_cast<nn::LoopOp>(op);
+  ShardingRule rule = loop ? getLoopRule(loop) : cast<ShardingRuleOpInterface>(op).getShardingRule();
   std::mt19937 random(1);
   // By the number of mesh axes.
   SmallVector<bool> isTried[2] = {SmallVector<bool>(rule.choices.size(), false),

@@ -14,7 +14,7 @@ namespace cleave {
 /// as the choice wants them: cut, or as true partial values (a reduction over a dim that is cut). The function is
 /// evaluated unsharded and on all ranks of its partitioned form, and the results compared; what its collectives send has
 /// to be what its rule prices. Every choice must have been
-/// tried on the one-dimensional and on a two-dimensional mesh.
+/// tried on the one-dimensional and on a two-dimensional mesh. A loop may be the op: each of its values in every sharding.
 void checkEveryChoice(llvm::StringRef text);
 
 } // namespace cleave

@@ -104,15 +104,25 @@ static std::optional<SmallVector<spmd::AxisAttr>> getRowAxes(ArrayAttr dims, Arr
   return areRows ? std::optional(axes) : std::nullopt;
 }
 
-/// True if ranks do something together with `value`, or what is seen of it, other than `except`.
+/// True if the body reads `use` where it lies.
+static bool isCaptured(EnterOp enter, OpOperand &use) {
+  return use.getOperandNumber() >= enter->getNumOperands() - enter.getCaptured().size();
+}
+
+/// True if ranks do something together with `value`, or what is seen of it, other than `except`. A body sees what it captures.
 static bool feedsCollective(Value value, Operation *except = nullptr) {
-  SmallVector<Operation *> open(value.user_begin(), value.user_end());
+  SmallVector<Value> open = {value};
   while (!open.empty()) {
-    Operation *user = open.pop_back_val();
-    if (communicates(user) && user != except)
-      return true;
-    if (getAliasOffset(user) || isa<spmd::LocalSliceOp>(user))
-      open.append(user->user_begin(), user->user_end());
+    for (OpOperand &use : open.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (communicates(user) && user != except)
+        return true;
+      auto enter = dyn_cast<EnterOp>(user);
+      if (getAliasOffset(user) || isa<spmd::LocalSliceOp>(user))
+        open.push_back(user->getResult(0));
+      else if (enter && isCaptured(enter, use))
+        open.push_back(enter.getValues()[use.getOperandNumber() - (enter.getCondition() ? 1 : 0)]);
+    }
   }
   return false;
 }

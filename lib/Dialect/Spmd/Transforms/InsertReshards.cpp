@@ -149,11 +149,19 @@ LogicalResult ReshardInserter::readMade(Operation *op, StringRef name, ValueRang
   return success();
 }
 
+/// What an iteration of a loop hands on as it came goes no way there and back, though others in the body want it otherwise.
 LogicalResult ReshardInserter::readResults(Operation *op) {
   for (Region &body : op->getRegions()) {
+    SmallVector<std::pair<OpOperand *, Value>> unchanged;
+    auto yielded = body.front().getTerminator()->getOpOperands().take_back(op->getNumResults());
+    for (auto [argument, next] : llvm::zip(body.getArguments(), yielded))
+      if (next.get() == argument)
+        unchanged.push_back({&next, argument});
     builder.setInsertionPointToStart(&body.front());
     if (failed(readMade(op, kArgumentShardingsAttr, body.getArguments())))
       return failure();
+    for (auto [next, argument] : unchanged)
+      next->set(argument);
   }
   builder.setInsertionPointAfter(op);
   return readMade(op, SpmdDialect::kResultShardingsAttr, op->getResults());
