@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Exec/Transforms/KernelStarts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -358,6 +359,7 @@ private:
 /// priced.
 static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *times, Report &report) {
   RingOverlap overlap;
+  llvm::DenseSet<Operation *> starts = times ? exec::findKernelStarts(block) : llvm::DenseSet<Operation *>();
   SmallVector<int64_t> around{1}; // of loops that are marks in the list
   for (Operation &op : block) {
     if (isa<exec::EnterOp, exec::LoopOp>(op)) {
@@ -387,7 +389,9 @@ static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *time
     if (sent && (around.size() > 1 || op.getParentOfType<nn::LoopOp>()))
       repeat(*sent, runs);
     if (times) {
-      double ns = sent ? sent->ns : double(runs) * predictNs(op, work, *times);
+      // Products are launched in any case.
+      double launch = work == 0 && starts.contains(&op) ? times->getCluster().device.launchNs : 0;
+      double ns = sent ? sent->ns : double(runs) * (predictNs(op, work, *times) + launch);
       (sent ? report.time->communicationNs : report.time->computeNs) += ns;
       report.time->overlappedNs += overlap.add(op, ns);
     }

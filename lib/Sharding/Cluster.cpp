@@ -137,6 +137,7 @@ static void setDevice(const ClusterDevice &device, double perNs, Optimize optimi
     return;
   // What takes less time is better, whoever asked for what: nothing is dearer than it is.
   model.perMemoryByte = perNs / device.memoryBytesPerNs;
+  model.perLaunch = std::llround(perNs * device.launchNs);
   model.perRepeatedFlop = model.perExtraWrite = model.perMovedByte = 0;
   model.escapeSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;
 }

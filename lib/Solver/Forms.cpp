@@ -224,6 +224,9 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     int64_t rings = isGather ? 1 : 2, share = isGather ? 1 : ranks;
     GroupCost ring = ringCost(mesh, costs, group);
     __int128 units = rings * bytes * ring.perPiece / share + rings * __int128(ring.fixed) + costs.perCollective;
+    // What is before it and what is behind are kernels, and would be one. Steps of a recurrent net are kernels anyway.
+    if (!isGather || rule.flops == 0)
+      units += costs.perLaunch;
     form.innerUnits = clampCost(form.innerUnits + cost.times * units);
     form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }

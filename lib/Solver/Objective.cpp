@@ -63,14 +63,16 @@ double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
   return bytes;
 }
 
-/// Flops, and bytes written; of a model of time, the longer of flops and memory.
+/// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
+/// of its own however it is cut.
 double Objective::computeUnits(const Profile &profile, FormId id) const {
   const Form &form = forms[id];
   const Signature &signature = forms.signature(profile.signature);
   bool isNarrow = !signature.operands.empty() && costs.elementBytes(signature.operands.front()) <= 2;
   double narrow = isNarrow ? model.narrowFlop : 1;
   if (model.isTime())
-    return std::max(narrow * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id));
+    return std::max(narrow * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id)) +
+           (form.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
   double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
   double units = narrow * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
   for (auto [index, shape] : enumerate(signature.results)) {
@@ -148,7 +150,7 @@ NodePrice Objective::priceNode(ProfileId profileId, FormId id) const {
 //===----------------------------------------------------------------------===//
 
 int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
-                             bool movesParameter) const {
+                             EdgeTraits traits) const {
   if (from == to)
     return 0;
   int64_t cost = costs.cost(shape, from, to);
@@ -161,8 +163,9 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   if (cost == 0)
     return lift;
   Surcharge surcharge = std::max(lhs, rhs);
-  if (movesParameter)
+  if (traits.movesParameter)
     surcharge += model.parameterSurcharge;
-  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift;
+  int64_t launch = traits.splitsKernel ? model.perLaunch : 0;
+  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift + launch;
   return total < kForbidden ? static_cast<int64_t>(total) : kForbidden;
 }

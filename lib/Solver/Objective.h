@@ -17,7 +17,8 @@
 //   contraction moved off its uncontested factor        1/3 of its activation bytes
 //
 // On a known machine flops are priced by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
-// counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too.
+// counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too, and of kernels
+// what they take to start: those of products, and those that there are more because something is sent (Launches.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
@@ -53,6 +54,14 @@ struct NodePrice {
   Surcharge surcharge = 0;
 };
 
+/// What is true of an edge, whatever the forms at its ends.
+struct EdgeTraits {
+  /// A reshard moves a parameter that the user split (`Candidates::movesParameter`).
+  bool movesParameter = false;
+  /// One that sends makes two kernels of one (Launches.h).
+  bool splitsKernel = false;
+};
+
 class Objective {
 public:
   /// `costs` has to price reshards by `model` too.
@@ -66,7 +75,7 @@ public:
   NodePrice priceNode(ProfileId profile, FormId form) const;
   /// What it costs that a value of `shape` is made in state `from` and wanted in state `to`, by nodes with surcharges
   /// `lhs` and `rhs`; at most `kForbidden`.
-  int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, bool movesParameter) const;
+  int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, EdgeTraits traits) const;
 
 private:
   double computeUnits(const Profile &profile, FormId form) const;

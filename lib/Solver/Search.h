@@ -36,6 +36,7 @@ public:
   std::vector<SolverError> errors;
   SearchGraph graph;
   Candidates candidates;
+  Launches launches;
 
 private:
   // Solver.cpp: wishes.

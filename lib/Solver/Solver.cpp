@@ -63,7 +63,7 @@ static SolverOptions withKeptParameters(SolverOptions options) {
 
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
-      candidates(graph, this->options.keepParameters),
+      candidates(graph, this->options.keepParameters), launches(graph),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
       forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph), problem.getUnevenAtoms()),
       objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
@@ -193,7 +193,7 @@ void Solver::Search::classifyAll() {
     profiles[node] = objective.internProfile(profile);
     present[node] = adaptPresent(node, profile);
   }
-  sweeper = std::make_unique<Sweeper>(graph, candidates, forms, objective, profiles, present);
+  sweeper = std::make_unique<Sweeper>(graph, candidates, launches, forms, objective, profiles, present);
 }
 
 //===----------------------------------------------------------------------===//

@@ -141,26 +141,27 @@ MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known) {
 //===----------------------------------------------------------------------===//
 
 int64_t Sweeper::priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
-                           bool movesParameter) const {
+                           EdgeTraits traits) const {
   ShapeId shape = forms.signatureOf(to).operands[edge.operand];
   return objective.priceEdge(shape, forms.resultState(from, edge.result), forms.operandState(to, edge.operand), lhs,
-                             rhs, movesParameter);
+                             rhs, traits);
 }
 
 int64_t Sweeper::priceEdge(EdgeId id, FormId from, FormId to) const {
   const SearchEdge &edge = graph.edge(id);
   Surcharge lhs = objective.priceNode(profiles[edge.producer], from).surcharge;
   Surcharge rhs = objective.priceNode(profiles[edge.consumer], to).surcharge;
-  return priceEdge(edge, from, to, lhs, rhs, candidates.movesParameter(id));
+  return priceEdge(edge, from, to, lhs, rhs, traitsOf(id));
 }
 
 /// The costs of an edge for all forms in the menus at its ends, less what it costs at present.
 const int64_t *Sweeper::edgeTable(EdgeId id) {
   const SearchEdge &edge = graph.edge(id);
   MenuId from = menuIds[edge.producer], to = menuIds[edge.consumer];
-  bool moves = candidates.movesParameter(id);
+  EdgeTraits traits = traitsOf(id);
   uint64_t ends = uint64_t(from) << 32 | to;
-  uint64_t place = uint64_t(edge.result) << 32 | uint64_t(edge.operand) << 1 | moves;
+  uint64_t place = uint64_t(edge.result) << 32 | uint64_t(edge.operand) << 2 | uint64_t(traits.movesParameter) << 1 |
+                   uint64_t(traits.splitsKernel);
   auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
   if (!isNew)
     return entry->second;
@@ -169,7 +170,7 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   int64_t *cell = cells;
   for (auto [form, price] : zip(producer.forms, producer.prices))
     for (auto [otherForm, otherPrice] : zip(consumer.forms, consumer.prices))
-      *cell++ = priceEdge(edge, form, otherForm, price.surcharge, otherPrice.surcharge, moves);
+      *cell++ = priceEdge(edge, form, otherForm, price.surcharge, otherPrice.surcharge, traits);
   int64_t now = cells[0] == kForbidden ? 0 : cells[0];
   for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
     cost = cost == kForbidden ? kForbidden : cost - now;
@@ -299,7 +300,7 @@ int64_t Sweeper::total() const {
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     const SearchEdge &edge = graph.edge(id);
     add(priceEdge(edge, present[edge.producer], present[edge.consumer], prices[edge.producer].surcharge,
-                  prices[edge.consumer].surcharge, candidates.movesParameter(id)));
+                  prices[edge.consumer].surcharge, traitsOf(id)));
   }
   return sum;
 }

@@ -11,6 +11,7 @@
 #ifndef CLEAVE_LIB_SOLVER_SWEEP_H
 #define CLEAVE_LIB_SOLVER_SWEEP_H
 
+#include "Launches.h"
 #include "Objective.h"
 #include "llvm/Support/Allocator.h"
 
@@ -52,10 +53,10 @@ class Sweeper {
 public:
   /// `profiles` and `present`, per node, and all else must outlive this. Menus are remembered, so a new sweeper is due
   /// when profiles change.
-  Sweeper(const SearchGraph &graph, const Candidates &candidates, Forms &forms, Objective &objective,
-          llvm::ArrayRef<ProfileId> profiles, std::vector<FormId> &present)
-      : graph(graph), candidates(candidates), forms(forms), objective(objective), profiles(profiles), present(present) {
-  }
+  Sweeper(const SearchGraph &graph, const Candidates &candidates, const Launches &launches, Forms &forms,
+          Objective &objective, llvm::ArrayRef<ProfileId> profiles, std::vector<FormId> &present)
+      : graph(graph), candidates(candidates), launches(launches), forms(forms), objective(objective),
+        profiles(profiles), present(present) {}
 
   /// Sweeps once. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
   int64_t sweep(const SweepUnit &unit);
@@ -83,12 +84,14 @@ private:
   void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
                   llvm::SmallVectorImpl<llvm::SmallVector<ChoiceId, 8>> &vectors) const;
   int64_t priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
-                    bool movesParameter) const;
+                    EdgeTraits traits) const;
   int64_t priceEdge(EdgeId edge, FormId from, FormId to) const;
   const int64_t *edgeTable(EdgeId edge);
+  EdgeTraits traitsOf(EdgeId edge) const { return {candidates.movesParameter(edge), launches.splitsKernel(edge)}; }
 
   const SearchGraph &graph;
   const Candidates &candidates;
+  const Launches &launches;
   Forms &forms;
   Objective &objective;
   llvm::ArrayRef<ProfileId> profiles;
@@ -96,7 +99,7 @@ private:
 
   std::deque<Menu> menus;
   std::deque<std::pair<SweepUnit, MenuIndex>> units;
-  /// (menu, menu), (result, operand, surcharged) -> table.
+  /// (menu, menu), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
   llvm::BumpPtrAllocator arena;
 

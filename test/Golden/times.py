@@ -2,7 +2,7 @@
 
 Usage: times.py BUILD_DIR [NAME...]
 
-What `--optimize=time` decides must not take longer, as predicted from the partitioned program, than what the other objectives
+What `--optimize=time` decides must not take longer, as predicted, than what the other objectives
 decide for the same machine, and be as right. So small tensors are gathered once where links have latency, and only there:
 in some cases it must be faster, or nothing was decided by time.
 """
@@ -16,8 +16,11 @@ import numpy as np
 import check
 import harness
 
-CLUSTERS = {"2x8xH100-ib": 72, "cpu-threads": 33}  # name -> in how many cases time is saved, at least
-SLACK = 1.01  # what ops read and write is fused in part, which decisions do not foresee
+# name -> in how many cases time is saved, at least; and what is predicted: with kernels formed, each with its launch, where launches
+# count. On `cpu-threads` memory does, and kernels read and write less than the ops that they are made of, which decisions do not
+# foresee: there it is the partitioned program.
+CLUSTERS = {"2x8xH100-ib": (77, harness.LOWERINGS["--outlined"]), "cpu-threads": (33, [])}
+SLACK = 1.01
 OBJECTIVES = ["time", "balanced", "bytes"]
 
 
@@ -27,7 +30,7 @@ def predicted(report):
     return time["compute_ns"] + time["communication_ns"] - time.get("overlapped_ns", 0)
 
 
-def run(build, case, cluster, folder):
+def run(build, case, cluster, how, folder):
     """(problem, nanoseconds per objective); nothing of a case that waits for something."""
     arrays = check.recorded(case)
     stem = os.path.join(folder, f"{case.name}.{cluster}")
@@ -37,7 +40,7 @@ def run(build, case, cluster, folder):
     times = []
     for objective in OBJECTIVES:
         done = harness.cleave(build, "run", model, "--plan", plan, "--inputs", inputs, "--outputs", outputs, "--report",
-                              report, "--quiet", "--cluster", cluster, "--optimize", objective)
+                              report, "--quiet", "--cluster", cluster, "--optimize", objective, *how)
         if done.returncode == 1 and case.waits_for and case.waits_for[1] in done.stderr:
             return None
         if done.returncode:
@@ -54,9 +57,9 @@ def main():
     build, names, _ = harness.arguments()
     cases = list(harness.select(check.CASES, names).values())
     passed = failed = 0
-    for cluster, least in CLUSTERS.items():
+    for cluster, (least, how) in CLUSTERS.items():
         with tempfile.TemporaryDirectory() as folder:
-            rows = list(zip(cases, harness.each(lambda case: run(build, case, cluster, folder), cases)))
+            rows = list(zip(cases, harness.each(lambda case: run(build, case, cluster, how, folder), cases)))
         saved = 0
         for case, row in rows:
             problem, times = row or ("", [])

@@ -88,7 +88,7 @@ ClusterLink findLink(const Cluster &cluster, const ClusterMesh &mesh, llvm::Stri
 
 /// Prices for a program whose mesh has the axes `names`, all of those of `mesh` or fewer. A unit is 1/1024 of the time that
 /// a byte takes over the fastest link: `Balanced` weighs bytes by the links that they go over, and compute by the device's
-/// rates; `Time` has latencies, what collectives take to begin, and memory too; `Bytes` counts bytes on any cluster.
+/// rates; `Time` has latencies, what collectives and kernels take to begin, and memory too; `Bytes` counts bytes on any cluster.
 /// Precondition: `mesh` fits.
 CostModel makeCostModel(const Cluster &cluster, const ClusterMesh &mesh, llvm::ArrayRef<std::string> names,
                         Optimize optimize);

@@ -63,7 +63,7 @@ struct NearLink {
 enum class Optimize {
   Balanced, ///< bytes on the wire against repeated compute, close to what the user wrote
   Bytes,    ///< bytes on the wire; all else only breaks ties
-  Time,     ///< what a step takes on a cluster, but for launches: bytes, latencies, compute, memory
+  Time,     ///< what a step takes on a cluster: bytes, latencies, compute, memory, launches
 };
 /// How users name them.
 constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes", "time"};
@@ -92,6 +92,8 @@ struct CostModel {
   double perNs = 0;
   /// Units per byte that an op reads or writes, where that takes longer than its flops; 0: that is not counted.
   double perMemoryByte = 0;
+  /// Units for a kernel to start; 0: that is not counted.
+  int64_t perLaunch = 0;
   /// What a flop on elements of at most 2 bytes costs of one on others.
   double narrowFlop = 1;
 

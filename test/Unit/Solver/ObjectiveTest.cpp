@@ -197,7 +197,7 @@ TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   partial.addPartial(0, ReductionKind::Sum);
   StateId from = op.states.intern(cut), to = op.states.intern(whole), sum = op.states.intern(partial);
   auto price = [&](StateId source, StateId target, Surcharge surcharge, bool moves) {
-    return op.objective.priceEdge(op.resultShape, source, target, 0, surcharge, moves);
+    return op.objective.priceEdge(op.resultShape, source, target, 0, surcharge, {moves, false});
   };
   EXPECT_EQ(price(from, from, 25, true), 0);
   EXPECT_EQ(price(from, to, 0, false), 512 * kCostUnitsPerByte + kCostUnitsPerByte / 2);
@@ -214,7 +214,7 @@ TEST(ObjectiveTest, AnotherKindOfPartialCostsTheReduction) {
   State sum = State::replicated(2), max = sum;
   sum.addPartial(0, ReductionKind::Sum);
   max.addPartial(0, ReductionKind::Max);
-  EXPECT_EQ(op.objective.priceEdge(op.resultShape, op.states.intern(sum), op.states.intern(max), 0, 0, false),
+  EXPECT_EQ(op.objective.priceEdge(op.resultShape, op.states.intern(sum), op.states.intern(max), 0, 0, {}),
             1024 * kCostUnitsPerByte + kCostUnitsPerByte / 2 + kCostUnitsPerByte / 8);
 }
 

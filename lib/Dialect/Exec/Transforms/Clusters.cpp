@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "cleave/Dialect/Exec/Transforms/KernelStarts.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -317,4 +318,12 @@ bool Clusters::mayJoin(Operation *op, const Cluster &own, unsigned other) const 
     return false;
   return own.ops.size() + from.ops.size() <= (hasAnchor ? kMostOpsWithAnchor : kMostOps) &&
          llvm::all_of(reads, [&](OpOperand &operand) { return mayRead(op, operand, from, isOnlyReader); });
+}
+
+llvm::DenseSet<Operation *> cleave::exec::findKernelStarts(Block &block) {
+  llvm::DenseSet<Operation *> starts;
+  Clusters clusters(block);
+  for (const Cluster *cluster : clusters.getAll())
+    starts.insert(*llvm::find_if(cluster->ops, [](Operation *op) { return !getAliasOffset(op); }));
+  return starts;
 }

@@ -5,8 +5,8 @@
 //
 //   all_reduce over model:(1)2   ->   atoms of model, cut so that (1)2 is a run of them   ->   links of these atoms
 //
-// Prices of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas. Compute has
-// a launch as well, which decisions do not see.
+// Prices of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas. Of compute it
+// counts the same: roofline and launches, those of what is no product by which ops share a kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/OpTimes.h"
