@@ -20,10 +20,13 @@ CASES = [
     """,
          least=6912, plan="AG left and right (both padded from 10 to 12), the product on every rank",
          peer=Peer(49152, "partitioned", 3.33, collectives={"all_reduce": 1}), spread=1,
-         compute="0.16 MFLOP are done on 4 ranks, which costs less than the 22848 bytes that it saves on any machine that "
-                 "is known",
-         least_note="was 29760, the least with the product split: a2a left to rows, AG right, local product, AG of the result; "
-                    "and before 49152: zero-masked padding, AR",
+         compute="0.16 MFLOP are done on 4 ranks, which costs less than the bytes that it saves on any machine that is known. "
+                 "Nothing splits them for nothing: of the result, 32768 bytes, a rank that makes 1 / 3.33 lacks 22938, and can have "
+                 "them as they are or make them. 28032 is the least with the product split (AG left, a2a right to columns, AG of the "
+                 "result), and is taken from 0.1 to 0.15 bytes a repeated flop on; it is 1/64. From 0.02 on dot_thin_input sends "
+                 "8.56 MB for 0.80, and from 0.04 on attn_gqa2_kvrep more than the peer: a price that splits these 0.16 MFLOP is worse",
+         least_note="was 29760: a2a left to rows, AG right, local product, AG of the result; and before 49152: zero-masked "
+                    "padding, AR",
          note="JAX refuses uneven inputs: there they are replicated and constrained inside, here the plan shards them "
               "unevenly",
          jax_diff=0.0),
