@@ -215,6 +215,8 @@ EDITS = [
          "elements of a list are taken in the other order", ["lit:Import/lists"]),
     Edit("n-bits-middle", "lib/Import/Onnx/MicrosoftQuantized.cpp", "double(1 << (bits - 1))", "double(1 << bits)",
          "packed weights lie around the end of their range", ["lit:Import/one-op"]),
+    Edit("four-bits-swapped", "lib/Import/Onnx/MicrosoftCache.cpp", "f.mul(node.sliceDim(two, 4, 1, 1), 16)", "f.mul(node.sliceDim(two, 4, 0, 1), 16)",
+         "the second number of a cache's byte is the first once more", ["lit:Import/quantised-caches", "lit:Import/one-op"]),
     Edit("philox-key", "lib/Import/Onnx/Random.cpp", "roundKey += kWeyl", "roundKey += 1",
          "rounds of the generator have another key", ["lit:Import/random"]),
     Edit("sampling-outside", "lib/Import/Onnx/Sampling.cpp", "f.lt(index, double(extent))", "f.lt(index, double(extent + 1))",

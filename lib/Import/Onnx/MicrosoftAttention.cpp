@@ -227,10 +227,10 @@ static void importMultiHead(NodeContext &node) {
 
 namespace {
 /// Operands: query (or q, k and v in one), key, value, past key, past value, lengths - 1 per sample, total length, cos,
-/// sin, positions, what is added to scores, sinks.
+/// sin, positions, what is added to scores, sinks, scales of a quantised cache of keys and of values.
 class GroupQuery {
 public:
-  explicit GroupQuery(NodeContext &node) : node(node), f(node) {}
+  explicit GroupQuery(NodeContext &node) : node(node), f(node), cache(node) {}
   void import();
 
 private:
@@ -244,6 +244,7 @@ private:
 
   NodeContext &node;
   Composer f;
+  QuantizedCache cache;
   Value q, k, v;
   /// How many keys the cache of each sample holds: [batch], or the number itself where it is known.
   Value filled;
@@ -264,9 +265,7 @@ bool GroupQuery::readAttributes() {
              "attribute 'local_window_size' is " + Twine(window) + ", expected -1 or more than 0");
   hasSink = node.intAttr("smooth_softmax", 0) > 0 || node.hasOperand(11);
   node.check(node.intAttr("qk_output", 0) == 0, "attribute 'qk_output' is not supported");
-  for (StringRef name : {"k_quant_type", "v_quant_type"})
-    node.check(node.stringAttr(name, StringRef("NONE")) == "NONE", "caches in quantised form are not supported");
-  node.check(node.intAttr("kv_cache_bit_width", 0) == 0, "caches in quantised form are not supported");
+  cache.readAttributes();
   node.check(!node.hasOperand(11) || NodeContext::shape(node.operand(11)) == Shape({heads}),
              "the sinks must be [" + Twine(heads) + "]");
   return !node.failed() && node.check(kvHeads > 0 && heads % kvHeads == 0,
@@ -290,7 +289,7 @@ bool GroupQuery::readHeads() {
     query = node.sliceDim(query, 2, 0, heads * size);
   }
   q = splitHeads(node, query, heads), k = splitHeads(node, key, kvHeads), v = splitHeads(node, value, kvHeads);
-  return !node.failed();
+  return !node.failed() && cache.readOperands(kvHeads, NodeContext::shape(k)[3]);
 }
 
 /// A prompt starts at 0 in every sample; else the cache holds what is not new. Of one sample that is known, since the
@@ -382,13 +381,16 @@ void GroupQuery::import() {
   if (!f.require({5, 6}) || !readAttributes() || !readHeads() || !readLengths())
     return;
   q = rotate(q), k = rotate(k);
-  k = append(node.operand(3), k), v = append(node.operand(4), v);
+  Type type = NodeContext::elementType(q);
+  k = append(cache.open(node.operand(3)), cache.narrow(k, /*isKey=*/true));
+  v = append(cache.open(node.operand(4)), cache.narrow(v, /*isKey=*/false));
   if (node.failed())
     return;
-  node.result(1, k);
-  node.result(2, v);
+  node.result(1, cache.close(k));
+  node.result(2, cache.close(v));
   // A buffer is longer than what is in it.
-  Value keys = node.sliceDim(k, 2, 0, total), values = node.sliceDim(v, 2, 0, total), mask = makeMask(total);
+  Value keys = cache.widen(node.sliceDim(k, 2, 0, total), /*isKey=*/true, type);
+  Value values = cache.widen(node.sliceDim(v, 2, 0, total), /*isKey=*/false, type), mask = makeMask(total);
   bool isCausal = !filled && !hasSink;
   if (Value bias = node.operand(10)) {
     if (mask)

@@ -26,6 +26,38 @@ PackedAttention readPackedAttention(NodeContext &node);
 /// Attention of [batch, length, q | k | v], joined again; sets the node's second result, the cache.
 Value attendPacked(NodeContext &node, Value packed, const PackedAttention &options);
 
+/// Bytes [.., m] as the 8 / bits numbers in each: [.., m * 8 / bits], still as bytes.
+Value unpackBits(NodeContext &node, Value bytes, int64_t bits);
+
+/// The form in which GroupQueryAttention keeps keys and values; without quantisation values pass as they are.
+class QuantizedCache {
+public:
+  explicit QuantizedCache(NodeContext &node) : node(node) {}
+
+  /// False after an error, which has been reported.
+  bool readAttributes();
+  /// Scales, and what caches that come in must be. False after an error.
+  bool readOperands(int64_t heads, int64_t headSize);
+
+  bool isUsed() const { return bits != 0; }
+  /// A cache that comes in, so that it can be joined and written into; null for null.
+  Value open(Value cache);
+  /// One that has been, as it goes out.
+  Value close(Value cache);
+  /// [batch, heads, keys, size] as it is kept, opened.
+  Value narrow(Value x, bool isKey);
+  /// An opened cache as numbers of `type`.
+  Value widen(Value cache, bool isKey, mlir::Type type);
+
+private:
+  NodeContext &node;
+  int64_t bits = 0, size = 0;
+  llvm::StringRef keyType, valueType;
+  Value keyScale, valueScale;
+  /// Of elements in the cache.
+  mlir::Type stored;
+};
+
 } // namespace cleave::onnx
 
 #endif // CLEAVE_LIB_IMPORT_ONNX_MICROSOFTATTENTION_H

@@ -19,24 +19,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-/// Bytes [.., m] as the 8 / bits numbers in each: [.., m * 8 / bits], still as bytes.
-static Value unpack(NodeContext &node, Value bytes, int64_t bits) {
-  if (!bytes || node.failed() || bits == 8)
-    return bytes;
-  Composer f(node);
-  int64_t rank = NodeContext::rank(bytes), each = 8 / bits;
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < each; ++i) {
-    Value shifted = i == 0 ? bytes : f.shiftRight(bytes, double(i * bits));
-    if (i < each - 1)
-      shifted = f.bitAnd(shifted, double((1 << bits) - 1));
-    parts.push_back(node.unsqueeze(shifted, {rank}));
-  }
-  Ints shape(NodeContext::shape(bytes));
-  shape.back() *= each;
-  return node.reshape(node.concat(parts, rank), shape);
-}
-
 /// Whether an element type is that of packed bytes.
 static bool isBytes(Value value) {
   Type type = NodeContext::elementType(value);
@@ -64,7 +46,7 @@ static Value unpackZeros(NodeContext &node, Value zeros, Shape scale, int64_t bi
   if (!node.check(ShapedType::getNumElements(packed) == ShapedType::getNumElements(NodeContext::shape(zeros)),
                   "the zero points do not have one number per block"))
     return {};
-  Value all = unpack(node, node.reshape(zeros, packed), bits);
+  Value all = unpackBits(node, node.reshape(zeros, packed), bits);
   return node.sliceDim(all, scale.size() - 1, 0, scale.back());
 }
 
@@ -98,7 +80,7 @@ static void importMatMulNBits(NodeContext &node) {
     return;
   Value zeros = unpackZeros(node, node.operand(3), perBlock, bits);
   Type type = NodeContext::elementType(a);
-  Value numbers = unpack(node, packed, bits);
+  Value numbers = unpackBits(node, packed, bits);
   scales = node.reshape(scales, perBlock);
   Value weight;
   if (Value groups = node.operand(4)) {
@@ -143,7 +125,7 @@ static void importGatherBlockQuantized(NodeContext &node) {
     return;
   zeros = unpackZeros(node, zeros, perBlock, bits);
   auto rows = [&](Value table) { return table ? f.gather(table, indices, 0) : table; };
-  Value numbers = unpack(node, rows(data), bits);
+  Value numbers = unpackBits(node, rows(data), bits);
   int64_t last = NodeContext::rank(numbers) - 1;
   if (node.failed())
     return;
@@ -306,7 +288,7 @@ static void importQMoe(NodeContext &node) {
     if (!node.check(isBytes(packed) && NodeContext::rank(packed) == 3 && scale,
                     "weights of experts must be uint8 [experts, out, bytes], with scales"))
       return {};
-    Value numbers = unpack(node, packed, bits);
+    Value numbers = unpackBits(node, packed, bits);
     Ints shape(NodeContext::shape(numbers));
     int64_t block = size > 0 ? size : shape[2], blocks = shape[2] / block;
     if (!node.check(blocks * block == shape[2], "a block size that does not divide the weight is not supported"))

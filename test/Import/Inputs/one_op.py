@@ -180,6 +180,25 @@ def group_query():
         add(1, 3, [7], 7, 4, False, sinks=sinks, **attributes)
 
 
+def quantised_caches():
+    """Keys and values kept as integers of 8 or of 4 bits. onnxruntime has keys and values scaled alike only."""
+    heads, few, size = 4, 2, 16
+    tables = [Weight(f32(16, size // 2)) for _ in range(2)]
+    for bits, each, (batch, length, lengths, total, cached), (rotates, more) in itertools.product(
+            (8, 4), ("PER_TENSOR", "PER_CHANNEL"), ((1, 5, [5], 5, 0), (1, 1, [4], 4, 3), (1, 3, [7], 7, 4), (3, 1, [4, 2, 3], 4, 3)),
+            ((0, {}), (1, {"local_window_size": 2}), (0, {"smooth_softmax": 1}))):
+        shape = (batch, few, cached, size * bits // 8)
+        past = RNG.integers(0, 256, (2, *shape)).astype(np.uint8).view(np.uint8 if bits == 4 else np.int8)
+        scales = [((0.02 if bits == 8 else 0.3) * (1 + RNG.random(1 if each == "PER_TENSOR" else (1, few, 1, size)))).astype(np.float32)
+                  for _ in range(2)]
+        case("GroupQueryAttention",
+             [f32(batch, length, heads * size), f32(batch, length, few * size), f32(batch, length, few * size),
+              *past, i32(*[n - 1 for n in lengths]), Weight(i32(total)),
+              *(tables if rotates else [None] * 2), None, None, None, *map(Weight, scales)],
+             (0, 1, 2), num_heads=heads, kv_num_heads=few, do_rotary=rotates, k_quant_type=each, v_quant_type=each,
+             kv_cache_bit_width=bits, **more)
+
+
 def n_bits():
     for bits, zeros, (depth, columns, block), bias in itertools.product((4, 8), (None, "packed", "float"), ((64, 8, 16), (80, 5, 32), (32, 3, 32)), (False, True)):
         if bits == 8 and zeros == "float":  # onnxruntime has none of these
@@ -430,7 +449,7 @@ def sharded(cases):
 
 
 def main():
-    for add in (activations, norms, products, attention, rotary, group_query, n_bits, quantised_attention, recurrent, experts, sampling,
+    for add in (activations, norms, products, attention, rotary, group_query, quantised_caches, n_bits, quantised_attention, recurrent, experts, sampling,
                 windows, signals, selection, learning):
         add()
     names = tuple(name for name in sys.argv[1:] if name != "--sharded")
