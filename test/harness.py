@@ -74,6 +74,12 @@ def close(count, failed):
     return 1 if failed or not count else 0
 
 
+def sum_up(bad, count):
+    """Likewise of a test whose line FileCheck reads, `N passed, N failed of N`, below what is wrong: a text each."""
+    print("\n".join([*bad, f"{count - len(bad)} passed, {len(bad)} failed of {count}"]))
+    return 1 if bad or not count else 0
+
+
 def cleave(build, *arguments, **options):
     """Runs `cleave`; what it printed is in the result."""
     return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)

@@ -444,8 +444,7 @@ def sharded(cases):
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 if done.returncode:
                     bad.append(f"{label} {rule} {who}: {done.stdout[-300:]}")
-    print("\n".join(bad + [f"{count - len(bad)} passed, {len(bad)} failed of {count}"]))
-    return 1 if bad else 0
+    return harness.sum_up(bad, count)
 
 
 def main():

@@ -15,6 +15,9 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
+
 RNG = np.random.default_rng(3)
 ort.set_default_logger_severity(4)
 
@@ -100,8 +103,7 @@ def main():
                     problem = problem or "no remark on padding"
                 if problem:
                     bad.append(f"{label} {cut} {who}: {problem}")
-    print("\n".join(bad + [f"{number - len(bad)} passed, {len(bad)} failed of {number}"]))
-    return 1 if bad else 0
+    return harness.sum_up(bad, number)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
+
 RNG = np.random.default_rng(5)
 HEADS, FEW, SIZE, PAST = 4, 2, 16, 8
 FORMS = {"int8": np.int8, "int4": np.uint8, "float8": ml_dtypes.float8_e4m3fn}
@@ -125,8 +128,7 @@ def main():
         path = os.path.join(folder, "model.onnx")
         results = [*against_numpy(path), *on_the_wire(path)]
     bad = [f"{label}: {problem}" for label, problem in results if problem]
-    print("\n".join(bad + [f"{len(results) - len(bad)} passed, {len(bad)} failed of {len(results)}"]))
-    return 1 if bad else 0
+    return harness.sum_up(bad, len(results))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+sys.path.insert(1, os.path.join(sys.path[0], "..", ".."))
+import harness  # noqa: E402
+
 SEED = 42.0
 SHAPE = (64, 48)
 
@@ -100,8 +103,7 @@ def main():
                         error = f"{result} differs by {np.abs(got[result].astype(np.float64) - want).max()}"
                 if error:
                     bad.append(f"{name} {' '.join(options)}: {error}")
-    print("\n".join(bad + [f"{count - len(bad)} passed, {len(bad)} failed of {count}"]))
-    return 1 if bad else 0
+    return harness.sum_up(bad, count)
 
 
 if __name__ == "__main__":
