@@ -116,6 +116,9 @@ CONTROL = {
     "loop of data that never begins": lambda: text("""loop (float[3] x, bool c) => (float[3] y) <int64 most = {3}> {
         y = Loop(most, c, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] o) { co = Identity(ci) o = Exp(s) }> }""",
                                                    x=ramp(3), c=np.array(False)),
+    "loop of data that a constant never begins": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y, float[m, 4, 8] all) <bool c = {0}> {
+        y, all = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o, float[4, 8] p) { co = Identity(ci) o = Exp(s) p = Neg(s) }> }""",
+                             x=ramp(4, 8), n=np.array(2)),
     "loop that grows": lambda: text("""loop (float[2] x) => (float[16] y) <int64 n = {3}, bool c = {1}> {
         y = Loop(n, c, x) <body = b (int64 i, bool ci, float[k] s) => (bool co, float[l] o) { co = Identity(ci) t = Neg(s) o = Concat<axis = 0>(s, t) }> }""",
                                     x=ramp(2)),

@@ -219,19 +219,21 @@ bool Loop::begin() {
   for (unsigned i = 0; i < carried.size(); ++i)
     if (!node.check(bool(carried[i]), "operand " + Twine(i + 2) + " is missing"))
       return false;
-  if (node.hasOperand(0) && node.tryConstant(0))
+  if (node.hasOperand(1)) {
+    std::optional<bool> runs = getKnown(node, node.operand(1));
+    hasEnded = runs && !*runs;
+    if (!runs)
+      running = toScalar(node, node.operand(1));
+  }
+  // However many iterations there would be, none of a loop that never begins.
+  if (node.failed() || hasEnded || !node.hasOperand(0))
+    return !node.failed();
+  if (node.tryConstant(0))
     trips = node.constantInt(0);
-  else if (node.hasOperand(0) &&
-           node.check(scanned.empty(), "its trip count must be known at import, as scan outputs have a part for "
+  else if (node.check(scanned.empty(), "its trip count must be known at import, as scan outputs have a part for "
                                        "each iteration" +
                                            node.explainUnknown()))
     tripsValue = node.cast(node.reshape(node.operand(0), {}), node.getBuilder().getI64Type());
-  if (node.failed() || !node.hasOperand(1))
-    return !node.failed();
-  std::optional<bool> runs = getKnown(node, node.operand(1));
-  hasEnded = runs && !*runs;
-  if (!runs)
-    running = toScalar(node, node.operand(1));
   return !node.failed();
 }
 
@@ -305,7 +307,7 @@ bool Loop::unroll() {
   return true;
 }
 
-/// From the state that it began in.
+/// From the state that it began in. A condition that is known holds, or there would be no iteration to come here for.
 void Loop::stay() {
   SmallVector<Bound> first;
   for (unsigned i = 0; i < carried.size(); ++i)
