@@ -51,7 +51,7 @@ def FlattenLoops : Exec_Pass<"exec-flatten-loops"> {
   let description = [{
     The body of each nn.loop comes to stand in the block around it, between exec.enter and exec.leave: from here on a function is one list of ops. What a
     loop carries has bytes of its own, to which what is yielded is copied at the end of the body, one value after the other; what is itself carried by
-    another value, or is the condition, is copied elsewhere first.
+    another value, or is the condition, is copied elsewhere first. Weights and constants are read where they lie.
 
     ```mlir
     %y = nn.loop count 8 carries(%x) : (tensor<4xf32>) -> tensor<4xf32> {        // before
@@ -262,7 +262,8 @@ def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
 
     Inputs and outputs of the function keep their types, and so does all that a number may be lost of: what comes from
     neither floats of the caller nor an embedding (positions, frequencies, masks, where -1e38 must stay finite), statistics of
-    rows, parameters that nothing multiplies (biases, scales). Values that ranks exchange are narrow as a whole or not at
+    rows, parameters that nothing multiplies (biases, scales), and what a loop carries, which may be a sum over many
+    iterations. Values that ranks exchange are narrow as a whole or not at
     all: half the bytes on the wire; a sum of terms rounds each term, adds in f32, and rounds the sum.
 
     Not part of `exec-lower` but on demand (`--precision bf16`); it runs between `exec-form-kernels` and `exec-pack-weights`.

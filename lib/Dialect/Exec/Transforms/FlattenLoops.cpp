@@ -8,7 +8,11 @@
 // What is yielded is copied to where what is carried lies, one value after the other. So what is itself carried by another value, or
 // is the condition, gets bytes of its own first: else two values that change places would both be one of them.
 //
+// What is loaded lies where it lies: the body reads it from there, so that whoever packs weights or makes them narrow finds them.
+//
 //===----------------------------------------------------------------------===//
+#include "Placement.h"
+
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
@@ -41,7 +45,22 @@ static Value copy(OpBuilder &builder, Location loc, Value value) {
   return nn::ReshapeOp::create(builder, loc, type, made);
 }
 
+/// What is captured without being loaded comes by the mark.
+static void readLoaded(nn::LoopOp loop) {
+  Block &body = loop.getBody().front();
+  for (unsigned index = loop.getCaptured().size(); index-- > 0;) {
+    Value captured = loop.getCaptured()[index];
+    if (!isLoaded(captured))
+      continue;
+    unsigned number = loop.getInitial().size() + index;
+    body.getArgument(number).replaceAllUsesWith(captured);
+    body.eraseArgument(number);
+    loop.getCapturedMutable().erase(index);
+  }
+}
+
 static void flatten(nn::LoopOp loop) {
+  readLoaded(loop);
   OpBuilder builder(loop);
   Location loc = loop.getLoc();
   size_t carried = loop.getInitial().size();

@@ -14,8 +14,12 @@
 //   activation   does it come from such a product, or from an embedding? Masks do not: -1e38 stays what it is
 //   whole        is all that is the same bytes, or that ranks exchange, of one kind? What is returned keeps its type
 //
+// What a loop carries comes from what it was at first and from what an iteration makes of it, so that where there are loops the first
+// two are asked until nothing changes. It keeps its type: it may be a sum over more iterations than eight bits can count.
+//
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -102,6 +106,7 @@ struct Origin {
     isData |= other.isData;
     isActivation |= other.isActivation;
   }
+  bool operator==(Origin other) const { return isData == other.isData && isActivation == other.isActivation; }
 };
 
 class Narrower {
@@ -111,9 +116,13 @@ public:
 
 private:
   void trace(Operation *op);
+  void traceEnter(EnterOp enter);
+  bool traceLeave(EnterOp enter, LeaveOp leave);
+  bool traceAll();
   void traceBody(FusedOp fused);
   void noteWeight(Value inBody, FusedOp fused);
   bool mayNarrow(OpResult result);
+  SmallVector<SmallVector<Value>> getGroups(Operation *op);
   void settle();
   void narrowWeights();
   void narrowBody(FusedOp fused);
@@ -149,6 +158,46 @@ void Narrower::trace(Operation *op) {
   }
   for (Value result : op->getResults())
     origins[result] = isWide(result) ? origin : Origin();
+}
+
+/// Each value by itself. What is carried may be known from an iteration already.
+void Narrower::traceEnter(EnterOp enter) {
+  SmallVector<Value> outside(enter.getInitial());
+  llvm::append_range(outside, enter.getCaptured());
+  for (auto [value, result] : llvm::zip_equal(outside, enter.getValues()))
+    origins[result].add(origins.lookup(value));
+}
+
+/// True if the next iteration finds something that the ones before did not.
+bool Narrower::traceLeave(EnterOp enter, LeaveOp leave) {
+  bool isNew = false;
+  for (auto [next, result, carried] : llvm::zip(leave.getNext(), leave.getValues(), enter.getValues())) {
+    Origin origin = origins.lookup(carried);
+    origin.add(origins.lookup(next));
+    isNew |= !(origin == origins.lookup(carried));
+    origins[result] = origins[carried] = origin;
+  }
+  return isNew;
+}
+
+/// One walk; true if there has to be another one.
+bool Narrower::traceAll() {
+  bool isNew = false;
+  SmallVector<EnterOp> open;
+  for (Operation &op : func.getBody().front())
+    if (auto fused = dyn_cast<FusedOp>(op)) {
+      traceBody(fused);
+    } else if (auto receive = dyn_cast<pipe::RecvOp>(op)) {
+      for (Value value : receive.getValues())
+        origins[value] = {isWide(value), false};
+    } else if (auto enter = dyn_cast<EnterOp>(op)) {
+      traceEnter(open.emplace_back(enter));
+    } else if (auto leave = dyn_cast<LeaveOp>(op)) {
+      isNew |= traceLeave(open.pop_back_val(), leave);
+    } else {
+      trace(&op);
+    }
+  return isNew;
 }
 
 /// What a product multiplies is looked at by where it lies, not by how it is turned there: the argument of the kernel, and
@@ -191,6 +240,9 @@ void Narrower::traceBody(FusedOp fused) {
 bool Narrower::mayNarrow(OpResult result) {
   if (!isWide(result) || !origins.lookup(result).isActivation)
     return false;
+  auto enter = dyn_cast<EnterOp>(result.getOwner());
+  if (isa<LeaveOp>(result.getOwner()) || (enter && result.getResultNumber() < enter.getInitial().size()))
+    return false;
   auto fused = dyn_cast<FusedOp>(result.getOwner());
   if (!fused)
     return true;
@@ -203,6 +255,22 @@ bool Narrower::mayNarrow(OpResult result) {
     return cast<nn::FormOpInterface>(op).getForm() == nn::Form::Row && isa<nn::ReduceOp>(op);
   });
   return !hasRows || getType(result).getNumElements() * 8 > most;
+}
+
+/// What has to be of one type at `op`, a list for each: all of it, but at marks of loops each value by itself.
+SmallVector<SmallVector<Value>> Narrower::getGroups(Operation *op) {
+  SmallVector<SmallVector<Value>> groups;
+  if (isMark(op)) {
+    ValueRange operands = op->getOperands().take_back(op->getNumResults());
+    for (auto [operand, result] : llvm::zip_equal(operands, op->getResults()))
+      if (isWide(operand))
+        groups.push_back({operand, result});
+    return groups;
+  }
+  SmallVector<Value> &together = groups.emplace_back();
+  llvm::append_range(together, llvm::make_filter_range(op->getOperands(), isWide));
+  llvm::append_range(together, llvm::make_filter_range(op->getResults(), isWide));
+  return groups;
 }
 
 /// Candidates are all activations but what is returned, since the caller gets what the model says, and a kernel has one
@@ -223,15 +291,13 @@ void Narrower::settle() {
       auto fused = dyn_cast<FusedOp>(op);
       if (isa<func::ReturnOp>(op) || (fused && !isAlone(fused)))
         continue;
-      SmallVector<Value> together;
-      llvm::append_range(together, llvm::make_filter_range(op.getOperands(), isWide));
-      llvm::append_range(together, llvm::make_filter_range(op.getResults(), isWide));
       auto isNarrow = [&](Value value) { return narrow.contains(value); };
-      if (llvm::any_of(together, isNarrow) && (fused || !llvm::all_of(together, isNarrow))) {
-        isSettled = false;
-        for (Value value : together)
-          narrow.remove(value);
-      }
+      for (const SmallVector<Value> &together : getGroups(&op))
+        if (llvm::any_of(together, isNarrow) && (fused || !llvm::all_of(together, isNarrow))) {
+          isSettled = false;
+          for (Value value : together)
+            narrow.remove(value);
+        }
     }
   }
 }
@@ -322,14 +388,8 @@ void Narrower::run() {
   Block &block = func.getBody().front();
   for (BlockArgument argument : func.getArguments())
     origins[argument] = {isWide(argument), false};
-  for (Operation &op : block)
-    if (auto fused = dyn_cast<FusedOp>(op))
-      traceBody(fused);
-    else if (auto receive = dyn_cast<pipe::RecvOp>(op))
-      for (Value value : receive.getValues())
-        origins[value] = {isWide(value), false};
-    else
-      trace(&op);
+  while (traceAll()) {
+  }
   settle();
   narrowWeights();
   for (Operation &op : block)

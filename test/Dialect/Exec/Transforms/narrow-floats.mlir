@@ -1,6 +1,6 @@
 // bf16 between kernels, f32 inside of them; what a number may be lost of stays f32.
 //
-// RUN: cleave-opt %s --split-input-file --exec-form-kernels --exec-narrow-floats --exec-pack-weights=width=8 --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --exec-flatten-loops --exec-form-kernels --exec-narrow-floats --exec-pack-weights=width=8 --exec-verify-form | FileCheck %s
 
 // The weight is cast as it is packed, in pairs; what is between the kernels is bf16; arguments, biases and results are not.
 // What is multiplied has been rounded even where it comes as f32.
@@ -70,5 +70,37 @@ func.func @ranks(%x: tensor<3x4xf32>, %y: tensor<18xf32>) -> (tensor<18xf32>, te
   %5 = nn.reshape %4 : (tensor<3x6xf32>) -> tensor<18xf32>
   %6, %7 = nn.top_k %5 k 2 dim 0 : (tensor<18xf32>) -> (tensor<2xf32>, tensor<2xi64>)
   return %3, %7 : tensor<18xf32>, tensor<2xi64>
+}
+}
+
+// -----
+
+// In a loop: the weight is narrow, and so is what one kernel of the body hands to the next one, and what it reads from outside; what the loop
+// carries is f32, as a sum of many iterations is. That the iterations multiply it makes an activation of what they make: @last would be positions otherwise.
+// CHECK-LABEL: @iterations
+// CHECK: %[[W:.*]] = exec.pack %{{.*}} order [0, 1] batch 0 width 8 interleave 2 : (tensor<4x4xf32>) -> tensor<1x2x8x2xbf16>
+// CHECK: %[[O:.*]] = exec.fused {{.*}} -> tensor<3x4xbf16>
+// CHECK: %[[L:.*]]:3 = exec.enter count 3 carries(%{{.*}}, %{{.*}}) captures(%[[O]]) : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xbf16>) -> (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xbf16>)
+// CHECK: %[[P:.*]] = exec.fused (%{{.*}} = %[[L]]#0, %{{.*}} = %[[W]]) : (tensor<3x4xf32>, tensor<1x2x8x2xbf16>) -> tensor<3x4xbf16>
+// CHECK: %[[Q:.*]] = exec.fused {{.*}} %[[P]]{{.*}} -> tensor<3x4xf32>
+// CHECK: exec.leave next(%[[Q]], %{{.*}}) : (tensor<3x4xf32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>)
+// CHECK: exec.fused {{.*}} -> tensor<3x4xbf16>
+module attributes {spmd.phase = "imported"} {
+nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
+func.func @iterations(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = nn.load @w : tensor<4x4xf32>
+  %o = nn.einsum %x, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %i = nn.iota dim 1 start 0 step 1 : tensor<3x4xf32>
+  %y:2 = nn.loop count 3 carries (%x, %i) captures (%w, %o) : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<4x4xf32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  ^bb0(%a: tensor<3x4xf32>, %last: tensor<3x4xf32>, %v: tensor<4x4xf32>, %b: tensor<3x4xf32>):
+    %c = nn.einsum %a, %v "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %d = nn.einsum %c, %v "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %e = nn.add %d, %b : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+    nn.yield next (%e, %a) : (tensor<3x4xf32>, tensor<3x4xf32>) -> ()
+  }
+  %z = nn.neg %y#1 : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %t = nn.einsum %z, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %u = nn.einsum %t, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  return %u : tensor<3x4xf32>
 }
 }
