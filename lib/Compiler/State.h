@@ -4,6 +4,7 @@
 
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Export/Onnx/Annotate.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,6 +50,10 @@ struct Compilation::State {
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
   bool runPhase(const PipelinePhase &step, bool isVerified);
+  /// The program of one device with a stage on each op. Null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> assignStages();
+  /// Of a model's nodes. False after an error.
+  bool findStages(const onnx::GraphProto &graph, std::optional<onnx::NodeStages> &stages);
   /// What a phase left is legal; an error if not.
   bool verifyModule();
   llvm::Error dump(Phase phase);

@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
-#include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Export/Onnx/Annotate.h"
+#include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Export/Onnx/Export.h"
+#include "cleave/Pipelines/Phases.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -82,15 +83,37 @@ static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, St
   return makeError("weights of {0} lie beside it: write {1} to the same folder", from, llvm::sys::path::filename(to));
 }
 
-static llvm::Error writeOnnxFile(ModuleOp module, const onnx::TensorTypes &tensors,
-                                 const std::shared_ptr<const MappedFile> &file, StringRef path) {
-  llvm::Expected<std::unique_ptr<onnx::ModelFile>> read = onnx::readModel(file);
-  if (!read)
-    return read.takeError();
-  if (llvm::Error error = checkFolder((*read)->model, file->getPath(), path))
-    return error;
-  return writeFileAtomically(path,
-                             [&](llvm::raw_ostream &os) { return onnx::writeAnnotated(*file, module, tensors, os); });
+/// Stages are decided on the program of one device, which is made of a copy: what is written is said of the whole one.
+OwningOpRef<ModuleOp> Compilation::State::assignStages() {
+  OwningOpRef<ModuleOp> before = std::exchange(module, OwningOpRef<ModuleOp>(module->clone()));
+  bool isDone = true;
+  for (const PipelinePhase &step : getShardPhases())
+    isDone = isDone && (!isAhead(step.phase, cleave::getPhase(*module)) || runPhase(step, /*isVerified=*/false));
+  PassManager manager(context.get());
+  manager.addPass(pipe::createAssignStages(handed.pipeline));
+  isDone = isDone && succeeded(manager.run(*module));
+  OwningOpRef<ModuleOp> staged = std::exchange(module, std::move(before));
+  return isDone ? std::move(staged) : nullptr;
+}
+
+/// Where the plan asks for no pipeline there are none. False after an error.
+bool Compilation::State::findStages(const onnx::GraphProto &graph, std::optional<onnx::NodeStages> &stages) {
+  if (!handed.pipeline)
+    return true;
+  OwningOpRef<ModuleOp> staged = assignStages();
+  if (!staged)
+    return false;
+  std::vector<std::string> split;
+  llvm::Expected<onnx::NodeStages> found = onnx::findNodeStages(graph, *staged, *handed.pipeline->pipeline, split);
+  if (!found)
+    return fail(found.takeError());
+  if (!split.empty())
+    emitWarning(NameLoc::get(StringAttr::get(context.get(), options.model)))
+        << "a node has one stage: of node " << quote(split.front())
+        << (split.size() > 1 ? " and of " + std::to_string(split.size() - 1) + " more" : "")
+        << " only a part is in the stage that is written";
+  stages = std::move(*found);
+  return true;
 }
 
 bool Compilation::writeOnnx(StringRef path) {
@@ -102,7 +125,19 @@ bool Compilation::writeOnnx(StringRef path) {
   OwningOpRef<ModuleOp> imported = state->importOnnx(*file, /*collectAllErrors=*/false);
   if (!imported)
     return false;
-  llvm::Error error = writeOnnxFile(getModule(), onnx::collectTensors(*imported), *file, path);
+  llvm::Expected<std::unique_ptr<onnx::ModelFile>> read = onnx::readModel(*file);
+  if (!read)
+    return fail(read.takeError());
+  const onnx::ModelProto &model = (*read)->model;
+  if (llvm::Error error = checkFolder(model, (*file)->getPath(), path))
+    return fail(std::move(error));
+  std::optional<onnx::NodeStages> stages;
+  if (!state->findStages(model.graph, stages))
+    return false;
+  onnx::TensorTypes tensors = onnx::collectTensors(*imported);
+  llvm::Error error = writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+    return onnx::writeAnnotated(**file, getModule(), tensors, stages ? &*stages : nullptr, os);
+  });
   return error ? fail(std::move(error)) : true;
 }
 

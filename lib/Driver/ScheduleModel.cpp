@@ -77,6 +77,7 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   model.options.microbatches = model.rates.microbatches;
   if (hasPipeline) {
     model.lines = plan->pipeline->stages;
+    model.said = plan->pipeline->said;
     model.wish = pipe::getPlacementWish(*plan->pipeline);
     if (options.placement != PlacementWish::Any)
       model.wish.placement.reset();
@@ -151,8 +152,8 @@ llvm::Expected<schedule::StageSplit> cleave::driver::applyModel(const ScheduleMo
     return error;
   schedule::SplitOptions options = model.options;
   options.placement = table.schedule.replicas.front().placement;
-  llvm::Expected<schedule::StageSplit> split =
-      pipe::cutStages(table.schedule.isForwardOnly ? model.graph : model.trainingGraph, model.lines, options);
+  llvm::Expected<schedule::StageSplit> split = pipe::cutStages(
+      table.schedule.isForwardOnly ? model.graph : model.trainingGraph, model.lines, options, model.said);
   if (!split)
     return split;
   setChannels(model, *split, table.schedule);

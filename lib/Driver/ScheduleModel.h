@@ -22,6 +22,7 @@ struct ScheduleModel {
   schedule::PlacementWish wish;
   /// By hand; empty: where it is best.
   std::vector<spmd::PlanStage> lines;
+  spmd::StageNames said;
   /// Which times were measured, for people; empty: none.
   std::string profile;
 };

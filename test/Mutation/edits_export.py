@@ -47,4 +47,8 @@ EDITS = [
          "triangles begin on the diagonal", ["export-nodes"]),
     Edit("export-blind-queries", ONNX + "Attention.cpp", "if (!isSeeing) {", "if (false) {",
          "a query that sees nothing gives NaN", EXPORT),
+    Edit("annotate-first-rank", ONNX + "Annotate.cpp", "whole.getSizes()[position] + stageRank", "whole.getSizes()[position]",
+         "all stages are on the devices of the first", ["lit:Driver/emit-onnx", "annotated"]),
+    Edit("annotate-edges-back", "lib/Import/Onnx/DeviceStages.cpp", "isTold && made->second > stage", "false",
+         "stages may take what later ones make", ["lit:Import/devices"]),
 ]

@@ -14,6 +14,7 @@
 #define CLEAVE_PLAN_PIPELINE_H
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,6 +46,14 @@ struct PlanStage {
   std::optional<int64_t> rank;
 };
 
+/// Stages of a model that says of its nodes itself where they are: by the name of a node, and by the tensors that it makes, for
+/// nodes need no names, and two may have one (-1 where these are in several stages).
+struct StageNames {
+  std::map<std::string, int64_t> nodes, tensors;
+
+  bool isEmpty() const { return nodes.empty() && tensors.empty(); }
+};
+
 enum class PlanBalance { Throughput, Latency };
 enum class PlanRecompute { Never, Always, ExceptLast };
 
@@ -62,6 +71,8 @@ struct PlanPipeline {
   std::vector<std::pair<PlanPattern, int64_t>> batch;
   /// By hand; empty: where it is best.
   std::vector<PlanStage> stages;
+  /// Where it is there, `stages` say ranks alone.
+  StageNames said;
   /// Nodes that use a parameter of one pattern run on one rank.
   std::vector<PlanPattern> together;
   /// A name, `auto`, or a table's path; empty: what the model is for decides, `forward` or `circular` without gradients.

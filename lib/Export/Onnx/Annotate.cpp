@@ -15,6 +15,7 @@
 #include "cleave/Support/Status.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
@@ -108,11 +109,43 @@ static std::optional<DimAxes> findCuts(RankedTensorType value, bool isPart, Arra
   return cuts;
 }
 
+/// The same of a value of one microbatch, which has a part of one dim of the tensor: the batch is the first that explains its size.
+static std::optional<DimAxes> findCutsInTime(RankedTensorType value, ArrayRef<int64_t> shape) {
+  int64_t all = ShapedType::getNumElements(shape);
+  for (auto [dim, extent] : llvm::enumerate(shape)) {
+    int64_t rest = all / std::max<int64_t>(extent, 1);
+    if (all == 0 || value.getNumElements() % rest != 0 || value.getNumElements() / rest >= extent)
+      continue;
+    SmallVector<int64_t> part(shape);
+    part[dim] = value.getNumElements() / rest;
+    if (std::optional<DimAxes> cuts = findCuts(value, /*isPart=*/false, part))
+      return cuts;
+  }
+  return std::nullopt;
+}
+
+/// The device of a rank of the mesh of one stage.
+static int64_t getDevice(MeshAttr mesh, int64_t rank, const NodeStages *stages, int64_t stageRank) {
+  if (stages) {
+    MeshAttr whole = stages->mesh;
+    unsigned position = *whole.findAxis(stages->axis);
+    int64_t behind = 1;
+    for (int64_t size : whole.getSizes().drop_front(position + 1))
+      behind *= size;
+    rank = (rank / behind * whole.getSizes()[position] + stageRank) * behind + rank % behind;
+    mesh = whole;
+  }
+  return mesh.getDevices().empty() ? rank : mesh.getDevices()[rank];
+}
+
 /// All of a spec but the name of the tensor; empty for what ONNX has no words for. A shard that all devices hold once is
 /// numbered by the device; one with several holders by a number below 0, for which the map has their list.
-static std::string encodeSpec(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape) {
+static std::string encodeSpec(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape, const NodeStages *stages,
+                              int64_t stageRank) {
   ShardingAttr sharding = spmd::getSharding(value);
   std::optional<DimAxes> cuts = sharding.isPartial() ? std::nullopt : findCuts(value, isPart, shape);
+  if (!cuts && stages && !sharding.isPartial())
+    cuts = findCutsInTime(value, shape);
   if (!cuts)
     return "";
   MeshAttr mesh = sharding.getMesh();
@@ -140,7 +173,7 @@ static std::string encodeSpec(RankedTensorType value, bool isPart, ArrayRef<int6
     int64_t shard = 0;
     for (AxisAttr axis : axes)
       shard = shard * axis.getExtent(mesh) + getDigit(mesh, axis, rank);
-    holders[shard].push_back(mesh.getDevices().empty() ? rank : mesh.getDevices()[rank]);
+    holders[shard].push_back(getDevice(mesh, rank, stages, stageRank));
   }
   for (auto [shard, devices] : llvm::enumerate(holders))
     spec.integer(2, devices.size() == 1 ? devices.front() : -1 - int64_t(shard));
@@ -162,39 +195,65 @@ namespace {
 /// The specs of a module's values, by the names of their tensors.
 class Specs {
 public:
-  Specs(func::FuncOp func, const TensorTypes &tensors);
+  Specs(func::FuncOp func, const TensorTypes &tensors, const NodeStages *stages);
 
-  /// Empty where nothing is said of a tensor.
-  StringRef find(StringRef tensor) const { return byName.lookup(tensor); }
+  /// On the devices of a rank of the pipeline. Empty where nothing is said of a tensor.
+  StringRef find(StringRef tensor, int64_t stageRank);
 
 private:
+  /// A value, and the tensor that it is or is a part of.
+  struct Kind {
+    RankedTensorType value, tensor;
+    bool isPart;
+  };
+
   void add(StringRef name, Type type, bool isPart = false);
+  StringRef encode(unsigned kind, int64_t stageRank);
 
   const TensorTypes &tensors;
-  /// By the types of value and tensor. Strings stay where they are.
-  std::map<std::pair<const void *, const void *>, std::string> byType;
-  llvm::StringMap<StringRef> byName;
+  const NodeStages *stages;
+  std::vector<Kind> kinds;
+  std::map<std::pair<const void *, const void *>, unsigned> numbers; ///< of kinds, by their types
+  std::map<std::pair<unsigned, int64_t>, std::string> encoded;       ///< by kind and rank of the pipeline
+  llvm::StringMap<std::optional<unsigned>> byName;
 };
 } // namespace
 
+StringRef Specs::encode(unsigned kind, int64_t stageRank) {
+  auto [spec, isNew] = encoded.try_emplace({kind, stageRank});
+  if (isNew)
+    spec->second = encodeSpec(kinds[kind].value, kinds[kind].isPart, kinds[kind].tensor.getShape(), stages, stageRank);
+  return spec->second;
+}
+
+StringRef Specs::find(StringRef tensor, int64_t stageRank) {
+  std::optional<unsigned> kind = byName.lookup(tensor);
+  return kind ? encode(*kind, stageRank) : StringRef();
+}
+
 /// Of parts that lie in several ways nothing is said.
 void Specs::add(StringRef name, Type type, bool isPart) {
-  auto tensor = cast<RankedTensorType>(type);
-  ShardingAttr sharding = spmd::getSharding(tensor);
+  auto value = cast<RankedTensorType>(type);
   auto known = tensors.find(name);
-  if (!sharding || known == tensors.end())
+  if (!spmd::getSharding(value) || known == tensors.end())
     return;
-  std::string &spec = byType[{type.getAsOpaquePointer(), known->second.getAsOpaquePointer()}];
-  if (spec.empty())
-    spec = encodeSpec(tensor, isPart, known->second.getShape());
-  auto [it, isNew] = byName.try_emplace(name, spec);
-  if (!isNew)
-    it->second = isPart && it->second != spec ? StringRef() : StringRef(spec);
+  RankedTensorType tensor = known->second;
+  auto [number, isNewKind] =
+      numbers.try_emplace({type.getAsOpaquePointer(), tensor.getAsOpaquePointer()}, kinds.size());
+  if (isNewKind)
+    kinds.push_back({value, tensor, isPart});
+  unsigned kind = number->second;
+  auto [it, isNew] = byName.try_emplace(name, kind);
+  if (isNew)
+    return;
+  bool isEqual = it->second && encode(*it->second, 0) == encode(kind, 0);
+  it->second = isPart && !isEqual ? std::nullopt : std::optional(kind);
 }
 
 /// Whatever comes from no argument and no parameter costs nothing to make anywhere, and asking for it would keep it from
 /// being folded. What a result must be like is more than how it is computed.
-Specs::Specs(func::FuncOp func, const TensorTypes &tensors) : tensors(tensors) {
+Specs::Specs(func::FuncOp func, const TensorTypes &tensors, const NodeStages *stages)
+    : tensors(tensors), stages(stages) {
   auto addAll = [&](Value value) {
     auto load = value.getDefiningOp<nn::LoadOp>();
     for (StringRef name : spmd::getTensorNames(value))
@@ -219,8 +278,9 @@ Specs::Specs(func::FuncOp func, const TensorTypes &tensors) : tensors(tensors) {
 namespace {
 class Annotator {
 public:
-  Annotator(const MappedFile &model, func::FuncOp func, const TensorTypes &tensors)
-      : model(model), mesh(spmd::getMesh(func)), specs(func, tensors), wire(model.getBytes(), ReadLimits()) {}
+  Annotator(const MappedFile &model, func::FuncOp func, const TensorTypes &tensors, const NodeStages *stages)
+      : model(model), mesh(stages ? stages->mesh : spmd::getMesh(func)), stages(stages), specs(func, tensors, stages),
+        wire(model.getBytes(), ReadLimits()) {}
 
   llvm::Error write(llvm::raw_ostream &os);
 
@@ -231,12 +291,15 @@ private:
 
   const MappedFile &model;
   MeshAttr mesh;
+  const NodeStages *stages;
+  size_t number = 0; ///< of the next node
   Specs specs;
   WireReader wire;
 };
 } // namespace
 
-/// A node as it was, with the specs of its tensors behind it; a tensor that it takes twice has one.
+/// A node as it was, with the specs of its tensors behind it, and its stage; a tensor that it takes twice has one spec. In a pipeline
+/// tensors lie where the node is, and a node that is nowhere says nothing of them.
 bool Annotator::addNode(StringRef bytes, WireMessage &out) {
   std::vector<StringRef> tensors;
   bool isGood = wire.fields(bytes, [&](const WireField &field) {
@@ -245,18 +308,23 @@ bool Annotator::addNode(StringRef bytes, WireMessage &out) {
     out.copy(field);
     return (field.number != 1 && field.number != 2) || wire.texts(field, "input", tensors);
   });
+  int64_t stage = stages ? stages->ofNode[number++] : -1;
+  if (stages && stage < 0)
+    tensors.clear();
   llvm::StringSet<> seen;
   WireMessage told;
   told.text(1, kConfiguration);
   uint64_t empty = told.size();
   for (StringRef tensor : tensors) {
-    StringRef spec = specs.find(tensor);
+    StringRef spec = specs.find(tensor, stage < 0 ? 0 : stages->rankOf[stage]);
     if (spec.empty() || !seen.insert(tensor).second)
       continue;
     WireMessage named;
     named.text(1, tensor);
     told.text(2, named.str() + spec.str());
   }
+  if (stage >= 0)
+    told.integer(3, stage);
   if (told.size() > empty)
     out.message(10, std::move(told));
   return isGood;
@@ -295,17 +363,27 @@ bool Annotator::addModel(WireMessage &out) {
       if (!wire.fields(field.payload,
                        [&](const WireField &inner) { return inner.number != 1 || wire.text(inner, "key", entry.key); }))
         return false;
-      if (entry.key == kMeshProperty)
+      if (entry.key == kMeshProperty || entry.key == kDevicesProperty || entry.key == kPipelineProperty)
         return true;
     }
     if (field.number != 26)
       out.copy(field);
     return true;
   });
-  WireMessage property, configuration;
-  property.text(1, kMeshProperty);
-  property.text(2, formatMesh(mesh));
-  out.message(14, std::move(property));
+  auto addProperty = [&](StringRef key, StringRef value) {
+    WireMessage property;
+    property.text(1, key);
+    property.text(2, value);
+    out.message(14, std::move(property));
+  };
+  addProperty(kMeshProperty, formatMesh(mesh));
+  if (!mesh.getDevices().empty())
+    addProperty(
+        kDevicesProperty,
+        llvm::join(llvm::map_range(mesh.getDevices(), [](int64_t device) { return std::to_string(device); }), ","));
+  if (stages)
+    addProperty(kPipelineProperty, stages->property);
+  WireMessage configuration;
   configuration.text(1, kConfiguration);
   configuration.integer(2, mesh.getNumRanks());
   out.message(26, std::move(configuration));
@@ -338,9 +416,6 @@ TensorTypes cleave::onnx::collectTensors(ModuleOp module) {
 }
 
 llvm::Error cleave::onnx::writeAnnotated(const MappedFile &model, ModuleOp module, const TensorTypes &tensors,
-                                         llvm::raw_ostream &os) {
-  auto functions = module.getOps<func::FuncOp>();
-  if (std::distance(functions.begin(), functions.end()) != 1)
-    return makeError("a model in stages cannot be written with device annotations");
-  return Annotator(model, *functions.begin(), tensors).write(os);
+                                         const NodeStages *stages, llvm::raw_ostream &os) {
+  return Annotator(model, *module.getOps<func::FuncOp>().begin(), tensors, stages).write(os);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/DevicePlan.h"
 
+#include "DeviceStages.h"
 #include "cleave/Sharding/FactorMesh.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
@@ -50,17 +51,21 @@ private:
   bool fail(const Twine &message);
   bool fail(const Place &place, const Twine &message);
   bool chooseConfiguration();
-  bool readStages();
-  bool readNode(const NodeProto &node, const NodeDeviceConfigurationProto &told);
-  bool readSpec(const Place &place, const ShardingSpecProto &spec, int64_t firstDevice, Cuts &cuts);
+  void takeNamedDevices();
+  bool takeStages();
+  bool readNode(const NodeProto &node, size_t number, const NodeDeviceConfigurationProto &told);
+  bool readSpec(const Place &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own, Cuts &cuts);
   bool readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count);
-  bool placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count, int64_t firstDevice,
+  bool placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count, ArrayRef<int64_t> own,
                    std::vector<int64_t> &shards);
   size_t getList(HeldShards held);
   bool chooseMesh();
   bool takeNamedMesh(StringRef text);
+  void addPipelineAxis();
   void addRule(StringRef name, const Cuts &cuts);
-  bool isSplit() const { return stages > 1; }
+  bool fitsStages(ArrayRef<int64_t> sizes, unsigned pipelineAxis) const;
+  /// What is on one rank of the pipeline; all devices where there is none.
+  int64_t countDevices() const { return devices / (stages.isSplit() ? int64_t(stages.devices.size()) : 1); }
 
   const ModelFile &file;
   const GraphProto &graph;
@@ -68,10 +73,14 @@ private:
   spmd::PlanError &error;
   std::vector<std::string> &notes;
   StringRef configuration;
-  int64_t devices = 0, stages = 1;
+  int64_t devices = 0;
+  std::vector<int64_t> every;  ///< rank
+  std::vector<int64_t> rankOf; ///< of each device
+  DeviceStages stages;
+  SmallVector<unsigned> inner; ///< axes of the mesh but the pipeline's
   std::vector<HeldShards> lists;
   std::map<std::pair<int64_t, std::vector<int64_t>>, size_t> numbers; ///< of lists
-  std::vector<SmallVector<unsigned>> axes;                            ///< of lists, once there is a mesh
+  std::vector<SmallVector<unsigned>> axes; ///< of lists, once there is a mesh, by their place in `inner`
   MapVector<StringRef, Cuts> tensors;
   /// Inputs of nodes that lie otherwise than their tensors.
   std::vector<std::string> otherwise;
@@ -92,17 +101,30 @@ bool DevicePlanReader::fail(const Place &place, const Twine &message) {
   return fail("device annotations of node " + quote(name) + tensor + ": " + message);
 }
 
-/// What a node says for one configuration; null if nothing.
-static const NodeDeviceConfigurationProto *findTold(const NodeProto &node, StringRef configuration) {
-  for (const NodeDeviceConfigurationProto &told : node.deviceConfigurations)
-    if (told.configurationId == configuration)
-      return &told;
-  return nullptr;
-}
-
 //===----------------------------------------------------------------------===//
 // Configurations, stages
 //===----------------------------------------------------------------------===//
+
+/// The device of each rank, if the model lists all devices once; else they are ranks.
+void DevicePlanReader::takeNamedDevices() {
+  rankOf = every;
+  for (const StringStringEntryProto &property : file.model.metadataProps) {
+    SmallVector<StringRef> words;
+    if (property.key == kDevicesProperty)
+      property.value.split(words, ',');
+    std::vector<int64_t> named(words.size());
+    for (auto [word, device] : zip_equal(words, named))
+      if (word.getAsInteger(10, device))
+        return;
+    std::vector<int64_t> sorted = named;
+    sort(sorted);
+    if (sorted != every)
+      continue;
+    for (auto [rank, device] : enumerate(named))
+      rankOf[device] = rank;
+    plan.devices = named;
+  }
+}
 
 /// Devices are numbers below `num_devices`; a few more than anybody has would only fill memory.
 bool DevicePlanReader::chooseConfiguration() {
@@ -131,40 +153,21 @@ bool DevicePlanReader::chooseConfiguration() {
     }
   }
   devices = known[configuration];
+  append_range(every, seq<int64_t>(0, devices));
+  takeNamedDevices();
   if (used.size() > 1)
     notes.push_back("of " + std::to_string(used.size()) + " device configurations " + quote(configuration) +
                     " is taken");
   return true;
 }
 
-/// A stage begins at its first node. What runs later is in no earlier stage.
-bool DevicePlanReader::readStages() {
-  std::vector<const NodeProto *> first;
-  for (const NodeProto &node : graph.node) {
-    const NodeDeviceConfigurationProto *told = findTold(node, configuration);
-    if (!told || !told->pipelineStage)
-      continue;
-    int64_t stage = *told->pipelineStage, last = int64_t(first.size()) - 1;
-    if (stage < last || stage > last + 1)
-      return fail({node, ""}, "pipeline stage " + Twine(stage) + " behind nodes of stage " + Twine(last) +
-                                  "; stages count from 0, in the order of nodes");
-    if (stage == last)
-      continue;
-    if (node.name.empty())
-      return fail({node, ""}, "pipeline stage " + Twine(stage) + " begins at a node without a name");
-    first.push_back(&node);
-  }
-  if (first.size() <= 1)
-    return true;
-  stages = first.size();
-  if (devices % stages != 0)
-    return fail(Twine(stages) + " pipeline stages have " + Twine(devices) + " devices, which they do not divide");
-  plan.pipeline.emplace();
-  plan.pipeline->axis = "stage";
-  plan.pipeline->microbatches = 1;
-  plan.pipeline->place = plan.pipeline->axisPlace = {file.file->getPath().str(), 1, 1};
-  for (const NodeProto *node : first)
-    plan.pipeline->stages.push_back({spmd::PlanStage::Kind::First, {node->name.str(), plan.pipeline->place}, {}});
+/// What is wrong with stages is so of a node, or of all.
+bool DevicePlanReader::takeStages() {
+  StageProblem problem;
+  spmd::PlanPlace place{file.file->getPath().str(), 1, 1};
+  if (!readStages(graph, configuration, rankOf, stages, problem) ||
+      (stages.isSplit() && !makePipeline(file.model, stages, place, plan.pipeline.emplace(), problem)))
+    return problem.node ? fail({*problem.node, ""}, problem.message) : fail(problem.message);
   return true;
 }
 
@@ -199,8 +202,8 @@ bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, C
 /// The shard of each device, of those of a stage where there are stages. An entry of `device` that the map has stands for all
 /// devices of that group, which hold copies; any other is a device itself.
 bool DevicePlanReader::placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count,
-                                   int64_t firstDevice, std::vector<int64_t> &shards) {
-  int64_t here = devices / stages;
+                                   ArrayRef<int64_t> own, std::vector<int64_t> &shards) {
+  int64_t here = own.size();
   if (spec.device.size() != size_t(count))
     return fail(place, Twine(count) + " shards on " + Twine(spec.device.size()) + " devices or groups");
   std::map<int64_t, ArrayRef<int64_t>> groups;
@@ -213,10 +216,10 @@ bool DevicePlanReader::placeShards(const Place &place, const ShardingSpecProto &
     for (int64_t device : group == groups.end() ? ArrayRef(key) : group->second) {
       if (device < 0 || device >= devices)
         return fail(place, "device " + Twine(device) + " of " + Twine(devices));
-      if (device < firstDevice || device >= firstDevice + here)
-        return fail(place, "device " + Twine(device) + " is not one of its stage, " + Twine(firstDevice) + " to " +
-                               Twine(firstDevice + here - 1));
-      int64_t &held = shards[device - firstDevice];
+      const int64_t *found = lower_bound(own, rankOf[device]);
+      if (found == own.end() || *found != rankOf[device])
+        return fail(place, "device " + Twine(device) + " is not one of the " + Twine(here) + " of its stage");
+      int64_t &held = shards[found - own.begin()];
       if (held >= 0)
         return fail(place, "device " + Twine(device) + " holds shards " + Twine(held) + " and " + Twine(shard));
       held = shard;
@@ -236,7 +239,7 @@ size_t DevicePlanReader::getList(HeldShards held) {
 }
 
 /// Shards count row-major over the cut axes as they are listed.
-bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spec, int64_t firstDevice, Cuts &cuts) {
+bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own, Cuts &cuts) {
   SmallVector<int64_t> counts;
   int64_t count = 1;
   SmallVector<int64_t, 4> seen;
@@ -252,14 +255,14 @@ bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spe
       return fail(place, "more shards than the " + Twine(devices) + " devices");
   }
   std::vector<int64_t> shards;
-  if (!placeShards(place, spec, count, firstDevice, shards))
+  if (!placeShards(place, spec, count, own, shards))
     return false;
   int64_t behind = count;
-  for (auto [cut, own] : zip_equal(cuts, counts)) {
-    behind /= own;
-    HeldShards held{shards, own};
+  for (auto [cut, parts] : zip_equal(cuts, counts)) {
+    behind /= parts;
+    HeldShards held{shards, parts};
     for (int64_t &shard : held.shards)
-      shard = shard / behind % own;
+      shard = shard / behind % parts;
     cut.list = getList(std::move(held));
   }
   erase_if(cuts, [&](const Cut &cut) { return lists[cut.list].count == 1; });
@@ -269,9 +272,10 @@ bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spe
 
 /// The specs of a node, each of one of its tensors. Nodes behind the first that says how a tensor lies may want it
 /// otherwise, which the values do not depend on; two ways to compute it would be a contradiction.
-bool DevicePlanReader::readNode(const NodeProto &node, const NodeDeviceConfigurationProto &told) {
-  int64_t firstDevice = told.pipelineStage.value_or(0) * (devices / stages);
-  if (isSplit() && !told.pipelineStage && !told.shardingSpec.empty())
+bool DevicePlanReader::readNode(const NodeProto &node, size_t number, const NodeDeviceConfigurationProto &told) {
+  bool isInStage = stages.isSplit() && told.pipelineStage;
+  ArrayRef<int64_t> own = isInStage ? stages.getDevices(number) : ArrayRef(every);
+  if (stages.isSplit() && !isInStage && !told.shardingSpec.empty())
     return fail({node, ""}, "it is in no pipeline stage, others are");
   for (const ShardingSpecProto &spec : told.shardingSpec) {
     Place place{node, spec.tensorName};
@@ -279,7 +283,7 @@ bool DevicePlanReader::readNode(const NodeProto &node, const NodeDeviceConfigura
     if (spec.tensorName.empty() || (!isOutput && !is_contained(node.input, spec.tensorName)))
       return fail(place, "it is no input and no output of the node");
     Cuts cuts;
-    if (!readSpec(place, spec, firstDevice, cuts))
+    if (!readSpec(place, spec, own, cuts))
       return false;
     auto [known, isNew] = tensors.insert({spec.tensorName, cuts});
     if (isNew || known->second == cuts)
@@ -295,48 +299,84 @@ bool DevicePlanReader::readNode(const NodeProto &node, const NodeDeviceConfigura
 // Mesh, rules
 //===----------------------------------------------------------------------===//
 
-/// The axes that the model names, if they are those of all its lists. A file that was written by somebody else, or changed since,
-/// may name any; then they are found as if it named none.
+/// True if ranks of the pipeline have just the devices that stand along an axis of a mesh of these sizes, with its number.
+bool DevicePlanReader::fitsStages(ArrayRef<int64_t> sizes, unsigned pipelineAxis) const {
+  int64_t behind = 1;
+  for (int64_t size : sizes.drop_front(pipelineAxis + 1))
+    behind *= size;
+  int64_t ranks = sizes[pipelineAxis];
+  if (ranks != static_cast<int64_t>(stages.devices.size()))
+    return false;
+  for (auto [rank, own] : enumerate(stages.devices))
+    if (any_of(own, [&, rank = rank](int64_t device) { return device / behind % ranks != static_cast<int64_t>(rank); }))
+      return false;
+  return true;
+}
+
+/// The axes that the model names, if they are those of all its lists and its stages. A file that was written by somebody else, or changed
+/// since, may name any; then they are found as if it named none.
 bool DevicePlanReader::takeNamedMesh(StringRef text) {
   spmd::Plan named;
   spmd::PlanError ignored;
-  if (failed(parseMeshOption(text, named, ignored)) || isSplit())
+  if (failed(parseMeshOption(text, named, ignored)))
     return false;
-  SmallVector<int64_t> sizes;
+  SmallVector<int64_t> sizes, innerSizes;
   int64_t product = 1;
-  for (const spmd::MeshAxis &axis : named.mesh)
+  for (const spmd::MeshAxis &axis : named.mesh) {
     if (sizes.push_back(axis.size); __builtin_mul_overflow(product, axis.size, &product))
       return false;
+    if (!stages.isSplit() || axis.name != plan.pipeline->axis)
+      innerSizes.push_back(axis.size);
+  }
   if (product != devices)
     return false;
-  if (!all_of(lists, [&](const HeldShards &held) { return spmd::findCuts(sizes, held).has_value(); }))
+  if (stages.isSplit()) {
+    const spmd::MeshAxis *axis = named.findAxis(plan.pipeline->axis);
+    if (!axis || !fitsStages(sizes, axis - named.mesh.data()))
+      return false;
+  }
+  if (!all_of(lists, [&](const HeldShards &held) { return spmd::findCuts(innerSizes, held).has_value(); }))
     return false;
   plan.mesh = named.mesh;
   return true;
 }
 
-/// Axes in front of those that are found: the stages, which each have a mesh of their own.
+/// Of the ranks of the pipeline, which each have a mesh of their own, one behind the other, whatever their devices are.
+void DevicePlanReader::addPipelineAxis() {
+  plan.mesh.push_back({plan.pipeline->axis, static_cast<int64_t>(stages.devices.size()), {}});
+  std::vector<int64_t> named = std::move(plan.devices);
+  plan.devices.clear();
+  for (const std::vector<int64_t> &own : stages.devices)
+    for (int64_t rank : own)
+      plan.devices.push_back(named.empty() ? rank : named[rank]);
+  if (is_sorted(plan.devices))
+    plan.devices.clear();
+}
+
+/// Axes in front of those that are found: the stages.
 bool DevicePlanReader::chooseMesh() {
   for (const StringStringEntryProto &property : file.model.metadataProps)
     if (property.key == kMeshProperty)
       takeNamedMesh(property.value);
   if (plan.mesh.empty()) {
-    auto sizes = spmd::factorMesh(devices / stages, lists);
+    auto sizes = spmd::factorMesh(countDevices(), lists);
     if (!sizes)
-      return fail("no mesh of " + Twine(devices / stages) +
-                  " devices has axes of which all device annotations are made");
-    if (isSplit())
-      plan.mesh.push_back({"stage", stages, {}});
-    if (sizes->empty() && !isSplit())
+      return fail("no mesh of " + Twine(countDevices()) + " devices has axes of which all device annotations are made");
+    if (stages.isSplit())
+      addPipelineAxis();
+    if (sizes->empty() && !stages.isSplit())
       sizes->push_back(1);
     for (auto [number, size] : enumerate(*sizes))
       plan.mesh.push_back({sizes->size() == 1 ? "devices" : "devices" + std::to_string(number), size, {}});
   }
-  for (spmd::MeshAxis &axis : plan.mesh)
-    axis.place = {file.file->getPath().str(), 1, 1};
   SmallVector<int64_t> sizes;
-  for (const spmd::MeshAxis &axis : ArrayRef(plan.mesh).drop_front(isSplit()))
+  for (auto [number, axis] : enumerate(plan.mesh)) {
+    axis.place = {file.file->getPath().str(), 1, 1};
+    if (stages.isSplit() && axis.name == plan.pipeline->axis)
+      continue;
+    inner.push_back(number);
     sizes.push_back(axis.size);
+  }
   for (const HeldShards &held : lists)
     axes.push_back(*spmd::findCuts(sizes, held));
   return true;
@@ -366,18 +406,18 @@ void DevicePlanReader::addRule(StringRef name, const Cuts &cuts) {
   for (const Cut &cut : cuts) {
     spmd::PlanDim &dim = rule.dims[cut.axis < 0 ? front + 1 + back + cut.axis : cut.axis];
     for (unsigned axis : axes[cut.list])
-      dim.axes.push_back({plan.mesh[axis + isSplit()].name, 1, 0, {}});
+      dim.axes.push_back({plan.mesh[inner[axis]].name, 1, 0, {}});
     rule.uneven |= cut.isUneven;
   }
   plan.rules.push_back(std::move(rule));
 }
 
 bool DevicePlanReader::read() {
-  if (!chooseConfiguration() || !readStages())
+  if (!chooseConfiguration() || !takeStages())
     return false;
-  for (const NodeProto &node : graph.node) {
+  for (auto [number, node] : enumerate(graph.node)) {
     const NodeDeviceConfigurationProto *told = findTold(node, configuration);
-    if (told && !readNode(node, *told))
+    if (told && !readNode(node, number, *told))
       return false;
   }
   if (!chooseMesh())

@@ -28,24 +28,77 @@ def add_spec(told, name, devices, dims, groups=None):
             part.num_shards = shards
 
 
+def stage(numbers, places, property="", mesh="", devices="", more=0):
+    """Writes the stages of nodes (None: it says none) and on which devices rows of `x`, `y` and what `more` nodes behind make of it lie."""
+    def write(model, *told):
+        for number in range(more):
+            model.graph.node.append(helper.make_node("Neg", [model.graph.node[-1].output[0]], [f"n{number}"]))
+            model.graph.output[0].name = f"n{number}"
+            told = (*told, model.graph.node[-1].device_configurations.add())
+            told[-1].configuration_id = "four"
+        for one, number in zip(told, numbers):
+            if number is not None:
+                one.pipeline_stage = number
+        for one, name, place in zip(told, ("x", "y", "n0", "n1"), places):
+            if place:
+                add_spec(one, name, place, [(0, [(8, len(place))])])
+        helper.set_model_props(model, {key: value for key, value in {
+            "cleave.pipeline": property, "cleave.mesh": mesh, "cleave.devices": devices}.items() if value})
+        return model
+    return write
+
+
+PAIRS = ([0, 1], [2, 3])
+STAGES = {
+    "stages": stage([0, 1], PAIRS),
+    "named-stages": stage([0, 1], ([0, 2], [1, 3]), "{axis: deep, microbatches: 2, batch: {x: 0}}", "wide=2,deep=2"),
+    "named-devices": stage([0, 1], ([3, 1], [0, 2]), "{axis: deep, microbatches: 2, batch: {x: 0, w1: none, w2: none}}", "deep=2,wide=2", "3,1,0,2"),
+    "bad-devices": stage([0, 1], PAIRS, devices="3,3,0,2"),
+    "mixed-stages": stage([0, 1], ([0, 3], [1, 2])),
+    "other-mesh": stage([0, 1], PAIRS, "{axis: deep, microbatches: 2, batch: {x: 0}}", "wide=2,deep=2"),
+    "one-rank": stage([0, 1], ([0, 1, 2, 3], [0, 1, 2, 3])),
+    "back-and-forth": stage([0, 1, 2, 3], PAIRS + PAIRS, more=2),
+    "one-stage": stage([0, 0], ([0, 1, 2, 3], [0, 1, 2, 3])),
+    "untold-stage": stage([0, 1, None], PAIRS, more=1),
+    # Faults.
+    "stage-order": stage([1, 0], PAIRS),
+    "stage-through-others": stage([1, None, 0], PAIRS, more=1),
+    "stage-below-0": stage([0, -1], PAIRS),
+    "stage-gap": stage([0, 3, None, None], PAIRS, more=2),
+    "stage-too-far": stage([0, 2**31 - 1], PAIRS),
+    "bad-stage": stage([0, 1], ([0, 1, 2, 3], None)),
+    "stages-share": stage([0, 1], ([0, 1], [1, 2])),
+    "stages-differ": stage([0, 1], ([0, 1], [2, 3, 1])),
+    "stages-leave": stage([0, 1], ([0], [1])),
+    "stage-undivided": stage([0, 1, 2], (None, None), more=1),
+    "stage-other-device": lambda model, first, second: [stage([0, 1], PAIRS)(model, first, second),
+                                                        add_spec(first, "w1", [0, 2], [(0, [(12, 2)])])][0],
+    "no-stage": stage([0, None, 1], PAIRS, more=1),
+    "bad-property": stage([0, 1], PAIRS, "{axis: deep"),
+    "property-stages": stage([0, 1], PAIRS, '{axis: deep, microbatches: 2, stages: [{first: second}]}'),
+    "property-batch": stage([0, 1], PAIRS, '{axis: deep, microbatches: 3, batch: {x: 0}}'),
+}
+
+
 def make(kind):
     value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
     nodes = [helper.make_node("MatMul", ["x", "w1"], ["h"], "first"), helper.make_node("MatMul", ["h", "w2"], ["y"], "second")]
-    graph = helper.make_graph(nodes, "g", [value("x", [8, 12]), value("w1", [12, 16]), value("w2", [16, 4])], [value("y", [8, 4])])
+    biases = []
+    if kind == "gemms":  # each becomes two ops
+        nodes = [helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], "first"), helper.make_node("Gemm", ["h", "w2", "b2"], ["y"], "second")]
+        biases = [value("b1", [16]), value("b2", [4])]
+    graph = helper.make_graph(nodes, "g", [value("x", [8, 12]), value("w1", [12, 16]), value("w2", [16, 4]), *biases], [value("y", [8, 4])])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=11)
     configuration = model.configuration.add()
     configuration.name, configuration.num_devices = "four", 6 if kind == "no-mesh" else 4
     first, second = (node.device_configurations.add() for node in model.graph.node)
     first.configuration_id = second.configuration_id = "four"
-    if kind == "plain":
+    if kind in ("plain", "gemms"):
         return model
     rows = {-1: [0, 1], -2: [2, 3]}
     columns = {-1: [0, 2], -2: [1, 3]}
-    if kind == "stages":
-        first.pipeline_stage, second.pipeline_stage = 0, 1
-        add_spec(first, "x", [0, 1], [(0, [(8, 2)])])
-        add_spec(second, "y", [2, 3], [(0, [(8, 2)])])
-        return model
+    if kind in STAGES:
+        return STAGES[kind](model, first, second)
     add_spec(first, "x", [-1, -2], [(0, [(8, 2)])], rows)
     if kind == "good" or kind == "second-configuration":
         add_spec(first, "w1", [-1, -2], [(-1, [(0, 2)])], columns)
@@ -97,10 +150,6 @@ def make(kind):
         del first.sharding_spec[:]
         add_spec(first, "x", [-1, -2], [(0, [(8, 2)])], {-1: [0, 1, 2], -2: [3, 4, 5]})
         add_spec(first, "w1", [-1, -2], [(0, [(12, 2)])], {-1: [0, 1, 4], -2: [2, 3, 5]})
-    if kind == "stage-order":
-        first.pipeline_stage, second.pipeline_stage = 1, 0
-    if kind == "bad-stage":
-        first.pipeline_stage, second.pipeline_stage = 0, 1
     return model
 
 

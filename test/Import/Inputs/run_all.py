@@ -1,4 +1,4 @@
-"""Writes a model for each word with a script, and runs a command on it; prints what that says on one line behind the word.
+"""Writes a model for each word with a script, and runs a command on it; prints what that says, of errors or else of the model, on one line behind the word.
 
     run_all.py COMMAND SCRIPT MODEL.onnx WORD...
 """
@@ -11,7 +11,8 @@ def main():
     for word in words:
         subprocess.run([sys.executable, script, path, word], check=True)
         done = subprocess.run([*command.split(), path], capture_output=True, text=True)
-        print(f"{word}: {' '.join(done.stderr.split())}" if done.returncode == 1 else f"{word}: exit {done.returncode}")
+        said = done.stderr if done.returncode == 1 else done.stdout if done.returncode == 0 else f"exit {done.returncode}"
+        print(f"{word}: {' '.join(said.split())}")
 
 
 if __name__ == "__main__":

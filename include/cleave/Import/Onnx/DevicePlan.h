@@ -5,9 +5,11 @@
 //
 //   * a spec is about the tensor; that of an output counts, or else that of the first node that takes it. Nodes that take it
 //     otherwise are told of: between both lies a reshard, which is decided by price.
-//   * devices are ranks. Lists of devices know no axes: these are the fewest of which all lists are made, or those that
+//   * devices are ranks, or those of the ranks that the property `cleave.devices` of the model lists. Lists of devices know no axes: these are the fewest of which all lists are made, or those that
 //     the property `cleave.mesh` of the model names.
-//   * with pipeline stages, each stage has as many devices, one stage behind the other.
+//   * the devices of a pipeline stage are those on which tensors of its nodes lie: as many for each stage, and the same for stages on
+//     one rank of the pipeline, which are numbered by their first device. Where no tensor says it, one stage stands behind the other.
+//   * how many microbatches there are, and what the axis is called, is said by the property `cleave.pipeline`; else it is 1, and `stage`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
@@ -20,6 +22,11 @@ namespace cleave::onnx {
 
 /// The property of a model that names the axes of the mesh: `data=2,model=4`.
 constexpr llvm::StringLiteral kMeshProperty = "cleave.mesh";
+
+/// The device of each rank of that mesh, where it is not its number: `1,0,3,2`.
+constexpr llvm::StringLiteral kDevicesProperty = "cleave.devices";
+/// What a plan's `pipeline:` says but stages, in its words: `{axis: stage, microbatches: 4}`.
+constexpr llvm::StringLiteral kPipelineProperty = "cleave.pipeline";
 
 /// True if a node of the main graph says how a tensor of its is split, or which stage it is in.
 bool hasDevicePlan(const ModelProto &model);

@@ -184,7 +184,8 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
   FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
   if (failed(lines) || failed(addTogether(graph, func.getLoc())))
     return failure();
-  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options);
+  llvm::Expected<schedule::StageSplit> answer =
+      cutStages(graph, *lines, options, given ? given->pipeline->said : spmd::StageNames());
   if (!answer)
     return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))

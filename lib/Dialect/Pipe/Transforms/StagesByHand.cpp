@@ -6,10 +6,14 @@
 //
 // One walk in program order. Whether edges go forward is checked where the answer is described.
 //
+// A model may say itself in which stage a node is; then ops go by the names of their nodes alone.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
 
@@ -94,7 +98,58 @@ llvm::Error Lines::checkFound() const {
   return llvm::Error::success();
 }
 
-static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines) {
+/// The stage that a model gives a node; -1: none. What a value is called by nodes that only pass it on counts where it is made.
+/// Ops in a function's body are where its call is, whose name stands before theirs.
+static int64_t findSaid(const spmd::NodeInfo &info, const spmd::StageNames &said) {
+  int64_t stage = -1;
+  for (ArrayRef<StringRef> names : info.results)
+    for (StringRef name : names)
+      if (auto found = said.tensors.find(name.str()); found != said.tensors.end())
+        stage = stage < 0 ? found->second : std::min(stage, found->second);
+  for (StringRef name = info.node; stage < 0 && !name.empty(); name = name.rsplit('/').first) {
+    if (auto found = said.nodes.find(name.str()); found != said.nodes.end())
+      return found->second;
+    if (!name.contains('/'))
+      break;
+  }
+  return stage;
+}
+
+/// Equal ops of several stages may have become one, of which the first needs it; and what several nodes compute may be one op,
+/// which needs operands of the last. An op that canonical form has moved behind one of a later stage goes there, too. Collectives are no
+/// node's: how values lie has put them between nodes.
+static int32_t findSaid(Operation *op, const spmd::StageNames &said, int32_t after) {
+  int64_t best = -1;
+  if (isa<spmd::SpmdDialect>(op->getDialect()))
+    return after;
+  for (const spmd::NodeInfo &info : spmd::getNodeInfos(op))
+    if (int64_t stage = findSaid(info, said); stage >= after)
+      best = best < 0 ? stage : std::min(best, stage);
+  return best < 0 ? after : static_cast<int32_t>(best);
+}
+
+/// What makes more of a value than there is to be sent is where the result is needed first, so that the less is sent.
+static void sinkGathers(const StageGraph &graph, ArrayRef<std::vector<uint32_t>> users, std::vector<int32_t> &stageOf) {
+  auto countBytes = [](ValueRange values) {
+    int64_t bytes = 0;
+    for (Value value : values)
+      bytes += spmd::getBytes(value.getType());
+    return bytes;
+  };
+  for (size_t number = graph.ops.size(); number-- > 0;) {
+    Operation *op = graph.ops[number];
+    if (!isa<spmd::SpmdDialect>(op->getDialect()) || users[number].empty() ||
+        countBytes(op->getResults()) <= countBytes(op->getOperands()))
+      continue;
+    int32_t first = INT32_MAX;
+    for (uint32_t user : users[number])
+      first = std::min(first, stageOf[user]);
+    stageOf[number] = first;
+  }
+}
+
+static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
+                                                         const spmd::StageNames &said) {
   Lines known(lines);
   if (llvm::Error error = known.read())
     return error;
@@ -105,20 +160,25 @@ static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph
     users[value.producer].insert(users[value.producer].end(), value.users.begin(), value.users.end());
   for (auto [number, op] : llvm::enumerate(graph.ops)) {
     int32_t named = known.findNamed(op), started = known.findStarted(op);
-    stageOf.push_back(named >= 0 ? named : std::max(started, after[number]));
+    stageOf.push_back(!said.isEmpty() ? findSaid(op, said, after[number])
+                      : named >= 0    ? named
+                                      : std::max(started, after[number]));
     for (uint32_t user : users[number])
       after[user] = std::max(after[user], stageOf.back());
   }
+  if (!said.isEmpty())
+    sinkGathers(graph, users, stageOf);
   if (llvm::Error error = known.checkFound())
     return error;
   return stageOf;
 }
 
 llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
-                                                             const schedule::SplitOptions &options) {
+                                                             const schedule::SplitOptions &options,
+                                                             const spmd::StageNames &said) {
   if (lines.empty())
     return schedule::splitStages(graph.problem, options);
-  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines);
+  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines, said);
   if (!stageOf)
     return stageOf.takeError();
   return schedule::describeStages(graph.problem, options, std::move(*stageOf));

@@ -46,11 +46,13 @@ StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 double getOpNs(mlir::Operation &op, const DeviceRates &rates);
 
 /// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
-/// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start.
+/// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Names
+/// that a model gives go before lines; an op whose nodes have several stages is in the first that none of its operands is behind.
 /// Error: those of `splitStages` and `describeStages`; a line that no node has.
 /// Precondition: as many lines as stages, or none.
 llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
-                                               const schedule::SplitOptions &options);
+                                               const schedule::SplitOptions &options,
+                                               const spmd::StageNames &said = {});
 
 /// Where a plan wants stages.
 schedule::PlacementWish getPlacementWish(const spmd::PlanPipeline &pipeline);
