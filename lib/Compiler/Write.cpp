@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Pipelines/Phases.h"
@@ -141,19 +143,32 @@ bool Compilation::writeOnnx(StringRef path) {
   return error ? fail(std::move(error)) : true;
 }
 
+/// Of a copy, in which each rank of a pipeline has one block.
 std::optional<onnx::ExportSummary> Compilation::exportOnnx(StringRef folder, const onnx::ExportOptions &options) {
-  func::FuncOp func = getEntry();
-  if (!func)
-    return std::nullopt;
+  SmallVector<func::FuncOp, 4> functions;
+  OwningOpRef<ModuleOp> copy;
   if (isPipelined()) {
-    fail(makeError("{0}: a model in stages cannot be exported: its ranks run different programs, several times a call",
-                   state->options.model));
-    return std::nullopt;
+    copy = getModule().clone();
+    PassManager manager(&getContext());
+    manager.addPass(pipe::createInline());
+    if (failed(manager.run(*copy)))
+      return std::nullopt;
+    for (auto table : getModule().getOps<pipe::ScheduleOp>())
+      copy->push_back(table->clone());
+    functions = pipe::getRankFunctions(*copy);
+  } else if (func::FuncOp func = getEntry()) {
+    functions.push_back(func);
   }
-  onnx::OnnxGraphPtr graph = onnx::makeGraph(func, options);
-  if (!graph)
+  std::vector<onnx::ExportedProgram> programs;
+  for (func::FuncOp func : functions) {
+    onnx::OnnxGraphPtr graph = onnx::makeGraph(func, options);
+    if (!graph)
+      return std::nullopt;
+    programs.push_back({std::move(graph), func});
+  }
+  if (programs.empty())
     return std::nullopt;
-  llvm::Expected<onnx::ExportSummary> summary = onnx::writeModels(*graph, func, folder);
+  llvm::Expected<onnx::ExportSummary> summary = onnx::writeModels(programs, folder);
   if (summary)
     return *summary;
   // What is wrong with a weight's file has been said at the parameter.

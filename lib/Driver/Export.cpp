@@ -18,7 +18,7 @@ ExitCode cleave::driver::exportCommand(Session &session) {
     return session.getExitCode();
   if (!session.hasMesh())
     session.useOneDevice();
-  if (!session.advance(Phase::Optimized))
+  if (!session.advance(session.isPipelined() ? Phase::PerRank : Phase::Optimized))
     return session.getExitCode();
   std::optional<Report> report = session.makeReport();
   if (!report)

@@ -2,8 +2,8 @@
 
 Usage: export.py BUILD_DIR [--all] [NAME...]
 
-A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, a quantised model of `models-quantized`, a small program of test/Execute, or a model of a public package with
-a plan of `wild` (two models; with --all all of them). Every file must pass ONNX's
+A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, a pipeline of `models-pipelines` or of the examples, a quantised model of `models-quantized`, a small program of
+test/Execute, or a model of a public package with a plan of `wild` (two models; with --all all of them). Every file must pass ONNX's
 checker with its shape inference, which must agree with what the file says of each value. Then lockstep.py runs all ranks:
 what lies between collectives in onnxruntime (bf16: ONNX's reference evaluator), collectives in numpy, by what docs/export.md says of them. Outputs must be those that
 onnxruntime gave for the original model. Padding of uneven shards is NaN on the way in: nobody may read it.
@@ -30,6 +30,7 @@ import check as parallel
 import each
 import harness
 import lockstep
+import pipelines
 import quantized
 import sharded
 import wild
@@ -39,7 +40,7 @@ from cases import CASES as FORMS
 OTHER = {"neighbours.mlir channels.mlir"}
 # Totals over all cases, and the least that there must be of each.
 COUNTS = collections.Counter()
-LEAST = {"files": 800, "segments": 2100, "collectives": 2000, "outputs": 400}
+LEAST = {"files": 950, "segments": 3100, "collectives": 3100, "outputs": 500, "cleave.Send": 230}
 LOCK = threading.Lock()
 
 
@@ -106,6 +107,30 @@ def fixture(build, name, mesh):
         return text
     tolerance = sharded.TOLERANCE.get(name, 1e-4) * (1.5 if is_uneven else 1)
     return harness.difference(outputs, arrays, tolerance, tolerance / 10)
+
+
+def pipeline(build, case):
+    """A stage for each rank, or several, whatever microbatches there are."""
+    name, mesh, microbatches, stages, times = case
+    path = os.path.join(MODELS, name)
+    arrays = pipelines.repeat(dict(np.load(path + ".npz")), times)
+    with tempfile.TemporaryDirectory() as folder:
+        pipelines.write_plan(plan := os.path.join(folder, "plan.yaml"), name, mesh, microbatches, stages, arrays)
+        options = ["--plan", plan, *pipelines.find_dims(name, arrays)]
+        text, outputs = run(build, path + ".onnx", options, {key[3:]: array for key, array in arrays.items() if key.startswith("in:")})
+    tolerance = pipelines.TOLERANCE.get(name, 1e-4)
+    return text or harness.difference(outputs, arrays, tolerance, tolerance / 10)
+
+
+def staged(build, name):
+    """A plan of the examples that has a pipeline."""
+    plan, model = os.path.join(harness.ROOT, "examples", name + ".yaml"), os.path.join(MODELS, "bert_ts17.onnx")
+    with open(plan) as file:
+        dims = {"batch": 8, "seq": 32, **yaml.safe_load(file).get("dims", {})}
+    arrays = parallel.draw(onnxruntime.InferenceSession(model), dims)
+    words = ["--dim", ",".join(f"{key}={size}" for key, size in dims.items())]
+    text, outputs = run(build, model, ["--plan", plan, *words], arrays)
+    return text or harness.difference(outputs, infer(model, arrays), 1e-4, 1e-5)
 
 
 def infer(path, arrays):
@@ -191,6 +216,8 @@ def main():
     cases = {f"{name} on {mesh}": (fixture, name, mesh) for name in fixtures
              for mesh in [*sharded.MESHES, *sharded.UNEVEN_MESHES, *sharded.PICTURE_MESHES * (name in sharded.PICTURES)]}
     cases.update({name: (form, name) for name in FORMS})
+    cases.update({f"{' '.join(map(str, case))} in a pipeline": (pipeline, case) for case in pipelines.CASES + pipelines.UNEVEN})
+    cases.update({name: (staged, name) for name in ("bert-3d", "bert-pipeline")})
     cases.update({f"{name} on {mesh}": (quantised, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
     cases.update({name: (executed, text) for name, text in parts().items()
                   if name not in OTHER and "nn.loop" not in text})

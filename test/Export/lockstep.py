@@ -3,7 +3,8 @@
     program = Program(folder)
     outputs = program.run({"x": array})         whole tensors, cut and put together by export.json
 
-Ranks advance together: each runs the nodes up to the next meeting, then all of them meet (collectives.py).
+Ranks advance together: each runs the nodes up to the next meeting, then all of them meet (collectives.py). In a pipeline that are those on one place
+of it; those of two places meet where one sends and the other receives: neither goes on before the other is there.
 """
 import json
 import os
@@ -51,23 +52,18 @@ class Segment:
         self.inputs, self.outputs, self.sessions = [], [], {}
 
 
-class Program:
-    def __init__(self, folder):
-        with open(os.path.join(folder, "export.json")) as file:
-            self.manifest = json.load(file)
-        self.folder, self.ranks = folder, self.manifest["ranks"]
-        self.files = {entry["model"]: onnx.load(os.path.join(folder, entry["model"])) for entry in self.manifest["files"]}
-        self.of_rank = {rank: entry["model"] for entry in self.manifest["files"] for rank in entry["ranks"]}
-        assert sorted(self.of_rank) == list(range(self.ranks)), "each rank has a file"
-        models = list(self.files.values())
-        assert len({structure(model) for model in models}) == 1, "ranks have different graphs"
-        graph = models[0].graph
+class Graph:
+    """What some ranks run, all of them the same nodes."""
+
+    def __init__(self, models, uses_reference):
+        graph = next(iter(models.values())).graph
         infos = [*graph.input, *graph.output, *graph.value_info]
         self.infos = {info.name: info for info in infos}
-        self.weights = {name: {weight.name: weight for weight in model.graph.initializer} for name, model in self.files.items()}
-        self.uses_reference = any(info.type.tensor_type.elem_type == BF16 for info in infos)
+        self.takes, self.gives = ({value.name for value in values} for values in (graph.input, graph.output))
+        self.weights = {name: {weight.name: weight for weight in model.graph.initializer} for name, model in models.items()}
+        self.uses_reference = uses_reference
         self.steps = self.cut(graph)
-        self.opsets = [helper.make_opsetid("", entry.version) for entry in models[0].opset_import if entry.domain == ""]
+        self.opsets = [helper.make_opsetid("", entry.version) for model in models.values() for entry in model.opset_import if entry.domain == ""][:1]
 
     def cut(self, graph):
         """Segments and meetings in order, with what goes between them."""
@@ -106,33 +102,112 @@ class Program:
                 onnxruntime.InferenceSession(model.SerializeToString(), options)
         return segment.sessions[name]
 
+    def value(self, values, name, file):
+        return values[name] if name in values else numpy_helper.to_array(self.weights[file][name])
+
+    def expected_shape(self, name):
+        return [dim.dim_value for dim in self.infos[name].type.tensor_type.shape.dim]
+
+
+class Program:
+    def __init__(self, folder):
+        with open(os.path.join(folder, "export.json")) as file:
+            self.manifest = json.load(file)
+        self.ranks = self.manifest["ranks"]
+        files = {entry["model"]: onnx.load(os.path.join(folder, entry["model"])) for entry in self.manifest["files"]}
+        self.of_rank = {rank: entry["model"] for entry in self.manifest["files"] for rank in entry["ranks"]}
+        assert sorted(self.of_rank) == list(range(self.ranks)), "each rank has a file"
+        uses_reference = any(info.type.tensor_type.elem_type == BF16 for model in files.values()
+                             for info in [*model.graph.input, *model.graph.output, *model.graph.value_info])
+        # By the number along the pipeline, which is the same for all where there is none.
+        self.places = {}
+        for rank in range(self.ranks):
+            self.places.setdefault(self.place(rank), []).append(rank)
+        self.graphs = {}
+        for place, ranks in self.places.items():
+            models = {self.of_rank[rank]: files[self.of_rank[rank]] for rank in ranks}
+            assert len({structure(model) for model in models.values()}) == 1, "ranks have different graphs"
+            self.graphs[place] = Graph(models, uses_reference)
+        self.steps = [step for graph in self.graphs.values() for step in graph.steps]
+
+    def place(self, rank):
+        return self.digits([[self.manifest["pipeline"]["axis"]]]).index(rank) if "pipeline" in self.manifest else 0
+
     def run(self, arrays):
         """Outputs by name, whole."""
         values = [{} for _ in range(self.ranks)]
         for port in self.manifest["inputs"]:
-            for rank in range(self.ranks):
+            for rank in port.get("ranks", range(self.ranks)):
                 values[rank][port["name"]] = self.shard(arrays[port["name"]], port, rank)
-        for step in self.steps:
-            if isinstance(step, Segment):
-                for rank in range(self.ranks):
-                    if step.outputs:
-                        feeds = {name: values[rank][name] for name in step.inputs}
-                        results = self.session(step, self.of_rank[rank]).run(step.outputs, feeds)
-                        values[rank].update(zip(step.outputs, results))
-                continue
-            operands = [[self.value(values, rank, name) for name in step.input] for rank in range(self.ranks)]
-            info = self.infos[step.output[0]].type.tensor_type
-            shape = [dim.dim_value for dim in info.shape.dim]
-            for rank, result in enumerate(meet(step, operands)):
-                assert list(result.shape) == shape, f"{step.name} gives {result.shape}, the model says {shape}"
-                values[rank][step.output[0]] = np.array(result, order="C")
-        return {port["name"]: self.assemble([self.value(values, rank, port["name"]) for rank in range(self.ranks)], port)
+        for place, graph in self.graphs.items():
+            assert all(graph.takes <= set(values[rank]) for rank in self.places[place]), "an input is not said to be of this rank"
+        done = {place: 0 for place in self.graphs}
+        while any(done[place] < len(graph.steps) for place, graph in self.graphs.items()):
+            before = sum(done.values())
+            for place in self.graphs:
+                self.advance(place, done, values)
+            assert sum(done.values()) > before, f"ranks wait for each other: {[graph.steps[done[place]] for place, graph in self.graphs.items() if done[place] < len(graph.steps)]}"
+        return {port["name"]: self.assemble({rank: self.read(values, rank, port["name"]) for rank in port.get("ranks", range(self.ranks))}, port)
                 for port in self.manifest["outputs"]}
 
-    def value(self, values, rank, name):
-        if name in values[rank]:
-            return values[rank][name]
-        return numpy_helper.to_array(self.weights[self.of_rank[rank]][name])
+    def advance(self, place, done, values):
+        """Runs what ranks of one place can without others."""
+        graph, ranks = self.graphs[place], self.places[place]
+        while done[place] < len(graph.steps):
+            step = graph.steps[done[place]]
+            if isinstance(step, Segment):
+                self.compute(graph, step, ranks, values)
+            elif step.op_type == "Send":
+                if not self.hand_over(place, step, done, values):
+                    return
+            elif step.op_type == "Recv":
+                return
+            else:
+                self.meet(graph, step, ranks, values)
+            done[place] += 1
+
+    def compute(self, graph, step, ranks, values):
+        for rank in ranks if step.outputs else []:
+            feeds = {name: values[rank][name] for name in step.inputs}
+            results = graph.session(step, self.of_rank[rank]).run(step.outputs, feeds)
+            values[rank].update(zip(step.outputs, results))
+
+    def meet(self, graph, step, ranks, values):
+        """Groups of a collective are of ranks of one place: of others it may read nothing."""
+        own = {rank: [self.read(values, rank, name) for name in step.input] for rank in ranks}
+        nothing = [unknown(array.shape, array.dtype) for array in own[ranks[0]]]
+        results = meet(step, [own.get(rank, nothing) for rank in range(self.ranks)])
+        shape = graph.expected_shape(step.output[0])
+        for rank in ranks:
+            result = results[rank]
+            assert list(result.shape) == shape, f"{step.name} gives {result.shape}, the model says {shape}"
+            values[rank][step.output[0]] = np.array(result, order="C")
+
+    def hand_over(self, place, step, done, values):
+        """A message to the place that `to` names, if its ranks wait for it."""
+        sent = {attribute.name: helper.get_attribute_value(attribute) for attribute in step.attribute}
+        extent, stride = sent["extents"][0], sent["strides"][0]
+        peers = {rank: rank + (sent["to"] - rank // stride % extent) * stride for rank in self.places[place]}
+        (to,) = {self.place(peer) for peer in peers.values()}
+        graph = self.graphs[to]
+        other = graph.steps[done[to]] if done[to] < len(graph.steps) else None
+        if other is None or isinstance(other, Segment) or other.op_type != "Recv":
+            return False
+        wanted = {attribute.name: helper.get_attribute_value(attribute) for attribute in other.attribute}
+        for rank, peer in peers.items():
+            if peer + (wanted["from"] - peer // stride % extent) * stride != rank:
+                return False
+        assert all(sent[key] == wanted[key] for key in ("extents", "strides", "channel", "microbatch")), "another message is received"
+        for rank, peer in peers.items():
+            for name, made in zip(step.input, other.output, strict=True):
+                value = self.read(values, rank, name)
+                assert list(value.shape) == graph.expected_shape(made), f"{name} is received in another shape"
+                values[peer][made] = value
+        done[to] += 1
+        return True
+
+    def read(self, values, rank, name):
+        return self.graphs[self.place(rank)].value(values[rank], name, self.of_rank[rank])
 
     def digits(self, lists):
         """The digits that cut a tensor, by the names of axes of each dim: `model`, or `model:(2)4`."""
@@ -171,11 +246,13 @@ class Program:
         digits, local = self.digits(port["dims"]), port["local_shape"]
         if port.get("partial"):
             for group in self.digits([port["partial"]]).groups(self.ranks):
+                if not set(group) <= set(pieces):
+                    continue
                 total = combine([pieces[rank] for rank in group], port["partial_kind"])
                 for rank in group:
                     pieces[rank] = total
-        whole, written = np.zeros(port["shape"], pieces[0].dtype), np.zeros(port["shape"], bool)
-        for rank, piece in enumerate(pieces):
+        whole, written = np.zeros(port["shape"], next(iter(pieces.values())).dtype), np.zeros(port["shape"], bool)
+        for rank, piece in pieces.items():
             assert list(piece.shape) == local, f"{port['name']} is {piece.shape} on rank {rank}, expected {local}"
             start = [digits.index(rank, dim) * extent for dim, extent in enumerate(local)]
             place = tuple(slice(first, first + extent) for first, extent in zip(start, local))

@@ -119,7 +119,8 @@ public:
   bool writeOnnx(llvm::StringRef path);
 
   /// Writes each rank's program as an ONNX model into `folder`, with its weights beside it (Export/Onnx/Export.h). Nothing after an
-  /// error: an op without a form in ONNX, a pipeline, a file that cannot be written. Precondition: the module is optimized.
+  /// error: an op without a form in ONNX, a file that cannot be written. Precondition: the module is optimized; of a pipeline it has a
+  /// program per rank.
   std::optional<onnx::ExportSummary> exportOnnx(llvm::StringRef folder, const onnx::ExportOptions &options);
 
   /// Seconds of each phase done, in order.

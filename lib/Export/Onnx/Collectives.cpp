@@ -74,11 +74,12 @@ static Digits getDigitsPerDim(spmd::MeshAttr mesh, ArrayAttr dims) {
   return digits;
 }
 
-static Digits getDigits(spmd::ShardingAttr sharding) {
+/// Numbers are those of all ranks, of which a pipeline has more than the sharding's mesh.
+static Digits getDigits(spmd::MeshAttr mesh, spmd::ShardingAttr sharding) {
   Digits digits;
   for (auto [dim, cut] : llvm::enumerate(sharding.getDims()))
     for (AxisAttr axis : cut.getAxes())
-      addDigit(digits, sharding.getMesh(), axis, dim);
+      addDigit(digits, mesh, axis, dim);
   return digits;
 }
 
@@ -191,8 +192,8 @@ static std::string writeAllToAll(spmd::AllToAllOp op, GraphBuilder &out) {
 
 static std::string writePermute(spmd::PermuteOp op, GraphBuilder &out) {
   std::vector<NodeAttribute> attributes = {{"shape", cast<RankedTensorType>(op.getGlobal()).getShape()}};
-  addDigits(attributes, getDigits(op.getFrom()), "from_");
-  addDigits(attributes, getDigits(op.getTo()), "to_");
+  addDigits(attributes, getDigits(out.getMesh(), op.getFrom()), "from_");
+  addDigits(attributes, getDigits(out.getMesh(), op.getTo()), "to_");
   return own(out, "Permute", {out(op.getInput())}, op, std::move(attributes));
 }
 

@@ -20,6 +20,7 @@ const WriterTable &WriterTable::get() {
 #define CLEAVE_NN_FAMILY(Family) register##Family(all);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     registerCollectives(all);
+    registerMessages(all);
     return all;
   }();
   return table;

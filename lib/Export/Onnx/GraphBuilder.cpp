@@ -8,6 +8,7 @@
 #include "GraphBuilder.h"
 
 #include "Elements.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Reference/Tensor.h"
@@ -15,6 +16,29 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+int64_t OnnxGraph::getPipelineStride() const {
+  return pipelineAxis ? llvm::product_of(mesh.getSizes().drop_front(*pipelineAxis + 1)) : 1;
+}
+
+std::vector<int64_t> OnnxGraph::getRanks() const {
+  std::vector<int64_t> ranks;
+  for (int64_t rank = 0, count = mesh.getNumRanks(); rank < count; ++rank)
+    if (!pipelineAxis || rank / getPipelineStride() % mesh.getSizes()[*pipelineAxis] == pipelineRank)
+      ranks.push_back(rank);
+  return ranks;
+}
+
+int64_t OnnxGraph::getInnerRank(int64_t rank) const {
+  if (!pipelineAxis)
+    return rank;
+  int64_t stride = getPipelineStride();
+  return rank / (stride * mesh.getSizes()[*pipelineAxis]) * stride + rank % stride;
+}
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -59,6 +83,12 @@ void GraphBuilder::chooseNames() {
 
 GraphBuilder::GraphBuilder(func::FuncOp func, const ExportOptions &options) : func(func), options(options) {
   graph.mesh = spmd::getMesh(func);
+  if (std::optional<int64_t> rank = pipe::getRank(func)) {
+    auto module = func->getParentOfType<ModuleOp>();
+    graph.mesh = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
+    graph.pipelineAxis = graph.mesh.findAxis(module->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr));
+    graph.pipelineRank = *rank;
+  }
   chooseNames();
 }
 
@@ -143,7 +173,8 @@ Names GraphBuilder::nodes(StringRef opType, Names inputs, ArrayRef<RankedTensorT
     node.outputs.push_back(name);
   }
   // Runtimes want each name once, also of the nodes that one of the model has become.
-  StringRef wish = nodeName.empty() ? StringRef(node.outputs.front()) : StringRef(nodeName);
+  StringRef own = node.outputs.empty() ? StringRef(base) : StringRef(node.outputs.front());
+  StringRef wish = nodeName.empty() ? own : StringRef(nodeName);
   node.name = wish.str();
   for (unsigned number = 2; !nodeNames.insert(node.name).second; ++number)
     node.name = (wish + "/" + opType + (number > 2 ? "_" + Twine(number) : "")).str();

@@ -64,10 +64,21 @@ struct TensorInfo {
 
 /// A graph and what its file says of it.
 struct OnnxGraph {
+  /// All ranks. Of a pipeline an axis is stages, along which shardings cut nothing: they are of the mesh without it.
   spmd::MeshAttr mesh;
+  std::optional<unsigned> pipelineAxis;
+  /// Of a pipeline: whose program it is along that axis.
+  int64_t pipelineRank = 0;
   std::vector<Node> nodes;
   std::vector<Initializer> initializers;
   std::vector<TensorInfo> inputs, outputs, values;
+
+  /// Ranks whose number differs by that are neighbours in the pipeline.
+  int64_t getPipelineStride() const;
+  /// Those that run it.
+  std::vector<int64_t> getRanks() const;
+  /// A rank's number in the mesh that shardings are of.
+  int64_t getInnerRank(int64_t rank) const;
 };
 
 using Names = std::vector<std::string>;
@@ -78,6 +89,7 @@ public:
 
   const ExportOptions &getOptions() const { return options; }
   spmd::MeshAttr getMesh() const { return graph.mesh; }
+  const OnnxGraph &getGraph() const { return graph; }
 
   //===--- What writers of ops use -----------------------------------------===//
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Manifest.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Import/Onnx/DevicePlan.h"
@@ -44,6 +45,7 @@ struct Port {
   RankedTensorType global, local;
   spmd::ShardingAttr sharding; ///< null: all ranks have all of it
   StringRef state;
+  std::vector<int64_t> ranks; ///< of a pipeline: those that have it
 };
 } // namespace
 
@@ -51,7 +53,7 @@ struct Port {
 static Port makePort(const TensorInfo &info, Attribute attribute) {
   auto type = dyn_cast_if_present<TypeAttr>(attribute);
   auto global = type ? cast<RankedTensorType>(type.getValue()) : info.type;
-  return {info.name, global, info.type, spmd::getSharding(global), ""};
+  return {info.name, global, info.type, spmd::getSharding(global), "", {}};
 }
 
 static std::vector<Port> getInputs(const OnnxGraph &graph, func::FuncOp func) {
@@ -125,24 +127,85 @@ static void write(llvm::json::OStream &json, const Port &port) {
     }
     if (!port.state.empty())
       json.attribute("state_of", port.state);
+    if (!port.ranks.empty())
+      writeNumbers(json, "ranks", port.ranks);
   });
 }
 
-void cleave::onnx::writeManifest(const OnnxGraph &graph, func::FuncOp func, ArrayRef<ExportedFile> files,
+/// Ranks on different places of a pipeline may take the same input; each output is of one place.
+static std::vector<Port> collectPorts(ArrayRef<ExportedProgram> programs,
+                                      std::vector<Port> (*get)(const OnnxGraph &, func::FuncOp)) {
+  std::vector<Port> all;
+  for (const ExportedProgram &program : programs)
+    for (Port &port : get(*program.graph, program.func)) {
+      if (program.graph->pipelineAxis)
+        port.ranks = program.graph->getRanks();
+      auto known = llvm::find_if(all, [&](const Port &other) { return other.name == port.name; });
+      if (known == all.end())
+        all.push_back(std::move(port));
+      else
+        llvm::append_range(known->ranks, port.ranks);
+    }
+  return all;
+}
+
+/// What a runtime that does not take microbatches as they come wants to know: actions are those of `cleave schedule --table`.
+static void writePipeline(llvm::json::OStream &json, ArrayRef<ExportedProgram> programs) {
+  const OnnxGraph &graph = *programs.front().graph;
+  if (!graph.pipelineAxis)
+    return;
+  auto module = func::FuncOp(programs.front().func)->getParentOfType<ModuleOp>();
+  json.attributeObject("pipeline", [&] {
+    json.attribute("axis", graph.mesh.getNames()[*graph.pipelineAxis]);
+    json.attribute("microbatches", pipe::getMicrobatches(module).value_or(1));
+    for (auto schedule : module.getOps<pipe::ScheduleOp>()) {
+      writeNumbers(json, "stages", schedule.getPlacement());
+      json.attributeArray("rows", [&] {
+        for (auto row : schedule.getBody().getOps<pipe::RankOp>())
+          json.value(row.getActions());
+      });
+    }
+  });
+}
+
+/// In the order in which a rank comes to them; what only one end of a message has is the other's, too.
+static void writeMeetings(llvm::json::OStream &json, const OnnxGraph &graph) {
+  for (const Node &node : graph.nodes)
+    if (isCollective(node))
+      json.object([&] {
+        json.attribute("op", (node.domain + "." + node.opType));
+        if (!node.outputs.empty())
+          json.attribute("output", node.outputs.front());
+        else
+          json.attribute("operand", node.inputs.front());
+        if (graph.pipelineAxis)
+          json.attribute("pipeline_rank", graph.pipelineRank);
+      });
+}
+
+void cleave::onnx::writeManifest(ArrayRef<ExportedProgram> programs, ArrayRef<ExportedFile> files,
                                  llvm::raw_ostream &os) {
+  spmd::MeshAttr mesh = programs.front().graph->mesh;
   llvm::json::OStream json(os, /*IndentSize=*/2);
+  auto writePorts = [&](StringRef key, auto get) {
+    json.attributeArray(key, [&] {
+      for (const Port &port : collectPorts(programs, get))
+        write(json, port);
+    });
+  };
   json.object([&] {
     json.attribute("version", 1);
     json.attributeArray("mesh", [&] {
-      for (size_t axis = 0; axis < graph.mesh.getNames().size(); ++axis)
+      for (size_t axis = 0; axis < mesh.getNames().size(); ++axis)
         json.object([&] {
-          json.attribute("axis", graph.mesh.getNames()[axis]);
-          json.attribute("size", graph.mesh.getSizes()[axis]);
+          json.attribute("axis", mesh.getNames()[axis]);
+          json.attribute("size", mesh.getSizes()[axis]);
         });
     });
-    json.attribute("ranks", graph.mesh.getNumRanks());
-    if (!graph.mesh.getDevices().empty())
-      writeNumbers(json, "devices", graph.mesh.getDevices());
+    json.attribute("ranks", mesh.getNumRanks());
+    if (!mesh.getDevices().empty())
+      writeNumbers(json, "devices", mesh.getDevices());
+    writePipeline(json, programs);
     json.attribute("opset", kOpset);
     json.attributeArray("files", [&] {
       for (const ExportedFile &file : files)
@@ -154,17 +217,11 @@ void cleave::onnx::writeManifest(const OnnxGraph &graph, func::FuncOp func, Arra
           writeNumbers(json, "ranks", file.ranks);
         });
     });
-    json.attributeArray("inputs",
-                        [&] { llvm::for_each(getInputs(graph, func), [&](const Port &port) { write(json, port); }); });
-    json.attributeArray("outputs",
-                        [&] { llvm::for_each(getOutputs(graph, func), [&](const Port &port) { write(json, port); }); });
+    writePorts("inputs", getInputs);
+    writePorts("outputs", getOutputs);
     json.attributeArray("collectives", [&] {
-      for (const Node &node : graph.nodes)
-        if (isCollective(node))
-          json.object([&] {
-            json.attribute("op", (node.domain + "." + node.opType));
-            json.attribute("output", node.outputs.front());
-          });
+      for (const ExportedProgram &program : programs)
+        writeMeetings(json, *program.graph);
     });
   });
   os << '\n';

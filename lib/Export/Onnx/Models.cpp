@@ -112,22 +112,22 @@ namespace {
 /// Writes all models of one graph.
 class ModelWriter {
 public:
-  ModelWriter(const OnnxGraph &graph, func::FuncOp func, StringRef folder)
-      : graph(graph), func(func), folder(folder), shards(func->getParentOfType<ModuleOp>()) {}
+  ModelWriter(const ExportedProgram &program, StringRef folder, std::vector<ExportedFile> &files)
+      : graph(*program.graph), func(program.func), folder(folder), shards(func->getParentOfType<ModuleOp>()),
+        files(files) {}
 
-  llvm::Expected<ExportSummary> run();
+  llvm::Error run();
 
 private:
   std::vector<std::vector<int64_t>> groupRanks() const;
   llvm::Error write(ArrayRef<int64_t> ranks);
   WireMessage encodeGraph(int64_t rank, StringRef dataFile) const;
-  std::string getPath(StringRef name) const;
 
   const OnnxGraph &graph;
   func::FuncOp func;
   StringRef folder;
   ShardWriter shards;
-  std::vector<ExportedFile> files;
+  std::vector<ExportedFile> &files;
   /// Where each initializer that is a shard lies in the file that is being written.
   std::vector<std::pair<int64_t, int64_t>> places;
 };
@@ -154,7 +154,7 @@ std::vector<std::vector<int64_t>> ModelWriter::groupRanks() const {
     groups.push_back(graph.mesh.getRankGroups(axes));
   std::map<std::vector<int64_t>, size_t> known;
   std::vector<std::vector<int64_t>> sets;
-  for (int64_t rank = 0, count = graph.mesh.getNumRanks(); rank < count; ++rank) {
+  for (int64_t rank : graph.getRanks()) {
     std::vector<int64_t> key;
     for (const spmd::RankGroups &group : groups)
       key.push_back(group.indexOf(rank));
@@ -170,7 +170,7 @@ std::vector<std::vector<int64_t>> ModelWriter::groupRanks() const {
 // Files
 //===----------------------------------------------------------------------===//
 
-std::string ModelWriter::getPath(StringRef name) const {
+static std::string getPath(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name);
   return path.str().str();
@@ -234,7 +234,7 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
             initializer.type.getNumElements() * reference::getElementBytes(initializer.type.getElementType());
         int64_t offset = llvm::alignTo(end, length < page ? line : page);
         os.write_zeros(offset - end);
-        if (llvm::Error error = shards.write(*load, ranks.front(), os))
+        if (llvm::Error error = shards.write(*load, graph.getInnerRank(ranks.front()), os))
           return error;
         places.emplace_back(offset, length);
         end = offset + length;
@@ -243,7 +243,7 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
     return llvm::Error::success();
   };
   if (hasShards)
-    if (llvm::Error error = writeFileAtomically(getPath(data), writeShards))
+    if (llvm::Error error = writeFileAtomically(getPath(folder, data), writeShards))
       return error;
   std::string list;
   llvm::raw_string_ostream listing(list);
@@ -262,37 +262,42 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
     model.message(14, encodePair(key, value));
   model.message(14, encodePair("cleave.ranks", list));
   files.push_back({name + ".onnx", hasShards ? data : "", ranks.vec(), bytes});
-  return writeFileAtomically(getPath(files.back().model), [&](llvm::raw_ostream &os) {
+  return writeFileAtomically(getPath(folder, files.back().model), [&](llvm::raw_ostream &os) {
     model.write(os);
     return llvm::Error::success();
   });
 }
 
-/// The manifest comes last: where it is, all that it names is there.
-llvm::Expected<ExportSummary> ModelWriter::run() {
-  if (std::error_code code = llvm::sys::fs::create_directories(folder))
-    return makeError("cannot create {0}: {1}", quote(folder), code.message());
-  std::string manifest = getPath("export.json");
-  llvm::sys::fs::remove(manifest);
+llvm::Error ModelWriter::run() {
   for (const std::vector<int64_t> &ranks : groupRanks())
     if (llvm::Error error = write(ranks))
+      return error;
+  return llvm::Error::success();
+}
+
+/// The manifest comes last: where it is, all that it names is there.
+llvm::Expected<ExportSummary> cleave::onnx::writeModels(ArrayRef<ExportedProgram> programs, StringRef folder) {
+  if (std::error_code code = llvm::sys::fs::create_directories(folder))
+    return makeError("cannot create {0}: {1}", quote(folder), code.message());
+  std::string manifest = getPath(folder, "export.json");
+  llvm::sys::fs::remove(manifest);
+  std::vector<ExportedFile> files;
+  ExportSummary summary;
+  for (const ExportedProgram &program : programs) {
+    if (llvm::Error error = ModelWriter(program, folder, files).run())
       return std::move(error);
+    summary.nodes += int64_t(program.graph->nodes.size());
+    summary.collectives += llvm::count_if(program.graph->nodes, isCollective);
+  }
   auto writeAll = [&](llvm::raw_ostream &os) {
-    writeManifest(graph, func, files, os);
+    writeManifest(programs, files, os);
     return llvm::Error::success();
   };
   if (llvm::Error error = writeFileAtomically(manifest, writeAll))
     return std::move(error);
-  ExportSummary summary;
-  summary.ranks = graph.mesh.getNumRanks();
+  summary.ranks = programs.front().graph->mesh.getNumRanks();
   summary.files = int64_t(files.size());
-  summary.nodes = int64_t(graph.nodes.size());
-  summary.collectives = llvm::count_if(graph.nodes, isCollective);
   for (const ExportedFile &file : files)
     summary.bytes += file.bytes;
   return summary;
-}
-
-llvm::Expected<ExportSummary> cleave::onnx::writeModels(const OnnxGraph &graph, func::FuncOp func, StringRef folder) {
-  return ModelWriter(graph, func, folder).run();
 }

@@ -66,6 +66,8 @@ private:
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 /// Ops of spmd.
 void registerCollectives(WriterTable &table);
+/// Ops of pipe.
+void registerMessages(WriterTable &table);
 
 /// The type of an op's only result.
 inline mlir::RankedTensorType getResultType(mlir::Operation *op, unsigned index = 0) {

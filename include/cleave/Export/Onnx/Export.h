@@ -8,6 +8,7 @@
 #define CLEAVE_EXPORT_ONNX_EXPORT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <memory>
@@ -41,14 +42,20 @@ struct GraphDeleter {
 };
 using OnnxGraphPtr = std::unique_ptr<OnnxGraph, GraphDeleter>;
 
-/// The graph that all ranks share. Null after an error on an op that ONNX has no form for. Recurrences in `func` are unrolled.
-/// Preconditions: `func` is partitioned and not of a pipeline.
+/// The graph that all ranks share, or, of a pipeline, those on one place of it. Null after an error on an op that ONNX has no form for.
+/// Recurrences in `func` are unrolled. Preconditions: `func` is partitioned; of a pipeline it is a rank's, behind pipe-inline.
 OnnxGraphPtr makeGraph(mlir::func::FuncOp func, const ExportOptions &options);
+
+/// What ranks run: all of them one program, or those on each place of a pipeline their own.
+struct ExportedProgram {
+  OnnxGraphPtr graph;
+  mlir::func::FuncOp func;
+};
 
 /// Writes a model for each set of ranks that have equal ones, `rank-N.onnx` with the shards of weights in `rank-N.data`, N being
 /// the first of them, and, last, `export.json`. The folder is made if it is not there. Errors: a file cannot be written; what
 /// is wrong with a weight's file is emitted at the parameter, and the failure says no more than that.
-llvm::Expected<ExportSummary> writeModels(const OnnxGraph &graph, mlir::func::FuncOp func, llvm::StringRef folder);
+llvm::Expected<ExportSummary> writeModels(llvm::ArrayRef<ExportedProgram> programs, llvm::StringRef folder);
 
 } // namespace cleave::onnx
 
