@@ -132,7 +132,7 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 // Stages of kernels of devices
 //===----------------------------------------------------------------------===//
 
-def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, Nn_FormOpInterface, Nn_Form<"Attention">]> {
+def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, AttrSizedOperandSegments, Nn_FormOpInterface, Nn_Form<"Attention">]> {
   let summary = "attention to each part of the keys by itself";
   let description = [{
     In the body of a kernel, or, with one part, a step of a ring (`exec-form-rings`). Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
@@ -140,14 +140,17 @@ def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, Nn_FormOpInter
     of the sum of the exponentials of its scores; -inf, and zeros, where a query sees nothing of a part. So attention to the parts, with `logs` as
     scores, is attention to all keys. Results are not rounded: f32, or f64 for f64.
 
+    Where `seen` is false no query sees any of the keys, whatever masks say, and nothing is computed: ranks that come before a block's have it
+    hidden by causal attention.
+
     Constraints: (C1) operands and attributes are those of an nn.attention; (C2) there are keys, and `part` is positive; (C3) results have the
-    shapes and elements above.
+    shapes and elements above; (C4) `seen` is one element.
     Example: `%s, %l = exec.partial_attention %q, %k, %v part 512 scale 0.125 : (...) -> (tensor<1x8x1x4x64xf32>, tensor<1x8x1x4xf32>)`
   }];
-  let arguments = !con(Nn_AttentionOp.arguments, (ins I64Attr:$part));
+  let arguments = !con(Nn_AttentionOp.arguments, (ins Optional<Nn_BoolTensor>:$seen, I64Attr:$part));
   let results = (outs Nn_FloatTensor:$sums, Nn_FloatTensor:$logs);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? `part` $part `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value (`mask` $mask^)? (`seen` $seen^)? `part` $part `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

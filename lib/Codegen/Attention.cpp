@@ -386,15 +386,36 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
                   [&] { return e.eval(op.getInput(), point); });
 }
 
-/// On the host all keys are one part: a step of a ring.
+/// What attention gives of no keys: zeros, and the logarithm of 0.
+static void fillUnseen(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
+  auto fill = [&](Value result, Value buffer, double number) {
+    Value held = e.elements.number(getElement(result), number);
+    e.asScalar([&] {
+      e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, held, {at}); });
+      return 0;
+    });
+  };
+  fill(op.getSums(), buffers[0], 0);
+  fill(op.getLogs(), buffers[1], -INFINITY);
+}
+
+/// On the host all keys are one part: a step of a ring. Of one that this rank does not see nothing is computed.
 static void fillWholePart(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
   OpBuilder builder(op);
   nn::AttentionOp whole = op.createWhole(builder);
   SmallVector<int64_t> shape(getShape(whole.getResult()));
-  Attention attention(
-      e, whole, [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearise(point, shape)); });
+  auto sink = [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearise(point, shape)); };
+  Attention attention(e, whole, sink);
   attention.keepLogs(buffers[1]);
-  attention.run();
+  if (Value seen = op.getSeen()) {
+    Point first(getShape(seen).size(), {e.places.number(0)});
+    Value isSeen = e.asScalar([&] { return e.evalScalar(seen, first); });
+    e.when(isSeen, [&] { attention.run(); });
+    Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
+    e.when(arith::XOrIOp::create(e.b, e.loc, isSeen, yes), [&] { fillUnseen(e, op, buffers); });
+  } else {
+    attention.run();
+  }
   whole.erase();
 }
 

@@ -92,7 +92,7 @@ void AttentionKernel::place() {
   visible = endKey = countVisible(e, op, row, 1);
   firstKey = parts ? p.mul(at[3], parts->size) : findFirstVisible(e, op, row, 1);
   if (parts)
-    endKey = arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size));
+    endKey = endOfSeen(e, *parts, arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size)));
   if (parts && op.getBand().low)
     firstKey = arith::MaxSIOp::create(e.b, e.loc, firstKey, findFirstVisible(e, op, row, 1));
 }
@@ -250,6 +250,15 @@ void cleave::codegen::runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSin
     AttentionKernel(device, op, sink).run();
 }
 
+/// All threads of all blocks take the same way: their loops over keys have no steps.
+Value cleave::codegen::endOfSeen(Emitter &e, const AttentionParts &parts, Value end) {
+  if (!parts.seen)
+    return end;
+  Point first(getShape(parts.seen).size(), {e.places.number(0)});
+  Value isSeen = e.asScalar([&] { return e.evalScalar(parts.seen, first); });
+  return e.places.select(isSeen, end, e.places.number(0));
+}
+
 /// The op that it is a part of says where scores come from.
 void cleave::codegen::fillPartialAttention(Emitter &e, Operation *op, ValueRange buffers) {
   auto partial = cast<exec::PartialAttentionOp>(op);
@@ -257,7 +266,7 @@ void cleave::codegen::fillPartialAttention(Emitter &e, Operation *op, ValueRange
     return;
   OpBuilder builder(op);
   nn::AttentionOp whole = partial.createWhole(builder);
-  AttentionParts parts{int64_t(partial.getPart()), buffers[0], buffers[1]};
+  AttentionParts parts{int64_t(partial.getPart()), buffers[0], buffers[1], partial.getSeen()};
   auto &device = static_cast<DeviceEmitter &>(e);
   if (!runDeviceFlash(device, whole, nullptr, parts))
     AttentionKernel(device, whole, nullptr, parts).run();

@@ -258,7 +258,7 @@ void FlashKernel::run() {
   firstKey = parts ? p.mul(part, parts->size) : findFirstVisible(e, op, firstRow, height);
   endKey = countVisible(e, op, firstRow, kRows * warps);
   if (parts) {
-    endKey = arith::MinSIOp::create(e.b, e.loc, endKey, p.add(firstKey, parts->size));
+    endKey = endOfSeen(e, *parts, arith::MinSIOp::create(e.b, e.loc, endKey, p.add(firstKey, parts->size)));
     if (op.getBand().low) { // whole tiles of the part
       Value hidden = arith::SubIOp::create(e.b, e.loc, findFirstVisible(e, op, firstRow, 1), firstKey);
       hidden = p.clamp(hidden, 0, parts->size);

@@ -141,7 +141,7 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
   auto first = exec::PartialAttentionOp::create(b, op.getLoc(), sums, logs, op.getQuery(), op.getKey(), op.getValue(),
                                                 op.getMask(), op.getScaleAttr(), op.getCausalAttr(),
                                                 op.getCausalOffsetAttr(), op.getSoftcapAttr(), op.getLeftAttr(),
-                                                op.getRightAttr(), b.getI64IntegerAttr(part));
+                                                op.getRightAttr(), /*seen=*/Value(), b.getI64IntegerAttr(part));
   auto zeros = [&](int64_t positions) {
     auto type = RankedTensorType::get({count, 1, positions, 1}, compute);
     return c.make<nn::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(compute)));

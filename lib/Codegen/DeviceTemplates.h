@@ -46,7 +46,11 @@ mlir::Value beatsInTopK(Emitter &e, nn::TopKOp op, mlir::Value a, mlir::Value b)
 struct AttentionParts {
   int64_t size;
   mlir::Value sums, logs;
+  /// One element: whether any keys are seen. Null: some are.
+  mlir::Value seen = {};
 };
+/// `end`, or 0 where no keys are seen.
+mlir::Value endOfSeen(Emitter &e, const AttentionParts &parts, mlir::Value end);
 /// Attention by tiles of keys, where it applies (DeviceFlash.cpp).
 bool runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
                     std::optional<AttentionParts> parts = std::nullopt);

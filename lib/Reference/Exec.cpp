@@ -79,7 +79,7 @@ static Tensor unpack(exec::UnpackOp op, Operands in) {
   return result;
 }
 
-/// Query by query, part by part, in f64.
+/// Query by query, part by part, in f64; nothing of keys that nobody sees.
 static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, SmallVectorImpl<Tensor> &results) {
   constexpr double excluded = -std::numeric_limits<double>::infinity();
   Elements<double> query(in[0]), key(in[1]), value(in[2]);
@@ -90,7 +90,13 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
   double scale = op.getScale().convertToDouble(), cap = op.getSoftcap().convertToDouble();
   std::optional<Elements<double>> mask;
   SmallVector<int64_t> strides;
-  if (in.size() > 3) {
+  if (op.getSeen() && Elements<double>(in.back())[0] == 0) {
+    for (int64_t line = 0, count = product(shape.drop_back()); line < count; ++line)
+      logs[line] = excluded;
+    results.append({sums.finish(), logs.finish()});
+    return success();
+  }
+  if (op.getMask()) {
     mask.emplace(in[3]);
     strides = getBroadcastStrides(in[3].getShape(), {shape[0], heads, queries, keys});
   }

@@ -38,7 +38,7 @@ EDITS = [
          "m.fma(load(warp, p.number(1)), factors.back(), total)", "m.add(load(warp, p.number(1)), total)",
          "sums of warps are not scaled to the largest score of all", [ATTENTION]),
     Edit("parts-to-the-last-key", "lib/Codegen/DeviceAttention.cpp",
-         "endKey = arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size));", "endKey = visible;",
+         "endOfSeen(e, *parts, arith::MinSIOp::create(e.b, e.loc, visible, p.add(firstKey, parts->size)))", "visible",
          "a part has the keys of those behind it, too", [ATTENTION]),
     Edit("parts-without-their-sums", "lib/Codegen/DeviceAttention.cpp",
          "m.log(m.select(seesNothing, m.number(compute, 1), total))", "m.number(compute, 0)",

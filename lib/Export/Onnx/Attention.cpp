@@ -161,6 +161,11 @@ static FailureOr<Names> writePartial(exec::PartialAttentionOp op, GraphBuilder &
   nn::AttentionOp whole = op.createWhole(nowhere);
   Names made = AttentionWriter(whole, out).writeStep();
   whole->erase();
+  if (Value seen = op.getSeen()) {
+    Type element = sums.getElementType();
+    made[0] = out.where(out(seen), made[0], out.scalar(0, element));
+    made[1] = out.where(out(seen), made[1], out.scalar(-std::numeric_limits<double>::infinity(), element));
+  }
   return Names{out.reshape(made[0], sums.getShape()), made[1]};
 }
 

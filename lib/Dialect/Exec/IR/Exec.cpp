@@ -178,6 +178,9 @@ LogicalResult PartialAttentionOp::verify() {
   auto sums = RankedTensorType::get(shape, element), logs = RankedTensorType::get(ArrayRef(shape).drop_back(), element);
   if (getSums().getType() != sums || getLogs().getType() != logs)
     return emitOpError() << "has results of other types than " << sums << " and " << logs << " (C3)";
+  if (Value seen = getSeen())
+    if (auto type = cast<RankedTensorType>(seen.getType()); type.getNumElements() != 1)
+      return emitOpError() << "is told whether keys are seen by " << type << ", expected one element (C4)";
   return success();
 }
 

@@ -10,7 +10,10 @@
 // stand launches and beginnings for each block, and combining:
 //
 //   gathered    send k + send v + attend to all
-//   ring        (p-1) max(attend to a block, send a block of k and v) + attend to a block + (p-1) combine
+//   ring        (p-1) max(attend to a block, send a block of k and v) + attend to a block + (p-1) combine + p launches
+//
+// (The weights of each two blocks are a kernel, and all results are put together by one.) What causal attention hides a rank does not
+// compute, but the last rank sees all, and the others wait for its blocks.
 //
 // Taken where a plan asks for it, by time where that is less, and where memory asks for it: what does not fit on a device with
 // keys and values gathered is tried with rings.
@@ -106,7 +109,8 @@ static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
   double attend = times.getComputeNs(flops / ranks, others + keys / ranks, element);
   double passed = pass(ring.key) + (ring.key.gather == ring.value.gather ? 0 : pass(ring.value));
   double combine = 3 * times.getComputeNs(0, 3 * results, element);
-  found.ring = attend + (steps - 1) * (std::max(attend, passed) + combine);
+  double launches = steps > 1 ? steps * times.getCluster().device.launchNs : 0;
+  found.ring = attend + (steps - 1) * (std::max(attend, passed) + combine) + launches;
   return found;
 }
 

@@ -13,8 +13,8 @@
 //   m = max(l, l'),  w = e^(l - m),  w' = e^(l' - m),   y w / (w + w') + y' w' / (w + w'),   m + log(w + w')
 //
 // Which block a rank has decides what its queries see of it. Where ranks have as many queries as keys, in the same order, all ranks from
-// number i on are as far from their block, and so are all others: causal attention sees all of it or nothing, which is a mask of one
-// element. Otherwise places are compared.
+// number i on are as far from their block, and so are all others: causal attention sees all of it or nothing. Otherwise places are
+// compared. What a rank sees nothing of it does not compute: of p blocks the first rank of causal attention has one, the last one all.
 //
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
@@ -218,11 +218,13 @@ private:
   /// `size` places from `first` on, along dim `dim` of `rank`.
   Value places(int64_t size, Value first, int64_t rank, int64_t dim);
   Value index(ArrayRef<spmd::AxisAttr> axes);
+  Value firstQuery();
 
   Value hidePadding(Value shard, int64_t dim);
   Value passOn(Value blocks, const GatheredSequence &sequence, StringRef what);
   Value move(Value shard, const GatheredSequence &sequence);
   Value seesOwnSide(int64_t step, bool isAhead);
+  Value reaches(Value from);
   Value comparePlaces(Value from, const nn::KeyBand &band);
   Value takeColumns(Value from);
   Value joinMasks(Value given, Value isSeen);
@@ -325,14 +327,33 @@ Value RingBuilder::move(Value shard, const GatheredSequence &sequence) {
 /// True on the ranks from number `step` on, or on the others.
 Value RingBuilder::seesOwnSide(int64_t step, bool isAhead) {
   Value own = index(ring.key.axes), first = place(step);
-  return reshape(isAhead ? make<nn::GeOp>(own, first) : make<nn::LtOp>(own, first), {1, 1});
+  return isAhead ? make<nn::GeOp>(own, first) : make<nn::LtOp>(own, first);
+}
+
+/// Where the rank's first query is; null: at 0.
+Value RingBuilder::firstQuery() {
+  return ring.band.queryAxes.empty() ? Value()
+                                     : make<nn::MulOp>(index(ring.band.queryAxes), place(ring.countQueries()));
+}
+
+/// True where some of the rank's queries see some of the keys from `from` on, by places.
+Value RingBuilder::reaches(Value from) {
+  const nn::KeyBand &band = ring.band.band;
+  Value first = firstQuery(), isReached;
+  auto query = [&](int64_t by) { return first ? make<nn::AddOp>(first, place(by)) : place(by); };
+  if (band.high)
+    isReached = make<nn::LeOp>(from, query(ring.countQueries() - 1 + *band.high));
+  if (band.low) {
+    Value isNear = make<nn::GeOp>(make<nn::AddOp>(from, place(block - 1)), query(*band.low));
+    isReached = isReached ? make<nn::AndOp>(isReached, isNear) : isNear;
+  }
+  return isReached;
 }
 
 /// The band by places on all ranks, keys counting from `from` on.
 Value RingBuilder::comparePlaces(Value from, const nn::KeyBand &band) {
   int64_t queries = ring.countQueries();
-  Value first = ring.band.queryAxes.empty() ? Value() : make<nn::MulOp>(index(ring.band.queryAxes), place(queries));
-  Value query = places(queries, first, 2, 0), key = places(block, from, 2, 1), isSeen;
+  Value query = places(queries, firstQuery(), 2, 0), key = places(block, from, 2, 1), isSeen;
   if (band.high)
     isSeen = make<nn::LeOp>(key, make<nn::AddOp>(query, place(*band.high)));
   if (band.low) {
@@ -380,9 +401,9 @@ Value RingBuilder::joinMasks(Value given, Value isSeen) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// A band that all ranks with something to see have is one of the op.
+/// A band that all ranks with something to see have is one of the op; the others compute nothing.
 RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) {
-  Value from = index(ring.key.axes), isSeen;
+  Value from = index(ring.key.axes), isSeen, anySeen;
   if (step > 0) {
     Value before = make<nn::SubOp>(from, place(step));
     from = make<nn::SelectOp>(make<nn::LtOp>(before, place(0)), make<nn::AddOp>(before, place(ring.ranks)), before);
@@ -395,12 +416,14 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
     bool hidesFar = !isOne && sights[1].sight == Sight::Nothing;
     if (isOne || hidesNear || hidesFar) {
       band = sights[hidesNear && !isOne ? 1 : 0].band;
-      isSeen = isOne ? Value() : seesOwnSide(step, hidesFar);
+      anySeen = isOne ? Value() : seesOwnSide(step, hidesFar);
     } else if (sights[0].sight != Sight::All || sights[1].sight != Sight::All) {
       isSeen = comparePlaces(firstKey, ring.band.band);
+      anySeen = reaches(firstKey);
     }
   } else if (!ring.band.band.isEmpty()) {
     isSeen = comparePlaces(firstKey, ring.band.band);
+    anySeen = reaches(firstKey);
   }
   if (ring.ranks * block > ring.countKeys()) {
     Value isKey = make<nn::LtOp>(places(block, firstKey, 2, 1), place(ring.countKeys()));
@@ -414,7 +437,7 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
       builder, loc, RankedTensorType::get(shape, compute), RankedTensorType::get(ArrayRef(shape).drop_back(), compute),
       whole.getQuery(), key, value, joinMasks(takeColumns(from), isSeen), whole.getScaleAttr(),
       band.high ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(offset), whole.getSoftcapAttr(),
-      band.low ? builder.getI64IntegerAttr(offset - *band.low) : IntegerAttr(), /*right=*/IntegerAttr(),
+      band.low ? builder.getI64IntegerAttr(offset - *band.low) : IntegerAttr(), /*right=*/IntegerAttr(), anySeen,
       builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
   return {reshape(partial.getSums(), shape), partial.getLogs()};

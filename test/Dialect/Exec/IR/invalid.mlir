@@ -157,6 +157,15 @@ func.func @each_part_has_a_result(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf
 
 // -----
 
+// exec.partial_attention C4
+func.func @keys_are_seen_or_not(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf32>, %seen: tensor<2xi1>) {
+  // expected-error @below {{'exec.partial_attention' op is told whether keys are seen by 'tensor<2xi1>', expected one element (C4)}}
+  %0:2 = exec.partial_attention %q, %k, %k seen %seen part 16 scale 0.5 : (tensor<1x4x1x8xf32>, tensor<1x2x40x8xf32>, tensor<1x2x40x8xf32>, tensor<2xi1>) -> (tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>)
+  return
+}
+
+// -----
+
 // exec.append C1: the op that it stands for says what is wrong.
 func.func @what_is_appended_is_as_wide(%past: tensor<2x3x4xf32>, %new: tensor<2x1x5xf32>) {
   // expected-error @below {{'nn.concat' op}}

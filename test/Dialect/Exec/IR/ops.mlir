@@ -50,6 +50,13 @@ func.func @stages(%q: tensor<1x4x1x8xf16>, %k: tensor<1x2x40x8xf16>) -> tensor<1
   return %0#0 : tensor<1x4x1x3x8xf32>
 }
 
+// CHECK-LABEL: @seen
+func.func @seen(%q: tensor<1x4x1x8xf16>, %k: tensor<1x2x40x8xf16>, %mask: tensor<1x40xi1>, %seen: tensor<i1>) -> tensor<1x4x1x1x8xf32> {
+  // CHECK: exec.partial_attention %{{.*}}, %{{.*}}, %{{.*}} mask %arg2 seen %arg3 part 40 scale 5.000000e-01 :
+  %s, %l = exec.partial_attention %q, %k, %k mask %mask seen %seen part 40 scale 0.5 : (tensor<1x4x1x8xf16>, tensor<1x2x40x8xf16>, tensor<1x2x40x8xf16>, tensor<1x40xi1>, tensor<i1>) -> (tensor<1x4x1x1x8xf32>, tensor<1x4x1x1xf32>)
+  return %s : tensor<1x4x1x1x8xf32>
+}
+
 // CHECK-LABEL: @states
 func.func @states(%past: tensor<2x3x4xf32>, %new: tensor<2x1x4xf32>) -> tensor<2x4x4xf32> {
   // CHECK: exec.append %arg0, %arg1 dim 1 : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x4x4xf32>

@@ -31,17 +31,17 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 
 // -----
 
-// Causal: the own block has the band, all others are seen by the ranks that come after them, which a mask of one element says.
+// Causal: the own block has the band, all others are seen by the ranks that come after them; the others compute nothing.
 module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
   // CHECK-LABEL: @causal
   func.func @causal(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x16xi1>) -> tensor<1x2x4x8xf32> {
     // CHECK-COUNT-2: spmd.window
     // CHECK: exec.partial_attention %{{[^m]*}} part 4 scale 5.000000e-01 causal
-    // CHECK: nn.ge {{.*}} -> tensor<i1>
-    // CHECK: exec.partial_attention {{.*}} mask {{.*}} part 4 scale 5.000000e-01 {{.*}}tensor<1x1xi1>
-    // CHECK: exec.partial_attention {{.*}} mask {{.*}}tensor<1x1xi1>
+    // CHECK: %[[SEEN:.*]] = nn.ge %{{.*}} -> tensor<i1>
+    // CHECK: exec.partial_attention %{{[^m]*}} seen %[[SEEN]] part 4 scale 5.000000e-01 :
+    // CHECK: exec.partial_attention %{{[^m]*}} seen %{{[0-9]+}} part
     // CHECK-NOT: spmd.window
-    // CHECK: exec.partial_attention {{.*}} mask {{.*}}tensor<1x1xi1>
+    // CHECK: exec.partial_attention %{{[^m]*}} seen %{{[0-9]+}} part
     // CHECK-NOT: nn.attention
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
     %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
@@ -59,13 +59,31 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
     // CHECK-COUNT-2: spmd.window
     // CHECK-NOT: spmd.window
     // CHECK: exec.partial_attention {{.*}} causal :
-    // CHECK: exec.partial_attention {{.*}} {left = 0 : i64}
+    // CHECK: exec.partial_attention {{.*}} seen {{.*}} {left = 0 : i64}
     // CHECK-NOT: exec.partial_attention
     // CHECK: return
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
     %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x16x8xf32>
     %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">], high = 0 : i64, low = -4 : i64}} : (tensor<1x2x4x8xf32>, tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>, tensor<4x16xi1>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// Queries are whole, keys on two ranks: places are compared, and of a block that lies ahead of all queries nothing is computed.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  // CHECK-LABEL: @whole_queries
+  func.func @whole_queries(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<3x8xi1>) -> tensor<1x2x3x8xf32> {
+    // CHECK: %[[FIRST:.*]] = nn.mul %{{.*}}, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+    // CHECK: %[[LAST:.*]] = nn.constant dense<2> : tensor<i64>
+    // CHECK: %[[SEEN:.*]] = nn.le %[[FIRST]], %[[LAST]] : {{.*}} -> tensor<i1>
+    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %[[SEEN]] part 4
+    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %{{[0-9]+}} part 4
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [], high = 0 : i64}} : (tensor<1x2x3x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>, tensor<3x8xi1>) -> tensor<1x2x3x8xf32>
+    return %0 : tensor<1x2x3x8xf32>
   }
 }
 
