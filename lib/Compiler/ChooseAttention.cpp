@@ -1,8 +1,12 @@
-//===- ChooseAttention.cpp - by time, rings against what was decided ------===//
+//===- ChooseAttention.cpp - rings against what was decided ---------------===//
 //
 // Prices of decisions know no overlap: a block of keys that travels while another is attended to costs nothing, which no
 // sum of prices says. So where a program is decided by time, and has attention, it is sharded twice more, with queries held
 // where they are and keys and values in rings, and as it would be otherwise; the rings stay if a rank is predicted to take less.
+// The same is tried, whatever is decided by, where attention is written out in products and softmax, and a rank takes more memory than
+// its device has: exec-form-rings, which does so for attention that is one op, comes when such attention has been decided on in parts.
+//
+// Both ways attention counts as the one kernel that it becomes, or a ring would win by being one op.
 //
 //===----------------------------------------------------------------------===//
 #include "State.h"
@@ -20,30 +24,56 @@ using namespace cleave;
 /// Larger programs are not sharded for the sake of a comparison.
 static constexpr int64_t kMostOps = 5000;
 
-/// One that is written out in products has no rings that would be compared on equal terms: it is one op in them alone.
-static bool hasAttention(ModuleOp module) {
-  int64_t ops = 0, attentions = 0;
+namespace {
+struct Attentions {
+  bool areOps = false, mayBeWrittenOut = false;
+};
+} // namespace
+
+static Attentions findAttentions(ModuleOp module) {
+  int64_t ops = 0, products = 0, softmaxes = 0, attentions = 0;
   module.walk([&](Operation *op) {
     ++ops;
     attentions += isa<nn::AttentionOp>(op);
+    softmaxes += isa<nn::SoftmaxOp>(op);
+    products += isa<nn::EinsumOp>(op);
   });
-  return attentions > 0 && ops < kMostOps;
+  if (ops >= kMostOps)
+    return {};
+  return {attentions > 0, softmaxes > 0 && products > 1};
 }
 
 void Compilation::State::chooseAttention() {
   ShardOptions &sharding = options.sharding;
   bool isAsked = spmd::getAttentionWish(*module, sharding.attention) != spmd::AttentionForm::Auto;
-  if (sharding.optimize != spmd::Optimize::Time || isAsked || cleave::getPhase(*module) >= Phase::Propagated ||
-      isPipelined() || !hasMesh() || !hasAttention(*module))
+  bool isByTime = sharding.optimize == spmd::Optimize::Time;
+  int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
+  if (isAsked || (!isByTime && !memory) || cleave::getPhase(*module) >= Phase::Propagated || isPipelined() ||
+      !hasMesh())
+    return;
+  Attentions attentions = findAttentions(*module);
+  if (!attentions.mayBeWrittenOut && !(isByTime && attentions.areOps))
     return;
   Telling telling(onProgress, "attention");
+  Prediction decided = predict(handed.plan, sharding, /*asKernels=*/true);
+  bool isTooLarge = memory && attentions.mayBeWrittenOut && decided.peakBytes > memory;
+  if (decided.ns == std::numeric_limits<double>::infinity() || (!isByTime && !isTooLarge))
+    return;
   ShardOptions inRings = sharding;
   inRings.attention = spmd::AttentionForm::Ring;
-  double decided = predict(handed.plan, sharding), ring = predict(handed.plan, inRings);
-  if (ring >= decided || decided == std::numeric_limits<double>::infinity())
+  Prediction ring = predict(handed.plan, inRings, /*asKernels=*/true);
+  bool isSmaller = isTooLarge && ring.peakBytes < decided.peakBytes, isFaster = isByTime && ring.ns < decided.ns;
+  if (!ring.hasRings || ring.ns == std::numeric_limits<double>::infinity() || !(isSmaller || isFaster))
     return;
   sharding.attention = spmd::AttentionForm::Ring;
-  emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
-      << "keys and values of attention go round in rings: a rank takes " << formatTime(ring) << " as predicted, and "
-      << formatTime(decided) << " as decided without";
+  Location where = FileLineColLoc::get(context.get(), options.model, 0, 0);
+  if (isFaster) {
+    emitRemark(where) << "keys and values of attention go round in rings: a rank takes " << formatTime(ring.ns)
+                      << " as predicted, and " << formatTime(decided.ns) << " as decided without";
+    return;
+  }
+  emitRemark(where) << "keys and values of attention go round in rings: as decided without, a rank took "
+                    << decided.peakBytes << " bytes at its peak, and a device of " << sharding.cluster->name << " has "
+                    << memory << "; now it takes " << ring.peakBytes << ", and "
+                    << formatTime(std::abs(ring.ns - decided.ns)) << (ring.ns > decided.ns ? " more" : " less");
 }

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/ClusterFile.h"
@@ -21,7 +23,9 @@
 using namespace mlir;
 using namespace cleave;
 
-double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding) {
+Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                           const ShardOptions &sharding, bool asKernels) {
+  const Prediction impossible{std::numeric_limits<double>::infinity()};
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = module->clone();
   ShardState trial;
@@ -34,15 +38,21 @@ double Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &cand
     manager.enableVerifier(false);
     step.addPasses(manager, sharding, trial);
     if (failed(manager.run(*copy)))
-      return std::numeric_limits<double>::infinity();
+      return impossible;
   }
+  PassManager recognition(context.get());
+  recognition.addPass(exec::createRecogniseAttention());
+  if (asKernels && failed(recognition.run(*copy)))
+    return impossible;
   llvm::Expected<func::FuncOp> func = findEntry(*copy);
   if (!func) {
     llvm::consumeError(func.takeError());
-    return std::numeric_limits<double>::infinity();
+    return impossible;
   }
   spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
-  return cleave::makeReport(*func, options.model, &machine).time->getNs();
+  Report report = cleave::makeReport(*func, options.model, &machine);
+  bool hasRings = !func->getOps<exec::PartialAttentionOp>().empty();
+  return {report.time->getNs(), report.peakBytesPerRank, hasRings};
 }
 
 /// As that list of devices in the plan would be.
@@ -73,7 +83,7 @@ bool Compilation::State::chooseDevices() {
     candidate->devices = placement.devices;
     if (llvm::is_sorted(placement.devices))
       candidate->devices.clear();
-    double ns = predict(candidate, withMachine(*candidate, options.sharding));
+    double ns = predict(candidate, withMachine(*candidate, options.sharding)).ns;
     if (best && ns >= chosen.ns) {
       chosen.nextNs = std::min(chosen.nextNs, ns);
       continue;

@@ -41,11 +41,18 @@ struct Compilation::State {
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();
-  /// Takes rings of attention where deciding by time leaves that open and they take less.
+  /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
-  /// Nanoseconds of a rank if the model is cut as `candidate` says (null: as its types do); infinite where it cannot be, which is told when it
-  /// is done.
-  double predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding);
+  /// Of a rank.
+  struct Prediction {
+    double ns = 0; ///< infinite where the model cannot be cut so, which is told when it is done
+    int64_t peakBytes = 0;
+    bool hasRings = false;
+  };
+  /// What comes of the model if it is cut as `candidate` says (null: as its types do); if `asKernels`, with attention that is written out as the
+  /// one op that kernels are made of.
+  Prediction predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding,
+                     bool asKernels = false);
   /// Shardings that stand in a file already are wishes; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
