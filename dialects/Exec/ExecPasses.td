@@ -21,7 +21,7 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
     each step gives is combined by the logarithm that `exec.partial_attention` gives beside it.
 
     Of causal attention, and of windows, a rank sees all of most blocks or nothing: then a mask of one element says which, where queries and keys are
-    cut alike. Blocks that no rank sees anything of are passed on, or left out where no other follows. Additive masks give each step the
+    cut alike. Blocks that no rank sees anything of are left out: the next ones come at once, from ranks further away. Additive masks give each step the
     columns of its block.
 
     With `attention=ring`, or where the plan says so (`spmd.attention` of the module), wherever it can be done, with a remark where not. Else, within the

@@ -10,10 +10,11 @@
 // stand launches and beginnings for each block, and combining:
 //
 //   gathered    send k + send v + attend to all
-//   ring        (p-1) max(attend to a block, send a block of k and v) + attend to a block + (p-1) combine + p launches
+//   ring        (s-1) max(attend to a block, send a block of k and v) + attend to a block + (s-1) combine + s launches
 //
-// (The weights of each two blocks are a kernel, and all results are put together by one.) What causal attention hides a rank does not
-// compute, but the last rank sees all, and the others wait for its blocks.
+// with a step for each of p ranks, or, where attention looks at near keys alone, for each block that some rank sees: past others
+// blocks are sent at once. (The weights of each two blocks are a kernel, and all results are put together by one.) What causal
+// attention hides a rank does not compute, but the last rank sees all, and the others wait for its blocks.
 //
 // Taken where a plan asks for it, by time where that is less, and where memory asks for it: what does not fit on a device with
 // keys and values gathered is tried with rings.
@@ -61,16 +62,16 @@ struct RingTimes {
 };
 } // namespace
 
-/// The program's rings in its order, each with what has to be told where it cannot be one.
+/// The program's rings in its order, those in loops too, each with what has to be told where it cannot be one.
 static std::vector<Ring> findRings(func::FuncOp func, bool isAsked) {
   std::vector<Ring> rings;
-  for (auto attention : func.getOps<nn::AttentionOp>()) {
+  func.walk([&](nn::AttentionOp attention) {
     std::string reason;
     if (std::optional<Ring> ring = findRing(attention, reason))
       rings.push_back(*ring);
     else if (isAsked && !reason.empty())
       attention.emitRemark() << "'nn.attention' op takes its keys and values gathered, not in a ring: " << reason;
-  }
+  });
   return rings;
 }
 
@@ -143,7 +144,8 @@ void FormRings::formToFit(func::FuncOp func) {
   func::FuncOp copy = func.clone();
   copy.setName((func.getName() + ".in_rings").str());
   func->getParentOp()->getRegion(0).front().push_back(copy);
-  formAsked(copy);
+  for (Ring &ring : findRings(copy, /*isAsked=*/false))
+    formRing(ring);
   int64_t after = choice.countPeakBytes(copy);
   copy.erase();
   if (after >= before)

@@ -66,8 +66,14 @@ static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
   return std::nullopt;
 }
 
-/// True if `value` is read by one op alone.
-static bool hasOneReader(Value value) { return !value.use_empty() && llvm::all_equal(value.getUsers()); }
+/// True if `value` is read by one op alone, by attention as keys and values.
+static bool hasOneReader(Value value) {
+  bool isKeyOrValue = llvm::all_of(value.getUses(), [](OpOperand &use) {
+    auto attention = dyn_cast<nn::AttentionOp>(use.getOwner());
+    return !attention || &use == &attention.getKeyMutable() || &use == &attention.getValueMutable();
+  });
+  return !value.use_empty() && llvm::all_equal(value.getUsers()) && isKeyOrValue;
+}
 
 /// Per dim the axes over which `op` puts shards together; nothing if it is no gather.
 static std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> getGatheredAxes(Operation *op) {
@@ -136,6 +142,10 @@ std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::strin
     return std::nullopt;
   if (key->axes != value->axes) {
     reason = "keys and values are gathered over other axes";
+    return std::nullopt;
+  }
+  if (key->shard != value->shard) {
+    reason = "a rank has " + std::to_string(key->shard) + " keys and " + std::to_string(value->shard) + " values";
     return std::nullopt;
   }
   Ring ring;
@@ -221,7 +231,7 @@ private:
   Value firstQuery();
 
   Value hidePadding(Value shard, int64_t dim);
-  Value passOn(Value blocks, const GatheredSequence &sequence, StringRef what);
+  Value passOn(Value blocks, int64_t ranks, const GatheredSequence &sequence, StringRef what);
   Value move(Value shard, const GatheredSequence &sequence);
   Value seesOwnSide(int64_t step, bool isAhead);
   Value reaches(Value from);
@@ -288,12 +298,12 @@ Value RingBuilder::hidePadding(Value shard, int64_t dim) {
   return make<nn::SelectOp>(make<nn::LtOp>(at, place(ring.countKeys())), shard, zero);
 }
 
-/// The block of the rank before, which the op `window` gives as an interval that lies a whole shard earlier.
-Value RingBuilder::passOn(Value blocks, const GatheredSequence &sequence, StringRef what) {
+/// The block of the rank that is so many before, which the op `window` gives as an interval that lies as many whole shards earlier.
+Value RingBuilder::passOn(Value blocks, int64_t ranks, const GatheredSequence &sequence, StringRef what) {
   SmallVector<int64_t> highs(getShape(blocks)), lows(highs.size(), 0), steps(highs.size(), 0);
   steps[sequence.dim] = block;
-  lows[sequence.dim] = -block;
-  highs[sequence.dim] = 0;
+  lows[sequence.dim] = -block * ranks;
+  highs[sequence.dim] = lows[sequence.dim] + block;
   SmallVector<Attribute> dims(highs.size(), builder.getArrayAttr({}));
   dims[sequence.dim] = builder.getArrayAttr(SmallVector<Attribute>(sequence.axes.begin(), sequence.axes.end()));
   std::string cause = (what + " of nn.attention go round, a block at a time").str();
@@ -456,23 +466,23 @@ RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
   return {make<nn::AddOp>(kept, added), make<nn::AddOp>(largest, make<nn::LogOp>(sum))};
 }
 
-/// Blocks are passed on before they are attended to, so that they travel meanwhile; steps at which nobody sees anything just pass them on.
+/// Blocks are passed on before they are attended to, so that they travel meanwhile; past steps at which nobody sees anything they go at
+/// once.
 Value RingBuilder::build() {
   Value key = hidePadding(ring.key.gather->getOperand(0), ring.key.dim);
   bool isShared = ring.key.gather == ring.value.gather;
   Value value = isShared ? key : hidePadding(ring.value.gather->getOperand(0), ring.value.dim);
   SmallVector<int64_t> steps = findSteps(ring);
   std::optional<Attended> attended;
-  for (int64_t step = 0; step <= steps.back(); ++step) {
+  for (auto [index, step] : llvm::enumerate(steps)) {
     Value nextKey = key, nextValue = value;
     if (step < steps.back()) {
-      nextKey = passOn(key, ring.key, isShared ? "keys, which are the values," : "keys");
-      nextValue = isShared ? nextKey : passOn(value, ring.value, "values");
+      int64_t ranks = steps[index + 1] - step;
+      nextKey = passOn(key, ranks, ring.key, isShared ? "keys, which are the values," : "keys");
+      nextValue = isShared ? nextKey : passOn(value, ranks, ring.value, "values");
     }
-    if (llvm::is_contained(steps, step)) {
-      Attended here = attend(step, move(key, ring.key), move(value, ring.value));
-      attended = attended ? combine(*attended, here) : here;
-    }
+    Attended here = attend(step, move(key, ring.key), move(value, ring.value));
+    attended = attended ? combine(*attended, here) : here;
     key = nextKey;
     value = nextValue;
   }

@@ -41,6 +41,46 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
 
 // -----
 
+// What is gathered once is key, value and query.
+// expected-remark @below {{nothing goes round, though rings are asked for}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @read_as_queries(%x: tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32> {
+    %g = spmd.all_gather %x dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    // expected-remark @below {{others read what is gathered too}}
+    %0 = nn.attention %g, %g, %g scale 0.5 : (tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+    return %0 : tensor<1x2x8x8xf32>
+  }
+}
+
+// -----
+
+// expected-remark @below {{nothing goes round, though rings are asked for}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @read_as_mask(%q: tensor<1x1x8x8xf32>, %x: tensor<1x1x4x8xf32>) -> tensor<1x1x8x8xf32> {
+    %g = spmd.all_gather %x dims [{}, {}, {"x"}, {}] : (tensor<1x1x4x8xf32>) -> tensor<1x1x8x8xf32>
+    // expected-remark @below {{others read what is gathered too}}
+    %0 = nn.attention %q, %g, %g mask %g scale 0.5 : (tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32>
+    return %0 : tensor<1x1x8x8xf32>
+  }
+}
+
+// -----
+
+// Six keys in shards of four, and values in shards of three.
+// expected-remark @below {{nothing goes round, though rings are asked for}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @in_other_shards(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32> {
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %ck = nn.slice %gk starts [0, 0, 0, 0] sizes [1, 2, 6, 8] steps [1, 1, 1, 1] : (tensor<1x2x8x8xf32>) -> tensor<1x2x6x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x3x8xf32>) -> tensor<1x2x6x8xf32>
+    // expected-remark @below {{not in a ring: a rank has 4 keys and 3 values}}
+    %0 = nn.attention %q, %ck, %gv scale 0.5 : (tensor<1x2x3x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> tensor<1x2x3x8xf32>
+    return %0 : tensor<1x2x3x8xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{attribute 'spmd.attention' is 'rings', expected auto, gather or ring}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "rings"} {
 }

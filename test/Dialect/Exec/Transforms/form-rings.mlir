@@ -146,3 +146,50 @@ module attributes {spmd.mesh = #mesh} {
     return %0 : tensor<1x2x4x8xf32>
   }
 }
+
+// -----
+
+// A window of two on both sides of 16 blocks: its own, the one before and the one behind, which 14 ranks stand between: it comes at once.
+module attributes {spmd.mesh = #spmd.mesh<["x"=16]>} {
+  // CHECK-LABEL: @near_on_both_sides
+  // CHECK-SAME: (%[[Q:.*]]: tensor<1x2x4x8xf32>, %[[K:.*]]: tensor<1x2x4x8xf32>, %[[V:.*]]: tensor<1x2x4x8xf32>, %
+  func.func @near_on_both_sides(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x64xi1>) -> tensor<1x2x4x8xf32> {
+    // CHECK: %[[K1:.*]] = spmd.window %[[K]] {{.*}} lows [0, 0, -4, 0] highs [1, 2, 0, 8] wraps
+    // CHECK: %[[V1:.*]] = spmd.window %[[V]] {{.*}} lows [0, 0, -4, 0] highs [1, 2, 0, 8] wraps
+    // CHECK: exec.partial_attention %[[Q]], %[[K]], %[[V]] {{.*}}part 4
+    // CHECK: %[[K2:.*]] = spmd.window %[[K1]] {{.*}} lows [0, 0, -56, 0] highs [1, 2, -52, 8] wraps
+    // CHECK: %[[V2:.*]] = spmd.window %[[V1]] {{.*}} lows [0, 0, -56, 0] highs [1, 2, -52, 8] wraps
+    // CHECK: exec.partial_attention %[[Q]], %[[K1]], %[[V1]] {{.*}}part 4
+    // CHECK-NOT: spmd.window
+    // CHECK: exec.partial_attention %[[Q]], %[[K2]], %[[V2]] {{.*}}part 4
+    // CHECK-NOT: {{spmd.window|attention}}
+    // CHECK: return
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x64x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x64x8xf32>
+    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">], high = 2 : i64, low = -2 : i64}} : (tensor<1x2x4x8xf32>, tensor<1x2x64x8xf32>, tensor<1x2x64x8xf32>, tensor<4x64xi1>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
+// What is gathered in a loop goes round in each iteration.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  // CHECK-LABEL: @in_a_loop
+  func.func @in_a_loop(%q: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    // CHECK: nn.loop
+    // CHECK-NOT: spmd.all_gather
+    // CHECK: spmd.window
+    // CHECK: exec.partial_attention
+    // CHECK: exec.partial_attention
+    // CHECK: nn.yield
+    %y = nn.loop count 3 carries (%q) : (tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    ^bb0(%a: tensor<1x2x4x8xf32>):
+      %k = nn.exp %a : (tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+      %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+      %0 = nn.attention %a, %gk, %gk scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+      nn.yield next (%0) : (tensor<1x2x4x8xf32>) -> ()
+    }
+    return %y : tensor<1x2x4x8xf32>
+  }
+}
