@@ -32,3 +32,14 @@ func.func @main(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4
   %y = nn.attention %q, %k, %v mask %m scale 0.5 causal : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x1x6x6xi1>) -> tensor<2x4x6x8xf32>
   return %y : tensor<2x4x6x8xf32>
 }
+
+//--- scales.mlir
+// Two scales that differ behind the ninth digit are two numbers.
+// CHECK: Mul({{.*}}, [[FIRST:[^ ]*]])
+// CHECK-NOT: Mul({{.*}}, [[FIRST]])
+// CHECK: Mul({{.*}}, {{[^ ]*}})
+func.func @main(%q: tensor<1x1x2x2xf64>, %m: tensor<2x2xi1>) -> (tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>) {
+  %a = nn.attention %q, %q, %q mask %m scale 0.1234567891 : (tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<2x2xi1>) -> tensor<1x1x2x2xf64>
+  %b = nn.attention %q, %q, %q mask %m scale 0.1234567894 : (tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<2x2xi1>) -> tensor<1x1x2x2xf64>
+  return %a, %b : tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>
+}

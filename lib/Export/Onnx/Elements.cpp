@@ -26,15 +26,17 @@ RankedTensorType cleave::onnx::getStoredType(Type type) {
   return RankedTensorType::get(tensor.getShape(), element);
 }
 
-std::string cleave::onnx::encodeElements(const reference::Tensor &tensor) {
-  std::string bytes(tensor.getBytes().data(), tensor.getBytes().size());
-  Type element = tensor.getElementType();
-  if (!isSmallInteger(element) || element.isUnsignedInteger())
-    return bytes;
-  // Their low bits stand there alone.
-  unsigned unused = 8 - element.getIntOrFloatBitWidth();
+void cleave::onnx::encodeSigns(MutableArrayRef<char> bytes, Type elementType) {
+  if (!isSmallInteger(elementType) || elementType.isUnsignedInteger())
+    return;
+  unsigned unused = 8 - elementType.getIntOrFloatBitWidth();
   for (char &byte : bytes)
     byte = static_cast<char>(static_cast<int8_t>(byte << unused) >> unused);
+}
+
+std::string cleave::onnx::encodeElements(const reference::Tensor &tensor) {
+  std::string bytes(tensor.getBytes().data(), tensor.getBytes().size());
+  encodeSigns({bytes.data(), bytes.size()}, tensor.getElementType());
   return bytes;
 }
 

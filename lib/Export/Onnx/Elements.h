@@ -11,6 +11,8 @@ namespace cleave::onnx {
 bool isSmallInteger(mlir::Type elementType);
 /// A tensor's type in exported graphs: without its encoding, and with bytes for small integers.
 mlir::RankedTensorType getStoredType(mlir::Type type);
+/// Gives small integers, of whose bytes the low bits alone are set, their sign; leaves all others.
+void encodeSigns(llvm::MutableArrayRef<char> bytes, mlir::Type elementType);
 /// Elements of that type as `raw_data` and external data have them: little-endian, row-major, bool as a byte.
 std::string encodeElements(const reference::Tensor &tensor);
 

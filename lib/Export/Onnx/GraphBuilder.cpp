@@ -336,9 +336,11 @@ std::string GraphBuilder::splat(double value, RankedTensorType type) {
                                                       /*isSigned=*/true, /*implicitTrunc=*/true)));
   FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(DenseElementsAttr::get(getStoredType(type), one));
   assert(succeeded(tensor) && "a splat too large for memory");
-  std::string name;
+  // Doubles that are called alike may differ.
+  std::string name, bytes = encodeElements(*tensor);
   llvm::raw_string_ostream(name) << llvm::format("%.9g", value) << ':' << type;
-  return add(name, {name, type, encodeElements(*tensor)});
+  std::string key = "splat " + name + ' ' + bytes;
+  return add(std::move(key), {name, type, std::move(bytes)});
 }
 
 std::string GraphBuilder::ofPlace(StringRef key, RankedTensorType type, Initializer::OfPlace value) {

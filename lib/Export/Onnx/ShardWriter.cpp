@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "ShardWriter.h"
 
+#include "Elements.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/Status.h"
@@ -23,6 +24,7 @@ struct Source {
   reference::WeightFiles::Range range;
   reference::Tensor elements;
   bool isSplat = false;
+  Type elementType;
 };
 
 /// A rank's box of a parameter: in each dim where it begins, how much of it is there, and how much it takes with padding.
@@ -58,23 +60,24 @@ static ShardBox getBox(nn::LoadOp load, nn::ParamOp param, int64_t rank) {
 
 static int64_t product(ArrayRef<int64_t> extents) { return llvm::product_of(extents); }
 
-/// `count` bytes at `offset` of a source.
+/// `count` bytes at `offset` of a source, as ONNX has them.
 static void copy(const Source &source, int64_t offset, int64_t count, llvm::raw_ostream &os) {
-  constexpr int64_t chunk = 1 << 20;
-  if (!source.range.file) {
-    ArrayRef<char> bytes = source.elements.getBytes().slice(source.isSplat ? 0 : offset);
-    for (int64_t done = 0; done < count;) {
-      int64_t next = std::min<int64_t>(count - done, source.isSplat ? int64_t(bytes.size()) : count);
-      os.write(bytes.data(), next);
-      done += next;
-    }
-    return;
-  }
-  int64_t base = source.range.file->getOffset(ArrayRef<char>(source.range.bytes.data(), source.range.bytes.size()));
-  std::vector<char> buffer(std::min(count, chunk));
+  ArrayRef<char> held;
+  int64_t base = 0, most = 1 << 20;
+  if (source.range.file)
+    base = source.range.file->getOffset(ArrayRef<char>(source.range.bytes.data(), source.range.bytes.size()));
+  else
+    held = source.elements.getBytes();
+  if (source.isSplat)
+    most = held.size();
+  std::vector<char> buffer;
   for (int64_t done = 0; done < count; done += buffer.size()) {
-    buffer.resize(std::min<int64_t>(count - done, chunk));
-    source.range.file->copy(base + offset + done, buffer);
+    buffer.resize(std::min<int64_t>(count - done, most));
+    if (source.range.file)
+      source.range.file->copy(base + offset + done, buffer);
+    else
+      llvm::copy(held.slice(source.isSplat ? 0 : offset + done, buffer.size()), buffer.begin());
+    encodeSigns(buffer, source.elementType);
     os.write(buffer.data(), buffer.size());
   }
 }
@@ -109,6 +112,7 @@ llvm::Error ShardWriter::write(nn::LoadOp load, int64_t rank, llvm::raw_ostream 
   SmallVector<Attribute> pieces = nn::getPieces(param);
   auto writePiece = [&](int64_t index, const ShardBox &inside) -> llvm::Error {
     Source source;
+    source.elementType = type.getElementType();
     if (auto weight = dyn_cast<nn::WeightAttr>(pieces[index])) {
       auto [known, isNew] = ranges.try_emplace({param, index});
       if (isNew) {
