@@ -112,17 +112,47 @@ std::optional<ArenaReport> cleave::countArena(ModuleOp module) {
   return ::countArena(llvm::to_vector(module.getOps<exec::BufferOp>()), module);
 }
 
-/// Loaded weights live throughout, and arguments without a user to the end, for somebody else holds them; all other
-/// values from the op that makes them to their last user.
-static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols,
-                              llvm::DenseMap<Operation *, int64_t> &known) {
+namespace {
+/// Bytes that are needed at once. Loaded weights live throughout, and arguments without a user to the end, for somebody else holds
+/// them; all other values from the op that makes them to their last user.
+class PeakCounter {
+public:
+  explicit PeakCounter(const SymbolTable &symbols) : symbols(symbols) {}
+
+  int64_t count(func::FuncOp func);
+
+private:
+  int64_t countBody(nn::LoopOp loop);
+  int64_t countBlock(Block &body, llvm::function_ref<bool(Value)> isHeldOutside);
+
+  const SymbolTable &symbols;
+  llvm::DenseMap<Operation *, int64_t> known;
+};
+} // namespace
+
+int64_t PeakCounter::count(func::FuncOp func) {
   if (auto it = known.find(func); it != known.end())
     return it->second;
-  Block &body = func.getBody().front();
+  return known[func] = countBlock(func.getBody().front(), [](Value) { return false; });
+}
+
+/// What a loop holds beside its operands and results: what it hands on is where its results are, and what it was handed where an
+/// initial value was that nobody else reads.
+int64_t PeakCounter::countBody(nn::LoopOp loop) {
+  llvm::DenseSet<Value> held;
+  held.insert_range(loop.getTaken());
+  held.insert_range(loop.getYield().getNext());
+  for (auto [initial, argument] : llvm::zip_equal(loop.getInitial(), loop.getCarried()))
+    if (initial.hasOneUse() && !initial.getDefiningOp<nn::LoadOp>())
+      held.insert(argument);
+  return countBlock(loop.getBody().front(), [&](Value value) { return held.contains(value); });
+}
+
+int64_t PeakCounter::countBlock(Block &body, llvm::function_ref<bool(Value)> isHeldOutside) {
   Liveness liveness;
   llvm::DenseMap<Value, Liveness::Buffer> buffers;
   auto define = [&](Value value, int64_t step) {
-    return buffers[value] = liveness.define(step, spmd::getBytes(value.getType()));
+    return buffers[value] = liveness.define(step, isHeldOutside(value) ? 0 : spmd::getBytes(value.getType()));
   };
   int64_t step = 0, end = body.getOperations().size();
   buffers.reserve(end + body.getNumArguments());
@@ -139,12 +169,14 @@ static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols,
         liveness.use(define(result, 0), end);
       else
         define(result, step);
-    // What a stage holds of its own, while it runs.
+    // What a stage or a loop holds of its own, while it runs.
     if (func::FuncOp callee = getCallee(&op, symbols))
-      liveness.define(step, countPeakBytes(callee, symbols, known));
+      liveness.define(step, count(callee));
+    else if (auto loop = dyn_cast<nn::LoopOp>(op))
+      liveness.define(step, countBody(loop));
     ++step;
   }
-  return known[func] = liveness.getPeakBytes();
+  return liveness.getPeakBytes();
 }
 
 static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols) {
@@ -153,8 +185,7 @@ static int64_t countPeakBytes(func::FuncOp func, const SymbolTable &symbols) {
   for (exec::BufferOp buffer : getBuffers(func, symbols))
     planned += static_cast<int64_t>(buffer.getBytes());
   // A stage is called once per microbatch, and counted once.
-  llvm::DenseMap<Operation *, int64_t> known;
-  return planned ? planned : countPeakBytes(func, symbols, known);
+  return planned ? planned : PeakCounter(symbols).count(func);
 }
 
 int64_t cleave::countPeakBytes(func::FuncOp func) {
