@@ -15,7 +15,6 @@
 #include "RuleMatches.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Dialect/Spmd/IR/Repeated.h"
 
 #include <map>
 
@@ -34,10 +33,34 @@ std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, Mesh
   return succeeded(result->build()) ? std::move(result) : nullptr;
 }
 
+/// Elements of a tensor; extents of 0 count as 1, so that costs of parts of it are below.
+static double countElements(ArrayRef<int64_t> shape) {
+  double product = 1;
+  for (int64_t extent : shape)
+    product *= std::max<double>(extent, 1);
+  return product;
+}
+
+/// As many runs of the largest value in a loop of `func` as costs stay in range for.
+static int64_t findMostTimes(func::FuncOp func) {
+  double largest = 1;
+  auto look = [&](ValueRange values) {
+    for (Value value : values)
+      if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && type.hasStaticShape())
+        largest = std::max(largest, countElements(type.getShape()));
+  };
+  func.walk([&](nn::LoopOp loop) {
+    look(loop.getBody().getArguments());
+    loop.getBody().walk([&](Operation *op) { look(op->getResults()); });
+  });
+  return int64_t(0x1p46 / largest);
+}
+
 LogicalResult FunctionProblem::build() {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError() << "has control flow: only functions of one block can be sharded";
   rules = std::make_shared<RuleTable>();
+  mostTimes = std::min(findMostTimes(func), nn::LoopOp::kMostTimes);
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
@@ -66,7 +89,7 @@ LogicalResult FunctionProblem::addValues(Block &block) {
         return failure();
     if (!loop)
       continue;
-    int64_t around = std::exchange(times, multiplyTimes(times, loop.getPricedTimes()));
+    int64_t around = std::exchange(times, times * getTimes(loop));
     for (BlockArgument argument : loop.getBody().getArguments())
       if (failed(addValue(argument)))
         return failure();
@@ -89,13 +112,8 @@ void FunctionProblem::addOps(Block &block) {
 // Values and wishes
 //===----------------------------------------------------------------------===//
 
-/// True if costs of a tensor of this shape stay in range; extents of 0 count as 1, so that part products do too. In a loop there is more
-/// room, for all iterations together.
-static bool isPriceable(ArrayRef<int64_t> shape, int64_t times) {
-  double product = 1;
-  for (int64_t extent : shape)
-    product *= std::max<double>(extent, 1);
-  return product <= 0x1p40 && product * double(times) <= 0x1p46;
+int64_t FunctionProblem::getTimes(nn::LoopOp loop) const {
+  return std::clamp<int64_t>(mostTimes / times, 1, loop.getPricedTimes());
 }
 
 LogicalResult FunctionProblem::addValue(Value value) {
@@ -105,7 +123,7 @@ LogicalResult FunctionProblem::addValue(Value value) {
   if (!isElementType(type.getElementType()))
     return emitError(value.getLoc()) << "value of type " << type << " cannot be sharded: its elements are no numbers "
                                      << "of nn (S8)";
-  if (!isPriceable(type.getShape(), times))
+  if (countElements(type.getShape()) > 0x1p40)
     return emitError(value.getLoc()) << "value of type " << type << " is too large to be sharded: extents multiply to "
                                      << "more than 2^40";
   ValueId id = problem.addValue(type.getShape(), times * getElementBytes(type.getElementType()));
@@ -216,7 +234,7 @@ OpId FunctionProblem::addLoopOp(nn::LoopOp loop, ArrayRef<Value> operands, Array
 
 /// What is yielded as it came in is no second operand: it would be an edge from an op to itself.
 void FunctionProblem::addLoop(nn::LoopOp loop) {
-  LoopProblem made{loop, {}, {}, kNone};
+  LoopProblem made{loop, {}, {}, kNone, getTimes(loop)};
   nn::YieldOp yield = loop.getYield();
   for (auto [initial, next, argument, result] :
        llvm::zip_equal(loop.getInitial(), yield.getNext(), loop.getCarried(), loop.getResults())) {
@@ -233,7 +251,7 @@ void FunctionProblem::addLoop(nn::LoopOp loop) {
   if (loop.getCondition())
     made.condition = addLoopOp(loop, {loop.getCondition(), yield.getCondition()}, {});
   loops.push_back(std::move(made));
-  int64_t around = std::exchange(times, multiplyTimes(times, loop.getPricedTimes()));
+  int64_t around = std::exchange(times, times * getTimes(loop));
   addOps(loop.getBody().front());
   times = around;
 }

@@ -190,7 +190,7 @@ void DecisionWriter::writeLoop(const LoopProblem &loop) {
   llvm::append_range(operands, parts);
   write(op, SpmdDialect::kOperandShardingsAttr, op->getOperands(), operands);
   write(yield, SpmdDialect::kOperandShardingsAttr, yield->getOperands(), yielded);
-  op->setDiscardableAttr(kTimesAttr, builder.getI64IntegerAttr(op.getPricedTimes()));
+  op->setDiscardableAttr(kTimesAttr, builder.getI64IntegerAttr(loop.times));
 }
 
 LogicalResult DecisionWriter::writeWishes() {

@@ -24,6 +24,8 @@ struct LoopProblem {
   llvm::SmallVector<OpId> captured;
   /// Of both conditions, which it wants whole; `kNone` where there are none.
   OpId condition = kNone;
+  /// The iterations that it is priced for.
+  int64_t times = 1;
 };
 
 class FunctionProblem {
@@ -62,6 +64,8 @@ private:
   void addOps(mlir::Block &block);
   void addOp(mlir::Operation *op);
   void addLoop(nn::LoopOp loop);
+  /// The iterations that `loop` is priced for, in what runs as often as is added now.
+  int64_t getTimes(nn::LoopOp loop) const;
   OpId addLoopOp(nn::LoopOp loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
   void setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
   void emit(const SolverError &error);
@@ -74,8 +78,8 @@ private:
   std::vector<mlir::Value> values;
   std::vector<mlir::Operation *> ops;
   std::vector<LoopProblem> loops;
-  /// How often what is added now runs: bytes and flops count as often.
-  int64_t times = 1;
+  /// How often what is added now runs: bytes and flops count as often. All loops together count no more often than `mostTimes`.
+  int64_t times = 1, mostTimes = 1;
   llvm::DenseMap<mlir::Value, ValueId> valueIds;
   /// By cause.
   std::vector<mlir::Value> wishes;
