@@ -155,9 +155,14 @@ static void importNonMaxSuppression(NodeContext &node) {
                       shape[2] == boxShape[1],
                   "the boxes must be [batch, count, 4], and the scores [batch, classes, count]"))
     return;
+  int64_t most = node.hasOperand(2) ? node.constantInt(2) : 0;
+  if (node.failed())
+    return;
+  // Of nothing, nothing is chosen, whatever the values.
+  if (most <= 0 || ShapedType::getNumElements(shape) == 0)
+    return node.result(0, node.reshape(node.vector(Ints()), {0, 3}));
   if (isComputed(node.operand(0)) || isComputed(node.operand(1)))
-    if (int64_t most = node.hasOperand(2) ? node.constantInt(2) : 0; most > 0)
-      return suppressWithinBound(node, most, isCentred);
+    return suppressWithinBound(node, most, isCentred);
   auto boxes = readNumbers(node, 0);
   auto scores = boxes ? readNumbers(node, 1) : std::nullopt;
   if (!scores)
@@ -166,7 +171,6 @@ static void importNonMaxSuppression(NodeContext &node) {
     SmallVector<double> values = node.hasOperand(index) ? node.constantFloats(index) : SmallVector<double>();
     return values.empty() ? std::nullopt : std::optional(float(values[0]));
   };
-  int64_t most = node.hasOperand(2) ? node.constantInt(2) : 0;
   float limit = scalar(3).value_or(0);
   std::optional<float> least = scalar(4);
   if (node.failed())
