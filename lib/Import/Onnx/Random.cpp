@@ -87,28 +87,48 @@ static Type wide(NodeContext &node, Type type) {
   return type && type.isF64() ? type : Type(node.getBuilder().getF32Type());
 }
 
-/// The shape from attribute `shape`, or of the operand; the type from `dtype`, or the operand, or f32.
-static bool readLike(NodeContext &node, bool isLike, Ints &shape, Type &type) {
-  shape = isLike ? Ints(NodeContext::shape(node.operand(0))) : node.intsAttr("shape").value_or(Ints());
-  if (node.hasAttr("dtype"))
-    type = node.typeAttr("dtype");
-  else
-    type = isLike ? NodeContext::elementType(node.operand(0)) : Type(node.getBuilder().getF32Type());
-  return !node.failed() && node.check(isa<FloatType>(type), "random numbers of integers are not supported") &&
-         node.checkSize(shape, type);
-}
-
-/// `low + (high - low) * u`, or `mean + scale * n`
-template <bool isLike, bool isNormal> static void importDrawn(NodeContext &node) {
-  Composer f(node);
-  double start = node.floatAttr(isNormal ? "mean" : "low", 0.0), end = node.floatAttr(isNormal ? "scale" : "high", 1.0);
-  RandomNumbers numbers(node);
+namespace {
+/// The numbers that a node draws.
+struct Drawn {
   Ints shape;
   Type type;
-  if (!readLike(node, isLike, shape, type))
-    return;
-  Value drawn = isNormal ? numbers.normal(shape, wide(node, type)) : numbers.uniform(shape, wide(node, type));
-  node.result(0, node.cast(f.add(f.mul(drawn, isNormal ? end : end - start), start), type));
+};
+} // namespace
+
+/// The shape from attribute `shape`, or of the operand; the type from `dtype`, or the operand, or f32.
+static std::optional<Drawn> readDrawn(NodeContext &node, bool isLike) {
+  Drawn drawn;
+  drawn.shape = isLike ? Ints(NodeContext::shape(node.operand(0))) : node.intsAttr("shape").value_or(Ints());
+  if (node.hasAttr("dtype"))
+    drawn.type = node.typeAttr("dtype");
+  else
+    drawn.type = isLike ? NodeContext::elementType(node.operand(0)) : Type(node.getBuilder().getF32Type());
+  if (node.failed() || !node.check(isa<FloatType>(drawn.type), "random numbers of integers are not supported") ||
+      !node.checkSize(drawn.shape, drawn.type))
+    return std::nullopt;
+  return drawn;
+}
+
+/// `low + (high - low) * u`
+template <bool isLike> static void importUniform(NodeContext &node) {
+  Composer f(node);
+  double low = node.floatAttr("low", 0.0), high = node.floatAttr("high", 1.0);
+  RandomNumbers numbers(node);
+  if (std::optional<Drawn> drawn = readDrawn(node, isLike)) {
+    Value u = numbers.uniform(drawn->shape, wide(node, drawn->type));
+    node.result(0, node.cast(f.add(f.mul(u, high - low), low), drawn->type));
+  }
+}
+
+/// `mean + scale * n`
+template <bool isLike> static void importNormal(NodeContext &node) {
+  Composer f(node);
+  double mean = node.floatAttr("mean", 0.0), scale = node.floatAttr("scale", 1.0);
+  RandomNumbers numbers(node);
+  if (std::optional<Drawn> drawn = readDrawn(node, isLike)) {
+    Value n = numbers.normal(drawn->shape, wide(node, drawn->type));
+    node.result(0, node.cast(f.add(f.mul(n, scale), mean), drawn->type));
+  }
 }
 
 /// 1 with the probability that the operand says.
@@ -174,8 +194,8 @@ void cleave::onnx::registerRandom(Registry &registry) {
   registry.add("Dropout", 6, {1, 1, 2}, importDropout);
   registry.add("Dropout", 12, {1, 3, 2}, importDropout);
   registry.add("Multinomial", 7, one, importMultinomial);
-  registry.add("RandomNormal", none, importDrawn<false, true>);
-  registry.add("RandomNormalLike", one, importDrawn<true, true>);
-  registry.add("RandomUniform", none, importDrawn<false, false>);
-  registry.add("RandomUniformLike", one, importDrawn<true, false>);
+  registry.add("RandomNormal", none, importNormal<false>);
+  registry.add("RandomNormalLike", one, importNormal<true>);
+  registry.add("RandomUniform", none, importUniform<false>);
+  registry.add("RandomUniformLike", one, importUniform<true>);
 }
