@@ -82,7 +82,7 @@ def suites(build):
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 81)
-    yield Suite("export", [python, "test/Export/export.py", build], count_closing, 385)
+    yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
     yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1591)
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)

@@ -92,11 +92,12 @@ module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
 
 //--- loop.mlir
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: loop.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.loop' op cannot be exported: it has no form in ONNX
   %y = nn.loop count 100000 carries (%x) : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>):
-    %b = nn.tanh %a : (tensor<4xf32>) -> tensor<4xf32>
-    nn.yield next (%b) : (tensor<4xf32>) -> ()
+    // CHECK: loop.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.bitcast' op cannot be exported: it has no form in ONNX
+    %b = nn.bitcast %a : (tensor<4xf32>) -> tensor<4xi32>
+    %c = nn.bitcast %b : (tensor<4xi32>) -> tensor<4xf32>
+    nn.yield next (%c) : (tensor<4xf32>) -> ()
   }
   return %y : tensor<4xf32>
 }

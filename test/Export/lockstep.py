@@ -4,7 +4,8 @@
     outputs = program.run({"x": array})         whole tensors, cut and put together by export.json
 
 Ranks advance together: each runs the nodes up to the next meeting, then all of them meet (collectives.py). In a pipeline that are those on one place
-of it; those of two places meet where one sends and the other receives: neither goes on before the other is there.
+of it; those of two places meet where one sends and the other receives: neither goes on before the other is there. A loop in whose body ranks meet is gone
+through here, iteration by iteration; any other is onnxruntime's.
 """
 import json
 import os
@@ -24,6 +25,25 @@ BF16 = onnx.TensorProto.BFLOAT16
 
 def is_meeting(node):
     return node.domain in ("cleave", "com.microsoft")
+
+
+def bodies(node):
+    return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
+
+
+def holds_meeting(node):
+    return any(is_meeting(inner) or holds_meeting(inner) for body in bodies(node) for inner in body.node)
+
+
+def reads_of(nodes, made):
+    """What nodes read that none of them makes, in bodies, too; `made` is there already."""
+    made, read = set(made), set()
+    for node in nodes:
+        read |= {name for name in node.input if name and name not in made}
+        for body in bodies(node):
+            read |= reads_of(body.node, made | {value.name for value in body.input})
+        made |= set(node.output)
+    return read
 
 
 def structure(model):
@@ -46,47 +66,57 @@ class Segment:
 
     def __init__(self, nodes):
         self.nodes = nodes
-        made = {name for node in nodes for name in node.output}
-        self.reads = sorted({name for node in nodes for name in node.input if name and name not in made})
-        self.makes = made
+        self.reads = sorted(reads_of(nodes, ()))
+        self.makes = {name for node in nodes for name in node.output}
         self.inputs, self.outputs, self.sessions = [], [], {}
 
 
-class Graph:
-    """What some ranks run, all of them the same nodes."""
+class Loop:
+    """A node in whose body ranks meet."""
 
-    def __init__(self, models, uses_reference):
-        graph = next(iter(models.values())).graph
+    def __init__(self, node, around):
+        self.node, (body,) = node, bodies(node)
+        self.graph = Graph(body, around.weights, around.uses_reference, around.opsets, around.infos)
+        self.reads = {name for name in node.input if name} | reads_of(body.node, {value.name for value in body.input})
+
+
+class Graph:
+    """What some ranks run, all of them the same nodes; `weights` by file."""
+
+    def __init__(self, graph, weights, uses_reference, opsets, outside=None):
         infos = [*graph.input, *graph.output, *graph.value_info]
-        self.infos = {info.name: info for info in infos}
-        self.takes, self.gives = ({value.name for value in values} for values in (graph.input, graph.output))
-        self.weights = {name: {weight.name: weight for weight in model.graph.initializer} for name, model in models.items()}
-        self.uses_reference = uses_reference
+        self.infos = {**(outside or {}), **{info.name: info for info in infos}}
+        self.takes, self.gives = ([value.name for value in values] for values in (graph.input, graph.output))
+        self.weights, self.uses_reference, self.opsets = weights, uses_reference, opsets
         self.steps = self.cut(graph)
-        self.opsets = [helper.make_opsetid("", entry.version) for model in models.values() for entry in model.opset_import if entry.domain == ""][:1]
 
     def cut(self, graph):
         """Segments and meetings in order, with what goes between them."""
         steps, nodes = [], []
         for node in graph.node:
-            if not is_meeting(node):
+            if not is_meeting(node) and not holds_meeting(node):
                 nodes.append(node)
                 continue
-            steps += ([Segment(nodes)] if nodes else []) + [node]
+            steps += ([Segment(nodes)] if nodes else []) + [node if is_meeting(node) else Loop(node, self)]
             nodes = []
         steps += [Segment(nodes)] if nodes else []
-        wanted = {value.name for value in graph.output}
+        wanted = set(self.gives)
         for step in reversed(steps):
             if isinstance(step, Segment):
                 step.outputs = sorted(step.makes & wanted)
-                wanted |= set(step.reads)
-            else:
-                wanted |= set(step.input)
+            wanted |= set(step.input) if isinstance(step, onnx.NodeProto) else set(step.reads)
         weights = next(iter(self.weights.values()))
         for step in steps:
             if isinstance(step, Segment):
                 step.inputs = [name for name in step.reads if name not in weights]
         return steps
+
+    def walk(self):
+        """All steps, those of bodies, too."""
+        for step in self.steps:
+            yield step
+            if isinstance(step, Loop):
+                yield from step.graph.walk()
 
     def session(self, segment, name):
         if name not in segment.sessions:
@@ -127,8 +157,11 @@ class Program:
         for place, ranks in self.places.items():
             models = {self.of_rank[rank]: files[self.of_rank[rank]] for rank in ranks}
             assert len({structure(model) for model in models.values()}) == 1, "ranks have different graphs"
-            self.graphs[place] = Graph(models, uses_reference)
-        self.steps = [step for graph in self.graphs.values() for step in graph.steps]
+            weights = {name: {weight.name: weight for weight in model.graph.initializer} for name, model in models.items()}
+            first = next(iter(models.values()))
+            opsets = [helper.make_opsetid("", entry.version) for entry in first.opset_import if entry.domain == ""]
+            self.graphs[place] = Graph(first.graph, weights, uses_reference, opsets)
+        self.steps = [step for graph in self.graphs.values() for step in graph.walk()]
 
     def place(self, rank):
         return self.digits([[self.manifest["pipeline"]["axis"]]]).index(rank) if "pipeline" in self.manifest else 0
@@ -140,7 +173,7 @@ class Program:
             for rank in port.get("ranks", range(self.ranks)):
                 values[rank][port["name"]] = self.shard(arrays[port["name"]], port, rank)
         for place, graph in self.graphs.items():
-            assert all(graph.takes <= set(values[rank]) for rank in self.places[place]), "an input is not said to be of this rank"
+            assert all(set(graph.takes) <= set(values[rank]) for rank in self.places[place]), "an input is not said to be of this rank"
         done = {place: 0 for place in self.graphs}
         while any(done[place] < len(graph.steps) for place, graph in self.graphs.items()):
             before = sum(done.values())
@@ -155,16 +188,39 @@ class Program:
         graph, ranks = self.graphs[place], self.places[place]
         while done[place] < len(graph.steps):
             step = graph.steps[done[place]]
-            if isinstance(step, Segment):
-                self.compute(graph, step, ranks, values)
-            elif step.op_type == "Send":
-                if not self.hand_over(place, step, done, values):
-                    return
-            elif step.op_type == "Recv":
+            message = step.op_type if isinstance(step, onnx.NodeProto) else ""
+            if message == "Recv" or (message == "Send" and not self.hand_over(place, step, done, values)):
                 return
-            else:
-                self.meet(graph, step, ranks, values)
+            if message != "Send":
+                self.do(graph, step, ranks, values)
             done[place] += 1
+
+    def do(self, graph, step, ranks, values):
+        kinds = {Segment: self.compute, Loop: self.repeat, onnx.NodeProto: self.meet}
+        kinds[type(step)](graph, step, ranks, values)
+
+    def repeat(self, graph, step, ranks, values):
+        """All ranks go on or none does."""
+        most, condition, *initial = step.node.input
+        body = step.graph
+        read = lambda values, name: {rank: self.read(values, rank, name) for rank in ranks}
+        same = lambda found: len({array.item() for array in found.values()}) == 1
+        counts, goes = (read(values, name) if name else None for name in (most, condition))
+        carried = [read(values, name) for name in initial]
+        iteration = 0
+        while (counts is None or iteration < counts[ranks[0]]) and (goes is None or goes[ranks[0]]):
+            assert (counts is None or same(counts)) and (goes is None or same(goes)), f"{step.node.name}: ranks go on differently often"
+            inner = dict(enumerate(values))
+            for rank in ranks:
+                own = [np.array(iteration), goes[rank] if goes else np.array(True), *(one[rank] for one in carried)]
+                inner[rank] = {**values[rank], **dict(zip(body.takes, own, strict=True))}
+            for inside in body.steps:
+                self.do(body, inside, ranks, inner)
+            goes, *carried = (read(inner, name) for name in body.gives)
+            iteration += 1
+        for name, one in zip(step.node.output, carried, strict=True):
+            for rank in ranks:
+                values[rank][name] = one[rank]
 
     def compute(self, graph, step, ranks, values):
         for rank in ranks if step.outputs else []:
@@ -191,7 +247,7 @@ class Program:
         (to,) = {self.place(peer) for peer in peers.values()}
         graph = self.graphs[to]
         other = graph.steps[done[to]] if done[to] < len(graph.steps) else None
-        if other is None or isinstance(other, Segment) or other.op_type != "Recv":
+        if not isinstance(other, onnx.NodeProto) or other.op_type != "Recv":
             return False
         wanted = {attribute.name: helper.get_attribute_value(attribute) for attribute in other.attribute}
         for rank, peer in peers.items():

@@ -47,6 +47,8 @@ EDITS = [
          "triangles begin on the diagonal", ["export-nodes"]),
     Edit("export-blind-queries", ONNX + "Attention.cpp", "if (!isSeeing) {", "if (false) {",
          "a query that sees nothing gives NaN", EXPORT),
+    Edit("export-loop-count", ONNX + "Control.cpp", "out.number(*op.getCount())", "out.number(*op.getCount() + 1)",
+         "a loop runs once more", EXPORT),
     Edit("export-stage-neighbours", ONNX + "Messages.cpp", "ArrayRef<int64_t>(graph.getPipelineStride())", "ArrayRef<int64_t>(1)",
          "messages go to the next rank, whatever the axis of the pipeline", EXPORT),
     Edit("export-shard-of-stage", ONNX + "GraphBuilder.cpp", "* stride + rank % stride", "* stride",

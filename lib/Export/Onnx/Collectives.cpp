@@ -75,11 +75,11 @@ static Digits getDigitsPerDim(spmd::MeshAttr mesh, ArrayAttr dims) {
 }
 
 /// Numbers are those of all ranks, of which a pipeline has more than the sharding's mesh.
-static Digits getDigits(spmd::MeshAttr mesh, spmd::ShardingAttr sharding) {
+static Digits getDigits(spmd::MeshAttr whole, spmd::ShardingAttr sharding) {
   Digits digits;
   for (auto [dim, cut] : llvm::enumerate(sharding.getDims()))
     for (AxisAttr axis : cut.getAxes())
-      addDigit(digits, mesh, axis, dim);
+      addDigit(digits, whole, axis, dim);
   return digits;
 }
 

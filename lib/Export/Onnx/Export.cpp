@@ -19,6 +19,7 @@ const WriterTable &WriterTable::get() {
     WriterTable all;
 #define CLEAVE_NN_FAMILY(Family) register##Family(all);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+    registerControl(all);
     registerCollectives(all);
     registerMessages(all);
     return all;
@@ -76,20 +77,24 @@ static LogicalResult checkSignature(func::FuncOp func) {
   return success();
 }
 
+LogicalResult cleave::onnx::writeBlock(Block &block, GraphBuilder &out) {
+  for (Operation &op : block.without_terminator()) {
+    const WriterTable::Writer *write = WriterTable::get().find(op.getName());
+    if (!write)
+      return op.emitOpError("cannot be exported: it has no form in ONNX");
+    out.begin(&op);
+    if (failed(checkTypes(&op)) || failed((*write)(&op, out)))
+      return failure();
+  }
+  return success();
+}
+
 OnnxGraphPtr cleave::onnx::makeGraph(func::FuncOp func, const ExportOptions &options) {
   if (failed(checkSignature(func)))
     return nullptr;
   unrollRecurrences(func);
   GraphBuilder out(func, options);
-  for (Operation &op : func.getBody().front().without_terminator()) {
-    const WriterTable::Writer *write = WriterTable::get().find(op.getName());
-    if (!write) {
-      op.emitOpError("cannot be exported: it has no form in ONNX");
-      return nullptr;
-    }
-    out.begin(&op);
-    if (failed(checkTypes(&op)) || failed((*write)(&op, out)))
-      return nullptr;
-  }
+  if (failed(writeBlock(func.getBody().front(), out)))
+    return nullptr;
   return OnnxGraphPtr(new OnnxGraph(out.finish()));
 }

@@ -159,6 +159,62 @@ OnnxGraph GraphBuilder::finish() {
   return std::move(graph);
 }
 
+void OnnxGraph::walk(llvm::function_ref<void(const Node &)> visit) const {
+  for (const Node &node : nodes) {
+    visit(node);
+    for (const NodeAttribute &attribute : node.attributes)
+      if (const auto *body = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value))
+        (*body)->walk(visit);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+/// Ranks are what they are around it.
+void GraphBuilder::beginBody() {
+  OnnxGraph inner;
+  inner.mesh = graph.mesh;
+  inner.pipelineAxis = graph.pipelineAxis;
+  inner.pipelineRank = graph.pipelineRank;
+  around.push_back({std::move(graph), firstNode, firstValue, base, nodeName});
+  graph = std::move(inner);
+  firstNode = firstValue = 0;
+}
+
+std::string GraphBuilder::bodyInput(StringRef name, RankedTensorType type, Value value) {
+  std::string unique = makeUnique((base + "/" + name).str());
+  types[unique] = getStoredType(type);
+  graph.inputs.push_back({unique, types[unique]});
+  if (value)
+    names[value] = unique;
+  return unique;
+}
+
+std::shared_ptr<const OnnxGraph> GraphBuilder::endBody(ArrayRef<std::string> outputs) {
+  llvm::StringSet<> made;
+  for (const TensorInfo &info : graph.values)
+    made.insert(info.name);
+  firstNode = graph.nodes.size();
+  for (const std::string &output : outputs) {
+    // Each once: one value may be carried twice.
+    std::string name = made.erase(output) ? output : unary("Identity", output);
+    made.erase(name);
+    graph.outputs.push_back({name, types[name]});
+    llvm::erase_if(graph.values, [&](const TensorInfo &info) { return info.name == name; });
+  }
+  auto body = std::make_shared<OnnxGraph>(std::move(graph));
+  Around &outer = around.back();
+  graph = std::move(outer.graph);
+  firstNode = outer.firstNode;
+  firstValue = outer.firstValue;
+  base = outer.base;
+  nodeName = outer.nodeName;
+  around.pop_back();
+  return body;
+}
+
 //===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//
@@ -293,7 +349,7 @@ std::string GraphBuilder::add(std::string key, Initializer initializer) {
   initializer.type = getStoredType(initializer.type);
   types[initializer.name] = initializer.type;
   entry->second = initializer.name;
-  graph.initializers.push_back(std::move(initializer));
+  (around.empty() ? graph : around.front().graph).initializers.push_back(std::move(initializer));
   return entry->second;
 }
 

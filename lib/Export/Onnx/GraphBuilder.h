@@ -10,9 +10,11 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,6 +23,8 @@ namespace cleave::onnx {
 
 /// The number of an element type in onnx.proto; nothing for what ONNX has not.
 std::optional<int64_t> getDataType(mlir::Type elementType);
+
+struct OnnxGraph;
 
 /// An attribute of a node.
 struct NodeAttribute {
@@ -31,9 +35,13 @@ struct NodeAttribute {
   NodeAttribute(llvm::StringRef name, llvm::StringRef value) : name(name), value(value.str()) {}
   NodeAttribute(llvm::StringRef name, llvm::ArrayRef<int64_t> value) : name(name), value(value.vec()) {}
   NodeAttribute(llvm::StringRef name, std::vector<std::string> value) : name(name), value(std::move(value)) {}
+  NodeAttribute(llvm::StringRef name, std::shared_ptr<const OnnxGraph> value) : name(name), value(std::move(value)) {}
 
   std::string name;
-  std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>> value;
+  /// A graph in a graph has no initializers of its own: it sees those around it.
+  std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>,
+               std::shared_ptr<const OnnxGraph>>
+      value;
 };
 
 struct Node {
@@ -79,6 +87,8 @@ struct OnnxGraph {
   std::vector<int64_t> getRanks() const;
   /// A rank's number in the mesh that shardings are of.
   int64_t getInnerRank(int64_t rank) const;
+  /// All nodes, those of bodies behind the node that has them.
+  void walk(llvm::function_ref<void(const Node &)> visit) const;
 };
 
 using Names = std::vector<std::string>;
@@ -131,6 +141,17 @@ public:
   std::string ofPlace(llvm::StringRef key, mlir::RankedTensorType type, Initializer::OfPlace value);
   std::string load(nn::LoadOp op);
 
+  //===--- Bodies --------------------------------------------------------===//
+
+  /// Nodes from here on are of a graph of their own, which `endBody` gives back; it may read all that has been made before.
+  void beginBody();
+  /// An input of that graph; with a value, it stands for this.
+  std::string bodyInput(llvm::StringRef name, mlir::RankedTensorType type, mlir::Value value = nullptr);
+  /// `value` is what `name` is, from outside.
+  void bindOutside(mlir::Value value, const std::string &name) { names[value] = name; }
+  /// Outputs are values of that graph; of others a node makes a copy.
+  std::shared_ptr<const OnnxGraph> endBody(llvm::ArrayRef<std::string> outputs);
+
   //===--- The graph as a whole --------------------------------------------===//
 
   /// Nodes from here on are `op`'s.
@@ -159,6 +180,13 @@ private:
   /// Of the op that is being written: its first node and value, and what helpers are called after.
   size_t firstNode = 0, firstValue = 0;
   std::string base, nodeName;
+  /// Graphs around the one that is being written, with what was known of the op there.
+  struct Around {
+    OnnxGraph graph;
+    size_t firstNode, firstValue;
+    std::string base, nodeName;
+  };
+  std::vector<Around> around;
 };
 
 } // namespace cleave::onnx

@@ -30,8 +30,7 @@ bool cleave::onnx::isCollective(const Node &node) { return !node.domain.empty();
 
 std::vector<std::pair<std::string, int64_t>> cleave::onnx::getDomains(const OnnxGraph &graph) {
   std::set<std::string> domains = {""};
-  for (const Node &node : graph.nodes)
-    domains.insert(node.domain);
+  graph.walk([&](const Node &node) { domains.insert(node.domain); });
   std::vector<std::pair<std::string, int64_t>> versions;
   for (const std::string &domain : domains)
     versions.emplace_back(domain, domain.empty() ? kOpset : kOwnVersion);
@@ -168,9 +167,9 @@ static void writePipeline(llvm::json::OStream &json, ArrayRef<ExportedProgram> p
   });
 }
 
-/// In the order in which a rank comes to them; what only one end of a message has is the other's, too.
+/// In the order in which a rank comes to them, those of a body once.
 static void writeMeetings(llvm::json::OStream &json, const OnnxGraph &graph) {
-  for (const Node &node : graph.nodes)
+  graph.walk([&](const Node &node) {
     if (isCollective(node))
       json.object([&] {
         json.attribute("op", (node.domain + "." + node.opType));
@@ -181,6 +180,7 @@ static void writeMeetings(llvm::json::OStream &json, const OnnxGraph &graph) {
         if (graph.pipelineAxis)
           json.attribute("pipeline_rank", graph.pipelineRank);
       });
+  });
 }
 
 void cleave::onnx::writeManifest(ArrayRef<ExportedProgram> programs, ArrayRef<ExportedFile> files,

@@ -29,9 +29,11 @@ using spmd::AxisAttr;
 // Messages of onnx.proto
 //===----------------------------------------------------------------------===//
 
+static WireMessage encodeBody(const OnnxGraph &graph, StringRef name);
+
 /// An attribute says which of its fields counts; numbers are f32, integers i64.
 static WireMessage encode(const NodeAttribute &attribute) {
-  enum Kind { Float = 1, Int = 2, String = 3, Ints = 7, Strings = 8 };
+  enum Kind { Float = 1, Int = 2, String = 3, Graph = 5, Ints = 7, Strings = 8 };
   WireMessage message;
   message.text(1, attribute.name);
   Kind kind = Int;
@@ -47,6 +49,9 @@ static WireMessage encode(const NodeAttribute &attribute) {
     for (int64_t number : *numbers)
       message.integer(8, number);
     kind = Ints;
+  } else if (const auto *body = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value)) {
+    message.message(6, encodeBody(**body, attribute.name));
+    kind = Graph;
   } else {
     for (const std::string &text : std::get<std::vector<std::string>>(attribute.value))
       message.text(9, text);
@@ -84,6 +89,29 @@ static WireMessage encode(const TensorInfo &info) {
   type.message(1, std::move(tensor));
   message.text(1, info.name);
   message.message(2, std::move(type));
+  return message;
+}
+
+/// What is between the initializers of a graph: nodes before them, what is said of values behind.
+static void addNodes(const OnnxGraph &graph, StringRef name, WireMessage &message) {
+  for (const Node &node : graph.nodes)
+    message.message(1, encode(node));
+  message.text(2, name);
+}
+
+static void addValues(const OnnxGraph &graph, WireMessage &message) {
+  for (const TensorInfo &input : graph.inputs)
+    message.message(11, encode(input));
+  for (const TensorInfo &output : graph.outputs)
+    message.message(12, encode(output));
+  for (const TensorInfo &value : graph.values)
+    message.message(13, encode(value));
+}
+
+static WireMessage encodeBody(const OnnxGraph &graph, StringRef name) {
+  WireMessage message;
+  addNodes(graph, name, message);
+  addValues(graph, message);
   return message;
 }
 
@@ -190,9 +218,7 @@ static std::string encodeNumbers(ArrayRef<int64_t> numbers, Type element) {
 /// Small constants stand in the model, so that shape inference can read them: what Reshape and Slice are told. Weights lie beside it.
 WireMessage ModelWriter::encodeGraph(int64_t rank, StringRef dataFile) const {
   WireMessage message;
-  for (const Node &node : graph.nodes)
-    message.message(1, encode(node));
-  message.text(2, func::FuncOp(func).getName());
+  addNodes(graph, func::FuncOp(func).getName(), message);
   size_t shard = 0;
   for (const Initializer &initializer : graph.initializers) {
     WireMessage tensor = encodeHead(initializer);
@@ -209,12 +235,7 @@ WireMessage ModelWriter::encodeGraph(int64_t rank, StringRef dataFile) const {
     }
     message.message(5, std::move(tensor));
   }
-  for (const TensorInfo &input : graph.inputs)
-    message.message(11, encode(input));
-  for (const TensorInfo &output : graph.outputs)
-    message.message(12, encode(output));
-  for (const TensorInfo &value : graph.values)
-    message.message(13, encode(value));
+  addValues(graph, message);
   return message;
 }
 
@@ -286,8 +307,10 @@ llvm::Expected<ExportSummary> cleave::onnx::writeModels(ArrayRef<ExportedProgram
   for (const ExportedProgram &program : programs) {
     if (llvm::Error error = ModelWriter(program, folder, files).run())
       return std::move(error);
-    summary.nodes += int64_t(program.graph->nodes.size());
-    summary.collectives += llvm::count_if(program.graph->nodes, isCollective);
+    program.graph->walk([&](const Node &node) {
+      ++summary.nodes;
+      summary.collectives += isCollective(node);
+    });
   }
   auto writeAll = [&](llvm::raw_ostream &os) {
     writeManifest(programs, files, os);

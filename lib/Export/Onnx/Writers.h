@@ -64,10 +64,15 @@ private:
 // One per family: `registerConvolution(table)` is in Convolution.cpp.
 #define CLEAVE_NN_FAMILY(Family) void register##Family(WriterTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
+/// Loops.
+void registerControl(WriterTable &table);
 /// Ops of spmd.
 void registerCollectives(WriterTable &table);
 /// Ops of pipe.
 void registerMessages(WriterTable &table);
+
+/// All ops of a block but its terminator, each by its writer.
+llvm::LogicalResult writeBlock(mlir::Block &block, GraphBuilder &out);
 
 /// The type of an op's only result.
 inline mlir::RankedTensorType getResultType(mlir::Operation *op, unsigned index = 0) {
