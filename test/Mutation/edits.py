@@ -429,6 +429,8 @@ EDITS = [
          "a sum of many iterations is rounded to eight bits in each", ["control-programs"]),
     Edit("weights-of-loops-by-the-mark", "lib/Dialect/Exec/Transforms/FlattenLoops.cpp", "!isLoaded(captured)", "true",
          "weights of loops are neither packed nor narrow", ["lit:Exec/Transforms/flatten-loops"]),
+    Edit("replaced-before-the-last-read", "lib/Dialect/Exec/Transforms/PlacementLoops.cpp", "return !isInside || step > other.last ||", "return true ||",
+         "what a loop carries is overwritten before it is read", ["lit:Exec/Transforms/plan-memory-loops", "differential"]),
     Edit("captured-views-of-ranks", "lib/Dialect/Exec/Transforms/Placement.cpp", "enter && isCaptured(enter, use)", "false",
          "ranks meet in a loop with operands at different offsets", ["lit:Execute/loop", "differential"]),
     Edit("unchanged-goes-there-and-back", "lib/Dialect/Spmd/Transforms/InsertReshards.cpp", "next->set(argument);", ";",

@@ -4,6 +4,8 @@
 //     ..                                ─▶     ..
 //   %y = exec.leave next (%b)                exec.copy %b into %a     exec.end_loop          (%y is %a)
 //
+// Nothing is copied where %x or %b is made in the bytes of %a (PlacementLoops.cpp).
+//
 // The copies at the end of the body run in the order of the values. None of them reads what another one has written: flattening has
 // given bytes of its own to what would be.
 //
@@ -16,13 +18,13 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// What is there already, as an iteration leaves it as it was, needs nothing.
+/// What is there already, as it was made there, or as an iteration leaves it as it was, needs nothing.
 LogicalResult CommandBuilder::copyAll(Operation *op, ValueRange from, ValueRange to) {
   for (auto [value, place] : llvm::zip_equal(from, to)) {
     Value source = getView(value), target = getView(place);
     if (!source || !target)
       return failure();
-    if (placement.getRoot(value).value != placement.getRoot(place).value && spmd::getBytes(value.getType()) > 0)
+    if (!placement.liesAt(value, place) && spmd::getBytes(value.getType()) > 0)
       CopyOp::create(builder, op->getLoc(), source, target);
   }
   return success();

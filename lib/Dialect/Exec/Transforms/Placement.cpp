@@ -284,8 +284,7 @@ void Placement::findUses() {
 // Places
 //===----------------------------------------------------------------------===//
 
-/// True if `value` is all of its root, which a command makes.
-static bool isAllOf(Value value, const Placement::Root &root) {
+bool cleave::exec::isAllOf(Value value, const Placement::Root &root) {
   return root.value.getDefiningOp() && !isLoaded(root.value) && !root.offset.hasColumn() &&
          root.offset.getBase() == 0 && spmd::getBytes(value.getType()) == spmd::getBytes(root.value.getType());
 }
@@ -309,7 +308,7 @@ bool Placement::mayLie(Value value, const Place &at, Operation *op) const {
   if (!isAllOf(value, root) || places.contains(root.value))
     return false;
   const Storage &storage = storages[at.storage];
-  if (storage.kind == BufferKind::State && !mayReplace(root.value, storage))
+  if ((storage.kind == BufferKind::State && !mayReplace(root.value, storage)) || !mayFollow(root.value, at))
     return false;
   return !at.offset.hasColumn() || !(communicates(root.value.getDefiningOp()) || feedsCollective(root.value, op));
 }
@@ -355,7 +354,7 @@ void Placement::chooseInPlace() {
     for (OpOperand &operand : launch->getOpOperands())
       for (auto [result, ofResult] : llvm::zip_equal(launch.getResults(), entry->second))
         if (int64_t &count = ofResult[operand.getOperandNumber()]; count >= 0)
-          count += isUpdated(operand, result) ? 2 : dies(operand);
+          count += isUpdated(operand, result) || isReplaced(operand, result) ? 2 : dies(operand);
   }
   Builder builder(block.getParentOp()->getContext());
   for (auto &[kernel, ofResults] : votes) {
@@ -416,27 +415,25 @@ void Placement::placeInWindow(spmd::WindowOp op) {
   inPart.insert({op, 0});
 }
 
+void Placement::share(OpOperand &operand, const Place &at, int64_t end) {
+  Value root = getRoot(operand.get()).value;
+  if (dies(operand) && !framed.contains(root) && mayLie(operand.get(), at, operand.getOwner()))
+    place(root, at, end);
+}
+
 /// Lets what dies at `op` lie where its result does.
 void Placement::placeOperands(Operation *op) {
   for (Value result : op->getResults())
     placeAnywhere(result);
-  auto share = [&](OpOperand &operand, const Place &at, int64_t end) {
-    if (dies(operand) && !framed.contains(getRoot(operand.get()).value) && mayLie(operand.get(), at, op))
-      place(getRoot(operand.get()).value, at, end);
-  };
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     ArrayRef<int64_t> inPlace = getKernel(launch).getInPlace().value_or(ArrayRef<int64_t>());
     for (auto [result, argument] : llvm::zip(launch.getResults(), inPlace)) {
       if (argument < 0)
         continue;
-      Place at = getPlace(result);
-      at.tensor = getRoot(launch.getOperand(argument)).value;
-      share(launch->getOpOperand(argument), at, numbers[op]);
+      share(launch->getOpOperand(argument), getInPlace(result, launch.getOperand(argument)), numbers[op]);
     }
   } else if (isa<spmd::AllReduceOp>(op)) {
-    Place at = getPlace(op->getResult(0));
-    at.tensor = getRoot(op->getOperand(0)).value;
-    share(op->getOpOperand(0), at, numbers[op]);
+    share(op->getOpOperand(0), getInPlace(op->getResult(0), op->getOperand(0)), numbers[op]);
   } else if (auto gather = dyn_cast<spmd::AllGatherOp>(op)) {
     auto axes = getRowAxes(gather.getDims(), gather.getInput().getType().getShape());
     if (!axes || gather.getDims().empty() || cast<ArrayAttr>(gather.getDims()[0]).empty())
@@ -463,9 +460,10 @@ void Placement::placeAll() {
       placeParts(launch, *parts);
     else if (auto window = dyn_cast<spmd::WindowOp>(op))
       placeInWindow(window);
+    else if (isa<LeaveOp>(op))
+      placeCarried(numbers[op]);
     else if (auto enter = dyn_cast<EnterOp>(op))
-      for (Value carried : enter.getValues().take_front(enter.getInitial().size()))
-        placeAnywhere(carried);
+      placeInitial(enter);
     else if (llvm::all_of(op->getResults(),
                           [&](Value result) { return getRoot(result).value == result && !isLoaded(result); }))
       placeOperands(op);
@@ -491,6 +489,7 @@ void Placement::run() {
   findRoots();
   findWaits();
   findUses();
+  findCarried();
   chooseInPlace();
   placeAll();
   findLifetimes();

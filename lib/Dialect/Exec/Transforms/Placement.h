@@ -12,7 +12,8 @@
 //   all_reduce
 //   operand of an all_gather     as its own row of the result
 //   operand of a window          in the middle of the result, where those are rows
-//   carried by a loop            for the whole loop, which it enters and leaves by copies
+//   carried by a loop            for the whole loop; what it is at first, and what an iteration makes of it, in the same bytes where
+//                                nobody reads the old value any more, else copied there
 //   anything else                a storage of its own
 //
 // A storage of the arena lives from the first step that makes one of its values to the last that reads one. What a
@@ -23,6 +24,7 @@
 #define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
 
 #include "RankTable.h"
+#include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Support/MemoryPlan.h"
 
@@ -82,6 +84,8 @@ public:
   llvm::SmallVector<int64_t> getStrides(mlir::Value value) const;
   /// True if part number `number` of a concat (`getConcatenated`) is made in its place, or the operand (0) of a window.
   bool isInPart(mlir::Operation *concat, unsigned number) const;
+  /// True if `value` is made where `other` lies.
+  bool liesAt(mlir::Value value, mlir::Value other) const;
   const MemoryPlan &getArena() const { return arena; }
 
   KernelOp getKernel(LaunchOp op) const;
@@ -96,12 +100,31 @@ private:
     Use last, before;
   };
 
+  /// What a loop carries: a root, what the next iteration finds instead (nothing if that is copied in any case), and the last step
+  /// of an iteration that reads it.
+  struct Carried {
+    int64_t enter, leave;
+    mlir::Value root, next;
+    int64_t last;
+  };
+
   void orderSteps();
   void pairMarks();
   /// From an op that reads `root` at `step`: the end of the outermost loop that is around the op and not around what makes the root, as
   /// each iteration reads it; else `step`.
   int64_t getEnd(mlir::Value root, int64_t step) const;
   bool isSeenThrough(mlir::Operation *op) const;
+  void findCarried();
+  void placeCarried(int64_t leave);
+  void placeInitial(EnterOp enter);
+  /// True if what `op` makes of what a loop carries, the root of `operand`, is what the next iteration finds instead.
+  bool isReplaced(mlir::OpOperand &operand, mlir::Value result) const;
+  /// True if `root` is not made before what a loop carries in that storage has been read for the last time, unless in place.
+  bool mayFollow(mlir::Value root, const Place &at) const;
+  /// Where `operand` may lie if `result` is made in its place. What a loop carries is the same bytes all the way.
+  Place getInPlace(mlir::Value result, mlir::Value operand) const;
+  /// True if `op` makes `root` out of `old`, which it reads once, in the same bytes.
+  bool makesInPlace(mlir::Operation *op, mlir::Value root, mlir::Value old) const;
   void findRoots();
   void findWaits();
   void findUses();
@@ -120,6 +143,8 @@ private:
   bool mayReplace(mlir::Value root, const Storage &state) const;
   /// True if nobody has found a place for `value` yet, and `op` may: it is all of its root, made by a command.
   bool mayLie(mlir::Value value, const Place &at, mlir::Operation *op) const;
+  /// Lets the operand of `op` lie there, if it dies and may.
+  void share(mlir::OpOperand &operand, const Place &at, int64_t end);
   bool isUpdated(mlir::OpOperand &operand, mlir::Value result) const;
   void place(mlir::Value root, const Place &at, int64_t end);
   const Place &placeAnywhere(mlir::Value root);
@@ -132,6 +157,10 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;
   /// Steps of exec.enter and exec.leave of each loop, inner ones first.
   llvm::SmallVector<std::pair<int64_t, int64_t>> loops;
+  llvm::SmallVector<Carried> carried;
+  /// By root, and, once they have places, those in a storage.
+  llvm::DenseMap<mlir::Value, unsigned> carriedAs;
+  llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> carriedIn;
   llvm::DenseMap<mlir::Value, Root> roots;
   /// Per collective the step before which somebody waits for it.
   llvm::DenseMap<mlir::Operation *, int64_t> waits;
@@ -149,6 +178,8 @@ private:
   MemoryPlan arena;
 };
 
+/// True if `value` is all of its root, which a command makes.
+bool isAllOf(mlir::Value value, const Placement::Root &root);
 /// Whether other ranks are needed for it.
 bool communicates(mlir::Operation *op);
 /// Where in a window's result, in bytes, a rank's own operand lies; nothing where that is no range, or not at one place.

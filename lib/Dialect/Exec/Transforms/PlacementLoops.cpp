@@ -8,6 +8,16 @@
 // So a read in the body of what is made outside of it counts as one at its end. What a loop carries is made where it is entered, and
 // written where its body ends.
 //
+// What the next iteration finds in place of %a is made right there if its op comes behind the last one that reads %a in an iteration, or
+// is that one and works in place. Then all that is carried from there on is in the bytes of %a, and no copy ends the iteration; nor
+// does one begin the loop if what %a is at first is not read any more:
+//
+//   step      2          3       4          5       6
+//             makes %x   enter   reads %a   makes   leave
+//   %x        ──────────▶                                   in the bytes of %a
+//   %a                   ───────▶
+//   %next                                   ───────▶        in the bytes of %a, which it is in the next iteration
+//
 //===----------------------------------------------------------------------===//
 #include "Placement.h"
 
@@ -38,4 +48,108 @@ int64_t Placement::getEnd(Value root, int64_t step) const {
 /// Who only sees a value in another shape reads nothing; a mark does.
 bool Placement::isSeenThrough(Operation *op) const {
   return !isMark(op) && op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Carried values
+//===----------------------------------------------------------------------===//
+
+/// An inner loop reads until it ends. What is copied where the body ends is read there.
+void Placement::findCarried() {
+  for (auto [enterStep, leaveStep] : loops) {
+    auto enter = cast<EnterOp>(steps[enterStep]);
+    auto leave = cast<LeaveOp>(steps[leaveStep]);
+    for (auto [value, next] : llvm::zip(enter.getValues(), leave.getNext())) {
+      Root root = getRoot(next);
+      bool isMade = isAllOf(next, root) && numbers.lookup(root.value.getDefiningOp()) > enterStep;
+      carriedAs[value] = carried.size();
+      carried.push_back({enterStep, leaveStep, value, isMade ? root.value : Value(), enterStep});
+    }
+    for (int64_t step = enterStep + 1, end = leaveStep; step <= end; ++step) {
+      Operation *op = steps[step];
+      int64_t until = waits.contains(op) ? waits.lookup(op) : step;
+      for (auto [innerEnter, innerLeave] : loops)
+        if (enterStep < innerEnter && innerEnter < step && step <= innerLeave)
+          until = std::max(until, innerLeave);
+      for (Value operand : isSeenThrough(op) ? ValueRange() : ValueRange(op->getOperands()))
+        if (auto known = carriedAs.find(getRoot(operand).value);
+            known != carriedAs.end() && carried[known->second].enter == enterStep && op != leave.getOperation())
+          carried[known->second].last = std::max(carried[known->second].last, until);
+    }
+  }
+}
+
+bool Placement::makesInPlace(Operation *op, Value root, Value old) const {
+  auto isOld = [&](Value value) { return getRoot(value).value == old; };
+  if (llvm::count_if(op->getOperands(), isOld) != 1)
+    return false;
+  unsigned number = cast<OpResult>(root).getResultNumber();
+  Value operand;
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    ArrayRef<int64_t> inPlace = getKernel(launch).getInPlace().value_or(ArrayRef<int64_t>());
+    if (number < inPlace.size() && inPlace[number] >= 0)
+      operand = launch.getOperand(inPlace[number]);
+  } else if (auto enter = dyn_cast<EnterOp>(op); enter && number < enter.getInitial().size()) {
+    operand = enter.getInitial()[number];
+  }
+  return operand && isOld(operand) && isAllOf(operand, getRoot(operand));
+}
+
+bool Placement::isReplaced(OpOperand &operand, Value result) const {
+  Root root = getRoot(operand.get());
+  auto known = carriedAs.find(root.value);
+  auto isSame = [&](Value value) { return getRoot(value).value == root.value; };
+  return known != carriedAs.end() && carried[known->second].next == result && isAllOf(operand.get(), root) &&
+         carried[known->second].last == numbers.lookup(operand.getOwner()) &&
+         llvm::count_if(operand.getOwner()->getOperands(), isSame) == 1;
+}
+
+Place Placement::getInPlace(Value result, Value operand) const {
+  Place at = getPlace(result);
+  Value root = getRoot(operand).value;
+  if (!carriedAs.contains(root))
+    at.tensor = root;
+  return at;
+}
+
+/// No command makes what a loop carries of what is there: it is the same tensor.
+bool Placement::mayFollow(Value root, const Place &at) const {
+  auto others = carriedIn.find(at.storage);
+  if (others == carriedIn.end())
+    return true;
+  Operation *op = root.getDefiningOp();
+  int64_t step = numbers.lookup(op);
+  return llvm::all_of(others->second, [&](unsigned index) {
+    const Carried &other = carried[index];
+    bool isInside = other.enter < step && step < other.leave;
+    return !isInside || step > other.last ||
+           (step == other.last && makesInPlace(op, root, other.root) &&
+            (!isa<EnterOp>(op) || getPlace(other.root).tensor == at.tensor));
+  });
+}
+
+/// From the back, so that a loop's place is known before what is made in its body asks for one.
+void Placement::placeCarried(int64_t leave) {
+  for (auto [index, value] : llvm::enumerate(carried))
+    if (value.leave == leave) {
+      Place at = placeAnywhere(value.root);
+      carriedIn[at.storage].push_back(index);
+    }
+  for (const Carried &value : carried)
+    if (value.leave == leave && value.next)
+      if (Place at = getPlace(value.root); mayLie(value.next, at, steps[leave]))
+        place(value.next, at, leave);
+}
+
+void Placement::placeInitial(EnterOp enter) {
+  for (auto [operand, value] : llvm::zip(enter.getInitialMutable(), enter.getValues()))
+    share(operand, Place(getPlace(value)), numbers[enter]);
+}
+
+bool Placement::liesAt(Value value, Value other) const {
+  Root root = getRoot(value), at = getRoot(other);
+  auto place = places.find(root.value), there = places.find(at.value);
+  return root.value == at.value ||
+         (place != places.end() && there != places.end() && root.offset == at.offset &&
+          place->second.storage == there->second.storage && place->second.offset == there->second.offset);
 }
