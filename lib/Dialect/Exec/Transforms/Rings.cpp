@@ -155,15 +155,17 @@ std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::strin
   spmd::MeshAttr mesh = spmd::getMesh(attention);
   for (spmd::AxisAttr axis : key->axes)
     ring.ranks *= axis.getExtent(mesh);
-  if (std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention)) {
-    ring.band = *band;
-    ring.mask = band->getGivenMask(attention);
-    if (band->isMasked && !ring.mask)
-      return std::nullopt;
-  } else {
-    ring.band.band = attention.getBand();
-    ring.mask = attention.getMask();
+  std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention);
+  // Ranks of a ring put results together in orders of their own: copies of one result would differ in their last bits.
+  if (!band ||
+      !llvm::all_of(key->axes, [&](spmd::AxisAttr axis) { return llvm::is_contained(band->queryAxes, axis); })) {
+    reason = "the ranks have the same queries";
+    return std::nullopt;
   }
+  ring.band = *band;
+  ring.mask = band->band.isEmpty() ? attention.getMask() : band->getGivenMask(attention);
+  if (band->isMasked && !ring.mask)
+    return std::nullopt;
   return ring;
 }
 

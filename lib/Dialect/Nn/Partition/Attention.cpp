@@ -35,6 +35,7 @@ struct LocalAttention {
 
   bool isKeySequenceCut() const { return !keyAxes.empty(); }
   bool isQuerySequenceCut() const { return !queryAxes.empty(); }
+  ArrayRef<AxisAttr> getQueryAxes() const { return queryAxes; }
   /// Precondition: both are cut. Over the same axes or over others.
   bool areCutTogether() const { return queryAxes == keyAxes; }
   /// The op on the rank's queries and all keys, causality as a mask.
@@ -196,6 +197,17 @@ Value LocalAttention::computeWithStatistics() {
   return build.convert(build.reshape(build.div(weighted, sum), type.getShape()), type.getElementType());
 }
 
+/// Each query sees what it would, so the op is itself. Whose queries a rank has is remembered, for rings.
+static LogicalResult partitionWhole(const LocalAttention &attention, AttentionOp op, PartitionContext &context,
+                                    SmallVectorImpl<Value> &results) {
+  if (failed(partitionByCloning(op, context, results)))
+    return failure();
+  if (attention.isQuerySequenceCut())
+    GlobalBand{KeyBand(), llvm::to_vector(attention.getQueryAxes()), /*isMasked=*/false}.setOn(
+        results.front().getDefiningOp<AttentionOp>());
+  return success();
+}
+
 LogicalResult AttentionOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalAttention attention(*this, context);
   if (attention.isKeySequenceCut())
@@ -203,6 +215,6 @@ LogicalResult AttentionOp::partition(PartitionContext &context, SmallVectorImpl<
   else if (!getBand().isEmpty() && attention.isQuerySequenceCut())
     results.push_back(attention.computeWithMask());
   else
-    return partitionByCloning(*this, context, results);
+    return partitionWhole(attention, *this, context, results);
   return success();
 }

@@ -81,6 +81,20 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 
 // -----
 
+// Each rank would put the same results together in another order, and have copies of them that differ.
+// expected-remark @below {{nothing goes round, though rings are asked for}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @the_same_queries(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    // expected-remark @below {{takes its keys and values gathered, not in a ring: the ranks have the same queries}}
+    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    return %0 : tensor<1x2x4x8xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{attribute 'spmd.attention' is 'rings', expected auto, gather or ring}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "rings"} {
 }

@@ -24,7 +24,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     // CHECK: return
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
     %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    %0 = nn.attention %q, %gk, %gv scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
   }
 }
@@ -71,18 +71,22 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
 
 // -----
 
-// Queries are whole, keys on two ranks: places are compared, and of a block that lies ahead of all queries nothing is computed.
-module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
-  // CHECK-LABEL: @whole_queries
-  func.func @whole_queries(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<3x8xi1>) -> tensor<1x2x3x8xf32> {
-    // CHECK: %[[FIRST:.*]] = nn.mul %{{.*}}, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i64>
-    // CHECK: %[[LAST:.*]] = nn.constant dense<2> : tensor<i64>
-    // CHECK: %[[SEEN:.*]] = nn.le %[[FIRST]], %[[LAST]] : {{.*}} -> tensor<i1>
-    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %[[SEEN]] part 4
-    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %{{[0-9]+}} part 4
-    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [], high = 0 : i64}} : (tensor<1x2x3x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>, tensor<3x8xi1>) -> tensor<1x2x3x8xf32>
+// Queries are cut over two axes, keys over one of them: places are compared, and of a block that lies ahead of all queries of the
+// rank nothing is computed. The last of its three queries is at 3 times its number and 2.
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+  // CHECK-LABEL: @more_pieces_of_queries
+  func.func @more_pieces_of_queries(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2x6x8xf32>, %mask: tensor<3x12xi1>) -> tensor<1x2x3x8xf32> {
+    // CHECK: %[[BLOCK:.*]] = spmd.axis_index {"x"}
+    // CHECK: %[[KEY:.*]] = nn.mul %[[BLOCK]], %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+    // CHECK: nn.le {{.*}} -> tensor<3x6xi1>
+    // CHECK: spmd.axis_index {"x", "y"}
+    // CHECK: %[[LAST:.*]] = nn.add %{{.*}}, %{{.*}} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+    // CHECK: %[[SEEN:.*]] = nn.le %[[KEY]], %[[LAST]] : {{.*}} -> tensor<i1>
+    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %[[SEEN]] part 6
+    // CHECK: exec.partial_attention {{.*}} mask %{{[0-9]+}} seen %{{[0-9]+}} part 6
+    %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x6x8xf32>) -> tensor<1x2x12x8xf32>
+    %gv = spmd.all_gather %v dims [{}, {}, {"x"}, {}] : (tensor<1x2x6x8xf32>) -> tensor<1x2x12x8xf32>
+    %0 = nn.attention %q, %gk, %gv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">, #spmd.axis<"y">], high = 0 : i64}} : (tensor<1x2x3x8xf32>, tensor<1x2x12x8xf32>, tensor<1x2x12x8xf32>, tensor<3x12xi1>) -> tensor<1x2x3x8xf32>
     return %0 : tensor<1x2x3x8xf32>
   }
 }
@@ -107,7 +111,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     %ck = nn.slice %gk starts [0, 0, 0, 0] sizes [1, 7, 2, 8] steps [1, 1, 1, 1] : (tensor<1x8x2x8xf16>) -> tensor<1x7x2x8xf16>
     %cv = nn.slice %gv starts [0, 0, 0, 0] sizes [1, 2, 7, 8] steps [1, 1, 1, 1] : (tensor<1x2x8x8xf16>) -> tensor<1x2x7x8xf16>
     %tk = nn.transpose %ck [0, 2, 1, 3] : (tensor<1x7x2x8xf16>) -> tensor<1x2x7x8xf16>
-    %0 = nn.attention %q, %tk, %cv mask %mask scale 0.5 : (tensor<1x2x4x8xf16>, tensor<1x2x7x8xf16>, tensor<1x2x7x8xf16>, tensor<4x7xf16>) -> tensor<1x2x4x8xf16>
+    %0 = nn.attention %q, %tk, %cv mask %mask scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf16>, tensor<1x2x7x8xf16>, tensor<1x2x7x8xf16>, tensor<4x7xf16>) -> tensor<1x2x4x8xf16>
     return %0 : tensor<1x2x4x8xf16>
   }
 }
@@ -123,7 +127,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "ring"} {
     // CHECK-NOT: spmd.window
     // KEEPS: exec.partial_attention
     %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %0 = nn.attention %q, %gk, %gk scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    %0 = nn.attention %q, %gk, %gk scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
   }
 }
@@ -142,7 +146,7 @@ module attributes {spmd.mesh = #mesh} {
     // CHECK-COUNT-2: exec.partial_attention
     %gk = spmd.permute %k from #cut to #whole of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
     %gv = spmd.permute %v from #cut to #whole of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %0 = nn.attention %q, %gk, %gv scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+    %0 = nn.attention %q, %gk, %gv scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
   }
 }

@@ -4,6 +4,7 @@
 // remembers the band that this mask stands for, as the attribute `nn.band`:
 //
 //   {axes = [#spmd.axis<"seq">], high = 0 : i64, masked}      causal, queries cut over seq, and a mask of the model's
+//   {axes = [#spmd.axis<"seq">]}                              nothing is hidden by places, and the mask is the op's own
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_NN_IR_GLOBALBAND_H
@@ -21,7 +22,7 @@ struct GlobalBand {
   /// The mask is what the model masks and the band.
   bool isMasked = false;
 
-  /// Null where keys come whole and nothing was remembered: then band and mask are those of the op itself.
+  /// Null where queries are whole: then band and mask are those of the op itself.
   static std::optional<GlobalBand> get(AttentionOp op);
   void setOn(AttentionOp op) const;
   static void removeFrom(AttentionOp op);
