@@ -10,6 +10,11 @@
 // What a plan wants of the parameter (a pin) it then wants of each piece: a fused qkv weight that is cut by columns is
 // cut by heads in each of the three, where contiguous columns would have to be gathered again.
 //
+// So with the weights of recurrent nets, whose gates lie one behind the other in a dim that becomes two. Where a plan cuts that dim,
+// the units of every gate are what it can mean:
+//
+//   load R [d, g h, k] ─▶ pin ─▶ reshape [d, g, h, k]   =>   load R's gate ─▶ pin ─▶ reshape [d, 1, h, k]  (g times) ─▶ concat
+//
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -98,9 +103,57 @@ struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> 
     });
     for (Value value : sliced)
       split(value);
+    SmallVector<ReshapeOp> gates;
+    getOperation().walk([&](RecurrenceOp op) {
+      addGates(op.getWeight(), gates);
+      if (EinsumOp product = findProduct(op.getProjected()))
+        for (Value input : product.getInputs())
+          addGates(input, gates);
+    });
+    for (ReshapeOp reshape : gates)
+      takeApart(reshape);
   }
 
 private:
+  /// What the input says of all steps, behind biases.
+  static EinsumOp findProduct(Value projected) {
+    while (auto add = projected.getDefiningOp<AddOp>())
+      projected = add.getLhs();
+    return projected.getDefiningOp<EinsumOp>();
+  }
+
+  /// A weight of gates [d, g, h, k] that comes of a parameter [d, g h, k], which a plan cuts along the gates.
+  static void addGates(Value weight, SmallVectorImpl<ReshapeOp> &gates) {
+    auto reshape = weight.getDefiningOp<ReshapeOp>();
+    auto pin = reshape ? reshape.getInput().getDefiningOp<spmd::PinOp>() : spmd::PinOp();
+    if (!pin || !pin.getWishAttr() || !isFree(weight) || getShape(weight).size() != 4 || getShape(weight)[1] == 1)
+      return;
+    bool isWhole = isa_and_present<LoadOp>(getSource(pin)) && getShape(pin).size() == 3 &&
+                   getShape(pin)[1] == getShape(weight)[1] * getShape(weight)[2] && pin.getResult().hasOneUse();
+    if (isWhole && !pin.getWishAttr().getSharding().getDims()[1].getAxes().empty())
+      gates.push_back(reshape);
+  }
+
+  static void takeApart(ReshapeOp reshape) {
+    OpBuilder builder(reshape);
+    Location inner = getInnerLoc(reshape.getLoc());
+    SmallVector<int64_t> one(getShape(reshape.getResult()));
+    int64_t count = one[1], units = one[2];
+    one[1] = 1;
+    SmallVector<Value> parts;
+    Value weight = reshape.getInput();
+    for (int64_t gate = 0; gate < count; ++gate) {
+      Value part = cut(builder, {reshape}, weight, 1, gate * units, units);
+      parts.push_back(reshapeTo(builder, inner, part, one));
+    }
+    Operation *pin = weight.getDefiningOp();
+    auto all = ConcatOp::create(builder, reshape.getLoc(), reshape.getResult().getType(), parts, 1);
+    reshape.getResult().replaceAllUsesWith(all);
+    reshape.erase();
+    // A pin with a wish would stay, unused.
+    pin->erase();
+  }
+
   static void split(Value value) {
     SmallVector<SliceOp> slices;
     for (Operation *user : value.getUsers()) {

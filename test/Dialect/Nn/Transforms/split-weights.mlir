@@ -92,3 +92,49 @@ func.func @slices_of_an_activation_stay(%x: tensor<8x64xf32>, %w: tensor<64x96xf
   %v = nn.slice %d starts [0, 32] sizes [8, 64] steps [1, 1] : (tensor<8x96xf32>) -> tensor<8x64xf32>
   return %q, %v : tensor<8x32xf32>, tensor<8x64xf32>
 }
+
+#mesh = #spmd.mesh<["a"=2]>
+#units = #spmd.sharding<#mesh, [{}, {"a"}, {}]>
+#columns = #spmd.sharding<#mesh, [{}, {}, {"a"}]>
+nn.param @r : tensor<1x32x8xf32> = dense<0.5> : tensor<1x32x8xf32>
+nn.param @s : tensor<1x24x4xf32> = dense<0.5> : tensor<1x24x4xf32>
+
+// A plan that cuts the gates of a recurrent net, one behind the other in the parameter, cuts the units of each.
+// CHECK-LABEL: @gates_are_cut_one_by_one
+// CHECK: %[[I:.*]] = nn.load @r starts [0, 0, 0] sizes [1, 8, 8]
+// CHECK: nn.load @r starts [0, 8, 0] sizes [1, 8, 8]
+// CHECK: nn.load @r starts [0, 16, 0] sizes [1, 8, 8]
+// CHECK: nn.load @r starts [0, 24, 0] sizes [1, 8, 8]
+// CHECK: %[[P:.*]] = spmd.pin %[[I]] "r" wants
+// CHECK: %[[G:.*]] = nn.reshape %[[P]] : {{.*}} -> tensor<1x1x8x8xf32>
+// CHECK: nn.concat %[[G]], {{.*}} dim 1 : {{.*}} -> tensor<1x4x8x8xf32>
+func.func @gates_are_cut_one_by_one(%x: tensor<5x1x3x4x8xf32>, %h: tensor<1x3x8xf32>) -> tensor<5x1x3x8xf32> {
+  %w = nn.load @r : tensor<1x32x8xf32>
+  %p = spmd.pin %w "r" wants <#units, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<1x32x8xf32>
+  %r = nn.reshape %p : (tensor<1x32x8xf32>) -> tensor<1x4x8x8xf32>
+  %0:3 = nn.recurrence lstm %x, %r initial (%h, %h) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<5x1x3x4x8xf32>, tensor<1x4x8x8xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> (tensor<5x1x3x8xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>)
+  return %0#0 : tensor<5x1x3x8xf32>
+}
+
+// So are those that are multiplied with the input; without a wish for gates the weight stays as it is.
+// CHECK-LABEL: @gates_of_the_input
+// CHECK: nn.load @s starts [0, 0, 0] sizes [1, 8, 4]
+// CHECK: nn.load @s starts [0, 16, 0] sizes [1, 8, 4]
+// CHECK: %[[W:.*]] = nn.load @r : tensor<1x32x8xf32>
+// CHECK: spmd.pin %[[W]]
+func.func @gates_of_the_input(%x: tensor<5x3x4xf32>, %h: tensor<1x3x8xf32>, %b: tensor<1x1x3x8xf32>, %z: tensor<5x1x3x4x8xf32>) -> (tensor<5x1x3x8xf32>, tensor<5x1x3x8xf32>) {
+  %v = nn.load @s : tensor<1x24x4xf32>
+  %o = spmd.pin %v "s" wants <#units, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<1x24x4xf32>
+  %s = nn.reshape %o : (tensor<1x24x4xf32>) -> tensor<1x3x8x4xf32>
+  %e = nn.einsum %x, %s "tbi,dghi->tdbgh" : (tensor<5x3x4xf32>, tensor<1x3x8x4xf32>) -> tensor<5x1x3x3x8xf32>
+  %y = nn.add %e, %b : (tensor<5x1x3x3x8xf32>, tensor<1x1x3x8xf32>) -> tensor<5x1x3x3x8xf32>
+  %u = nn.load @t : tensor<1x3x8x8xf32>
+  %0:2 = nn.recurrence gru %y, %u initial (%h) activations ["sigmoid", "tanh"] alphas [0.0, 0.0] betas [0.0, 0.0] : (tensor<5x1x3x3x8xf32>, tensor<1x3x8x8xf32>, tensor<1x3x8xf32>) -> (tensor<5x1x3x8xf32>, tensor<1x3x8xf32>)
+  %w = nn.load @r : tensor<1x32x8xf32>
+  %p = spmd.pin %w "r" wants <#columns, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<1x32x8xf32>
+  %r = nn.reshape %p : (tensor<1x32x8xf32>) -> tensor<1x4x8x8xf32>
+  %1:3 = nn.recurrence lstm %z, %r initial (%h, %h) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<5x1x3x4x8xf32>, tensor<1x4x8x8xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> (tensor<5x1x3x8xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>)
+  return %0#0, %1#0 : tensor<5x1x3x8xf32>, tensor<5x1x3x8xf32>
+}
+
+nn.param @t : tensor<1x3x8x8xf32> = dense<0.5> : tensor<1x3x8x8xf32>
