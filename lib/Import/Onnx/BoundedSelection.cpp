@@ -1,6 +1,6 @@
 //===- BoundedSelection.cpp - selections of what data tell ----------------===//
 //
-// NonMaxSuppression and Unique of values that are not known at import. How many rows they find only data tell, but not more
+// NonMaxSuppression, Unique, NonZero and Compress of values that are not known at import. How many rows they find only data tell, but not more
 // than a bound: results have as many rows, those that are found first, and a count beside them (PaddedRows.cpp).
 //
 // Boxes of all samples and classes are chosen in step, the best one that is left in each, `most` times; a row that is found goes
@@ -21,8 +21,7 @@ using namespace cleave::onnx;
 /// Steps of a selection, which are some thirty ops each.
 constexpr int64_t kMostChosen = 1024;
 
-/// Rows [n, ..] that are `found` (bool, [n]) in front, and `rest` in all others.
-static Value compact(NodeContext &node, Value rows, Value found, double rest) {
+Value cleave::onnx::compactRows(NodeContext &node, Value rows, Value found, double rest) {
   Composer f(node);
   Shape shape = NodeContext::shape(rows);
   Value ones = node.cast(found, f.i64());
@@ -37,7 +36,7 @@ static Value compact(NodeContext &node, Value rows, Value found, double rest) {
   return node.sliceDim(all, 0, 0, shape[0]);
 }
 
-static Value countFound(NodeContext &node, Value found) {
+Value cleave::onnx::countRows(NodeContext &node, Value found) {
   Composer f(node);
   return f.sum(node.cast(found, f.i64()), Ints{0});
 }
@@ -106,8 +105,8 @@ void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isC
   Value triples = node.concat(
       {column(f.iota({batch, 1, 1}, 0, f.i64())), column(f.iota({1, classes, 1}, 1, f.i64())), column(chosen)}, 1);
   Value found = node.reshape(f.ge(chosen, 0), {rows});
-  node.result(0, compact(node, triples, found, -1));
-  node.padRows({0}, countFound(node, found));
+  node.result(0, compactRows(node, triples, found, -1));
+  node.padRows({0}, countRows(node, found));
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,18 +136,54 @@ void cleave::onnx::findUniqueWithinBound(NodeContext &node, bool isSorted) {
     return f.sub(node.create<nn::CumsumOp>(node.cast(found, f.i64()), 0, false, false), 1);
   };
   Value ofSorted = number(isNew), inverse = scatter(nn::ScatterKind::Set, sorted[1], ofSorted);
-  Value values = compact(node, sorted[0], isNew, 0), places = compact(node, sorted[1], isNew, -1);
+  Value values = compactRows(node, sorted[0], isNew, 0), places = compactRows(node, sorted[1], isNew, -1);
   if (!isSorted) {
     Value isFirst = scatter(nn::ScatterKind::Set, sorted[1], node.cast(isNew, f.i64()));
     isFirst = f.gt(isFirst, 0);
     inverse = f.gather(number(isFirst), f.gather(places, inverse, 0), 0);
-    values = compact(node, x, isFirst, 0);
-    places = compact(node, f.iota({count}, 0, f.i64()), isFirst, -1);
+    values = compactRows(node, x, isFirst, 0);
+    places = compactRows(node, f.iota({count}, 0, f.i64()), isFirst, -1);
   }
   Value ones = node.broadcast(node.scalar(f.i64(), 1), {count});
   node.result(0, values);
   node.result(1, places);
   node.result(2, inverse);
   node.result(3, scatter(nn::ScatterKind::Add, inverse, ones));
-  node.padRows({0, 1, 3}, countFound(node, isNew));
+  node.padRows({0, 1, 3}, countRows(node, isNew));
+}
+
+//===----------------------------------------------------------------------===//
+// NonZero, Compress
+//===----------------------------------------------------------------------===//
+
+/// Places [rank, n], of which the columns that are found come first; all in row-major order.
+void cleave::onnx::findNonZeroWithinBound(NodeContext &node) {
+  Composer f(node);
+  Value x = node.operand(0);
+  Shape shape = NodeContext::shape(x);
+  int64_t count = ShapedType::getNumElements(shape), rank = shape.size();
+  if (!node.check(rank > 0 && count > 0, "of a value that is not known at import it must have dims and elements") ||
+      !node.checkSize({count + 1, rank}, f.i64()))
+    return;
+  SmallVector<Value> columns;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    Ints along(rank, 1);
+    along[dim] = shape[dim];
+    columns.push_back(node.reshape(node.broadcast(f.iota(along, dim, f.i64()), shape), {count, 1}));
+  }
+  Value found = node.reshape(x, {count});
+  if (!NodeContext::elementType(x).isInteger(1))
+    found = f.negate(f.eq(found, 0)); // What is no number is not zero.
+  node.result(0, node.transpose(compactRows(node, node.concat(columns, 1), found, 0), {1, 0}));
+  node.padRows({0}, countRows(node, found), 1);
+}
+
+/// Slices along `axis` where the condition holds; behind its end it does not.
+void cleave::onnx::compressWithinBound(NodeContext &node, Value input, int64_t axis) {
+  Value found = node.operand(1);
+  Ints order = llvm::to_vector(llvm::seq<int64_t>(0, NodeContext::rank(input)));
+  std::swap(order[0], order[axis]);
+  Value rows = node.sliceDim(node.transpose(input, order), 0, 0, NodeContext::shape(found)[0]);
+  node.result(0, node.transpose(compactRows(node, rows, found, 0), order));
+  node.padRows({0}, countRows(node, found), axis);
 }

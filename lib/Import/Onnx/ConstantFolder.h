@@ -48,6 +48,9 @@ public:
   /// The elements of any value that can be computed at import.
   std::optional<reference::Tensor> compute(mlir::Value value);
 
+  /// What is computed from `value` is not known, even if it could be.
+  void hide(mlir::Value value) { unknown[value] = {}; }
+
   /// Evaluates `op` if its operands are constants and the results small; `results` stays empty if not. Fails, with a
   /// diagnostic at the op, where the evaluator does.
   llvm::LogicalResult tryFold(mlir::Operation *op, llvm::SmallVectorImpl<reference::Tensor> &results);

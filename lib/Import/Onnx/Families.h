@@ -23,6 +23,21 @@ Value applyTransform(NodeContext &node, Value scores, llvm::StringRef name);
 /// NonMaxSuppression of `most` boxes a class, and Unique of all elements, of what data tell: results have as many rows as there may be. (BoundedSelection.cpp)
 void suppressWithinBound(NodeContext &node, int64_t most, bool isCentred);
 void findUniqueWithinBound(NodeContext &node, bool isSorted);
+void findNonZeroWithinBound(NodeContext &node);
+void compressWithinBound(NodeContext &node, Value input, int64_t axis);
+/// Rows [n, ..] that are `found` (bool, [n]) in front, and `rest` in all others.
+Value compactRows(NodeContext &node, Value rows, Value found, double rest);
+/// How many are.
+Value countRows(NodeContext &node, Value found);
+
+/// What a reduction is over. (Reduction.cpp)
+struct ReducedDims {
+  Ints dims;
+  bool keepDims;
+  /// No axes were given, and that means no reduction.
+  bool isNoop;
+};
+ReducedDims readReducedDims(NodeContext &node);
 
 } // namespace cleave::onnx
 

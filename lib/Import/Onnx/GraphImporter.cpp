@@ -356,11 +356,13 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
                     (list->isNone ? ") is an optional value that is absent" : ") is a sequence"));
   if (node.output.size() > arity.maxResults)
     return refuse("has " + Twine(node.output.size()) + " outputs, expected at most " + Twine(arity.maxResults));
-  callee->importer->import(at);
+  PaddedRows::Step step = rows.prepare(at);
+  if (!at.failed())
+    callee->importer->import(at);
   if (!at.failed())
     at.finish();
-  if (!at.failed() && !padded.empty() && failed(followPadding(at)))
-    return failure();
+  if (!at.failed())
+    rows.follow(at, step);
   return success(!at.failed() && succeeded(define(at, scope)));
 }
 

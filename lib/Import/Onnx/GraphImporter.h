@@ -10,6 +10,7 @@
 
 #include "ConstantFolder.h"
 #include "NodeContext.h"
+#include "PaddedRows.h"
 #include "ParameterTable.h"
 #include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -97,8 +98,10 @@ public:
   std::optional<llvm::SmallVector<Bound>> importBody(NodeContext &node, const GraphProto &graph,
                                                      llvm::ArrayRef<Bound> inputs, const llvm::Twine &path,
                                                      bool isRepeated);
-  /// These results of `at` have `count` rows along dim 0 that are found, and padding behind.
-  void notePadding(NodeContext &at, llvm::ArrayRef<unsigned> ofResults, Value count);
+  /// Rows that only data tell.
+  PaddedRows &getPaddedRows() { return rows; }
+  /// A name for the number of rows that a node gives.
+  std::string getCountName(NodeContext &at);
 
 private:
   // Sequences and optional values of the main graph (ImportLists.cpp).
@@ -125,24 +128,6 @@ private:
   llvm::LogicalResult makeResults(Scope &scope);
   void noteUsedInputs();
   void checkValueInfo(Scope &scope);
-
-  // Rows that only data tell (PaddedRows.cpp).
-  struct Padding {
-    int64_t dim;
-    unsigned source;
-  };
-  struct PaddedSource {
-    std::string name; ///< of the count
-    Value count;
-  };
-  struct NamedResult {
-    std::string name;
-    Value value;
-  };
-  /// Where padding of what a node reads is in its results; an error where that cannot be said.
-  llvm::LogicalResult followPadding(NodeContext &at);
-  /// How many rows there are, beside results that have padding.
-  void addCounts(llvm::SmallVectorImpl<NamedResult> &results);
 
   // Graphs.
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
@@ -198,8 +183,7 @@ private:
   llvm::StringMap<int64_t> dims;
   /// Elements of inputs that are lists, as inputs of their own.
   std::deque<ValueInfoProto> elements;
-  llvm::DenseMap<Value, Padding> padded;
-  llvm::SmallVector<PaddedSource> paddedSources;
+  PaddedRows rows{*this};
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   ParameterTable parameters;

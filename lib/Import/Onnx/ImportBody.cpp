@@ -59,7 +59,7 @@ std::optional<SmallVector<Bound>> GraphImporter::importBody(NodeContext &node, c
       node.fail();
       return std::nullopt;
     }
-    if (!node.check(!padded.contains(bound->value),
+    if (!node.check(!rows.contains(bound->value),
                     "output " + quote(output.name) + " of the body has padded rows, which is not supported"))
       return std::nullopt;
     outputs.push_back(*bound);

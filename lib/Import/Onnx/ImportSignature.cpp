@@ -289,7 +289,7 @@ LogicalResult GraphImporter::checkOutput(const ValueInfoProto &output, RankedTen
 
 /// Elements of a list are results of their own, `name.0` and so on; of an optional value that is absent there is none.
 LogicalResult GraphImporter::makeResults(Scope &scope) {
-  SmallVector<NamedResult> results;
+  SmallVector<PaddedRows::NamedResult> results;
   for (const ValueInfoProto &output : file.model.graph.output) {
     auto refuse = [&](const Twine &why) { return error("output " + quote(output.name) + " " + why), failure(); };
     auto [binding, frame] = find(output.name, scope);
@@ -307,12 +307,12 @@ LogicalResult GraphImporter::makeResults(Scope &scope) {
     for (auto [index, value] : llvm::enumerate(bound->list->items))
       results.push_back({(output.name + "." + Twine(index)).str(), value});
   }
-  addCounts(results);
+  rows.addCounts(results, NameLoc::get(StringAttr::get(context, file.file->getPath())));
   SmallVector<Value> values;
   SmallVector<Type> types;
   SmallVector<Attribute> attributes;
   llvm::StringSet<> seen;
-  for (const NamedResult &result : results) {
+  for (const PaddedRows::NamedResult &result : results) {
     if (!seen.insert(result.name).second)
       return error("output " + quote(result.name) + " is there twice"), failure();
     values.push_back(result.value);

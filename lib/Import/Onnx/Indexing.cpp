@@ -1,9 +1,10 @@
 //===- Indexing.cpp - reads and writes at computed places -----------------===//
 //
-// Ops whose result's shape depends on values (NonZero, Compress) are imported where these values are known; they become
-// constants, or gathers with constant places. Negative indices stay as they are: nn counts them from the end too.
+// NonZero and Compress, whose result's shape depends on values, become constants, or gathers with constant places, where these
+// are known; others have a bound (BoundedSelection.cpp). Negative indices stay as they are: nn counts them from the end too.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
 
@@ -57,11 +58,10 @@ static void importOneHot(NodeContext &node) {
     node.result(0, node.create<nn::OneHotOp>(node.operand(0), node.operand(2), int64_t(depth[0]), axis));
 }
 
-/// Has a shape that depends on values: only of what is known.
 static void importNonZero(NodeContext &node) {
-  std::optional<Tensor> input = node.constant(0);
+  std::optional<Tensor> input = node.tryConstant(0);
   if (!input)
-    return;
+    return findNonZeroWithinBound(node);
   Shape shape = input->getShape();
   int64_t bytes = reference::getElementBytes(input->getElementType());
   // A float is zero with either sign, so the top bit does not count there.
@@ -86,19 +86,22 @@ static void importNonZero(NodeContext &node) {
   node.result(0, node.reshape(node.vector(flat), {int64_t(shape.size()), count}));
 }
 
-/// A gather with the places where the condition, which must be known, holds.
+/// A gather with the places where the condition holds.
 static void importCompress(NodeContext &node) {
   Value input = node.operand(0);
-  Ints condition = node.constantInts(1), places;
+  Shape condition = NodeContext::shape(node.operand(1));
   int64_t axis = 0;
   if (node.hasAttr("axis"))
     axis = node.axis(node.intAttr("axis"), NodeContext::rank(input));
   else
     input = node.reshape(input, {ShapedType::getNumElements(NodeContext::shape(input))});
-  if (node.failed() || !node.check(int64_t(condition.size()) <= NodeContext::shape(input)[axis],
-                                   "the condition is longer than dim " + Twine(axis)))
+  if (node.failed() || !node.check(condition.size() == 1, "the condition must have 1 dim") ||
+      !node.check(condition[0] <= NodeContext::shape(input)[axis], "the condition is longer than dim " + Twine(axis)))
     return;
-  for (auto [i, holds] : llvm::enumerate(condition))
+  if (!node.tryConstant(1))
+    return compressWithinBound(node, input, axis);
+  Ints places;
+  for (auto [i, holds] : llvm::enumerate(node.constantInts(1)))
     if (holds)
       places.push_back(i);
   node.result(0, node.create<nn::GatherOp>(input, node.vector(places), axis));

@@ -86,6 +86,8 @@ std::optional<Tensor> NodeContext::constant(unsigned index) {
   if (hasFailed || !check(hasOperand(index), "operand " + Twine(index) + " is missing"))
     return std::nullopt;
   std::optional<Tensor> value = tryConstant(index);
+  if (!value)
+    value = importer.getPaddedRows().computeAtMost(*this, index);
   check(value.has_value(),
         "operand " + Twine(index) + " (" + quote(operandName(index)) + ") must be known at import" + explainUnknown());
   return value;

@@ -85,6 +85,8 @@ public:
   /// Null if absent.
   Value operand(unsigned index) const { return index < operands.size() ? operands[index] : Value(); }
   llvm::ArrayRef<Value> getOperands() const { return operands; }
+  /// For the importer, before the node is imported: it reads `value` instead.
+  void replaceOperand(unsigned index, Value value) { operands[index] = value; }
   /// An operand that is no tensor; null if it is one, or absent.
   const ValueList *list(unsigned index) const { return index < lists.size() ? lists[index].get() : nullptr; }
   Bound bound(unsigned index) const { return index < operands.size() ? Bound{operands[index], lists[index]} : Bound(); }
@@ -201,8 +203,8 @@ public:
   void result(unsigned index, Value value) { result(index, Bound{value, nullptr}); }
   void result(unsigned index, Bound bound);
   void result(unsigned index, llvm::SmallVector<Value> sequence);
-  /// These results have `count` rows along dim 0 that are found, and padding behind them.
-  void padRows(llvm::ArrayRef<unsigned> ofResults, Value count);
+  /// These results have `count` rows along `dim` that are found, and padding behind them.
+  void padRows(llvm::ArrayRef<unsigned> ofResults, Value count, int64_t dim = 0);
   Bound getBoundResult(unsigned index) const { return {results[index], resultLists[index]}; }
   llvm::ArrayRef<Value> getResults() const { return results; }
   /// The ops made so far. Their locations are set when the node is done: only then is known which of them stand for the

@@ -1,10 +1,11 @@
 //===- Reduction.cpp - along dims: reductions, softmax, scans, top-k ------===//
 //
-// Axes, and what no axes mean, changed with the opsets: reducedDims knows all ways. Up to opset 12 a softmax ran over
+// Axes, and what no axes mean, changed with the opsets: readReducedDims knows all ways. Up to opset 12 a softmax ran over
 // all dims from its axis on, so the operand is flattened, and what was one dim is taken apart again behind it.
 //
 //===----------------------------------------------------------------------===//
 #include "Composer.h"
+#include "Families.h"
 #include "Registry.h"
 
 using namespace mlir;
@@ -15,17 +16,8 @@ using namespace cleave::onnx;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct ReducedDims {
-  Ints dims;
-  bool keepDims;
-  /// No axes were given, and that means no reduction.
-  bool isNoop;
-};
-} // namespace
-
 /// Axes are an attribute up to opset 17 (ReduceSum: 12), then an operand.
-static ReducedDims reducedDims(NodeContext &node) {
+ReducedDims cleave::onnx::readReducedDims(NodeContext &node) {
   int64_t rank = NodeContext::rank(node.operand(0));
   bool isOperand = node.getOpset() >= (node.getOpType() == "ReduceSum" ? 13 : 18);
   bool noop = isOperand && node.boolAttr("noop_with_empty_axes", false);
@@ -52,25 +44,25 @@ static Value reduce(NodeContext &node, nn::ReduceKind kind, Value value, const R
 }
 
 template <nn::ReduceKind kind> static void importReduce(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   node.result(0, reduce(node, kind, node.operand(0), reduced));
 }
 
 static Value square(NodeContext &node, Value value) { return node.create<nn::MulOp>(value, value); }
 
 static void importReduceL1(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   node.result(0, reduce(node, nn::ReduceKind::Sum, node.create<nn::AbsOp>(node.operand(0)), reduced));
 }
 
 static void importReduceSumSquare(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   node.result(0, reduce(node, nn::ReduceKind::Sum, square(node, node.operand(0)), reduced));
 }
 
 /// Integers take their root as floats.
 static void importReduceL2(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   Type type = NodeContext::elementType(node.operand(0));
   Value sum = reduce(node, nn::ReduceKind::Sum, square(node, node.operand(0)), reduced);
   Value root =
@@ -79,14 +71,14 @@ static void importReduceL2(NodeContext &node) {
 }
 
 static void importReduceLogSum(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   node.result(0, node.create<nn::LogOp>(reduce(node, nn::ReduceKind::Sum, node.operand(0), reduced)));
 }
 
 /// `log(sum(e^(x - m))) + m` with m the maximum, and 0 for it where it is infinite: infinity minus itself is not a
 /// number.
 static void importReduceLogSumExp(NodeContext &node) {
-  ReducedDims reduced = reducedDims(node);
+  ReducedDims reduced = readReducedDims(node);
   Value x = node.operand(0);
   if (reduced.isNoop || NodeContext::rank(x) == 0)
     return node.result(0, x);
