@@ -10,6 +10,7 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Plan/NamePattern.h"
@@ -31,7 +32,7 @@ namespace {
 struct ValueNames {
   ValueNames(Value value);
 
-  std::string shown, type, node;
+  std::string shown, type, node, holds;
   std::vector<std::string> names;
   bool isPart = false; ///< one of the parts that a parameter is loaded in
 };
@@ -59,6 +60,8 @@ static std::string getShownName(Value value, ArrayRef<StringRef> names) {
 ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(value.getType()))) {
   SmallVector<StringRef, 1> found = nn::getTensorNames(value);
   shown = getShownName(value, found);
+  if (RankedTensorType held = nn::getHeldType(value))
+    holds = formatType(held);
   names.assign(found.begin(), found.end());
   if (Operation *op = value.getDefiningOp())
     node = nn::describeNode(op);
@@ -233,7 +236,7 @@ void Explainer::State::explainWhole(ValueId value, ValueExplanation &explanation
 }
 
 ShardedValue Explainer::State::describe(ValueId value) const {
-  return {values[value].shown, values[value].type, format(getState(value))};
+  return {values[value].shown, values[value].type, format(getState(value)), values[value].holds};
 }
 
 ValueExplanation Explainer::State::explain(ValueId value) const {

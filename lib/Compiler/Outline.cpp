@@ -11,6 +11,7 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Packed.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -46,11 +47,17 @@ static std::vector<std::string> getUses(nn::LoadOp load) {
 /// A parameter may be loaded several times, by the ops or parts that use it: their nodes are its uses.
 static std::vector<TensorOutline> describeParameters(ModuleOp module, func::FuncOp func) {
   llvm::StringMap<std::vector<std::string>> uses;
-  func.walk([&](nn::LoadOp load) { llvm::append_range(uses[load.getParam()], getUses(load)); });
+  llvm::StringMap<std::string> held;
+  func.walk([&](nn::LoadOp load) {
+    llvm::append_range(uses[load.getParam()], getUses(load));
+    if (RankedTensorType type = nn::getHeldType(load.getResult()))
+      held[load.getParam()] = formatType(type);
+  });
   std::vector<TensorOutline> parameters;
   for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
     auto type = cast<RankedTensorType>(param.getType());
-    parameters.push_back({param.getSymName().str(), formatType(type), getBytes(type), uses.lookup(param.getSymName())});
+    StringRef name = param.getSymName();
+    parameters.push_back({name.str(), formatType(type), getBytes(type), uses.lookup(name), held.lookup(name)});
   }
   return parameters;
 }
@@ -177,8 +184,8 @@ std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> para
   llvm::StringMap<std::vector<size_t>> byText; // groups that are alike but for numbers
   for (const TensorOutline &parameter : parameters) {
     Numbered name(parameter.name), nodes(llvm::join(parameter.nodes, " "));
-    std::vector<size_t> &alike =
-        byText[llvm::join(name.texts, "\n") + "\n\n" + parameter.type + "\n\n" + llvm::join(nodes.texts, "\n")];
+    std::vector<size_t> &alike = byText[llvm::join(name.texts, "\n") + "\n\n" + parameter.type + parameter.holds +
+                                        "\n\n" + llvm::join(nodes.texts, "\n")];
     auto found = llvm::find_if(alike, [&](size_t index) {
       std::optional<size_t> place = findDifference(groups[index].name, name);
       return place && groups[index].differing.value_or(*place) == *place;
@@ -196,6 +203,6 @@ std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> para
   std::vector<ParameterGroup> lines;
   for (const Group &group : groups)
     lines.push_back({join(group.name, group.otherNames), group.first->type, join(group.nodes, group.otherNodes),
-                     group.otherNames.size() + 1, group.first->bytes});
+                     group.otherNames.size() + 1, group.first->bytes, group.first->holds});
   return lines;
 }

@@ -34,6 +34,8 @@ static std::string format(const CauseStep &step) {
 
 static void print(llvm::raw_ostream &os, const ShardedValue &value) {
   os << value.name << ": " << value.type << ' ' << value.sharding;
+  if (!value.holds.empty())
+    os << ", holds " << value.holds;
 }
 
 static void print(llvm::raw_ostream &os, const Alternative &alternative) {

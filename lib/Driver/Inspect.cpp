@@ -64,6 +64,11 @@ static void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<T
   table.print(os);
 }
 
+/// Behind all else of a line, so that what stood there before is where it was.
+static std::string formatHeld(const std::string &nodes, const std::string &holds) {
+  return holds.empty() ? nodes : nodes + (nodes.empty() ? "" : "  ") + "holds " + holds;
+}
+
 /// Each on a line of its own, or equal layers together.
 static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong) {
   int64_t bytes = 0;
@@ -71,12 +76,13 @@ static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline>
   for (const TensorOutline &parameter : parameters) {
     bytes += parameter.bytes;
     if (isLong)
-      table.add({parameter.name, parameter.type, formatBytes(parameter.bytes), llvm::join(parameter.nodes, " ")});
+      table.add({parameter.name, parameter.type, formatBytes(parameter.bytes),
+                 formatHeld(llvm::join(parameter.nodes, " "), parameter.holds)});
   }
   for (const ParameterGroup &group : isLong ? std::vector<ParameterGroup>() : groupParameters(parameters))
     table.add({group.name, group.type,
                (group.count > 1 ? std::to_string(group.count) + " x " : "") + formatBytes(group.bytesEach),
-               group.nodes});
+               formatHeld(group.nodes, group.holds)});
   os << llvm::formatv("parameters: {0}, {1} bytes ({2})\n", parameters.size(), bytes, formatBytes(bytes));
   table.print(os);
 }

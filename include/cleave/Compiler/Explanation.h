@@ -64,6 +64,8 @@ struct ShardedValue {
   /// `f32[8, 128]`, the global shape.
   std::string type;
   std::string sharding;
+  /// Of bytes that hold elements of 4 or 2 bits: the tensor of these, `i4[64, 96]`; empty for others.
+  std::string holds = {};
 };
 
 struct ValueExplanation : ShardedValue {

@@ -20,6 +20,8 @@ struct TensorOutline {
   /// Nodes that read a parameter, as a plan addresses them: `node:/enc/MatMul#1`. Of a tensor inside the node that
   /// computes it: `/enc/MatMul`.
   std::vector<std::string> nodes = {};
+  /// Of bytes that hold elements of 4 or 2 bits: the tensor of these, `i4[64, 96]`; empty for others.
+  std::string holds = {};
 };
 
 struct Outline {
@@ -45,6 +47,8 @@ struct ParameterGroup {
   std::string name, type, nodes;
   size_t count = 1;
   int64_t bytesEach = 0;
+  /// As of each of them.
+  std::string holds = {};
 };
 
 /// A model of forty layers has forty parameters that are the same but for a number in their names, read by nodes that

@@ -13,9 +13,12 @@
 #include "PlaceStates.h"
 #include "PlanTargets.h"
 
+#include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 #include <deque>
 
@@ -161,7 +164,11 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   }
   ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();
   ArrayRef<int64_t> shape = part ? part.getParameterShape() : type.getShape();
-  const PlanRule *fitted = fit(rule, describe(rule, target.name), shape, error);
+  std::string what = describe(rule, target.name);
+  // Sizes of dims count bytes there.
+  if (RankedTensorType held = target.value ? nn::getHeldType(target.value) : RankedTensorType())
+    what += llvm::formatv(", bytes that hold {0},", held).str();
+  const PlanRule *fitted = fit(rule, what, shape, error);
   if (!fitted)
     return failure();
   if (fitted != &rule) {
