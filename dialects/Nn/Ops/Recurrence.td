@@ -26,23 +26,29 @@ def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOpera
 
     All directions run from step 0 on: who wants one from the end reverses what it reads and gives. `initial`: h, and of an lstm c, [directions, batch, hidden].
     `peepholes` [directions, 3, hidden] for i, o, f. `lengths` [batch]: steps of each sample; behind them results are 0 and states stay. `clip`,
-    where positive, bounds what gates' activations take. Activations have numbers in `alphas` and `betas`, 0 where they take none.
+    where positive, bounds what gates' activations take. Activations have numbers in `alphas` and `betas`, 0 where they take none. `startsFromZeros` says that the first h is zeros, so that an
+    lstm of one step multiplies nothing; canonicalising finds out.
 
     Results: h of all steps, [steps, directions, batch, hidden]; then what h, and of an lstm c, is after the last.
 
     Constraints: (C1) shapes as above, with at least one step, and floats of one type; (C2) `initial` has as many tensors as the kind has states; (C3) `bias` is
     there with linearBeforeReset and only then, `peepholes` for an lstm only; (C4) one activation, alpha and beta for each that the formula names, of
-    the known ones.
+    the known ones; (C5) with `startsFromZeros` an initial h that is a constant of one number is one of zeros.
     Hidden cut: states are gathered in each step.
     Example: `%y:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] alphas [0.0] betas [0.0] : (...) -> (tensor<5x1x2x8xf32>, tensor<1x2x8xf32>)`
   }];
   let arguments = (ins Nn_RecurrenceKindAttr:$kind, Nn_FloatTensor:$projected, Nn_FloatTensor:$weight, Variadic<Nn_FloatTensor>:$initial,
                        Optional<Nn_FloatTensor>:$bias, Optional<Nn_FloatTensor>:$peepholes, Optional<Nn_IndexTensor>:$lengths,
                        StrArrayAttr:$activations, DenseF64ArrayAttr:$alphas, DenseF64ArrayAttr:$betas,
-                       DefaultValuedAttr<F64Attr, "0.0">:$clip, UnitAttr:$inputForget, UnitAttr:$linearBeforeReset);
+                       DefaultValuedAttr<F64Attr, "0.0">:$clip, UnitAttr:$inputForget, UnitAttr:$linearBeforeReset,
+                       UnitAttr:$startsFromZeros);
   let results = (outs Nn_FloatTensor:$sequence, Variadic<Nn_FloatTensor>:$last);
   let assemblyFormat = "$kind $projected `,` $weight `initial` `(` $initial `)` (`bias` $bias^)? (`peepholes` $peepholes^)? (`lengths` $lengths^)? `activations` $activations `alphas` $alphas `betas` $betas attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
+    /// True for an lstm of one step from a hidden state of zeros: nothing is multiplied. So ops that multiply in a way of their own use the
+    /// gates of a step.
+    bool multipliesNothing() { return getStartsFromZeros() && getKind() == RecurrenceKind::Lstm && getSteps() == 1; }
     /// Extents, by name.
     int64_t getSteps() { return getProjected().getType().getDimSize(0); }
     int64_t getDirections() { return getProjected().getType().getDimSize(1); }

@@ -9,6 +9,7 @@
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "TypeInference.h"
 
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -59,6 +60,22 @@ static LogicalResult checkActivations(RecurrenceOp::Adaptor op, TypeInference &i
   return success();
 }
 
+/// The number that all elements of a constant are; nothing of what is none, or of several numbers.
+static std::optional<APFloat> getSplat(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return splat ? std::optional(splat.getSplatValue<APFloat>()) : std::nullopt;
+}
+
+/// Which op made an operand, no rule may ask: what it spares is written down on the op, for all who come later.
+LogicalResult RecurrenceOp::canonicalize(RecurrenceOp op, PatternRewriter &rewriter) {
+  std::optional<APFloat> h = getSplat(op.getInitial().front());
+  if (op.getStartsFromZeros() || !h || !h->isPosZero())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setStartsFromZeros(true); });
+  return success();
+}
+
 LogicalResult RecurrenceOp::inferTypes(Adaptor op, TypeInference &infer) {
   RecurrenceKind kind = op.getKind();
   ArrayRef<int64_t> projected = getShape(op.getProjected());
@@ -91,6 +108,8 @@ LogicalResult RecurrenceOp::inferTypes(Adaptor op, TypeInference &infer) {
     return infer.reject("peepholes and inputForget are of an lstm (C3)");
   if (failed(checkActivations(op, infer)))
     return failure();
+  if (std::optional<APFloat> h = getSplat(op.getInitial().front()); op.getStartsFromZeros() && h && !h->isZero())
+    return infer.reject("startsFromZeros, but the initial state is ", h->convertToDouble(), " (C5)");
   Type element = getElementType(op.getProjected());
   (void)infer.give({projected[0], directions, batch, hidden}, element);
   for (unsigned i = 0; i < countStates(kind); ++i)

@@ -183,17 +183,9 @@ void Unroller::prepare() {
   isRunning = make<LtOp>(step, reshape(in.getLengths(), {1, getBatch()}));
 }
 
-bool cleave::nn::startsFromNothing(int64_t steps, ValueRange initial) {
-  auto state = initial.front().getDefiningOp<ConstantOp>();
-  auto values = state ? dyn_cast<SplatElementsAttr>(state.getValue()) : SplatElementsAttr();
-  return steps == 1 && values && values.getSplatValue<APFloat>().isPosZero();
-}
-
 /// Peepholes look at the cell before the step, and that of the output gate at the one behind it.
 void Unroller::stepLstm(Value projected) {
-  Value all = startsFromNothing(getSteps(), in.getInitial())
-                  ? projected
-                  : add(projected, multiply(gatherState(states[0]), rows, 4));
+  Value all = op.multipliesNothing() ? projected : add(projected, multiply(gatherState(states[0]), rows, 4));
   auto gate = [&](int64_t index, Value cell) {
     Value value = pick(all, 2, index);
     return peepholes.empty() || index == 3 ? clip(value) : clip(add(value, mul(peepholes[index], cell)));

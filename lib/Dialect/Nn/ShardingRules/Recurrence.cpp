@@ -32,7 +32,7 @@ ShardingRule RecurrenceOp::getShardingRule() {
   rule.resultDims(0, {t, d, b, h});
   for (unsigned result = 1; result < getNumResults(); ++result)
     rule.resultDims(result, {d, b, h});
-  bool multiplies = getKind() != RecurrenceKind::Lstm || !startsFromNothing(getSteps(), getInitial());
+  bool multiplies = !multipliesNothing();
   if (h && multiplies) {
     InnerCost cost;
     cost.kind = InnerCost::Kind::AllGather;

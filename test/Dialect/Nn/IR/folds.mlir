@@ -101,3 +101,19 @@ func.func @constants_of_different_sharding_stay_apart() -> (tensor<2xi64>, tenso
   %1 = nn.constant dense<7> : tensor<2xi64> -> tensor<2xi64, #vector>
   return %0, %1 : tensor<2xi64>, tensor<2xi64, #vector>
 }
+
+// -----
+
+// A recurrence that starts from zeros says so itself, so that no rule need ask which op made them; -0 is none, as products keep its sign.
+// CHECK-LABEL: @a_recurrence_that_starts_from_zeros
+func.func @a_recurrence_that_starts_from_zeros(%p: tensor<1x1x2x1x8xf32>, %w: tensor<1x1x8x8xf32>, %h: tensor<1x2x8xf32>) -> (tensor<1x2x8xf32>, tensor<1x2x8xf32>, tensor<1x2x8xf32>) {
+  %z = nn.constant dense<0.0> : tensor<1x2x8xf32> -> tensor<1x2x8xf32>
+  %m = nn.constant dense<-0.0> : tensor<1x2x8xf32> -> tensor<1x2x8xf32>
+  // CHECK: nn.recurrence {{.*}} betas [0.000000e+00] {startsFromZeros} :
+  %0:2 = nn.recurrence rnn %p, %w initial (%z) activations ["tanh"] alphas [0.0] betas [0.0] : (tensor<1x1x2x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x2x8xf32>)
+  // CHECK: nn.recurrence {{.*}} betas [0.000000e+00] :
+  %1:2 = nn.recurrence rnn %p, %w initial (%m) activations ["tanh"] alphas [0.0] betas [0.0] : (tensor<1x1x2x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x2x8xf32>)
+  // CHECK: nn.recurrence {{.*}} betas [0.000000e+00] :
+  %2:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] alphas [0.0] betas [0.0] : (tensor<1x1x2x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x2x8xf32>)
+  return %0#1, %1#1, %2#1 : tensor<1x2x8xf32>, tensor<1x2x8xf32>, tensor<1x2x8xf32>
+}

@@ -80,3 +80,13 @@ func.func @activations_are_known(%p: tensor<5x1x2x1x8xf32>, %w: tensor<1x1x8x8xf
   %0:2 = nn.recurrence rnn %p, %w initial (%h) activations ["swish"] alphas [0.0] betas [0.0] : (tensor<5x1x2x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x8xf32>) -> (tensor<5x1x2x8xf32>, tensor<1x2x8xf32>)
   return
 }
+
+// -----
+
+// C5: zeros are zeros.
+func.func @a_state_of_zeros_is_no_other_constant(%p: tensor<1x1x2x1x8xf32>, %w: tensor<1x1x8x8xf32>) {
+  %h = nn.constant dense<0.5> : tensor<1x2x8xf32> -> tensor<1x2x8xf32>
+  // expected-error @below {{'nn.recurrence' op startsFromZeros, but the initial state is 5.000000e-01 (C5)}}
+  %0:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] alphas [0.0] betas [0.0] {startsFromZeros} : (tensor<1x1x2x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x8xf32>) -> (tensor<1x1x2x8xf32>, tensor<1x2x8xf32>)
+  return
+}

@@ -34,10 +34,6 @@ unsigned countActivations(RecurrenceKind kind);
 unsigned countStates(RecurrenceKind kind);
 int64_t countGates(RecurrenceKind kind);
 
-/// True for one step from a hidden state of zeros, which `initial` is if it is the operand of that name: nothing is multiplied. So ops
-/// that multiply in a way of their own use the gates of a step.
-bool startsFromNothing(int64_t steps, mlir::ValueRange initial);
-
 /// Builds the steps of `op` on `operands`, its own or a rank's, and returns what stands for its results.
 ///
 /// \param gather gives the hidden state of all ranks, [directions, batch, hidden], from this rank's; null where it has
