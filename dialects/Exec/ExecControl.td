@@ -20,7 +20,8 @@ def Exec_EnterOp : Exec_MarkOp<"enter", [AttrSizedOperandSegments]> {
     What stands between this and its `exec.leave` runs again and again, as the body of an nn.loop does. Results are what is carried,
     which has bytes of its own throughout, and then what is captured, which lies where it is.
 
-    Constraints: (C1) each result has the type of its operand.
+    Constraints: (C1) each result has the type of its operand; (C2) an `exec.leave` further on in the block ends it, and what stands between them
+    are whole loops.
     Example: `%a, %v = exec.enter count 8 while %go carries (%x) captures (%w) : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)`
   }];
   let arguments = (ins Optional<Nn_BoolTensor>:$condition, Variadic<Nn_Tensor>:$initial, Variadic<Nn_Tensor>:$captured,
@@ -36,7 +37,8 @@ def Exec_LeaveOp : Exec_MarkOp<"leave", [AttrSizedOperandSegments]> {
     Of the last `exec.enter` that no other one has left. What is yielded goes to where what is carried lies, and that is what the
     results are.
 
-    Constraints: (C1) as many results as yielded values, of their types.
+    Constraints: (C1) as many results as yielded values, of their types; (C2) as of the `exec.enter` before it, which it ends; (C3) what is yielded
+    has the types of what that one carries; (C4) both have a condition, or none has.
     Example: `%y = exec.leave while %more next (%b) : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>`
   }];
   let arguments = (ins Optional<Nn_BoolTensor>:$condition, Variadic<Nn_Tensor>:$next);
@@ -60,7 +62,8 @@ def Exec_LoopOp : Exec_LoopMarkOp<"loop"> {
     The commands between this and its `exec.end_loop` run while the condition holds, which is read here before the first iteration and
     there before each other one, and at most `count` times. All streams stand still at both.
 
-    Constraints: (C1) there is a condition or a count.
+    Constraints: (C1) there is a condition or a count; (C2) an `exec.end_loop` further on in the block ends it, and what stands between them are
+    whole loops; (C4) both have a condition, or none has.
     Example: `exec.loop count 8 while %go : memref<i1>`
   }];
   let arguments = (ins Optional<Exec_View>:$condition, OptionalAttr<I64Attr>:$count);
@@ -76,6 +79,7 @@ def Exec_EndLoopOp : Exec_LoopMarkOp<"end_loop"> {
   }];
   let arguments = (ins Optional<Exec_View>:$condition);
   let assemblyFormat = "(`while` $condition^ `:` type($condition))? attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // CLEAVE_EXEC_CONTROL

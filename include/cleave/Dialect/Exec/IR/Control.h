@@ -17,6 +17,11 @@ namespace cleave::exec {
 /// True for where a loop begins, or its body ends: nothing passes it.
 inline bool isMark(mlir::Operation *op) { return llvm::isa<EnterOp, LeaveOp, LoopOp, EndLoopOp>(op); }
 
+/// The mark that ends the body of the loop that `begin` begins; null where there is none of its kind (C2). Linear in the body.
+mlir::Operation *findEnd(mlir::Operation *begin);
+/// The mark that begins the loop whose body `end` ends, or null, likewise.
+mlir::Operation *findBegin(mlir::Operation *end);
+
 } // namespace cleave::exec
 
 #endif // CLEAVE_DIALECT_EXEC_IR_CONTROL_H
