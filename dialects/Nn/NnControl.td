@@ -51,8 +51,6 @@ def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
     int64_t getPricedTimes();
     /// How often the body runs where nobody knows.
     static constexpr int64_t kAssumedTimes = 16;
-    /// More iterations are not counted in prices, so that these stay in range.
-    static constexpr int64_t kMostTimes = 1 << 20;
   }];
 }
 

@@ -261,7 +261,7 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
       if (event.rank != 0)
         continue;
       std::string name = describe(executor.getProgram(), list.commands[event.command]);
-      rows[names.try_emplace(name).first->getKey()] += event.end - event.begin;
+      rows[names.try_emplace(name).first->getKey()] += event.getSeconds();
     }
   };
   constexpr uint64_t profiled = 5;

@@ -7,16 +7,15 @@
 #include "Interpreter.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Program/Command.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
 
-/// A loop without a count that goes on for longer is taken to be one without an end.
-static constexpr int64_t kMostIterations = nn::LoopOp::kMostTimes;
+using program::kMostIterations;
 
-/// True where all ranks say so.
-static FailureOr<bool> readCondition(Operation *loop, const PerRank &condition, int64_t iteration) {
+FailureOr<bool> reference::readCondition(Operation *loop, const PerRank &condition, int64_t iteration) {
   bool first = condition.front().as<bool>()[0];
   for (auto [rank, tensor] : llvm::enumerate(condition))
     if (tensor.as<bool>()[0] != first)
@@ -62,16 +61,6 @@ LogicalResult Interpreter::runLoop(nn::LoopOp loop) {
 // Marks
 //===----------------------------------------------------------------------===//
 
-static Operation *findLeave(exec::EnterOp enter) {
-  int64_t depth = 1;
-  Operation *op = enter;
-  while (depth > 0) {
-    op = op->getNextNode();
-    depth += isa<exec::EnterOp>(op) ? 1 : isa<exec::LeaveOp>(op) ? -1 : 0;
-  }
-  return op;
-}
-
 /// Once forms are lowered, the body stands in the same block: what comes next is another op than the next one.
 LogicalResult Interpreter::runEnter(exec::EnterOp enter) {
   size_t numCarried = enter.getInitial().size();
@@ -82,7 +71,7 @@ LogicalResult Interpreter::runEnter(exec::EnterOp enter) {
       return failure();
     goesOn &= *holds;
   }
-  Operation *leave = goesOn ? nullptr : findLeave(enter);
+  Operation *leave = goesOn ? nullptr : exec::findEnd(enter);
   for (auto [index, value] :
        llvm::enumerate(llvm::concat<Value>(llvm::to_vector(enter.getInitial()), llvm::to_vector(enter.getCaptured()))))
     if (goesOn)

@@ -58,6 +58,10 @@ private:
   llvm::SmallVector<std::pair<exec::EnterOp, int64_t>> entered;
 };
 
+/// Whether `loop`, a mark or an op with a body, goes on behind so many iterations. Fails after an error where ranks disagree, since they
+/// meet in the body.
+mlir::FailureOr<bool> readCondition(mlir::Operation *loop, const PerRank &condition, int64_t iteration);
+
 /// Runs the functions of all ranks of a pipeline, `func` being what they mean: arguments and results are its own.
 /// Messages are rendezvous. Fails after an error: two ends that do not agree (P8, P12), ranks that wait for each other (P9).
 llvm::LogicalResult runRanks(mlir::func::FuncOp func, spmd::MeshAttr mesh, ParamStore &params,

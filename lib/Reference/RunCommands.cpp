@@ -7,12 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Buffers.h"
+#include "Interpreter.h"
 #include "Kernels.h"
 #include "Loops.h"
-#include "cleave/Dialect/Exec/IR/Control.h"
-#include "cleave/Dialect/Nn/IR/Control.h"
-
-#include "cleave/Reference/Evaluator.h"
+#include "cleave/Program/Command.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -37,7 +35,7 @@ private:
   LogicalResult copy(exec::CopyOp op);
   LogicalResult communicate(exec::CollectiveOp op);
   LogicalResult exchange(exec::ExchangeOp op);
-  FailureOr<bool> goesOn(Operation *op, Value condition);
+  FailureOr<bool> goesOn(Operation *op, Value condition, int64_t iterations);
   /// Runs what waits, up to number `count` of all that ever did. On a stream other than 0 commands keep their order, so this is
   /// what a wait for an event behind that one means.
   LogicalResult catchUp(size_t count);
@@ -189,15 +187,8 @@ LogicalResult Executor::step(Operation *op) {
       });
 }
 
-/// All ranks have to agree, since they meet in the body.
-FailureOr<bool> Executor::goesOn(Operation *op, Value condition) {
-  if (!condition)
-    return true;
-  PerRank flags = buffers.read(condition);
-  for (const Tensor &flag : flags)
-    if (flag.as<bool>()[0] != flags.front().as<bool>()[0])
-      return op->emitOpError("cannot be evaluated: ranks disagree about its condition");
-  return flags.front().as<bool>()[0];
+FailureOr<bool> Executor::goesOn(Operation *op, Value condition, int64_t iterations) {
+  return condition ? readCondition(op, buffers.read(condition), iterations) : true;
 }
 
 LogicalResult Executor::catchUp(size_t count) {
@@ -225,19 +216,18 @@ LogicalResult Executor::run(ArrayRef<SmallVector<Tensor>> inputs, SmallVectorImp
       auto [loop, iterations] = loops.back();
       FailureOr<bool> holds = failed(catchUp(later.size()))
                                   ? FailureOr<bool>()
-                                  : goesOn(&op, begin ? begin.getCondition() : end.getCondition());
+                                  : goesOn(&op, begin ? begin.getCondition() : end.getCondition(), iterations);
       if (failed(holds))
         return failure();
-      if (*holds && !loop.getCount() && iterations == nn::LoopOp::kMostTimes)
+      if (*holds && !loop.getCount() && iterations == program::kMostIterations)
         return op.emitOpError() << "has not ended after " << iterations << " iterations";
       if (*holds && (!loop.getCount() || iterations < int64_t(*loop.getCount()))) {
         next = loop->getNextNode();
         continue;
       }
       loops.pop_back();
-      // Behind the end of this loop, and not of one in it.
-      for (int64_t depth = begin ? 1 : 0; depth > 0; next = next->getNextNode())
-        depth += isa<exec::LoopOp>(next) ? 1 : isa<exec::EndLoopOp>(next) ? -1 : 0;
+      if (begin)
+        next = exec::findEnd(begin)->getNextNode();
       continue;
     }
     auto command = dyn_cast<exec::CommandOpInterface>(op);

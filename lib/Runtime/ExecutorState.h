@@ -17,6 +17,7 @@ struct TimedStep {
   uint32_t stream, command;
   bool isFinish;
   uint64_t begin, end;
+  uint64_t laterRuns = 0, laterTicks = 0; ///< of those that are kept in sum alone
 };
 
 /// One rank of this process.
@@ -37,7 +38,14 @@ struct LocalRank {
   std::vector<std::optional<uint32_t>> graphs;
   std::vector<bool> hasRun;
   std::vector<std::vector<TensorBox>> inputs, outputs;
+  /// Of so many commands, in all iterations of all loops together, times are kept one by one; of later ones as a sum for each command.
+  static constexpr size_t kMostTimes = 1 << 15;
   std::vector<TimedStep> times;
+  /// How many of them are in ticks by now, and when the host began with those that are not.
+  size_t readTimes = 0;
+  uint64_t marksBegan = 0;
+  /// So many may there be before they are added up.
+  size_t mostTimes = 0;
   /// Of the last call, where it was a graph and somebody asks.
   std::optional<double> deviceSeconds;
   CrashGuard guard;
@@ -117,7 +125,8 @@ private:
   Status runList(LocalRank &rank);
   Status replay(LocalRank &rank, uint32_t graph);
   Status settle(LocalRank &rank);
-  Status readMarks(LocalRank &rank, uint64_t began);
+  Status readMarks(LocalRank &rank);
+  Status addUpTimes(LocalRank &rank);
   Status failDevice(LocalRank &rank, const std::string &detail);
   Status look(LocalRank &rank, const BoundList &list, const Step &step);
   Status gather(LocalRank &rank, Call &call);

@@ -58,7 +58,7 @@ std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {
     RoleTime &time = all[roleOf[event.rank]];
     time.ranks += isHere[event.rank] ? 0 : 1;
     isHere[event.rank] = true;
-    (isAlone(getCommand(executor, event).action) ? time.busy : time.meeting) += event.end - event.begin;
+    (isAlone(getCommand(executor, event).action) ? time.busy : time.meeting) += event.getSeconds();
   }
   for (uint32_t role = 0; role < all.size(); ++role)
     if (RoleTime &time = all[role]; time.ranks)
@@ -84,8 +84,8 @@ Profile cleave::runtime::makeProfile(const Executor &executor) {
   for (const Event &event : executor.getEvents()) {
     const program::Command &command = getCommand(executor, event);
     for (ProfileRow *row : {&kinds[program::getWord(command.action)], &nodes[getNode(executor, command)]}) {
-      row->commands += event.isFinish ? 0 : 1;
-      row->seconds += event.end - event.begin;
+      row->commands += event.isFinish ? 0 : 1 + event.laterRuns;
+      row->seconds += event.getSeconds();
     }
     ranks[event.rank] = true;
   }
@@ -185,10 +185,17 @@ std::string cleave::runtime::formatTrace(const Executor &executor) {
     char times[64];
     std::snprintf(times, sizeof(times), "\"ts\": %.3f, \"dur\": %.3f", event.begin * 1e6,
                   (event.end - event.begin) * 1e6);
-    text += program::concat(
-        comma, "{\"ph\": \"X\", \"name\": ", quoteJson(getTitle(executor.getProgram(), command, event)),
-        ", \"pid\": ", event.rank, ", \"tid\": ", event.stream, ", ", times,
-        ", \"args\": {\"command\": ", event.command, ", \"node\": ", quoteJson(getNode(executor, command)), "}}");
+    std::string later;
+    if (event.laterRuns) {
+      char microseconds[32];
+      std::snprintf(microseconds, sizeof(microseconds), "%.3f", event.laterSeconds * 1e6);
+      later = program::concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", microseconds);
+    }
+    text +=
+        program::concat(comma, "{\"ph\": \"X\", \"name\": ", quoteJson(getTitle(executor.getProgram(), command, event)),
+                        ", \"pid\": ", event.rank, ", \"tid\": ", event.stream, ", ", times,
+                        ", \"args\": {\"command\": ", event.command,
+                        ", \"node\": ", quoteJson(getNode(executor, command)), later, "}}");
     comma = ",\n";
   }
   return text + "\n]}\n";

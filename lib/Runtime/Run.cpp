@@ -18,9 +18,6 @@ namespace program = cleave::program;
 using program::concat;
 using program::quote;
 
-/// A loop without a count that goes on for longer is taken to be one without an end.
-static constexpr int64_t kMostIterations = 1 << 20;
-
 /// How long others may take to come back after a failure.
 static constexpr int64_t kGrace = 2000000000;
 
@@ -222,6 +219,8 @@ Status Executor::State::runRank(LocalRank &rank, Call &call) {
 /// The loop that everything is about: per command a look at a flag, an entry in the log, and a call.
 template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, const BoundList &list) {
   rank.times.clear();
+  rank.readTimes = 0;
+  rank.mostTimes = 2 * LocalRank::kMostTimes;
   CrashGuard &guard = rank.guard;
   if (handlers) {
     useAlternateStack();
@@ -249,8 +248,12 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     }
     if (rank.queue && rank.queue->getFailure())
       return failDevice(rank, rank.queue->getFailure()->message);
-    if constexpr (kKeepsTimes)
+    if constexpr (kKeepsTimes) {
       rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, tell(step)});
+      if (step.kind == Step::Kind::EndLoop && rank.times.size() > rank.mostTimes)
+        if (Status status = addUpTimes(rank); !status.isOk())
+          return status;
+    }
   }
   return {};
 }
@@ -270,11 +273,11 @@ Status Executor::State::runList(LocalRank &rank) {
     return replay(rank, *rank.graphs[variant]);
   if (isGraph)
     rank.queue->beginGraph();
-  uint64_t began = getTicks();
+  rank.marksBegan = getTicks();
   if (Status status = options.keepsTimes ? runSteps<true>(rank, list) : runSteps<false>(rank, list); !status.isOk())
     return status;
   if (!isGraph)
-    return rank.queue ? readMarks(rank, began) : Status();
+    return readMarks(rank);
   program::Result<uint32_t> graph = rank.queue->endGraph();
   if (!graph)
     return failDevice(rank, graph.getError().message);
@@ -296,20 +299,6 @@ Status Executor::State::replay(LocalRank &rank, uint32_t graph) {
   if (!seconds)
     return failDevice(rank, seconds.getError().message);
   rank.deviceSeconds = *seconds;
-  return {};
-}
-
-/// Marks of steps become ticks, as if the first one had been made when the host began.
-Status Executor::State::readMarks(LocalRank &rank, uint64_t began) {
-  if (Status status = settle(rank); !status.isOk())
-    return status;
-  for (TimedStep &step : rank.times)
-    for (uint64_t *mark : {&step.begin, &step.end}) {
-      program::Result<double> seconds = rank.queue->measure(0, uint32_t(*mark));
-      if (!seconds)
-        return failDevice(rank, seconds.getError().message);
-      *mark = began + uint64_t(std::max(*seconds, 0.0) * 1e9 / clock.getRate());
-    }
   return {};
 }
 
@@ -377,9 +366,9 @@ Status Executor::State::runLoop(LocalRank &rank, const BoundList &list, const St
     rank.device->download({{}, 1}, condition, &goesOn);
   if (loop.count >= 0 && iteration >= loop.count)
     goesOn = 0;
-  if (goesOn && loop.count < 0 && iteration == kMostIterations)
+  if (goesOn && loop.count < 0 && iteration == program::kMostIterations)
     return rank.communicator->fail(Cause::Aborted, concat(rank.log->getPlace(), ": the loop has not ended after ",
-                                                          kMostIterations, " iterations"));
+                                                          program::kMostIterations, " iterations"));
   next = goesOn ? loop.begin : loop.end;
   return {};
 }

@@ -15,6 +15,9 @@
 
 namespace cleave::program {
 
+/// A loop without a count that goes on for longer is taken to be one without an end, by all that run one.
+inline constexpr int64_t kMostIterations = 1 << 20;
+
 /// How elements of several ranks combine; `None` where they do not.
 enum class Reduction : uint8_t { None, Sum, Prod, Max, Min };
 

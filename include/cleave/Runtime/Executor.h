@@ -98,6 +98,12 @@ struct Event {
   /// The wait for a meeting that was started before.
   bool isFinish;
   double begin, end;
+  /// Of a command in a long loop: how often it ran behind this, and what that took, which is kept in sum alone.
+  uint64_t laterRuns = 0;
+  double laterSeconds = 0;
+
+  /// Of all runs.
+  double getSeconds() const { return end - begin + laterSeconds; }
 };
 
 class Executor {

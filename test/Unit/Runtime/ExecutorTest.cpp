@@ -179,6 +179,38 @@ TEST(Executor, TellsTimesOfRoles) {
   EXPECT_EQ(formatRoleTimes(roles).rfind("[{\"name\": \"first\", \"ranks\": 2, \"busy_seconds\": 0.0", 0), 0u);
 }
 
+// Of a long loop the first runs of a command are kept one by one and the others in sum: all count, and memory does not grow with them.
+TEST(Executor, AddsUpTimesOfLongLoops) {
+  constexpr uint64_t iterations = 100000;
+  Builder counter = makeCounter();
+  counter.program.version = cleave::program::kLoopsVersion;
+  std::vector<cleave::program::Command> &commands = counter.variant().lists[0].commands;
+  commands.insert(commands.begin(), {0, -1, cleave::program::Loop{int64_t(iterations), {}}});
+  commands.push_back({0, -1, cleave::program::EndLoop{}});
+  ExecutorOptions options;
+  options.keepsTimes = true;
+  auto executor = openProgram(std::move(counter), options);
+  ASSERT_TRUE(executor);
+  std::vector<Value> outputs;
+  for (float calls : {1, 2}) {
+    ASSERT_EQ(getMessage(executor->run({}, outputs)), "");
+    EXPECT_EQ(getFloats(outputs[0]), std::vector<float>{calls * iterations});
+    EXPECT_LT(executor->getEvents().size(), 70000u);
+    std::vector<uint64_t> runs(3);
+    double seconds = 0;
+    for (const Event &event : executor->getEvents()) {
+      runs[event.command] += 1 + event.laterRuns;
+      seconds += event.getSeconds();
+    }
+    EXPECT_EQ(runs, (std::vector<uint64_t>{1, iterations, iterations}));
+    EXPECT_LE(seconds, executor->getRunSeconds());
+    Profile profile = makeProfile(*executor);
+    for (const ProfileRow &row : profile.kinds)
+      EXPECT_EQ(row.commands, row.name == "loop" ? 1 : iterations) << row.name;
+    EXPECT_NE(formatTrace(*executor).find("\"later_runs\": "), std::string::npos);
+  }
+}
+
 // Terms of an input: the first rank has it, others what adds nothing. Those of an output are combined, by any reduction.
 TEST(Executor, CombinesTerms) {
   for (Reduction reduction : {Reduction::Sum, Reduction::Prod, Reduction::Max, Reduction::Min}) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
@@ -21,7 +22,7 @@ YieldOp LoopOp::getYield() { return cast<YieldOp>(getBody().front().getTerminato
 /// What never runs is priced as if it did once: what costs nothing would be decided by chance.
 int64_t LoopOp::getPricedTimes() {
   int64_t bound = getCount() ? int64_t(*getCount()) : kAssumedTimes;
-  return std::clamp<int64_t>(getCondition() ? std::min(bound, kAssumedTimes) : bound, 1, kMostTimes);
+  return std::clamp<int64_t>(getCondition() ? std::min(bound, kAssumedTimes) : bound, 1, spmd::kMostTimes);
 }
 
 /// C2, C3: `got` is of `wanted`'s shapes and element types.

@@ -17,8 +17,11 @@ inline constexpr llvm::StringLiteral kTimesAttr = "spmd.times";
 /// as their types say).
 inline constexpr llvm::StringLiteral kArgumentShardingsAttr = "spmd.arguments";
 
-/// How often a loop of `inner` iterations in one of `outer` is priced: not more than 2^20 times in all, so that prices stay in range.
-inline int64_t multiplyTimes(int64_t outer, int64_t inner) { return std::min<int64_t>(outer * inner, 1 << 20); }
+/// More iterations than these, of all loops around an op together, are not counted in prices, so that these stay in range.
+inline constexpr int64_t kMostTimes = 1 << 20;
+
+/// How often a loop of `inner` iterations in one of `outer` is priced, each of them at most kMostTimes.
+inline int64_t multiplyTimes(int64_t outer, int64_t inner) { return std::min(outer * inner, kMostTimes); }
 
 /// How often `op` runs, by the loops around it; 1 outside of loops.
 int64_t getTimes(mlir::Operation *op);
