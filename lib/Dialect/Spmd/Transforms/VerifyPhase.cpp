@@ -61,14 +61,21 @@ static LogicalResult checkNoWishes(Operation *op) {
 
 /// What is carried lies in one sharding all the way, what is captured as it came; conditions are whole.
 static LogicalResult checkLoop(nn::LoopOp loop) {
-  auto differ = [&](TypeRange lhs, TypeRange rhs) { return !llvm::equal(lhs, rhs); };
+  auto check = [&](TypeRange first, TypeRange second, StringRef does, StringRef what) -> LogicalResult {
+    for (auto [index, types] : llvm::enumerate(llvm::zip_equal(first, second)))
+      if (auto [from, to] = types; from != to)
+        return loop.emitOpError() << does << " value " << index << " in two shardings: it goes in as " << from << ", "
+                                  << what << " " << to;
+    return success();
+  };
   nn::YieldOp yield = loop.getYield();
-  SmallVector<Type> taken(loop.getInitial().getTypes());
-  llvm::append_range(taken, loop.getCaptured().getTypes());
-  if (differ(loop.getBody().getArgumentTypes(), taken) ||
-      differ(yield.getNext().getTypes(), loop.getInitial().getTypes()) ||
-      differ(loop.getResultTypes(), loop.getInitial().getTypes()))
-    return loop.emitOpError("carries a value in several shardings");
+  TypeRange carried = loop.getInitial().getTypes();
+  if (failed(check(carried, ValueRange(loop.getCarried()).getTypes(), "carries", "and the body takes")) ||
+      failed(check(carried, yield.getNext().getTypes(), "carries", "and the body yields")) ||
+      failed(check(carried, loop.getResultTypes(), "carries", "and the result is")) ||
+      failed(check(loop.getCaptured().getTypes(), ValueRange(loop.getTaken()).getTypes(), "captures",
+                   "and the body takes")))
+    return failure();
   for (Value condition : {loop.getCondition(), yield.getCondition()})
     if (condition && getSharding(condition.getType()).isPartial())
       return loop.emitOpError("has a condition that is not whole on every rank");

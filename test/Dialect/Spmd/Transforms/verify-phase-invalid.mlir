@@ -66,11 +66,55 @@ func.func @not_linear(%x: tensor<8xf32, #p>) -> tensor<8xf32, #p> {
 #a = #spmd.sharding<#mesh, [{"x"}]>
 #b = #spmd.sharding<#mesh, [{}]>
 func.func @a_loop_that_changes_a_sharding(%x: tensor<8xf32, #a>) -> tensor<8xf32, #a> {
-  // expected-error @+1 {{'nn.loop' op carries a value in several shardings}}
+  // expected-error @+1 {{'nn.loop' op carries value 0 in two shardings: it goes in as 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}]>>', and the body yields 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}]>>'}}
   %0 = nn.loop count 2 carries (%x) : (tensor<8xf32, #a>) -> tensor<8xf32, #a> {
   ^bb0(%i: tensor<8xf32, #a>):
     %1 = spmd.reshard %i : tensor<8xf32, #a> to tensor<8xf32, #b>
     nn.yield next (%1) : (tensor<8xf32, #b>) -> ()
+  }
+  return %0 : tensor<8xf32, #a>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#a = #spmd.sharding<#mesh, [{"x"}]>
+#b = #spmd.sharding<#mesh, [{}]>
+func.func @a_body_that_takes_another_sharding(%x: tensor<8xf32, #b>, %y: tensor<8xf32, #a>) -> tensor<8xf32, #a> {
+  // expected-error @+1 {{'nn.loop' op carries value 1 in two shardings: it goes in as 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}]>>', and the body takes 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}]>>'}}
+  %0:2 = nn.loop count 2 carries (%x, %y) : (tensor<8xf32, #b>, tensor<8xf32, #a>) -> (tensor<8xf32, #b>, tensor<8xf32, #a>) {
+  ^bb0(%i: tensor<8xf32, #b>, %j: tensor<8xf32, #b>):
+    %1 = spmd.reshard %j : tensor<8xf32, #b> to tensor<8xf32, #a>
+    nn.yield next (%i, %1) : (tensor<8xf32, #b>, tensor<8xf32, #a>) -> ()
+  }
+  return %0#1 : tensor<8xf32, #a>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+#a = #spmd.sharding<#mesh, [{"x"}]>
+#b = #spmd.sharding<#mesh, [{}]>
+func.func @a_result_in_another_sharding(%x: tensor<8xf32, #a>) -> tensor<8xf32, #b> {
+  // expected-error @+1 {{'nn.loop' op carries value 0 in two shardings: it goes in as 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}]>>', and the result is 'tensor<8xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}]>>'}}
+  %0 = nn.loop count 2 carries (%x) : (tensor<8xf32, #a>) -> tensor<8xf32, #b> {
+  ^bb0(%i: tensor<8xf32, #a>):
+    nn.yield next (%i) : (tensor<8xf32, #a>) -> ()
+  }
+  return %0 : tensor<8xf32, #b>
+}
+
+// -----
+
+// What is captured comes as it is.
+#mesh = #spmd.mesh<["x"=2]>
+#a = #spmd.sharding<#mesh, [{"x"}]>
+#b = #spmd.sharding<#mesh, [{}]>
+func.func @a_captured_value_in_another_sharding(%x: tensor<8xf32, #a>, %w: tensor<4xf32, #a>) -> tensor<8xf32, #a> {
+  // expected-error @+1 {{'nn.loop' op captures value 0 in two shardings: it goes in as 'tensor<4xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{"x"}]>>', and the body takes 'tensor<4xf32, #spmd.sharding<#spmd.mesh<["x"=2]>, [{}]>>'}}
+  %0 = nn.loop count 2 carries (%x) captures (%w) : (tensor<8xf32, #a>, tensor<4xf32, #a>) -> tensor<8xf32, #a> {
+  ^bb0(%i: tensor<8xf32, #a>, %v: tensor<4xf32, #b>):
+    nn.yield next (%i) : (tensor<8xf32, #a>) -> ()
   }
   return %0 : tensor<8xf32, #a>
 }
