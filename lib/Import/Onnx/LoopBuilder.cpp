@@ -222,6 +222,8 @@ SmallVector<Value> LoopBuilder::create() {
   nn::LoopOp::build(builder, state, TypeRange(ValueRange(initial)), condition, initial, captured, count);
   state.regions.front()->takeBody(*region);
   SmallVector<Value> results(node.createFrom(state));
+  if (results.empty()) // no op was made
+    region->takeBody(*state.regions.front());
   return node.failed() ? SmallVector<Value>() : results;
 }
 
@@ -229,15 +231,16 @@ SmallVector<Value> LoopBuilder::create() {
 SmallVector<Value> LoopBuilder::build() {
   if (begin())
     fillBody();
-  if (node.failed()) {
+  SmallVector<Value> results;
+  if (!node.failed()) {
+    capture();
+    results = create();
+  }
+  if (results.empty()) {
     // Values in it are known to the folder, so that none may come to lie where they do.
     node.getImporter().keep(std::move(region));
     return {};
   }
-  capture();
-  SmallVector<Value> results = create();
-  if (results.empty())
-    return {};
   results.erase(results.begin()); // the number of iterations
   for (auto [part, result] :
        llvm::zip_equal(parts.outputs, MutableArrayRef(results).drop_front(parts.carried.size()))) {

@@ -291,6 +291,16 @@ template <typename Action> bool NodeContext::guarded(Action action) {
   return check(isFine, text);
 }
 
+/// Without its bodies: values in them are known to the folder, so that none may come to lie where they do.
+void NodeContext::discard(Operation *op) {
+  for (Region &body : op->getRegions()) {
+    auto kept = std::make_unique<Region>();
+    kept->takeBody(body);
+    importer.keep(std::move(kept));
+  }
+  op->erase();
+}
+
 SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) {
   if (!check(!llvm::is_contained(state.operands, Value()), "an operand is missing"))
     return {};
@@ -317,14 +327,14 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
   // Verified before it is folded: kernels trust what the verifier checks. All of `verify` but its walk of regions is one call.
   auto isLegal = [&] { return succeeded(op->getNumRegions() ? verify(op) : op->getName().verifyInvariants(op)); };
   if (!guarded([&] { return success(isLegal() && succeeded(importer.getFolder().tryFold(op, folded))); })) {
-    op->erase();
+    discard(op);
     return {};
   }
   if (folded.empty()) {
     created.push_back(op);
     return SmallVector<Value, 2>(op->getResults());
   }
-  op->erase();
+  discard(op);
   return llvm::map_to_vector<2>(folded, [&](Tensor &tensor) { return constant(tensor); });
 }
 

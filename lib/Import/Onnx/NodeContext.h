@@ -221,6 +221,7 @@ private:
   mlir::OpBuilder &getOpBuilder();
   mlir::Location getLoc() { return mlir::UnknownLoc::get(getContext()); }
   llvm::SmallVector<Value, 2> finish(mlir::OperationState &state, InferFn infer);
+  void discard(mlir::Operation *op);
   template <typename Action> bool guarded(Action action);
 
   GraphImporter &importer;
