@@ -5,7 +5,7 @@ Usage: rings.py BUILD_DIR [--count=N] [NAME...]
 A case is one attention: its mesh, axes that cut the tokens, heads, sizes, masks, windows, element type, and who runs it (evaluator, program, CUDA
 device as this machine plays it) are drawn by its number. Half of the cases name the cut of the arguments and ask for `attention: ring`, the others say
 which values are gathered, so that windows do not take their own way. The result must be that of attention in f64 here, and each of keys and values
-must be passed on once for each later block that some rank sees some of: p - 1 times on p ranks if nothing is hidden.
+must be passed on as often as there are further steps at which some rank sees something of its block: p - 1 times on p ranks if nothing is hidden.
 """
 import json
 import os
@@ -102,10 +102,10 @@ class Case:
         return weights @ v / np.where(total == 0, 1, total)
 
     def steps(self):
-        """How often a block is passed on: once for each step at which a rank sees something, by places, of the block that it has then."""
+        """How often a block is passed on: at as many steps behind the first some rank sees something, by places, of the block of the rank so many before it."""
         if self.keys != self.tokens:
             return self.ranks - 1 # queries and keys of a rank begin at different places
-        seen, steps = self.sees(), set()
+        seen, later = self.sees(), set()
         padded = np.zeros((self.shard * self.ranks,) * 2, bool)
         padded[:self.tokens, :self.keys] = seen
         # Padding is as near as what it pads.
@@ -117,12 +117,12 @@ class Case:
             padded &= key <= query + self.right
         if self.left is not None and self.offset - self.left > 1 - self.tokens:
             padded &= key >= query - self.left
-        for step in range(self.ranks):
+        for step in range(1, self.ranks):
             for rank in range(self.ranks):
                 block = (rank - step) % self.ranks
                 if padded[rank * self.shard:(rank + 1) * self.shard, block * self.shard:(block + 1) * self.shard].any():
-                    steps.add(step)
-        return len(steps - {0})
+                    later.add(step)
+        return len(later)
 
     def text(self):
         heads, e = self.kv * self.group, self.element
