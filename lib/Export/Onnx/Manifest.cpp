@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Import/Onnx/DevicePlan.h"
+#include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/JSON.h"
 
 #include <set>
@@ -74,18 +75,9 @@ static std::vector<Port> getOutputs(const OnnxGraph &graph, func::FuncOp func) {
   return ports;
 }
 
-static std::string formatShape(ArrayRef<int64_t> shape) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << '[';
-  llvm::interleaveComma(shape, os);
-  os << ']';
-  return text;
-}
-
 /// `[4, 16] [data, _]`: the whole shape, and how it is cut, in the words of plans.
 static std::string describe(const Port &port) {
-  std::string text = formatShape(port.global.getShape());
+  std::string text = llvm::interleaved_array(port.global.getShape()).str();
   return port.sharding ? text + " " + spmd::formatSharding(port.sharding) : text;
 }
 

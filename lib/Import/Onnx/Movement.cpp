@@ -8,19 +8,13 @@
 #include "Registry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-static std::string print(Shape shape) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << '[';
-  llvm::interleaveComma(shape, os);
-  os << ']';
-  return text;
-}
+static std::string print(Shape shape) { return llvm::interleaved_array(shape).str(); }
 
 /// The ints of operand `index`, or of an attribute; nothing if neither is there.
 static std::optional<Ints> operandOrAttr(NodeContext &node, unsigned index, StringRef attr, unsigned operandSince) {
