@@ -437,6 +437,8 @@ EDITS = [
          "weights of loops are neither packed nor narrow", ["lit:Exec/Transforms/flatten-loops"]),
     Edit("replaced-before-the-last-read", "lib/Dialect/Exec/Transforms/PlacementLoops.cpp", "return !isInside || step > other.last ||", "return true ||",
          "what a loop carries is overwritten before it is read", ["lit:Exec/Transforms/plan-memory-loops", "differential"]),
+    Edit("parts-without-a-number", "lib/Import/Onnx/LoopBuilder.cpp", "parts.iterations && condition", "false",
+         "nobody says how many parts of a scan output count", ["lit:Import/loops", "control"]),
     Edit("captured-views-of-ranks", "lib/Dialect/Exec/Transforms/Placement.cpp", "enter && isCaptured(enter, use)", "false",
          "ranks meet in a loop with operands at different offsets", ["lit:Execute/loop", "differential"]),
     Edit("unchanged-goes-there-and-back", "lib/Dialect/Spmd/Transforms/InsertReshards.cpp", "next->set(argument);", ";",

@@ -9,6 +9,9 @@
 //          ended, and what it carries is then left as it was (select).
 //   Scan   likewise, one iteration for each position.
 //
+// A loop that data may end before its trip count has scan outputs with room for as many parts; how many there are is an output beside
+// them (PaddedRows.cpp).
+//
 // A loop whose trip count only data can tell, or whose iterations are more than the budget for them, stays a loop (LoopBuilder.h).
 // That this is so may turn out when some iterations are there: nothing uses them then, and they go.
 //
@@ -245,6 +248,11 @@ bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
   if (node.failed())
     return false;
   std::string unknown = runs ? "" : node.explainUnknown();
+  // How many parts there are, data tell; a loop has room for all.
+  if (!scanned.empty() && !runs) {
+    isTooLong = true;
+    return node.check(trips != LoopParts::kNoCount, kUnboundedParts + unknown);
+  }
   for (auto [i, state] : llvm::enumerate(carried)) {
     const Bound &next = outputs[i + 1];
     state = running ? select(node, running, next, state, "what the loop carries in " + quote(body.output[i + 1].name),
@@ -253,9 +261,6 @@ bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
   }
   for (auto [i, parts] : llvm::enumerate(scanned))
     parts.push_back(outputs[carried.size() + 1 + i].value);
-  if (!runs || running)
-    node.check(scanned.empty(),
-               "its condition must be known at import, as scan outputs have a part for each iteration" + unknown);
   hasEnded = runs && !*runs;
   if (!runs) {
     Value scalar = toScalar(node, condition);
@@ -319,18 +324,22 @@ void Loop::stay() {
   parts.outputs.resize(scanned.size());
   if (node.hasOperand(1) && !node.tryConstant(1))
     parts.condition = toScalar(node, node.operand(1));
+  Value iterations;
+  parts.iterations = &iterations;
   for (auto [i, result] : llvm::enumerate(buildLoop(node, parts)))
     node.result(i, result);
+  if (iterations && !scanned.empty())
+    node.padRows(llvm::to_vector(llvm::seq<unsigned>(carried.size(), carried.size() + scanned.size())), iterations);
 }
 
 void Loop::run() {
   if (!begin())
     return;
-  if (running && !node.check(scanned.empty(),
-                             "its condition must be known at import, as scan outputs have a part for each iteration"))
+  bool isOfData = running && !scanned.empty();
+  if (isOfData && !node.check(trips != LoopParts::kNoCount, kUnboundedParts))
     return;
   int64_t spent = node.getImporter().getRepeatedNodes();
-  if (!unroll()) {
+  if (isOfData || !unroll()) {
     node.getImporter().restoreRepeatedNodes(spent);
     return stay();
   }

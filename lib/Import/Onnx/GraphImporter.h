@@ -100,8 +100,8 @@ public:
                                                      bool isRepeated);
   /// Rows that only data tell.
   PaddedRows &getPaddedRows() { return rows; }
-  /// A name for the number of rows that a node gives.
-  std::string getCountName(NodeContext &at);
+  /// A name for the number of rows of one of a node's results.
+  std::string getCountName(NodeContext &at, unsigned result);
 
 private:
   // Sequences and optional values of the main graph (ImportLists.cpp).

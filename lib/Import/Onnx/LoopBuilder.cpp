@@ -119,8 +119,11 @@ void LoopBuilder::addScans(ArrayRef<Bound> outputs) {
 void LoopBuilder::addCondition(Value said) {
   std::optional<reference::Tensor> known = said ? node.tryConstantOf(said) : std::nullopt;
   bool staysTrue = !said || (known && known->as<bool>()[0]);
-  if (!node.check(!staysTrue || parts.count != LoopParts::kNoCount || parts.countValue,
-                  "the loop never ends: it has no trip count, and its condition stays true") ||
+  if (!node.check(
+          !staysTrue || parts.count != LoopParts::kNoCount || parts.countValue,
+          "the loop never ends: " +
+              Twine(node.hasOperand(0) ? "its trip count is the largest number there is" : "it has no trip count") +
+              ", and its condition stays true") ||
       (staysTrue && !parts.countValue && !parts.condition))
     return;
   more = staysTrue ? node.scalar(i1, 1) : node.reshape(said, {});
@@ -158,10 +161,8 @@ void LoopBuilder::fillBody() {
   all = all.drop_front(parts.isLoop ? 1 : 0);
   if (node.failed() || !addStates(all))
     return;
-  // A part for each iteration: of how many, must be known.
   all = all.drop_front(parts.carried.size());
-  if (node.check(all.empty() || (!more && parts.count != LoopParts::kNoCount),
-                 "its condition must be known at import, as scan outputs have a part for each iteration"))
+  if (node.check(all.empty() || parts.count != LoopParts::kNoCount, kUnboundedParts))
     addScans(all);
   if (!node.failed())
     nn::YieldOp::create(builder, UnknownLoc::get(node.getContext()), more, next);
@@ -241,6 +242,8 @@ SmallVector<Value> LoopBuilder::build() {
     node.getImporter().keep(std::move(region));
     return {};
   }
+  if (parts.iterations && condition)
+    *parts.iterations = results.front();
   results.erase(results.begin()); // the number of iterations
   for (auto [part, result] :
        llvm::zip_equal(parts.outputs, MutableArrayRef(results).drop_front(parts.carried.size()))) {

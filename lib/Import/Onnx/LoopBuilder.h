@@ -16,6 +16,11 @@ struct ScanPart {
   bool isReversed = false;
 };
 
+/// Why a loop without a known bound has no scan outputs, and what to do.
+constexpr llvm::StringLiteral kUnboundedParts =
+    "its scan outputs have a part for each iteration, and nothing bounds how many there are: give it a "
+    "trip count";
+
 /// A Loop or Scan as it begins.
 struct LoopParts {
   static constexpr int64_t kNoCount = std::numeric_limits<int64_t>::max();
@@ -31,10 +36,13 @@ struct LoopParts {
   Value condition = {};
   llvm::ArrayRef<Bound> carried = {};
   llvm::SmallVector<ScanPart> inputs = {}, outputs = {};
+  /// Gets the number of iterations there were, if only data tell; else stays null.
+  Value *iterations = nullptr;
 };
 
-/// An nn.loop: what is carried in the end, then the scan outputs, whole. An empty list after an error of `node`: what is carried
-/// changes its type, or is no tensor; the loop never ends; scan outputs whose length nobody knows.
+/// An nn.loop: what is carried in the end, then the scan outputs, with a part for each of `count` iterations; those that there are not are
+/// zeros. An empty list after an error of `node`: what is carried changes its type, or is no tensor; the loop never ends; scan outputs
+/// whose length nothing bounds.
 llvm::SmallVector<Value> buildLoop(NodeContext &node, const LoopParts &parts);
 
 } // namespace cleave::onnx

@@ -21,23 +21,27 @@ void NodeContext::padRows(ArrayRef<unsigned> ofResults, Value count, int64_t dim
     importer.getPaddedRows().note(*this, ofResults, count, dim);
 }
 
-std::string GraphImporter::getCountName(NodeContext &at) {
-  return (qualify(at.getNode().output.front(), *at.getScope().frame) + ".count").str();
+std::string GraphImporter::getCountName(NodeContext &at, unsigned result) {
+  return (qualify(at.getNode().output[result], *at.getScope().frame) + ".count").str();
 }
 
-unsigned PaddedRows::addSource(NodeContext &at, Value count, int64_t room) {
+unsigned PaddedRows::addSource(NodeContext &at, unsigned result, Value count, int64_t room) {
   // Sizes never come of a number that these inputs have by chance.
   importer.getFolder().hide(count);
   sourceOfCount[count] = sources.size();
-  sources.push_back({importer.getCountName(at), count, room});
+  sources.push_back({importer.getCountName(at, result), count, room});
   return sources.size() - 1;
 }
 
+/// Their number is named after the first of the results that there are.
 void PaddedRows::note(NodeContext &at, ArrayRef<unsigned> ofResults, Value count, int64_t dim) {
-  unsigned source = addSource(at, count, NodeContext::shape(at.getResults()[ofResults.front()])[dim]);
+  std::optional<unsigned> source;
   for (unsigned index : ofResults)
-    if (Value value = at.getResults()[index])
-      padded[value] = {dim, source};
+    if (Value value = at.getResults()[index]) {
+      if (!source)
+        source = addSource(at, index, count, NodeContext::shape(value)[dim]);
+      padded[value] = {dim, *source};
+    }
 }
 
 unsigned PaddedRows::cut(NodeContext &at, unsigned source, int64_t size) {
@@ -45,7 +49,7 @@ unsigned PaddedRows::cut(NodeContext &at, unsigned source, int64_t size) {
     return source;
   auto [it, isNew] = cuts.try_emplace({source, size}, 0);
   if (isNew)
-    it->second = addSource(at, Composer(at).min(sources[source].count, double(size)), size);
+    it->second = addSource(at, 0, Composer(at).min(sources[source].count, double(size)), size);
   return it->second;
 }
 

@@ -73,7 +73,7 @@ private:
   };
   using Known = llvm::DenseMap<Value, reference::Tensor>;
 
-  unsigned addSource(NodeContext &at, Value count, int64_t room);
+  unsigned addSource(NodeContext &at, unsigned result, Value count, int64_t room);
   /// The first `size` rows of a source.
   unsigned cut(NodeContext &at, unsigned source, int64_t size);
   std::optional<Padding> find(Value value) const;
