@@ -20,7 +20,6 @@
 #include "Rings.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>
@@ -364,8 +363,7 @@ Value RingBuilder::reaches(Value from) {
 
 /// The band by places on all ranks, keys counting from `from` on.
 Value RingBuilder::comparePlaces(Value from, const nn::KeyBand &band) {
-  int64_t queries = ring.countQueries();
-  Value query = places(queries, firstQuery(), 2, 0), key = places(block, from, 2, 1), isSeen;
+  Value query = places(ring.countQueries(), firstQuery(), 2, 0), key = places(block, from, 2, 1), isSeen;
   if (band.high)
     isSeen = make<nn::LeOp>(key, make<nn::AddOp>(query, place(*band.high)));
   if (band.low) {
@@ -489,9 +487,8 @@ Value RingBuilder::build() {
     value = nextValue;
   }
   Type element = getElement(ring.attention.getResult());
-  if (element == compute)
-    return attended->result;
-  return make<nn::CastOp>(RankedTensorType::get(getShape(attended->result), element), attended->result);
+  auto type = RankedTensorType::get(getShape(attended->result), element);
+  return element == compute ? attended->result : make<nn::CastOp>(type, attended->result);
 }
 
 static void erase(const GatheredSequence &sequence) {
