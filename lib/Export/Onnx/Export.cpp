@@ -29,7 +29,12 @@ const WriterTable &WriterTable::get() {
 
 void GraphDeleter::operator()(OnnxGraph *graph) const { delete graph; }
 
-static void unrollRecurrences(func::FuncOp func) {
+/// A copy of the module in which recurrences of `func`, the copy's from then on, are written step by step; nothing where there are none.
+static OwningOpRef<ModuleOp> unrollRecurrences(func::FuncOp &func) {
+  if (!func.walk([](nn::RecurrenceOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return nullptr;
+  OwningOpRef<ModuleOp> copy = func->getParentOfType<ModuleOp>().clone();
+  func = copy->lookupSymbol<func::FuncOp>(func.getName());
   SmallVector<nn::RecurrenceOp> ops;
   func.walk([&](nn::RecurrenceOp op) { ops.push_back(op); });
   for (nn::RecurrenceOp op : ops) {
@@ -37,6 +42,7 @@ static void unrollRecurrences(func::FuncOp func) {
     op->replaceAllUsesWith(nn::unrollRecurrence(builder, op.getLoc(), op, op->getOperands()));
     op.erase();
   }
+  return copy;
 }
 
 /// Element types that this version of ONNX lacks.
@@ -92,9 +98,11 @@ LogicalResult cleave::onnx::writeBlock(Block &block, GraphBuilder &out) {
 OnnxGraphPtr cleave::onnx::makeGraph(func::FuncOp func, const ExportOptions &options) {
   if (failed(checkSignature(func)))
     return nullptr;
-  unrollRecurrences(func);
+  OwningOpRef<ModuleOp> copy = unrollRecurrences(func);
   GraphBuilder out(func, options);
   if (failed(writeBlock(func.getBody().front(), out)))
     return nullptr;
-  return OnnxGraphPtr(new OnnxGraph(out.finish()));
+  OnnxGraphPtr graph(new OnnxGraph(out.finish()));
+  graph->unrolled = std::move(copy);
+  return graph;
 }

@@ -80,6 +80,8 @@ struct OnnxGraph {
   std::vector<Node> nodes;
   std::vector<Initializer> initializers;
   std::vector<TensorInfo> inputs, outputs, values;
+  /// What loads are in, where that is a copy of the module.
+  mlir::OwningOpRef<mlir::ModuleOp> unrolled;
 
   /// Ranks whose number differs by that are neighbours in the pipeline.
   int64_t getPipelineStride() const;

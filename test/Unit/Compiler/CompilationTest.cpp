@@ -1,7 +1,9 @@
 //===- CompilationTest.cpp - whose failure an error is --------------------===//
 #include "cleave/Compiler/Compilation.h"
 
+#include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Export/Onnx/Export.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -71,6 +73,40 @@ TEST(CompilationTest, goesFromPhaseToPhase) {
   EXPECT_EQ(report->getWireBytes(), 0);
   EXPECT_TRUE(compilation.getDiagnostics().empty());
   EXPECT_EQ(compilation.getBlame(), std::nullopt);
+}
+
+constexpr llvm::StringLiteral kRecurrence = R"(
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  nn.param @w : tensor<1x4x6x6xf32> = dense<0.5> : tensor<1x4x6x6xf32>
+  func.func @main(%p: tensor<3x1x4x4x6xf32>, %h: tensor<1x4x6xf32>) -> tensor<3x1x4x6xf32> {
+    %w = nn.load @w : tensor<1x4x6x6xf32>
+    %0:3 = nn.recurrence lstm %p, %w initial (%h, %h) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<3x1x4x4x6xf32>, tensor<1x4x6x6xf32>, tensor<1x4x6xf32>, tensor<1x4x6xf32>) -> (tensor<3x1x4x6xf32>, tensor<1x4x6xf32>, tensor<1x4x6xf32>)
+    return %0#0 : tensor<3x1x4x6xf32>
+  }
+}
+)";
+
+// In files recurrences stand step by step; the module can be written and run as before.
+TEST(CompilationTest, exportsACopyOfWhatIsTakenApart) {
+  TemporaryModel model(kRecurrence);
+  CompileOptions options = model.getOptions();
+  Compilation compilation(options);
+  ASSERT_TRUE(compilation.load() && compilation.advance(Phase::Optimized));
+  auto print = [&] {
+    std::string text;
+    llvm::raw_string_ostream(text) << compilation.getModule();
+    return text;
+  };
+  std::string before = print();
+  ASSERT_NE(before.find("nn.recurrence"), std::string::npos);
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("export", folder));
+  std::optional<onnx::ExportSummary> summary = compilation.exportOnnx(folder, {});
+  llvm::sys::fs::remove_directories(folder);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->files, 1);
+  EXPECT_EQ(summary->bytes, 4 * 6 * 6 * 4);
+  EXPECT_EQ(print(), before);
 }
 
 TEST(CompilationTest, blamesTheInputForAFileThatIsNotThere) {

@@ -43,7 +43,7 @@ struct GraphDeleter {
 using OnnxGraphPtr = std::unique_ptr<OnnxGraph, GraphDeleter>;
 
 /// The graph that all ranks share, or, of a pipeline, those on one place of it. Null after an error on an op that ONNX has no form for.
-/// Recurrences in `func` are unrolled. Preconditions: `func` is partitioned; of a pipeline it is a rank's, behind pipe-inline.
+/// `func` stays as it is. Preconditions: it is partitioned; of a pipeline it is a rank's, behind pipe-inline.
 OnnxGraphPtr makeGraph(mlir::func::FuncOp func, const ExportOptions &options);
 
 /// What ranks run: all of them one program, or those on each place of a pipeline their own.
