@@ -9,6 +9,7 @@
 #include "Families.h"
 #include "GraphImporter.h"
 
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -56,23 +57,6 @@ unsigned PaddedRows::cut(NodeContext &at, unsigned source, int64_t size) {
 std::optional<PaddedRows::Padding> PaddedRows::find(Value value) const {
   auto it = padded.find(value);
   return !value || it == padded.end() ? std::nullopt : std::optional(it->second);
-}
-
-/// The dim of `to` before which there are as many elements as before `dim` in `from`.
-static std::optional<int64_t> findSameDim(Shape from, int64_t dim, Shape to) {
-  int64_t before = ShapedType::getNumElements(from.take_front(dim)), count = 1;
-  for (auto [index, extent] : llvm::enumerate(to)) {
-    if (count == before && extent == from[dim])
-      return index;
-    count *= extent;
-  }
-  return std::nullopt;
-}
-
-/// Of a dim that several operands share, aligned at the end: none may be longer.
-static std::optional<int64_t> findBroadcastDim(Shape from, int64_t dim, Shape to) {
-  int64_t aligned = dim + int64_t(to.size()) - int64_t(from.size());
-  return to[aligned] == from[dim] ? std::optional(aligned) : std::nullopt;
 }
 
 static std::optional<int64_t> findGatheredDim(NodeContext &at, unsigned operand, int64_t dim) {
@@ -180,7 +164,7 @@ static std::optional<int64_t> findRows(NodeContext &at, unsigned operand, int64_
   Shape from = NodeContext::shape(at.operand(operand)), to = NodeContext::shape(at.getResults().front());
   auto axis = [&](int64_t fallback) { return at.axis(at.intAttr("axis", fallback), from.size()); };
   if (elementwise.contains(type))
-    return findBroadcastDim(from, dim, to);
+    return nn::findBroadcastDim(from, dim, to);
   if (bySample.contains(type) && operand == 0)
     return dim == 0 && (type != "LayerNormalization" || axis(-1) > 0) ? std::optional(dim) : std::nullopt;
   if (type == "Gather")
@@ -188,9 +172,9 @@ static std::optional<int64_t> findRows(NodeContext &at, unsigned operand, int64_
   if (type == "GatherND" && operand == 1)
     return dim + 1 < int64_t(from.size()) ? std::optional(dim) : std::nullopt;
   if (type == "GatherElements")
-    return operand == 1 || axis(0) != dim ? findBroadcastDim(from, dim, to) : std::nullopt;
+    return operand == 1 || axis(0) != dim ? nn::findBroadcastDim(from, dim, to) : std::nullopt;
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten")
-    return operand == 0 ? findSameDim(from, dim, to) : std::nullopt;
+    return operand == 0 ? nn::findReshapedDim(from, dim, to) : std::nullopt;
   if (type == "Transpose") {
     Ints order = at.intsAttr("perm").value_or(llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, from.size()))));
     return llvm::find(order, dim) - order.begin();

@@ -20,6 +20,7 @@
 #include "Rings.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>
@@ -42,10 +43,8 @@ static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
     return dim;
   if (auto transpose = dyn_cast<nn::TransposeOp>(op))
     return llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
-  if (isa<nn::BroadcastOp>(op)) {
-    int64_t at = dim + int64_t(to.size()) - int64_t(from.size());
-    return to[at] == from[dim] ? std::optional(at) : std::nullopt;
-  }
+  if (isa<nn::BroadcastOp>(op))
+    return nn::findBroadcastDim(from, dim, to);
   if (auto slice = dyn_cast<nn::SliceOp>(op)) {
     // What uneven shards are filled up with is cut off.
     bool isEnd = llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
@@ -54,15 +53,7 @@ static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
       isEnd &= int64_t(at) == dim || to[at] == size;
     return isEnd ? std::optional(dim) : std::nullopt;
   }
-  if (!isa<nn::ReshapeOp>(op))
-    return std::nullopt;
-  int64_t before = ShapedType::getNumElements(from.take_front(dim)), product = 1;
-  for (auto [at, size] : llvm::enumerate(to)) {
-    if (product == before && size == from[dim])
-      return at;
-    product *= size;
-  }
-  return std::nullopt;
+  return isa<nn::ReshapeOp>(op) ? nn::findReshapedDim(from, dim, to) : std::nullopt;
 }
 
 /// True if `value` is read by one op alone, by attention as keys and values.
