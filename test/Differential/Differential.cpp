@@ -11,6 +11,7 @@
 #include "cleave/Assembly/Assembly.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Pipelines/Registration.h"
@@ -129,9 +130,14 @@ struct Depth {
 };
 } // namespace
 
-/// Adds to `parts` how many sums more there were than before they went in parts, to `calls` what libraries of devices computed.
+static bool hasRings(ModuleOp partitioned) {
+  return partitioned.walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// Adds to `parts` how many sums more there were than before they went in parts, to `calls` what libraries of devices computed, and to
+/// `rings` whether keys went round.
 static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, Depth depth, uint64_t &parts,
-                    uint64_t &calls) {
+                    uint64_t &calls, uint64_t &rings) {
   OwningOpRef<ModuleOp> original = parseSourceString<ModuleOp>(text, &context);
   if (!original)
     return false;
@@ -144,6 +150,7 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
     llvm::errs() << "nothing was partitioned\n";
     return false;
   }
+  rings += hasRings(*partitioned);
   SmallVector<Tensor> inputs = drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;
@@ -199,7 +206,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   registerPasses();
-  uint64_t failed = 0, parts = 0, calls = 0;
+  uint64_t failed = 0, parts = 0, calls = 0, rings = 0;
   for (uint64_t current = seed; current < seed + count; ++current) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     std::string text = test::generateModule(current, isUneven);
@@ -207,7 +214,7 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts, calls))
+    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts, calls, rings))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1"
@@ -215,7 +222,7 @@ int main(int argc, char **argv) {
                  << text << '\n';
   }
   if (!printsKernels)
-    llvm::outs() << parts << " parts of sums more than there were\n";
+    llvm::outs() << parts << " parts of sums more than there were\n" << rings << " programs with rings\n";
   if (depth.isForDevices)
     llvm::outs() << calls << " calls of libraries\n";
   (printsKernels ? llvm::errs() : llvm::outs()) << count - failed << " passed, " << failed << " failed\n";

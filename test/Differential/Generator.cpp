@@ -76,6 +76,8 @@ std::string Generator::pickPartial(llvm::StringRef elementType, SmallVector<Axis
   static constexpr const char *kinds[] = {"max", "min", "sum", "sum", "sum", "prod"};
   if (elementType == "i4" || elementType == "ui4") // stored, and not computed in
     return "";
+  if (elementType == "i16" || elementType == "ui16") // NCCL combines none of 16 bits
+    return "";
   // A bool has neither sum nor product.
   const char *kind = kinds[below(elementType == "i1" ? 2 : std::size(kinds))];
   SmallVector<std::string> entries;
@@ -132,6 +134,40 @@ Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef element
   arguments.push_back(value);
   values.push_back(value);
   return value;
+}
+
+Value Generator::addCut(SmallVector<int64_t> shape, int64_t dim, const Axis &axis) {
+  addArgument(shape, "f32");
+  SmallVector<Axis> free(axes);
+  llvm::erase_if(free, [&](const Axis &other) { return other.name == axis.name; });
+  SmallVector<std::string> dims;
+  for (auto [at, extent] : llvm::enumerate(shape))
+    dims.push_back(int64_t(at) == dim ? formatv("{{\"{0}\"}", axis.name).str()
+                   : chance(20)       ? pickDim(extent, free)
+                                      : "{}");
+  std::string encoding =
+      formatv(", #spmd.sharding<#mesh, [{0}]{1}>", llvm::join(dims, ", "), isUneven ? ", uneven" : "");
+  arguments.back().encoding = values.back().encoding = encoding;
+  return arguments.back();
+}
+
+/// Now and then with all sequences cut by one axis, and a word on how queries reach keys: in a ring, mostly.
+SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t heads, int64_t kvHeads, int64_t sequence,
+                                                      int64_t keys) {
+  SmallVector<SmallVector<int64_t>, 3> shapes = {
+      {batch, heads, sequence, 4}, {batch, kvHeads, keys, 4}, {batch, kvHeads, keys, 6}};
+  SmallVector<Axis> dividing;
+  for (const Axis &axis : axes)
+    if (isUneven || (sequence % axis.size == 0 && keys % axis.size == 0))
+      dividing.push_back(axis);
+  bool isWord = !dividing.empty() && wish(attentionWord.empty() ? 40 : 100);
+  if (isWord)
+    attentionWord = attentionWord == "ring" || chance(80) ? "ring" : "gather";
+  Axis axis = isWord ? pick(dividing) : Axis();
+  SmallVector<Value, 3> made;
+  for (const SmallVector<int64_t> &shape : shapes)
+    made.push_back(isWord ? addCut(shape, 2, axis) : addArgument(shape, "f32"));
+  return made;
 }
 
 /// Appends an op: `text` without the types; now and then a wish on its result.
@@ -192,6 +228,11 @@ std::string Generator::generate() {
     addArgument(pickShape(1, 4), "f32");
   // Kernels of little else but rows: where much happens, no result may lie in place of an argument.
   bool isOfRows = !hasWishes && chance(20) && addRows();
+  // Attention is one op of many, and goes round where nothing else is wished of its sequence.
+  if (wish(20)) {
+    attentionWord = "ring";
+    addAttention();
+  }
   for (int64_t made = 0, tries = 0, count = isOfRows ? below(3) : 2 + below(9); made < count && tries < 40; ++tries)
     made += addOp();
   // Results: all values that nothing uses yet, so that no op is dead, and now and then one that has uses.
@@ -220,7 +261,8 @@ std::string Generator::generate() {
                                  resultTypes, body, llvm::join(names, ", "));
   if (!hasWishes)
     return "func.func @main" + function;
-  std::string text = formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh} {{\n", meshText);
+  std::string word = attentionWord.empty() ? "" : formatv(", spmd.attention = \"{0}\"", attentionWord).str();
+  std::string text = formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh{1}} {{\n", meshText, word);
   if (chance(10))
     text += formatv("func.func @main({0}) -> ({1}) {{\n{2}}\nfunc.func private @body", llvm::join(parameters, ", "),
                     resultTypes, callBody(types));

@@ -89,6 +89,8 @@ private:
   static std::string typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding = "");
   static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
   Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
+  /// One of f32 whose dim `dim` is cut by `axis`, and now and then others by other axes.
+  Value addCut(llvm::SmallVector<int64_t> shape, int64_t dim, const Axis &axis);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
   /// An op inside of a formula, which gets no wish and is no value that others use.
   Value addInner(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape,
@@ -136,6 +138,8 @@ private:
   bool addPool();
   bool addResize();
   bool addAttention();
+  llvm::SmallVector<Value, 3> addAttentionOperands(int64_t batch, int64_t heads, int64_t kvHeads, int64_t sequence,
+                                                   int64_t keys);
   bool addRotaryEmbedding();
   bool addRecurrence();
   bool addLoop();
@@ -156,6 +160,7 @@ private:
   bool hasWishes, isUneven;
   llvm::SmallVector<Axis> axes;
   std::string meshText, body;
+  std::string attentionWord; ///< of the plan; empty: none
   llvm::SmallVector<Value> arguments, values;
   /// Those around what is being written, the innermost one last.
   std::vector<LoopText> loops;

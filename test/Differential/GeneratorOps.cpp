@@ -365,15 +365,14 @@ bool Generator::addResize() {
 bool Generator::addAttention() {
   static constexpr int64_t counts[] = {1, 2, 4};
   int64_t batch = pick(counts), kvHeads = pick(counts), heads = kvHeads * pick(counts), sequence = 2 * pick(counts);
-  int64_t keys = 2 * pick(counts);
-  Value q = addArgument({batch, heads, sequence, 4}, "f32");
-  Value k = addArgument({batch, kvHeads, keys, 4}, "f32");
-  Value v = addArgument({batch, kvHeads, keys, 6}, "f32");
+  int64_t keys = chance(40) ? sequence : 2 * pick(counts);
+  SmallVector<Value, 3> made = addAttentionOperands(batch, heads, kvHeads, sequence, keys);
+  Value q = made[0], k = made[1], v = made[2];
   std::string form = chance(50) ? " causal" : "";
   if (chance(50)) // a window, one-sided or two-sided
     form += formatv(" {{causalOffset = {0} : i64, left = {1} : i64{2}}", int64_t(below(6)) - 2, below(5),
                     form.empty() && chance(70) ? formatv(", right = {0} : i64", below(4)).str() : "");
-  if (chance(40)) { // a cache in front, as models that generate have it
+  if (chance(attentionWord.empty() ? 40 : 10)) { // a cache in front, as models that generate have it
     int64_t past = pick(counts);
     auto join = [&](const Value &now, int64_t size) {
       Value before = addArgument({batch, kvHeads, past, size}, "f32");

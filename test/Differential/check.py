@@ -17,7 +17,7 @@ import harness
 
 SLICE = 50
 # What cleave-differential counts: a suite in which nothing of it happens shows nothing.
-CALLS, PARTS = "calls of libraries", "parts of sums"
+CALLS, PARTS, RINGS = "calls of libraries", "parts of sums", "programs with rings"
 
 
 def run(build, how, seed, count):
@@ -28,7 +28,7 @@ def run(build, how, seed, count):
                                "CLEAVE_EMULATION_DEVICES": "16"})
     found = re.findall(r"^(\d+) passed, (\d+) failed", done.stdout, re.M)
     if found and sum(map(int, found[-1])) == count:
-        counters = Counter({name: int(number) for number, name in re.findall(rf"^(\d+) ({CALLS}|{PARTS})", done.stdout, re.M)})
+        counters = Counter({name: int(number) for number, name in re.findall(rf"^(\d+) ({CALLS}|{PARTS}|{RINGS})", done.stdout, re.M)})
         return int(found[-1][0]), int(found[-1][1]), done.stderr, counters
     if count == 1:
         return 0, 1, done.stderr, Counter()
@@ -53,7 +53,7 @@ def main():
             print(text)
     failed = sum(result[1] for result in results)
     counters = sum((result[3] for result in results), Counter())
-    for name, programs in ((PARTS, 100), (CALLS, 10)) if "--emulated" in how else ((PARTS, 100),):
+    for name, programs in ((PARTS, 100), (RINGS, 25), (CALLS, 10))[:3 if "--emulated" in how else 2]:
         if counters[name] < options["--count"] // programs:
             print(f"{counters[name]} {name} in {options['--count']} programs, expected one in {programs}")
             failed += 1
