@@ -177,11 +177,9 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
       whole.arena = report.arena;
     whole.flopsPerRank = std::max(whole.flopsPerRank, report.flopsPerRank);
     whole.flops += report.flopsPerRank * static_cast<double>(inner);
-    if (whole.time) {
-      whole.time->computeNs = std::max(whole.time->computeNs, report.time->computeNs);
-      whole.time->communicationNs = std::max(whole.time->communicationNs, report.time->communicationNs);
-      whole.time->overlappedNs = std::max(whole.time->overlappedNs, report.time->overlappedNs);
-    }
+    // All of one rank: what overlaps there is part of what that one computes and sends.
+    if (whole.time && report.time->getNs() > whole.time->getNs())
+      whole.time = report.time;
   }
   return whole;
 }
