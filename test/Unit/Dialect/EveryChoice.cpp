@@ -381,10 +381,10 @@ static ShardingRule getLoopRule(nn::LoopOp loop) {
     }
     if (factors.empty())
       continue;
-    InnerCost gather{InnerCost::Kind::AllGather};
-    gather.factors.assign(factors.begin(), factors.end());
-    gather.elementFactors.assign(factors.begin(), factors.end());
-    gather.times = loop.getPricedTimes();
+    InnerCost gather{InnerCost::Kind::AllGather,
+                     {factors.begin(), factors.end()},
+                     loop.getPricedTimes(),
+                     {factors.begin(), factors.end()}};
     gather.elementBytes = type.getElementTypeBitWidth() / 8;
     builder.addInner(gather);
   }

@@ -15,6 +15,7 @@
 #include "RuleMatches.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 
 #include <map>
 
@@ -60,7 +61,7 @@ LogicalResult FunctionProblem::build() {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError() << "has control flow: only functions of one block can be sharded";
   rules = std::make_shared<RuleTable>();
-  mostTimes = std::min(findMostTimes(func), nn::LoopOp::kMostTimes);
+  mostTimes = std::min(findMostTimes(func), kMostTimes);
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
