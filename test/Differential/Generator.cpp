@@ -160,7 +160,8 @@ SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t hea
   for (const Axis &axis : axes)
     if (isUneven || (sequence % axis.size == 0 && keys % axis.size == 0))
       dividing.push_back(axis);
-  bool isWord = !dividing.empty() && wish(attentionWord.empty() ? 40 : 100);
+  // What a loop captures is not gathered for its attention alone.
+  bool isWord = loops.empty() && !dividing.empty() && wish(attentionWord.empty() ? 40 : 100);
   if (isWord)
     attentionWord = attentionWord == "ring" || chance(80) ? "ring" : "gather";
   Axis axis = isWord ? pick(dividing) : Axis();

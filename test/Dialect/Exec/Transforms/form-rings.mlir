@@ -191,7 +191,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     ^bb0(%a: tensor<1x2x4x8xf32>):
       %k = nn.exp %a : (tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
       %gk = spmd.all_gather %k dims [{}, {}, {"x"}, {}] : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-      %0 = nn.attention %a, %gk, %gk scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
+      %0 = nn.attention %a, %gk, %gk scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
       nn.yield next (%0) : (tensor<1x2x4x8xf32>) -> ()
     }
     return %y : tensor<1x2x4x8xf32>
