@@ -83,7 +83,7 @@ def suites(build):
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 81)
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
-    yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1591)
+    yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590)
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
