@@ -51,7 +51,7 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
   }
   spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
   Report report = cleave::makeReport(*func, options.model, &machine);
-  bool hasRings = !func->getOps<exec::PartialAttentionOp>().empty();
+  bool hasRings = func->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
   return {report.time->getNs(), report.peakBytesPerRank, hasRings};
 }
 

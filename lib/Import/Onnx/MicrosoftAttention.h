@@ -26,9 +26,6 @@ PackedAttention readPackedAttention(NodeContext &node);
 /// Attention of [batch, length, q | k | v], joined again; sets the node's second result, the cache.
 Value attendPacked(NodeContext &node, Value packed, const PackedAttention &options);
 
-/// Bytes [.., m] as the 8 / bits numbers in each: [.., m * 8 / bits], still as bytes.
-Value unpackBits(NodeContext &node, Value bytes, int64_t bits);
-
 /// The form in which GroupQueryAttention keeps keys and values; without quantisation values pass as they are.
 class QuantizedCache {
 public:

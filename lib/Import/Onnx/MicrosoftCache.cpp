@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Composer.h"
 #include "MicrosoftAttention.h"
+#include "PackedTensor.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -20,23 +21,6 @@ using namespace cleave::onnx;
 
 /// The greatest number of float8e4m3fn; what is beyond becomes that.
 constexpr double kMostOfFloat8 = 448;
-
-Value cleave::onnx::unpackBits(NodeContext &node, Value bytes, int64_t bits) {
-  if (!bytes || node.failed() || bits == 8)
-    return bytes;
-  Composer f(node);
-  int64_t rank = NodeContext::rank(bytes), each = 8 / bits;
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < each; ++i) {
-    Value shifted = i == 0 ? bytes : f.shiftRight(bytes, double(i * bits));
-    if (i < each - 1)
-      shifted = f.bitAnd(shifted, double((1 << bits) - 1));
-    parts.push_back(node.unsqueeze(shifted, {rank}));
-  }
-  Ints shape(NodeContext::shape(bytes));
-  shape.back() *= each;
-  return node.reshape(node.concat(parts, rank), shape);
-}
 
 static Value bitcast(NodeContext &node, Value x, Type type) {
   return node.failed() ? Value()

@@ -10,6 +10,7 @@
 #include "Composer.h"
 #include "Families.h"
 #include "MicrosoftAttention.h"
+#include "PackedTensor.h"
 #include "Registry.h"
 
 #include <cmath>

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "PackedTensor.h"
 
+#include "Composer.h"
 #include "GraphImporter.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 
@@ -65,4 +66,21 @@ Value cleave::onnx::unpack(OpBuilder &builder, Location last, Value bytes, Ranke
                                    SmallVector<int64_t>{0}, SmallVector<int64_t>{count}, SmallVector<int64_t>{1});
   }
   return nn::ReshapeOp::create(builder, last, type, elements);
+}
+
+Value cleave::onnx::unpackBits(NodeContext &node, Value bytes, int64_t bits) {
+  if (!bytes || node.failed() || bits == 8)
+    return bytes;
+  Composer f(node);
+  int64_t rank = NodeContext::rank(bytes), each = 8 / bits;
+  SmallVector<Value> parts;
+  for (int64_t i = 0; i < each; ++i) {
+    Value shifted = i == 0 ? bytes : f.shiftRight(bytes, double(i * bits));
+    if (i < each - 1)
+      shifted = f.bitAnd(shifted, double((1 << bits) - 1));
+    parts.push_back(node.unsqueeze(shifted, {rank}));
+  }
+  Ints shape(NodeContext::shape(bytes));
+  shape.back() *= each;
+  return node.reshape(node.concat(parts, rank), shape);
 }

@@ -13,6 +13,8 @@
 
 namespace cleave::onnx {
 
+class NodeContext;
+
 /// How many elements share a byte. Precondition: the type is supported.
 int64_t countPerByte(const TensorData &data);
 
@@ -26,6 +28,9 @@ TensorData toBytes(TensorData data);
 /// The result has location `last`.
 mlir::Value unpack(mlir::OpBuilder &builder, mlir::Location last, mlir::Value bytes, mlir::RankedTensorType type,
                    int64_t perByte);
+
+/// Bytes [.., m] as the 8 / bits numbers in each: [.., m * 8 / bits], still as bytes.
+mlir::Value unpackBits(NodeContext &node, mlir::Value bytes, int64_t bits);
 
 } // namespace cleave::onnx
 
