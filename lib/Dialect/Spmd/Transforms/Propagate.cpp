@@ -56,7 +56,7 @@ private:
   void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
   void writeLoop(const LoopProblem &loop);
   FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
-  void writePartialSources();
+  void writeSources();
   std::string getReason(const ForcedReplication &forced) const;
   /// What it costs to bring a value from one state into another.
   int64_t getCost(ValueId value, StateId from, StateId to);
@@ -130,16 +130,22 @@ void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId
     op->setDiscardableAttr(name, builder.getArrayAttr(list));
 }
 
-/// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is wished so.
-void DecisionWriter::writePartialSources() {
+/// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is wished so. Nor is a dim of
+/// one position cut where it is made: rules have no factor for that.
+void DecisionWriter::writeSources() {
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     Operation *op = Value(value).getDefiningOp();
-    const State &state = decision.states[decision.valueStates[id]];
-    if (!op || op->getNumOperands() > 0 || !state.isPartial())
+    if (!op || op->getNumOperands() > 0)
       continue;
+    const State &state = decision.states[decision.valueStates[id]];
     State made = state;
     made.partial.clear();
     made.kind = ReductionKind::Sum;
+    for (auto [extent, atoms] : llvm::zip_equal(problem.shape(id), made.dims))
+      if (extent == 1)
+        atoms.clear();
+    if (made == state)
+      continue;
     op->setDiscardableAttr(SpmdDialect::kResultShardingsAttr,
                            builder.getArrayAttr(Attribute(atoms.toSharding(made, problem.shape(id)))));
   }
@@ -205,7 +211,7 @@ LogicalResult DecisionWriter::writeWishes() {
   }
   for (const LoopProblem &loop : source.getLoops())
     writeLoop(loop);
-  writePartialSources();
+  writeSources();
   SmallVector<ValueId> outputs;
   for (OutputId output = 0; output < problem.numOutputs(); ++output)
     outputs.push_back(problem.outputValue(output));

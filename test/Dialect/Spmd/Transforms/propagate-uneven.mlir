@@ -43,3 +43,17 @@ func.func @parts_of_a_dim_do_not_line_up(%x: tensor<3x36xf32, #cols>) -> tensor<
   %0 = nn.reshape %x : (tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32>
   return %0 : tensor<3x9x4xf32>
 }
+
+// -----
+
+// Of one row there is no factor: a constant is made whole, and the first rank has it behind that.
+#mesh = #spmd.mesh<["x"=2]>
+#row = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
+// CHECK: #[[ROW:.*]] = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
+// CHECK-LABEL: @one_row_is_made_whole
+func.func @one_row_is_made_whole(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {
+  // CHECK: nn.constant {{.*}}spmd.results = [#whole_whole]{{.*}} -> tensor<1x4xf32, #[[ROW]]>
+  %0 = nn.constant dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xf32> -> tensor<1x4xf32, #row>
+  %1 = nn.add %x, %0 : (tensor<1x4xf32>, tensor<1x4xf32, #row>) -> tensor<1x4xf32>
+  return %1 : tensor<1x4xf32>
+}
