@@ -132,7 +132,9 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 // Stages of kernels of devices
 //===----------------------------------------------------------------------===//
 
-def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, AttrSizedOperandSegments, Nn_FormOpInterface, Nn_Form<"Attention">]> {
+def Exec_PartialAttentionOp
+    : Exec_Op<"partial_attention", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
+                                    Nn_ClonePartition, Nn_FormOpInterface, Nn_Form<"Attention">]> {
   let summary = "attention to each part of the keys by itself";
   let description = [{
     In the body of a kernel, or, with one part, a step of a ring (`exec-form-rings`). Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
@@ -142,6 +144,8 @@ def Exec_PartialAttentionOp : Exec_Op<"partial_attention", [Pure, AttrSizedOpera
 
     Where `seen` is false no query sees any of the keys, whatever masks say, and nothing is computed: ranks that come before a block's have it
     hidden by causal attention.
+
+    Its rule is that of the nn.attention, but that keys stay whole: microbatches are cut along the batch behind partitioning.
 
     Constraints: (C1) operands and attributes are those of an nn.attention; (C2) there are keys, and `part` is positive; (C3) results have the
     shapes and elements above; (C4) `seen` is one element.

@@ -303,8 +303,6 @@ public:
     double flops = 0;
     if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op))
       flops = ruled.getShardingRule().flops;
-    else if (auto parts = dyn_cast<exec::PartialAttentionOp>(op))
-      flops = countWhole(parts);
     else if (auto launch = dyn_cast<exec::LaunchOp>(op))
       flops = countKernel(launch.getKernel());
     else if (auto run = dyn_cast<exec::RunOp>(op))
@@ -313,11 +311,6 @@ public:
   }
 
 private:
-  static double countWhole(exec::PartialAttentionOp op) {
-    OpBuilder builder(op.getContext());
-    OwningOpRef<nn::AttentionOp> whole = op.createWhole(builder);
-    return whole->getShardingRule().flops;
-  }
   double countKernel(StringRef name) { return countBody(symbols.lookup<exec::KernelOp>(name).getBody().front()); }
   double countBody(Block &body) {
     double flops = 0;
@@ -361,8 +354,6 @@ static double predictNs(Operation &op, double flops, const spmd::OpTimes &times)
   if (isa<exec::LaunchOp, exec::RunOp>(op) || op.getNumRegions() != 0)
     return times.getKernelNs(flops, countTouched(op), spmd::getComputedType(&op));
   auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
-  if (isa<exec::PartialAttentionOp>(op))
-    return times.getComputeNs(flops, countTouched(op), spmd::getComputedType(&op));
   if (!ruled || (flops == 0 && ruled.getShardingRule().isMovement))
     return 0;
   return times.getComputeNs(flops, countTouched(op), spmd::getComputedType(&op));

@@ -162,6 +162,25 @@ nn::KeyBand PartialAttentionOp::getBand() {
                           getCausalOffset(), getLeft(), getRight());
 }
 
+// Parts of the keys are results: the attention's rule, without what cuts keys.
+spmd::ShardingRule PartialAttentionOp::getShardingRule() {
+  OpBuilder builder(getContext());
+  OwningOpRef<nn::AttentionOp> whole = createWhole(builder);
+  spmd::ShardingRule rule = whole->getShardingRule();
+  const spmd::DimFactors keys = rule.operands[1][2];
+  llvm::erase_if(rule.choices, [&](const spmd::Choice &choice) {
+    return llvm::any_of(choice.factors, [&](spmd::FactorId factor) { return llvm::is_contained(keys, factor); });
+  });
+  rule.inner.clear();
+  spmd::TensorFactors sums = rule.results.front();
+  sums.insert(sums.begin() + 3, spmd::DimFactors());
+  spmd::TensorFactors logs(ArrayRef(sums).drop_back());
+  rule.results = {std::move(sums), std::move(logs)};
+  if (Value seen = getSeen())
+    rule.operands.emplace_back(cast<RankedTensorType>(seen.getType()).getRank());
+  return rule;
+}
+
 LogicalResult PartialAttentionOp::verify() {
   OpBuilder builder(getContext());
   OwningOpRef<nn::AttentionOp> whole = createWhole(builder);
