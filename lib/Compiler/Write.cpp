@@ -11,6 +11,7 @@
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Export/Onnx/Export.h"
+#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -113,7 +114,11 @@ bool Compilation::State::findStages(const onnx::GraphProto &graph, std::optional
     emitWarning(NameLoc::get(StringAttr::get(context.get(), options.model)))
         << "a node has one stage: of node " << quote(split.front())
         << (split.size() > 1 ? " and of " + std::to_string(split.size() - 1) + " more" : "")
-        << " only a part is in the stage that is written";
+        << " only a part is in the stage that is written, property '" << onnx::kStagesProperty << "' says the rest";
+  if (const spmd::PlanPipeline &pipeline = *handed.pipeline->pipeline; pipeline.hasScheduleFile())
+    emitWarning(NameLoc::get(StringAttr::get(context.get(), options.model)))
+        << "schedule " << quote(pipeline.schedule)
+        << " is a file, which is not written: who reads the model has one by name";
   stages = std::move(*found);
   return true;
 }

@@ -181,6 +181,38 @@ LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, s
   return section.check(node);
 }
 
+bool PlanPipeline::hasScheduleFile() const {
+  return StringRef(schedule).ends_with(".csv") || StringRef(schedule).ends_with(".json");
+}
+
+//===----------------------------------------------------------------------===//
+// Stages of single ops
+//===----------------------------------------------------------------------===//
+
+std::string cleave::spmd::formatStageOps(const std::map<std::string, int64_t> &ops) {
+  std::string text;
+  for (const auto &[op, stage] : ops)
+    text += (text.empty() ? "\"" : ", \"") + yaml::escape(op) + "\": " + std::to_string(stage);
+  return "{" + text + "}";
+}
+
+// Which ops there are is known once there is a program.
+LogicalResult cleave::spmd::parseStageOps(StringRef text, StringRef file, int64_t stages,
+                                          std::map<std::string, int64_t> &ops, PlanError &error) {
+  YamlReader reader(text, file, error, "list of ops");
+  yaml::Node *root = reader.open();
+  auto readOp = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    auto [node, op] = key.rsplit(' ');
+    if (op.empty() || !op.contains('.'))
+      return reader.fail(entry.getKey(),
+                         "expected a node and one of its ops, such as \"linear nn.add\", got '" + key + "'");
+    return reader.readInteger(entry.getValue(), ops[key.str()], 0, stages - 1);
+  };
+  return root && succeeded(reader.readMapping(root, "ops and their stages, such as {\"linear nn.add\": 1}", {}, readOp))
+             ? reader.close()
+             : failure();
+}
+
 // The mesh may come from an option, so that nothing of this can be checked while the section is read.
 LogicalResult cleave::spmd::checkPipeline(const Plan &plan, PlanError &error) {
   if (!plan.pipeline)

@@ -81,7 +81,7 @@ def suites(build):
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
-    yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 81)
+    yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 84)
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
     yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590)
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)

@@ -59,6 +59,12 @@ EDITS = [
          "ranks of a stage have the first one's shards", EXPORT),
     Edit("annotate-first-rank", ONNX + "Annotate.cpp", "whole.getSizes()[position] + stageRank", "whole.getSizes()[position]",
          "all stages are on the devices of the first", ["lit:Driver/emit-onnx", "annotated"]),
-    Edit("annotate-edges-back", "lib/Import/Onnx/DeviceStages.cpp", "isTold && made->second > stage", "false",
+    Edit("annotate-edges-back", "lib/Import/Onnx/DeviceStages.cpp", "made <= stage ||", "true ||",
          "stages may take what later ones make", ["lit:Import/devices"]),
+    Edit("annotate-no-ops", ONNX + "StageAnnotations.cpp", "stages.ops = pipe::findOthers", "auto others = pipe::findOthers",
+         "cuts within a node are not written", ["lit:Driver/emit-onnx", "annotated"]),
+    Edit("annotate-no-schedule", ONNX + "StageAnnotations.cpp", 'add("schedule", pipeline.schedule)', 'add("schedule", "forward")',
+         "every schedule is written as another", ["lit:Driver/emit-onnx", "annotated"]),
+    Edit("annotate-sinking-ops", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "sinks(number) && !findOwn(number)", "sinks(number)",
+         "collectives go to their use, whatever the model says of them", ["annotated"]),
 ]

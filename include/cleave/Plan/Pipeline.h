@@ -50,6 +50,9 @@ struct PlanStage {
 /// nodes need no names, and two may have one (-1 where these are in several stages).
 struct StageNames {
   std::map<std::string, int64_t> nodes, tensors;
+  /// Single ops, of which these say it otherwise or nothing: by what a node is called and what the op is, `linear nn.add`; the second of
+  /// several is `linear nn.add#1`.
+  std::map<std::string, int64_t> ops;
 
   bool isEmpty() const { return nodes.empty() && tensors.empty(); }
 };
@@ -86,9 +89,14 @@ struct PlanPipeline {
   /// Microbatches may differ by one sample.
   bool uneven = false;
 
+  /// The schedule is a table's path.
+  bool hasScheduleFile() const;
   /// Stages per rank: `chunks`, or the two of a placement that comes back.
   int64_t countChunks() const { return chunks == 1 && (placement == "v" || placement == "wave") ? 2 : chunks; }
 };
+
+/// The stages of single ops as the text of a mapping, which `parseStageOps` reads.
+std::string formatStageOps(const std::map<std::string, int64_t> &ops);
 
 /// Bytes of `40GB`, `512MiB`, `1000`: units of 1000 and 1024. Nothing if the text is no such size.
 std::optional<int64_t> parseBytes(const std::string &text);

@@ -174,6 +174,10 @@ struct PlanSource {
 /// Reads a whole plan, and checks it where it names a mesh; without one see `checkPlan`.
 llvm::LogicalResult readPlan(const PlanSource &source, Plan &plan, PlanError &error);
 
+/// `{"linear nn.add": 1}`: the stages, of `stages` many, of single ops. Fails where that is no such mapping.
+llvm::LogicalResult parseStageOps(llvm::StringRef text, llvm::StringRef file, int64_t stages,
+                                  std::map<std::string, int64_t> &ops, PlanError &error);
+
 /// `data=2,model=4`: replaces the mesh of `plan`. An empty text leaves it alone.
 llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError &error);
 

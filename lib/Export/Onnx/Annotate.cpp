@@ -363,7 +363,8 @@ bool Annotator::addModel(WireMessage &out) {
       if (!wire.fields(field.payload,
                        [&](const WireField &inner) { return inner.number != 1 || wire.text(inner, "key", entry.key); }))
         return false;
-      if (entry.key == kMeshProperty || entry.key == kDevicesProperty || entry.key == kPipelineProperty)
+      if (entry.key == kMeshProperty || entry.key == kDevicesProperty || entry.key == kPipelineProperty ||
+          entry.key == kStagesProperty)
         return true;
     }
     if (field.number != 26)
@@ -383,6 +384,8 @@ bool Annotator::addModel(WireMessage &out) {
         llvm::join(llvm::map_range(mesh.getDevices(), [](int64_t device) { return std::to_string(device); }), ","));
   if (stages)
     addProperty(kPipelineProperty, stages->property);
+  if (stages && !stages->ops.empty())
+    addProperty(kStagesProperty, spmd::formatStageOps(stages->ops));
   WireMessage configuration;
   configuration.text(1, kConfiguration);
   configuration.integer(2, mesh.getNumRanks());

@@ -7,10 +7,14 @@
 //   ops        -      einsum 0  einsum 0  exp 0, reduce 1, div 1
 //   its stage  0      0         0         0                           Shape is where it is needed first: by Softmax
 //
+// What that leaves unsaid, reduce and div, is said of single ops, in a property that other readers pass over.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Export/Onnx/Annotate.h"
+#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/YAMLParser.h"
 #include <map>
@@ -20,15 +24,34 @@ using namespace cleave;
 using namespace cleave::onnx;
 using pipe::PipeDialect;
 
-/// The words of a plan, but for what only says where stages are: nodes do.
+/// The words of a plan, but for where stages are, which nodes say. A schedule's file is no part of the model.
 static std::string formatPipeline(const spmd::PlanPipeline &pipeline, int64_t microbatches) {
-  std::string batch;
+  std::string text, batch, together;
+  auto add = [&](StringRef key, const Twine &value) { text += (", " + key + ": " + value).str(); };
   for (const auto &[input, dim] : pipeline.batch)
     batch += llvm::formatv("{0}\"{1}\": {2}", batch.empty() ? "" : ", ", llvm::yaml::escape(input.text),
                            dim == spmd::PlanPipeline::kNoBatch ? "none" : std::to_string(dim));
-  return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) +
-         (batch.empty() ? "" : ", batch: {" + batch + "}") + (pipeline.relays ? ", send: relay" : "") +
-         (pipeline.uneven ? ", uneven: true" : "") + "}";
+  for (const spmd::PlanPattern &pattern : pipeline.together)
+    together += (together.empty() ? "\"" : ", \"") + llvm::yaml::escape(pattern.text) + "\"";
+  if (pipeline.chunks != 1)
+    add("chunks", Twine(pipeline.chunks));
+  if (!batch.empty())
+    add("batch", "{" + batch + "}");
+  if (!together.empty())
+    add("together", "[" + together + "]");
+  if (!pipeline.schedule.empty() && !pipeline.hasScheduleFile())
+    add("schedule", pipeline.schedule);
+  if (!pipeline.placement.empty())
+    add("placement", pipeline.placement);
+  if (pipeline.memoryLimit)
+    add("memory_limit", Twine(pipeline.memoryLimit) + "B");
+  if (pipeline.balance == spmd::PlanBalance::Latency)
+    add("balance", "latency");
+  if (pipeline.relays)
+    add("send", "relay");
+  if (pipeline.uneven)
+    add("uneven", "true");
+  return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) + text + "}";
 }
 
 namespace {
@@ -124,12 +147,18 @@ llvm::Expected<NodeStages> cleave::onnx::findNodeStages(const GraphProto &graph,
   auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
   for (auto stage : cuts.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
     stages.rankOf.push_back(stage.getAs<IntegerAttr>("rank").getInt());
-  OpStages ops(*module.getOps<func::FuncOp>().begin());
+  func::FuncOp func = *module.getOps<func::FuncOp>().begin();
+  OpStages ops(func);
   std::vector<Stages> stagesOf;
   for (const NodeProto &node : graph.node)
     stagesOf.push_back(ops.find(node));
   placeOthers(graph, stagesOf);
   stages.ofNode = placeNodes(graph, stagesOf, told);
+  pipe::StageGraph staged = pipe::makeStageGraph(func, pipe::DeviceRates());
+  std::vector<int32_t> stageOf;
+  for (Operation *op : staged.ops)
+    stageOf.push_back(static_cast<int32_t>(*pipe::getStage(op)));
+  stages.ops = pipe::findOthers(staged, nameStages(graph, stages.ofNode), stageOf);
   for (size_t stage = 0; stage < stages.rankOf.size(); ++stage)
     if (!llvm::is_contained(stages.ofNode, static_cast<int64_t>(stage)))
       return makeError("stages cannot be written: stage {0} has only parts of nodes", stage);

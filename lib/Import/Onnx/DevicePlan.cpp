@@ -422,8 +422,10 @@ bool DevicePlanReader::read() {
   }
   if (!chooseMesh())
     return false;
-  for (const auto &[name, cuts] : tensors)
-    addRule(name, cuts);
+  // Who is alone in a stage cuts nothing, and what is asked for would only keep tensors apart that canonical form makes one of.
+  if (countDevices() > 1)
+    for (const auto &[name, cuts] : tensors)
+      addRule(name, cuts);
   if (!otherwise.empty())
     notes.push_back(otherwise.front() + " otherwise than it lies" +
                     (otherwise.size() > 1 ? ", as do " + std::to_string(otherwise.size() - 1) + " more" : "") +

@@ -83,25 +83,41 @@ bool StageReader::readNumbers() {
   return true;
 }
 
-/// Nodes stand behind what they take, so one walk sees all edges; a value from nowhere is an error of the import.
-bool StageReader::checkEdges() {
+/// One walk for all edges, as nodes stand behind what they take: `visit` gets a node's number, an input, and the stage that makes it.
+template <typename VisitFn>
+static bool walkEdges(const GraphProto &graph, std::vector<int64_t> &ofNode, VisitFn visit) {
   StringMap<int64_t> madeIn;
-  for (auto [node, stage] : zip_equal(graph.node, stages.ofNode)) {
-    bool isTold = stage >= 0;
-    for (StringRef input : node.input) {
-      auto made = madeIn.find(input);
-      if (input.empty() || made == madeIn.end())
-        continue;
-      if (isTold && made->second > stage)
-        return fail(&node, "it is in pipeline stage " + Twine(stage) + " and takes " + quote(input) + " of stage " +
-                               Twine(made->second) + ", which is later");
-      if (!isTold)
-        stage = std::max(stage, made->second);
-    }
+  for (auto [number, node] : enumerate(graph.node)) {
+    for (StringRef input : node.input)
+      if (auto made = madeIn.find(input); !input.empty() && made != madeIn.end() && !visit(number, input, made->second))
+        return false;
     for (StringRef output : node.output)
-      madeIn[output] = stage;
+      madeIn[output] = ofNode[number];
   }
   return true;
+}
+
+/// Gives a node that says no stage that of the last of what it takes.
+static void followInputs(const GraphProto &graph, std::vector<int64_t> &ofNode) {
+  std::vector<bool> isTold;
+  for (int64_t stage : ofNode)
+    isTold.push_back(stage >= 0);
+  walkEdges(graph, ofNode, [&](size_t number, StringRef, int64_t made) {
+    if (!isTold[number])
+      ofNode[number] = std::max(ofNode[number], made);
+    return true;
+  });
+}
+
+/// A value from nowhere is an error of the import.
+bool StageReader::checkEdges() {
+  followInputs(graph, stages.ofNode);
+  return walkEdges(graph, stages.ofNode, [&](size_t number, StringRef input, int64_t made) {
+    int64_t stage = stages.ofNode[number];
+    return made <= stage ||
+           fail(&graph.node[number], "it is in pipeline stage " + Twine(stage) + " and takes " + quote(input) +
+                                         " of stage " + Twine(made) + ", which is later");
+  });
 }
 
 /// All devices that hold a shard of a tensor, in order; those that are none are told of where shards are placed.
@@ -183,7 +199,8 @@ bool cleave::onnx::readStages(const GraphProto &graph, StringRef configuration, 
 }
 
 /// Two nodes of one name are told apart by what they make.
-static spmd::StageNames nameStages(const GraphProto &graph, ArrayRef<int64_t> ofNode) {
+spmd::StageNames cleave::onnx::nameStages(const GraphProto &graph, std::vector<int64_t> ofNode) {
+  followInputs(graph, ofNode);
   spmd::StageNames names;
   for (auto [node, stage] : zip_equal(graph.node, ofNode)) {
     if (stage < 0)
@@ -199,27 +216,42 @@ static spmd::StageNames nameStages(const GraphProto &graph, ArrayRef<int64_t> of
   return names;
 }
 
+/// What `cleave.pipeline` says. A file of a schedule is no part of a model, and who reads it may have another of that name, or none.
+static bool readPipeline(StringRef text, StringRef file, spmd::PlanPipeline &pipeline, StageProblem &problem) {
+  auto fail = [&](const Twine &message) {
+    problem.message = ("property '" + kPipelineProperty + "'" + message).str();
+    return false;
+  };
+  spmd::Plan named;
+  spmd::PlanError error;
+  if (failed(parsePlan(("pipeline: " + text).str(), file, named, error)) || !named.pipeline)
+    return fail(": " + error.message);
+  if (!named.pipeline->stages.empty())
+    return fail(" names stages, which are those of nodes");
+  if (named.pipeline->hasScheduleFile())
+    return fail(" names a file, " + quote(named.pipeline->schedule) + ", where a schedule's name is expected");
+  pipeline = *named.pipeline;
+  return true;
+}
+
 bool cleave::onnx::makePipeline(const ModelProto &model, const DeviceStages &stages, const spmd::PlanPlace &place,
                                 spmd::PlanPipeline &pipeline, StageProblem &problem) {
   pipeline.axis = "stage";
   pipeline.microbatches = 1;
+  std::map<std::string, int64_t> ops;
   for (const StringStringEntryProto &property : model.metadataProps) {
-    if (property.key != kPipelineProperty)
-      continue;
-    spmd::Plan named;
+    if (property.key == kPipelineProperty && !readPipeline(property.value, place.file, pipeline, problem))
+      return false;
     spmd::PlanError error;
-    if (failed(parsePlan(("pipeline: " + property.value).str(), place.file, named, error)) || !named.pipeline) {
-      problem.message = ("property '" + kPipelineProperty + "': " + error.message).str();
+    if (property.key == kStagesProperty &&
+        failed(parseStageOps(property.value, place.file, stages.count, ops, error))) {
+      problem.message = ("property '" + kStagesProperty + "': " + error.message).str();
       return false;
     }
-    if (!named.pipeline->stages.empty()) {
-      problem.message = ("property '" + kPipelineProperty + "' names stages, which are those of nodes").str();
-      return false;
-    }
-    pipeline = *named.pipeline;
   }
   pipeline.place = pipeline.axisPlace = place;
   pipeline.said = nameStages(model.graph, stages.ofNode);
+  pipeline.said.ops = std::move(ops);
   bool isInOrder = stages.count == static_cast<int64_t>(stages.devices.size()) && is_sorted(stages.rankOf);
   for (size_t rank : stages.rankOf) {
     spmd::PlanStage &line = pipeline.stages.emplace_back();

@@ -28,8 +28,9 @@ def add_spec(told, name, devices, dims, groups=None):
             part.num_shards = shards
 
 
-def stage(numbers, places, property="", mesh="", devices="", more=0):
-    """Writes the stages of nodes (None: it says none) and on which devices rows of `x`, `y` and what `more` nodes behind make of it lie."""
+def stage(numbers, places, property="", mesh="", devices="", more=0, ops=""):
+    """Writes the stages of nodes (None: it says none) and on which devices rows of `x`, `y` and what `more` nodes behind make of it lie.
+    `ops`: the stages of single ops, which go before those."""
     def write(model, *told):
         for number in range(more):
             model.graph.node.append(helper.make_node("Neg", [model.graph.node[-1].output[0]], [f"n{number}"]))
@@ -43,7 +44,7 @@ def stage(numbers, places, property="", mesh="", devices="", more=0):
             if place:
                 add_spec(one, name, place, [(0, [(8, len(place))])])
         helper.set_model_props(model, {key: value for key, value in {
-            "cleave.pipeline": property, "cleave.mesh": mesh, "cleave.devices": devices}.items() if value})
+            "cleave.pipeline": property, "cleave.mesh": mesh, "cleave.devices": devices, "cleave.stages": ops}.items() if value})
         return model
     return write
 
@@ -60,6 +61,9 @@ STAGES = {
     "back-and-forth": stage([0, 1, 2, 3], PAIRS + PAIRS, more=2),
     "one-stage": stage([0, 0], ([0, 1, 2, 3], [0, 1, 2, 3])),
     "untold-stage": stage([0, 1, None], PAIRS, more=1),
+    "scheduled": stage([0, 1, 2, 3], PAIRS + PAIRS, "{axis: stage, microbatches: 2, chunks: 2, schedule: circular, placement: loop, batch: {x: 0}}", more=2),
+    "op-elsewhere": stage([0, 0, 1], ([0, 1], [0, 1], [2, 3]), more=1, ops='{"second nn.einsum": 1}'),
+    "ops-unknown": stage([0, 1], PAIRS, ops='{"first nn.einsum#7": 1, "second nn.add": 1}'),
     # Faults.
     "stage-order": stage([1, 0], PAIRS),
     "stage-through-others": stage([1, None, 0], PAIRS, more=1),
@@ -76,6 +80,18 @@ STAGES = {
     "no-stage": stage([0, None, 1], PAIRS, more=1),
     "bad-property": stage([0, 1], PAIRS, "{axis: deep"),
     "property-stages": stage([0, 1], PAIRS, '{axis: deep, microbatches: 2, stages: [{first: second}]}'),
+    "property-file": stage([0, 1], PAIRS, "{axis: deep, microbatches: 2, schedule: table.csv}"),
+    "property-schedule": stage([0, 1], PAIRS, "{axis: stage, microbatches: 2, schedule: fastest, batch: {x: 0}}"),
+    "property-gradients": stage([0, 1], PAIRS, "{axis: stage, microbatches: 2, schedule: 1f1b, batch: {x: 0}}"),
+    "property-chunks": stage([0, 1], PAIRS, "{axis: stage, microbatches: 2, chunks: 4, batch: {x: 0}}"),
+    "property-placement": stage([0, 1], PAIRS, "{axis: stage, microbatches: 2, placement: w}"),
+    "ops-text": stage([0, 1], PAIRS, ops='{"second nn.einsum": 1'),
+    "ops-list": stage([0, 1], PAIRS, ops='[1]'),
+    "ops-node": stage([0, 1], PAIRS, ops='{second: 1}'),
+    "ops-stage": stage([0, 1], PAIRS, ops='{"second nn.einsum": 2}'),
+    "ops-word": stage([0, 1], PAIRS, ops='{"second nn.einsum": last}'),
+    "ops-twice": stage([0, 1], PAIRS, ops='{"second nn.einsum": 1, "second nn.einsum": 0}'),
+    "ops-order": stage([0, 1], PAIRS, ops='{"first nn.einsum": 1, "second nn.einsum": 0}'),
     "property-batch": stage([0, 1], PAIRS, '{axis: deep, microbatches: 3, batch: {x: 0}}'),
 }
 

@@ -13,6 +13,7 @@
 #include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+#include <map>
 
 namespace cleave::onnx {
 
@@ -33,6 +34,8 @@ struct NodeStages {
   std::string axis;
   /// What reads stages back: the property `cleave.pipeline`.
   std::string property;
+  /// Ops that are elsewhere than those of nodes say: the property `cleave.stages`.
+  std::map<std::string, int64_t> ops;
 };
 
 /// The stages of nodes, by those of the ops that they have become in `module`; a node without ops is where it is needed first. A node

@@ -9,7 +9,8 @@
 //     the property `cleave.mesh` of the model names.
 //   * the devices of a pipeline stage are those on which tensors of its nodes lie: as many for each stage, and the same for stages on
 //     one rank of the pipeline, which are numbered by their first device. Where no tensor says it, one stage stands behind the other.
-//   * how many microbatches there are, and what the axis is called, is said by the property `cleave.pipeline`; else it is 1, and `stage`.
+//   * what a plan says of a pipeline but where stages are (its axis, microbatches, schedule) is said by the property `cleave.pipeline`; else there is one microbatch, and
+//     the axis is called `stage`. Ops that are elsewhere than their node are listed by `cleave.stages`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
@@ -27,6 +28,11 @@ constexpr llvm::StringLiteral kMeshProperty = "cleave.mesh";
 constexpr llvm::StringLiteral kDevicesProperty = "cleave.devices";
 /// What a plan's `pipeline:` says but stages, in its words: `{axis: stage, microbatches: 4}`.
 constexpr llvm::StringLiteral kPipelineProperty = "cleave.pipeline";
+/// The stages of ops of which those of nodes say it otherwise or nothing: `{"linear nn.add": 1}`.
+constexpr llvm::StringLiteral kStagesProperty = "cleave.stages";
+
+/// Nodes of the main graph and what they make, with their stages. `ofNode`: of each node, -1 where it says none: it is where the last of what it takes is.
+spmd::StageNames nameStages(const GraphProto &graph, std::vector<int64_t> ofNode);
 
 /// True if a node of the main graph says how a tensor of its is split, or which stage it is in.
 bool hasDevicePlan(const ModelProto &model);

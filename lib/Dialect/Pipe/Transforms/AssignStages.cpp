@@ -184,8 +184,13 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
   FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
   if (failed(lines) || failed(addTogether(graph, func.getLoc())))
     return failure();
-  llvm::Expected<schedule::StageSplit> answer =
-      cutStages(graph, *lines, options, given ? given->pipeline->said : spmd::StageNames());
+  spmd::StageNames said = given ? given->pipeline->said : spmd::StageNames();
+  if (std::vector<std::string> unknown = findUnknown(graph, said); !unknown.empty())
+    mlir::emitWarning(func.getLoc()) << "the model says in which stage '" << unknown.front() << "' is"
+                                     << (unknown.size() > 1 ? ", and " + std::to_string(unknown.size() - 1) + " more"
+                                                            : "")
+                                     << ", and no op is called so: stages follow from nodes";
+  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said);
   if (!answer)
     return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))

@@ -6,7 +6,8 @@
 //
 // One walk in program order. Whether edges go forward is checked where the answer is described.
 //
-// A model may say itself in which stage a node is; then ops go by the names of their nodes alone.
+// A model may say itself in which stage a node is; then ops go by the names of their nodes alone. What that cannot say, of a node whose
+// ops are in several stages, or of a collective that is elsewhere than the rule has it, is said of single ops.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
@@ -16,10 +17,24 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+
+/// As `StageNames` has it. An op that several nodes have become is called by the first.
+static std::vector<std::string> nameOps(const StageGraph &graph) {
+  std::vector<std::string> names;
+  llvm::StringMap<int64_t> counts;
+  for (Operation *op : graph.ops) {
+    std::string name = spmd::describeNode(op) + " " + op->getName().getStringRef().str();
+    int64_t before = counts[name]++;
+    names.push_back(before ? name + "#" + std::to_string(before) : name);
+  }
+  return names;
+}
 
 static bool isOfNode(Operation *op, const spmd::NamePattern &pattern) {
   return llvm::any_of(spmd::getNodeInfos(op),
@@ -128,46 +143,125 @@ static int32_t findSaid(Operation *op, const spmd::StageNames &said, int32_t aft
   return best < 0 ? after : static_cast<int32_t>(best);
 }
 
-/// What makes more of a value than there is to be sent is where the result is needed first, so that the less is sent.
-static void sinkGathers(const StageGraph &graph, ArrayRef<std::vector<uint32_t>> users, std::vector<int32_t> &stageOf) {
+/// What makes more of a value than there is to be sent.
+static bool isGather(Operation *op) {
   auto countBytes = [](ValueRange values) {
     int64_t bytes = 0;
     for (Value value : values)
       bytes += spmd::getBytes(value.getType());
     return bytes;
   };
-  for (size_t number = graph.ops.size(); number-- > 0;) {
-    Operation *op = graph.ops[number];
-    if (!isa<spmd::SpmdDialect>(op->getDialect()) || users[number].empty() ||
-        countBytes(op->getResults()) <= countBytes(op->getOperands()))
-      continue;
-    int32_t first = INT32_MAX;
-    for (uint32_t user : users[number])
-      first = std::min(first, stageOf[user]);
-    stageOf[number] = first;
-  }
+  return isa<spmd::SpmdDialect>(op->getDialect()) && countBytes(op->getResults()) > countBytes(op->getOperands());
 }
 
-static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
-                                                         const spmd::StageNames &said) {
+/// By op, who uses something of it.
+static std::vector<std::vector<uint32_t>> listUsers(const StageGraph &graph) {
+  std::vector<std::vector<uint32_t>> users(graph.ops.size());
+  for (const schedule::SplitValue &value : graph.problem.values)
+    users[value.producer].insert(users[value.producer].end(), value.users.begin(), value.users.end());
+  return users;
+}
+
+namespace {
+/// What a model says of its nodes, as it is of ops. Collectives are no node's: one that makes more of a value is where the result is
+/// needed first, so that the less is sent, and any other where its operands are. An op of which the model says more is there.
+class SaidStages {
+public:
+  SaidStages(const StageGraph &graph, const spmd::StageNames &said);
+
+  std::vector<int32_t> assign();
+  /// The ops that would have to be said by themselves, for all to be where `wanted` has them.
+  std::map<std::string, int64_t> findOthers(ArrayRef<int32_t> wanted);
+
+private:
+  std::optional<int32_t> findOwn(size_t number) const;
+  bool sinks(size_t number) const { return !users[number].empty() && isGather(graph.ops[number]); }
+  int32_t findFirstUse(size_t number, ArrayRef<int32_t> stageOf) const;
+  void leave(size_t number, int32_t stage);
+
+  const StageGraph &graph;
+  const spmd::StageNames &said;
+  std::vector<std::vector<uint32_t>> users;
+  std::vector<std::string> names;
+  /// By op, the latest stage that it uses something of.
+  std::vector<int32_t> after;
+};
+} // namespace
+
+SaidStages::SaidStages(const StageGraph &graph, const spmd::StageNames &said)
+    : graph(graph), said(said), users(listUsers(graph)), names(nameOps(graph)), after(graph.ops.size(), 0) {}
+
+std::optional<int32_t> SaidStages::findOwn(size_t number) const {
+  auto found = said.ops.find(names[number]);
+  return found == said.ops.end() ? std::nullopt : std::optional(static_cast<int32_t>(found->second));
+}
+
+int32_t SaidStages::findFirstUse(size_t number, ArrayRef<int32_t> stageOf) const {
+  int32_t first = INT32_MAX;
+  for (uint32_t user : users[number])
+    first = std::min(first, stageOf[user]);
+  return first;
+}
+
+void SaidStages::leave(size_t number, int32_t stage) {
+  for (uint32_t user : users[number])
+    after[user] = std::max(after[user], stage);
+}
+
+std::vector<int32_t> SaidStages::assign() {
+  std::vector<int32_t> stageOf;
+  for (auto [number, op] : llvm::enumerate(graph.ops)) {
+    std::optional<int32_t> own = findOwn(number);
+    stageOf.push_back(own ? *own : findSaid(op, said, after[number]));
+    leave(number, stageOf.back());
+  }
+  for (size_t number = graph.ops.size(); number-- > 0;)
+    if (sinks(number) && !findOwn(number))
+      stageOf[number] = findFirstUse(number, stageOf);
+  return stageOf;
+}
+
+/// The same walk, in which each op that would be elsewhere is one of them from there on. Whoever is not is where it is wanted in the
+/// end, so that uses are known before they are reached.
+std::map<std::string, int64_t> SaidStages::findOthers(ArrayRef<int32_t> wanted) {
+  std::map<std::string, int64_t> others;
+  for (auto [number, op] : llvm::enumerate(graph.ops)) {
+    int32_t stage = findSaid(op, said, after[number]);
+    if ((sinks(number) ? findFirstUse(number, wanted) : stage) != wanted[number])
+      others[names[number]] = stage = wanted[number];
+    leave(number, stage);
+  }
+  return others;
+}
+
+std::map<std::string, int64_t> cleave::pipe::findOthers(const StageGraph &graph, const spmd::StageNames &said,
+                                                        ArrayRef<int32_t> wanted) {
+  return SaidStages(graph, said).findOthers(wanted);
+}
+
+std::vector<std::string> cleave::pipe::findUnknown(const StageGraph &graph, const spmd::StageNames &said) {
+  std::vector<std::string> unknown, names = nameOps(graph);
+  llvm::StringSet<> known;
+  known.insert_range(names);
+  for (const auto &[name, stage] : said.ops)
+    if (!known.contains(name))
+      unknown.push_back(name);
+  return unknown;
+}
+
+static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines) {
   Lines known(lines);
   if (llvm::Error error = known.read())
     return error;
   // Op -> the latest stage that it uses something of.
   std::vector<int32_t> after(graph.ops.size(), 0), stageOf;
-  std::vector<std::vector<uint32_t>> users(graph.ops.size());
-  for (const schedule::SplitValue &value : graph.problem.values)
-    users[value.producer].insert(users[value.producer].end(), value.users.begin(), value.users.end());
+  std::vector<std::vector<uint32_t>> users = listUsers(graph);
   for (auto [number, op] : llvm::enumerate(graph.ops)) {
     int32_t named = known.findNamed(op), started = known.findStarted(op);
-    stageOf.push_back(!said.isEmpty() ? findSaid(op, said, after[number])
-                      : named >= 0    ? named
-                                      : std::max(started, after[number]));
+    stageOf.push_back(named >= 0 ? named : std::max(started, after[number]));
     for (uint32_t user : users[number])
       after[user] = std::max(after[user], stageOf.back());
   }
-  if (!said.isEmpty())
-    sinkGathers(graph, users, stageOf);
   if (llvm::Error error = known.checkFound())
     return error;
   return stageOf;
@@ -178,7 +272,8 @@ llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &g
                                                              const spmd::StageNames &said) {
   if (lines.empty())
     return schedule::splitStages(graph.problem, options);
-  llvm::Expected<std::vector<int32_t>> stageOf = assignByHand(graph, lines, said);
+  llvm::Expected<std::vector<int32_t>> stageOf =
+      said.isEmpty() ? assignByHand(graph, lines) : SaidStages(graph, said).assign();
   if (!stageOf)
     return stageOf.takeError();
   return schedule::describeStages(graph.problem, options, std::move(*stageOf));

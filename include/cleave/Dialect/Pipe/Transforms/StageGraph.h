@@ -54,6 +54,14 @@ llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::Ar
                                                const schedule::SplitOptions &options,
                                                const spmd::StageNames &said = {});
 
+/// The ops of which `said` has to say it by themselves, with their stages, for `cutStages` to put all where `wanted` has them.
+/// Precondition: it says nothing of single ops; one stage per op of the graph.
+std::map<std::string, int64_t> findOthers(const StageGraph &graph, const spmd::StageNames &said,
+                                          llvm::ArrayRef<int32_t> wanted);
+
+/// The single ops of which `said` says something that are none of the graph's.
+std::vector<std::string> findUnknown(const StageGraph &graph, const spmd::StageNames &said);
+
 /// Where a plan wants stages.
 schedule::PlacementWish getPlacementWish(const spmd::PlanPipeline &pipeline);
 
