@@ -62,9 +62,17 @@ def recurrent(kind, direction="forward", hidden=None, given=(), lengths=None, st
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), feeds
 
 
-def text(body, **feeds):
+def text(body, opset=17, **feeds):
     """A model written as text, and its inputs."""
-    return parser.parse_model('<ir_version: 9, opset_import: ["": 17]> ' + body), feeds
+    return parser.parse_model(f'<ir_version: 9, opset_import: ["": {opset}]> ' + body), feeds
+
+
+def samples(lengths="", length=4, given=None, **feeds):
+    """A Scan of opset 8: three samples, a scalar and a vector carried, one input from each end. `lengths`: of sequences, as text; `given` as data."""
+    return text(f"""scan ({"int64[3] given, " if given else ""}float[3] k, float[3, 2] s, float[3, {length}, 2] x, float[3, {length}] z) => (float[3] n, float[3, 2] last, float[3, {length}, 2] sums) <int64[3] lengths = {{{lengths or "0, 0, 0"}}}> {{
+        n, last, sums = Scan<num_scan_inputs = 2, directions = [0, 1], body = b (float c, float[2] a, float[2] p, float q) => (float d, float[2] o, float[2] u) {{
+            d = Add(c, q) t = Mul(p, q) h = Tanh(a) o = Add(h, t) u = Mul(o, c) }}>({"given" if given else "lengths" if lengths else ""}, k, s, x, z) }}""",
+                opset=8, k=ramp(3), s=ramp(3, 2), x=ramp(3, length, 2), z=ramp(3, length) + 0.5, **({"given": np.array(given)} if given else {}))
 
 
 def ramp(*shape):
@@ -131,6 +139,9 @@ CONTROL = {
         last, sums, both = Scan<num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1], scan_output_axes = [0, 1], scan_output_directions = [1, 0],
             body = b (float[3] a, float[3] p, float[3] q) => (float[3] o, float[3] u, float[3] v) { o = Add(a, p) u = Mul(o, q) v = Sub(p, q) }>(s, x, z) }""",
                          s=ramp(3), x=ramp(4, 3), z=ramp(3, 4)),
+    "scan of samples": lambda: samples(),
+    "scan of samples with lengths": lambda: samples("2, 4, 1"),
+    "scan of samples with lengths of data": lambda: samples(given=[2, 4, 1]),
     **{f"if {holds}".lower(): lambda holds=holds: text("""branch (float[3] x, bool c) => (float[3] y, int64[1] k) <int64[1] one = {1}> {
         t = Exp(x)
         y, k = If(c) <then_branch = a () => (float[3] p, int64[1] q) { p = Add(t, x) q = Identity(one) }, else_branch = b () => (float[3] r, int64[1] u) { r = Neg(t) u = Neg(one) }> }""",
@@ -183,6 +194,8 @@ LOOPS = {
     "long scan": lambda: text("""scan (float[4, 8] x, float[4, 8, 26000] steps) => (float[4, 8] last, float[4, 26000, 8] sums) {
         last, sums = Scan<num_scan_inputs = 1, scan_input_axes = [2], scan_input_directions = [1], scan_output_axes = [1], scan_output_directions = [1],
             body = b (float[4, 8] a, float[4, 8] p) => (float[4, 8] o, float[4, 8] q) { o = Add(a, p) q = Neg(o) }>(x, steps) }""", x=ramp(4, 8), steps=ramp(4, 8, 26000)),
+    "long scan of samples": lambda: samples("12000, 7, 20000", 20000),
+    "long scan of samples with lengths of data": lambda: samples(given=[12000, 7, 20000], length=20000),
     "scan outputs of data": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y, float[k, 4, 8] all, float[k] sums) <int64 n = {12}, bool c = {1}, float limit = {30.0}> {
         y, all, sums = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o, float[4, 8] p, float w) {
             o = Add(s, s) a = Abs(o) w = ReduceSum<keepdims = 0>(a) co = Less(w, limit) p = Neg(o) }> }""", x=ramp(4, 8)),
@@ -250,7 +263,7 @@ def decoder():
 
 
 # Those of tens of thousands of iterations, one plan each; a device that is played would take minutes.
-LONG = ("counter", "scan outputs", "long scan")
+LONG = ("counter", "scan outputs", "long scan", "long scan of samples", "long scan of samples with lengths of data")
 
 # Of loops: what is read and what is inside, by the axes that cut it.
 LOOP_PLANS = {

@@ -7,7 +7,7 @@
 //   Loop   iteration by iteration, each with the number that it has, so that what depends on it folds: conditions too, which
 //          may end the loop. From the first condition on that only data can tell, iterations run whether or not the loop has
 //          ended, and what it carries is then left as it was (select).
-//   Scan   likewise, one iteration for each position.
+//   Scan   likewise, one iteration for each position (Scan.cpp).
 //
 // A loop that data may end before its trip count has scan outputs with room for as many parts; how many there are is an output beside
 // them (PaddedRows.cpp).
@@ -19,6 +19,7 @@
 // become in all is bounded (spendNodes).
 //
 //===----------------------------------------------------------------------===//
+#include "Control.h"
 #include "GraphImporter.h"
 #include "LoopBuilder.h"
 
@@ -29,8 +30,7 @@ using namespace cleave;
 using namespace cleave::onnx;
 using reference::Tensor;
 
-/// The path of names in iteration `index` of a node.
-static std::string getPath(NodeContext &node, int64_t index) {
+std::string cleave::onnx::getPath(NodeContext &node, int64_t index) {
   const NodeProto &proto = node.getNode();
   StringRef name = !proto.name.empty() || proto.output.empty() ? proto.name : proto.output.front();
   return (name + "/" + Twine(index)).str();
@@ -52,9 +52,8 @@ static int64_t countNodes(const GraphProto &graph) {
   return count;
 }
 
-/// Nodes that so many iterations are likely to become: loops in the body are taken to be as long, up to 16 iterations. To try it
-/// would take each level twice the time of the one inside.
-static double predictNodes(const GraphProto &body, int64_t trips) {
+/// Loops in the body are taken to be as long, up to 16 iterations. To try it would take each level twice the time of the one inside.
+double cleave::onnx::predictNodes(const GraphProto &body, int64_t trips) {
   double assumed = std::min<double>(double(trips), 16), most = double(trips);
   SmallVector<std::pair<const GraphProto *, double>> stack = {{&body, double(trips)}};
   while (!stack.empty()) {
@@ -84,9 +83,8 @@ static std::optional<bool> getKnown(NodeContext &node, Value condition) {
 
 static Value toScalar(NodeContext &node, Value condition) { return node.reshape(condition, {}); }
 
-/// `lhs` where the condition, a scalar, holds, else `rhs`: tensors of one type, or sequences of such. `why` they must be.
-static Bound select(NodeContext &node, Value condition, const Bound &lhs, const Bound &rhs, const Twine &what,
-                    const Twine &why) {
+Bound cleave::onnx::select(NodeContext &node, Value condition, const Bound &lhs, const Bound &rhs, const Twine &what,
+                           const Twine &why) {
   auto selectOne = [&](Value x, Value y) -> Value {
     if (x == y)
       return x;
@@ -143,9 +141,7 @@ static void importIf(NodeContext &node) {
 // Loop
 //===----------------------------------------------------------------------===//
 
-/// What the iterations of a loop give one by one, one tensor along a new dim. Without iterations its shape is what the body
-/// declares.
-static Value stack(NodeContext &node, ArrayRef<Value> parts, int64_t axis, const ValueInfoProto &declared) {
+Value cleave::onnx::stack(NodeContext &node, ArrayRef<Value> parts, int64_t axis, const ValueInfoProto &declared) {
   SmallVector<Value> all;
   for (Value part : parts) {
     if (!node.check(part != nullptr, "scan output " + quote(declared.name) + " is not a tensor") ||
@@ -357,98 +353,7 @@ static void importLoop(NodeContext &node) {
     Loop(node, *body).run();
 }
 
-//===----------------------------------------------------------------------===//
-// Scan
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Axes and directions of the inputs and outputs that have a part for each iteration.
-struct ScanDims {
-  Ints axes;
-  SmallVector<bool> isReversed;
-};
-
-} // namespace
-
-/// `kind`: input or output. Missing lists are zeros.
-static ScanDims readScanDims(NodeContext &node, StringRef kind, size_t count) {
-  ScanDims dims{node.intsAttr(("scan_" + kind + "_axes").str()).value_or(Ints(count, 0)), {}};
-  Ints directions = node.intsAttr(("scan_" + kind + "_directions").str()).value_or(Ints(count, 0));
-  node.check(dims.axes.size() == count && directions.size() == count,
-             "there must be one axis and one direction for each scan " + kind);
-  for (int64_t direction : directions)
-    dims.isReversed.push_back(node.check(direction == 0 || direction == 1, "a direction is neither 0 nor 1") &&
-                              direction);
-  return dims;
-}
-
-static void importScan(NodeContext &node) {
-  const GraphProto *body = node.graphAttr("body");
-  int64_t inputs = node.intAttr("num_scan_inputs"), operands = node.getNumOperands();
-  if (node.failed() || !node.check(inputs >= 1 && inputs <= operands,
-                                   "'num_scan_inputs' is " + Twine(inputs) + ", expected 1 to " + Twine(operands)))
-    return;
-  size_t states = operands - inputs, results = node.getNode().output.size();
-  if (!node.check(results >= states && body->output.size() == results, "the body has another number of outputs"))
-    return;
-  ScanDims in = readScanDims(node, "input", inputs), out = readScanDims(node, "output", results - states);
-  std::optional<int64_t> length;
-  for (int64_t i = 0; i < inputs && !node.failed(); ++i) {
-    Shape shape = NodeContext::shape(node.operand(states + i));
-    in.axes[i] = node.axis(in.axes[i], shape.size());
-    if (!node.failed() && !shape.empty())
-      length = length.value_or(shape[in.axes[i]]);
-    node.check(!shape.empty() && length == shape[in.axes[i]], "scan inputs differ in length");
-  }
-  SmallVector<Bound> carried;
-  for (size_t i = 0; i < states; ++i)
-    carried.push_back(node.bound(i));
-  if (!node.failed() &&
-      predictNodes(*body, *length) > double(GraphImporter::kMaxRepeatedNodes - node.getImporter().getRepeatedNodes())) {
-    LoopParts parts{*body, /*isLoop=*/false};
-    parts.count = *length;
-    parts.carried = carried;
-    for (int64_t i = 0; i < inputs; ++i)
-      parts.inputs.push_back({node.operand(states + i), in.axes[i], in.isReversed[i]});
-    for (size_t i = 0; i < results - states; ++i)
-      parts.outputs.push_back({{}, out.axes[i], out.isReversed[i]});
-    for (auto [i, result] : llvm::enumerate(buildLoop(node, parts)))
-      node.result(i, result);
-    return;
-  }
-  SmallVector<SmallVector<Value>> scanned(results - states);
-  for (int64_t index = 0; !node.failed() && index < *length; ++index) {
-    SmallVector<Bound> all = carried;
-    for (int64_t i = 0; i < inputs; ++i) {
-      Value whole = node.operand(states + i);
-      Ints shape(NodeContext::shape(whole));
-      shape.erase(shape.begin() + in.axes[i]);
-      Value part = node.sliceDim(whole, in.axes[i], in.isReversed[i] ? *length - 1 - index : index, 1);
-      all.push_back({node.reshape(part, shape), nullptr});
-    }
-    if (node.failed() || !node.getImporter().spendNodes(node, 1))
-      return;
-    auto outputs = node.getImporter().importBody(node, *body, all, getPath(node, index), /*isRepeated=*/true);
-    if (!outputs)
-      return;
-    carried.assign(outputs->begin(), outputs->begin() + states);
-    for (auto [i, parts] : llvm::enumerate(scanned))
-      parts.push_back((*outputs)[states + i].value);
-  }
-  for (auto [i, state] : llvm::enumerate(carried))
-    node.result(i, state);
-  for (auto [i, parts] : llvm::enumerate(scanned)) {
-    if (node.failed())
-      return;
-    if (out.isReversed[i])
-      std::reverse(parts.begin(), parts.end());
-    node.result(states + i, stack(node, parts, out.axes[i], body->output[states + i]));
-  }
-}
-
 void cleave::onnx::registerControl(Registry &registry) {
   registry.add("If", {1, 1, Arity::kAny}, importIf);
   registry.add("Loop", {0, Arity::kAny, Arity::kAny, /*takesLists=*/true}, importLoop);
-  registry.add("Scan", 9, {1, Arity::kAny, Arity::kAny}, importScan);
 }

@@ -76,9 +76,13 @@ bool LoopBuilder::begin() {
   return !node.failed();
 }
 
-/// Where this iteration reads or writes.
+/// Where this iteration reads or writes; from the end is from that of the iterations that there are.
 Value LoopBuilder::getPlace(const ScanPart &part) {
-  return part.isReversed ? node.create<nn::SubOp>(node.scalar(i64, double(parts.count - 1)), counter) : Value(counter);
+  if (!part.isReversed)
+    return counter;
+  Value last = parts.countValue ? node.create<nn::SubOp>(parts.countValue, node.scalar(i64, 1))
+                                : node.scalar(i64, double(parts.count - 1));
+  return node.create<nn::SubOp>(last, counter);
 }
 
 /// What the next iteration finds must be of the type of what this one found.

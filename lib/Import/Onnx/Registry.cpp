@@ -25,6 +25,7 @@ const Registry &Registry::get() {
     registerLearning(all);
     registerRandom(all);
     registerSampling(all);
+    registerScan(all);
     registerSelection(all);
     registerSequence(all);
     registerSignal(all);

@@ -66,6 +66,7 @@ void registerQuantizedRecurrence(Registry &registry);
 void registerLearning(Registry &registry);
 void registerRandom(Registry &registry);
 void registerSampling(Registry &registry);
+void registerScan(Registry &registry);
 void registerSelection(Registry &registry);
 void registerSequence(Registry &registry);
 void registerSignal(Registry &registry);
