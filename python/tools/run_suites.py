@@ -74,6 +74,7 @@ def suites(build):
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270)
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260)
+    yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 116)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-quantized", [python, "test/Models/quantized.py", build], count_closing, 85)
     # Two of the models that `scripts/check --models` runs.

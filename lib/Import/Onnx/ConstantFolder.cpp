@@ -59,6 +59,12 @@ void ConstantFolder::hold(Value value) {
   }
 }
 
+void ConstantFolder::forget(Value value) {
+  constants.erase(value);
+  computed.erase(value);
+  hide(value);
+}
+
 std::optional<Tensor> ConstantFolder::getConstant(Value value) {
   auto it = constants.find(value);
   return it == constants.end() ? std::nullopt : std::optional(it->second);

@@ -40,6 +40,8 @@ public:
 
   /// Ops that take `value` are not folded any more, should it be a constant; what is computed on demand still is.
   void hold(mlir::Value value);
+  /// Nothing that follows from `value` is folded or known from now on: what is differentiated by it must be there.
+  void forget(mlir::Value value);
 
   /// An nn.constant.
   mlir::Value makeConstant(mlir::OpBuilder &builder, mlir::Location loc, reference::Tensor tensor);

@@ -148,8 +148,7 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
   if (type.getNumElements() <= limit) {
     Location loc = nn::makeNodeLoc(context, info);
     known = folder.makeConstant(builder, loc, toTensor(context, *data));
-    if (options.kept.contains(name))
-      folder.hold(known);
+    keepFromFolding(name, known);
     return known;
   }
   int64_t perByte = countPerByte(*data);
@@ -166,7 +165,30 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
     info.results = {};
   if (perByte > 1)
     known = unpack(builder, nn::makeNodeLoc(context, info), known, type, perByte);
+  keepFromFolding(name, known);
   return known;
+}
+
+void GraphImporter::keepFromFolding(StringRef qualified, Value value) {
+  bool isLeaf = value && differentiated.contains(qualified);
+  if (isLeaf && isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()))
+    folder.forget(value);
+  else if (isLeaf || options.kept.contains(qualified))
+    folder.hold(value);
+}
+
+/// Bodies name tensors of graphs around them.
+void GraphImporter::noteDifferentiated() {
+  SmallVector<const GraphProto *> stack = {&file.model.graph};
+  while (!stack.empty())
+    for (const NodeProto &node : stack.pop_back_val()->node)
+      for (const AttributeProto &attr : node.attribute) {
+        if (attr.g)
+          stack.push_back(attr.g.get());
+        if (node.opType == "Gradient" && node.domain == "ai.onnx.preview.training" &&
+            (attr.name == "xs" || attr.name == "zs"))
+          differentiated.insert_range(attr.strings);
+      }
 }
 
 std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
@@ -197,6 +219,18 @@ std::pair<Binding *, const CallFrame *> GraphImporter::find(StringRef name, cons
       return {const_cast<Binding *>(&it->second), at->frame};
   }
   return {nullptr, nullptr};
+}
+
+Value GraphImporter::findTensor(NodeContext &node, StringRef name) {
+  auto [binding, frame] = find(name, node.getScope());
+  if (!node.check(binding && !binding->isPoisoned, "names tensor " + quote(name) + ", which nothing before it defines"))
+    return {};
+  FailureOr<Bound> bound = getBound(name, *binding, *frame);
+  if (failed(bound))
+    node.fail();
+  else if (node.check(bound->value != nullptr, "names " + quote(name) + ", which is no tensor"))
+    return bound->value;
+  return {};
 }
 
 FailureOr<Bound> GraphImporter::getBound(StringRef name, Binding &binding, const CallFrame &frame) {
@@ -261,8 +295,7 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
       continue;
     Bound bound = at.getBoundResult(index);
     StringRef qualified = qualify(name, *scope.frame);
-    if (options.kept.contains(qualified))
-      folder.hold(bound.value);
+    keepFromFolding(qualified, bound.value);
     if (!scope.bindings.try_emplace(name, Binding{bound}).second) {
       InFlightDiagnostic diagnostic = error(node, *scope.frame, "defines tensor " + quote(name) + " a second time");
       if (findDefinition(scope, name) != &node)
@@ -413,6 +446,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   Scope scope;
   scope.frame = &frame;
   scope.nodes = graph.node;
+  noteDifferentiated();
   if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope))) {
     // Without shapes nothing can be imported, but what is not supported at all is known.
     if (options.collectAllErrors)

@@ -89,6 +89,8 @@ public:
   int64_t getRepeatedNodes() const { return repeatedNodes; }
   /// Where what they became is not used.
   void restoreRepeatedNodes(int64_t count) { repeatedNodes = count; }
+  /// The tensor of that name where `node` stands; null after an error of it.
+  Value findTensor(NodeContext &node, llvm::StringRef name);
   /// Keeps a body that could not be finished, until nobody asks for its values any more.
   void keep(std::unique_ptr<mlir::Region> body) { kept.push_back(std::move(body)); }
   /// Counts nodes of a body; false, after an error of `node`, where they are too many.
@@ -147,6 +149,10 @@ private:
   llvm::FailureOr<Bound> getBound(llvm::StringRef name, Binding &binding, const CallFrame &frame);
   llvm::LogicalResult define(NodeContext &at, Scope &scope);
   void poison(const NodeProto &node, Scope &scope);
+  /// Reads which tensors a model is differentiated by.
+  void noteDifferentiated();
+  /// Not folded: what a plan may name, or a gradient is of.
+  void keepFromFolding(llvm::StringRef qualified, Value value);
   /// Names the node that defines a tensor.
   void noteDefinition(mlir::InFlightDiagnostic &error, llvm::StringRef name, const Scope &scope);
   std::optional<int64_t> getOpset(llvm::StringRef domain, const CallFrame &frame) const;
@@ -184,6 +190,8 @@ private:
   /// Elements of inputs that are lists, as inputs of their own.
   std::deque<ValueInfoProto> elements;
   PaddedRows rows{*this};
+  /// Tensors of the main graph that gradients are taken by.
+  llvm::StringSet<> differentiated;
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   ParameterTable parameters;

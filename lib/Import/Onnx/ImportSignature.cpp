@@ -167,6 +167,7 @@ Value GraphImporter::makeArgument(const ValueInfoProto &input) {
   auto value = options.inputValues.find(input.name);
   if (value != options.inputValues.end() && value->second.getType() == type)
     folder.bind(argument, value->second);
+  keepFromFolding(input.name, argument);
   return argument;
 }
 

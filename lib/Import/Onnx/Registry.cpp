@@ -16,6 +16,7 @@ const Registry &Registry::get() {
 #define CLEAVE_NN_FAMILY(Family) register##Family(all);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     registerControl(all);
+    registerGradient(all);
     registerLoss(all);
     registerLinearAttention(all);
     registerMicrosoft(all);

@@ -57,6 +57,7 @@ private:
 #define CLEAVE_NN_FAMILY(Family) void register##Family(Registry &registry);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 void registerControl(Registry &registry);
+void registerGradient(Registry &registry);
 void registerLoss(Registry &registry);
 void registerLinearAttention(Registry &registry);
 void registerMicrosoft(Registry &registry);
