@@ -69,10 +69,10 @@ def text(body, opset=17, **feeds):
 
 def samples(lengths="", length=4, given=None, **feeds):
     """A Scan of opset 8: three samples, a scalar and a vector carried, one input from each end. `lengths`: of sequences, as text; `given` as data."""
-    return text(f"""scan ({"int64[3] given, " if given else ""}float[3] k, float[3, 2] s, float[3, {length}, 2] x, float[3, {length}] z) => (float[3] n, float[3, 2] last, float[3, {length}, 2] sums) <int64[3] lengths = {{{lengths or "0, 0, 0"}}}> {{
+    return text(f"""scan ({"int64[3] given, " if given else ""}float[3] k, float[3, 2] s, float[3, {length}, 2] pairs, float[3, {length}] z) => (float[3] n, float[3, 2] last, float[3, {length}, 2] sums) <int64[3] lengths = {{{lengths or "0, 0, 0"}}}> {{
         n, last, sums = Scan<num_scan_inputs = 2, directions = [0, 1], body = b (float c, float[2] a, float[2] p, float q) => (float d, float[2] o, float[2] u) {{
-            d = Add(c, q) t = Mul(p, q) h = Tanh(a) o = Add(h, t) u = Mul(o, c) }}>({"given" if given else "lengths" if lengths else ""}, k, s, x, z) }}""",
-                opset=8, k=ramp(3), s=ramp(3, 2), x=ramp(3, length, 2), z=ramp(3, length) + 0.5, **({"given": np.array(given)} if given else {}))
+            d = Add(c, q) t = Mul(p, q) h = Tanh(a) o = Add(h, t) u = Mul(o, c) }}>({"given" if given else "lengths" if lengths else ""}, k, s, pairs, z) }}""",
+                opset=8, k=ramp(3), s=ramp(3, 2), pairs=ramp(3, length, 2), z=ramp(3, length) + 0.5, **({"given": np.array(given)} if given else {}))
 
 
 def ramp(*shape):
@@ -267,7 +267,7 @@ LONG = ("counter", "scan outputs", "long scan", "long scan of samples", "long sc
 
 # Of loops: what is read and what is inside, by the axes that cut it.
 LOOP_PLANS = {
-    "rows": ("data=2", ["x=[data, _]"]),
+    "rows": ("data=2", ["x=[data, _]", "pairs=[data, _, _]"]),
     "columns": ("model=2", ["x=[_, model]"]),
     "inside": ("model=2", ["o=[_, model]"]),
     "weights": ("model=2", ["w=[_, model]", "v=[model, _]", "table=[_, model]", "head=[_, model]"]),
