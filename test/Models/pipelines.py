@@ -15,6 +15,7 @@ import tempfile
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
@@ -154,6 +155,89 @@ def tied(build, words, copies):
         return harness.difference(np.load(outputs), {"out:logits": expected}, 1e-5, 1e-5)
 
 
+# Loops that stay loops: ONNX's Loop of a number of iterations that only an input says, and a Scan of too many steps to be unrolled. Which,
+# mesh, microbatches of six samples, further words of the pipeline, and wishes.
+LOOPS = [
+    ("loop", "stage=2", 3, "", []), ("loop", "stage=2", 4, "uneven: true", []),
+    ("loop", "stage=3", 2, 'stages: [{nodes: "first"}, {first: "again"}, {first: "last"}]', []),
+    ("loop", "stage=2,data=2", 3, 'stages: [{nodes: "first"}, {first: "again"}]', ["{tensor: x, dims: [data, _]}"]),
+    ("loop", "stage=2,model=2", 3, 'stages: [{nodes: "first"}, {first: "again"}]', ["{tensor: w1, dims: [_, model]}"]),
+    ("loop", "stage=2", 6, "chunks: 2, schedule: circular", []),
+    ("scan", "stage=2", 3, "", []), ("scan", "stage=2,data=2", 3, "", ["{tensor: xs, dims: [_, data, _]}"]),
+]
+LOOPS_REFUSED = [
+    ('stages: [{nodes: "first"}, {first: "within"}]', 'plan.yaml:2:', "node 'within', at which stage 1 is to start, is in the body of loop 'again', which is whole in one stage"),
+    ('batch: {x: 1}', 'mixes samples of different microbatches'),
+]
+
+
+def write_loop(path, kind):
+    """A product, a loop that reads it, a product; inputs by name."""
+    random = np.random.default_rng(11)
+    tensor = helper.make_tensor_value_info
+    weights = {f"w{i}": (random.standard_normal((4, 4)) / 2).astype(np.float32) for i in range(3)}
+    if kind == "loop":
+        body = helper.make_graph(
+            [helper.make_node("MatMul", ["h", "w1"], ["m"], "within"), helper.make_node("Add", ["m", "p"], ["s"]), helper.make_node("Tanh", ["s"], ["next"]),
+             helper.make_node("Identity", ["go"], ["goes"])],
+            "body", [tensor("i", TensorProto.INT64, []), tensor("go", TensorProto.BOOL, []), tensor("h", TensorProto.FLOAT, [6, 4])],
+            [tensor("goes", TensorProto.BOOL, []), tensor("next", TensorProto.FLOAT, [6, 4])])
+        inputs = {"x": random.standard_normal((6, 4)).astype(np.float32), "n": np.array(7)}
+        nodes = [helper.make_node("MatMul", ["x", "w0"], ["p"], "first"), helper.make_node("Loop", ["n", "", "x"], ["all"], "again", body=body),
+                 helper.make_node("MatMul", ["all", "w2"], ["r"], "last"), helper.make_node("Softmax", ["r"], ["q"]), helper.make_node("MatMul", ["q", "w0"], ["y"])]
+        outputs = [tensor("y", TensorProto.FLOAT, [6, 4])]
+    else:
+        body = helper.make_graph(
+            [helper.make_node("MatMul", ["h", "w1"], ["m"], "within"), helper.make_node("Add", ["m", "p"], ["s"]),
+             *(helper.make_node("Tanh", ["s" if i == 0 else f"t{i - 1}"], [f"t{i}"]) for i in range(7)), helper.make_node("Add", ["t6", "p"], ["next"]),
+             helper.make_node("Identity", ["next"], ["out"])],
+            "body", [tensor("h", TensorProto.FLOAT, [6, 4]), tensor("p", TensorProto.FLOAT, [6, 4])],
+            [tensor("next", TensorProto.FLOAT, [6, 4]), tensor("out", TensorProto.FLOAT, [6, 4])])
+        inputs = {"xs": random.standard_normal((6000, 6, 4)).astype(np.float32)}
+        nodes = [helper.make_node("MatMul", ["xs", "w0"], ["ps"], "first"), helper.make_node("Scan", ["zeros", "ps"], ["h", "outs"], "again", body=body, num_scan_inputs=1),
+                 helper.make_node("MatMul", ["outs", "w2"], ["ys"], "last")]
+        weights["zeros"] = np.zeros((6, 4), np.float32)
+        outputs = [tensor("h", TensorProto.FLOAT, [6, 4]), tensor("ys", TensorProto.FLOAT, [6000, 6, 4])]
+    graph = helper.make_graph(nodes, kind, [tensor(key, TensorProto.INT64 if key == "n" else TensorProto.FLOAT, array.shape) for key, array in inputs.items()],
+                              outputs, [onnx.numpy_helper.from_array(array, key) for key, array in weights.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return inputs
+
+
+def looped(build, kind, mesh, microbatches, words, wishes, isEmulated=False):
+    """A pipeline with a loop in a stage against onnxruntime, as a program, and on simulated ranks against the whole model."""
+    flags, environment = TARGETS[isEmulated]
+    with tempfile.TemporaryDirectory() as folder:
+        model, plan, program, source, outputs = (os.path.join(folder, name) for name in ("m.onnx", "plan.yaml", "m.cleave", "in.npz", "out.npz"))
+        inputs = write_loop(model, kind)
+        batch = "batch: {xs: 1}" if kind == "scan" else "batch: {x: 0, n: none}"
+        pipeline = ", ".join(["axis: stage", f"microbatches: {microbatches}", *[batch] * ("batch" not in words), *[words] * bool(words)])
+        with open(plan, "w") as file:
+            file.write("\n".join([f"mesh: {{{mesh.replace('=', ': ').replace(',', ', ')}}}", f"pipeline: {{{pipeline}}}", *["shard:"] * bool(wishes),
+                                  *(f"  - {wish}" for wish in wishes)]) + "\n")
+        np.savez(source, **inputs)
+        canonical = harness.cleave(build, "shard", model, "--emit=canonical", "-o", "-")
+        if "nn.loop" not in canonical.stdout:
+            return "there is no loop: " + canonical.stderr
+        call(f"{build}/bin/cleave", "compile", model, "--plan", plan, *flags, "--quiet", "-o", program)
+        call(f"{build}/bin/cleave-run", program, "--inputs", source, "--outputs", outputs, "--deadline", "60", "--ranks", "threads", **environment)
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        wrong = harness.difference(np.load(outputs), dict(zip(["out:" + name for name in names], session.run(None, inputs))), 1e-4, 1e-5)
+        if not wrong and not isEmulated:
+            call(f"{build}/bin/cleave", "run", model, "--plan", plan, "--inputs", source, "--check", "--quiet")
+        return wrong
+
+
+def loop_refused(build, words, *whys):
+    try:
+        looped(build, "loop", "stage=2", 2, words, [])
+    except Refused as error:
+        missing = [why for why in whys if why not in str(error)]
+        return f"not said: {missing}, but {error}" if missing else ""
+    return f"expected: {whys}"
+
+
 def refused(build, name, mesh, microbatches, stages, times, why):
     try:
         problem(build, name, mesh, microbatches, stages, times, "threads")
@@ -169,7 +253,13 @@ def main():
         for launcher in ["threads", *["tcp"] * ((name, mesh) in BY_TCP)]:
             title = f"{name} on {mesh}, {microbatches} microbatches, {stages or 'a stage a rank'} {'stages' * bool(stages)} by {launcher}"
             cases[" ".join(title.split())] = lambda case=(name, mesh, microbatches, stages, times, launcher): problem(build, *case, bool(flags))
+    for case in LOOPS:
+        # Thousands of steps take long on a device that is played.
+        if not (flags and case[0] == "scan"):
+            cases[f"{case[0]} on {case[1]}, {case[2]} microbatches, {case[3] or 'cut where it is best'}"] = lambda case=case: looped(build, *case, bool(flags))
     if not flags:
+        for words, *whys in LOOPS_REFUSED:
+            cases[f"a loop with {words}"] = lambda words=words, whys=whys: loop_refused(build, words, *whys)
         cases["an embedding that is the head, too"] = lambda: tied(build, "schedule: forward", 2)
         cases["an embedding together with the head"] = lambda: tied(build, "placement: v, together: [table]", 1)
         for name, case in REFUSED.items():

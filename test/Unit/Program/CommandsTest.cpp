@@ -255,6 +255,19 @@ TEST(CommandsTest, P33Loops) {
               c.insert(c.begin(), {0, -1, Record{0}});
             }),
             "rank 0, stream 0, command 4 (wait): waits for event 0 across the border of a loop (P33)");
+  // A role may have a loop by itself, but what it meets others for stands outside.
+  auto inPipeline = [](size_t begin, size_t end) {
+    return refuse(makePipeline(), [&](Program &p) {
+      std::vector<Command> &commands = p.variants[0].lists[0].commands;
+      Loop loop;
+      loop.count = 2;
+      commands.insert(commands.begin() + end, {0, -1, EndLoop{}});
+      commands.insert(commands.begin() + begin, {0, -1, loop});
+    });
+  };
+  EXPECT_EQ(inPipeline(0, 0), "");
+  EXPECT_EQ(inPipeline(0, 4),
+            "rank 0, stream 0, command 2 (exchange, node \"/layer.0\"): meets ranks of another role in a loop (P33)");
 }
 
 TEST(CommandsTest, P24Overlaps) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -93,6 +94,8 @@ static LogicalResult verifyStage(Operation *op, Attribute attribute) {
   if (!isNumber(attribute, 0))
     return op->emitOpError() << "has " << attribute << " as " << PipeDialect::kStageAttr
                              << ", which is an integer of 64 bits, 0 or more (P2)";
+  if (isa_and_nonnull<nn::LoopOp>(op->getParentOp()))
+    return op->emitOpError("has a stage, but stands in the body of a loop, which is whole in one stage (P2)");
   int64_t stage = cast<IntegerAttr>(attribute).getInt();
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();

@@ -5,6 +5,7 @@
 // The decision is `splitStages`; here is what it decides on (StageGraph.h), and what is said about the answer.
 //
 //===----------------------------------------------------------------------===//
+#include "BatchDims.h"
 #include "Table.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -190,9 +191,15 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
                                      << (unknown.size() > 1 ? ", and " + std::to_string(unknown.size() - 1) + " more"
                                                             : "")
                                      << ", and no op is called so: stages follow from nodes";
-  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said);
-  if (!answer)
-    return mlir::emitError(func.getLoc()) << llvm::toString(answer.takeError());
+  StageInLoop inLoop;
+  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said, &inLoop);
+  if (!answer) {
+    InFlightDiagnostic error = mlir::emitError(inLoop.loop ? toLoc(inLoop.place, inLoop.loop->getLoc()) : func.getLoc())
+                               << llvm::toString(answer.takeError());
+    if (inLoop.loop && inLoop.place.line != 0)
+      error.attachNote(inLoop.loop->getLoc()) << "the loop is here";
+    return error;
+  }
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
     setStage(op, stage);
   getOperation()->setAttr(PipeDialect::kCutsAttr,

@@ -12,7 +12,6 @@
 #include "BatchDims.h"
 #include "CutInTime.h"
 
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
@@ -82,12 +81,6 @@ int64_t Microbatch::countDevices() {
 LogicalResult Microbatch::cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError() << "has control flow: only functions of one block can be split into microbatches";
-  WalkResult loops = func.walk([](nn::LoopOp loop) {
-    loop.emitOpError("is a loop, which no stage of a pipeline can hold: use a plan without one");
-    return WalkResult::interrupt();
-  });
-  if (loops.wasInterrupted())
-    return failure();
   bool isSharded = false;
   spmd::forEachValue(func, [&](Value value) { isSharded |= static_cast<bool>(spmd::getSharding(value.getType())); });
   if (isSharded)

@@ -12,11 +12,13 @@
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
 #include "StageParts.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/OpTimes.h"
+#include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
@@ -29,8 +31,19 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
+/// What the body of a loop captures is what stands outside.
+static Value getCaptured(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<nn::LoopOp>(argument.getOwner()->getParentOp()) : nn::LoopOp();
+  unsigned numCarried = loop ? loop.getInitial().size() : 0;
+  if (!loop || argument.getArgNumber() < numCarried)
+    return value;
+  return getCaptured(loop.getCaptured()[argument.getArgNumber() - numCarried]);
+}
+
 /// Of one microbatch; of a parameter or constant all, since each microbatch reads all.
 static int64_t countBytes(Value value, const DeviceRates &rates) {
+  value = getCaptured(value);
   int64_t bytes = spmd::getBytes(value.getType());
   return isOfEveryStage(value.getDefiningOp()) ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
 }
@@ -83,6 +96,17 @@ static spmd::OpTimes makeTimes(func::FuncOp func, const DeviceRates &rates) {
   return spmd::OpTimes(rates.cluster, inner ? inner : none, whole && inner ? whole : inner ? inner : none);
 }
 
+static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works);
+
+/// Its body, as often as it was priced for, or will be.
+static double getLoopNs(nn::LoopOp loop, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works) {
+  double ns = 0;
+  for (Operation &op : loop.getBody().front().without_terminator())
+    ns += getNs(op, times, rates, works);
+  auto priced = loop->getAttrOfType<IntegerAttr>(spmd::kTimesAttr);
+  return ns * static_cast<double>(priced ? priced.getInt() : loop.getPricedTimes());
+}
+
 /// Of one op, or of one collective, for one part of the batch.
 static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
@@ -90,6 +114,8 @@ static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates
                ? times.getCollectiveNs(collective,
                                        (collective.getWireBytes() + rates.microbatches - 1) / rates.microbatches)
                : 0;
+  if (auto loop = dyn_cast<nn::LoopOp>(op))
+    return getLoopNs(loop, times, rates, works);
   Work work = getWork(op, works);
   double flops = work.flops / static_cast<double>(rates.microbatches), bytes = 0;
   // Movement becomes part of what reads it.

@@ -41,6 +41,14 @@ static bool isOfNode(Operation *op, const spmd::NamePattern &pattern) {
                       [&](const spmd::NodeInfo &info) { return !info.node.empty() && pattern.matches(info.node); });
 }
 
+/// Of all loops in it, too; none of an op that is no loop.
+static SmallVector<Operation *> getBodyOps(Operation *op) {
+  SmallVector<Operation *> found;
+  for (Region &body : op->getRegions())
+    body.walk([&](Operation *inner) { found.push_back(inner); });
+  return found;
+}
+
 namespace {
 /// The lines, and which of them a node was found for.
 class Lines {
@@ -53,6 +61,9 @@ public:
   /// The last stage that has started, this op included; -1: none has.
   int32_t findStarted(Operation *op);
   llvm::Error checkFound() const;
+  /// Error: a node in the body of the loop `op` that is to be in another stage than `stage`, where the loop is. Comes behind
+  /// `findStarted` of the same op.
+  llvm::Error checkLoop(Operation *op, int32_t stage, StageInLoop &inLoop);
 
 private:
   bool isOf(Operation *op, size_t line, spmd::PlanStage::Kind kind) {
@@ -113,6 +124,24 @@ llvm::Error Lines::checkFound() const {
   return llvm::Error::success();
 }
 
+static llvm::Error makeCutsLoop(StringRef node, Operation *loop, int64_t stage, bool isStart) {
+  return makeError("node {0}, at which stage {1} is to {2}, is in the body of loop {3}, which is whole in one stage",
+                   quote(node), stage, isStart ? "start" : "be", quote(spmd::describeNode(loop)));
+}
+
+/// A start that is still looked for when its node is in the loop would go through it, and so does a name for another stage.
+llvm::Error Lines::checkLoop(Operation *op, int32_t stage, StageInLoop &inLoop) {
+  for (Operation *inner : getBodyOps(op))
+    for (auto [line, said] : llvm::enumerate(lines)) {
+      bool isStart = said.kind == spmd::PlanStage::Kind::First;
+      if (!patterns[line] || !isOfNode(inner, *patterns[line]) || (isStart ? isFound[line] : int32_t(line) == stage))
+        continue;
+      inLoop = {op, said.pattern.place};
+      return makeCutsLoop(spmd::describeNode(inner), op, int64_t(line), isStart);
+    }
+  return llvm::Error::success();
+}
+
 /// The stage that a model gives a node; -1: none. What a value is called by nodes that only pass it on counts where it is made.
 /// Ops in a function's body are where its call is, whose name stands before theirs.
 static int64_t findSaid(const spmd::NodeInfo &info, const spmd::StageNames &said) {
@@ -143,6 +172,17 @@ static int32_t findSaid(Operation *op, const spmd::StageNames &said, int32_t aft
   return best < 0 ? after : static_cast<int32_t>(best);
 }
 
+/// As the model says it, of what a node in a body makes or is called.
+static llvm::Error checkSaid(Operation *op, const spmd::StageNames &said, int32_t stage, StageInLoop &inLoop) {
+  for (Operation *inner : getBodyOps(op))
+    for (const spmd::NodeInfo &info : spmd::getNodeInfos(inner))
+      if (int64_t other = findSaid(info, said); other >= 0 && other != stage) {
+        inLoop.loop = op;
+        return makeCutsLoop(spmd::describeNode(inner), op, other, /*isStart=*/false);
+      }
+  return llvm::Error::success();
+}
+
 /// What makes more of a value than there is to be sent.
 static bool isGather(Operation *op) {
   auto countBytes = [](ValueRange values) {
@@ -169,7 +209,8 @@ class SaidStages {
 public:
   SaidStages(const StageGraph &graph, const spmd::StageNames &said);
 
-  std::vector<int32_t> assign();
+  /// Error: a node in the body of a loop that is to be elsewhere.
+  llvm::Expected<std::vector<int32_t>> assign(StageInLoop &inLoop);
   /// The ops that would have to be said by themselves, for all to be where `wanted` has them.
   std::map<std::string, int64_t> findOthers(ArrayRef<int32_t> wanted);
 
@@ -208,11 +249,13 @@ void SaidStages::leave(size_t number, int32_t stage) {
     after[user] = std::max(after[user], stage);
 }
 
-std::vector<int32_t> SaidStages::assign() {
+llvm::Expected<std::vector<int32_t>> SaidStages::assign(StageInLoop &inLoop) {
   std::vector<int32_t> stageOf;
   for (auto [number, op] : llvm::enumerate(graph.ops)) {
     std::optional<int32_t> own = findOwn(number);
     stageOf.push_back(own ? *own : findSaid(op, said, after[number]));
+    if (llvm::Error error = checkSaid(op, said, stageOf.back(), inLoop))
+      return error;
     leave(number, stageOf.back());
   }
   for (size_t number = graph.ops.size(); number-- > 0;)
@@ -249,7 +292,8 @@ std::vector<std::string> cleave::pipe::findUnknown(const StageGraph &graph, cons
   return unknown;
 }
 
-static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines) {
+static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
+                                                         StageInLoop &inLoop) {
   Lines known(lines);
   if (llvm::Error error = known.read())
     return error;
@@ -259,6 +303,8 @@ static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph
   for (auto [number, op] : llvm::enumerate(graph.ops)) {
     int32_t named = known.findNamed(op), started = known.findStarted(op);
     stageOf.push_back(named >= 0 ? named : std::max(started, after[number]));
+    if (llvm::Error error = known.checkLoop(op, stageOf.back(), inLoop))
+      return error;
     for (uint32_t user : users[number])
       after[user] = std::max(after[user], stageOf.back());
   }
@@ -269,11 +315,13 @@ static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph
 
 llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
                                                              const schedule::SplitOptions &options,
-                                                             const spmd::StageNames &said) {
+                                                             const spmd::StageNames &said, StageInLoop *inLoop) {
   if (lines.empty())
     return schedule::splitStages(graph.problem, options);
+  StageInLoop where;
+  StageInLoop &found = inLoop ? *inLoop : where;
   llvm::Expected<std::vector<int32_t>> stageOf =
-      said.isEmpty() ? assignByHand(graph, lines) : SaidStages(graph, said).assign();
+      said.isEmpty() ? assignByHand(graph, lines, found) : SaidStages(graph, said).assign(found);
   if (!stageOf)
     return stageOf.takeError();
   return schedule::describeStages(graph.problem, options, std::move(*stageOf));

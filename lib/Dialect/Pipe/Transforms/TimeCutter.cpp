@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "TimeCutter.h"
 
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Reference/Tensor.h"
@@ -41,7 +42,7 @@ RankedTensorType TimeCutter::getPartType(Type type, unsigned dim) const {
 }
 
 /// Of a stage no op mixes samples: it may be sharded so that it cannot have fewer of them.
-LogicalResult TimeCutter::mixes(Operation *op, const Twine &why, const InTime &source) {
+LogicalResult TimeCutter::mixes(Operation *op, const Twine &why, const InTime &source, Operation *maker) {
   if (sizes.isOfStage)
     return op->emitError() << "'" << op->getName() << "' cannot be made for microbatches of " << sizes.to
                            << " samples of a shard, from " << sizes.from << ": " << why << " (P4)";
@@ -50,6 +51,8 @@ LogicalResult TimeCutter::mixes(Operation *op, const Twine &why, const InTime &s
   error.attachNote(batch.places[source.argument])
       << "dim " << *batch.dims[source.argument] << " is the batch of '" << spmd::getArgumentName(func, source.argument)
       << "', split into microbatches here";
+  if (maker)
+    error.attachNote(maker->getLoc()) << "it is made here";
   return error;
 }
 
@@ -215,6 +218,8 @@ LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
 LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
   if (isa<spmd::CollectiveOpInterface>(op))
     return cutCollective(op, source);
+  if (auto loop = dyn_cast<nn::LoopOp>(op))
+    return cutLoop(loop, source);
   auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
   if (!ruled || !isa<spmd::PartitionOpInterface>(op))
     return op->emitOpError() << "has no sharding rule, and cannot be split into microbatches";
@@ -237,7 +242,7 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
     return mixes(op, "it looks for positions along the batch", source);
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
     Value local = results[index];
-    if (cut->partial && sizes.isOfStage) {
+    if (cut->partial && (sizes.isOfStage || loopCut)) {
       times[result] = {InTime::Kind::Accumulated, 0, source.argument, op};
     } else if (cut->partial) {
       local = AccumulateOp::create(builder, op->getLoc(), local.getType(), *cut->partial, local);
@@ -261,7 +266,12 @@ LogicalResult TimeCutter::cut(Operation *op) {
   auto pin = dyn_cast<spmd::PinOp>(op);
   if (time.isSplit() && !pin && !isa<func::ReturnOp>(op))
     return cutSplit(op, time);
-  Operation *clone = builder.clone(*op, locals);
+  // What a loop holds is mapped anew wherever it is cloned to: a body that is made again clones it again.
+  IRMapping taken;
+  for (Value operand : op->getOperands())
+    taken.map(operand, locals.lookup(operand));
+  Operation *clone = builder.clone(*op, taken);
+  locals.map(op->getResults(), clone->getResults());
   for (Value result : op->getResults())
     times[result] = time;
   if (!pin)
@@ -278,9 +288,9 @@ Value TimeCutter::getPart(Value whole, unsigned dim) {
   auto it = parts.find({whole, dim});
   if (it != parts.end())
     return it->second;
-  // What is made small is whole, and of one size: where there are two, each takes its part.
-  Value part = sizes.deal ? Value() : makeSmall(whole, dim, 0);
-  if (!part && !sizes.isOfStage)
+  // What is made small is whole, and of one size: where there are two, each takes its part. In the body of a loop all is a microbatch's.
+  Value part = sizes.deal && !loopCut ? Value() : makeSmall(whole, dim, 0);
+  if (!part && !sizes.isOfStage && !loopCut)
     part = PartOp::create(builder, whole.getLoc(), getPartType(whole.getType(), dim), locals.lookup(whole),
                           /*index=*/IntegerAttr(), builder.getI64IntegerAttr(dim),
                           builder.getI64IntegerAttr(batch.microbatches),
@@ -294,13 +304,16 @@ Value TimeCutter::getPart(Value whole, unsigned dim) {
 /// differ.
 Value TimeCutter::makeSmall(Value whole, unsigned dim, unsigned depth) {
   constexpr unsigned kDeepest = 64;
-  auto result = dyn_cast<OpResult>(whole);
-  if (!result || depth > kDeepest)
+  if (depth > kDeepest)
     return {};
   auto it = smalls.find({whole, dim});
   if (it != smalls.end())
     return it->second;
-  Value small = makeSmallAnew(result.getOwner(), result.getResultNumber(), dim, depth);
+  auto result = dyn_cast<OpResult>(whole);
+  if (!result && !loopCut)
+    return {};
+  Value small = !result ? getPartOfArgument(cast<BlockArgument>(whole), dim)
+                        : makeSmallAnew(result.getOwner(), result.getResultNumber(), dim, depth);
   smalls[{whole, dim}] = small;
   return small;
 }

@@ -12,6 +12,11 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/IR/IRMapping.h"
 
+namespace cleave::nn {
+class LoopOp;
+class YieldOp;
+} // namespace cleave::nn
+
 namespace cleave::pipe {
 
 /// How a value is there while microbatches go by.
@@ -64,6 +69,19 @@ private:
   llvm::LogicalResult cut(mlir::Operation *op);
   llvm::LogicalResult cutSplit(mlir::Operation *op, const InTime &source);
   llvm::LogicalResult cutCollective(mlir::Operation *op, const InTime &source);
+
+  /// A loop whose body is being made.
+  struct LoopCut;
+  llvm::LogicalResult cutLoop(nn::LoopOp loop, const InTime &source);
+  llvm::LogicalResult cutBody();
+  llvm::LogicalResult cutYield(nn::YieldOp yield);
+  mlir::FailureOr<mlir::Value> cutNext(unsigned index, mlir::Value next);
+  llvm::LogicalResult takeInitial(LoopCut &own, llvm::SmallVectorImpl<mlir::Value> &initial);
+  llvm::LogicalResult accumulates(nn::LoopOp loop, const llvm::Twine &what, const InTime &time, const InTime &source);
+  mlir::Value getPartOfArgument(mlir::BlockArgument argument, unsigned dim);
+  void forgetParts(mlir::Block &block);
+  void makeWholeLoop(nn::LoopOp loop, mlir::IRMapping &mapping);
+
   llvm::LogicalResult checkStates(mlir::Operation *terminator);
   llvm::LogicalResult checkResults(mlir::Operation *before, mlir::Operation *after);
   llvm::LogicalResult checkWish(spmd::WishAttr wish, llvm::StringRef name, mlir::Type type, const InTime &present);
@@ -85,7 +103,9 @@ private:
 
   mlir::RankedTensorType getPartType(mlir::Type type, unsigned dim) const;
   mlir::ElementsAttr findRepeated(mlir::ElementsAttr elements, unsigned dim) const;
-  llvm::LogicalResult mixes(mlir::Operation *op, const llvm::Twine &why, const InTime &source);
+  /// `maker`: what made of all microbatches what the op would use, for a note; null where the error names it.
+  llvm::LogicalResult mixes(mlir::Operation *op, const llvm::Twine &why, const InTime &source,
+                            mlir::Operation *maker = nullptr);
 
   mlir::func::FuncOp func;
   const Batch &batch;
@@ -103,6 +123,8 @@ private:
   llvm::DenseMap<mlir::Value, InTime> times;
   /// By whole value and dim: what a microbatch has of it, and what is equal in all microbatches (null: nothing).
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> parts, smalls;
+  /// The innermost one; null in the function's own block.
+  LoopCut *loopCut = nullptr;
 };
 
 } // namespace cleave::pipe

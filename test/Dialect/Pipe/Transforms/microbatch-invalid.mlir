@@ -225,12 +225,78 @@ func.func @two_blocks() {
 
 // -----
 
-func.func @a_loop(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error@+1 {{'nn.loop' op is a loop, which no stage of a pipeline can hold: use a plan without one}}
-  %y = nn.loop count 2 carries (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
-  ^bb0(%a: tensor<8x4xf32>):
+// expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
+func.func @a_condition_of_all_samples(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %go = nn.constant dense<true> : tensor<i1> -> tensor<i1>
+  %limit = nn.constant dense<9.0> : tensor<f32> -> tensor<f32>
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: its condition is made of all of them, by 'nn.reduce'}}
+  %y = nn.loop count 2 while %go carries (%x) captures (%limit) : (tensor<i1>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>, %l: tensor<f32>):
     %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
-    nn.yield next (%b) : (tensor<8x4xf32>) -> ()
+    // expected-note@+1 {{it is made here}}
+    %most = nn.reduce max %b dims [0, 1] : (tensor<8x4xf32>) -> tensor<f32>
+    %more = nn.lt %most, %l : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    nn.yield while %more next (%b) : (tensor<i1>, tensor<8x4xf32>) -> ()
   }
   return %y : tensor<8x4xf32>
+}
+
+// -----
+
+// expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
+func.func @a_first_condition_of_all_samples(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %limit = nn.constant dense<9.0> : tensor<f32> -> tensor<f32>
+  // expected-note@+1 {{it is made here}}
+  %most = nn.reduce max %x dims [0, 1] : (tensor<8x4xf32>) -> tensor<f32>
+  %go = nn.lt %most, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: its condition is made of all of them, by 'nn.reduce'}}
+  %y = nn.loop count 2 while %go carries (%x) : (tensor<i1>, tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %c = nn.constant dense<false> : tensor<i1> -> tensor<i1>
+    nn.yield while %c next (%b) : (tensor<i1>, tensor<8x4xf32>) -> ()
+  }
+  return %y : tensor<8x4xf32>
+}
+
+// -----
+
+// expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
+func.func @a_carried_sum_of_all_samples(%x: tensor<8x4xf32>) -> tensor<4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<4xf32> -> tensor<4xf32>
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: value 1 that it carries is made of all of them, by 'nn.reduce'}}
+  %y:2 = nn.loop count 2 carries (%x, %zero) : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  ^bb0(%a: tensor<8x4xf32>, %s: tensor<4xf32>):
+    %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    // expected-note@+1 {{it is made here}}
+    %sum = nn.reduce sum %b dims [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+    nn.yield next (%b, %sum) : (tensor<8x4xf32>, tensor<4xf32>) -> ()
+  }
+  return %y#1 : tensor<4xf32>
+}
+
+// -----
+
+// expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
+func.func @a_batch_that_turns_in_each_iteration(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: value 0 that it carries has the batch as dim 0, and comes back with it as dim 1}}
+  %y = nn.loop count 2 carries (%x) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+  ^bb0(%a: tensor<8x8xf32>):
+    %b = nn.transpose %a [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    nn.yield next (%b) : (tensor<8x8xf32>) -> ()
+  }
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-note@+1 {{dim 0 is the batch of 'x', split into microbatches here}}
+func.func @what_comes_back_is_of_all_samples(%x: tensor<8x4xf32> {nn.name = "x", nn.dims = ["batch", ""]}, %n: tensor<2xi64> {nn.name = "n", nn.dims = ["", ""]}) -> tensor<8x4xf32> {
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: value 0 that it carries comes back with a size that does not follow from the batch}}
+  %y:2 = nn.loop count 2 carries (%x, %n) : (tensor<8x4xf32>, tensor<2xi64>) -> (tensor<8x4xf32>, tensor<2xi64>) {
+  ^bb0(%a: tensor<8x4xf32>, %m: tensor<2xi64>):
+    %i = nn.iota dim 0 start 0 step 1 : tensor<8x4xf32>
+    nn.yield next (%i, %m) : (tensor<8x4xf32>, tensor<2xi64>) -> ()
+  }
+  return %y#0 : tensor<8x4xf32>
 }

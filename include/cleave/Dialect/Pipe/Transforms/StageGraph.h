@@ -45,14 +45,22 @@ StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 /// What an op takes, for one of `rates.microbatches` parts of the batch, as in the graph.
 double getOpNs(mlir::Operation &op, const DeviceRates &rates);
 
+/// Where stages by hand would go through the body of a loop, which is whole in one stage.
+struct StageInLoop {
+  mlir::Operation *loop = nullptr;
+  /// Of the line that says so; nowhere where the model says it itself.
+  spmd::PlanPlace place;
+};
+
 /// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
 /// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Names
 /// that a model gives go before lines; an op whose nodes have several stages is in the first that none of its operands is behind.
-/// Error: those of `splitStages` and `describeStages`; a line that no node has.
+/// Error: those of `splitStages` and `describeStages`; a line that no node has; a node in the body of a loop that is to be, or
+/// to start, another stage than the loop's: then `inLoop` says where.
 /// Precondition: as many lines as stages, or none.
 llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
-                                               const schedule::SplitOptions &options,
-                                               const spmd::StageNames &said = {});
+                                               const schedule::SplitOptions &options, const spmd::StageNames &said = {},
+                                               StageInLoop *inLoop = nullptr);
 
 /// The ops of which `said` has to say it by themselves, with their stages, for `cutStages` to put all where `wanted` has them.
 /// Precondition: it says nothing of single ops; one stage per op of the graph.
