@@ -103,6 +103,9 @@ std::optional<Outline> cleave::makeOutline(Compilation &compilation) {
     return std::nullopt;
   Outline outline;
   outline.inputs = describe(getInputNames(func), getInputTypes(func));
+  for (auto [input, argument] : llvm::zip(outline.inputs, func.getArguments()))
+    if (RankedTensorType held = nn::getHeldType(argument))
+      input.holds = formatType(held);
   outline.outputs = describe(getOutputNames(func), getOutputTypes(func));
   outline.parameters = describeParameters(compilation.getModule(), func);
   outline.tensors = describeTensors(func);

@@ -50,6 +50,11 @@ void Table::print(llvm::raw_ostream &os) const {
   }
 }
 
+/// Behind all else of a line, so that what stood there before is where it was.
+static std::string formatHeld(const std::string &nodes, const std::string &holds) {
+  return holds.empty() ? nodes : nodes + (nodes.empty() ? "" : "  ") + "holds " + holds;
+}
+
 /// Name, type and, where `nodes`, nodes of each.
 static void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<TensorOutline> tensors,
                   bool nodes = false) {
@@ -59,14 +64,11 @@ static void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<T
     std::vector<std::string> cells{tensor.name, tensor.type};
     if (nodes)
       cells.push_back(llvm::join(tensor.nodes, " "));
+    else if (!tensor.holds.empty())
+      cells.push_back(formatHeld("", tensor.holds));
     table.add(std::move(cells));
   }
   table.print(os);
-}
-
-/// Behind all else of a line, so that what stood there before is where it was.
-static std::string formatHeld(const std::string &nodes, const std::string &holds) {
-  return holds.empty() ? nodes : nodes + (nodes.empty() ? "" : "  ") + "holds " + holds;
 }
 
 /// Each on a line of its own, or equal layers together.

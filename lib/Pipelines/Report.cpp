@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Exec/Transforms/KernelStarts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
@@ -68,6 +69,20 @@ static TensorReport describe(DictionaryAttr attributes, Type localType, StringRe
   auto global = attributes ? attributes.getAs<TypeAttr>(spmd::SpmdDialect::kGlobalTypeAttr) : TypeAttr();
   auto local = cast<RankedTensorType>(localType);
   return describe(name ? name.strref() : fallback, global ? cast<RankedTensorType>(global.getValue()) : local, local);
+}
+
+/// Behind the bytes of an argument the elements in them; those of the whole are as many for each byte.
+static TensorReport describeArgument(func::FuncOp func, unsigned index) {
+  Value argument = func.getArgument(index);
+  TensorReport report = describe(func.getArgAttrDict(index), argument.getType(), "arg" + std::to_string(index));
+  std::optional<nn::PackedTensor> packed = nn::getPacked(argument);
+  if (!packed)
+    return report;
+  report.heldType = toString(packed->type.getElementType());
+  report.heldLocalShape = packed->type.getShape().vec();
+  report.heldShape = report.shape;
+  report.heldShape.back() *= packed->perByte;
+  return report;
 }
 
 /// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
@@ -445,8 +460,8 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
     report.mesh.push_back({name.str(), size});
   report.ranks = mesh.getNumRanks();
-  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
-    report.inputs.push_back(describe(func.getArgAttrDict(index), type, "arg" + std::to_string(index)));
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    report.inputs.push_back(describeArgument(func, index));
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     report.outputs.push_back(describe(func.getResultAttrDict(index), type, "result" + std::to_string(index)));
   for (auto input : func.getOps<exec::InputOp>())

@@ -26,6 +26,13 @@ static void write(llvm::json::OStream &json, const TensorReport &tensor) {
   writeShape(json, "shape", tensor.shape);
   writeShape(json, "local_shape", tensor.localShape);
   json.attribute("sharding", tensor.sharding);
+  if (tensor.heldType.empty())
+    return;
+  json.attributeObject("holds", [&] {
+    json.attribute("type", tensor.heldType);
+    writeShape(json, "shape", tensor.heldShape);
+    writeShape(json, "local_shape", tensor.heldLocalShape);
+  });
 }
 
 /// Only where shards are uneven.

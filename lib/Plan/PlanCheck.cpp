@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cassert>
@@ -374,19 +375,39 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
   return plan.mesh.empty() ? success() : checkPlan(plan, error);
 }
 
-std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayRef<CutAxis> axes) {
+static int64_t countShards(ArrayRef<CutAxis> axes) {
   int64_t shards = 1;
   for (const auto &[axis, size] : axes)
     shards *= size;
-  if (extent % shards == 0)
+  return shards;
+}
+
+std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayRef<CutAxis> axes, Granule granule) {
+  int64_t shards = countShards(axes), size = extent / shards;
+  bool divides = extent % shards == 0;
+  if (shards == 1 || (divides && size % granule.perByte == 0 && size % granule.block == 0))
     return "";
-  auto text =
+  auto each =
       map_range(axes, [](const CutAxis &axis) { return "\"" + axis.first + "\"=" + std::to_string(axis.second); });
-  return formatv(" has size {0} in dim {1}, which axis {2} does not divide", extent, dim, join(text, " times "));
+  std::string text = join(each, " times ");
+  if (!divides)
+    return formatv(" has size {0} in dim {1}, which axis {2} does not divide", extent, dim, text);
+  bool isInByte = size % granule.perByte != 0;
+  return formatv(" has size {0} in dim {1}, of which axis {2} makes shards of {3}: {4} elements share a {5}", extent,
+                 dim, text, size, isInByte ? granule.perByte : granule.block, isInByte ? "byte" : "scale");
+}
+
+/// What `uneven: true` does with a dim: whole bytes go to each shard.
+static std::string describeUneven(int64_t extent, ArrayRef<CutAxis> axes, Granule granule) {
+  int64_t shards = countShards(axes);
+  int64_t size = divideCeil(divideCeil(extent, granule.perByte), shards) * granule.perByte;
+  if (size * shards == extent)
+    return "'uneven: true' would cut it there, and elements are gathered before they are scaled";
+  return "'uneven: true' would pad it to " + std::to_string(size * shards);
 }
 
 LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, const Twine &what,
-                                      ArrayRef<int64_t> shape, PlanError &error) {
+                                      ArrayRef<int64_t> shape, PlanError &error, ArrayRef<Granule> granules) {
   assert(succeeded(checkAxesOfRule(plan, rule, error)) && "the plan has not been checked");
   std::optional<std::vector<PlanDim>> dims = rule.expand(shape.size());
   if (!dims) {
@@ -398,14 +419,12 @@ LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, co
   if (rule.uneven || plan.uneven)
     return success();
   for (auto [index, dim] : enumerate(*dims)) {
-    std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim));
+    Granule granule = granules.empty() ? Granule() : granules[index];
+    std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim), granule);
     if (reason.empty())
       continue;
-    int64_t shards = 1;
-    for (const auto &[axis, size] : plan.getCuts(dim))
-      shards *= size;
-    std::string padded = std::to_string((shape[index] + shards - 1) / shards * shards);
-    error = {dim.place, (what + reason).str(), {{dim.place, "'uneven: true' would pad it to " + padded}}};
+    std::string instead = describeUneven(shape[index], plan.getCuts(dim), granule);
+    error = {dim.place, (what + reason).str(), {{dim.place, std::move(instead)}}};
     return failure();
   }
   return success();

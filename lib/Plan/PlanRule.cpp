@@ -57,20 +57,22 @@ static PlanDim makeOpen(const PlanPlace &place) {
 
 /// A dim that does not divide is left open, not whole: propagation may still cut it by another axis.
 LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
-                                    PlanRule &fitted, std::vector<PlanNote> &left, PlanError &error) {
+                                    PlanRule &fitted, std::vector<PlanNote> &left, PlanError &error,
+                                    ArrayRef<Granule> granules) {
   fitted = rule;
   if (std::optional<std::vector<PlanDim>> dims = rule.expand(shape.size()))
     fitted.dims = std::move(*dims);
   if (rule.whereDivides)
     for (size_t index = 0; index < std::min(shape.size(), fitted.dims.size()); ++index) {
       PlanDim &dim = fitted.dims[index];
-      std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim));
+      std::string reason =
+          describeUndivided(index, shape[index], plan.getCuts(dim), granules.empty() ? Granule() : granules[index]);
       if (reason.empty())
         continue;
       left.push_back({dim.place, (what + reason + ": propagation decides how that dim is cut").str()});
       dim = makeOpen(dim.place);
     }
-  return checkRule(plan, fitted, what, shape, error);
+  return checkRule(plan, fitted, what, shape, error, granules);
 }
 
 SmallVector<const PlanAxis *> PlanRule::getAxes() const {

@@ -35,6 +35,9 @@ struct TensorReport {
   std::vector<int64_t> shape, localShape;
   /// `[{data}, {}]`.
   std::string sharding;
+  /// Of bytes that hold elements of 4 or 2 bits, where it is known: the type of these, and the shapes counted in them.
+  std::string heldType = {};
+  std::vector<int64_t> heldShape = {}, heldLocalShape = {};
 };
 
 struct CollectiveReport {

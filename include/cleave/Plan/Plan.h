@@ -205,22 +205,28 @@ llvm::LogicalResult pairStates(const Plan &plan, llvm::ArrayRef<llvm::StringRef>
 /// axis twice in one tensor, devices that are a permutation.
 llvm::LogicalResult checkPlan(const Plan &plan, PlanError &error);
 
-/// ` has size 6 in dim 1, which axis "model"=4 does not divide`; empty if all of `axes` together divide `extent`.
-std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<CutAxis> axes);
+/// Elements of a dim that no cut takes apart: those that share a byte, and those that share a scale.
+struct Granule {
+  int64_t perByte = 1, block = 1;
+};
+
+/// ` has size 6 in dim 1, which axis "model"=4 does not divide`; empty if all of `axes` together divide `extent`, into
+/// shards of whole granules.
+std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<CutAxis> axes, Granule granule = {});
 
 /// What `rule` asks of a tensor of this shape, as a rule that does not depend on it. What was taken back, because axes
 /// do not divide a dim, is in `left`. Fails like `checkRule`.
 llvm::LogicalResult fitRule(const Plan &plan, const PlanRule &rule, const llvm::Twine &what,
                             llvm::ArrayRef<int64_t> shape, PlanRule &fitted, std::vector<PlanNote> &left,
-                            PlanError &error);
+                            PlanError &error, llvm::ArrayRef<Granule> granules = {});
 
 /// Axes of the mesh that a user may have forgotten: those that no rule uses, or all where there is no rule.
 std::vector<PlanNote> findIdle(const Plan &plan);
 
 /// Checks a rule against a tensor that it picks: as many entries as dims, shards that divide. `what` names the tensor
-/// in the error. Precondition: the plan has been checked.
+/// in the error, `granules`, where given, has one for each of its dims. Precondition: the plan has been checked.
 llvm::LogicalResult checkRule(const Plan &plan, const PlanRule &rule, const llvm::Twine &what,
-                              llvm::ArrayRef<int64_t> shape, PlanError &error);
+                              llvm::ArrayRef<int64_t> shape, PlanError &error, llvm::ArrayRef<Granule> granules = {});
 
 } // namespace cleave::spmd
 

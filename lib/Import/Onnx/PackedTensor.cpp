@@ -45,15 +45,21 @@ TensorData cleave::onnx::toBytes(TensorData data) {
   return data;
 }
 
+/// By how much a byte is shifted for each element in it: 0, 4.
+static Tensor makeShifts(Type byte, int64_t perByte) {
+  Tensor shifts = Tensor::zeros(RankedTensorType::get(perByte, byte));
+  for (auto [index, by] : llvm::enumerate(shifts.write<uint8_t>()))
+    by = index * (8 / perByte);
+  return shifts;
+}
+
 Value cleave::onnx::unpack(OpBuilder &builder, Location last, Value bytes, RankedTensorType type, int64_t perByte) {
   Location loc = nn::getInnerLoc(last);
   Type byte = builder.getIntegerType(8, /*isSigned=*/false);
   SmallVector<int64_t> apart(cast<RankedTensorType>(bytes.getType()).getShape());
   apart.push_back(1);
   Value shifted = nn::ReshapeOp::create(builder, loc, RankedTensorType::get(apart, byte), bytes);
-  Tensor shifts = Tensor::zeros(RankedTensorType::get(perByte, byte));
-  for (auto [index, by] : llvm::enumerate(shifts.write<uint8_t>()))
-    by = index * (8 / perByte);
+  Tensor shifts = makeShifts(byte, perByte);
   Value by = nn::ConstantOp::create(builder, loc, shifts.getType(), shifts.toAttr());
   apart.back() = perByte;
   shifted = nn::ShiftOp::create(builder, loc, RankedTensorType::get(apart, byte), shifted, by, /*right=*/true);
@@ -71,16 +77,12 @@ Value cleave::onnx::unpack(OpBuilder &builder, Location last, Value bytes, Ranke
 Value cleave::onnx::unpackBits(NodeContext &node, Value bytes, int64_t bits) {
   if (!bytes || node.failed() || bits == 8)
     return bytes;
-  Composer f(node);
-  int64_t rank = NodeContext::rank(bytes), each = 8 / bits;
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < each; ++i) {
-    Value shifted = i == 0 ? bytes : f.shiftRight(bytes, double(i * bits));
-    if (i < each - 1)
-      shifted = f.bitAnd(shifted, double((1 << bits) - 1));
-    parts.push_back(node.unsqueeze(shifted, {rank}));
-  }
-  Ints shape(NodeContext::shape(bytes));
-  shape.back() *= each;
-  return node.reshape(node.concat(parts, rank), shape);
+  Ints shape(NodeContext::shape(bytes)), apart(shape);
+  apart.push_back(8 / bits), shape.back() *= 8 / bits;
+  Value shifts = node.constant(makeShifts(NodeContext::elementType(bytes), 8 / bits));
+  Value shifted = Composer(node).shiftRight(node.unsqueeze(bytes, {NodeContext::rank(bytes)}), shifts);
+  Type small = node.getBuilder().getIntegerType(bits, /*isSigned=*/false);
+  Value elements = node.createTyped<nn::CastOp>(RankedTensorType::get(apart, small), shifted, /*saturate=*/false,
+                                                nn::Rounding::Nearest, /*bits=*/true);
+  return node.reshape(elements, shape);
 }

@@ -29,7 +29,7 @@ TensorData toBytes(TensorData data);
 mlir::Value unpack(mlir::OpBuilder &builder, mlir::Location last, mlir::Value bytes, mlir::RankedTensorType type,
                    int64_t perByte);
 
-/// Bytes [.., m] as the 8 / bits numbers in each: [.., m * 8 / bits], still as bytes.
+/// Bytes [.., m] as the 8 / bits numbers in each, by the same ops: [.., m * 8 / bits] without sign; of 8 bits the bytes.
 mlir::Value unpackBits(NodeContext &node, mlir::Value bytes, int64_t bits);
 
 } // namespace cleave::onnx

@@ -123,4 +123,33 @@ TEST(Plan, AxesThatNoRuleUsesAreTold) {
   EXPECT_EQ(idle("dims: {n: 4}"), "");
 }
 
+TEST(PlanRule, ShardsAreWholeGranules) {
+  OneRule rule("tensor: x, dims: [_, b]"), left("tensor: x, dims: [_, b], where: divides");
+  auto check = [](const OneRule &rule, int64_t extent, Granule granule) {
+    PlanError failure;
+    return succeeded(checkRule(rule.plan, rule.plan.rules.front(), "'x'", {2, extent}, failure, {{}, granule}))
+               ? ""
+               : failure.format();
+  };
+  // 24 over 4 ranks are 6 each: whole bytes of 2 elements, not of 4, and no blocks of 4.
+  EXPECT_EQ(check(rule, 24, {2, 1}), "");
+  EXPECT_EQ(check(rule, 24, {4, 1}),
+            "p.yaml:3:27: error: 'x' has size 24 in dim 1, of which axis \"b\"=4 makes shards of 6: 4 elements "
+            "share a byte\np.yaml:3:27: note: 'uneven: true' would pad it to 32\n");
+  EXPECT_EQ(check(rule, 24, {2, 4}),
+            "p.yaml:3:27: error: 'x' has size 24 in dim 1, of which axis \"b\"=4 makes shards of 6: 4 elements "
+            "share a scale\np.yaml:3:27: note: 'uneven: true' would cut it there, and elements are gathered "
+            "before they are scaled\n");
+  EXPECT_EQ(check(rule, 26, {2, 1}),
+            "p.yaml:3:27: error: 'x' has size 26 in dim 1, which axis \"b\"=4 does not divide\n"
+            "p.yaml:3:27: note: 'uneven: true' would pad it to 32\n");
+  PlanRule fitted;
+  std::vector<PlanNote> notes;
+  PlanError failure;
+  EXPECT_TRUE(
+      succeeded(fitRule(left.plan, left.plan.rules.front(), "'x'", {2, 24}, fitted, notes, failure, {{}, {4, 1}})));
+  EXPECT_EQ(fitted.formatDims(), "[_, ?]");
+  EXPECT_EQ(notes.size(), 1u);
+}
+
 } // namespace

@@ -120,7 +120,8 @@ private:
     WishAttr wish;
   };
 
-  const PlanRule *fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, PlanError &error);
+  const PlanRule *fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, ArrayRef<Granule> granules,
+                      PlanError &error);
   LogicalResult add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error);
   void pin(Value value, ArrayRef<const Placed *> wishes);
 
@@ -135,12 +136,13 @@ private:
 } // namespace
 
 /// What `rule` asks of a tensor of this shape; `rule` itself where that is the same for all. Null after an error.
-const PlanRule *WishPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, PlanError &error) {
+const PlanRule *WishPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
+                                ArrayRef<Granule> granules, PlanError &error) {
   if (!rule.dependsOnShape())
-    return succeeded(checkRule(plan, rule, what, shape, error)) ? &rule : nullptr;
+    return succeeded(checkRule(plan, rule, what, shape, error, granules)) ? &rule : nullptr;
   std::vector<PlanNote> left;
   PlanRule &fitted = fittedRules.emplace_back();
-  if (failed(fitRule(plan, rule, what, shape, fitted, left, error)))
+  if (failed(fitRule(plan, rule, what, shape, fitted, left, error, granules)))
     return nullptr;
   for (const PlanNote &note : left)
     emitRemark(toLoc(module.getContext(), note.place)) << note.message;
@@ -165,10 +167,18 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();
   ArrayRef<int64_t> shape = part ? part.getParameterShape() : type.getShape();
   std::string what = describe(rule, target.name);
-  // Sizes of dims count bytes there.
-  if (RankedTensorType held = target.value ? nn::getHeldType(target.value) : RankedTensorType())
-    what += llvm::formatv(", bytes that hold {0},", held).str();
-  const PlanRule *fitted = fit(rule, what, shape, error);
+  // A plan speaks of elements; a shard of some is one of bytes where it ends with one.
+  std::optional<nn::PackedTensor> packed =
+      target.value && !part ? nn::getPacked(target.value) : std::optional<nn::PackedTensor>();
+  SmallVector<Granule> granules;
+  if (packed) {
+    shape = packed->type.getShape();
+    for (int64_t block : packed->blocks)
+      granules.push_back({1, block});
+    granules.back().perByte = packed->perByte;
+    what += llvm::formatv(", {0},", packed->type).str();
+  }
+  const PlanRule *fitted = fit(rule, what, shape, granules, error);
   if (!fitted)
     return failure();
   if (fitted != &rule) {
