@@ -109,6 +109,9 @@ def suites(build):
     yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905)
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
                 count_closing, 500)
+    yield Suite("differential-bf16", [python, "test/Differential/check.py", build, "--bf16", "--count", "200"], count_closing, 200)
+    yield Suite("differential-bf16-emulated", [python, "test/Differential/check.py", build, "--bf16", "--emulated", "--count", "100"],
+                count_closing, 100)
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 102)
     yield Suite("models-kernels-alone", [python, "test/Models/sharded.py", build, "--emulated", "--kernels-alone"],
                 count_closing, 32)

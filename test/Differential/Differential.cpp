@@ -2,18 +2,21 @@
 //
 // For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
 // compare every result; with --lower, the partitioned one runs once more as commands on kernels, for the same bits, with
-// --program as a compiled program, too, and with --emulated as one for CUDA devices that this machine plays. What differs, fails
+// --program as a compiled program, too, and with --emulated as one for CUDA devices that this machine plays. With --bf16 either program
+// stores bf16 and is held against results in double (Narrow.cpp). What differs, fails
 // to partition or loses a collective's legality is printed with its module and the command that repeats it. --print-kernels
 // runs nothing: it prints what is lowered, for cleave-kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "Generator.h"
+#include "Narrow.h"
 #include "cleave/Assembly/Assembly.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
+#include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Program/File.h"
 #include "cleave/Reference/Evaluator.h"
@@ -86,47 +89,64 @@ static bool isSameLowered(ModuleOp partitioned, func::FuncOp original, ArrayRef<
   return true;
 }
 
-/// Compiles what has been lowered, and calls the program twice: outputs are right but for rounding, and the same again.
+/// Compiles what has been lowered, and calls the program twice. The outputs, the same both times; nothing after an error.
 /// \param calls counts commands that libraries of devices computed.
-static bool isRightProgram(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want,
-                           bool isForDevices, uint64_t &calls) {
+static std::optional<SmallVector<Tensor>> runTwice(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs,
+                                                   bool isForDevices, uint64_t &calls) {
   AssemblyOptions options;
   if (isForDevices)
     options.devices = {"emulated"};
   options.usesLibraries = isForDevices;
   std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), options);
   if (!made)
-    return false;
+    return std::nullopt;
   llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
   if (!executor) {
     llvm::errs() << llvm::toString(executor.takeError()) << '\n';
-    return false;
+    return std::nullopt;
   }
   SmallVector<Tensor> first;
-  for (bool isSecond : {false, true}) {
+  for (int call = 0; call < 2; ++call) {
     llvm::Expected<SmallVector<Tensor>> got = runProgram(**executor, inputs, getOutputTypes(original));
     if (!got) {
       llvm::errs() << llvm::toString(got.takeError()) << '\n';
-      return false;
+      return std::nullopt;
     }
-    if (!isSecond && !areEqual(original, *got, want))
-      return false;
     for (auto [a, b] : llvm::zip(first, *got))
       if (a.getBytes() != b.getBytes()) {
         llvm::errs() << "the second call gives other bits\n";
-        return false;
+        return std::nullopt;
       }
     first = std::move(*got);
   }
   for (const runtime::LibraryUse &use : (*executor)->getLibraries())
     calls += use.calls;
-  return true;
+  return first;
+}
+
+/// To commands on kernels that hand on bf16.
+static LogicalResult lowerNarrow(ModuleOp partitioned, bool isForDevices) {
+  PassManager manager(partitioned.getContext(), ModuleOp::getOperationName());
+  ShardState state;
+  ShardOptions options;
+  options.isForDevices = options.usesLibraries = isForDevices;
+  options.narrowsFloats = true;
+  for (const PipelinePhase &phase : getLowerPhases())
+    phase.addPasses(manager, options, state);
+  return manager.run(partitioned);
 }
 
 namespace {
 /// How far a case goes down.
 struct Depth {
-  bool lowers = false, compiles = false, isForDevices = false;
+  bool lowers = false, compiles = false, isForDevices = false, isNarrow = false;
+};
+
+/// What is counted over all cases.
+struct Counts {
+  /// Sums more than before they went in parts; what libraries of devices computed; programs in which keys went round.
+  uint64_t parts = 0, calls = 0, rings = 0;
+  test::NarrowCount narrow;
 };
 } // namespace
 
@@ -134,10 +154,20 @@ static bool hasRings(ModuleOp partitioned) {
   return partitioned.walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Adds to `parts` how many sums more there were than before they went in parts, to `calls` what libraries of devices computed, and to
-/// `rings` whether keys went round.
-static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, Depth depth, uint64_t &parts,
-                    uint64_t &calls, uint64_t &rings) {
+/// Likewise as a program that stores bf16.
+static bool isRightInNarrow(ModuleOp original, ModuleOp partitioned, ArrayRef<Tensor> inputs, bool isForDevices,
+                            Counts &counts) {
+  auto run = [&](ModuleOp module) -> std::optional<SmallVector<Tensor>> {
+    if (!reference::isPartitioned(*module.getOps<func::FuncOp>().begin()) && failed(runPasses(module, "spmd-shard")))
+      return std::nullopt;
+    if (failed(lowerNarrow(module, isForDevices)))
+      return std::nullopt;
+    return runTwice(module, *original.getOps<func::FuncOp>().begin(), inputs, isForDevices, counts.calls);
+  };
+  return test::isRightNarrow(original, partitioned, inputs, run, counts.narrow);
+}
+
+static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text, Depth depth, Counts &counts) {
   OwningOpRef<ModuleOp> original = parseSourceString<ModuleOp>(text, &context);
   if (!original)
     return false;
@@ -150,7 +180,7 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
     llvm::errs() << "nothing was partitioned\n";
     return false;
   }
-  rings += hasRings(*partitioned);
+  counts.rings += hasRings(*partitioned);
   SmallVector<Tensor> inputs = drawInputs(func, seed), want, got;
   if (failed(reference::runGlobal(func, inputs, want)) || failed(reference::runGlobal(localFunc, inputs, got)))
     return false;
@@ -159,12 +189,17 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
   std::optional<uint64_t> more = sendInParts(*partitioned, seed);
   if (!more)
     return false;
-  parts += *more;
+  counts.parts += *more;
+  if (depth.isNarrow)
+    return isRightInNarrow(*original, *partitioned, inputs, depth.isForDevices, counts);
   // Kernels of devices are made of other ops than the model's, so bits may differ: only what they compute is compared.
   if (depth.isForDevices ? failed(runPasses(*partitioned, "exec-lower{devices=true libraries=true}"))
                          : depth.lowers && !isSameLowered(*partitioned, func, inputs, got))
     return false;
-  return !depth.compiles || isRightProgram(*partitioned, func, inputs, want, depth.isForDevices, calls);
+  if (!depth.compiles)
+    return true;
+  std::optional<SmallVector<Tensor>> computed = runTwice(*partitioned, func, inputs, depth.isForDevices, counts.calls);
+  return computed && areEqual(func, *computed, want);
 }
 
 static bool printKernels(MLIRContext &context, const std::string &text) {
@@ -192,21 +227,23 @@ int main(int argc, char **argv) {
       depth.lowers = depth.compiles = true;
     else if (word == "--emulated")
       depth.isForDevices = depth.compiles = true;
+    else if (word == "--bf16")
+      depth.isNarrow = true;
     else if (word == "--print-kernels")
       printsKernels = true;
     else if ((word == "--seed" && !next.getAsInteger(10, seed)) || (word == "--count" && !next.getAsInteger(10, count)))
       ++i;
     else {
       llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--uneven] [--lower] [--program] [--emulated] "
-                      "[--print] "
-                      "[--print-kernels]\n";
+                      "[--bf16] [--print] [--print-kernels]\n";
       return 2;
     }
   }
   DialectRegistry registry;
   registerDialects(registry);
   registerPasses();
-  uint64_t failed = 0, parts = 0, calls = 0, rings = 0;
+  uint64_t failed = 0;
+  Counts counts;
   for (uint64_t current = seed; current < seed + count; ++current) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     std::string text = test::generateModule(current, isUneven);
@@ -214,17 +251,23 @@ int main(int argc, char **argv) {
       llvm::outs() << text;
     llvm::PrettyStackTraceFormat trace("repeat with: cleave-differential --seed %llu --count 1",
                                        static_cast<unsigned long long>(current));
-    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, parts, calls, rings))
+    if (printsKernels ? printKernels(context, text) : runCase(context, current, text, depth, counts))
       continue;
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1"
-                 << (isUneven ? " --uneven" : "") << '\n'
+                 << (isUneven ? " --uneven" : "") << (depth.isNarrow ? " --bf16" : "")
+                 << (depth.isNarrow && depth.isForDevices ? " --emulated" : "") << '\n'
                  << text << '\n';
   }
   if (!printsKernels)
-    llvm::outs() << parts << " parts of sums more than there were\n" << rings << " programs with rings\n";
+    llvm::outs() << counts.parts << " parts of sums more than there were\n" << counts.rings << " programs with rings\n";
   if (depth.isForDevices)
-    llvm::outs() << calls << " calls of libraries\n";
+    llvm::outs() << counts.calls << " calls of libraries\n";
+  if (depth.isNarrow)
+    llvm::outs() << counts.narrow.compared << " results compared\n"
+                 << counts.narrow.narrowed << " results of programs with bf16\n"
+                 << counts.narrow.rough << " rough results\n"
+                 << counts.narrow.skipped << " results skipped\n";
   (printsKernels ? llvm::errs() : llvm::outs()) << count - failed << " passed, " << failed << " failed\n";
   return failed ? 1 : 0;
 }

@@ -248,6 +248,10 @@ bool Narrower::mayNarrow(OpResult result) {
     return true;
   if (!fused.getBody().front().getOps<PartialAttentionOp>().empty())
     return false;
+  // Running sums are as they are: kernels of devices end with them, and what is added up outgrows eight bits.
+  Operation *last = fused.getBody().front().getTerminator()->getOperand(result.getResultNumber()).getDefiningOp();
+  if (auto formed = dyn_cast_if_present<nn::FormOpInterface>(last); formed && formed.getForm() == nn::Form::Scan)
+    return false;
   int64_t most = 0;
   for (Value input : fused.getInputs())
     most = std::max(most, getType(input).getNumElements());
@@ -383,6 +387,25 @@ void Narrower::narrowBody(FusedOp fused) {
       op.erase();
 }
 
+/// Types in attributes follow: those of the whole of which shards are exchanged, and of the number that a window fills in.
+static void narrowAttributes(Operation *op) {
+  for (NamedAttribute attribute : llvm::to_vector(op->getAttrs()))
+    if (auto of = dyn_cast<TypeAttr>(attribute.getValue()))
+      if (auto whole = dyn_cast<RankedTensorType>(of.getValue()); whole && whole.getElementType().isF32())
+        op->setAttr(attribute.getName(),
+                    TypeAttr::get(RankedTensorType::get(whole.getShape(), BFloat16Type::get(op->getContext()),
+                                                        whole.getEncoding())));
+  auto window = dyn_cast<spmd::WindowOp>(op);
+  auto fill = window ? dyn_cast_or_null<FloatAttr>(window.getFillAttr()) : FloatAttr();
+  auto type = BFloat16Type::get(op->getContext());
+  if (!fill || fill.getType() == type)
+    return;
+  llvm::APFloat number = fill.getValue();
+  bool losesInfo;
+  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  window.setFillAttr(FloatAttr::get(type, number));
+}
+
 /// Questions first, then weights, whose readers are looked up by type, then kernels in order.
 void Narrower::run() {
   Block &block = func.getBody().front();
@@ -397,8 +420,10 @@ void Narrower::run() {
       narrowBody(fused);
     else
       for (OpResult result : op.getResults())
-        if (narrow.contains(result))
+        if (narrow.contains(result)) {
           result.setType(narrowed(getType(result)));
+          narrowAttributes(&op);
+        }
 }
 
 namespace {

@@ -104,3 +104,17 @@ func.func @iterations(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   return %u : tensor<3x4xf32>
 }
 }
+
+// -----
+
+// What a window fills in, and the whole of what is permuted, have the type of what is exchanged.
+// CHECK-LABEL: @types_in_attributes
+// CHECK: spmd.window {{.*}} fill 0xFF80 : bf16 : (tensor<3x6xbf16>) -> tensor<5x6xbf16>
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+func.func @types_in_attributes(%x: tensor<3x4xf32>, %w: tensor<4x6xf32>) -> tensor<5x6xf32> {
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  %1 = spmd.window %0 dims [{"x"}, {}] steps [3, 0] lows [-1, 0] highs [4, 6] fill 0xFF800000 : f32 : (tensor<3x6xf32>) -> tensor<5x6xf32>
+  %2 = nn.neg %1 : (tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %2 : tensor<5x6xf32>
+}
+}
