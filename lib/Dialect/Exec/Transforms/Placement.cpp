@@ -109,11 +109,21 @@ static bool isCaptured(EnterOp enter, OpOperand &use) {
   return use.getOperandNumber() >= enter->getNumOperands() - enter.getCaptured().size();
 }
 
+/// What a loop carries is what it leaves behind; null of anything else.
+static Value getLeft(Value value) {
+  auto enter = value.getDefiningOp<EnterOp>();
+  unsigned number = enter ? cast<OpResult>(value).getResultNumber() : 0;
+  return enter && number < enter.getInitial().size() ? findEnd(enter)->getResult(number) : Value();
+}
+
 /// True if ranks do something together with `value`, or what is seen of it, other than `except`. A body sees what it captures.
 static bool feedsCollective(Value value, Operation *except = nullptr) {
   SmallVector<Value> open = {value};
   while (!open.empty()) {
-    for (OpOperand &use : open.pop_back_val().getUses()) {
+    Value seen = open.pop_back_val();
+    if (Value left = getLeft(seen))
+      open.push_back(left);
+    for (OpOperand &use : seen.getUses()) {
       Operation *user = use.getOwner();
       if (communicates(user) && user != except)
         return true;

@@ -93,3 +93,35 @@ func.func @in_a_loop(%x: tensor<64xf32>) -> tensor<64xf32> {
   return %y : tensor<64xf32>
 }
 }
+
+// -----
+
+// What the second loop leaves could be the rank's own row of what is gathered, and so what the first one leaves; but ranks exchange
+// that, and find it at one offset: a copy lies between.
+// CHECK-LABEL: @exchanged_between_loops
+#mesh = #spmd.mesh<["x"=4]>
+#x = #spmd.sharding<#mesh, [{"x"}]>
+#pairs = #spmd.sharding<#mesh, [{"x":(2)2}]>
+#whole = #spmd.sharding<#mesh, [{}]>
+module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
+func.func @exchanged_between_loops(%x: tensor<1xf32> {spmd.global = tensor<4xf32, #x>}) -> (tensor<2xf32> {spmd.global = tensor<4xf32, #pairs>}, tensor<4xf32> {spmd.global = tensor<4xf32, #whole>}) {
+  // CHECK: exec.loop count 3
+  // CHECK: exec.run @sin_0({{.*}}) into
+  // CHECK: %[[LEFT:.*]] = exec.view @activations[{{[0-9]+}}] {{.*}} : memref<1xf32>
+  // CHECK-NEXT: exec.end_loop
+  // CHECK: exec.exchange @pieces_0 over {"x"} %[[LEFT]] into
+  %y = nn.loop count 3 carries (%x) : (tensor<1xf32>) -> tensor<1xf32> {
+  ^bb0(%a: tensor<1xf32>):
+    %c = nn.sin %a : (tensor<1xf32>) -> tensor<1xf32>
+    nn.yield next (%c) : (tensor<1xf32>) -> ()
+  }
+  %e = spmd.permute %y from #x to #pairs of tensor<4xf32> : (tensor<1xf32>) -> tensor<2xf32>
+  %z = nn.loop count 2 carries (%y) : (tensor<1xf32>) -> tensor<1xf32> {
+  ^bb0(%a: tensor<1xf32>):
+    %c = nn.cos %a : (tensor<1xf32>) -> tensor<1xf32>
+    nn.yield next (%c) : (tensor<1xf32>) -> ()
+  }
+  %g = spmd.all_gather %z dims [{"x"}] : (tensor<1xf32>) -> tensor<4xf32>
+  return %e, %g : tensor<2xf32>, tensor<4xf32>
+}
+}
