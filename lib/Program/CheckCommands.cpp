@@ -52,28 +52,7 @@ Status Checker::checkList(size_t variant, size_t role) {
   return checkLoops(variant, role);
 }
 
-/// Whether the command is a meeting of ranks of `role` with ranks of another one.
-static bool meetsOtherRoles(const Program &program, const Action &action, size_t role) {
-  std::vector<uint32_t> roleOf = getRoles(program);
-  auto isMixed = [&](const uint32_t *begin, const uint32_t *end) {
-    auto isOfRole = [&](uint32_t rank) { return rank < roleOf.size() && roleOf[rank] == role; };
-    return std::any_of(begin, end, isOfRole) && !std::all_of(begin, end, isOfRole);
-  };
-  if (const auto *collective = std::get_if<Collective>(&action)) {
-    const Groups &groups = program.groups[collective->groups];
-    for (size_t i = 0; i + groups.size <= groups.ranks.size(); i += groups.size)
-      if (isMixed(groups.ranks.data() + i, groups.ranks.data() + i + groups.size))
-        return true;
-  } else if (const auto *exchange = std::get_if<Exchange>(&action)) {
-    for (const std::vector<uint32_t> &ranks : getMeetings(program.pieces[exchange->pieces]))
-      if (isMixed(ranks.data(), ranks.data() + ranks.size()))
-        return true;
-  }
-  return false;
-}
-
-/// P33: what begins ends, on one stream; what is recorded in a body is waited for in it. Lists of several roles may run bodies
-/// differently often, and would wait for each other for ever if they met in one.
+/// P33: what begins ends, on one stream; what is recorded in a body is waited for in it. Who meets in one comes later.
 Status Checker::checkLoops(size_t variant, size_t role) const {
   const List &list = program.variants[variant].lists[role];
   std::vector<const Loop *> open;
@@ -89,8 +68,6 @@ Status Checker::checkLoops(size_t variant, size_t role) const {
     const auto *end = std::get_if<EndLoop>(&command.action);
     if ((loop || end) && command.stream != 0)
       return refuse("stands on stream ", command.stream, ", expected 0");
-    if (!open.empty() && program.roles.size() > 1 && meetsOtherRoles(program, command.action, role))
-      return refuse("meets ranks of another role in a loop");
     if (loop && open.size() == kMostNestedLoops)
       return refuse("is in more than ", kMostNestedLoops, " loops");
     if (loop) {

@@ -35,6 +35,7 @@ struct Streams {
   std::vector<std::vector<uint32_t>> commands;
   std::vector<uint32_t> places;  ///< of each command in its stream
   std::vector<uint32_t> records; ///< by event
+  std::vector<bool> areInLoop;   ///< by command
 };
 
 } // namespace
@@ -107,10 +108,13 @@ Status MeetingCheck::sortCommands() {
     sorted.commands.resize(list.streams);
     sorted.records.resize(list.events);
     std::map<size_t, uint32_t> streamOf;
+    uint32_t depth = 0;
     for (uint32_t i = 0; i < list.commands.size(); ++i) {
       const Command &command = list.commands[i];
       sorted.places.push_back(static_cast<uint32_t>(sorted.commands[command.stream].size()));
       sorted.commands[command.stream].push_back(i);
+      depth += std::holds_alternative<Loop>(command.action) - std::holds_alternative<EndLoop>(command.action);
+      sorted.areInLoop.push_back(depth > 0);
       if (const auto *record = std::get_if<Record>(&command.action))
         sorted.records[record->event] = i;
       if (std::optional<size_t> set = getSet(command.action))
@@ -187,6 +191,11 @@ Status MeetingCheck::meet(size_t set, uint32_t rank, uint32_t stream, size_t ind
   } else {
     uint32_t first = meeting.stands.front().rank;
     const Action &other = getList(roleOf[first]).commands[meeting.command].action;
+    // Lists of several roles may run bodies differently often, and would wait for each other for ever.
+    for (auto [member, command] : {std::make_pair(rank, index), std::make_pair(first, meeting.command)})
+      if (roleOf[first] != roleOf[rank] && streams[roleOf[member]].areInLoop[command])
+        return addPlace(checker.locate(getSpot(member, command), member),
+                        makeError("meets ranks of another role in a loop (P33)"));
     if (!areAlike(program, action, other))
       return addPlace(checker.locate(getSpot(rank, index), rank),
                       makeError("meets rank ", first, " at its command ", meeting.command, " (", getWord(other),
