@@ -21,7 +21,6 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
-using reference::Tensor;
 
 namespace {
 

@@ -74,7 +74,7 @@ static void follow(Value elements, ArrayRef<int64_t> bytes, PackedTensor &packed
     ArrayRef<int64_t> shape = shapeOf(value);
     if (mayHold(bytes, shape, packed.perByte))
       packed.type = packed.type.clone(shape);
-    bool hasLastDim = shape.size() > 0 && shape.back() >= packed.type.getShape().back();
+    bool hasLastDim = !shape.empty() && shape.back() >= packed.type.getShape().back();
     if (int64_t block = hasLastDim ? findBlock(value) : 1; block > 1)
       packed.blocks.back() = block;
     Value next;
