@@ -21,6 +21,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/Allocator.h"
 #include <queue>
 
@@ -59,6 +60,88 @@ struct Cursor {
   size_t ownStride;
 };
 
+/// A set of numbers below a limit that tells the least: a bit for each, a bit for each word of these that is not 0, and so on
+/// up to one word. A heap would miss the cache at each of its steps.
+class NumberSet {
+public:
+  explicit NumberSet(size_t limit) {
+    do {
+      limit = limit / 64 + 1;
+      levels.emplace_back(limit, 0);
+    } while (limit > 1);
+  }
+
+  bool empty() const { return levels.back().front() == 0; }
+
+  void insert(uint32_t number) {
+    for (std::vector<uint64_t> &level : levels) {
+      level[number / 64] |= uint64_t(1) << number % 64;
+      number /= 64;
+    }
+  }
+
+  void erase(uint32_t number) {
+    for (std::vector<uint64_t> &level : levels) {
+      if (level[number / 64] &= ~(uint64_t(1) << number % 64))
+        return;
+      number /= 64;
+    }
+  }
+
+  uint32_t front() const {
+    uint32_t place = 0;
+    for (const std::vector<uint64_t> &level : reverse(levels))
+      place = place * 64 + llvm::countr_zero(level[place]);
+    return place;
+  }
+
+private:
+  SmallVector<std::vector<uint64_t>, 4> levels;
+};
+
+/// Which variable has the fewest neighbours, the lowest number on ties. Nearly all have few, and are in the set of their number
+/// of neighbours; an entry of another stays when it changes, and does not count any more.
+class DegreeQueue {
+public:
+  explicit DegreeQueue(ArrayRef<uint32_t> degrees) : degrees(degrees), few(kFew, NumberSet(degrees.size())) {}
+
+  void insert(uint32_t variable) {
+    if (degrees[variable] < kFew)
+      few[degrees[variable]].insert(variable);
+    else
+      many.push(uint64_t(degrees[variable]) << 32 | variable);
+  }
+
+  /// Before the variable's degree changes, or it goes.
+  void erase(uint32_t variable) {
+    if (degrees[variable] < kFew)
+      few[degrees[variable]].erase(variable);
+  }
+
+  /// Takes the next one out; of `isDone` none counts.
+  std::optional<uint32_t> pop(ArrayRef<char> isDone) {
+    for (NumberSet &variables : few)
+      if (!variables.empty()) {
+        uint32_t variable = variables.front();
+        variables.erase(variable);
+        return variable;
+      }
+    while (!many.empty()) {
+      uint64_t top = many.top();
+      many.pop();
+      if (uint32_t variable = static_cast<uint32_t>(top); !isDone[variable] && degrees[variable] == top >> 32)
+        return variable;
+    }
+    return std::nullopt;
+  }
+
+private:
+  static constexpr unsigned kFew = 12;
+  ArrayRef<uint32_t> degrees;
+  std::vector<NumberSet> few;
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> many;
+};
+
 class Eliminator {
 public:
   Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared);
@@ -67,7 +150,6 @@ public:
 private:
   void connect(uint32_t lhs, uint32_t rhs);
   bool areConnected(uint32_t lhs, uint32_t rhs);
-  void enqueue(uint32_t variable) { queue.push(uint64_t(degrees[variable]) << 32 | variable); }
   void addTable(ArrayRef<uint32_t> scope, const int64_t *cells);
   SmallVector<uint32_t, 8> liveNeighbours(uint32_t variable);
   bool fits(uint32_t variable, ArrayRef<uint32_t> scope) const;
@@ -95,10 +177,10 @@ private:
   ArrayRef<uint32_t> spared;
   BumpPtrAllocatorImpl<MallocAllocator, 1 << 16> arena;
   std::vector<Table> tables;
-  std::vector<SmallVector<uint32_t, 4>> tablesOf, neighboursOf;
+  std::vector<SmallVector<uint32_t, 6>> tablesOf, neighboursOf;
   std::vector<uint32_t> degrees;
   std::vector<char> isDone;
-  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> queue;
+  DegreeQueue queue;
   std::vector<Elimination> eliminations;
   /// By what goes into the sum (`getResidue`).
   DenseMap<ArrayRef<uint64_t>, Residue> residues;
@@ -114,7 +196,7 @@ private:
 
 Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared)
     : domains(domains), maxCells(maxCells), spared(spared), tablesOf(domains.size()), neighboursOf(domains.size()),
-      degrees(domains.size(), 0), isDone(domains.size(), false) {
+      degrees(domains.size(), 0), isDone(domains.size(), false), queue(degrees) {
   result.options.assign(domains.size(), 0);
   tables.reserve(terms.size() + domains.size());
   for (const CostTerm &term : terms) {
@@ -154,7 +236,7 @@ SmallVector<uint32_t, 8> Eliminator::liveNeighbours(uint32_t variable) {
   for (uint32_t neighbour : neighboursOf[variable])
     if (!isDone[neighbour])
       live.push_back(neighbour);
-  llvm::sort(live);
+  std::sort(live.begin(), live.end()); // LLVM's would call for each comparison
   return live;
 }
 
@@ -167,11 +249,14 @@ bool Eliminator::fits(uint32_t variable, ArrayRef<uint32_t> scope) const {
   return true;
 }
 
-/// `variable` is out of the graph.
+/// `variable` is out of the graph. Its neighbours are out of the queue until all that changes them is done.
 void Eliminator::settle(uint32_t variable, ArrayRef<uint32_t> neighbours) {
+  queue.erase(variable);
   isDone[variable] = true;
-  for (uint32_t neighbour : neighbours)
+  for (uint32_t neighbour : neighbours) {
+    queue.erase(neighbour);
     --degrees[neighbour];
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,7 +356,7 @@ void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
     for (size_t j = i + 1; j < scope.size(); ++j)
       connect(scope[i], scope[j]);
   for (uint32_t neighbour : scope)
-    enqueue(neighbour);
+    queue.insert(neighbour);
 }
 
 //===----------------------------------------------------------------------===//
@@ -311,7 +396,7 @@ void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
   for (uint32_t candidate : candidates)
     if (key(candidate) > key(busiest))
       busiest = candidate;
-  SmallVector<uint32_t, 4> mine = std::move(tablesOf[busiest]);
+  SmallVector<uint32_t, 6> mine = std::move(tablesOf[busiest]);
   for (uint32_t id : mine)
     if (!tables[id].isUsed) {
       tables[id].isUsed = true;
@@ -320,7 +405,7 @@ void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
   SmallVector<uint32_t, 8> neighbours = liveNeighbours(busiest);
   settle(busiest, neighbours);
   for (uint32_t neighbour : neighbours)
-    enqueue(neighbour);
+    queue.insert(neighbour);
   result.frozen.push_back(busiest);
 }
 
@@ -340,21 +425,15 @@ void Eliminator::readBackwards() {
 Minimum Eliminator::run() {
   eliminations.reserve(domains.size());
   for (uint32_t variable = 0; variable < domains.size(); ++variable)
-    enqueue(variable);
-  while (!queue.empty()) {
-    uint64_t top = queue.top();
-    queue.pop();
-    uint32_t variable = static_cast<uint32_t>(top);
-    // An entry of an earlier degree: the variable has been queued anew since.
-    if (isDone[variable] || degrees[variable] != top >> 32)
-      continue;
-    SmallVector<uint32_t, 8> neighbours = liveNeighbours(variable);
-    if (fits(variable, neighbours)) {
-      eliminate(variable, neighbours);
+    queue.insert(variable);
+  while (std::optional<uint32_t> variable = queue.pop(isDone)) {
+    SmallVector<uint32_t, 8> neighbours = liveNeighbours(*variable);
+    if (fits(*variable, neighbours)) {
+      eliminate(*variable, neighbours);
       continue;
     }
     freezeBusiest(neighbours);
-    enqueue(variable);
+    queue.insert(*variable);
   }
   readBackwards();
   return std::move(result);
