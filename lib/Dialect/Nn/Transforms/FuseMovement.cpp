@@ -53,10 +53,18 @@ public:
     return regroup(getShape(op->getResult(0)));
   }
 
-  /// Sizes of the factors as they stand in the input, and their order in the result.
-  SmallVector<int64_t> getInputOrder() const { return flatten(input); }
-  SmallVector<int64_t> getResultOrder() const { return flatten(dims); }
-  int64_t getSize(int64_t factor) const { return sizes[factor]; }
+  /// True if factors stand in another order than in the input.
+  bool isMoved() const { return flatten(input) != flatten(dims); }
+
+  /// The input's shape with a dim for each factor, and the transpose of that which brings them into their last order.
+  std::pair<SmallVector<int64_t>, SmallVector<int64_t>> getMove() const {
+    SmallVector<int64_t> from = flatten(input), shape, permutation;
+    for (int64_t factor : from)
+      shape.push_back(sizes[factor]);
+    for (int64_t factor : flatten(dims))
+      permutation.push_back(llvm::find(from, factor) - from.begin());
+    return {shape, permutation};
+  }
 
 private:
   static SmallVector<int64_t> flatten(ArrayRef<SmallVector<int64_t>> lists) {
@@ -87,7 +95,7 @@ private:
       SmallVector<int64_t> &list = grouped.emplace_back();
       int64_t left = extent;
       while (left > 1) {
-        SmallVector<int64_t> order = getResultOrder();
+        SmallVector<int64_t> order = flatten(dims);
         if (next >= order.size())
           return false;
         int64_t factor = order[next];
@@ -111,29 +119,44 @@ private:
 
 bool isMovement(Operation *op) { return isa_and_present<ReshapeOp, TransposeOp>(op); }
 
+/// A run of the pass found nothing to change, and no pass has changed anything since.
+struct IsFused {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(IsFused)
+  explicit IsFused(Operation *) {}
+};
+
 struct FuseMovement : public cleave::nn::impl::NnFuseMovementBase<FuseMovement> {
   void runOnOperation() override {
-    eraseDead();
-    SmallVector<Operation *> ends;
-    getOperation().walk([&](Operation *op) {
-      if (isMovement(op) && !continues(op))
-        ends.push_back(op);
-    });
-    for (Operation *end : ends)
-      fuse(end);
-  }
-
-private:
-  /// Folds leave reshapes behind that nothing uses; as users they would end the chains that they read.
-  void eraseDead() {
+    if (getCachedAnalysis<IsFused>())
+      return markAllAnalysesPreserved();
+    hasChanged = false;
     SmallVector<Operation *> movement;
     getOperation().walk([&](Operation *op) {
       if (isMovement(op))
         movement.push_back(op);
     });
-    for (Operation *op : llvm::reverse(movement))
-      if (op->use_empty())
+    eraseDead(movement);
+    llvm::erase_if(movement, continues);
+    for (Operation *end : movement)
+      fuse(end);
+    if (hasChanged)
+      return;
+    getAnalysis<IsFused>();
+    markAllAnalysesPreserved();
+  }
+
+private:
+  bool hasChanged = false;
+
+  /// Folds leave reshapes behind that nothing uses; as users they would end the chains that they read.
+  void eraseDead(SmallVectorImpl<Operation *> &movement) {
+    for (Operation *&op : llvm::reverse(movement))
+      if (op->use_empty()) {
         op->erase();
+        op = nullptr;
+        hasChanged = true;
+      }
+    llvm::erase(movement, nullptr);
   }
 
   /// True if the op's result goes into one more movement op and nowhere else.
@@ -151,7 +174,7 @@ private:
     return chain;
   }
 
-  static void fuse(Operation *end) {
+  void fuse(Operation *end) {
     SmallVector<Operation *> chain = getChain(end);
     // The longest tail of the chain that refines to common factors.
     for (size_t first = 0; first + 1 < chain.size(); ++first) {
@@ -159,21 +182,49 @@ private:
       ArrayRef<Operation *> tail = ArrayRef(chain).drop_front(first);
       if (!llvm::all_of(tail, [&](Operation *op) { return factors.apply(op); }))
         continue;
-      rebuild(tail, factors);
+      if (!isBuilt(tail, factors)) {
+        rebuild(tail, factors);
+        hasChanged = true;
+      }
       return;
     }
+  }
+
+  /// True if `rebuild` would make the same ops in the same places: then there is an end to changes, and to rounds.
+  static bool isBuilt(ArrayRef<Operation *> chain, const Chain &factors) {
+    if (!factors.isMoved())
+      return false;
+    auto [shape, permutation] = factors.getMove();
+    Operation *end = chain.back();
+    ArrayRef<Operation *> left = chain;
+    if (getShape(chain.front()->getOperand(0)) != ArrayRef(shape)) {
+      if (!isa<ReshapeOp>(left.front()) || getShape(left.front()->getResult(0)) != ArrayRef(shape))
+        return false;
+      left = left.drop_front();
+    }
+    auto transpose = left.empty() ? TransposeOp() : dyn_cast<TransposeOp>(left.front());
+    if (!transpose || transpose.getPermutation() != ArrayRef(permutation))
+      return false;
+    left = left.drop_front();
+    if (left.size() > 1 ||
+        (!left.empty() && (!isa<ReshapeOp>(end) || end->getResultTypes() == transpose->getResultTypes())))
+      return false;
+    auto isBare = [](Operation *op) { return op->getDiscardableAttrDictionary().empty(); };
+    if (!llvm::all_of(chain, isBare))
+      return false;
+    Location inner = getInnerLoc(end->getLoc());
+    return llvm::all_of(llvm::zip(chain.drop_back(), chain.drop_front()), [&](const auto &pair) {
+      auto [op, next] = pair;
+      return op->getLoc() == inner && op->getNextNode() == next;
+    });
   }
 
   static void rebuild(ArrayRef<Operation *> chain, const Chain &factors) {
     Operation *end = chain.back();
     OpBuilder builder(end);
-    SmallVector<int64_t> from = factors.getInputOrder(), to = factors.getResultOrder(), shape, permutation;
     Value value = chain.front()->getOperand(0);
-    if (from != to) {
-      for (int64_t factor : from)
-        shape.push_back(factors.getSize(factor));
-      for (int64_t factor : to)
-        permutation.push_back(llvm::find(from, factor) - from.begin());
+    if (factors.isMoved()) {
+      auto [shape, permutation] = factors.getMove();
       value = reshapeTo(builder, getInnerLoc(end->getLoc()), value, shape);
       value = TransposeOp::create(builder, getInnerLoc(end->getLoc()), value, permutation);
     }

@@ -343,13 +343,23 @@ bool readsReshape(Operation *op) {
   return llvm::any_of(op->getOperands(), [](Value value) { return value.getDefiningOp<ReshapeOp>() != nullptr; });
 }
 
+/// The pass has run, and none has changed anything since.
+struct IsUnflattened {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(IsUnflattened)
+  explicit IsUnflattened(Operation *) {}
+};
+
 struct Unflatten : public cleave::nn::impl::NnUnflattenBase<Unflatten> {
   void runOnOperation() override {
+    if (getCachedAnalysis<IsUnflattened>())
+      return markAllAnalysesPreserved();
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkBelowEinsum, SinkBelowElementwise, SinkBelowAlong<SoftmaxOp>, SinkBelowAlong<LogSoftmaxOp>,
                  SinkBelowAlong<LayerNormOp>, SinkBelowAlong<RmsNormOp>, SinkBelowGroupNorm>(&getContext());
     if (failed(applyPatterns(getOperation(), std::move(patterns), readsReshape)))
-      signalPassFailure();
+      return signalPassFailure();
+    getAnalysis<IsUnflattened>();
+    markAnalysesPreserved<IsUnflattened>();
   }
 };
 } // namespace
