@@ -232,30 +232,35 @@ static RankedTensorType getLoaded(nn::LoadOp op, nn::ParamOp param) {
 /// A rank stores what it loads, once for all its functions; the whole counts each parameter once, however many parts of it are
 /// loaded.
 static void countParameters(func::FuncOp func, const SymbolTable &symbols, Report &report) {
-  llvm::DenseSet<StringRef> seen;
+  llvm::DenseSet<Operation *> seen;
   llvm::DenseSet<std::tuple<Attribute, Attribute, Attribute, Attribute, Type>> loads;
-  auto count = [&](StringRef name) {
-    if (auto param = symbols.lookup<nn::ParamOp>(name); param && seen.insert(name).second)
+  auto count = [&](nn::ParamOp param) {
+    if (param && seen.insert(param).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
-  for (func::FuncOp each : getCalled(func, symbols)) {
-    for (auto load : each.getOps<nn::LoadOp>()) {
-      if (loads
-              .insert({load.getParamAttr(), load.getStartsAttr(), load.getSizesAttr(), load.getShardingAttr(),
-                       load.getType()})
-              .second) {
-        report.parameterBytesPerRank += spmd::getBytes(load.getType());
-        if (auto param = symbols.lookup<nn::ParamOp>(load.getParam()))
-          spmd::addPadding(getLoaded(load, param), report.padding.parameters);
-      }
-      count(load.getParam());
-    }
-    for (auto load : each.getOps<exec::LoadOp>()) {
-      report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
-      addPadding(load, report.ranks, report.padding.parameters);
-      count(load.getParam());
-    }
-  }
+  auto addWhole = [&](nn::LoadOp load) {
+    auto param = symbols.lookup<nn::ParamOp>(load.getParamAttr().getAttr());
+    count(param);
+    if (!loads
+             .insert({load.getParamAttr(), load.getStartsAttr(), load.getSizesAttr(), load.getShardingAttr(),
+                      load.getType()})
+             .second)
+      return;
+    report.parameterBytesPerRank += spmd::getBytes(load.getType());
+    if (param)
+      spmd::addPadding(getLoaded(load, param), report.padding.parameters);
+  };
+  auto addLocal = [&](exec::LoadOp load) {
+    report.parameterBytesPerRank += spmd::getBytes(load.getTarget().getType());
+    addPadding(load, report.ranks, report.padding.parameters);
+    count(symbols.lookup<nn::ParamOp>(load.getParam()));
+  };
+  for (func::FuncOp each : getCalled(func, symbols))
+    for (Operation &op : each.getOps())
+      if (auto whole = dyn_cast<nn::LoadOp>(op))
+        addWhole(whole);
+      else if (auto local = dyn_cast<exec::LoadOp>(op))
+        addLocal(local);
 }
 
 /// What spmd-propagate left on the function. A file written by hand may lack a key, which is no reason to fail.
@@ -291,10 +296,11 @@ static void countPadding(func::FuncOp func, PaddingReport &padding) {
     add(func.getArgAttrOfType<TypeAttr>(index, name), padding.inputs);
   for (unsigned index = 0; index < func.getNumResults(); ++index)
     add(func.getResultAttrOfType<TypeAttr>(index, name), padding.outputs);
-  for (auto input : func.getOps<exec::InputOp>())
-    add(input.getGlobalAttr(), padding.inputs);
-  for (auto output : func.getOps<exec::OutputOp>())
-    add(output.getGlobalAttr(), padding.outputs);
+  for (Operation &op : func.getOps())
+    if (auto input = dyn_cast<exec::InputOp>(op))
+      add(input.getGlobalAttr(), padding.inputs);
+    else if (auto output = dyn_cast<exec::OutputOp>(op))
+      add(output.getGlobalAttr(), padding.outputs);
   auto values = func->getAttrOfType<DenseI64ArrayAttr>(spmd::SpmdDialect::kPaddingAttr);
   if (values && values.size() == 2)
     padding.values = {values[0], values[1]};
@@ -464,12 +470,13 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
     report.inputs.push_back(describeArgument(func, index));
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     report.outputs.push_back(describe(func.getResultAttrDict(index), type, "result" + std::to_string(index)));
-  for (auto input : func.getOps<exec::InputOp>())
-    report.inputs.push_back(
-        describe(input.getName(), cast<RankedTensorType>(input.getGlobal()), input.getView().getType()));
-  for (auto output : func.getOps<exec::OutputOp>())
-    report.outputs.push_back(
-        describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
+  for (Operation &op : func.getOps())
+    if (auto input = dyn_cast<exec::InputOp>(op))
+      report.inputs.push_back(
+          describe(input.getName(), cast<RankedTensorType>(input.getGlobal()), input.getView().getType()));
+    else if (auto output = dyn_cast<exec::OutputOp>(op))
+      report.outputs.push_back(
+          describe(output.getName(), cast<RankedTensorType>(output.getGlobal()), output.getView().getType()));
   FlopCounter flopCounter(symbols);
   if (times)
     report.time = TimeReport{times->getCluster().name};

@@ -446,6 +446,8 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   Scope scope;
   scope.frame = &frame;
   scope.nodes = graph.node;
+  // Most nodes have one output. A table that grew would be looked through again each time.
+  scope.bindings.reserve(graph.node.size() + graph.initializer.size() + graph.input.size());
   noteDifferentiated();
   if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope))) {
     // Without shapes nothing can be imported, but what is not supported at all is known.

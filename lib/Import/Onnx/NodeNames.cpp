@@ -82,6 +82,8 @@ void GraphImporter::noteUnused(Scope &scope) {
     noteName(output.name);
   llvm::for_each(func.getArguments(), note);
   func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
+  if (present.size() == options.kept.size())
+    return;
   auto isUnused = [&](StringRef name) {
     return options.kept.contains(name) && !present.contains(name) && find(name, scope).first;
   };

@@ -18,9 +18,8 @@ static constexpr size_t kBatch = 1024;
 
 std::string ParameterTable::makeSymbol(StringRef name) {
   std::string base = name.empty() ? "param" : name.str(), symbol = base;
-  unsigned &suffix = suffixes[base];
   while (symbol == "main" || bySymbol.contains(symbol))
-    symbol = base + "_" + std::to_string(++suffix);
+    symbol = base + "_" + std::to_string(++suffixes[base]);
   return symbol;
 }
 

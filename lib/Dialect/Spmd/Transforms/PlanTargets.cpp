@@ -9,6 +9,8 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Plan/NamePattern.h"
 
+#include <future>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
@@ -59,20 +61,26 @@ void PlanTargets::add(func::FuncOp func) {
       if (isPin || ((isStored || !outputs.contains({value, name})) && !pinned.contains(name)))
         tensors[name].push_back({value, {}, 0, name});
   };
-  // One walk for tensors and nodes: on a large model each look at an op misses the cache.
   Block &body = func.getBody().front();
   size_t numOps = std::distance(body.begin(), body.end());
+  // Of a large model each table takes as long as the other. What names a node only reads what is there; a tensor's name may
+  // be made.
+  std::future<void> nodesAdded = std::async(std::launch::async, [&] { addNodes(body, numOps); });
   tensors.reserve(tensors.size() + numOps);
-  nodes.reserve(nodes.size() + numOps);
   llvm::for_each(body.getArguments(), addNames);
+  body.walk<WalkOrder::PreOrder>([&](Operation *op) { llvm::for_each(op->getResults(), addNames); });
+  nodesAdded.get();
+  for (const PlanTarget &result : results)
+    tensors[result.name].push_back(result);
+}
+
+void PlanTargets::addNodes(Block &body, size_t numOps) {
+  nodes.reserve(nodes.size() + numOps);
   body.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    llvm::for_each(op->getResults(), addNames);
     for (const NodeInfo &info : getNodeInfos(op))
       if (!info.node.empty())
         nodes[info.node].push_back(info);
   });
-  for (const PlanTarget &result : results)
-    tensors[result.name].push_back(result);
 }
 
 void PlanTargets::addUnused(ModuleOp module) {

@@ -48,6 +48,7 @@ public:
 
 private:
   void add(mlir::func::FuncOp func);
+  void addNodes(mlir::Block &body, size_t numOps);
   void addUnused(mlir::ModuleOp module);
   void addName(llvm::StringRef name, Found &found) const;
   bool findTensors(const PlanRule &rule, Found &found) const;
