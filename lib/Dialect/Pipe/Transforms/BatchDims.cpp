@@ -207,7 +207,7 @@ LogicalResult BatchFinder::countMicrobatches() {
   if (int64_t size = pipeline.microbatchSize.value_or(1); samples % size != 0)
     return mlir::emitError(batch.places[first]) << "the batch of " << quote(first) << " has " << samples
                                                 << " samples, which is no multiple of microbatches of " << size << "; "
-                                                << formatDivisors(samples, size) << " would do, or uneven: true (P4)";
+                                                << formatDivisors(samples, size) << " would do, or 'uneven: true' in 'pipeline:' (P4)";
   batch.microbatches =
       std::max<int64_t>(1, pipeline.microbatches ? *pipeline.microbatches : samples / *pipeline.microbatchSize);
   for (auto [index, dim] : llvm::enumerate(batch.dims)) {
@@ -217,7 +217,7 @@ LogicalResult BatchFinder::countMicrobatches() {
     return mlir::emitError(batch.places[index])
            << "the batch of " << quote(index) << ", dim " << *dim << ", has " << extent << " samples, which "
            << batch.microbatches << " microbatches do not divide; " << formatDivisors(extent, batch.microbatches)
-           << " would, or uneven: true (P4)";
+           << " would, or 'uneven: true' in 'pipeline:' (P4)";
   }
   return success();
 }

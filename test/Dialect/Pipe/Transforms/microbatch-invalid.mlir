@@ -169,7 +169,7 @@ func.func @a_wish_for_more_devices(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // -----
 
-// expected-error@+1 {{the batch of 'arg0', dim 0, has 6 samples, which 4 microbatches do not divide; 3 or 6 would, or uneven: true (P4)}}
+// expected-error@+1 {{the batch of 'arg0', dim 0, has 6 samples, which 4 microbatches do not divide; 3 or 6 would, or 'uneven: true' in 'pipeline:' (P4)}}
 func.func @does_not_divide(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
   return %x : tensor<6x4xf32>
 }
