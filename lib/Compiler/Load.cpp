@@ -36,13 +36,12 @@ static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llv
   }
 }
 
-/// What the plan says of the model: dims, those of the options first, and tensors.
-void Compilation::State::addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import) {
+/// Those of the options first, then the plan's.
+void Compilation::State::addDims(onnx::ImportOptions &import) {
   for (const auto &[name, size] : options.dims)
     import.dims[name] = size;
   if (!plan)
     return;
-  keepNamed(*plan, graph, import.kept);
   for (const auto &[name, size] : plan->dims)
     if (import.dims.try_emplace(name, size).second) {
       const spmd::PlanPlace &place = plan->dimPlaces.at(name);
@@ -78,14 +77,57 @@ bool Compilation::State::takeDevicePlan(const onnx::ModelFile &model) {
   return true;
 }
 
+/// Sizes that nobody gave stand as names. A plan's states and its cluster are read with a plan alone, so that they are held against those of who reads.
+std::string Compilation::State::describeSettings(const onnx::GraphProto &graph, const onnx::ImportOptions &import) {
+  std::string text = "cleave " CLEAVE_VERSION;
+  for (const onnx::ValueInfoProto &input : graph.input) {
+    text += (";" + input.name + ":").str();
+    auto shape = import.shapes.find(input.name), array = import.arrayShapes.find(input.name);
+    auto add = [&](const Twine &size) { text += (size + ",").str(); };
+    if (shape != import.shapes.end())
+      llvm::for_each(shape->second, [&](int64_t size) { add(Twine(size)); });
+    else if (array != import.arrayShapes.end())
+      llvm::for_each(array->second, [&](int64_t size) { add(Twine(size)); });
+    else if (input.type.shape)
+      for (const onnx::Dimension &dim : *input.type.shape) {
+        auto given = import.dims.find(dim.param);
+        dim.value ? add(Twine(*dim.value)) : given != import.dims.end() ? add(Twine(given->second)) : add(dim.param);
+      }
+  }
+  text += llvm::formatv(";{0};{1}", int(options.sharding.optimize), options.sharding.keepPlan).str();
+  if (plan)
+    for (const spmd::PlanState &pair : plan->states)
+      text += ";" + pair.input.text + "=" + pair.output.text;
+  return text + (plan && plan->cluster ? ";" + plan->cluster->name : "");
+}
+
+/// Where the annotations of a model are those that come of the plan that it keeps, that one counts: it decides also of values that are
+/// no tensors of the model, and asks nothing of those that nobody asked about.
+void Compilation::State::takeOrigin(const onnx::ModelFile &model) {
+  auto own = std::make_shared<spmd::Plan>(*plan);
+  bool isOther = false, isFound = onnx::readOrigin(model, settings, *own, isOther);
+  spmd::AttentionForm &attention = options.sharding.attention;
+  bool isAsked = attention == spmd::AttentionForm::Auto || attention == own->attention;
+  if (isFound && isAsked) {
+    attention = own->attention;
+    plan = handed.plan = own;
+    handed.pipeline = own->pipeline ? plan : nullptr;
+  } else if (isFound || isOther) {
+    emitRemark(NameLoc::get(StringAttr::get(context.get(), model.file->getPath())))
+        << "property '" << onnx::kPlanProperty
+        << "' is about other annotations, sizes or options: what the annotations say is taken";
+  }
+}
+
 /// All that a user may know of an input goes in before import: nothing after it is symbolic.
 OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
   import.collectAllErrors = collectAllErrors;
   std::unique_ptr<onnx::ModelFile> model = onnx::readModel(context.get(), std::move(file));
+  std::shared_ptr<const spmd::Plan> given = plan;
   if (!model || !takeDevicePlan(*model))
     return nullptr;
-  addPlan(model->model.graph, import);
+  addDims(import);
   for (const auto &[name, shape] : options.shapes)
     import.shapes[name].assign(shape.begin(), shape.end());
   if (!options.inputs.empty()) {
@@ -104,6 +146,11 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
     for (auto &[name, value] : *values)
       import.inputValues.try_emplace(name, std::move(value));
   }
+  settings = describeSettings(model->model.graph, import);
+  if (plan != given)
+    takeOrigin(*model);
+  if (plan)
+    keepNamed(*plan, model->model.graph, import.kept);
   return onnx::importOnnx(context.get(), *model, import);
 }
 

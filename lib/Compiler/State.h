@@ -28,7 +28,12 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
   mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
   bool takeDevicePlan(const onnx::ModelFile &model);
-  void addPlan(const onnx::GraphProto &graph, onnx::ImportOptions &import);
+  void takeOrigin(const onnx::ModelFile &model);
+  /// What decides shardings beside what a plan asks for: sizes of inputs, options.
+  std::string describeSettings(const onnx::GraphProto &graph, const onnx::ImportOptions &import);
+  /// What annotations of the model come of; nothing where no text can say it.
+  std::optional<onnx::PlanOrigin> findOrigin(const onnx::NodeStages *stages);
+  void addDims(onnx::ImportOptions &import);
   mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
   llvm::Error checkTypedShapes(mlir::ModuleOp module);
   bool hasMesh();
@@ -80,6 +85,7 @@ struct Compilation::State {
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
+  std::string settings; ///< of the ONNX file that was read last
   std::vector<std::pair<std::string, double>> seconds;
   ProgressHandler onProgress = [](const std::string &) {};
 };

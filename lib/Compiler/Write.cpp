@@ -13,6 +13,7 @@
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Pipelines/Phases.h"
+#include "cleave/Plan/FormatPlan.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
@@ -123,6 +124,22 @@ bool Compilation::State::findStages(const onnx::GraphProto &graph, std::optional
   return true;
 }
 
+/// A plan with stages that a model said, or with a schedule in a file, is more than its text.
+std::optional<onnx::PlanOrigin> Compilation::State::findOrigin(const onnx::NodeStages *stages) {
+  if (!plan || plan->mesh.empty())
+    return std::nullopt;
+  std::string pipeline;
+  if (stages) {
+    const spmd::PlanPipeline &asked = *plan->pipeline;
+    if (!asked.said.isEmpty() || asked.hasScheduleFile())
+      return std::nullopt;
+    pipeline = stages->property;
+    if (!asked.stages.empty())
+      pipeline = StringRef(pipeline).drop_back().str() + ", stages: " + spmd::formatStages(asked.stages) + "}";
+  }
+  return onnx::PlanOrigin{formatPlan(*plan, options.sharding.attention, pipeline), settings};
+}
+
 bool Compilation::writeOnnx(StringRef path) {
   if (!isOnnx() || state->options.model == "-")
     return fail(makeError("device annotations are written to a copy of an ONNX model in a file, and this is none"));
@@ -142,8 +159,10 @@ bool Compilation::writeOnnx(StringRef path) {
   if (!state->findStages(model.graph, stages))
     return false;
   onnx::TensorTypes tensors = onnx::collectTensors(*imported);
+  const onnx::NodeStages *said = stages ? &*stages : nullptr;
+  std::optional<onnx::PlanOrigin> origin = state->findOrigin(said);
   llvm::Error error = writeFileAtomically(path, [&](llvm::raw_ostream &os) {
-    return onnx::writeAnnotated(**file, getModule(), tensors, stages ? &*stages : nullptr, os);
+    return onnx::writeAnnotated(**file, getModule(), tensors, said, origin ? &*origin : nullptr, os);
   });
   return error ? fail(std::move(error)) : true;
 }

@@ -5,8 +5,11 @@ Usage: annotated.py BUILD_DIR [NAME...]
 A case is a plan of examples/parallel and its model. `cleave shard --emit=onnx` writes the model with the sharding of every tensor; the
 file must pass ONNX's checker, must be the old one but for annotations, and every annotation must hold by what onnx.proto says, as
 it is read here (each device holds one shard of each tensor, tensors are the node's own, graph inputs lie as the plan asks). Read
-without the plan it must be the same program: collectives of the same kinds, counts and bytes (of the three of OTHERWISE: no more
-bytes; the one of APART waits for wishes that canonical form may look through), and the outputs of the original.
+without the plan it must be the same program: all that a report says of it (each collective with its place, parameters, memory, stages, schedule) but the time that
+compiling took.
+
+The file keeps the plan as a property, `cleave.plan`. Without it annotations alone count, as for a file of somebody else's: collectives of the same
+kinds, counts and bytes (of those of OTHERWISE: no more bytes; the one of APART waits for wishes that canonical form may look through), and the outputs of the original.
 
 So it is with the pipelines of pipelines.py, of the examples, and of STAGED: here nodes have stages, too. Stages must count from 0, no edge may go back,
 and tensors of a node must lie on the devices that the plan's mesh gives the rank of its stage; read back, stages have the same ops, parameters and
@@ -29,7 +32,7 @@ import pipelines
 from cases import CASES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Values that no tensor of the model is any more (sums of parts, reordered heads) are decided anew when the file is read; where
+# Of annotations alone, without `cleave.plan`. Values that no tensor of the model is any more (sums of parts, reordered heads) are decided anew then; where
 # forms tie, they may come out otherwise, sending no more.
 OTHERWISE = {"gpt2-megatron", "vit-megatron", "swin-megatron"}
 # What is asked of tensors between windows keeps these from being sunk below what follows: it runs right, and sends more.
@@ -74,6 +77,8 @@ shard:
 pipeline: {axis: stage, microbatches: 2, placement: v, together: ["*word_embeddings*"], send: relay}
 """),
 }
+# What a file says to Cleave beside annotations, of which these come.
+PLAN = ("cleave.plan", "cleave.plan.digest")
 # Tensors with a spec, over all cases, at least: a writer that says nothing would pass all else.
 SPECS = 14000
 
@@ -169,7 +174,7 @@ def check_file(before, after, plan, ranks=()):
             return f"{rule['tensor']} lies as {lies[rule['tensor']]}, the plan asks {asked}", count
     del new.configuration[:]
     for model in (old, new):
-        kept = [entry for entry in model.metadata_props if entry.key not in ("cleave.mesh", "cleave.devices", "cleave.pipeline", "cleave.stages")]
+        kept = [entry for entry in model.metadata_props if entry.key not in ("cleave.mesh", "cleave.devices", "cleave.pipeline", "cleave.stages", *PLAN)]
         del model.metadata_props[:]
         model.metadata_props.extend(kept)
         model.ir_version = 11
@@ -201,16 +206,31 @@ def schedule(report):
     return report["pipeline"]["schedule"]["schedule"], report["pipeline"]["microbatches"], len(report["pipeline"]["stages"])
 
 
-def run_without_ops(build, path, dims):
-    """What is wrong with a file that lost what other tools do not know, or an empty string."""
+def without(path, *properties):
+    """The path of a copy that has lost them, or an empty string where it has none of them."""
     model = onnx.load(path, load_external_data=False)
-    kept = [entry for entry in model.metadata_props if entry.key != "cleave.stages"]
+    kept = [entry for entry in model.metadata_props if entry.key not in properties]
     if len(kept) == len(model.metadata_props):
         return ""
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
-    onnx.save(model, bare := path + ".bare.onnx")
-    return call(build, "run", bare, *dims, "--check")
+    onnx.save(model, bare := path[:-5] + ".bare.onnx")
+    return bare
+
+
+def run_without_ops(build, path, dims):
+    """What is wrong with a file that lost all that other tools do not know, or an empty string."""
+    bare = without(path, "cleave.stages")
+    return bare and call(build, "run", bare, *dims, "--check")
+
+
+def problem_of_program(build, path, dims, planned):
+    """What the report of a file as it was written has otherwise than that of the plan, or an empty string."""
+    if text := call(build, "shard", path, *dims, "--report", report := path + ".json", "-o", os.devnull):
+        return text
+    found = load(report)
+    return "".join(f"{key} read back: {found.get(key)}, by the plan: {planned[key]}"[:600] for key in planned
+                   if key not in ("model", "seconds") and found.get(key) != planned[key])
 
 
 def load(path):
@@ -240,8 +260,11 @@ def run(build, name, model, path, dims, folder):
     planned = load(first)
     ranks = [stage["rank"] for stage in planned["pipeline"]["stages"]] if "pipeline" in plan else ()
     text, count = check_file(model, written, plan, ranks)
-    text = text or call(build, "run", written, *dims, "--check", "--report", second, knows=name not in ANEW)
+    text = text or problem_of_program(build, written, dims, planned)
     if text:
+        return text, count
+    written = without(written, *PLAN)
+    if text := call(build, "run", written, *dims, "--check", "--report", second, knows=name not in ANEW) if written else "it keeps no plan":
         return text, count
     found = load(second)
     if ranks and places(found) != places(planned):

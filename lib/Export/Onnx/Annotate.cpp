@@ -278,9 +278,10 @@ Specs::Specs(func::FuncOp func, const TensorTypes &tensors, const NodeStages *st
 namespace {
 class Annotator {
 public:
-  Annotator(const MappedFile &model, func::FuncOp func, const TensorTypes &tensors, const NodeStages *stages)
-      : model(model), mesh(stages ? stages->mesh : spmd::getMesh(func)), stages(stages), specs(func, tensors, stages),
-        wire(model.getBytes(), ReadLimits()) {}
+  Annotator(const MappedFile &model, func::FuncOp func, const TensorTypes &tensors, const NodeStages *stages,
+            const PlanOrigin *origin)
+      : model(model), mesh(stages ? stages->mesh : spmd::getMesh(func)), stages(stages), origin(origin),
+        specs(func, tensors, stages), wire(model.getBytes(), ReadLimits()) {}
 
   llvm::Error write(llvm::raw_ostream &os);
 
@@ -292,6 +293,8 @@ private:
   const MappedFile &model;
   MeshAttr mesh;
   const NodeStages *stages;
+  const PlanOrigin *origin;
+  PlanDigest digest;
   size_t number = 0; ///< of the next node
   Specs specs;
   WireReader wire;
@@ -325,8 +328,10 @@ bool Annotator::addNode(StringRef bytes, WireMessage &out) {
   }
   if (stage >= 0)
     told.integer(3, stage);
-  if (told.size() > empty)
+  if (told.size() > empty) {
+    digest.addAnnotation(told.str());
     out.message(10, std::move(told));
+  }
   return isGood;
 }
 
@@ -364,7 +369,7 @@ bool Annotator::addModel(WireMessage &out) {
                        [&](const WireField &inner) { return inner.number != 1 || wire.text(inner, "key", entry.key); }))
         return false;
       if (entry.key == kMeshProperty || entry.key == kDevicesProperty || entry.key == kPipelineProperty ||
-          entry.key == kStagesProperty)
+          entry.key == kStagesProperty || entry.key == kPlanProperty || entry.key == kPlanDigestProperty)
         return true;
     }
     if (field.number != 26)
@@ -386,6 +391,10 @@ bool Annotator::addModel(WireMessage &out) {
     addProperty(kPipelineProperty, stages->property);
   if (stages && !stages->ops.empty())
     addProperty(kStagesProperty, spmd::formatStageOps(stages->ops));
+  if (origin) {
+    addProperty(kPlanProperty, origin->plan);
+    addProperty(kPlanDigestProperty, digest.get(origin->plan, origin->settings));
+  }
   WireMessage configuration;
   configuration.text(1, kConfiguration);
   configuration.integer(2, mesh.getNumRanks());
@@ -419,6 +428,6 @@ TensorTypes cleave::onnx::collectTensors(ModuleOp module) {
 }
 
 llvm::Error cleave::onnx::writeAnnotated(const MappedFile &model, ModuleOp module, const TensorTypes &tensors,
-                                         const NodeStages *stages, llvm::raw_ostream &os) {
-  return Annotator(model, *module.getOps<func::FuncOp>().begin(), tensors, stages).write(os);
+                                         const NodeStages *stages, const PlanOrigin *origin, llvm::raw_ostream &os) {
+  return Annotator(model, *module.getOps<func::FuncOp>().begin(), tensors, stages, origin).write(os);
 }

@@ -38,6 +38,11 @@ struct NodeStages {
   std::map<std::string, int64_t> ops;
 };
 
+/// What annotations come of: the text of a plan, and what else decides (`readOrigin`).
+struct PlanOrigin {
+  std::string plan, settings;
+};
+
 /// The stages of nodes, by those of the ops that they have become in `module`; a node without ops is where it is needed first. A node
 /// whose ops are in several stages is where most of them are, and behind what it takes; `told` has the names of nodes whose ops are not all
 /// where they are. Error: no node is in a stage, which has parts of some. Precondition: pipe-assign-stages has run; `module` was imported from the graph.
@@ -48,9 +53,9 @@ llvm::Expected<NodeStages> findNodeStages(const GraphProto &graph, mlir::ModuleO
 /// `module` are; annotations that it had are gone. Everything else stays as it is in the file, byte by byte, but the IR version,
 /// which is at least 11. Of a tensor in terms (partial) nothing is said, as ONNX has no words for it. With `stages` nodes have theirs, and
 /// tensors lie on devices of the stage of the node that says it. Error: the file is malformed. Precondition: `module` has been propagated,
-/// and was imported from the model; it is the program of one microbatch if there are stages.
+/// and was imported from the model; it is the program of one microbatch if there are stages. `origin`: goes along as a property; null: none does.
 llvm::Error writeAnnotated(const MappedFile &model, mlir::ModuleOp module, const TensorTypes &tensors,
-                           const NodeStages *stages, llvm::raw_ostream &os);
+                           const NodeStages *stages, const PlanOrigin *origin, llvm::raw_ostream &os);
 
 } // namespace cleave::onnx
 

@@ -11,6 +11,8 @@
 //     one rank of the pipeline, which are numbered by their first device. Where no tensor says it, one stage stands behind the other.
 //   * what a plan says of a pipeline but where stages are (its axis, microbatches, schedule) is said by the property `cleave.pipeline`; else there is one microbatch, and
 //     the axis is called `stage`. Ops that are elsewhere than their node are listed by `cleave.stages`.
+//   * the plan that they come of, if the model keeps it (`cleave.plan`) and they have not changed since, is taken in their place: it decides of
+//     values that are no tensors of the model as it did then (DeviceOrigin.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
@@ -30,6 +32,9 @@ constexpr llvm::StringLiteral kDevicesProperty = "cleave.devices";
 constexpr llvm::StringLiteral kPipelineProperty = "cleave.pipeline";
 /// The stages of ops of which those of nodes say it otherwise or nothing: `{"linear nn.add": 1}`.
 constexpr llvm::StringLiteral kStagesProperty = "cleave.stages";
+/// The plan that the annotations come of, and a digest of all that it decides them by: see `readOrigin`.
+constexpr llvm::StringLiteral kPlanProperty = "cleave.plan";
+constexpr llvm::StringLiteral kPlanDigestProperty = "cleave.plan.digest";
 
 /// Nodes of the main graph and what they make, with their stages. `ofNode`: of each node, -1 where it says none: it is where the last of what it takes is.
 spmd::StageNames nameStages(const GraphProto &graph, std::vector<int64_t> ofNode);
@@ -42,6 +47,22 @@ bool hasDevicePlan(const ModelProto &model);
 /// the first that a node names counts; `notes` say what was passed over. Precondition: it has annotations.
 llvm::LogicalResult readDevicePlan(const ModelFile &file, spmd::Plan &plan, spmd::PlanError &error,
                                    std::vector<std::string> &notes);
+
+/// Of a plan, the annotations that come of it, and what else these depend on.
+class PlanDigest {
+public:
+  /// As each stands encoded in its node, in the order of nodes.
+  void addAnnotation(llvm::StringRef bytes);
+  /// `settings`: a text that differs where anything else does that decides.
+  std::string get(llvm::StringRef plan, llvm::StringRef settings) const;
+
+private:
+  std::string all; ///< digests
+};
+
+/// Puts mesh, rules, attention and pipeline of the property `cleave.plan` in place of those that annotations have given `plan`, if
+/// they are still those that come of it. `isOther`: there is such a property, and it is about others.
+bool readOrigin(const ModelFile &file, llvm::StringRef settings, spmd::Plan &plan, bool &isOther);
 
 } // namespace cleave::onnx
 

@@ -1,0 +1,18 @@
+//===- FormatPlan.h - a plan as text ----------------------------*- C++ -*-===//
+#ifndef CLEAVE_PLAN_FORMATPLAN_H
+#define CLEAVE_PLAN_FORMATPLAN_H
+
+#include "cleave/Plan/Plan.h"
+
+namespace cleave::spmd {
+
+/// What `plan` asks of tensors, as the text of a plan that asks for the same: mesh, devices, rules, `uneven`, and
+/// attention in the given form. `pipeline`: the text of that section; empty: there is none. What is no part of it: sizes of dims, states, the cluster.
+std::string formatPlan(const Plan &plan, AttentionForm attention, llvm::StringRef pipeline);
+
+/// `[{nodes: "*/embed*", rank: 1}, {first: "*/layer.3/*"}]`: the stages of a pipeline, as a plan says them.
+std::string formatStages(llvm::ArrayRef<PlanStage> stages);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_PLAN_FORMATPLAN_H
