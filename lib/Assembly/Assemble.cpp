@@ -25,6 +25,14 @@ ProgramTables::Source::Source(ModuleOp module)
     params[param.getSymName()] = param;
 }
 
+/// Ranks number inputs and outputs as the whole does; what a rank leaves out another one has.
+static LogicalResult checkPlaces(func::FuncOp func, StringRef what, ArrayRef<program::Tensor> tensors) {
+  for (auto [number, tensor] : llvm::enumerate(tensors))
+    if (tensor.places.empty())
+      return func.emitError() << what << " " << number << " of " << tensors.size() << " is on no rank";
+  return success();
+}
+
 LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims) {
   func::FuncOp first = functions.front();
   Source added(first->getParentOfType<ModuleOp>());
@@ -46,7 +54,8 @@ LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayR
     if (failed(addList(func, variant)))
       return failure();
   }
-  if (failed(addStates(variant)))
+  if (failed(checkPlaces(first, "input", variant.inputs)) || failed(checkPlaces(first, "output", variant.outputs)) ||
+      failed(addStates(variant)))
     return failure();
   program.variants.push_back(std::move(variant));
   OwnFaults faults(first.getContext());

@@ -300,19 +300,21 @@ void RankMaker::runAfter() {
         getOuter(result);
 }
 
-/// Who makes a value returns it; an input that is returned is so by the first rank that reads it. Arguments that nothing
-/// reads go, but for states whose next value the rank makes.
+/// The attributes of argument or result `index` of the whole (null: none) for the rank that has it.
+static DictionaryAttr withIndex(DictionaryAttr attributes, unsigned index, Builder builder) {
+  NamedAttrList list(attributes);
+  list.erase(PipeDialect::kSplitAttr);
+  list.set(PipeDialect::kIndexAttr, builder.getI64IntegerAttr(index));
+  return list.getDictionary(builder.getContext());
+}
+
+/// Who makes a value returns it; an input that is returned is so by the first rank that reads it. Arguments that the
+/// rank does not read go, but for states whose next value it makes.
 void RankMaker::finish(Operation *ret) {
   SmallVector<Value> returned;
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> argAttrs, resultAttrs;
   llvm::SmallDenseSet<unsigned> states;
-  auto withIndex = [&](DictionaryAttr attributes, unsigned index) {
-    NamedAttrList list(attributes);
-    list.erase(PipeDialect::kSplitAttr);
-    list.set(PipeDialect::kIndexAttr, builder.getI64IntegerAttr(index));
-    return list.getDictionary(builder.getContext());
-  };
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
     Operation *producer = value.getDefiningOp();
     int32_t owner = !producer                 ? staged.getReader(value)
@@ -324,7 +326,7 @@ void RankMaker::finish(Operation *ret) {
       states.insert(*state);
     returned.push_back(outer.lookup(value));
     types.push_back(value.getType());
-    resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index));
+    resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index, builder));
   }
   func::ReturnOp::create(builder, loc, returned);
   Block &block = made.getBody().front();
@@ -334,7 +336,7 @@ void RankMaker::finish(Operation *ret) {
     if (argument.use_empty() && !states.contains(index))
       unused.set(index);
     else
-      argAttrs.push_back(withIndex(staged.func.getArgAttrDict(index), index));
+      argAttrs.push_back(withIndex(staged.func.getArgAttrDict(index), index, builder));
   }
   block.eraseArguments(unused);
   made.setFunctionType(FunctionType::get(builder.getContext(), block.getArgumentTypes(), types));
@@ -359,6 +361,28 @@ LogicalResult RankMaker::run() {
   joinResults();
   runAfter();
   finish(staged.func.getBody().front().getTerminator());
+  return success();
+}
+
+/// An input that no rank reads is one of the first: callers give all that the model has.
+static LogicalResult keepUnread(func::FuncOp func, ArrayRef<func::FuncOp> ranks) {
+  llvm::SmallDenseSet<int64_t> read;
+  for (func::FuncOp rank : ranks)
+    for (unsigned i = 0; i < rank.getNumArguments(); ++i)
+      read.insert(*getArgIndex(rank, i));
+  // Arguments of a rank stand in the order of the whole's.
+  func::FuncOp first = ranks.front();
+  unsigned at = 0;
+  for (BlockArgument argument : func.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (!read.contains(index) &&
+        failed(first.insertArgument(at, argument.getType(),
+                                    withIndex(func.getArgAttrDict(index), index, Builder(func.getContext())),
+                                    argument.getLoc())))
+      return failure();
+    if (at < first.getNumArguments() && getArgIndex(first, at) == int64_t(index))
+      ++at;
+  }
   return success();
 }
 
@@ -418,7 +442,7 @@ LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
       return failure();
     ranks.push_back(maker.getMade());
   }
-  return checkStates(func, ranks);
+  return failed(keepUnread(func, ranks)) ? failure() : checkStates(func, ranks);
 }
 
 void Lower::runOnOperation() {

@@ -52,4 +52,31 @@ func.func @main(%x: tensor<4x4xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.nam
   %t = call @main.after(%l#1) : (tensor<4xf32>) -> tensor<4xf32>
   return %l#0, %t : tensor<4x4xf32>, tensor<4xf32>
 }
+
+// An input that no rank reads is one of the first, in its place.
+// CHECK-LABEL: func.func @unread.rank0(
+// CHECK-SAME: tensor<4xf32> {nn.name = "u", pipe.index = 0 : i64}, %{{.*}}: tensor<4x4xf32> {nn.name = "x", pipe.index = 1 : i64}, %{{.*}}: tensor<i1> {nn.name = "v", pipe.index = 3 : i64})
+// CHECK-LABEL: func.func @unread.rank1(
+// CHECK-SAME: %{{[^,]*}}: tensor<4xf32> {nn.name = "z", pipe.index = 2 : i64}) ->
+// CHECK-LABEL: func.func @unread(
+func.func private @unread.stage0(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %h = nn.exp %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %h : tensor<2x4xf32>
+}
+func.func private @unread.stage1(%h: tensor<2x4xf32>, %z: tensor<4xf32>) -> tensor<2x4xf32> {
+  %y = nn.add %h, %z : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+pipe.schedule @unread.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
+  pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"
+  pipe.rank 1 "1RECV_F0,1F0,1RECV_F1,1F1"
+}
+func.func @unread(%u: tensor<4xf32> {nn.name = "u"}, %x: tensor<4x4xf32> {nn.name = "x"}, %z: tensor<4xf32> {nn.name = "z"}, %v: tensor<i1> {nn.name = "v"}) -> (tensor<4x4xf32> {nn.name = "y"}) {
+  %l = pipe.microbatches 2 (%i = %x split 0, %k = %z whole) -> (split 0) : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32> {
+    %h = func.call @unread.stage0(%i) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %o = func.call @unread.stage1(%h, %k) : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    pipe.yield %o : tensor<2x4xf32>
+  }
+  return %l : tensor<4x4xf32>
+}
 }
