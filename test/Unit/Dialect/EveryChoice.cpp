@@ -482,3 +482,7 @@ void cleave::checkEveryChoice(llvm::StringRef text) {
     EXPECT_TRUE(isTried[1][choice]) << "on two axes: " << choice << " of " << describe(rule, {});
   }
 }
+
+void cleave::check(const llvm::Twine &arguments, const llvm::Twine &op) {
+  checkEveryChoice(("func.func @f(" + arguments + ") {\n" + op + "\nreturn\n}").str());
+}

@@ -3,6 +3,7 @@
 #define CLEAVE_TEST_UNIT_DIALECT_EVERYCHOICE_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 namespace cleave {
 
@@ -16,6 +17,9 @@ namespace cleave {
 /// to be what its rule prices. Every choice must have been
 /// tried on the one-dimensional and on a two-dimensional mesh. A loop may be the op: each of its values in every sharding.
 void checkEveryChoice(llvm::StringRef text);
+
+/// The same of `op`, on arguments `arguments`: both in the text form.
+void check(const llvm::Twine &arguments, const llvm::Twine &op);
 
 } // namespace cleave
 

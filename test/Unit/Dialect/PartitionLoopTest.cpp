@@ -10,10 +10,6 @@
 
 using namespace cleave;
 
-static void check(const llvm::Twine &arguments, const llvm::Twine &loop) {
-  checkEveryChoice(("func.func @f(" + arguments + ") {\n" + loop + "\nreturn\n}").str());
-}
-
 // Two values of one shape change places; 5 rows divide over no mesh.
 TEST(PartitionLoop, CountedIterations) {
   for (const char *rows : {"4", "5"}) {

@@ -12,11 +12,6 @@
 
 using namespace cleave;
 
-/// `op` on the arguments `arguments`.
-static void check(const llvm::Twine &arguments, const llvm::Twine &op) {
-  checkEveryChoice(("func.func @f(" + arguments + ") {\n" + op + "\nreturn\n}").str());
-}
-
 // Ranks sample at other coordinates each.
 TEST(PartitionNeighbours, ResizeByTables) {
   auto resize = [](llvm::StringRef mode, llvm::StringRef how, int64_t from, int64_t to, llvm::StringRef flags = "",

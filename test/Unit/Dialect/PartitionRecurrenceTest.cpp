@@ -10,10 +10,6 @@
 
 using namespace cleave;
 
-static void check(const llvm::Twine &arguments, const llvm::Twine &op) {
-  checkEveryChoice(("func.func @f(" + arguments + ") {\n" + op + "\nreturn\n}").str());
-}
-
 TEST(PartitionRecurrence, Lstm) {
   for (const char *hidden : {"6", "5"}) {
     std::string h = hidden;

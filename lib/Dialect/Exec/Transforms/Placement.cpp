@@ -53,95 +53,6 @@ static bool isMessage(Operation *op) { return isa<pipe::SendOp, pipe::RecvOp>(op
 /// What starts where it stands, and is done where somebody waits for it.
 static bool meets(Operation *op) { return communicates(op) || isMessage(op); }
 
-bool cleave::exec::isLoaded(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (isa_and_present<nn::LoadOp, nn::ConstantOp, spmd::AxisIndexOp>(op))
-    return true;
-  return isa_and_present<PackOp, spmd::LocalSliceOp>(op) && isLoaded(op->getOperand(0)) &&
-         !op->getOperand(0).getDefiningOp<PackOp>();
-}
-
-/// The value whose elements, all of them and in order, `value` is.
-static Value lookThrough(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (getAliasOffset(op) != 0 || spmd::getBytes(op->getOperand(0).getType()) != spmd::getBytes(value.getType()))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-std::optional<SmallVector<unsigned>> cleave::exec::getConcatenated(KernelOp kernel) {
-  Block &body = kernel.getBody().front();
-  Operation *yield = body.getTerminator();
-  auto concat =
-      yield->getNumOperands() == 1 ? lookThrough(yield->getOperand(0)).getDefiningOp<nn::ConcatOp>() : nullptr;
-  if (!concat)
-    return std::nullopt;
-  ArrayRef<int64_t> outer = concat.getResult().getType().getShape().take_front(concat.getDim());
-  SmallVector<unsigned> parts;
-  for (Value input : concat.getInputs()) {
-    auto argument = dyn_cast<BlockArgument>(lookThrough(input));
-    if (!argument)
-      return std::nullopt;
-    parts.push_back(argument.getArgNumber());
-  }
-  return llvm::all_of(outer, [](int64_t extent) { return extent == 1; }) ? std::optional(parts) : std::nullopt;
-}
-
-/// The axes along which a rank's own piece lies, where it is a range: no dim is cut but the outermost of more than one
-/// element. Nothing otherwise.
-static std::optional<SmallVector<spmd::AxisAttr>> getRowAxes(ArrayAttr dims, ArrayRef<int64_t> local) {
-  SmallVector<spmd::AxisAttr> axes;
-  bool areRows = true;
-  int64_t before = 1;
-  for (auto [extent, list] : llvm::zip_equal(local, dims.getAsRange<ArrayAttr>())) {
-    if (!list.empty() && (before != 1 || !axes.empty()))
-      areRows = false;
-    llvm::append_range(axes, list.getAsRange<spmd::AxisAttr>());
-    before *= extent;
-  }
-  return areRows ? std::optional(axes) : std::nullopt;
-}
-
-/// True if the body reads `use` where it lies.
-static bool isCaptured(EnterOp enter, OpOperand &use) {
-  return use.getOperandNumber() >= enter->getNumOperands() - enter.getCaptured().size();
-}
-
-/// What a loop carries is what it leaves behind; null of anything else.
-static Value getLeft(Value value) {
-  auto enter = value.getDefiningOp<EnterOp>();
-  unsigned number = enter ? cast<OpResult>(value).getResultNumber() : 0;
-  return enter && number < enter.getInitial().size() ? findEnd(enter)->getResult(number) : Value();
-}
-
-/// True if ranks do something together with `value`, or what is seen of it, other than `except`. A body sees what it captures.
-static bool feedsCollective(Value value, Operation *except = nullptr) {
-  SmallVector<Value> open = {value};
-  while (!open.empty()) {
-    Value seen = open.pop_back_val();
-    if (Value left = getLeft(seen))
-      open.push_back(left);
-    for (OpOperand &use : seen.getUses()) {
-      Operation *user = use.getOwner();
-      if (communicates(user) && user != except)
-        return true;
-      auto enter = dyn_cast<EnterOp>(user);
-      if (getAliasOffset(user) || isa<spmd::LocalSliceOp>(user))
-        open.push_back(user->getResult(0));
-      else if (enter && isCaptured(enter, use))
-        open.push_back(enter.getValues()[use.getOperandNumber() - (enter.getCondition() ? 1 : 0)]);
-    }
-  }
-  return false;
-}
-
-/// A rank's own rows of a tensor are a view whose offset depends on the rank. What ranks do together wants it at one offset.
-static bool isView(spmd::LocalSliceOp op) {
-  return !feedsCollective(op.getResult()) && getRowAxes(op.getDims(), op.getResult().getType().getShape());
-}
-
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -197,43 +108,6 @@ void Placement::orderSteps() {
   }
   pairMarks();
 }
-
-/// In the order of the steps, so that the root of what an alias sees is known before that of the alias.
-void Placement::findRoots() {
-  NumberAttr zero = table.get(0);
-  for (BlockArgument argument : block.getArguments())
-    roots[argument] = {argument, zero};
-  SmallVector<EnterOp> open;
-  for (Operation *op : steps) {
-    for (Value result : op->getResults())
-      roots[result] = {result, zero};
-    if (auto enter = dyn_cast<EnterOp>(op)) {
-      open.push_back(enter);
-      for (auto [value, result] :
-           llvm::zip_equal(enter.getCaptured(), enter.getValues().drop_front(enter.getInitial().size())))
-        roots[result] = Root(roots[value]);
-    }
-    if (auto leave = dyn_cast<LeaveOp>(op))
-      for (auto [carried, result] : llvm::zip(open.pop_back_val().getValues(), leave.getValues()))
-        roots[result] = {carried, zero};
-    std::optional<int64_t> offset = getAliasOffset(op);
-    auto slice = dyn_cast<spmd::LocalSliceOp>(op);
-    bool isRow = slice && !isLoaded(slice.getResult()) && isView(slice);
-    if (!offset && !isRow)
-      continue;
-    Value result = op->getResult(0);
-    Root root = roots[op->getOperand(0)];
-    if (isRow)
-      root.offset =
-          table.add(root.offset, table.get(*getRowAxes(slice.getDims(), slice.getResult().getType().getShape()),
-                                           spmd::getBytes(result.getType())));
-    else
-      root.offset = table.add(root.offset, *offset * spmd::getElementBytes(getElementTypeOrSelf(result)));
-    roots[result] = root;
-  }
-}
-
-Placement::Root Placement::getRoot(Value value) const { return roots.find(value)->second; }
 
 /// From the back: a result is needed at the first step that reads it. Who only sees it in another shape passes on when that
 /// one is needed, and so does a collective that reads it, as streams keep their order. A later one is waited for behind all
@@ -293,11 +167,6 @@ void Placement::findUses() {
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
-
-bool cleave::exec::isAllOf(Value value, const Placement::Root &root) {
-  return root.value.getDefiningOp() && !isLoaded(root.value) && !root.offset.hasColumn() &&
-         root.offset.getBase() == 0 && spmd::getBytes(value.getType()) == spmd::getBytes(root.value.getType());
-}
 
 /// Another reader may be a collective that is waited for at this very step: the wait comes first.
 bool Placement::dies(OpOperand &operand) const {

@@ -180,6 +180,13 @@ private:
 
 /// True if `value` is all of its root, which a command makes.
 bool isAllOf(mlir::Value value, const Placement::Root &root);
+/// The value whose elements, all of them and in order, `value` is.
+mlir::Value lookThrough(mlir::Value value);
+/// The axes along which a rank's own piece lies, where it is a range: no dim is cut but the outermost of more than one
+/// element. Nothing otherwise.
+std::optional<llvm::SmallVector<spmd::AxisAttr>> getRowAxes(mlir::ArrayAttr dims, llvm::ArrayRef<int64_t> local);
+/// True if ranks do something together with `value`, or what is seen of it, other than `except`. A body sees what it captures.
+bool feedsCollective(mlir::Value value, mlir::Operation *except = nullptr);
 /// Whether other ranks are needed for it.
 bool communicates(mlir::Operation *op);
 /// Where in a window's result, in bytes, a rank's own operand lies; nothing where that is no range, or not at one place.

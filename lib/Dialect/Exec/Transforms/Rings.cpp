@@ -19,8 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
+#include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>
@@ -31,133 +31,6 @@ using namespace cleave::exec;
 
 static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 static Type getElement(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
-
-//===----------------------------------------------------------------------===//
-// Finding
-//===----------------------------------------------------------------------===//
-
-/// Where the dim `dim` of the operand of a movement is in its result, if it is one there and nothing else.
-static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
-  ArrayRef<int64_t> from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
-  if (isa<nn::CastOp>(op))
-    return dim;
-  if (auto transpose = dyn_cast<nn::TransposeOp>(op))
-    return llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
-  if (isa<nn::BroadcastOp>(op))
-    return nn::findBroadcastDim(from, dim, to);
-  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    // What uneven shards are filled up with is cut off.
-    bool isEnd = llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
-                 llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
-    for (auto [at, size] : llvm::enumerate(from))
-      isEnd &= int64_t(at) == dim || to[at] == size;
-    return isEnd ? std::optional(dim) : std::nullopt;
-  }
-  return isa<nn::ReshapeOp>(op) ? nn::findReshapedDim(from, dim, to) : std::nullopt;
-}
-
-/// True if `value` is read by one op alone, by attention as keys and values.
-static bool hasOneReader(Value value) {
-  bool isKeyOrValue = llvm::all_of(value.getUses(), [](OpOperand &use) {
-    auto attention = dyn_cast<nn::AttentionOp>(use.getOwner());
-    return !attention || &use == &attention.getKeyMutable() || &use == &attention.getValueMutable();
-  });
-  return !value.use_empty() && llvm::all_equal(value.getUsers()) && isKeyOrValue;
-}
-
-/// Per dim the axes over which `op` puts shards together; nothing if it is no gather.
-static std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> getGatheredAxes(Operation *op) {
-  SmallVector<SmallVector<spmd::AxisAttr>> dims;
-  if (auto gather = dyn_cast<spmd::AllGatherOp>(op)) {
-    for (ArrayAttr axes : gather.getDims().getAsRange<ArrayAttr>())
-      dims.emplace_back(axes.getAsRange<spmd::AxisAttr>());
-    return dims;
-  }
-  auto permute = dyn_cast<spmd::PermuteOp>(op);
-  if (!permute)
-    return std::nullopt;
-  for (auto [from, to] : llvm::zip_equal(permute.getFrom().getDims(), permute.getTo().getDims())) {
-    if (from.getAxes() != to.getAxes() && !to.getAxes().empty())
-      return std::nullopt;
-    dims.emplace_back(from.getAxes() == to.getAxes() ? ArrayRef<spmd::AxisAttr>() : from.getAxes());
-  }
-  return dims;
-}
-
-/// The way up from attention to the gather, then down for the place of the sequence.
-static std::optional<GatheredSequence> findGathered(Value value, std::string &reason) {
-  GatheredSequence found;
-  SmallVector<Operation *> moves;
-  std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> gathered;
-  bool isAlone = true;
-  for (Operation *op = value.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
-    found.gather = op;
-    isAlone &= op->getNumResults() == 1 && hasOneReader(op->getResult(0));
-    if ((gathered = getGatheredAxes(op)))
-      break;
-    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(op))
-      return std::nullopt;
-    moves.push_back(op);
-  }
-  if (!gathered)
-    return std::nullopt;
-  int64_t cuts = 0;
-  for (auto [dim, axes] : llvm::enumerate(*gathered))
-    if (!axes.empty()) {
-      found.dim = dim;
-      found.axes = axes;
-      ++cuts;
-    }
-  found.shard = getShape(found.gather->getOperand(0))[found.dim];
-  int64_t dim = found.dim;
-  for (Operation *op : llvm::reverse(moves)) {
-    std::optional<int64_t> at = followDim(op, dim);
-    if (!at)
-      return std::nullopt;
-    found.moves.push_back({op, dim = *at});
-  }
-  if (dim != 2)
-    return std::nullopt;
-  if (cuts != 1)
-    reason = "other dims are gathered with the sequence";
-  else if (!isAlone)
-    reason = "others read what is gathered too";
-  return reason.empty() ? std::optional(found) : std::nullopt;
-}
-
-std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::string &reason) {
-  std::optional<GatheredSequence> key = findGathered(attention.getKey(), reason),
-                                  value = findGathered(attention.getValue(), reason);
-  if (!key || !value)
-    return std::nullopt;
-  if (key->axes != value->axes) {
-    reason = "keys and values are gathered over other axes";
-    return std::nullopt;
-  }
-  if (key->shard != value->shard) {
-    reason = "a rank has " + std::to_string(key->shard) + " keys and " + std::to_string(value->shard) + " values";
-    return std::nullopt;
-  }
-  Ring ring;
-  ring.attention = attention;
-  ring.key = *key;
-  ring.value = *value;
-  spmd::MeshAttr mesh = spmd::getMesh(attention);
-  for (spmd::AxisAttr axis : key->axes)
-    ring.ranks *= axis.getExtent(mesh);
-  std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention);
-  // Ranks of a ring put results together in orders of their own: copies of one result would differ in their last bits.
-  if (!band ||
-      !llvm::all_of(key->axes, [&](spmd::AxisAttr axis) { return llvm::is_contained(band->queryAxes, axis); })) {
-    reason = "the ranks have the same queries";
-    return std::nullopt;
-  }
-  ring.band = *band;
-  ring.mask = band->band.isEmpty() ? attention.getMask() : band->getGivenMask(attention);
-  if (band->isMasked && !ring.mask)
-    return std::nullopt;
-  return ring;
-}
 
 //===----------------------------------------------------------------------===//
 // Who sees what
@@ -354,14 +227,8 @@ Value RingBuilder::reaches(Value from) {
 
 /// The band by places on all ranks, keys counting from `from` on.
 Value RingBuilder::comparePlaces(Value from, const nn::KeyBand &band) {
-  Value query = places(ring.countQueries(), firstQuery(), 2, 0), key = places(block, from, 2, 1), isSeen;
-  if (band.high)
-    isSeen = make<nn::LeOp>(key, make<nn::AddOp>(query, place(*band.high)));
-  if (band.low) {
-    Value isNear = make<nn::GeOp>(key, make<nn::AddOp>(query, place(*band.low)));
-    isSeen = isSeen ? make<nn::AndOp>(isSeen, isNear) : isNear;
-  }
-  return isSeen;
+  Value query = places(ring.countQueries(), firstQuery(), 2, 0), key = places(block, from, 2, 1);
+  return nn::compareToBand(builder, loc, query, key, band);
 }
 
 /// Of the model's mask the columns of the block whose number is `from`; those of padding are hidden.
@@ -433,13 +300,13 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
   nn::AttentionOp whole = ring.attention;
   SmallVector<int64_t> shape(getShape(whole.getResult()));
   shape.insert(shape.begin() + 3, 1);
-  int64_t offset = band.high.value_or(std::max<int64_t>(band.low.value_or(0), 0));
+  nn::BandAttributes said(band);
   auto partial = PartialAttentionOp::create(
       builder, loc, RankedTensorType::get(shape, compute), RankedTensorType::get(ArrayRef(shape).drop_back(), compute),
       whole.getQuery(), key, value, joinMasks(takeColumns(from), isSeen), whole.getScaleAttr(),
-      band.high ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(offset), whole.getSoftcapAttr(),
-      band.low ? builder.getI64IntegerAttr(offset - *band.low) : IntegerAttr(), /*right=*/IntegerAttr(), anySeen,
-      builder.getI64IntegerAttr(block));
+      said.isCausal ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(said.offset),
+      whole.getSoftcapAttr(), said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(),
+      /*right=*/IntegerAttr(), anySeen, builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
   return {reshape(partial.getSums(), shape), partial.getLogs()};
 }

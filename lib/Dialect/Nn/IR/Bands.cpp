@@ -26,6 +26,32 @@ static constexpr int64_t kMostPlaces = int64_t(1) << 23;
 
 static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
+//===----------------------------------------------------------------------===//
+// Bands as attributes and as masks
+//===----------------------------------------------------------------------===//
+
+/// Of a band that is open to the right the offset is as far as it needs to be for `left` not to be negative.
+BandAttributes::BandAttributes(const KeyBand &band)
+    : isCausal(band.high.has_value()), offset(band.high.value_or(std::max<int64_t>(band.low.value_or(0), 0))) {
+  if (band.low)
+    left = offset - *band.low;
+}
+
+Value cleave::nn::compareToBand(OpBuilder &builder, Location loc, Value queries, Value keys, const KeyBand &band) {
+  auto move = [&](int64_t by) -> Value {
+    auto type = RankedTensorType::get({}, builder.getI64Type());
+    return AddOp::create(builder, loc, queries, ConstantOp::create(builder, loc, DenseElementsAttr::get(type, by)));
+  };
+  Value isSeen;
+  if (band.high)
+    isSeen = LeOp::create(builder, loc, keys, move(*band.high));
+  if (band.low) {
+    Value isNear = GeOp::create(builder, loc, keys, move(*band.low));
+    isSeen = isSeen ? AndOp::create(builder, loc, isSeen, isNear) : isNear;
+  }
+  return isSeen;
+}
+
 namespace {
 /// The dims of a value along which queries and keys are counted; -1: it is the same for all of them.
 struct Places {
@@ -400,10 +426,11 @@ void cleave::nn::useBand(AttentionOp attention, DenseOf getDense, bool windowsOn
   attention.getMaskMutable().clear();
   if (parts.rest)
     attention.getMaskMutable().assign(parts.rest);
-  attention.setCausal(band.high.has_value());
-  attention.setCausalOffset(band.high ? *band.high : std::max<int64_t>(band.low.value_or(0), 0));
+  BandAttributes said(band);
+  attention.setCausal(said.isCausal);
+  attention.setCausalOffset(said.offset);
   attention.removeRightAttr();
   attention.removeLeftAttr();
-  if (band.low)
-    attention.setLeft(static_cast<int64_t>(attention.getCausalOffset()) - *band.low);
+  if (said.left)
+    attention.setLeft(*said.left);
 }

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"
 
 #include <limits>
@@ -96,16 +97,9 @@ Value LocalAttention::applyMask(Value scores) {
 
 /// Query position i sees the key positions of its band, both counted over all ranks. Precondition: there is a bound.
 Value LocalAttention::getVisibility() {
-  KeyBand band = op.getBand();
   Value queries = build.globalPositions(queryAxes, query[2], 2, 0);
-  Value keys = build.globalPositions(keyAxes, key[2], 2, 1), isSeen;
-  if (band.high)
-    isSeen = build.isAtMost(keys, build.add(queries, build.position(*band.high)));
-  if (band.low) {
-    Value isNear = build.isAtLeast(keys, build.add(queries, build.position(*band.low)));
-    isSeen = isSeen ? build.both(isSeen, isNear) : isNear;
-  }
-  return isSeen;
+  Value keys = build.globalPositions(keyAxes, key[2], 2, 1);
+  return compareToBand(context.builder, context.loc, queries, keys, op.getBand());
 }
 
 Value LocalAttention::hideUnseen(Value scores) {

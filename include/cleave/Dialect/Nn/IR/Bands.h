@@ -11,6 +11,20 @@
 
 namespace cleave::nn {
 
+/// A band as attributes of nn.attention say it, with no more reach to the right than being causal: what KeyBand::get takes.
+struct BandAttributes {
+  explicit BandAttributes(const KeyBand &band);
+
+  bool isCausal;
+  int64_t offset;
+  std::optional<int64_t> left;
+};
+
+/// Bools: which keys the band lets which queries see. `queries` and `keys` are their places, i64 tensors that broadcast against each
+/// other. Null if the band is empty.
+mlir::Value compareToBand(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value queries, mlir::Value keys,
+                          const KeyBand &band);
+
 /// A mask taken apart.
 struct MaskParts {
   KeyBand band;
