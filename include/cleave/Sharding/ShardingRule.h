@@ -142,6 +142,9 @@ struct ShardingRule {
   /// Factors along which propagation never flows because cutting them is impossible or costs communication inside the
   /// op although a choice for them may exist ("meets" in docs/sharding-model.md).
   llvm::SmallVector<FactorId, 2> orderedFactors;
+  /// An axis that comes to the op along this factor may be told to stay there (`Problem::hold`): queries of attention, among whose
+  /// ranks keys can go round. -1 if there is none.
+  FactorId held = -1;
   /// What users call a dim whose cut leaves the results partial.
   llvm::StringRef reducedDim = "reduced dim";
   /// True for ops that move or rename data only, which never count as compute.

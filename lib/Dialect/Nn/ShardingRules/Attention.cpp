@@ -71,6 +71,7 @@ ShardingRule AttentionOp::getShardingRule() {
   rule.addStatistics(t, 2, {b, k, g, s}, bytes);
   rule.addStatistics(t, 1, {b, k, g, s, v}, bytes);
   addBand(rule, *this, s, t);
+  rule.rule.held = s.value_or(-1);
   rule.rule.flops = 2.0 * query[0] * query[1] * query[2] * countSeen(*this) * (query[3] + value[3]);
   rule.rule.flopFactors.assign(OpRule::present({b, k, g, s, t})); // Cutting v repeats the scores.
   return rule.finish();

@@ -204,10 +204,8 @@ void FunctionProblem::addOp(Operation *op) {
   for (Value result : op->getResults())
     results.push_back(getId(result));
   OpId id = problem.addOp(it->second, operands, results);
-  const DimFactors *sequence =
-      holdsQueries && isa<nn::AttentionOp>(op) ? &problem.rule(it->second).results[0][2] : nullptr;
-  if (sequence && !sequence->empty())
-    problem.hold(id, sequence->front());
+  if (FactorId held = problem.rule(it->second).held; holdsQueries && held >= 0)
+    problem.hold(id, held);
   ops.push_back(op);
 }
 
