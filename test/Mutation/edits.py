@@ -7,6 +7,7 @@ is taken off is added to the total, and sums end at forbidden).
 from edit import Edit
 from edits_device import EDITS as DEVICE_EDITS
 from edits_export import EDITS as EXPORT_EDITS
+from edits_import import EDITS as IMPORT_EDITS
 from edits_program import EDITS as PROGRAM_EDITS
 from edits_runtime import EDITS as RUNTIME_EDITS
 from edits_schedule import EDITS as SCHEDULE_EDITS
@@ -406,6 +407,7 @@ EDITS = [
     *TABLE_EDITS,
     *UNEVEN_EDITS,
     *EXPORT_EDITS,
+    *IMPORT_EDITS,
     # ===--- Kernels ---------------------------------------------------------===
     Edit("operands-of-a-kernel-turned-round", "lib/Dialect/Exec/Transforms/FormKernels.cpp", "operands.push_back(value);",
          "operands.insert(operands.begin(), value);", "a kernel is given its operands in another order",
@@ -448,6 +450,8 @@ EDITS = [
          "nobody says how many parts of a scan output count", ["lit:Import/loops", "control"]),
     Edit("captured-views-of-ranks", "lib/Dialect/Exec/Transforms/PlacementRoots.cpp", "enter && isCaptured(enter, use)", "false",
          "ranks meet in a loop with operands at different offsets", ["lit:Execute/loop", "differential"]),
+    Edit("what-loops-leave-behind", "lib/Dialect/Exec/Transforms/PlacementRoots.cpp", "getLeftBehind(seen)", "Value()",
+         "ranks meet behind a loop with operands at different offsets", ["lit:Exec/Transforms/plan-memory-loops", "differential"]),
     Edit("unchanged-goes-there-and-back", "lib/Dialect/Spmd/Transforms/InsertReshards.cpp", "next->set(argument);", ";",
          "what an iteration does not change is sent in each", ["lit:Execute/loop", "differential"]),
     Edit("carried-values-change-places", "lib/Dialect/Exec/Transforms/FlattenLoops.cpp", "value != own && isCarried(value)", "false",

@@ -4,6 +4,7 @@ from edit import Edit
 SCHEDULE = "CleaveScheduleTests"
 GENERATORS = "lib/Schedule/Generators/"
 MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Transforms/TimeCutter.cpp"
+LOOPS = "lib/Dialect/Pipe/Transforms/CutLoop.cpp"
 BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
@@ -37,6 +38,22 @@ EDITS = [
          "a microbatch gets the rows of all samples", [MICROBATCH]),
     Edit("two-batches-go-together", CUT, "found >= 0 && factors.front() != found && rule.findSingleCut(found) >= 0", "false",
          "every sample meets those of its microbatch alone", [MICROBATCH]),
+    Edit("whole-beside-what-comes-back-cut", LOOPS, "!carried.isSplit() && now.isSplit()", "false",
+         "what a loop carries is whole at first, and a microbatch's afterwards", ["lit:Pipe/Transforms/microbatch-loops"]),
+    Edit("loop-takes-sums-of-a-microbatch", LOOPS, "time.kind == InTime::Kind::Accumulated", "false",
+         "a loop reads what is not yet of all samples", ["lit:Pipe/Transforms/microbatch-invalid"]),
+    Edit("counts-in-the-loop-of-samples", LOOPS, "readsWhole |= !time.isSplit() && !old.use_empty();", ";",
+         "what is the same in all microbatches is read where one makes it", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
+    Edit("parts-of-a-body-that-is-gone", LOOPS, "forgetParts(body);", ";",
+         "a body that is made anew reads parts of the one before", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
+    Edit("a-loop-is-one-iteration", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "return ns * static_cast<double>(priced ? priced.getInt() : loop.getPricedTimes());",
+         "return ns;", "stages are cut as if loops ran once", ["lit:Pipe/Transforms/assign-stages"]),
+    Edit("stages-start-in-bodies", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "isStart ? isFound[line] : int32_t(line) == stage", "true",
+         "a stage that starts in a loop is not said to go through it", ["lit:Pipe/Transforms/stages-by-hand-invalid"]),
+    Edit("keys-of-a-step-are-cut", "lib/Dialect/Exec/IR/Exec.cpp", "return llvm::is_contained(keys, factor);", "return false;",
+         "the step of a ring may be cut along its keys", ["lit:Exec/IR/rules"]),
+    Edit("unread-inputs-are-nowhere", "lib/Dialect/Pipe/Transforms/Lower.cpp", "!read.contains(index)", "false",
+         "no rank has what nothing reads", ["lit:Pipe/Transforms/lower"]),
     Edit("states-turn", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",

@@ -242,14 +242,11 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
     return mixes(op, "it looks for positions along the batch", source);
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
     Value local = results[index];
-    if (cut->partial && (sizes.isOfStage || loopCut)) {
-      times[result] = {InTime::Kind::Accumulated, 0, source.argument, op};
-    } else if (cut->partial) {
+    // Of a stage, and in the body of a loop, it leads nowhere: whoever would read it beside samples, or yield it, is refused.
+    if (cut->partial && !sizes.isOfStage && !loopCut)
       local = AccumulateOp::create(builder, op->getLoc(), local.getType(), *cut->partial, local);
-      times[result] = {InTime::Kind::Accumulated, 0, source.argument, op};
-    } else {
-      times[result] = {InTime::Kind::Split, *cut->resultDims[index], source.argument, nullptr};
-    }
+    times[result] = cut->partial ? InTime{InTime::Kind::Accumulated, 0, source.argument, op}
+                                 : InTime{InTime::Kind::Split, *cut->resultDims[index], source.argument, nullptr};
     locals.map(result, local);
     Operation *maker = local.getDefiningOp();
     if (Attribute node = op->getDiscardableAttr(spmd::kNodeAttr); node && maker && !maker->hasAttr(spmd::kNodeAttr))

@@ -300,3 +300,18 @@ func.func @what_comes_back_is_of_all_samples(%x: tensor<8x4xf32> {nn.name = "x",
   }
   return %y#0 : tensor<8x4xf32>
 }
+
+// -----
+
+// expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
+func.func @a_loop_takes_a_sum_of_all_samples(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-note@+1 {{it is made here}}
+  %sum = nn.reduce sum %x dims [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'nn.loop' mixes samples of different microbatches: what it takes is made of all of them, by 'nn.reduce'}}
+  %y = nn.loop count 2 carries (%x) captures (%sum) : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>, %s: tensor<4xf32>):
+    %b = nn.add %a, %s : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+    nn.yield next (%b) : (tensor<8x4xf32>) -> ()
+  }
+  return %y : tensor<8x4xf32>
+}

@@ -87,3 +87,33 @@ func.func @a_loop_without_samples_stays(%x: tensor<8x4xf32> {nn.name = "x", nn.d
   %y = nn.einsum %x, %v "ik,kj->ij" : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
+
+// A sum over samples that nobody reads is no reason to refuse the loop, and goes.
+// CHECK-LABEL: func.func @a_sum_that_nobody_reads(
+// CHECK: nn.loop count 3
+// CHECK-NEXT: ^bb0(
+// CHECK-NEXT: %[[B:.*]] = nn.exp
+// CHECK-NEXT: nn.yield next(%[[B]])
+func.func @a_sum_that_nobody_reads(%x: tensor<8x4xf32> {nn.name = "x", nn.dims = ["batch", ""]}) -> tensor<8x4xf32> {
+  %y = nn.loop count 3 carries (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %sum = nn.reduce sum %b dims [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+    nn.yield next (%b) : (tensor<8x4xf32>) -> ()
+  }
+  return %y : tensor<8x4xf32>
+}
+
+// What the body does not read, and comes back cut, goes in cut.
+// CHECK-LABEL: func.func @zeros_that_samples_take_the_place_of(
+// CHECK: %[[ZERO:.*]] = nn.constant dense<0.000000e+00> : tensor<2x4xf32>
+// CHECK: nn.loop count 3 carries(%[[ZERO]]) captures(%arg0) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+func.func @zeros_that_samples_take_the_place_of(%x: tensor<8x4xf32> {nn.name = "x", nn.dims = ["batch", ""]}) -> tensor<8x4xf32> {
+  %zero = nn.constant dense<0.0> : tensor<8x4xf32> -> tensor<8x4xf32>
+  %y = nn.loop count 3 carries (%zero) captures (%x) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%h: tensor<8x4xf32>, %a: tensor<8x4xf32>):
+    %b = nn.exp %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    nn.yield next (%b) : (tensor<8x4xf32>) -> ()
+  }
+  return %y : tensor<8x4xf32>
+}
