@@ -179,7 +179,7 @@ EDITS = [
          "(getSize() - 1) / 2, extent) + 1;", "a channel in front of a rank's own is not asked for", [PARTITION]),
     Edit("samples-end-early", "lib/Dialect/Nn/ShardingRules/Resize.cpp", "position + 1 - (shard + 1) * slide.stride",
          "position - (shard + 1) * slide.stride", "the last row that samples are made of is not asked for", [PARTITION]),
-    Edit("parts-from-the-first", "lib/Sharding/PartMoves.cpp", "held + first - piece", "first - piece",
+    Edit("parts-where-the-first-lies", "lib/Sharding/PartMoves.cpp", "held + first - piece", "first - piece",
          "every part lies where the first one does", [SHARDING]),
     Edit("picks-begin-late", "lib/Sharding/ShardingRule.cpp", "llvm::divideFloorSigned(low - phase, picks)",
          "llvm::divideFloorSigned(low - phase, picks) + 1", "the first element of a step is not asked for", [PARTITION]),
