@@ -275,14 +275,16 @@ def check_comments():
 
 
 def check_edits():
-    """Every edit of the mutation run has its own name, finds its text once, in the file that it names, and its suites are there."""
+    """Every edit of the mutation run has its own name, finds its text once, in the file that it names, can be switched there, and its suites are there."""
     sys.path.insert(0, os.path.join(ROOT, "test", "Mutation"))
-    from check import EDITS, find, run_suites
+    from check import EDITS, find, misfit, run_suites
     suites = {suite.name for suite in run_suites.suites(BUILD)}
     names = [edit.name for edit in EDITS]
     for edit in EDITS:
         if names.count(edit.name) > 1:
             yield f"test/Mutation/edits.py: {edit.name}: two edits have this name"
+        if why := misfit(edit):
+            yield f"test/Mutation/edits.py: {edit.name}: {why}"
         try:
             find(edit, read(edit.file))
         except (OSError, ValueError) as error:

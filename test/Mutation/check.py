@@ -62,6 +62,25 @@ def find(edit, text):
 
 # The head of a branch, with what opens its body.
 HEAD = re.compile(r"if \((.*)\)( \{)?", re.S)
+LITERAL = re.compile(r"""/\*.*?\*/|("|')(\\.|(?!\1).)*\1""", re.S)
+BRACKETS = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}")
+DANGLING = re.compile(r"^(\|\||&&|[=!<>]=|[=.?:,/%<>])|(\|\||&&|[-+*/%=<>?:,!.])$|,")
+
+
+def misfit(edit):
+    """Why the edit cannot be switched within its file, or an empty string: a statement, an expression, or the head of a branch can."""
+    is_statement, is_head = edit.old.rstrip()[-1] in ";}", HEAD.fullmatch(edit.old.strip())
+    for text in (edit.old, edit.new):
+        head = HEAD.fullmatch(text.strip())
+        rest = LITERAL.sub("0", head[1] if head else text).strip()
+        # What stands in brackets is whole; `Type{...}` and `call(...)` are names then.
+        while (inner := BRACKETS.sub("0", rest)) != rest:
+            rest = inner
+        if re.search(r"[()\[\]{}]", rest):
+            return f"its brackets do not close: '{text}'"
+        if not rest and not is_statement and not is_head or (DANGLING.match if is_statement or head else DANGLING.search)(rest):
+            return f"it is no expression and no statement: '{text}'"
+    return ""
 
 
 def switched(old, variants):
@@ -81,6 +100,8 @@ def mutate(path, text, edits):
     """The text of a file with all its edits in it."""
     places = {}
     for number, edit in edits:
+        if why := misfit(edit):
+            sys.exit(f"error: edit {edit.name}: {why}")
         try:
             places.setdefault(find(edit, text), []).append((number, edit.new))
         except ValueError as error:
