@@ -65,11 +65,14 @@ HEAD = re.compile(r"if \((.*)\)( \{)?", re.S)
 LITERAL = re.compile(r"""/\*.*?\*/|("|')(\\.|(?!\1).)*\1""", re.S)
 BRACKETS = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}")
 DANGLING = re.compile(r"^(\|\||&&|[=!<>]=|[=.?:,/%<>])|(\|\||&&|[-+*/%=<>?:,!.])$|,")
+DECLARATION = re.compile(r"(?!return\b)[A-Za-z_][\w:<>]*[ *&]+[A-Za-z_]\w* *[=;{]")
 
 
 def misfit(edit):
     """Why the edit cannot be switched within its file, or an empty string: a statement, an expression, or the head of a branch can."""
     is_statement, is_head = edit.old.rstrip()[-1] in ";}", HEAD.fullmatch(edit.old.strip())
+    if is_statement and DECLARATION.match(edit.old.strip()):
+        return f"it would hide what it declares in a block: '{edit.old}'"
     for text in (edit.old, edit.new):
         head = HEAD.fullmatch(text.strip())
         rest = LITERAL.sub("0", head[1] if head else text).strip()

@@ -21,7 +21,7 @@ EDITS = [
          "branches are cut as the model has them", [SCHEDULE]),
     Edit("copy-of-a-copy", "lib/Schedule/StageDescribe.cpp", "if (served.insert(options.placement[user]).second)", "",
          "a rank gets a value for each of its stages", [SCHEDULE]),
-    Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "bool isFree = isCheap(op, ns, bytes);", "bool isFree = false;",
+    Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "isCheap(op, ns, bytes)", "false",
          "what each stage could make by itself is sent", ["lit:Pipe/Transforms/stage-graph"]),
     # ===--- Microbatches ----------------------------------------------------===
     Edit("samples-of-other-microbatches", CUT, "isMade && llvm::none_of(llvm::make_range(first, block->end()), isOfOthers)", "isMade",
