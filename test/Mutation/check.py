@@ -64,7 +64,7 @@ def find(edit, text):
 HEAD = re.compile(r"if \((.*)\)( \{)?", re.S)
 LITERAL = re.compile(r"""/\*.*?\*/|("|')(\\.|(?!\1).)*\1""", re.S)
 BRACKETS = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}")
-DANGLING = re.compile(r"^(\|\||&&|[=!<>]=|[=.?:,/%<>])|(\|\||&&|[-+*/%=<>?:,!.])$|,")
+DANGLING = re.compile(r"^(\|\||&&|[=!<>]=|[=.?:,/%<>])|(\|\||&&|[-+*/%=<>?:,!.])$|,| = ")
 DECLARATION = re.compile(r"(?!return\b)[A-Za-z_][\w:<>]*[ *&]+[A-Za-z_]\w* *[=;{]")
 
 

@@ -62,7 +62,7 @@ EDITS = [
          "all stages are on the devices of the first", ["lit:Driver/emit-onnx", "annotated"]),
     Edit("annotate-edges-back", "lib/Import/Onnx/DeviceStages.cpp", "made <= stage", "true",
          "stages may take what later ones make", ["lit:Import/devices"]),
-    Edit("annotate-no-ops", ONNX + "StageAnnotations.cpp", "stages.ops = pipe::findOthers", "auto others = pipe::findOthers",
+    Edit("annotate-no-ops", ONNX + "StageAnnotations.cpp", "stages.ops = pipe::findOthers(staged, nameStages(graph, stages.ofNode), stageOf);", "",
          "cuts within a node are not written", ["lit:Driver/emit-onnx", "annotated"]),
     Edit("annotate-no-schedule", ONNX + "StageAnnotations.cpp", 'add("schedule", pipeline.schedule)', 'add("schedule", "forward")',
          "every schedule is written as another", ["lit:Driver/emit-onnx", "annotated"]),
