@@ -112,4 +112,21 @@ TEST(EliminationTest, SolvesAStar) {
   EXPECT_EQ(minimum.options, std::vector<uint16_t>(numLeaves + 1, 1));
 }
 
+// In a tree a leaf always has the fewest neighbours, so no table ever has more than two variables: not around hubs either,
+// which have more neighbours than any set of the queue is for until most of their leaves are gone.
+TEST(EliminationTest, TakesTheLeavesOfATreeFirst) {
+  std::mt19937 random(5);
+  constexpr unsigned size = 20000;
+  Model model;
+  model.domains.assign(size, 2);
+  for (unsigned i = 1; i < size; ++i) {
+    unsigned parent = random() % 3 == 0 ? random() % i / 100 : random() % i;
+    model.add(parent, i, {int64_t(random() % 9), int64_t(random() % 9), int64_t(random() % 9), int64_t(random() % 9)});
+  }
+  Minimum minimum = minimise(model.domains, model.terms());
+  EXPECT_EQ(minimum.width, 1u);
+  EXPECT_TRUE(minimum.frozen.empty());
+  EXPECT_EQ(minimum.total, model.sum(minimum.options));
+}
+
 } // namespace
