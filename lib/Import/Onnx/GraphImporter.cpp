@@ -15,6 +15,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <future>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
@@ -156,11 +158,13 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
     data = toBytes(std::move(*data));
   // A plan that names the tensor speaks of its dims, which bytes have but for the size of the last one, or else not at all.
   bool isNamed = int64_t(data->shape.size()) == type.getRank();
-  Location loc = NameLoc::get(builder.getStringAttr(name));
+  StringAttr attr = builder.getStringAttr(name);
+  Location loc = NameLoc::get(attr);
   auto storedType = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
-  std::string symbol =
-      parameters.add(isNamed ? name.str() : (name + ".bytes").str(), loc, storedType, std::move(*data));
-  known = nn::LoadOp::create(builder, loc, storedType, symbol);
+  StringAttr symbol =
+      parameters.add(isNamed ? attr : builder.getStringAttr(name + ".bytes"), loc, storedType, std::move(*data));
+  known = nn::LoadOp::create(builder, loc, storedType, FlatSymbolRefAttr::get(symbol), DenseI64ArrayAttr(),
+                             DenseI64ArrayAttr(), Attribute());
   if (isNamed)
     info.results = {};
   if (perByte > 1)
@@ -418,12 +422,12 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
 
 /// Drops what only folded ops used. One backward pass: users stand after what they use.
 void GraphImporter::keepUsed() {
-  llvm::StringSet<> used;
+  llvm::DenseSet<StringAttr> used;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front()))) {
     if (op.use_empty() && op.getNumResults())
       op.erase();
     else if (auto load = dyn_cast<nn::LoadOp>(op))
-      used.insert(load.getParam());
+      used.insert(load.getParamAttr().getAttr());
   }
   parameters.create(func, used);
 }
@@ -463,9 +467,12 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   checkValueInfo(scope);
   addNames();
   keepUsed();
-  spmd::storeNodes(func);
+  std::future<llvm::StringSet<>> present;
   if (!options.kept.empty())
-    noteUnused(scope);
+    present = std::async(std::launch::async, [&] { return findKept(); });
+  spmd::storeNodes(func);
+  if (present.valid())
+    noteUnused(scope, present.get());
   setPhase(*module, Phase::Imported);
   return std::move(module);
 }

@@ -165,7 +165,8 @@ private:
   llvm::StringRef qualify(llvm::StringRef name, const CallFrame &frame);
   void locate(NodeContext &at, const CallFrame &frame);
   void addNames();
-  void noteUnused(Scope &scope);
+  llvm::StringSet<> findKept();
+  void noteUnused(Scope &scope, llvm::StringSet<> present);
 
   /// Erases what nothing uses, and makes the parameters of what is left.
   void keepUsed();

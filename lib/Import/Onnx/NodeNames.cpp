@@ -70,19 +70,30 @@ void GraphImporter::addNames() {
   }
 }
 
-/// Nodes of the main graph that have a kept tensor which nothing in the program needs.
-void GraphImporter::noteUnused(Scope &scope) {
-  llvm::StringSet<> present; // of the kept ones, which are few
-  auto noteName = [&](StringRef name) {
+/// Names that a plan may ask for, which are few, of what ops make. Reads locations alone, which others leave as they are.
+llvm::StringSet<> GraphImporter::findKept() {
+  llvm::StringSet<> found;
+  auto note = [&](StringRef name) {
     if (options.kept.contains(name))
-      present.insert(name);
+      found.insert(name);
   };
-  auto note = [&](Value value) { llvm::for_each(nn::getTensorNames(value), noteName); };
+  func.walk([&](Operation *op) {
+    if (auto load = dyn_cast<nn::LoadOp>(op))
+      note(load.getParam());
+    for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc()))
+      for (ArrayRef<StringRef> names : info.results)
+        llvm::for_each(names, note);
+  });
+  return found;
+}
+
+/// Nodes of the main graph that have a kept tensor which nothing in the program needs. `present` are those that ops make.
+void GraphImporter::noteUnused(Scope &scope, llvm::StringSet<> present) {
   for (const ValueInfoProto &output : file.model.graph.output)
-    noteName(output.name);
-  llvm::for_each(func.getArguments(), note);
-  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), note); });
-  if (present.size() == options.kept.size())
+    present.insert(output.name);
+  for (BlockArgument argument : func.getArguments())
+    present.insert_range(nn::getTensorNames(argument));
+  if (llvm::all_of(options.kept.keys(), [&](StringRef name) { return present.contains(name); }))
     return;
   auto isUnused = [&](StringRef name) {
     return options.kept.contains(name) && !present.contains(name) && find(name, scope).first;

@@ -16,11 +16,15 @@ using namespace cleave::onnx;
 
 static constexpr size_t kBatch = 1024;
 
-std::string ParameterTable::makeSymbol(StringRef name) {
+/// Most names are symbols as they are.
+StringAttr ParameterTable::makeSymbol(StringAttr name) {
+  auto isTaken = [&](StringRef symbol) { return symbol == "main" || bySymbol.contains(symbol); };
+  if (!name.empty() && !isTaken(name))
+    return name;
   std::string base = name.empty() ? "param" : name.str(), symbol = base;
-  while (symbol == "main" || bySymbol.contains(symbol))
+  while (isTaken(symbol))
     symbol = base + "_" + std::to_string(++suffixes[base]);
-  return symbol;
+  return StringAttr::get(name.getContext(), symbol);
 }
 
 void ParameterTable::readDigests() {
@@ -30,7 +34,7 @@ void ParameterTable::readDigests() {
   }));
 }
 
-std::string ParameterTable::add(StringRef name, Location loc, RankedTensorType type, TensorData data) {
+StringAttr ParameterTable::add(StringAttr name, Location loc, RankedTensorType type, TensorData data) {
   Parameter &added = parameters.emplace_back(Parameter{makeSymbol(name), loc, type, std::move(data)});
   bySymbol[added.symbol] = &added;
   if (added.data.isReference())
@@ -45,7 +49,7 @@ const TensorData *ParameterTable::find(StringRef symbol) const {
   return found ? &found->data : nullptr;
 }
 
-void ParameterTable::create(func::FuncOp func, const llvm::StringSet<> &used) {
+void ParameterTable::create(func::FuncOp func, const llvm::DenseSet<StringAttr> &used) {
   if (!waiting.empty())
     readDigests();
   for (std::future<void> &reader : readers)
@@ -62,6 +66,6 @@ void ParameterTable::create(func::FuncOp func, const llvm::StringSet<> &used) {
                                   int64_t(data.bytes.size()), data.file->getBytes().size(), parameter.digest);
     else
       value = toTensor(func.getContext(), data).toAttr();
-    nn::ParamOp::create(builder, parameter.loc, parameter.symbol, parameter.type, value, StringAttr());
+    nn::ParamOp::create(builder, parameter.loc, parameter.symbol, TypeAttr::get(parameter.type), value, StringAttr());
   }
 }

@@ -10,7 +10,8 @@
 #include "cleave/Import/Onnx/TensorData.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <deque>
 #include <future>
@@ -21,24 +22,24 @@ class ParameterTable {
 public:
   /// Adds a parameter under `name`, or a symbol made of it where that is taken: tensors of function bodies may repeat
   /// names. Returns the symbol.
-  std::string add(llvm::StringRef name, mlir::Location loc, mlir::RankedTensorType type, TensorData data);
+  mlir::StringAttr add(mlir::StringAttr name, mlir::Location loc, mlir::RankedTensorType type, TensorData data);
 
   /// The elements; null for a symbol that was not given.
   const TensorData *find(llvm::StringRef symbol) const;
 
   /// Makes the ops of those that are `used` in front of `func`, in the order in which they were added.
-  void create(mlir::func::FuncOp func, const llvm::StringSet<> &used);
+  void create(mlir::func::FuncOp func, const llvm::DenseSet<mlir::StringAttr> &used);
 
 private:
   struct Parameter {
-    std::string symbol;
+    mlir::StringAttr symbol;
     mlir::Location loc;
     mlir::RankedTensorType type;
     TensorData data;
     std::string digest = {};
   };
 
-  std::string makeSymbol(llvm::StringRef name);
+  mlir::StringAttr makeSymbol(mlir::StringAttr name);
   void readDigests();
 
   std::deque<Parameter> parameters;
