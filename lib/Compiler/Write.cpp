@@ -57,23 +57,31 @@ static llvm::Error writeBytecode(ModuleOp module, llvm::raw_ostream &os) {
   return llvm::Error::success();
 }
 
-/// Printing and checking only read the module, but both ask the context for types and attributes.
-static llvm::Error writeChecked(ModuleOp module, llvm::raw_ostream &os, WriteFn write, CheckFn check) {
-  MLIRContext *context = module.getContext();
-  context->enableMultithreading();
-  std::future<llvm::Error> checked = std::async(std::launch::async, check);
-  llvm::Error error = write(module, os);
-  error = llvm::joinErrors(std::move(error), checked.get());
-  context->disableMultithreading();
-  return error;
+/// Printing and checking only read the module, but both ask the context for types and attributes. Checking takes longer: what is
+/// printed goes to disk meanwhile.
+static llvm::Error writeChecked(ModuleOp module, StringRef path, WriteFn write, CheckFn check) {
+  std::future<llvm::Error> checked;
+  auto print = [&](llvm::raw_ostream &os) {
+    module.getContext()->enableMultithreading();
+    checked = std::async(std::launch::async, check);
+    return write(module, os);
+  };
+  return writeFileAtomically(path, print, [&]() -> llvm::Error {
+    if (!checked.valid()) // nothing could be written
+      return llvm::Error::success();
+    llvm::Error error = checked.get();
+    module.getContext()->disableMultithreading();
+    return error;
+  });
 }
 
 llvm::Error cleave::writeModule(ModuleOp module, StringRef path, CheckFn check) {
   if (path.empty() || path == "-")
     return writeText(module, llvm::outs());
   WriteFn write = path.ends_with(".mlirbc") ? writeBytecode : writeText;
-  return writeFileAtomically(
-      path, [&](llvm::raw_ostream &os) { return check ? writeChecked(module, os, write, check) : write(module, os); });
+  if (check)
+    return writeChecked(module, path, write, check);
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) { return write(module, os); });
 }
 
 /// Weights beside a model are named by paths that begin in its folder.

@@ -227,7 +227,7 @@ static int createTemporary(StringRef path, SmallString<128> &name) {
   return descriptor;
 }
 
-Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> write) {
+Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> write, function_ref<Error()> check) {
   if (path.empty() || path.contains('\0'))
     return makeError("cannot write {0}: not a path", quote(path));
   // A link keeps pointing where it does; the file behind it is replaced.
@@ -238,7 +238,7 @@ Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> wri
   if (exists && S_ISDIR(status.st_mode))
     return makeError("cannot write {0}: it is a folder", quote(path));
   if (exists && !S_ISREG(status.st_mode))
-    return writeInPlace(target, write);
+    return joinErrors(writeInPlace(target, write), check ? check() : Error::success());
   if (exists && access(target.c_str(), W_OK) != 0)
     return makeError("cannot write {0}: {1}", quote(path), describe(errno));
 
@@ -251,6 +251,8 @@ Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> wri
   bool isSafe = (!exists || fchmod(descriptor, status.st_mode & 07777) == 0) && fsync(descriptor) == 0;
   int code = errno;
   isSafe = ::close(descriptor) == 0 && isSafe;
+  if (check)
+    error = joinErrors(std::move(error), check());
   if (error)
     return error;
   if (!isSafe || rename(temporary.c_str(), target.c_str()) != 0)

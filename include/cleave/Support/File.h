@@ -60,8 +60,10 @@ private:
 llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef folder, llvm::StringRef relative);
 
 /// Writes a file through `write`, which may return an error. The bytes go to a temporary file in the same folder, which
-/// takes the name `path` only after everything is on disk; after any error the old file, or none, is there.
-llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+/// takes the name `path` only after everything is on disk; after any error the old file, or none, is there. `check` is asked
+/// in between, and may return an error too.
+llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write,
+                                llvm::function_ref<llvm::Error()> check = {});
 
 namespace detail {
 /// Opens `relative` component by component without following links: what `openBeneath` does where the kernel has no

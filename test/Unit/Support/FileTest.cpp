@@ -180,6 +180,28 @@ TEST(WriteFileAtomically, AFailedCallbackLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(folder.count(), 1u);
 }
 
+// What is checked meanwhile decides in the end, when all is written.
+TEST(WriteFileAtomically, IsCheckedBeforeItHasItsName) {
+  TempFolder folder;
+  folder.write("out", "old");
+  bool isWritten = false;
+  auto write = [&](llvm::raw_ostream &stream) {
+    stream << "new";
+    isWritten = true;
+    return llvm::Error::success();
+  };
+  auto refuse = [&] {
+    EXPECT_TRUE(isWritten);
+    EXPECT_EQ(folder.read("out"), "old");
+    return makeError("not legal");
+  };
+  EXPECT_ERROR(writeFileAtomically(folder / "out", write, refuse), "not legal");
+  EXPECT_EQ(folder.read("out"), "old");
+  EXPECT_EQ(folder.count(), 1u);
+  EXPECT_EQ(getText(writeFileAtomically(folder / "out", write, [] { return llvm::Error::success(); })), "");
+  EXPECT_EQ(folder.read("out"), "new");
+}
+
 TEST(WriteFileAtomically, KeepsPermissionsAndLinks) {
   TempFolder folder;
   chmod(folder.write("real", "old").c_str(), 0640);
