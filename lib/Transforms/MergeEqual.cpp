@@ -32,17 +32,21 @@ Operation *SeenOps::getFirst(Operation *op) {
   return entries.insert({op, static_cast<unsigned>(size_t(hash))}).first->op;
 }
 
-/// Back to front, so that whole chains go in one pass.
-static void eraseUnused(Block &block) {
+/// Back to front, so that whole chains go in one pass. Returns how many ops are left.
+static size_t eraseUnused(Block &block) {
+  size_t numLeft = 0;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
+    else
+      ++numLeft;
+  return numLeft;
 }
 
 /// What is equal in the block and in a body within it is not one op: the body may run often, or not at all.
 void cleave::mergeEqual(Block &block) {
-  eraseUnused(block);
   SeenOps seen;
+  seen.reserve(eraseUnused(block));
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>() || !isMemoryEffectFree(&op))
       continue;

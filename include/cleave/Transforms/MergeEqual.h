@@ -14,6 +14,9 @@ public:
   /// The op seen first that computes what `op` does; `op` itself, which is then remembered, if there was none.
   mlir::Operation *getFirst(mlir::Operation *op);
 
+  /// Room for as many ops: a table that grows is gone through each time.
+  void reserve(size_t numOps) { entries.reserve(numOps); }
+
 private:
   /// An op and the hash of what it computes: kept, so that a growing table need not look at all ops again.
   struct Entry {

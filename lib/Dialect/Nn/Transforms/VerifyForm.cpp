@@ -44,6 +44,8 @@ private:
   /// Two loops that compute the same stay two: nobody merges bodies.
   LogicalResult check(Block &block) {
     SeenOps seen;
+    if (form == Phase::Canonical)
+      seen.reserve(block.getOperations().size());
     for (Operation &op : block.without_terminator()) {
       if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
         return op.emitOpError() << "is no nn op";

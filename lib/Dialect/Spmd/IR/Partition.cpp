@@ -50,8 +50,8 @@ Value PartitionContext::axisIndex(ArrayRef<AxisAttr> axes) const {
 
 Operation *cleave::spmd::cloneLocal(Operation *op, PartitionContext &context) {
   SmallVector<Type> types(context.resultTypes.begin(), context.resultTypes.end());
-  Operation *local = Operation::create(context.loc, op->getName(), types, context.operands,
-                                       op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+  Operation *local = Operation::create(context.loc, op->getName(), types, context.operands, op->getRawDictionaryAttrs(),
+                                       op->getPropertiesStorage(),
                                        /*successors=*/{}, /*numRegions=*/0);
   context.builder.insert(local);
   return local;

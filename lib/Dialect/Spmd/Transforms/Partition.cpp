@@ -118,7 +118,7 @@ void FunctionPartitioner::finishMade(Operation *op, Operation *before) {
                          : block->empty() ? nullptr
                                           : &block->front();
        made; made = made->getNextNode()) {
-    if (NamedAttrList attributes = made->getDiscardableAttrDictionary(); !attributes.empty()) {
+    if (NamedAttrList attributes = made->getRawDictionaryAttrs(); !attributes.empty()) {
       attributes.erase(kNodeAttr);
       attributes.erase(SpmdDialect::kWishAttr);
       made->setDiscardableAttrs(attributes.getDictionary(op->getContext()));

@@ -54,7 +54,7 @@ LogicalResult VerifyPhase::checkPropagated(func::FuncOp func) {
 
 static LogicalResult checkNoWishes(Operation *op) {
   for (StringRef name : {SpmdDialect::kOperandShardingsAttr, SpmdDialect::kResultShardingsAttr})
-    if (op->hasAttr(name))
+    if (op->getDiscardableAttr(name))
       return op->emitOpError() << "still has '" << name << "' after reshards were inserted";
   return success();
 }
