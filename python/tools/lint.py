@@ -4,6 +4,7 @@ Usage: lint.py [--fix-docs]
 
 Each rule is one function that yields a line per violation; docs/architecture.md explains the rules.
 """
+import collections
 import os
 import re
 import subprocess
@@ -279,10 +280,10 @@ def check_edits():
     sys.path.insert(0, os.path.join(ROOT, "test", "Mutation"))
     from check import EDITS, find, misfit, run_suites
     suites = {suite.name for suite in run_suites.suites(BUILD)}
-    names = [edit.name for edit in EDITS]
+    for name, count in collections.Counter(edit.name for edit in EDITS).items():
+        if count > 1:
+            yield f"test/Mutation: {count} edits are called {name}"
     for edit in EDITS:
-        if names.count(edit.name) > 1:
-            yield f"test/Mutation/edits.py: {edit.name}: two edits have this name"
         if why := misfit(edit):
             yield f"test/Mutation/edits.py: {edit.name}: {why}"
         try:

@@ -1,7 +1,7 @@
-"""Small errors in the import: gradients, weights that share bytes."""
+"""Small errors in the import: gradients, scans, weights that share bytes."""
 from edit import Edit
 
-GRADIENTS = "lib/Import/Onnx/Gradient"
+GRADIENTS, SCAN = "lib/Import/Onnx/Gradient", "lib/Import/Onnx/Scan.cpp"
 
 EDITS = [
     # ===--- Gradients -------------------------------------------------------===
@@ -15,6 +15,11 @@ EDITS = [
          "a running sum's gradient runs the same way", ["gradients"]),
     Edit("sums-for-each-element", GRADIENTS + ".cpp", "shape[dim - added] == 1 && from[dim] != 1", "false",
          "dims that were repeated are not summed", ["gradients"]),
+    # ===--- Scans -----------------------------------------------------------===
+    Edit("last-step-of-the-longest", SCAN, "scan.steps.value_or(scan.length) - 1 - index", "scan.length - 1 - index",
+         "a short sample runs backwards from the end of the others", ["control"]),
+    Edit("steps-behind-the-end", SCAN, "running && part ? f.select(running, part, 0) : part", "part",
+         "what a sample has behind its own steps is no zero", ["control"]),
     # ===--- Elements that share bytes ---------------------------------------===
     Edit("elements-share-no-byte", "lib/Plan/PlanCheck.cpp", "size % granule.perByte == 0", "true", "shards end inside of bytes",
          ["CleavePlanTests", "lit:Import/packed-cuts"]),

@@ -54,6 +54,8 @@ EDITS = [
          "the step of a ring may be cut along its keys", ["lit:Exec/IR/rules"]),
     Edit("unread-inputs-are-nowhere", "lib/Dialect/Pipe/Transforms/Lower.cpp", "!read.contains(index)", "false",
          "no rank has what nothing reads", ["lit:Pipe/Transforms/lower"]),
+    Edit("gathers-where-operands-are", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "sinks(number) ? findFirstUse(number, wanted) : stage", "stage",
+         "what an annotated model says of collectives is not where readers put them", ["annotated"]),
     Edit("states-turn", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",
