@@ -4,6 +4,9 @@ Usage: run_suites.py BUILD_DIR [SUITE...]
 
 A suite is a command with a way to read how many cases passed and failed, and the least number of cases it must have
 run, so that an empty or half-skipped suite cannot pass.
+
+Two suites run side by side, since most leave a core idle now and then; what they print comes in the order of the list.
+Those whose cases have limits in seconds of the clock (`ALONE`) come before all others, one at a time.
 """
 import os
 import re
@@ -11,11 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Callable
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIT = "/usr/lib/llvm-22/bin/lit"
+SIDE_BY_SIDE = 2
+# Ranks that must notice within seconds that another one is gone, and progress that is shown by the second.
+ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run"}
 
 
 @dataclass
@@ -139,8 +146,9 @@ def suites(build):
 
 
 def run(suite):
+    """(passed, failed, what is to be printed) of one suite."""
     start = time.time()
-    print(f"== {suite.name}", flush=True)
+    lines = [f"== {suite.name}"]
     # Tests that call python3 get this interpreter, which has their packages.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     try:
@@ -152,12 +160,23 @@ def run(suite):
     if done.returncode != 0 and failed == 0:
         failed = 1
     if passed + failed < suite.at_least:
-        print(f"{suite.name} ran {passed + failed} cases, expected at least {suite.at_least}")
+        lines.append(f"{suite.name} ran {passed + failed} cases, expected at least {suite.at_least}")
         failed += 1
     if failed:
-        print(done.stdout[-20000:])
-    print(f"   {suite.name}: {passed} passed, {failed} failed in {time.time() - start:.1f} s", flush=True)
-    return passed, failed
+        lines.append(done.stdout[-20000:])
+    lines.append(f"   {suite.name}: {passed} passed, {failed} failed in {time.time() - start:.1f} s")
+    return passed, failed, "\n".join(lines)
+
+
+def run_all(chosen):
+    """(passed, failed) of each suite. What a suite prints waits for what stands before it in the list."""
+    done = {suite.name: run(suite) for suite in chosen if suite.name in ALONE}
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        others = {suite.name: pool.submit(run, suite) for suite in chosen if suite.name not in ALONE}
+        for suite in chosen:
+            passed, failed, text = done[suite.name] if suite.name in done else others[suite.name].result()
+            print(text, flush=True)
+            yield passed, failed
 
 
 def main():
@@ -167,7 +186,7 @@ def main():
     if unknown:
         sys.exit(f"error: no suite is called {', '.join(sorted(unknown))}; there are: "
                  + ", ".join(suite.name for suite in known))
-    results = [run(suite) for suite in known if not wanted or suite.name in wanted]
+    results = list(run_all([suite for suite in known if not wanted or suite.name in wanted]))
     passed, failed = (sum(column) for column in zip(*results)) if results else (0, 0)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
