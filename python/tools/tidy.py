@@ -6,12 +6,14 @@ A file is looked at again only if something that it is made of has changed: its 
 one that it includes (ninja knows which), its command line, or .clang-tidy. What was clean is noted under BUILD_DIR/tidy.
 
 Most of the time goes into headers, so files of one library are looked at several in one, as long as they do not define
-the same local names. Only a batch that is clean counts; any other is halved, down to single files.
+the same local names. Only a batch that is clean counts; any other is divided, down to single files, whose findings
+are the ones that are reported.
 """
 import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -77,21 +79,29 @@ class Tidy:
                               capture_output=True, text=True)
         return (done.stdout or done.stderr) if done.returncode else ""
 
-    def is_clean(self, batch):
-        """Whether the files of a batch, as one, compile and have no finding."""
+    def divide(self, batch):
+        """One part, the whole batch, if its files as one have no finding; else two, the files that findings name and the
+        rest (halves where they name none)."""
         path = os.path.join(self.notes, f"{self.get_key(batch[0])}.cpp")
         with open(path, "w") as file:
             file.writelines(f'#include "{command["file"]}"\n' for command in batch)
+        flags = list(dict.fromkeys(flag for command in batch for flag in get_flags(command)))
         done = subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", f"--header-filter={ANY_FILE}", path, "--",
-                               *get_flags(batch[0])], cwd=self.build, capture_output=True, text=True)
+                               *shlex.split(" ".join(flags))], cwd=self.build, capture_output=True, text=True)
         os.remove(path)
-        return done.returncode == 0
+        if not done.returncode:
+            return [batch]
+        places = set(re.findall(r"^([^\s:]+):\d+:\d+: (?:error|warning):", done.stdout + done.stderr, re.M))
+        named = [command for command in batch if command["file"] in places]
+        if not named or len(named) == len(batch):
+            named = batch[:len(batch) // 2]
+        return [named, [command for command in batch if command not in named]]
 
     def run(self, batch):
         """The findings of a batch's files, as one list."""
-        if len(batch) > 1 and not self.is_clean(batch):
-            half = len(batch) // 2
-            return self.run(batch[:half]) + self.run(batch[half:])
+        parts = self.divide(batch) if len(batch) > 1 else [batch]
+        if len(parts) > 1:
+            return [finding for part in parts for finding in self.run(part)]
         findings = self.find(batch[0]) if len(batch) == 1 else ""
         if not findings:
             for command in batch:
@@ -100,8 +110,16 @@ class Tidy:
 
 
 def get_flags(command):
-    """What one file is compiled with, without its own names."""
-    return re.sub(r" -(o|c) \S+", "", command["command"]).split()[1:]
+    """What one file is parsed with: macros, folders, language, the precompiled header. Options of several words are one
+    entry, so that the lists of several files can be joined."""
+    forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-[DIWO]\S+|-std=\S+|-fno-exceptions|-Xclang -fno-pch\S+)"
+    return re.findall(forms, command["command"])
+
+
+def get_precompiled(command):
+    """The path of the precompiled header one file is compiled with, or None."""
+    found = re.search(r"-include-pch -Xclang (\S+)", command["command"])
+    return found and found[1]
 
 
 def get_local_names(command):
@@ -109,6 +127,7 @@ def get_local_names(command):
     text = read(command["file"]).decode()
     return set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
                + re.findall(r"^static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
+               + re.findall(r", (k[A-Z]\w*) =", text)
                + re.findall(r"^(?:class|struct|enum(?: class)?|using(?! namespace)|constexpr \w+) (\w+)", text, re.M))
 
 
@@ -118,19 +137,20 @@ def get_namespaces(command):
 
 
 def make_batches(commands):
-    """Files with equal flags that open the same namespaces and have no local name in common, up to BATCH together."""
+    """Files with the same precompiled header that open the same namespaces and have no local name in common, up to BATCH
+    together; the largest first, so that what is left at the end is small."""
     batches = []
     for command in commands:
-        flags, names = (get_flags(command), get_namespaces(command)), get_local_names(command)
+        kind, names = (get_precompiled(command), get_namespaces(command)), get_local_names(command)
         for batch in batches:
-            if batch["flags"] == flags and len(batch["files"]) < BATCH and not batch["names"] & names:
+            if batch["kind"] == kind and len(batch["files"]) < BATCH and not batch["names"] & names:
                 break
         else:
-            batch = {"flags": flags, "names": set(), "files": []}
+            batch = {"kind": kind, "names": set(), "files": []}
             batches.append(batch)
         batch["files"].append(command)
         batch["names"] |= names
-    return [batch["files"] for batch in batches]
+    return sorted((batch["files"] for batch in batches), key=len, reverse=True)
 
 
 def main():
