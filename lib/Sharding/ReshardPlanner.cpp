@@ -19,6 +19,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
+#include <numeric>
 
 using namespace llvm;
 
@@ -134,25 +135,65 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
 // ReshardCosts
 //===----------------------------------------------------------------------===//
 
-ShapeId ReshardCosts::internShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
+/// The number of an equal one that came before, or the next.
+ShapeId ReshardCosts::addShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
   uint64_t hash = hash_combine(elementBytes, hash_combine_range(shape.begin(), shape.end())) & ~uint64_t(0) >> 1;
   SmallVector<ShapeId, 1> &candidates = shapesByHash[hash];
   for (ShapeId id : candidates)
     if (shapes[id].elementBytes == elementBytes && ArrayRef<int64_t>(shapes[id].extents) == shape)
       return id;
-  candidates.push_back(shapes.size());
+  ShapeId id = shapes.size();
+  candidates.push_back(id);
   shapes.push_back({SmallVector<int64_t, 4>(shape), elementBytes});
-  return candidates.back();
+  return id;
 }
 
-int64_t ReshardCosts::cost(ShapeId shape, StateId from, StateId to) {
+/// Elements of a core have as many bytes as there are ranks, so that its all_reduces send whole bytes, too.
+void ReshardCosts::findCore(ShapeId id) {
+  int64_t ranks = planner.getMesh().numRanks();
+  SmallVector<int64_t, 4> extents;
+  __int128 times = shapes[id].elementBytes, bytes = ranks;
+  for (int64_t extent : shapes[id].extents) {
+    extents.push_back(std::gcd(extent, ranks));
+    times *= extent / extents.back();
+    bytes *= extents.back();
+  }
+  if (planner.getCosts().hasLatency() || bytes >= kImpossibleCost || times >= kImpossibleCost)
+    return;
+  shapes[id].core = addShape(extents, ranks); // Of a deque, so that shapes stay where they are.
+  shapes[id].scale = static_cast<int64_t>(times);
+}
+
+ShapeId ReshardCosts::internShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
+  size_t known = shapes.size();
+  ShapeId id = addShape(shape, elementBytes);
+  if (shapes.size() > known)
+    findCore(id);
+  return id;
+}
+
+int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide) {
+  auto [entry, isNew] = known.try_emplace({shape, uint64_t(from) << 32 | to}, kImpossibleCost);
+  auto divides = [&](StateId state) { return !isUneven(planner.getMesh(), shapes[shape].extents, states[state]); };
+  if (!isNew || (mustDivide && !(divides(from) && divides(to))))
+    return entry->second;
+  ++numPlanned;
+  if (std::optional<ReshardPlan> found = plan(shape, from, to))
+    entry->second = found->cost;
+  return entry->second;
+}
+
+int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
   if (from == to)
     return 0;
-  auto [entry, isNew] = costs.try_emplace({shape, uint64_t(from) << 32 | to}, kImpossibleCost);
-  if (isNew)
-    if (std::optional<ReshardPlan> found = plan(shape, from, to))
-      entry->second = found->cost;
-  return entry->second;
+  const Shape &shape = shapes[id];
+  if (shape.core != kNoCore)
+    if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
+      // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.
+      int64_t ranks = planner.getMesh().numRanks();
+      return clampCost((__int128(cost) * shape.scale + ranks - 1) / ranks);
+    }
+  return planOnce(ofShapes, id, from, to, /*mustDivide=*/false);
 }
 
 std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to) const {

@@ -79,6 +79,7 @@ public:
                                   const State &to) const;
 
   const AtomMesh &getMesh() const { return mesh; }
+  const CostModel &getCosts() const { return options.costs; }
 
 private:
   AtomMesh mesh;
@@ -94,6 +95,10 @@ int64_t exchangeBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64
 using ShapeId = uint32_t;
 
 /// Remembers the cost of every reshard asked for: one hash lookup on the hot path of the solver.
+///
+/// Tensors of other sizes share it where all dims divide and nothing costs anything but bytes: which moves a route is made of then
+/// depends only on what divides an extent, and what each of them sends grows with the tensor. So a shape is a *core*, in which
+/// every extent has what it shares with the number of ranks, times so many elements, and routes are planned for the core.
 class ReshardCosts {
 public:
   /// `states` must outlive this.
@@ -107,21 +112,31 @@ public:
 
   llvm::ArrayRef<int64_t> shape(ShapeId id) const { return shapes[id].extents; }
   int64_t elementBytes(ShapeId id) const { return shapes[id].elementBytes; }
-  /// Number of distinct reshards priced so far.
-  size_t size() const { return costs.size(); }
+  /// Number of distinct reshards planned so far.
+  size_t size() const { return numPlanned; }
 
 private:
+  static constexpr ShapeId kNoCore = ~ShapeId(0);
   struct Shape {
     llvm::SmallVector<int64_t, 4> extents;
     int64_t elementBytes;
+    /// And how many times the bytes of the core, in shares of the number of ranks.
+    ShapeId core = kNoCore;
+    int64_t scale = 0;
   };
+  /// (shape, from << 32 | to) -> cost.
+  using KnownCosts = llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t>;
+
+  ShapeId addShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+  void findCore(ShapeId id);
+  int64_t planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide);
 
   const ReshardPlanner &planner;
   const StateTable &states;
   std::deque<Shape> shapes;
   llvm::DenseMap<uint64_t, llvm::SmallVector<ShapeId, 1>> shapesByHash;
-  /// (shape, from << 32 | to) -> cost.
-  llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t> costs;
+  KnownCosts ofCores, ofShapes;
+  size_t numPlanned = 0;
 };
 
 } // namespace cleave::spmd

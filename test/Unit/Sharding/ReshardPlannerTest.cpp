@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace cleave::spmd;
 using namespace cleave::spmd::test;
@@ -269,9 +270,65 @@ TEST(ReshardCostsTest, RemembersEachReshardOnce) {
     EXPECT_EQ(costs.cost(wider, rows, columns), 128 * kCostUnitsPerByte);
     EXPECT_EQ(costs.cost(shape, rows, rows), 0);
     EXPECT_EQ(costs.cost(shape, sum, largest), 256 * kCostUnitsPerByte); // an all_reduce over two ranks
-    EXPECT_EQ(costs.size(), 3u);
+    EXPECT_EQ(costs.size(), 2u);                                         // both shapes are so many of [4, 4]
   }
   EXPECT_EQ(costs.plan(shape, rows, columns)->bytes, 64);
+}
+
+State drawState(const AtomMesh &mesh, unsigned rank, std::mt19937 &random) {
+  State state = State::replicated(rank);
+  auto kind = random() % 4 == 0 ? ReductionKind::Max : ReductionKind::Sum;
+  AtomList atoms;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    atoms.push_back(atom);
+  std::shuffle(atoms.begin(), atoms.end(), random);
+  for (AtomId atom : atoms)
+    if (unsigned place = random() % (rank + 2); place < rank)
+      state.dims[place].push_back(atom);
+    else if (place == rank)
+      state.addPartial(atom, kind);
+  return state;
+}
+
+// Prices tensors of sizes drawn at random, of extents that divide, that do so in part, and of 0, between two states. Returns how many
+// were compared.
+size_t comparePrices(const ReshardPlanner &planner, StateTable &states, ReshardCosts &costs, std::mt19937 &random) {
+  const Ints extents = {0, 1, 2, 3, 4, 6, 7, 8, 12, 24, 36, 40, 100, 4096, 50257};
+  unsigned rank = 1 + random() % 3;
+  State from = drawState(planner.getMesh(), rank, random), to = drawState(planner.getMesh(), rank, random);
+  for (int tensor = 0; tensor < 20; ++tensor) {
+    llvm::SmallVector<int64_t, 4> shape;
+    for (unsigned dim = 0; dim < rank; ++dim)
+      shape.push_back(extents[random() % extents.size()]);
+    int64_t bytes = int64_t(1) << random() % 4;
+    std::optional<ReshardPlan> plan = planner.plan(shape, bytes, from, to);
+    EXPECT_TRUE(plan &&
+                costs.cost(costs.internShape(shape, bytes), states.intern(from), states.intern(to)) == plan->cost)
+        << toString(planner.getMesh(), axisNames, from) << " to " << toString(planner.getMesh(), axisNames, to)
+        << ", extents " << testing::PrintToString(Ints(shape.begin(), shape.end())) << " of " << bytes;
+  }
+  return from == to ? 0 : 20;
+}
+
+// What is taken over from another tensor is what a plan of its own costs. Latencies are paid once, however large the tensor: then
+// nothing is taken over.
+TEST(ReshardCostsTest, AreThoseOfThePlans) {
+  std::mt19937 random(5);
+  size_t numPriced[2] = {0, 0}, numPlanned[2] = {0, 0};
+  for (const Ints &axes : {Ints{2, 4}, Ints{6, 2}, Ints{3, 3}, Ints{8}, Ints{2, 3, 5}})
+    for (bool isLate : {false, true}) {
+      ReshardPlannerOptions options;
+      options.costs.anyLink.latency = isLate ? 100'000 : 0;
+      AtomMesh mesh(axes);
+      ReshardPlanner planner(mesh, options);
+      StateTable states;
+      ReshardCosts costs(planner, states);
+      for (int round = 0; round < 60; ++round)
+        numPriced[isLate] += comparePrices(planner, states, costs, random);
+      numPlanned[isLate] += costs.size();
+    }
+  EXPECT_GT(numPriced[false] + numPriced[true], 11'000u);
+  EXPECT_LT(numPlanned[false] + 1'000, numPlanned[true]);
 }
 
 #if defined(__has_feature)
