@@ -137,14 +137,13 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
 
 /// The number of an equal one that came before, or the next.
 ShapeId ReshardCosts::addShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
-  uint64_t hash = hash_combine(elementBytes, hash_combine_range(shape.begin(), shape.end())) & ~uint64_t(0) >> 1;
-  SmallVector<ShapeId, 1> &candidates = shapesByHash[hash];
-  for (ShapeId id : candidates)
-    if (shapes[id].elementBytes == elementBytes && ArrayRef<int64_t>(shapes[id].extents) == shape)
-      return id;
-  ShapeId id = shapes.size();
-  candidates.push_back(id);
-  shapes.push_back({SmallVector<int64_t, 4>(shape), elementBytes});
+  SmallVector<int64_t, 8> words(shape);
+  words.push_back(elementBytes);
+  ShapeId id = shapeIndex.find(hashWords<int64_t>(words), [&](ShapeId other) {
+    return shapes[other].elementBytes == elementBytes && ArrayRef<int64_t>(shapes[other].extents) == shape;
+  });
+  if (id == shapes.size())
+    shapes.push_back({SmallVector<int64_t, 4>(shape), elementBytes});
   return id;
 }
 

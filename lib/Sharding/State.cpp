@@ -50,12 +50,15 @@ bool State::operator<(const State &other) const {
 }
 
 /// Lengths are part of it: [x][y] and [x, y][] have the same atoms in the same order.
-hash_code hash_value(const State &state) {
-  hash_code hash = hash_combine(state.dims.size(), static_cast<uint32_t>(state.kind),
-                                hash_combine_range(state.partial.begin(), state.partial.end()));
-  for (const AtomList &dim : state.dims)
-    hash = hash_combine(hash, dim.size(), hash_combine_range(dim.begin(), dim.end()));
-  return hash;
+static uint64_t hashState(const State &state) {
+  SmallVector<uint8_t, 32> bytes{static_cast<uint8_t>(state.kind)};
+  auto add = [&](const AtomList &atoms) {
+    bytes.push_back(atoms.size());
+    bytes.append(atoms.begin(), atoms.end());
+  };
+  add(state.partial);
+  for_each(state.dims, add);
+  return hashWords<uint8_t>(bytes);
 }
 
 // Rounded up: the last shards of an uneven dim are padded.
@@ -130,14 +133,10 @@ std::string toString(const AtomMesh &mesh, ArrayRef<std::string> axisNames, cons
 }
 
 StateId StateTable::intern(const State &state) {
-  // Without the top bit: the two largest keys are the table's own.
-  SmallVector<StateId, 1> &candidates = byHash[hash_value(state) & ~uint64_t(0) >> 1];
-  for (StateId id : candidates)
-    if (states[id] == state)
-      return id;
-  candidates.push_back(states.size());
-  states.push_back(state);
-  return candidates.back();
+  StateId id = index.find(hashState(state), [&](StateId other) { return states[other] == state; });
+  if (id == states.size())
+    states.push_back(state);
+  return id;
 }
 
 } // namespace cleave::spmd

@@ -17,14 +17,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Elimination.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
+#include "cleave/Support/HashIndex.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Allocator.h"
 #include <queue>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -160,6 +160,7 @@ private:
   Residue makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
   void sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
                       uint8_t *best, size_t numCells);
+  const int64_t *findSum(ArrayRef<int64_t> cells);
   void settle(uint32_t variable, ArrayRef<uint32_t> neighbours);
   void freezeBusiest(ArrayRef<uint32_t> candidates);
   void sliceAtFirst(const Table &table, uint32_t variable);
@@ -182,10 +183,12 @@ private:
   std::vector<char> isDone;
   DegreeQueue queue;
   std::vector<Elimination> eliminations;
-  /// By what goes into the sum (`getResidue`).
-  DenseMap<ArrayRef<uint64_t>, Residue> residues;
+  /// With what went into the sum (`getResidue`).
+  std::vector<std::pair<ArrayRef<uint64_t>, Residue>> residues;
+  HashIndex residueIndex;
   /// Tables that came out of sums, each distinct one once.
-  DenseSet<ArrayRef<int64_t>> sums;
+  std::vector<ArrayRef<int64_t>> sums;
+  HashIndex sumIndex;
   Minimum result;
 };
 } // namespace
@@ -322,7 +325,15 @@ Residue Eliminator::makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
   int64_t least = *std::min_element(cells, cells + numCells);
   for (size_t cell = 0; cell < numCells; ++cell)
     cells[cell] = cells[cell] == kForbidden ? kForbidden : cells[cell] - least;
-  return {sums.insert({cells, numCells}).first->data(), best, least};
+  return {findSum({cells, numCells}), best, least};
+}
+
+/// The same cells that came before, if they did.
+const int64_t *Eliminator::findSum(ArrayRef<int64_t> cells) {
+  uint32_t id = sumIndex.find(hashWords(cells), [&](uint32_t other) { return sums[other] == cells; });
+  if (id == sums.size())
+    sums.push_back(cells);
+  return sums[id].data();
 }
 
 /// Says in numbers all that a sum depends on: sizes, and for each table where its cells are and how they are stepped through.
@@ -335,10 +346,11 @@ const Residue &Eliminator::getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<
     key.push_back(cursor.ownStride);
     append_range(key, cursor.strides);
   }
-  auto known = residues.find(ArrayRef<uint64_t>(key));
-  if (known != residues.end())
-    return known->second;
-  return residues.try_emplace(keep(ArrayRef<uint64_t>(key)), makeResidue(cursors, scope, ownDomain)).first->second;
+  uint32_t id = residueIndex.find(hashWords<uint64_t>(key),
+                                  [&](uint32_t other) { return residues[other].first == ArrayRef<uint64_t>(key); });
+  if (id == residues.size())
+    residues.push_back({keep(ArrayRef<uint64_t>(key)), makeResidue(cursors, scope, ownDomain)});
+  return residues[id].second;
 }
 
 void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {

@@ -3,16 +3,14 @@
 // Signatures, forms and profiles of ops recur all over a model. Each is written as a list of words once, and is a
 // number from then on: comparing two is comparing numbers, and what is computed for one is found again by its number.
 //
-// Words lie one list after the other in one pool; a hash leads to the few numbers whose lists may be equal.
+// Words lie one list after the other in one pool.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_INTERNER_H
 #define CLEAVE_LIB_SOLVER_INTERNER_H
 
+#include "cleave/Support/HashIndex.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/Hashing.h"
-#include "llvm/ADT/SmallVector.h"
 #include <cstdint>
 #include <vector>
 
@@ -23,15 +21,12 @@ class Interner {
 public:
   /// The number of `words`, and whether it is new. Linear in their count.
   std::pair<uint32_t, bool> intern(llvm::ArrayRef<uint64_t> words) {
-    uint64_t hash = llvm::hash_combine_range(words.begin(), words.end());
-    llvm::SmallVector<uint32_t, 1> &alike = byHash[hash >> 1]; // The largest keys are reserved.
-    for (uint32_t id : alike)
-      if ((*this)[id] == words)
-        return {id, false};
-    alike.push_back(size());
+    uint32_t id = index.find(hashWords(words), [&](uint32_t other) { return (*this)[other] == words; });
+    if (id < size())
+      return {id, false};
     pool.insert(pool.end(), words.begin(), words.end());
     ends.push_back(pool.size());
-    return {alike.back(), true};
+    return {id, true};
   }
 
   /// The words of `id`, which must be less than `size()`. Valid until the next call of `intern`.
@@ -45,7 +40,7 @@ public:
 private:
   std::vector<uint64_t> pool;
   std::vector<size_t> ends;
-  llvm::DenseMap<uint64_t, llvm::SmallVector<uint32_t, 1>> byHash;
+  HashIndex index;
 };
 
 } // namespace cleave::spmd

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Solver/Problem.h"
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -16,25 +16,28 @@ using namespace llvm;
 // Interning of rules
 //===----------------------------------------------------------------------===//
 
-static hash_code hashTensors(ArrayRef<TensorFactors> tensors) {
-  hash_code hash = hash_value(tensors.size());
-  for (const TensorFactors &dims : tensors) {
-    hash = hash_combine(hash, dims.size());
-    for (const DimFactors &factors : dims)
-      hash = hash_combine(hash, factors.size(), hash_combine_range(factors.begin(), factors.end()));
-  }
-  return hash;
-}
-
 /// Not all that `areEqual` looks at: what differs without this rarely differs alone.
-static hash_code hashRule(const ShardingRule &rule) {
-  hash_code hash = hash_combine(hash_combine_range(rule.factorSizes.begin(), rule.factorSizes.end()),
-                                hashTensors(rule.operands), hashTensors(rule.results), rule.choices.size(),
-                                rule.inner.size(), rule.isMovement, rule.mustReplicate);
-  for (const Choice &choice : rule.choices)
-    hash = hash_combine(hash, hash_combine_range(choice.factors.begin(), choice.factors.end()),
-                        hash_combine_range(choice.partialOperands.begin(), choice.partialOperands.end()));
-  return hash;
+static uint64_t hashRule(const ShardingRule &rule) {
+  SmallVector<int64_t, 64> words(rule.factorSizes.begin(), rule.factorSizes.end());
+  auto addList = [&](const auto &list) {
+    words.push_back(list.size());
+    words.append(list.begin(), list.end());
+  };
+  auto addTensors = [&](ArrayRef<TensorFactors> tensors) {
+    words.push_back(tensors.size());
+    for (const TensorFactors &dims : tensors) {
+      words.push_back(dims.size());
+      for_each(dims, addList);
+    }
+  };
+  addTensors(rule.operands);
+  addTensors(rule.results);
+  for (const Choice &choice : rule.choices) {
+    addList(choice.factors);
+    addList(choice.partialOperands);
+  }
+  words.append({static_cast<int64_t>(rule.inner.size()), rule.isMovement});
+  return hashWords<int64_t>(words);
 }
 
 static bool areEqual(const InnerCost &lhs, const InnerCost &rhs) {
@@ -53,15 +56,11 @@ static bool areEqual(const ShardingRule &lhs, const ShardingRule &rhs) {
          });
 }
 
-RuleId Problem::internRule(ShardingRule rule) {
-  // The two largest keys of a DenseMap are reserved.
-  SmallVector<RuleId, 1> &alike = rulesByHash[hashRule(rule) & ~uint64_t(0) >> 1];
-  for (RuleId id : alike)
-    if (areEqual(rules[id], rule))
-      return id;
-  alike.push_back(rules.size());
-  rules.push_back(std::move(rule));
-  return alike.back();
+RuleId Problem::internRule(ShardingRule &&rule) {
+  RuleId id = ruleIndex.find(hashRule(rule), [&](RuleId other) { return areEqual(rules[other], rule); });
+  if (id == rules.size())
+    rules.push_back(std::move(rule));
+  return id;
 }
 
 //===----------------------------------------------------------------------===//

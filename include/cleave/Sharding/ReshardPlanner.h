@@ -134,7 +134,7 @@ private:
   const ReshardPlanner &planner;
   const StateTable &states;
   std::deque<Shape> shapes;
-  llvm::DenseMap<uint64_t, llvm::SmallVector<ShapeId, 1>> shapesByHash;
+  HashIndex shapeIndex;
   KnownCosts ofCores, ofShapes;
   size_t numPlanned = 0;
 };

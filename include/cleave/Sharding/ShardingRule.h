@@ -124,14 +124,15 @@ struct Regroup {
   }
 };
 
-/// How one op may be split. `operands` and `results` index like the op's.
+/// How one op may be split. `operands` and `results` index like the op's. What is long lies on the heap: rules are handed on far
+/// more often than they are made.
 struct ShardingRule {
   /// Extent of each factor, at least 2.
   llvm::SmallVector<int64_t, 6> factorSizes;
-  llvm::SmallVector<TensorFactors, 3> operands;
-  llvm::SmallVector<TensorFactors, 1> results;
+  llvm::SmallVector<TensorFactors, 0> operands;
+  llvm::SmallVector<TensorFactors, 0> results;
   /// What an atom may do; the first is always `none`.
-  llvm::SmallVector<Choice, 8> choices;
+  llvm::SmallVector<Choice, 0> choices;
   llvm::SmallVector<InnerCost, 1> inner;
   /// What may be cut unevenly though it shares a dim, one at a time.
   llvm::SmallVector<Regroup, 1> regroups;
@@ -177,6 +178,7 @@ public:
   RuleBuilder(unsigned numOperands, unsigned numResults) {
     rule.operands.resize(numOperands);
     rule.results.resize(numResults);
+    rule.choices.reserve(8);
     rule.choices.emplace_back();
   }
 

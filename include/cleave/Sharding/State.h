@@ -10,8 +10,7 @@
 
 #include "cleave/Sharding/Mesh.h"
 #include "cleave/Sharding/ShardingRule.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/Hashing.h"
+#include "cleave/Support/HashIndex.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <deque>
@@ -51,8 +50,6 @@ struct State {
   bool operator<(const State &other) const;
 };
 
-llvm::hash_code hash_value(const State &state);
-
 /// Extent of one shard of a dim of `extent` split over `atoms`, padding included.
 int64_t shardExtent(const AtomMesh &mesh, int64_t extent, llvm::ArrayRef<AtomId> atoms);
 /// Extents of one rank's shard, padding included. Precondition: one extent per dim of `state`.
@@ -80,8 +77,7 @@ public:
 
 private:
   std::deque<State> states;
-  /// Hash of a state -> numbers of the states that have it.
-  llvm::DenseMap<uint64_t, llvm::SmallVector<StateId, 1>> byHash;
+  HashIndex index;
 };
 
 } // namespace cleave::spmd

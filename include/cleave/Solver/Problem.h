@@ -20,7 +20,7 @@
 
 #include "cleave/Sharding/Mesh.h"
 #include "cleave/Sharding/ShardingRule.h"
-#include "llvm/ADT/DenseMap.h"
+#include "cleave/Support/HashIndex.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 #include <vector>
@@ -75,7 +75,7 @@ public:
   explicit Problem(AtomMesh mesh) : mesh(std::move(mesh)) {}
 
   /// The number of `rule`: that of an equal one added before, or the next. Equal layers so share all work.
-  RuleId internRule(ShardingRule rule);
+  RuleId internRule(ShardingRule &&rule);
   ValueId addValue(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
   /// Marks an input as a parameter of the model (a weight), which only moves when nothing else will do.
   void setParameter(ValueId value) { values[value].isParameter = true; }
@@ -161,7 +161,7 @@ private:
 
   AtomMesh mesh;
   std::deque<ShardingRule> rules;
-  llvm::DenseMap<uint64_t, llvm::SmallVector<RuleId, 1>> rulesByHash;
+  HashIndex ruleIndex;
   std::vector<Value> values;
   std::vector<int64_t> extents;
   std::vector<Op> ops;

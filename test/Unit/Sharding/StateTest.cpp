@@ -78,10 +78,11 @@ TEST(StateTest, TableInternsEqualStatesOnce) {
 }
 
 // The split between dims is part of the value: [{0, 1}, {}] is not [{0}, {1}].
-TEST(StateTest, HashSeesTheSplitBetweenDims) {
+TEST(StateTableTest, SeesTheSplitBetweenDims) {
   State a = State::replicated(2), b = a;
   a.dims[0] = {0, 1};
   b.dims[0] = {0};
   b.dims[1] = {1};
-  EXPECT_NE(hash_value(a), hash_value(b));
+  StateTable table;
+  EXPECT_NE(table.intern(a), table.intern(b));
 }

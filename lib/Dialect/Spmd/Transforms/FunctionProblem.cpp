@@ -171,8 +171,8 @@ Location FunctionProblem::getWishLoc(CauseId cause) const {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// The rule of an op that runs so often: it computes and sends as often.
-static ShardingRule repeat(ShardingRule rule, int64_t times) {
+/// Makes a rule that of an op that runs so often: it computes and sends as often.
+static void repeat(ShardingRule &rule, int64_t times) {
   rule.flops *= double(times);
   for (InnerCost &cost : rule.inner) {
     bool isCounted = cost.kind == InnerCost::Kind::AllReduce || cost.kind == InnerCost::Kind::AllGather;
@@ -180,7 +180,6 @@ static ShardingRule repeat(ShardingRule rule, int64_t times) {
   }
   for (Regroup &regroup : rule.regroups)
     regroup.elementBytes *= times;
-  return rule;
 }
 
 void FunctionProblem::addOp(Operation *op) {
@@ -196,8 +195,11 @@ void FunctionProblem::addOp(Operation *op) {
     return;
   }
   auto [it, isNew] = rules->ids[times].try_emplace(op);
-  if (isNew)
-    it->second = problem.internRule(repeat(cast<ShardingRuleOpInterface>(op).getShardingRule(), times));
+  if (isNew) {
+    ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+    repeat(rule, times);
+    it->second = problem.internRule(std::move(rule));
+  }
   SmallVector<ValueId> operands, results;
   for (Value operand : op->getOperands())
     operands.push_back(getId(operand));
