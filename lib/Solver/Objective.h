@@ -38,6 +38,8 @@ struct Profile {
   bool isOp = false;
   /// Per choice the atoms that may take it, without and with escapes.
   llvm::SmallVector<std::pair<AtomMask, AtomMask>, 8> allowed;
+  /// Atoms that may take some choice only as an escape.
+  AtomMask escapes = 0;
   int64_t split = 1, wide = 1;
   AtomMask calm = 0;
   /// Atoms whose choice stays, decided at an earlier priority.

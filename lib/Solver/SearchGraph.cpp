@@ -19,9 +19,11 @@ using namespace llvm;
 static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> tensors) {
   for (auto [tensor, dims] : enumerate(tensors))
     for (auto [dim, factors] : enumerate(dims))
-      for (auto [position, factor] : enumerate(factors))
+      for (auto [position, factor] : enumerate(factors)) {
+        info.hasDimOfSeveral |= position > 0;
         info.places[factor].push_back(
             {isResult, static_cast<uint16_t>(tensor), static_cast<uint16_t>(dim), static_cast<uint16_t>(position)});
+      }
 }
 
 RuleInfo::RuleInfo(const ShardingRule &rule)

@@ -48,6 +48,8 @@ struct RuleInfo {
   llvm::SmallVector<bool, 8> allowsUneven;
   /// Per factor the choice that cuts it alone, or -1.
   llvm::SmallVector<int, 8> singleCut;
+  /// True if some dim has several factors.
+  bool hasDimOfSeveral = false;
 };
 
 enum class NodeKind : uint8_t { Input, Op, Hub, Pinned, Output };

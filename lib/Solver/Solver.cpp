@@ -151,6 +151,7 @@ void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
       inAll = inBase | (inAll & elsewhere);
     }
     profile.allowed.push_back({inBase, inAll});
+    profile.escapes |= inAll & ~inBase;
   }
 }
 

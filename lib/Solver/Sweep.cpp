@@ -14,7 +14,6 @@ using namespace llvm;
 namespace {
 /// Forms per axis, and for two axes together.
 constexpr size_t kMaxMenu = 8, kMaxPairMenu = 24;
-using ChoiceVector = SmallVector<ChoiceId, 8>;
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -24,19 +23,24 @@ using ChoiceVector = SmallVector<ChoiceId, 8>;
 /// The choices that all atoms of `group` may take, ascending, at most `kMaxMenu` of them.
 static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const ShardingRule &rule, AtomMask group,
                                               bool withEscapes) {
-  SmallVector<ChoiceId, 8> classes[4]; // Base cuts, none, partial, escapes.
-  for (auto [index, choice] : enumerate(rule.choices)) {
+  auto isOffered = [&](size_t index) {
     auto [inBase, inAll] = profile.allowed[index];
-    bool isBase = (inBase & group) == group;
-    if (!isBase && (!withEscapes || (inAll & group) != group))
-      continue;
-    unsigned rank = choice.isNone() ? 1 : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
-    classes[rank].push_back(index);
-  }
+    return ((withEscapes ? inBase | inAll : inBase) & group) == group;
+  };
   SmallVector<ChoiceId, 8> common;
-  for (const SmallVector<ChoiceId, 8> &members : classes)
-    common.append(members.begin(), members.end());
-  common.truncate(std::min(common.size(), kMaxMenu));
+  for (size_t index = 0; index < rule.choices.size(); ++index)
+    if (isOffered(index))
+      common.push_back(index);
+  if (common.size() <= kMaxMenu)
+    return common;
+  // Base cuts, none, partial, escapes.
+  auto rank = [&](ChoiceId index) {
+    const Choice &choice = rule.choices[index];
+    bool isBase = (profile.allowed[index].first & group) == group;
+    return choice.isNone() ? 1 : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
+  };
+  llvm::sort(common, [&](ChoiceId lhs, ChoiceId rhs) { return std::pair(rank(lhs), lhs) < std::pair(rank(rhs), rhs); });
+  common.truncate(kMaxMenu);
   llvm::sort(common);
   return common;
 }
@@ -44,10 +48,10 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
 /// The atoms of `group` laid over the factors of each dim that has several, major first, as far as the other atoms
 /// leave room.
 void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
-                         SmallVectorImpl<ChoiceVector> &vectors) const {
-  if (profile.held & maskOf(group))
-    return;
+                         ChoiceVectors &vectors) const {
   const RuleInfo &info = *forms.signature(profile.signature).info;
+  if (!info.hasDimOfSeveral || profile.held & maskOf(group))
+    return;
   const ShardingRule &rule = *info.rule;
   const AtomMesh &mesh = graph.getProblem().getMesh();
   // What atoms outside the group leave of a factor.
@@ -61,7 +65,7 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
   auto addDim = [&](const DimFactors &factors) {
     if (factors.size() < 2)
       return;
-    ChoiceVector vector(current);
+    MutableArrayRef<ChoiceId> vector = vectors.add(current);
     size_t place = 0;
     int64_t room = roomOf(factors[0]);
     for (AtomId atom : group) {
@@ -73,7 +77,6 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
       vector[atom] = info.singleCut[factors[place]];
       room /= mesh.size(atom);
     }
-    vectors.push_back(std::move(vector));
   };
   for (const TensorFactors &dims : rule.operands)
     for_each(dims, addDim);
@@ -81,45 +84,37 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
     for_each(dims, addDim);
 }
 
-/// The choice vectors offered for one group, the present one not among them.
-SmallVector<ChoiceVector, 8> Sweeper::vectorsFor(const Profile &profile, ArrayRef<ChoiceId> current,
-                                                 ArrayRef<AtomId> group, bool withEscapes) {
-  SmallVector<ChoiceVector, 8> vectors;
-  AtomMask mask = 0;
+/// Adds the choice vectors offered for one group, the present one not among them.
+void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group, bool withEscapes,
+                         ChoiceVectors &vectors) const {
   AtomList movable;
   for (AtomId atom : group)
-    if (!(profile.stays & maskOf(atom))) {
-      mask |= maskOf(atom);
+    if (!(profile.stays & maskOf(atom)))
       movable.push_back(atom);
-    }
   if (movable.empty())
-    return vectors;
+    return;
   const ShardingRule &rule = *forms.signature(profile.signature).info->rule;
-  for (ChoiceId choice : commonChoices(profile, rule, mask, withEscapes)) {
-    ChoiceVector &vector = vectors.emplace_back(current);
+  for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withEscapes)) {
+    MutableArrayRef<ChoiceId> vector = vectors.add(current);
     for (AtomId atom : movable)
       vector[atom] = choice;
   }
   if (movable.size() > 1 && profile.isOp)
     addSpreads(profile, current, movable, vectors);
-  return vectors;
 }
 
 /// The present form comes first: an option of 0 changes nothing, which elimination and freezing rely on.
 Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &unit) {
   const Profile &profile = objective.profile(profileId);
   size_t limit = unit.groups.size() > 1 ? kMaxPairMenu : kMaxMenu + 4;
-  SmallVector<ChoiceVector, 8> vectors{ChoiceVector(forms.choices(current))};
-  for (const AtomList &group : unit.groups) {
-    SmallVector<ChoiceVector, 8> starts = vectors;
-    for (const ChoiceVector &start : starts)
-      for (ChoiceVector &vector : vectorsFor(profile, start, group, unit.withEscapes))
-        vectors.push_back(std::move(vector));
-  }
+  ChoiceVectors vectors(forms.choices(current));
+  for (const AtomList &group : unit.groups)
+    for (size_t start = 0, count = vectors.size(); start < count; ++start)
+      addVectors(profile, SmallVector<ChoiceId, 16>(vectors[start]), group, unit.withEscapes, vectors);
   Menu menu;
-  for (const ChoiceVector &vector : vectors) {
-    FormId form = forms.form(profile.signature, vector);
-    if (!forms[form].isValid || is_contained(menu.forms, form) || menu.forms.size() == limit)
+  for (size_t index = 0; index < vectors.size() && menu.forms.size() < limit; ++index) {
+    FormId form = index == 0 ? current : forms.form(profile.signature, vectors[index]);
+    if (!forms[form].isValid || is_contained(menu.forms, form))
       continue;
     menu.forms.push_back(form);
     menu.prices.push_back(objective.priceNode(profileId, form));
@@ -128,8 +123,11 @@ Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &uni
   return menu;
 }
 
-/// Nodes of one profile and form have one menu: a deep model has few, so the cost is that of one layer.
-MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known) {
+/// Nodes of one profile and form have one menu: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
+/// an escape, it is that of the sweeps without.
+MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
+  bool withEscapes = unit.withEscapes && objective.profile(profiles[node]).escapes & ofUnit.atoms;
+  MenuIndex &known = withEscapes ? ofUnit.withEscapes : ofUnit.plain;
   auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], menus.size());
   if (isNew)
     menus.push_back(makeMenu(profiles[node], present[node], unit));
@@ -181,23 +179,30 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
 // Sweeps
 //===----------------------------------------------------------------------===//
 
-Sweeper::MenuIndex &Sweeper::menusFor(const SweepUnit &unit) {
-  for (auto &[known, index] : units)
-    if (known == unit)
-      return index;
-  return units.emplace_back(unit, MenuIndex()).second;
+Sweeper::UnitMenus &Sweeper::menusFor(const SweepUnit &unit) {
+  for (UnitMenus &known : units)
+    if (known.groups == unit.groups)
+      return known;
+  UnitMenus &made = units.emplace_back();
+  made.groups = unit.groups;
+  for (const AtomList &group : unit.groups)
+    made.atoms |= maskOf(group);
+  return made;
+}
+
+void Sweeper::chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit) {
+  menuIds.resize(graph.numNodes());
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    menuIds[node] = menuOf(node, unit, ofUnit);
 }
 
 /// Writes down the problem of one sweep: a variable per node with two forms or more.
-void Sweeper::prepare(const SweepUnit &unit) {
-  MenuIndex &known = menusFor(unit);
-  menuIds.resize(graph.numNodes());
+void Sweeper::prepare() {
   variables.assign(graph.numNodes(), kNoVariable);
   nodesOfVariables.clear();
   domains.clear();
   terms.clear();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    menuIds[node] = menuOf(node, unit, known);
     const Menu &menu = menus[menuIds[node]];
     if (menu.forms.size() < 2)
       continue;
@@ -219,15 +224,21 @@ void Sweeper::prepare(const SweepUnit &unit) {
 }
 
 int64_t Sweeper::sweep(const SweepUnit &unit) {
-  prepare(unit);
+  UnitMenus &ofUnit = menusFor(unit);
+  chooseMenus(unit, ofUnit);
+  if (menuIds == ofUnit.settled)
+    return 0;
+  prepare();
   if (domains.empty())
     return 0;
   Minimum minimum = minimise(domains, terms);
   if (!minimum.frozen.empty())
     minimum = improve(domains, terms, std::move(minimum));
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
-  if (minimum.total >= 0)
+  if (minimum.total >= 0) {
+    ofUnit.settled = menuIds;
     return 0;
+  }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
     present[node] = menus[menuIds[node]].forms[option];
   return -minimum.total;
@@ -256,7 +267,8 @@ std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
 
 std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node,
                                                   llvm::function_ref<bool(FormId)> same) {
-  prepare(unit);
+  chooseMenus(unit, menusFor(unit));
+  prepare();
   if (variables[node] == kNoVariable)
     return std::nullopt;
   std::vector<int64_t> notNow;

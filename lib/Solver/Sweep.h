@@ -23,8 +23,6 @@ struct SweepUnit {
   llvm::SmallVector<AtomList, 2> groups;
   /// Offer escapes too.
   bool withEscapes = false;
-
-  bool operator==(const SweepUnit &other) const { return groups == other.groups && withEscapes == other.withEscapes; }
 };
 
 using MenuId = uint32_t;
@@ -34,6 +32,27 @@ struct Menu {
   llvm::SmallVector<NodePrice, 8> prices;
   /// Costs above that of the present form.
   llvm::SmallVector<int64_t, 8> costs;
+};
+
+/// A list of choice vectors, one behind the other.
+class ChoiceVectors {
+public:
+  explicit ChoiceVectors(llvm::ArrayRef<ChoiceId> first) : length(first.size()), pool(first) {}
+
+  /// Adds a copy of `vector`, as long as the first, and gives it to be changed. Valid until the next one is added; `vector` must be
+  /// none of these.
+  llvm::MutableArrayRef<ChoiceId> add(llvm::ArrayRef<ChoiceId> vector) {
+    pool.append(vector.begin(), vector.end());
+    return llvm::MutableArrayRef<ChoiceId>(pool).take_back(length);
+  }
+  llvm::ArrayRef<ChoiceId> operator[](size_t index) const {
+    return llvm::ArrayRef<ChoiceId>(pool).slice(index * length, length);
+  }
+  size_t size() const { return length == 0 ? 1 : pool.size() / length; }
+
+private:
+  size_t length;
+  llvm::SmallVector<ChoiceId, 64> pool;
 };
 
 /// A form that a node could have instead, and what that costs more than the present.
@@ -74,15 +93,24 @@ public:
 private:
   /// (profile, present form) -> menu.
   using MenuIndex = llvm::DenseMap<uint64_t, MenuId>;
+  /// What sweeps of the same atoms remember.
+  struct UnitMenus {
+    llvm::SmallVector<AtomList, 2> groups;
+    AtomMask atoms = 0;
+    MenuIndex plain, withEscapes;
+    /// The menus of all nodes of which nothing was better than the present.
+    std::vector<MenuId> settled;
+  };
 
-  void prepare(const SweepUnit &unit);
-  MenuIndex &menusFor(const SweepUnit &unit);
-  MenuId menuOf(NodeId node, const SweepUnit &unit, MenuIndex &known);
+  UnitMenus &menusFor(const SweepUnit &unit);
+  void chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit);
+  void prepare();
+  MenuId menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit);
   Menu makeMenu(ProfileId profile, FormId current, const SweepUnit &unit);
-  llvm::SmallVector<llvm::SmallVector<ChoiceId, 8>, 8>
-  vectorsFor(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group, bool withEscapes);
+  void addVectors(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
+                  bool withEscapes, ChoiceVectors &vectors) const;
   void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
-                  llvm::SmallVectorImpl<llvm::SmallVector<ChoiceId, 8>> &vectors) const;
+                  ChoiceVectors &vectors) const;
   int64_t priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
                     EdgeTraits traits) const;
   int64_t priceEdge(EdgeId edge, FormId from, FormId to) const;
@@ -98,7 +126,7 @@ private:
   std::vector<FormId> &present;
 
   std::deque<Menu> menus;
-  std::deque<std::pair<SweepUnit, MenuIndex>> units;
+  std::deque<UnitMenus> units;
   /// (menu, menu), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
   llvm::BumpPtrAllocator arena;
