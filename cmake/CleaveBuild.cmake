@@ -35,6 +35,31 @@ if(CLEAVE_SANITIZE OR CLEAVE_SANITIZE_THREADS)
   set(CLEAVE_PROGRAM_SOURCES "${PROJECT_SOURCE_DIR}/cmake/SanitizerOptions.cpp")
 endif()
 
+# MLIR and LLVM, as what links them wants them: the shared libraries, or in `CLEAVE_WHOLE` programs nothing but the archives. Loading
+# and relocating both libraries takes longer than most of what a test does (38 ms; 13 without). Two copies of a registry would be
+# two worlds of types, so no target may name MLIR, LLVM or one of their archives but through this.
+option(CLEAVE_STATIC_TOOLS "link MLIR and LLVM into cleave and cleave-opt; OFF where plugins are to be loaded" ON)
+set(CLEAVE_ARCHIVES)
+if(CLEAVE_STATIC_TOOLS AND NOT CLEAVE_SANITIZE AND NOT CLEAVE_SANITIZE_THREADS)
+  get_property(CLEAVE_MLIR_ARCHIVES GLOBAL PROPERTY MLIR_ALL_LIBS)
+  foreach(name ${CLEAVE_MLIR_ARCHIVES} ${LLVM_AVAILABLE_LIBS})
+    if(TARGET ${name})
+      get_target_property(kind ${name} TYPE)
+      get_target_property(file ${name} LOCATION)
+      if(kind STREQUAL "STATIC_LIBRARY" AND EXISTS "${file}") # Polly is a package of its own.
+        list(APPEND CLEAVE_ARCHIVES "${file}")
+      endif()
+    endif()
+  endforeach()
+endif()
+add_library(CleaveLlvm INTERFACE)
+add_library(CleaveMlir INTERFACE)
+set(CLEAVE_IS_WHOLE "$<BOOL:$<TARGET_PROPERTY:CLEAVE_WHOLE>>")
+target_link_libraries(CleaveLlvm INTERFACE "$<IF:${CLEAVE_IS_WHOLE},${CLEAVE_ARCHIVES},LLVM>")
+target_link_libraries(CleaveMlir INTERFACE "$<$<NOT:${CLEAVE_IS_WHOLE}>:MLIR>" CleaveLlvm)
+set_property(TARGET lldELF PROPERTY INTERFACE_LINK_LIBRARIES lldCommon ZLIB::ZLIB zstd::libzstd_shared CleaveLlvm)
+set_property(TARGET lldCommon PROPERTY INTERFACE_LINK_LIBRARIES CleaveLlvm)
+
 # Precompiled headers, each owned by one library and used by all that stand above it: MLIR's, those and the dialects of Cleave (2 of
 # the 4 s that a file takes without), those and the dialects of kernels (4 s more).
 function(cleave_precompile name)
@@ -60,9 +85,9 @@ function(cleave_add_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   if(ARG_NO_MLIR)
-    target_link_libraries(${name} PUBLIC LLVM)
+    target_link_libraries(${name} PUBLIC CleaveLlvm)
   elseif(NOT ARG_NO_LLVM)
-    target_link_libraries(${name} PUBLIC MLIR LLVM)
+    target_link_libraries(${name} PUBLIC CleaveMlir)
     cleave_precompile(${name})
   endif()
   if(ARG_DEPENDS)
@@ -75,10 +100,19 @@ endfunction()
 function(cleave_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS} ${CLEAVE_PROGRAM_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM ${CLEAVE_ALLOCATOR})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} CleaveMlir ${CLEAVE_ALLOCATOR})
   cleave_precompile(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin"
     INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+endfunction()
+
+# cleave_link_whole(NAME): the program has MLIR and LLVM inside.
+function(cleave_link_whole name)
+  if(CLEAVE_ARCHIVES)
+    set_target_properties(${name} PROPERTIES CLEAVE_WHOLE ON)
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/UnusedLlvm.cpp")
+    target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,--strip-debug)
+  endif()
 endfunction()
 
 # cleave_add_unit_test(NAME sources... [NO_LLVM | HAS_MLIR] LINK libraries...): a GoogleTest program under bin/unit, run by scripts/check
