@@ -71,7 +71,8 @@ bool Matcher::isRegrouped(FactorId factor, ArrayRef<AtomId> atoms) const {
 
 bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what) {
   // Of a factor that has its dim to itself, the last pieces may be padded.
-  if (factors.size() == 1 && rule.allowsUneven(factors.front()) && !rule.findRegroup(factors.front()))
+  if (factors.size() == 1 &&
+      (atoms.empty() || (rule.allowsUneven(factors.front()) && !rule.findRegroup(factors.front()))))
     return setCut(factors.front(), AtomList(atoms), what);
   if (!factors.empty() && isRegrouped(factors.front(), atoms)) {
     for (FactorId factor : ArrayRef(factors).drop_front())

@@ -289,27 +289,40 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
   return cursors;
 }
 
+/// What does not change with the last neighbour, the fastest, is added up once for all of its options.
 void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
                                 int64_t *cells, uint8_t *best, size_t numCells) {
+  SmallVector<const Cursor *, 8> fast, slow;
+  for (const Cursor &cursor : cursors)
+    (scope.empty() || cursor.strides.back() == 0 ? slow : fast).push_back(&cursor);
   SmallVector<unsigned, 6> digits(scope.size(), 0);
   // One cell per option of the variable; menus are far smaller than 256.
-  int64_t row[256];
-  for (size_t cell = 0; cell < numCells; ++cell) {
-    std::fill_n(row, ownDomain, 0);
-    for (const Cursor &cursor : cursors)
-      for (unsigned option = 0; option < ownDomain; ++option)
-        row[option] = std::min(row[option] + cursor.cells[option * cursor.ownStride], kForbidden);
-    const int64_t *least = std::min_element(row, row + ownDomain);
-    cells[cell] = *least;
-    best[cell] = least - row;
-    for (size_t place = scope.size(); place-- > 0;) { // Odometer, last place fastest.
-      bool wraps = ++digits[place] == domains[scope[place]];
+  int64_t slowSums[256], row[256];
+  auto add = [&](const Cursor &cursor, size_t begin, int64_t *sums) {
+    for (unsigned option = 0; option < ownDomain; ++option)
+      sums[option] = std::min(sums[option] + cursor.cells[begin + option * cursor.ownStride], kForbidden);
+  };
+  size_t fastDomain = scope.empty() ? 1 : domains[scope.back()];
+  for (size_t cell = 0; cell < numCells;) {
+    std::fill_n(slowSums, ownDomain, 0);
+    for (const Cursor *cursor : slow)
+      add(*cursor, 0, slowSums);
+    for (size_t option = 0; option < fastDomain; ++option, ++cell) {
+      std::copy_n(slowSums, ownDomain, row);
+      for (const Cursor *cursor : fast)
+        add(*cursor, option * cursor->strides.back(), row);
+      const int64_t *least = std::min_element(row, row + ownDomain);
+      cells[cell] = *least;
+      best[cell] = least - row;
+    }
+    for (size_t place = scope.size(); place-- > 1;) { // Odometer over the others, the last one fastest.
+      bool wraps = ++digits[place - 1] == domains[scope[place - 1]];
       for (Cursor &cursor : cursors)
-        cursor.cells += wraps ? -static_cast<ptrdiff_t>(cursor.strides[place] * (digits[place] - 1))
-                              : static_cast<ptrdiff_t>(cursor.strides[place]);
+        cursor.cells += wraps ? -static_cast<ptrdiff_t>(cursor.strides[place - 1] * (digits[place - 1] - 1))
+                              : static_cast<ptrdiff_t>(cursor.strides[place - 1]);
       if (!wraps)
         break;
-      digits[place] = 0;
+      digits[place - 1] = 0;
     }
   }
 }

@@ -276,7 +276,8 @@ std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId 
     notNow.push_back(same(form) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
   Minimum minimum = minimise(domains, terms);
-  if (minimum.total >= kForbidden)
+  // A sum that ends at forbidden may have been lowered by what came after.
+  if (minimum.total >= kForbidden / 2)
     return std::nullopt;
   return Alternative{minimum.total, menus[menuIds[node]].forms[minimum.options[variables[node]]]};
 }
