@@ -2,7 +2,8 @@
 
 Not here, because they change nothing that can be seen: that an aligned slice starts within its first step (its verifier
 says so: it would leave its operand), and that elimination keeps what is forbidden apart when it normalises a table (what
-is taken off is added to the total, and sums end at forbidden).
+is taken off is added to the total, and sums end at forbidden). Nor whether the major or the minor parts of an axis choose first:
+later rounds, and sweeps over both, come to the same in all that is tried.
 """
 from edit import Edit
 from edits_device import EDITS as DEVICE_EDITS
@@ -54,8 +55,6 @@ EDITS = [
     Edit("no-parts-of-axes", "lib/Solver/Candidates.cpp",
          "graph.ruleOf(node).rule->factorSizes[factor] % mesh.axisSize(axis) != 0", "false",
          "an axis that a dim cannot take whole is not looked at in parts", [SOLVER, "golden"]),
-    Edit("major-parts-first", "lib/Solver/Solver.cpp", "mesh.firstAtom(axis) + place",
-         "mesh.firstAtom(axis) + mesh.numAtoms(axis) - 1 - place", "the major parts of an axis choose first", [SOLVER, "golden"]),
     Edit("free-results-as-propagated", "lib/Solver/Solver.cpp", "inAll = inBase | (inAll & elsewhere);", "inAll = inBase;",
          "a result without a wish lies as propagation has it, or whole", [SOLVER, "lit:Execute/free-results"]),
     Edit("sums-are-dropped", "lib/Solver/Candidates.cpp", "isResult ? rule.factorSizes[factor] % product(mask) == 0 : isSum",
@@ -136,7 +135,7 @@ EDITS = [
     Edit("bundles-of-what-waits", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "if (bundle.isNeededBy(next)) {",
          "if (false) {", "a collective is bundled with one that needs it", ["lit:bundle-collectives"]),
     Edit("nodes-half-full", "lib/Sharding/Placement.cpp", "getProduct(digits) != most", "false",
-         "orders that leave nodes partly empty are tried", ["lit:Driver/devices-auto"]),
+         "orders that leave nodes partly empty are tried", [SHARDING]),
     Edit("slowest-links", "lib/Compiler/ChooseDevices.cpp", "ns >= chosen.ns", "ns <= chosen.ns",
          "the order that takes most is taken", ["lit:Driver/devices-auto"]),
     Edit("saves-what-stays", "lib/Pipelines/MachineReport.cpp", "whole.saved += bytes - bytes / size;",

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/Cluster.h"
 #include "cleave/Sharding/CostModel.h"
+#include "cleave/Sharding/Placement.h"
 #include <gtest/gtest.h>
 
 using namespace cleave::spmd;
@@ -93,6 +94,21 @@ TEST(ClusterTest, WhereRanksStandDecides) {
   AtomMesh atoms({3, 4});
   EXPECT_LT(model.link(atoms, 2).latency, model.link(atoms, 1).latency);
   EXPECT_EQ(model.link(atoms, 0).latency, model.link(atoms, 1).latency);
+}
+
+// On 2 nodes of 8: 16 ranks have their batch between the nodes or inside of them, 8 ranks stay in one node, and 3 fill none.
+TEST(ClusterTest, PlacementsFillNodes) {
+  auto listAxes = [](std::vector<int64_t> sizes) {
+    std::vector<std::vector<std::string>> axes;
+    for (const Placement &placement : findPlacements(makeNodes(1, 1, 1), {{"data", "model"}, std::move(sizes), {}}))
+      axes.push_back(placement.axes);
+    return axes;
+  };
+  using Axes = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(listAxes({2, 8}),
+            (Axes{{"data over ib", "model over nvlink"}, {"data over nvlink", "model over nvlink (4) and ib (2)"}}));
+  EXPECT_EQ(listAxes({2, 4}), (Axes{{"data over nvlink", "model over nvlink"}}));
+  EXPECT_EQ(listAxes({3, 1}), Axes());
 }
 
 // A link that is said of an axis goes before those that follow from places.

@@ -151,7 +151,10 @@ static bool isPlain(Operation *op) {
   }
   if (op->hasTrait<nn::Elementwise>())
     return op->getNumOperands() > 0;
-  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::ResizeOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
+  // Dims are resized one after the other, and what is added up in another order rounds otherwise.
+  if (auto resize = dyn_cast<nn::ResizeOp>(op))
+    return resize.getScales()[1] == 1;
+  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
 }
 
 /// By elements: what would have to be transposed first is less than what is there.

@@ -87,6 +87,18 @@ func.func @a_line_of_text(%x: tensor<1x1x40x3xf32>, %w: tensor<9x3x1x1xf32>) -> 
   return %3 : tensor<1x40x9xf32>
 }
 
+// Channels are resized before rows and columns: with channels last they would come after these, and sums round otherwise.
+// CHECK-LABEL: @channels_are_resized_first
+func.func @channels_are_resized_first(%x: tensor<1x8x8x8xf32>, %w: tensor<8x8x1x1xf32>) -> tensor<1x16x16x8xf32> {
+  // CHECK: %[[C:.*]] = nn.conv
+  // CHECK: %[[L:.*]] = nn.transpose %[[C]] [0, 2, 3, 1]
+  // CHECK: %[[F:.*]] = nn.transpose %[[L]] [0, 3, 1, 2]
+  // CHECK: nn.resize linear %[[F]] {{.*}} scales [1.000000e+00, 2.000000e+00, 2.000000e+00, 1.000000e+00]
+  %0 = nn.conv %x, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<1x8x8x8xf32>, tensor<8x8x1x1xf32>) -> tensor<1x8x8x8xf32>
+  %1 = nn.resize linear %0 coordinates half_pixel rounding floor scales [1.0, 2.0, 2.0, 1.0] : (tensor<1x8x8x8xf32>) -> tensor<1x16x16x8xf32>
+  return %1 : tensor<1x16x16x8xf32>
+}
+
 // Few channels would fill no vector: the image stays as it is, and what is upsampled has channels last where a convolution made it so.
 // CHECK-LABEL: @upsampled
 func.func @upsampled(%x: tensor<1x3x8x8xf32>, %w: tensor<2x3x1x1xf32>, %v: tensor<8x2x1x1xf32>, %u: tensor<8x8x2x2xf32>) -> (tensor<1x8x16x16xf32>, tensor<1x8x16x16xf32>) {
