@@ -36,7 +36,7 @@ if(CLEAVE_SANITIZE OR CLEAVE_SANITIZE_THREADS)
 endif()
 
 # MLIR and LLVM, as what links them wants them: the shared libraries, or in `CLEAVE_WHOLE` programs nothing but the archives. Loading
-# and relocating both libraries takes longer than most of what a test does (38 ms; 13 without). Two copies of a registry would be
+# and relocating both libraries takes longer than most of what a test does (31 ms for a program that starts in 9). Two copies of a registry would be
 # two worlds of types, so no target may name MLIR, LLVM or one of their archives but through this.
 option(CLEAVE_STATIC_TOOLS "link MLIR and LLVM into cleave and cleave-opt; OFF where plugins are to be loaded" ON)
 set(CLEAVE_ARCHIVES)
