@@ -36,11 +36,12 @@ if(CLEAVE_SANITIZE OR CLEAVE_SANITIZE_THREADS)
 endif()
 
 # MLIR and LLVM, as what links them wants them: the shared libraries, or in `CLEAVE_WHOLE` programs nothing but the archives. Loading
-# and relocating both libraries takes longer than most of what a test does (31 ms for a program that starts in 9). Two copies of a registry would be
-# two worlds of types, so no target may name MLIR, LLVM or one of their archives but through this.
+# and relocating both libraries takes longer than most of what a test does (31 ms for a program that starts in 9). Two copies of a
+# registry would be two worlds of types, so no target may name MLIR, LLVM or one of their archives but through this. UnusedLlvm.cpp
+# leaves the targets of x86-64 machines.
 option(CLEAVE_STATIC_TOOLS "link MLIR and LLVM into cleave and cleave-opt; OFF where plugins are to be loaded" ON)
 set(CLEAVE_ARCHIVES)
-if(CLEAVE_STATIC_TOOLS AND NOT CLEAVE_SANITIZE AND NOT CLEAVE_SANITIZE_THREADS)
+if(CLEAVE_STATIC_TOOLS AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT CLEAVE_SANITIZE AND NOT CLEAVE_SANITIZE_THREADS)
   get_property(CLEAVE_MLIR_ARCHIVES GLOBAL PROPERTY MLIR_ALL_LIBS)
   foreach(name ${CLEAVE_MLIR_ARCHIVES} ${LLVM_AVAILABLE_LIBS})
     if(TARGET ${name})
