@@ -77,7 +77,7 @@ EDITS = [
          "V-Min waits longer than its closed form", [SCHEDULE]),
     Edit("dualpipe-never-splits", GENERATORS + "DualPipe.cpp", "turn == middle && shape.rank % 2 == 1", "false",
          "DualPipe's way out has no W to fill with", [SCHEDULE]),
-    Edit("versions-end-late", GENERATORS + "Generate.cpp", "newest = ++numGradients / perUpdate;", "newest = numGradients++ / perUpdate;",
+    Edit("versions-end-late", GENERATORS + "Generate.cpp", "newest = ++numGradients / perUpdate;", "newest = numGradients / perUpdate;",
          "PipeDream's versions of weights are counted wrong", [SCHEDULE]),
     Edit("odd-ranks-both-ways", GENERATORS + "Generate.cpp", "row.isBidirectional && shape.ranks % 2", "false",
          "Chimera on an odd number of ranks", [SCHEDULE]),
