@@ -58,9 +58,10 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
         node, [&](FormId form) { return form == now; },
         [&](FormId form) { return forms.resultState(form, problem.resultIndex(value)); });
   }
-  // A free input is stored as its users take it.
-  if (op == kNone && !problem.wish(value))
-    for (EdgeId id : graph.outEdges(graph.inputNode(value))) {
+  // A free input is stored as its users take it; that of no user has no node.
+  NodeId input = graph.inputNode(value);
+  if (input != kNone && !problem.wish(value))
+    for (EdgeId id : graph.outEdges(input)) {
       const SearchEdge &edge = graph.edge(id);
       auto taken = [&](FormId form) { return forms.operandState(form, edge.operand); };
       StateId now = taken(sweeper->getPresent(edge.consumer));

@@ -153,8 +153,9 @@ FAULTS = {
                r'"matmul_0": CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure \(aborted\)', 4, True),
     "kernel-graph": ("cuGraphLaunch@1:3=719", PLACE + r"the device cannot launch a graph: CUDA_ERROR_LAUNCH_FAILED: .*" + AFTER, 4, True),
     "lost": ("cuStreamQuery@1:5=214", PLACE + "the device cannot go on: CUDA error 214" + AFTER, 4, True),
+    # How often the ranks ask while they meet depends on who is late: any step until they run may be the one that asks.
     "async": ("ncclCommGetAsyncError@1:250=2", f"({PLACE}NCCL cannot go on: ncclSystemError{AFTER}|rank 1: NCCL cannot (connect the "
-              r"ranks|split the ranks|make a group): ncclSystemError \(aborted\))", 4, True),
+              r"ranks|split the ranks|make a group|register memory): ncclSystemError \(aborted\))", 4, True),
     "call": ("ncclReduceScatter@1:2=3", PLACE + r"NCCL cannot reduce_scatter: ncclInternalError \(aborted\)", 4, True),
     "hang": ("ncclReduceScatter@1:2=hang", r'rank \d: command \d, \w+( \w+)?, of node "\w+": the device was not done within 2 s '
              r"\(aborted\)", 4, True),

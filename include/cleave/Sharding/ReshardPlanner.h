@@ -120,7 +120,8 @@ private:
   struct Shape {
     llvm::SmallVector<int64_t, 4> extents;
     int64_t elementBytes;
-    /// And how many times the bytes of the core, in shares of the number of ranks.
+    /// The core, whose elements count one byte for each rank, so that every piece of it is whole; and the bytes of this tensor for each
+    /// element of the core. A reshard costs that of the core, times `scale`, over the number of ranks.
     ShapeId core = kNoCore;
     int64_t scale = 0;
   };

@@ -16,6 +16,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/xxhash.h"
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace cleave {

@@ -270,6 +270,28 @@ TEST(SolverBruteForceTest, OneRoundIsNotEnough) {
   EXPECT_GT(bytes(1), least);
 }
 
+// Whatever is asked about has another form that can be, or none: 8x8 numbers never take more than a few kilobytes. One input has no
+// user at times.
+TEST(SolverBruteForceTest, AlternativesArePossible) {
+  unsigned numFound = 0, numNone = 0;
+  for (unsigned trial = 0; trial < 300; ++trial) {
+    std::mt19937 random(7000 + trial);
+    GraphBuilder graph({2, 2});
+    buildRandom(graph, random, 2, 3, /*withPartial=*/true);
+    Solver solver(graph.problem);
+    ASSERT_TRUE(solver.solve());
+    for (ValueId value = 0; value < graph.problem.numValues(); ++value)
+      for (AtomId atom = 0; atom < graph.problem.getMesh().numAtoms(); ++atom) {
+        std::optional<NextBest> next = solver.findNextBest(value, atom);
+        ++(next ? numFound : numNone);
+        if (next)
+          EXPECT_LT(next->bytes, 100'000) << "trial " << trial << ", value " << value;
+      }
+  }
+  EXPECT_GT(numFound, 500u);
+  EXPECT_GT(numNone, 500u);
+}
+
 // With one axis of two ranks there is nothing that the solver does not find. Else the very least may need an atom where
 // no wish or conflict brings it (half of an axis in a dim of its own, say), and a few in a hundred cases send more.
 TEST(SolverBruteForceTest, OneAxis) { compare({2}, 3, 300, 300, 100); }
