@@ -53,6 +53,10 @@ if(CLEAVE_STATIC_TOOLS AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT CLEA
     endif()
   endforeach()
 endif()
+set(CLEAVE_TOOLS_ARE_WHOLE OFF)
+if(CLEAVE_ARCHIVES)
+  set(CLEAVE_TOOLS_ARE_WHOLE ON)
+endif()
 add_library(CleaveLlvm INTERFACE)
 add_library(CleaveMlir INTERFACE)
 set(CLEAVE_IS_WHOLE "$<BOOL:$<TARGET_PROPERTY:CLEAVE_WHOLE>>")
@@ -109,10 +113,11 @@ endfunction()
 
 # cleave_link_whole(NAME): the program has MLIR and LLVM inside.
 function(cleave_link_whole name)
-  if(CLEAVE_ARCHIVES)
+  if(CLEAVE_TOOLS_ARE_WHOLE)
     set_target_properties(${name} PROPERTIES CLEAVE_WHOLE ON)
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/UnusedLlvm.cpp")
     target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,--strip-debug)
+    target_compile_definitions(${name} PRIVATE CLEAVE_WHOLE)
   endif()
 endfunction()
 

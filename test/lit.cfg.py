@@ -16,6 +16,9 @@ config.test_exec_root = os.path.join(config.cleave_binary_dir, "test")
 
 tools = os.path.join(config.cleave_binary_dir, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools_dir, config.environment.get("PATH", "")])
+# `REQUIRES: whole-tools` where these have MLIR and LLVM inside.
+if config.tools_are_whole:
+    config.available_features.add("whole-tools")
 # FileCheck then prints the input around a failure.
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 

@@ -118,9 +118,10 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     The host's templates for convolutions and pools run along channels, and so does everything around them: in one walk over the
     program, each value with channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on.
     Convolutions, windows and batch norms stand between two transposes, which become part of their kernels; elementwise ops,
-    concatenation, slices, padding, resizing, reductions and softmax work on the other order of dims, and a transposed convolution whose
-    windows lie side by side becomes a contraction in it. What else reads such a value gets a transpose in front, as do arguments that
-    a convolution reads. A convolution to fewer than 8 channels stays as it is. Weights keep their order (`exec-pack-weights`).
+    concatenation, slices, padding, resizing of other dims than channels, reductions and softmax work on the other order of dims, and
+    a transposed convolution whose windows lie side by side becomes a contraction in it. What else reads such a value gets a transpose
+    in front, as do arguments that a convolution reads. A convolution to fewer than 8 channels stays as it is. Weights keep their order
+    (`exec-pack-weights`).
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before

@@ -27,8 +27,11 @@ CostModel CostModel::create(Optimize optimize) {
 }
 
 bool CostModel::hasLatency() const {
-  return perCollective > 0 || anyLink.latency > 0 ||
-         any_of(links, [](const LinkCost &link) { return link.latency > 0; });
+  auto isLate = [](const LinkCost &link) { return link.latency > 0; };
+  return perCollective > 0 || isLate(anyLink) || any_of(links, isLate) ||
+         any_of(nearLinks, [&](ArrayRef<NearLink> axis) {
+           return any_of(axis, [&](const NearLink &near) { return isLate(near.link); });
+         });
 }
 
 int64_t CostModel::unitsPerToldByte() const {

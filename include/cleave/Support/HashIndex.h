@@ -33,7 +33,7 @@ public:
   /// The number with this hash that `isSame` is true of, or else the next number, which has the hash from now on.
   template <typename IsSame> uint32_t find(uint64_t hash, IsSame isSame) {
     uint32_t next = earlier.size();
-    // Without the top bit: the two largest keys are the table's own.
+    // Halved: the two largest keys are the table's own.
     auto [latest, isNew] = latestOf.try_emplace(hash >> 1, next);
     if (!isNew)
       for (uint32_t number = latest->second; number != kNone; number = earlier[number])

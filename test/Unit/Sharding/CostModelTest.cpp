@@ -83,6 +83,9 @@ TEST(CostModelTest, LinksThatAreNotListed) {
   EXPECT_TRUE(model.hasLatency());
   EXPECT_EQ(model.toBytes(199), 9);
   EXPECT_FALSE(CostModel().hasLatency());
+  CostModel nearLatency = withLinks({{20, 0}});
+  nearLatency.nearLinks = {{{2, {5, 1}}}};
+  EXPECT_TRUE(nearLatency.hasLatency());
   EXPECT_EQ(CostModel().toBytes(3 * kCostUnitsPerByte + 1), 3);
 }
 

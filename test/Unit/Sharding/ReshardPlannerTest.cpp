@@ -313,22 +313,27 @@ size_t comparePrices(const ReshardPlanner &planner, StateTable &states, ReshardC
 // What is taken over from another tensor is what a plan of its own costs. Latencies are paid once, however large the tensor: then
 // nothing is taken over.
 TEST(ReshardCostsTest, AreThoseOfThePlans) {
-  std::mt19937 random(5);
-  size_t numPriced[2] = {0, 0}, numPlanned[2] = {0, 0};
+  // Without latencies, with those of all links, with those of near ones alone; the same tensors each time.
+  size_t numPriced[3] = {}, numPlanned[3] = {};
   for (const Ints &axes : {Ints{2, 4}, Ints{6, 2}, Ints{3, 3}, Ints{8}, Ints{2, 3, 5}})
-    for (bool isLate : {false, true}) {
+    for (int late = 0; late < 3; ++late) {
       ReshardPlannerOptions options;
-      options.costs.anyLink.latency = isLate ? 100'000 : 0;
+      options.costs.anyLink.latency = late == 1 ? 100'000 : 0;
+      if (late == 2)
+        for (int64_t size : axes)
+          options.costs.nearLinks.push_back({{size, {kCostUnitsPerByte, 100'000}}});
       AtomMesh mesh(axes);
       ReshardPlanner planner(mesh, options);
       StateTable states;
       ReshardCosts costs(planner, states);
+      std::mt19937 random(5);
       for (int round = 0; round < 60; ++round)
-        numPriced[isLate] += comparePrices(planner, states, costs, random);
-      numPlanned[isLate] += costs.size();
+        numPriced[late] += comparePrices(planner, states, costs, random);
+      numPlanned[late] += costs.size();
     }
-  EXPECT_GT(numPriced[false] + numPriced[true], 11'000u);
-  EXPECT_LT(numPlanned[false] + 1'000, numPlanned[true]);
+  EXPECT_GT(numPriced[0] + numPriced[1] + numPriced[2], 16'500u);
+  EXPECT_LT(numPlanned[0] + 800, numPlanned[1]);
+  EXPECT_LT(numPlanned[0] + 800, numPlanned[2]);
 }
 
 #if defined(__has_feature)
