@@ -98,7 +98,7 @@ EDITS = [
     Edit("emulated-graph-heads-in-turn", "lib/Emulation/Cuda/DnnEngines.cpp", "inB[dim] /= a.sizes[dim] / b.sizes[dim];",
          "inB[dim] %= b.sizes[dim];", "heads of keys serve others than neighbours", [CALLS]),
     Edit("emulated-graph-forgets-a-type", "lib/Emulation/Cuda/DnnGraphRules.cpp", "if (rule.element != element)", "if (false)",
-         "an attribute of another type is taken", [CALLS]),
+         "an attribute of another type is taken", [f"{EMULATION}:Descriptors.*"]),
     Edit("parts-of-keys-see-the-next", "lib/Codegen/DeviceAttention.cpp", "parts ? endKey : p.number(keys)", "p.number(keys)",
          "a part of fewer keys than a warp takes has keys of the next", [REGIONS]),
     Edit("cudnn-attention-of-any-mask", "lib/Runtime/Cuda/CudaAttention.cpp", "reinterpret_cast<uintptr_t>(tensors.mask.address) % kAlignment != 0",

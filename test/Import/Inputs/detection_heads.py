@@ -165,8 +165,10 @@ def filtered():
     places = g.Squeeze(g.NonZero(g.Greater(best, f32(0.8))), i64(0))
     kept, score = g.Gather(g.Squeeze("boxes", i64(0)), places), g.Gather(best, places)
     found = g.NonMaxSuppression(g.Unsqueeze(kept, i64(0)), g.Unsqueeze(score, i64(0, 1)), i64(20), f32(0.3), f32(0.1))
-    pairs = g.Transpose(g.NonZero(g.Greater("scores", f32(0.9))), perm=[1, 0])
-    return g, [g.Gather(kept, column(g, found, 2)), g.Size(places), pairs, g.GatherND("scores", pairs), g.Compress(best, g.Greater(best, f32(0.7))),
+    across = g.NonZero(g.Greater("scores", f32(0.9)))
+    pairs = g.Transpose(across, perm=[1, 0])
+    return g, [g.Gather(across, np.int64(1), axis=0), g.Gather(across, i64(1, 0).reshape(2, 1), axis=0), g.Gather(kept, column(g, found, 2)),
+               g.Size(places), pairs, g.GatherND("scores", pairs), g.Compress(best, g.Greater(best, f32(0.7))),
                g.ReduceSum(g.Compress("scores", g.Less(best, f32(0.9)), axis=0), i64(0)), g.NonZero(g.Less(score, f32(0.9)))]
 
 

@@ -81,3 +81,37 @@ module {
     return %y : tensor<3x8xf32>
   }
 }
+
+// -----
+
+#mesh = #spmd.mesh<["e"=2]>
+#experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
+#asked = #spmd.wish<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+
+// What is alike behind experts, and not asked for, stays apart.
+// CHECK-LABEL: @what_stands_behind_stays_apart
+// CHECK: %[[S:.*]] = nn.reduce sum %{{.*}} dims [0]
+// CHECK-COUNT-2: nn.einsum %[[S]], %{{.*}} "nf,fg->ng" : (tensor<3x8xf32>, tensor<8x5xf32>)
+// CHECK-NEXT: nn.add
+// CHECK-NEXT: return
+module {
+  nn.param @w0 : tensor<4x8xf32> = dense<1.0> : tensor<4x8xf32>
+  nn.param @w1 : tensor<4x8xf32> = dense<2.0> : tensor<4x8xf32>
+  nn.param @u0 : tensor<8x5xf32> = dense<3.0> : tensor<8x5xf32>
+  nn.param @u1 : tensor<8x5xf32> = dense<4.0> : tensor<8x5xf32>
+  func.func @what_stands_behind_stays_apart(%x: tensor<3x4xf32>) -> tensor<3x5xf32> {
+    %l0 = nn.load @w0 : tensor<4x8xf32>
+    %l1 = nn.load @w1 : tensor<4x8xf32>
+    %u0 = nn.load @u0 : tensor<8x5xf32>
+    %u1 = nn.load @u1 : tensor<8x5xf32>
+    %p0 = spmd.pin %l0 "w0" wants #asked : tensor<4x8xf32>
+    %p1 = spmd.pin %l1 "w1" wants #asked : tensor<4x8xf32>
+    %h0 = nn.einsum %x, %p0 "nh,hf->nf" : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+    %h1 = nn.einsum %x, %p1 "nh,hf->nf" : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+    %s = nn.add %h0, %h1 : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+    %t0 = nn.einsum %s, %u0 "nf,fg->ng" : (tensor<3x8xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
+    %t1 = nn.einsum %s, %u1 "nf,fg->ng" : (tensor<3x8xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
+    %y = nn.add %t0, %t1 : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x5xf32>
+    return %y : tensor<3x5xf32>
+  }
+}
