@@ -21,14 +21,15 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-/// Beyond any machine, and such that all products of two stay numbers.
-static constexpr double kMost = 1e15, kLeast = 1e-9;
+static constexpr double kLeast = 1e-9;
 static constexpr size_t kMaxFileSize = 1 << 20;
 
 namespace {
-/// What numbers may be followed by, what that is worth, and an example for people.
+/// What numbers may be followed by, what that is worth, and an example for people. The most is beyond any machine, and such that prices,
+/// in units of 1/1024 byte over the fastest link, stay numbers.
 struct Quantity {
   StringRef what, example;
+  double most;
   std::vector<std::pair<StringRef, double>> units;
 };
 class ClusterReader {
@@ -56,15 +57,15 @@ private:
 
 // Tables of units, made when they are first asked for; no unit of one table is the end of another.
 static const Quantity &getFlopRate() {
-  static const Quantity quantity{"flops per second", "67T", {{"P", 1e6}, {"T", 1e3}, {"G", 1}}};
+  static const Quantity quantity{"flops per second", "67T", 1e12, {{"P", 1e6}, {"T", 1e3}, {"G", 1}}};
   return quantity;
 }
 static const Quantity &getByteRate() {
-  static const Quantity quantity{"bytes per second", "450GB/s", {{"TB/s", 1e3}, {"GB/s", 1}, {"MB/s", 1e-3}}};
+  static const Quantity quantity{"bytes per second", "450GB/s", 1e6, {{"TB/s", 1e3}, {"GB/s", 1}, {"MB/s", 1e-3}}};
   return quantity;
 }
 static const Quantity &getTime() {
-  static const Quantity quantity{"a time", "2us", {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}}};
+  static const Quantity quantity{"a time", "2us", 1e9, {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}}};
   return quantity;
 }
 
@@ -79,7 +80,7 @@ LogicalResult ClusterReader::readNumber(yaml::Node *node, const Quantity &quanti
       continue;
     bool mayBeNothing = &quantity == &getTime();
     number *= factor;
-    if (number > kMost || (number < kLeast && !(number == 0 && mayBeNothing)))
+    if (number > quantity.most || (number < kLeast && !(number == 0 && mayBeNothing)))
       break;
     return success();
   }

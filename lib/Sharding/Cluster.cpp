@@ -129,9 +129,13 @@ struct Converter {
 
 /// Compute against bytes over the fastest link. What is repeated stays as much dearer than what is not.
 static void setDevice(const ClusterDevice &device, double perNs, Optimize optimize, CostModel &model) {
-  double repetition = model.perRepeatedFlop / model.perFlop, narrowest = device.getFlopsPerNs("bf16");
-  model.perFlop = perNs / device.getFlopsPerNs("f32");
-  model.narrowFlop = device.getFlopsPerNs("f32") / narrowest;
+  double repetition = model.perRepeatedFlop / model.perFlop, rate = device.getFlopsPerNs("f32");
+  model.perFlop = perNs / rate;
+  // Rules know how wide elements are, not of which type: of two types of one width the first that the device lists counts.
+  auto shareOf = [&](StringRef first, StringRef second) {
+    return rate / device.getFlopsPerNs(device.flopsPerNs.count(first) ? first : second);
+  };
+  model.flopShares = {shareOf("i8", "f8E4M3FN"), shareOf("bf16", "f16"), 1, shareOf("f64", "f64")};
   model.perRepeatedFlop = repetition * model.perFlop;
   if (optimize != Optimize::Time)
     return;

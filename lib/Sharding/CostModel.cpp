@@ -44,18 +44,6 @@ int64_t CostModel::unitsPerToldByte() const {
   return std::max<int64_t>(perByte, 1);
 }
 
-/// Positions along the axis that differ in the atom only lie in one block of the nearest kind that holds all of the atom.
-const LinkCost &CostModel::link(const AtomMesh &mesh, AtomId atom) const {
-  unsigned axis = mesh.axisOf(atom);
-  if (axis < nearLinks.size()) {
-    int64_t spanned = mesh.axisSize(axis) / mesh.preSize(atom);
-    for (const NearLink &near : nearLinks[axis])
-      if (near.block % spanned == 0)
-        return near.link;
-  }
-  return link(axis);
-}
-
 namespace {
 /// The part of a group that differs along one axis, over one kind of link.
 struct Level {
@@ -68,13 +56,32 @@ struct Level {
 /// The fastest first; of equally fast ones that of the lower axis.
 static SmallVector<Level, 4> levelsOf(const AtomMesh &mesh, const CostModel &model, ArrayRef<AtomId> atoms) {
   SmallVector<Level, 4> levels;
-  for (AtomId atom : atoms) {
-    const LinkCost &link = model.link(mesh, atom);
-    unsigned axis = mesh.axisOf(atom);
+  auto add = [&](unsigned axis, const LinkCost &link, int64_t ranks) {
     auto *found = find_if(levels, [&](const Level &level) { return level.axis == axis && *level.link == link; });
     if (found == levels.end())
       found = &levels.emplace_back(Level{axis, &link});
-    found->ranks *= mesh.size(atom);
+    found->ranks *= ranks;
+  };
+  SmallVector<AtomId, 8> sorted(atoms);
+  llvm::sort(sorted);
+  // Atoms side by side are one run of so many positions, which near blocks take apart wherever they lie: nodes of 8 among 24 ranks, whose
+  // atoms are 2, 2, 2 and 3.
+  for (size_t first = 0, end = 0; first < sorted.size(); first = end) {
+    unsigned axis = mesh.axisOf(sorted[first]);
+    int64_t ranks = 1;
+    for (; end < sorted.size() && sorted[end] == sorted[first] + (end - first) && mesh.axisOf(sorted[end]) == axis;
+         ++end)
+      ranks *= mesh.size(sorted[end]);
+    int64_t span = mesh.axisSize(axis) / mesh.preSize(sorted[first]), reached = span / ranks;
+    for (const NearLink &near : model.near(axis)) {
+      int64_t upTo = near.block % span == 0 ? span : near.block;
+      if (upTo > reached && upTo % reached == 0 && span % upTo == 0) {
+        add(axis, near.link, upTo / reached);
+        reached = upTo;
+      }
+    }
+    if (reached < span)
+      add(axis, model.link(axis), span / reached);
   }
   auto key = [](const Level &level) { return std::tuple(level.link->perByte, level.link->latency, level.axis); };
   llvm::sort(levels, [&](const Level &lhs, const Level &rhs) { return key(lhs) < key(rhs); });
@@ -85,7 +92,7 @@ GroupCost cleave::spmd::ringCost(const AtomMesh &mesh, const CostModel &model, A
   GroupCost cost;
   for (const Level &level : levelsOf(mesh, model, atoms)) {
     cost.perPiece = cost.perPiece * level.ranks + __int128(level.ranks - 1) * level.link->perByte;
-    cost.fixed = cost.fixed * level.ranks + (level.ranks - 1) * level.link->latency;
+    cost.fixed = cost.fixed * level.ranks + __int128(level.ranks - 1) * level.link->latency;
   }
   return cost;
 }
@@ -95,7 +102,7 @@ GroupCost cleave::spmd::pairwiseCost(const AtomMesh &mesh, const CostModel &mode
   __int128 nearer = 1; // Ranks that are reached over faster links, and the rank itself.
   for (const Level &level : levelsOf(mesh, model, atoms)) {
     cost.perPiece += nearer * (level.ranks - 1) * level.link->perByte;
-    cost.fixed = std::max(cost.fixed, level.link->latency);
+    cost.fixed = std::max<__int128>(cost.fixed, level.link->latency);
     nearer *= level.ranks;
   }
   return cost;
@@ -105,7 +112,7 @@ GroupCost cleave::spmd::directCost(const AtomMesh &mesh, const CostModel &model,
   GroupCost cost;
   for (const Level &level : levelsOf(mesh, model, atoms)) {
     cost.perPiece = std::max<__int128>(cost.perPiece, level.link->perByte);
-    cost.fixed = std::max(cost.fixed, level.link->latency);
+    cost.fixed = std::max<__int128>(cost.fixed, level.link->latency);
   }
   return cost;
 }

@@ -178,7 +178,7 @@ int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, S
     return entry->second;
   ++numPlanned;
   if (std::optional<ReshardPlan> found = plan(shape, from, to))
-    entry->second = found->cost;
+    entry->second = std::min(found->cost, kMostCost);
   return entry->second;
 }
 
@@ -190,7 +190,7 @@ int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
     if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
       // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.
       int64_t ranks = planner.getMesh().numRanks();
-      return clampCost((__int128(cost) * shape.scale + ranks - 1) / ranks);
+      return std::min(clampCost((__int128(cost) * shape.scale + ranks - 1) / ranks), kMostCost);
     }
   return planOnce(ofShapes, id, from, to, /*mustDivide=*/false);
 }

@@ -51,11 +51,16 @@ double Objective::totalBytesOf(ShapeId shape) const {
   return bytes;
 }
 
-/// Bytes that an op reads and writes; what only moves is part of what reads it.
+/// Bytes that an op reads and writes; what only moves is part of what reads it, but of two ways to move that cost the same the one that
+/// moves less is better: what is sent may part it from what reads it.
 double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
-  if (signature.info->rule->isMovement)
-    return 0;
+  constexpr double kTieBreak = 1.0 / 65536;
   double bytes = 0;
+  if (signature.info->rule->isMovement) {
+    for (auto [index, shape] : enumerate(signature.results))
+      bytes += kTieBreak * localBytesOf(shape, forms.resultState(id, index));
+    return bytes;
+  }
   for (auto [index, shape] : enumerate(signature.operands))
     bytes += localBytesOf(shape, forms.operandState(id, index));
   for (auto [index, shape] : enumerate(signature.results))
@@ -68,13 +73,12 @@ double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
 double Objective::computeUnits(const Profile &profile, FormId id) const {
   const Form &form = forms[id];
   const Signature &signature = forms.signature(profile.signature);
-  bool isNarrow = !signature.operands.empty() && costs.elementBytes(signature.operands.front()) <= 2;
-  double narrow = isNarrow ? model.narrowFlop : 1;
+  double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
   if (model.isTime())
-    return std::max(narrow * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id)) +
+    return std::max(share * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id)) +
            (form.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
   double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
-  double units = narrow * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
+  double units = share * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
   for (auto [index, shape] : enumerate(signature.results)) {
     double written = localBytesOf(shape, forms.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
     units += model.perExtraWrite * std::max(0.0, written);
@@ -166,6 +170,8 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   if (traits.movesParameter)
     surcharge += model.parameterSurcharge;
   int64_t launch = traits.splitsKernel ? model.perLaunch : 0;
+  // Less than what is forbidden, also where a surcharge makes it more than can be counted: a present that was forbidden would have
+  // nothing to be compared with.
   __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift + launch;
-  return total < kForbidden ? static_cast<int64_t>(total) : kForbidden;
+  return std::min<__int128>(total, kForbidden / 8);
 }

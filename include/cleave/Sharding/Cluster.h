@@ -8,7 +8,7 @@
 //                            ib:     2 of these       all of the cluster
 //
 // Rank r stands on device r, or where the mesh says. An axis has the nearest link that connects all ranks which differ
-// along it; of an axis that stretches over several kinds, each atom has its own, where they part at atoms.
+// along it; of an axis that stretches over several kinds, neighbours have nearer ones, wherever a node ends along it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_CLUSTER_H

@@ -25,6 +25,7 @@
 
 #include "cleave/Sharding/Mesh.h"
 #include "llvm/ADT/StringRef.h"
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -34,6 +35,8 @@ namespace cleave::spmd {
 inline constexpr int64_t kCostUnitsPerByte = 1024;
 /// Cost of a reshard that cannot be done, or is beyond counting.
 inline constexpr int64_t kImpossibleCost = std::numeric_limits<int64_t>::max() / 1024;
+/// What is possible costs this at most: 20 s over a link of 450 GB/s.
+inline constexpr int64_t kMostCost = kImpossibleCost - 1;
 
 /// A cost, or kImpossibleCost where it is beyond that.
 inline int64_t clampCost(__int128 cost) {
@@ -94,8 +97,8 @@ struct CostModel {
   double perMemoryByte = 0;
   /// Units for a kernel to start; 0: that is not counted.
   int64_t perLaunch = 0;
-  /// What a flop on elements of at most 2 bytes costs of one on others.
-  double narrowFlop = 1;
+  /// What a flop on elements of 1, 2, 4 and 8 bytes costs of one on f32.
+  std::array<double, 4> flopShares = {1, 1, 1, 1};
 
   /// Units per flop of a rank: the balance of a large GPU; above 1/64 byte it changes minima.
   double perFlop = kCostUnitsPerByte / 128.0;
@@ -125,12 +128,17 @@ struct CostModel {
   Surcharge parameterSurcharge = 6300;
 
   const LinkCost &link(unsigned axis) const { return axis < links.size() ? links[axis] : anyLink; }
-  /// Of ranks that differ in one atom.
-  const LinkCost &link(const AtomMesh &mesh, AtomId atom) const;
+  /// What its neighbours have instead, nearest first.
+  llvm::ArrayRef<NearLink> near(unsigned axis) const {
+    return axis < nearLinks.size() ? llvm::ArrayRef<NearLink>(nearLinks[axis]) : llvm::ArrayRef<NearLink>();
+  }
   /// True if a plan of fewer collectives may cost less although it sends more.
   bool hasLatency() const;
   /// Prices are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
+  double getFlopShare(int64_t elementBytes) const {
+    return flopShares[elementBytes >= 8 ? 3 : elementBytes >= 4 ? 2 : elementBytes >= 2 ? 1 : 0];
+  }
   /// True if prices are times, and nothing else.
   bool isTime() const { return perMemoryByte > 0; }
   /// What told bytes stand for. Precondition: a unit is a time.
@@ -143,8 +151,7 @@ struct CostModel {
 
 /// What a collective over some atoms costs: `perPiece` for each byte of a piece, and `fixed` for taking place.
 struct GroupCost {
-  __int128 perPiece = 0;
-  int64_t fixed = 0;
+  __int128 perPiece = 0, fixed = 0;
 };
 
 /// A ring: all_gather, reduce_scatter; an all_reduce is two of them, begun once.

@@ -105,7 +105,7 @@ public:
   ReshardCosts(const ReshardPlanner &planner, const StateTable &states) : planner(planner), states(states) {}
 
   ShapeId internShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
-  /// Cost of the cheapest plan; `kImpossibleCost` if there is none. 0 for equal states.
+  /// Cost of the cheapest plan, at most `kMostCost`; `kImpossibleCost` if there is none. 0 for equal states.
   int64_t cost(ShapeId shape, StateId from, StateId to);
   /// The plan itself, computed anew.
   std::optional<ReshardPlan> plan(ShapeId shape, StateId from, StateId to) const;

@@ -92,8 +92,35 @@ TEST(ClusterTest, WhereRanksStandDecides) {
   ClusterMesh sixes{{"a", "b"}, {3, 4}, {}};
   CostModel model = makeCostModel(makeNodes(0, 1, 10, 2, 6), sixes, sixes.names, Optimize::Time);
   AtomMesh atoms({3, 4});
-  EXPECT_LT(model.link(atoms, 2).latency, model.link(atoms, 1).latency);
-  EXPECT_EQ(model.link(atoms, 0).latency, model.link(atoms, 1).latency);
+  auto latency = [&](AtomId atom) { return int64_t(ringCost(atoms, model, {atom}).fixed) / (atoms.size(atom) - 1); };
+  EXPECT_LT(latency(2), latency(1));
+  EXPECT_EQ(latency(0), latency(1));
+}
+
+// Three nodes of 8 in one axis of 24, whose atoms are 2, 2, 2 and 3, cost what they cost as an axis of nodes and one of devices.
+TEST(ClusterTest, NodesNeedNotEndWhereAtomsDo) {
+  Cluster cluster = makeNodes(0, 1, 10, 3, 8);
+  cluster.levels.back().link.bytesPerNs /= 16;
+  ClusterMesh together{{"x"}, {24}, {}}, apart{{"n", "x"}, {3, 8}, {}};
+  CostModel one = makeCostModel(cluster, together, together.names, Optimize::Time),
+            two = makeCostModel(cluster, apart, apart.names, Optimize::Time);
+  AtomMesh mesh({24}), meshApart({3, 8});
+  for (auto cost : {ringCost, pairwiseCost, directCost}) {
+    GroupCost found = cost(mesh, one, mesh.atomsOf(0u)), expected = cost(meshApart, two, {0, 1, 2, 3});
+    EXPECT_EQ(int64_t(found.perPiece), int64_t(expected.perPiece));
+    EXPECT_EQ(int64_t(found.fixed), int64_t(expected.fixed));
+  }
+}
+
+// Elements of 2 bytes compute as f16 where a device lists no bf16; what is not listed computes as f32.
+TEST(ClusterTest, FlopsByWidth) {
+  Cluster cluster;
+  cluster.device.flopsPerNs = {{"f32", 8}, {"f16", 64}, {"f64", 1}};
+  CostModel model = makeCostModel(cluster, {}, {}, Optimize::Time);
+  EXPECT_EQ(model.getFlopShare(1), 1);
+  EXPECT_EQ(model.getFlopShare(2), 0.125);
+  EXPECT_EQ(model.getFlopShare(4), 1);
+  EXPECT_EQ(model.getFlopShare(8), 8);
 }
 
 // On 2 nodes of 8: 16 ranks have their batch between the nodes or inside of them, 8 ranks stay in one node, and 3 fill none.
@@ -137,7 +164,7 @@ TEST(ClusterTest, PricesOfEachObjective) {
   EXPECT_EQ(time.link(0), (LinkCost{8 * 1024, 10000LL * 400 * 1024}));
   EXPECT_EQ(time.link(1), (LinkCost{1024, 1000LL * 400 * 1024}));
   EXPECT_EQ(time.perFlop, 400 * 1024 / 1000.0);
-  EXPECT_EQ(time.narrowFlop, 0.25);
+  EXPECT_EQ(time.flopShares[1], 0.25);
   EXPECT_EQ(time.perMemoryByte, 400 * 1024 / 2000.0);
   EXPECT_FALSE(balanced.hasLatency());
   EXPECT_EQ(balanced.link(0).perByte, 8 * 1024);

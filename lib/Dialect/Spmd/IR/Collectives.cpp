@@ -385,18 +385,20 @@ SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); 
 SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
 
-/// The whole axes of all dims in which the two shardings differ.
+/// What cuts the dims in which the two shardings differ, as the planner counts it: ranks that differ in nothing else have nothing for
+/// each other.
 SmallVector<AxisAttr> PermuteOp::getGroupAxes() {
-  SmallVector<AxisAttr> axes;
-  for (auto [from, to] : llvm::zip(getFrom().getDims(), getTo().getDims())) {
-    if (from.getAxes() == to.getAxes())
-      continue;
-    for (ArrayRef<AxisAttr> list : {from.getAxes(), to.getAxes()})
-      for (AxisAttr axis : list)
-        if (auto whole = AxisAttr::get(getContext(), axis.getName()); !llvm::is_contained(axes, whole))
-          axes.push_back(whole);
-  }
-  return axes;
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
+  if (!atoms)
+    return {};
+  llvm::SmallSetVector<AtomId, 8> moved;
+  for (auto [from, to] : llvm::zip(atoms->toState(getFrom()).dims, atoms->toState(getTo()).dims))
+    if (from != to)
+      for (const AtomList &list : {from, to})
+        moved.insert(list.begin(), list.end());
+  SmallVector<AtomId> sorted = moved.takeVector();
+  llvm::sort(sorted);
+  return SmallVector<AxisAttr>(atoms->toAxes(sorted));
 }
 
 std::optional<ReductionKind> AllReduceOp::getReductionKind() { return getKind(); }
