@@ -192,6 +192,22 @@ void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) 
   }
 }
 
+/// A norm or softmax goes over its rows again with what was reduced of them; a search has what it wants.
+static bool isReadAgain(const ShardingRule &rule, const InnerCost &cost) {
+  return any_of(rule.results.front(), [&](const DimFactors &dim) {
+    return any_of(dim, [&](FactorId factor) { return is_contained(cost.factors, factor); });
+  });
+}
+
+/// Of one rank.
+double Forms::localElements(const ShardingRule &rule, const TensorFactors &dims, const Cuts &cuts) const {
+  double elements = 1;
+  for (const DimFactors &factors : dims)
+    for (FactorId factor : factors)
+      elements *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+  return elements;
+}
+
 /// Sources of the formulas: InnerCost in ShardingRule.h.
 bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   addRegroups(form, rule, cuts);
@@ -227,6 +243,9 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     // What is before it and what is behind are kernels, and would be one. Steps of a recurrent net are kernels anyway.
     if (!isGather || rule.flops == 0)
       units += costs.perLaunch;
+    if (!isGather && isReadAgain(rule, cost))
+      units +=
+          static_cast<__int128>(costs.perMemoryByte * cost.elementBytes * localElements(rule, rule.operands[0], cuts));
     form.innerUnits = clampCost(form.innerUnits + cost.times * units);
     form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }
