@@ -110,6 +110,8 @@ EDITS = [
     Edit("permutes-move-all-dims", "lib/Dialect/Spmd/IR/Collectives.cpp", "if (from != to)", "if (true)",
          "a permute goes over axes of dims that stay", ["lit:Driver/cluster-extremes"],
          after="SmallVector<AxisAttr> PermuteOp::getGroupAxes()"),
+    Edit("rows-are-read-once", "lib/Solver/Forms.cpp", "!isGather && isReadAgain(rule, cost)", "false",
+         "cut rows of a norm are read as often as whole ones", ["golden-times"]),
     Edit("near-links-are-never-late", "lib/Sharding/CostModel.cpp", "return isLate(near.link);", "return false;",
          "latencies of near links alone grow with the tensor", ["CleaveShardingTests"]),
     Edit("latencies-grow-with-tensors", "lib/Sharding/ReshardPlanner.cpp", "planner.getCosts().hasLatency()", "false",
