@@ -1,7 +1,7 @@
 //===- ServeWants.cpp - copies of one value for all its users -------------===//
 //
 // Taking the cheapest copy that is left, again and again, is best but for one thing: a dear copy (a gather) may make
-// the others free (slices of it). So every want is also tried as the first one.
+// the others free (slices of it). So every want is also tried as the first one, and so is the whole value.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ServeWants.h"
@@ -42,7 +42,8 @@ static int64_t totalCost(const Served &served) {
   return total;
 }
 
-Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have, llvm::ArrayRef<StateId> wants) {
+Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have, llvm::ArrayRef<StateId> wants,
+                                StateId whole) {
   assert(!llvm::is_contained(wants, have) && "nothing to do for what is there");
   assert(llvm::SmallDenseSet<StateId>(wants.begin(), wants.end()).size() == wants.size() && "wants are distinct");
   Served best = serveInOrder(costs, shape, have, wants, wants.size());
@@ -51,5 +52,11 @@ Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have
   for (size_t first = 0; first < wants.size(); ++first)
     if (Served served = serveInOrder(costs, shape, have, wants, first); totalCost(served) < totalCost(best))
       best = std::move(served);
+  if (whole == have || llvm::is_contained(wants, whole))
+    return best;
+  llvm::SmallVector<StateId, 4> withWhole(wants);
+  withWhole.push_back(whole);
+  if (Served served = serveInOrder(costs, shape, have, withWhole, wants.size()); totalCost(served) < totalCost(best))
+    best = std::move(served);
   return best;
 }

@@ -116,10 +116,14 @@ int64_t Solver::Search::serveBytes(ValueId value, ArrayRef<StateId> wants) {
   for (StateId want : wants)
     if (want != have && !is_contained(distinct, want))
       distinct.push_back(want);
+  if (distinct.empty())
+    return 0;
   int64_t bytes = 0;
-  for (const ServedWant &served : serveWants(costs, shapeIds[value], have, distinct)) {
-    bytes += reshardBytes(shapeIds[value], copies[served.source], distinct[served.want]);
-    copies.push_back(distinct[served.want]);
+  StateId whole = decision.states.intern(State::replicated(problem.shape(value).size()));
+  for (const ServedWant &served : serveWants(costs, shapeIds[value], have, distinct, whole)) {
+    StateId copy = served.want < distinct.size() ? distinct[served.want] : whole;
+    bytes += reshardBytes(shapeIds[value], copies[served.source], copy);
+    copies.push_back(copy);
   }
   return bytes;
 }

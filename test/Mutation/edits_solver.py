@@ -112,6 +112,8 @@ EDITS = [
          after="SmallVector<AxisAttr> PermuteOp::getGroupAxes()"),
     Edit("rows-are-read-once", "lib/Solver/Forms.cpp", "!isGather && isReadAgain(rule, cost)", "false",
          "cut rows of a norm are read as often as whole ones", ["golden-times"]),
+    Edit("whole-is-made-for-nobody", "lib/Sharding/ServeWants.cpp", "whole == have || llvm::is_contained(wants, whole)", "true",
+         "what would be slices of the whole is sent piece by piece", [SHARDING]),
     Edit("near-links-are-never-late", "lib/Sharding/CostModel.cpp", "return isLate(near.link);", "return false;",
          "latencies of near links alone grow with the tensor", ["CleaveShardingTests"]),
     Edit("latencies-grow-with-tensors", "lib/Sharding/ReshardPlanner.cpp", "planner.getCosts().hasLatency()", "false",
@@ -131,5 +133,5 @@ EDITS = [
     Edit("rule-cuts-a-minor-factor", "lib/Sharding/RuleMatch.cpp", "!isFull && !atoms.empty()", "false",
          "a dim in pieces that an op cannot take is let through", [SHARDING]),
     Edit("dear-copy-never-first", "lib/Sharding/ServeWants.cpp", "totalCost(served) < totalCost(best)", "false",
-         "a gather that would make slices free comes last", [SHARDING]),
+         "a gather that would make slices free comes last", [SHARDING], after="size_t first = 0; first < wants.size()"),
 ]

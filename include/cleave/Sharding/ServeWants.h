@@ -13,7 +13,7 @@ namespace cleave::spmd {
 
 /// One copy.
 struct ServedWant {
-  /// Index of the want that it serves.
+  /// Index of the want that it serves; the number of wants: none, it is the whole value, from which others are made.
   unsigned want = 0;
   /// What it is made from: 0 is the value itself, k the k-th copy.
   unsigned source = 0;
@@ -21,10 +21,10 @@ struct ServedWant {
 };
 
 /// In which order, and from what, to make a copy of a value of `shape` for each of `wants`: always the cheapest one
-/// left, the first want and then the earliest source on ties; or another want first, where that makes the whole
-/// cheaper. Preconditions: `wants` are distinct, none is `have`.
+/// left, the first want and then the earliest source on ties; or another want first, or the `whole` value where nobody wants
+/// it, if that makes all together cheaper. Preconditions: `wants` are distinct, none is `have`.
 llvm::SmallVector<ServedWant, 2> serveWants(ReshardCosts &costs, ShapeId shape, StateId have,
-                                            llvm::ArrayRef<StateId> wants);
+                                            llvm::ArrayRef<StateId> wants, StateId whole);
 
 } // namespace cleave::spmd
 

@@ -16,7 +16,7 @@ struct Served {
     llvm::SmallVector<StateId> ids;
     for (const std::vector<AtomList> &want : wants)
       ids.push_back(intern(want));
-    steps = serveWants(costs, costs.internShape({8, 8}, 4), intern(have), ids);
+    steps = serveWants(costs, costs.internShape({8, 8}, 4), intern(have), ids, intern({{}, {}}));
     for (const ServedWant &step : steps)
       bytes += step.cost / kCostUnitsPerByte;
   }
@@ -54,6 +54,19 @@ TEST(ServeWantsTest, MakesADearCopyFirstWhereTheOthersAreSlicesOfIt) {
   EXPECT_EQ(served.steps[1].want, 0u);
   EXPECT_EQ(served.steps[1].cost, 0);
   EXPECT_EQ(served.bytes, 192);
+}
+
+// Rows on 8 ranks are wanted on 2, by the last atom and by the middle one: each needs a half that the rank has not, 128 bytes. The whole
+// takes 7/8 of 256, and both are slices of it.
+TEST(ServeWantsTest, MakesTheWholeFirstWhereTheOthersAreSlicesOfIt) {
+  Served served({8}, {{0, 1, 2}, {}}, {{{2}, {}}, {{1}, {}}});
+  ASSERT_EQ(served.steps.size(), 3u);
+  EXPECT_EQ(served.steps[0].want, 2u);
+  for (const ServedWant &step : llvm::ArrayRef<ServedWant>(served.steps).drop_front()) {
+    EXPECT_EQ(step.source, 1u);
+    EXPECT_EQ(step.cost, 0);
+  }
+  EXPECT_EQ(served.bytes, 224);
 }
 
 TEST(ServeWantsTest, NothingWantedNeedsNothing) { EXPECT_TRUE(Served({4}, {{0, 1}, {}}, {}).steps.empty()); }

@@ -166,7 +166,7 @@ private:
       if (want != have)
         others.push_back(want);
     int64_t units = 0;
-    for (const ServedWant &served : serveWants(costs, shape, have, others))
+    for (const ServedWant &served : serveWants(costs, shape, have, others, states.intern(State::replicated(2))))
       units += served.cost;
     return units;
   }

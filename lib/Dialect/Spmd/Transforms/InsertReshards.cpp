@@ -182,9 +182,10 @@ void ReshardInserter::serve(Value value, ArrayRef<Want> wants) {
   for (const Want &want : wants)
     wanted.push_back(intern(want.sharding));
   ShapeId shape = costs.internShape(type.getShape(), getElementBytes(type.getElementType()));
+  Want whole{atoms.toSharding(State::replicated(type.getRank()), type.getShape()), {}};
   SmallVector<Value> copies{value};
-  for (const ServedWant &served : serveWants(costs, shape, intern(getSharding(type)), wanted)) {
-    const Want &want = wants[served.want];
+  for (const ServedWant &served : serveWants(costs, shape, intern(getSharding(type)), wanted, intern(whole.sharding))) {
+    const Want &want = served.want < wants.size() ? wants[served.want] : whole;
     copies.push_back(reshard(copies[served.source], want.sharding));
     for (OpOperand *operand : want.operands)
       operand->set(copies.back());
