@@ -120,8 +120,7 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     Convolutions, windows and batch norms stand between two transposes, which become part of their kernels; elementwise ops,
     concatenation, slices, padding, resizing of other dims than channels, reductions and softmax work on the other order of dims, and
     a transposed convolution whose windows lie side by side becomes a contraction in it. What else reads such a value gets a transpose
-    in front, as do arguments that a convolution reads. A convolution to fewer than 8 channels stays as it is. Weights keep their order
-    (`exec-pack-weights`).
+    in front, as do a convolution's arguments. A convolution to fewer than 8 channels stays as it is. Weights: `exec-pack-weights`.
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before

@@ -49,8 +49,7 @@ static StepSizes measure(const ReshardProblem &problem, const State &before, con
   return sizes;
 }
 
-// Atoms that a step moves: those that change their place.
-static AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after) {
+AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after) {
   AtomList moved;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool moves = before.isPartialOver(atom) != after.isPartialOver(atom);

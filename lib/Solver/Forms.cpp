@@ -175,15 +175,21 @@ std::optional<int64_t> Forms::countJoined(const ShardingRule &rule, const InnerC
   return (isJoin ? countSentOfParts : countSentOfSplit)(parts, mesh.product(together));
 }
 
+/// Elements of one rank.
+__int128 Forms::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors, const Cuts &cuts) const {
+  __int128 elements = 1;
+  for (FactorId factor : factors)
+    elements *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+  return elements;
+}
+
 /// What neighbours send each other where the pieces of a reshape do not line up.
 void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   for (const Regroup &regroup : rule.regroups) {
     const AtomList &atoms = cuts[regroup.factor];
     if (!isUneven(rule, regroup.factor, cuts))
       continue;
-    __int128 bytes = regroup.elementBytes;
-    for (FactorId factor : regroup.elementFactors)
-      bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    __int128 bytes = countLocal(rule, regroup.elementFactors, cuts) * regroup.elementBytes;
     bytes *= countSentElements(regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms)));
     GroupCost direct = directCost(mesh, costs, atoms);
     form.innerBytes = clampCost(form.innerBytes + bytes);
@@ -199,15 +205,6 @@ static bool isReadAgain(const ShardingRule &rule, const InnerCost &cost) {
   });
 }
 
-/// Of one rank.
-double Forms::localElements(const ShardingRule &rule, const TensorFactors &dims, const Cuts &cuts) const {
-  double elements = 1;
-  for (const DimFactors &factors : dims)
-    for (FactorId factor : factors)
-      elements *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
-  return elements;
-}
-
 /// Sources of the formulas: InnerCost in ShardingRule.h.
 bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   addRegroups(form, rule, cuts);
@@ -220,9 +217,7 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     int64_t ranks = mesh.product(group);
     if (ranks == 1 || (cost.unless >= 0 && cuts[cost.unless] == group))
       continue;
-    __int128 bytes = __int128(cost.elementScale) * cost.elementBytes;
-    for (FactorId factor : cost.elementFactors)
-      bytes *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    __int128 bytes = countLocal(rule, cost.elementFactors, cuts) * cost.elementScale * cost.elementBytes;
     if (!cost.slides.empty()) {
       bool isExchange = cost.kind == InnerCost::Kind::Exchange;
       std::optional<int64_t> sent = isExchange ? countSent(rule, cost, cuts) : countJoined(rule, cost, cuts);
@@ -243,9 +238,12 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
     // What is before it and what is behind are kernels, and would be one. Steps of a recurrent net are kernels anyway.
     if (!isGather || rule.flops == 0)
       units += costs.perLaunch;
-    if (!isGather && isReadAgain(rule, cost))
-      units +=
-          static_cast<__int128>(costs.perMemoryByte * cost.elementBytes * localElements(rule, rule.operands[0], cuts));
+    if (!isGather && isReadAgain(rule, cost)) {
+      double read = cost.elementBytes; // The operand's, or those of f32 where it is reduced in that.
+      for (const DimFactors &dim : rule.operands.front())
+        read *= static_cast<double>(countLocal(rule, dim, cuts));
+      units += static_cast<__int128>(costs.perMemoryByte * read);
+    }
     form.innerUnits = clampCost(form.innerUnits + cost.times * units);
     form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }

@@ -98,7 +98,7 @@ private:
   std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   std::optional<int64_t> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
-  double localElements(const ShardingRule &rule, const TensorFactors &dims, const Cuts &cuts) const;
+  __int128 countLocal(const ShardingRule &rule, llvm::ArrayRef<FactorId> factors, const Cuts &cuts) const;
 
   const AtomMesh &mesh;
   const CostModel &costs;

@@ -56,15 +56,12 @@ double Objective::totalBytesOf(ShapeId shape) const {
 double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
   constexpr double kTieBreak = 1.0 / 65536;
   double bytes = 0;
-  if (signature.info->rule->isMovement) {
-    for (auto [index, shape] : enumerate(signature.results))
-      bytes += kTieBreak * localBytesOf(shape, forms.resultState(id, index));
-    return bytes;
-  }
-  for (auto [index, shape] : enumerate(signature.operands))
-    bytes += localBytesOf(shape, forms.operandState(id, index));
   for (auto [index, shape] : enumerate(signature.results))
     bytes += localBytesOf(shape, forms.resultState(id, index));
+  if (signature.info->rule->isMovement)
+    return bytes * kTieBreak;
+  for (auto [index, shape] : enumerate(signature.operands))
+    bytes += localBytesOf(shape, forms.operandState(id, index));
   return bytes;
 }
 

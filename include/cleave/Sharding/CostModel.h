@@ -136,6 +136,7 @@ struct CostModel {
   bool hasLatency() const;
   /// Prices are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
+  /// Of `flopShares`, by the width of an element; what lies between two widths counts as the smaller one.
   double getFlopShare(int64_t elementBytes) const {
     return flopShares[elementBytes >= 8 ? 3 : elementBytes >= 4 ? 2 : elementBytes >= 2 ? 1 : 0];
   }

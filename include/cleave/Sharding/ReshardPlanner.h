@@ -91,6 +91,10 @@ private:
 int64_t exchangeBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                       const State &to);
 
+/// The atoms that a step of this kind moves, ascending: those that change their place, and of an exchange all that cut a dim which
+/// changes.
+AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after);
+
 /// Number of an interned (shape, element size).
 using ShapeId = uint32_t;
 

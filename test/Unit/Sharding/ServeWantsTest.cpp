@@ -56,8 +56,8 @@ TEST(ServeWantsTest, MakesADearCopyFirstWhereTheOthersAreSlicesOfIt) {
   EXPECT_EQ(served.bytes, 192);
 }
 
-// Rows on 8 ranks are wanted on 2, by the last atom and by the middle one: each needs a half that the rank has not, 128 bytes. The whole
-// takes 7/8 of 256, and both are slices of it.
+// Rows on 8 ranks are wanted on 2, by the last atom and by the middle one. Each takes 32 bytes to their place and a gather of 3 times 32, 128
+// in all; the whole takes 7/8 of 256, and both are slices of it.
 TEST(ServeWantsTest, MakesTheWholeFirstWhereTheOthersAreSlicesOfIt) {
   Served served({8}, {{0, 1, 2}, {}}, {{{2}, {}}, {{1}, {}}});
   ASSERT_EQ(served.steps.size(), 3u);
@@ -67,6 +67,8 @@ TEST(ServeWantsTest, MakesTheWholeFirstWhereTheOthersAreSlicesOfIt) {
     EXPECT_EQ(step.cost, 0);
   }
   EXPECT_EQ(served.bytes, 224);
+  EXPECT_EQ(Served({8}, {{0, 1, 2}, {}}, {{{2}, {}}}).bytes, 128);
+  EXPECT_EQ(Served({8}, {{0, 1, 2}, {}}, {{{1}, {}}}).bytes, 128);
 }
 
 TEST(ServeWantsTest, NothingWantedNeedsNothing) { EXPECT_TRUE(Served({4}, {{0, 1}, {}}, {}).steps.empty()); }

@@ -385,20 +385,13 @@ SmallVector<AxisAttr> LocalSliceOp::getGroupAxes() { return flatten(getDims()); 
 SmallVector<AxisAttr> KeepOnFirstOp::getGroupAxes() { return toList(getAxes()); }
 SmallVector<AxisAttr> AxisIndexOp::getGroupAxes() { return toList(getAxes()); }
 
-/// What cuts the dims in which the two shardings differ, as the planner counts it: ranks that differ in nothing else have nothing for
-/// each other.
+/// As the planner counts them: ranks that differ in nothing else have nothing for each other.
 SmallVector<AxisAttr> PermuteOp::getGroupAxes() {
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
   if (!atoms)
     return {};
-  llvm::SmallSetVector<AtomId, 8> moved;
-  for (auto [from, to] : llvm::zip(atoms->toState(getFrom()).dims, atoms->toState(getTo()).dims))
-    if (from != to)
-      for (const AtomList &list : {from, to})
-        moved.insert(list.begin(), list.end());
-  SmallVector<AtomId> sorted = moved.takeVector();
-  llvm::sort(sorted);
-  return SmallVector<AxisAttr>(atoms->toAxes(sorted));
+  return SmallVector<AxisAttr>(atoms->toAxes(
+      movedAtoms(atoms->getAtoms(), ReshardStepKind::Exchange, atoms->toState(getFrom()), atoms->toState(getTo()))));
 }
 
 std::optional<ReductionKind> AllReduceOp::getReductionKind() { return getKind(); }
