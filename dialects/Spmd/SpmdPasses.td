@@ -130,8 +130,9 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
   let description = [{
     Collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs the result of another, are put side by side and
     sent at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
-    latencies, are paid once. What needs one of them comes after all. The same bytes are sent. Decisions by time
-    (`--optimize=time`) let what travels in the time of a beginning take part.
+    latencies, are paid once. What needs one of them comes after all. The same bytes are sent. It takes one kernel to put them side by
+    side, and one for each gather along another dim than the first. Decisions by time (`--optimize=time`) let what travels in the time
+    of a beginning take part, and say what these kernels take of that time: beginnings that are saved must take longer.
 
     ```mlir
     %a = spmd.all_reduce sum %x over {"data"} : tensor<8xf32>     // before
@@ -143,7 +144,11 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
     %b = nn.slice %d starts [8] sizes [4] steps [1]
     ```
   }];
-  let options = [Option<"mostBytes", "most-bytes", "int64_t", "1048576", "what a bundle sends at the most, in bytes of a rank">];
+  let options = [Option<"mostBytes", "most-bytes", "int64_t", "1048576", "what a bundle sends at the most, in bytes of a rank">,
+                 Option<"launchShare", "launch-share", "double", "0",
+                        "what a kernel takes to start, of what a collective takes to begin; 0: nothing">,
+                 Option<"memoryShare", "memory-share", "double", "0",
+                        "what reading or writing a byte takes, of what a collective takes to begin; 0: nothing">];
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
 }
 

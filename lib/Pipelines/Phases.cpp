@@ -96,6 +96,9 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   if (spmd::CostModel costs = options.getCosts(); costs.isTime()) {
     spmd::BundleCollectivesOptions bundling;
     bundling.mostBytes = costs.toBytes(costs.perCollective);
+    double begin = std::max<double>(1, costs.perCollective);
+    bundling.launchShare = static_cast<double>(costs.perLaunch) / begin;
+    bundling.memoryShare = costs.perMemoryByte / begin;
     manager.addPass(spmd::createBundleCollectives(bundling));
   }
   addGate(manager, Phase::Optimized);

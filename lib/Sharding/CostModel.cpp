@@ -34,6 +34,11 @@ bool CostModel::hasLatency() const {
          });
 }
 
+bool CostModel::hasSeveralLinks() const {
+  return any_of(nearLinks, [](ArrayRef<NearLink> axis) { return !axis.empty(); }) ||
+         any_of(links, [&](const LinkCost &link) { return link.perByte != links.front().perByte; });
+}
+
 int64_t CostModel::unitsPerToldByte() const {
   int64_t perByte = links.empty() ? anyLink.perByte : links.front().perByte;
   for (const LinkCost &link : links)

@@ -13,6 +13,9 @@
 //   reduceJointly  some of what is reduced is cut by the target and some is not: one all_reduce, then slices
 //   no all_to_all  one all_gather of all that is in the way, then slices
 //
+// And where some links are faster than others, an all_to_all over the slow ones may take along what is gathered over the fast ones
+// afterwards: less goes over the slow ones than with the gather first, or by an exchange.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "ReshardRoute.h"
@@ -73,12 +76,16 @@ public:
   bool tryStart(const RouteStart &how) {
     Route route(problem);
     bool waited = route.start(how);
-    Route byExchange = route, byOneGather = route;
-    route.finishByGather(/*useAllToAll=*/true);
+    Route byExchange = route, byOneGather = route, byNearGather = route;
+    route.finishByGather(UseAllToAll::ForOwn);
     offer(route);
     if (problem.costs.hasLatency()) {
-      byOneGather.finishByGather(/*useAllToAll=*/false);
+      byOneGather.finishByGather(UseAllToAll::No);
       offer(byOneGather);
+    }
+    if (problem.costs.hasSeveralLinks()) {
+      byNearGather.finishByGather(UseAllToAll::ForMore);
+      offer(byNearGather);
     }
     byExchange.finishByExchange();
     offer(byExchange);

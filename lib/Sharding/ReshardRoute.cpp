@@ -292,9 +292,9 @@ void Route::reduceRest() {
 // The way to the target
 //===----------------------------------------------------------------------===//
 
-void Route::finishByGather(bool useAllToAll) {
+void Route::finishByGather(UseAllToAll use) {
   // Each all_to_all puts an atom in its own place, so there are no more than atoms.
-  for (unsigned round = 0; useAllToAll && round < problem.mesh.numAtoms() && allToAll(); ++round)
+  for (unsigned round = 0; use != UseAllToAll::No && round < problem.mesh.numAtoms() && allToAll(use); ++round)
     sliceInPlace();
   gatherForeign();
   sliceInPlace();
@@ -313,12 +313,14 @@ void Route::finishByExchange() {
   legal &= now == problem.to;
 }
 
-bool Route::allToAll() {
+bool Route::allToAll(UseAllToAll use) {
   // Per dim: where the atoms at its minor end begin that belong to other dims.
   SmallVector<size_t, 4> cut;
   for (unsigned dim = 0; dim < now.rank(); ++dim) {
     size_t begin = now.dims[dim].size(), kept = keptPrefix(dim);
-    auto isElsewhere = [&](AtomId atom) { return targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim); };
+    auto isElsewhere = [&](AtomId atom) {
+      return targetDim[atom] < 0 ? use == UseAllToAll::ForMore : targetDim[atom] != static_cast<int>(dim);
+    };
     while (begin > kept && isElsewhere(now.dims[dim][begin - 1]))
       --begin;
     cut.push_back(begin);
@@ -336,6 +338,8 @@ bool Route::allToAll() {
     for (unsigned dim = 0; dim < now.rank(); ++dim)
       if (cut[dim] == now.dims[dim].size())
         placeOwn(dim, dims[dim], popped);
+    if (use == UseAllToAll::ForMore)
+      placeBehindGained(dims, popped);
     if (popped.empty()) {
       beginStep(ReshardStepKind::AllToAll);
       now.dims = dims;
@@ -353,6 +357,19 @@ void Route::placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const {
     list.push_back(problem.to.dims[dim][list.size()]);
     erase(atoms, list.back());
   }
+}
+
+// Appends those of `atoms` that the target does not cut by to a dim that has gained others, and that they divide.
+void Route::placeBehindGained(MutableArrayRef<AtomList> dims, AtomList &atoms) const {
+  erase_if(atoms, [&](AtomId atom) {
+    for (auto [dim, list] : enumerate(dims))
+      if (targetDim[atom] < 0 && list.size() > now.dims[dim].size() &&
+          problem.shape[dim] % (problem.mesh.product(list) * problem.mesh.size(atom)) == 0) {
+        list.push_back(atom);
+        return true;
+      }
+    return false;
+  });
 }
 
 // One all_gather of everything beyond the prefixes that can stay.

@@ -45,15 +45,22 @@ struct RouteStart {
   bool reduceJointly = false;
 };
 
+/// What an all_to_all takes along on the way to a target.
+enum class UseAllToAll {
+  No,      ///< there is none
+  ForOwn,  ///< atoms of other dims' targets; what the target does not cut by is gathered before or after
+  ForMore, ///< that too, where it stands behind such atoms: it is gathered afterwards, in smaller pieces
+};
+
 class Route {
 public:
   explicit Route(const ReshardProblem &problem);
 
   /// Slices and reductions. Returns true if an atom had to wait, or was put in a place that is not its own.
   bool start(const RouteStart &how);
-  /// Goes on to the target by all_to_all (if that is wanted), all_gather and slices. Works from any state that `start`
+  /// Goes on to the target by all_to_all (as far as that is wanted), all_gather and slices. Works from any state that `start`
   /// leaves.
-  void finishByGather(bool useAllToAll);
+  void finishByGather(UseAllToAll use);
   /// Goes on to the target by an exchange. Works from any state that `start` leaves.
   void finishByExchange();
 
@@ -79,7 +86,8 @@ private:
   void sliceAll(const RouteStart &how);
   bool scatterOne(const RouteStart &how);
   void reduceRest();
-  bool allToAll();
+  bool allToAll(UseAllToAll use);
+  void placeBehindGained(llvm::MutableArrayRef<AtomList> dims, AtomList &atoms) const;
   void placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const;
   void gatherForeign();
   void makePartial();

@@ -116,6 +116,17 @@ bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, con
   return true;
 }
 
+/// Positions that another rank has are masked: a kernel finds out which those are. A slice, which is a view otherwise, takes one more to
+/// make what is summed.
+int64_t Forms::maskUnits(const ShardingRule &rule, const Draft &draft) const {
+  auto isMasked = [&](AtomId atom) {
+    return any_of(draft.cuts, [&](const AtomList &atoms) { return is_contained(atoms, atom); });
+  };
+  if (!rule.isMovement || costs.perLaunch == 0 || none_of(draft.partialResults, isMasked))
+    return 0;
+  return rule.operands.size() == 1 ? 2 * costs.perLaunch : costs.perLaunch;
+}
+
 /// What fails on the way leaves a form that is not valid, and is offered to nobody.
 void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
   const Signature &signature = signatures[form.signature];
@@ -130,6 +141,7 @@ void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
     if (!addState(rule, factors, draft, draft.partialResults, signature.wished))
       return;
   form.keepsPartial = !draft.partialResults.empty();
+  form.innerUnits += maskUnits(rule, draft);
   form.flops = localFlops(rule, draft.cuts);
   form.isValid = true;
 }
@@ -225,9 +237,12 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
         return false;
       GroupCost direct = directCost(mesh, costs, group);
       form.innerBytes = clampCost(form.innerBytes + *sent * bytes);
-      if (*sent > 0)
-        form.innerUnits =
-            clampCost(form.innerUnits + *sent * bytes * direct.perPiece + direct.fixed + costs.perCollective);
+      if (*sent == 0)
+        continue;
+      // Parts are put side by side before they are sent.
+      int64_t packing = isExchange ? 0 : costs.perLaunch;
+      form.innerUnits =
+          clampCost(form.innerUnits + *sent * bytes * direct.perPiece + direct.fixed + costs.perCollective + packing);
       continue;
     }
     // An all_reduce is two rings over pieces of what is reduced, a gather one over all of it.

@@ -97,6 +97,7 @@ private:
   bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
   std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   std::optional<int64_t> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
+  int64_t maskUnits(const ShardingRule &rule, const Draft &draft) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
   __int128 countLocal(const ShardingRule &rule, llvm::ArrayRef<FactorId> factors, const Cuts &cuts) const;
 

@@ -1,9 +1,11 @@
 //===- Launches.cpp - what is sent makes two kernels of one ---------------===//
 //
-// Two walks. Forwards, for each node: which op made what it hands on last, and whether the kernel of that op began with a product.
-// Backwards: whether what reads a node's result would have been in the kernel that made it. An op joins the last of the kernels that
-// it reads from; what comes from an earlier one may be sent meanwhile. Edges that go back to a loop are read by another
-// iteration, which is another kernel.
+// Two walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
+// it hands on last, whether the kernel of that op began with a product, and which rows it walks. An op joins the last
+// of the kernels that it reads from, and is cut off from it once, however many of its operands come from there; what comes from an
+// earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if what is moved is
+// sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which is another
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "Launches.h"
@@ -27,12 +29,24 @@ struct Made {
   NodeId by = kNone;
   /// Whether its kernel has a product.
   bool onTiles = false;
+  /// The op whose rows its kernel walks; `kNone` if it walks none.
+  NodeId rows = kNone;
+  /// Whether it has been moved since, by what is no part of that kernel.
+  bool isMoved = false;
+  /// Whether parts have been put together, which nobody reads through.
+  bool isJoined = false;
 };
 
 /// Whether a node, or what it hands on to, would be in the kernel of what it reads: of one with a product, of another.
 struct Reads {
   bool onTiles = false, otherwise = false;
-  bool hasRows = false;
+  /// The op whose rows are walked behind; `kNone` if none are.
+  NodeId rows = kNone;
+  /// Elements are moved on the way.
+  bool isMoved = false;
+  /// Whatever is sent, nobody reads it but from memory: it is returned, or a product takes it in another shape.
+  bool isStored = false;
+  bool isOfProducts = false;
 };
 } // namespace
 
@@ -51,49 +65,163 @@ static Role roleOf(const SearchGraph &graph, NodeId id) {
   return hasRows ? Role::Rows : Role::Map;
 }
 
-static Made findMade(const SearchGraph &graph, ArrayRef<Made> made, NodeId id, Role role) {
+/// True if one kernel can walk the rows of both: of one shape, along the same dims.
+static bool haveSameRows(const SearchGraph &graph, NodeId one, NodeId other) {
+  if (other == kNone || one == other)
+    return true;
+  auto describe = [&](NodeId node) {
+    const ShardingRule &rule = *graph.ruleOf(node).rule;
+    SmallVector<std::pair<SmallVector<int64_t>, bool>> dims;
+    for (const DimFactors &factors : rule.operands.front()) {
+      auto &[sizes, isWalked] = dims.emplace_back();
+      for (FactorId factor : factors) {
+        sizes.push_back(rule.factorSizes[factor]);
+        isWalked |= rule.isReduction(factor) || is_contained(rule.orderedFactors, factor) ||
+                    any_of(rule.inner, [&](const InnerCost &cost) { return is_contained(cost.factors, factor); });
+      }
+    }
+    return dims;
+  };
+  return describe(one) == describe(other);
+}
+
+/// The factors of all dims, major to minor.
+static SmallVector<FactorId> flatten(const TensorFactors &dims) {
+  SmallVector<FactorId> all;
+  for (const DimFactors &factors : dims)
+    append_range(all, factors);
+  return all;
+}
+
+/// A product's tiles may end in one.
+static bool isTranspose(const ShardingRule &rule) {
+  if (rule.operands.size() != 1)
+    return false;
+  SmallVector<FactorId> before = flatten(rule.operands.front()), after = flatten(rule.results.front());
+  return std::is_permutation(before.begin(), before.end(), after.begin(), after.end());
+}
+
+/// Another shape of the same elements in their order is nothing to do, and what begins or ends elsewhere along the most major dim is
+/// read where it lies.
+static bool movesElements(const ShardingRule &rule) {
+  if (!rule.isMovement || rule.operands.empty())
+    return false;
+  SmallVector<FactorId> before = flatten(rule.operands.front()), after = flatten(rule.results.front());
+  bool isRead = before == after || (before.size() == after.size() && !before.empty() &&
+                                    ArrayRef(before).drop_front() == ArrayRef(after).drop_front());
+  return rule.operands.size() > 1 || !isRead;
+}
+
+/// What the node reads from the last of the kernels before it.
+static Made findLast(const SearchGraph &graph, ArrayRef<Made> made, NodeId id) {
   Made last;
   for (const SearchEdge &edge : graph.inEdges(id))
-    if (const Made &one = made[edge.producer];
-        edge.producer < id && one.by != kNone && (last.by == kNone || one.by > last.by))
-      last = one;
-  if (role == Role::Through)
+    if (edge.producer < id)
+      if (const Made &one = made[edge.producer]; last.by == kNone || (one.by != kNone && one.by > last.by))
+        last = one;
+  return last;
+}
+
+/// A kernel that goes from element to element may end in any movement.
+static bool mayEndInMovement(const Made &last, const ShardingRule &rule) {
+  return last.by != kNone && (last.onTiles ? isTranspose(rule) : last.rows == kNone);
+}
+
+static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, const Reads &read) {
+  switch (role) {
+  case Role::Through:
+    if (const ShardingRule &rule = *graph.ruleOf(id).rule;
+        movesElements(rule) && !read.isStored && !mayEndInMovement(last, rule)) {
+      last.isMoved = true;
+      last.isJoined |= rule.operands.size() > 1;
+    }
     return last;
-  return role == Role::End ? Made() : Made{id, role == Role::Product || (role == Role::Map && last.onTiles)};
+  case Role::Product:
+    return {id, /*onTiles=*/true, kNone};
+  case Role::Rows:
+    return {id, /*onTiles=*/false, id};
+  case Role::Map:
+    return {id, last.onTiles, last.rows};
+  default:
+    return {};
+  }
+}
+
+/// Of movement, or a node of a value, whose readers do `all`.
+static Reads readsThrough(const SearchGraph &graph, NodeId id, Reads all) {
+  const ShardingRule &rule = *graph.ruleOf(id).rule;
+  if (movesElements(rule)) {
+    all.isMoved = true;
+    if (all.isStored)
+      return {isTranspose(rule), /*otherwise=*/true, kNone, /*isMoved=*/true, /*isStored=*/true};
+  } else if (graph.node(id).kind == NodeKind::Op && !rule.operands.empty()) {
+    // Products read through views, and these have the rank of what they look at.
+    all.isStored |= all.isOfProducts && rule.operands.front().size() != rule.results.front().size();
+  }
+  return all;
 }
 
 static Reads findReads(const SearchGraph &graph, ArrayRef<Reads> reads, NodeId id, Role role) {
-  Reads all;
   if (role == Role::Rows)
-    return {/*onTiles=*/false, /*otherwise=*/true, /*hasRows=*/true};
+    return {/*onTiles=*/false, /*otherwise=*/true, id};
+  Reads all;
+  all.isStored = all.isOfProducts = true;
   for (EdgeId edge : graph.outEdges(id))
     if (NodeId consumer = graph.edge(edge).consumer; consumer > id) {
-      all.onTiles |= reads[consumer].onTiles;
-      all.otherwise |= reads[consumer].otherwise;
-      all.hasRows |= reads[consumer].hasRows;
+      const Reads &one = reads[consumer];
+      all = {all.onTiles || one.onTiles, all.otherwise || one.otherwise, all.rows == kNone ? one.rows : all.rows,
+             all.isMoved || one.isMoved, all.isStored && one.isStored,   all.isOfProducts && one.isOfProducts};
     }
-  if (role == Role::Through)
+  switch (role) {
+  case Role::Map:
+    // Cut off from a product's tiles it is made with the rows behind it, if there are any.
+    return {all.rows == kNone, true, all.rows};
+  case Role::Through:
+    return readsThrough(graph, id, all);
+  default:
+    all = Reads();
+    all.isStored = role == Role::End;
+    all.isOfProducts = role == Role::Product;
     return all;
-  // Cut off from a product's tiles it is made with the rows behind it, if there are any.
-  return role == Role::Map ? Reads{!all.hasRows, true, all.hasRows} : Reads();
+  }
 }
 
-Launches::Launches(const SearchGraph &graph) : splits(graph.numEdges(), false) {
+/// True if a kernel that walks `rows` can go on with what reads them.
+static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &read) {
+  return rows == kNone || (!read.isMoved && haveSameRows(graph, rows, read.rows));
+}
+
+Launches::Launches(const SearchGraph &graph, const CostModel &costs)
+    : splits(graph.numEdges(), false), moves(graph.numEdges(), false), joins(graph.numEdges(), false),
+      alone(graph.numNodes(), false) {
+  if (!costs.isTime())
+    return;
   std::vector<Role> roles;
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    roles.push_back(roleOf(graph, node));
+  std::vector<Reads> reads(graph.numNodes());
+  for (NodeId node = graph.numNodes(); node-- > 0;)
+    reads[node] = findReads(graph, reads, node, roles[node]);
   std::vector<Made> made;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    roles.push_back(roleOf(graph, node));
-    made.push_back({});
-    made.back() = findMade(graph, made, node, roles.back());
-  }
-  std::vector<Reads> reads(graph.numNodes());
-  for (NodeId node = graph.numNodes(); node-- > 0;) {
-    reads[node] = findReads(graph, reads, node, roles[node]);
-    Made last = findMade(graph, made, node, Role::Through);
+    Made last = findLast(graph, made, node);
+    const ShardingRule &rule = *graph.ruleOf(node).rule;
+    alone[node] =
+        roles[node] == Role::Through && reads[node].isStored && movesElements(rule) && !mayEndInMovement(last, rule);
+    bool isCutOff = false;
     for (auto [index, edge] : enumerate(graph.inEdges(node))) {
+      if (edge.producer >= node)
+        continue;
       const Made &from = made[edge.producer];
-      bool isLast = edge.producer < node && from.by != kNone && from.by == last.by;
-      splits[graph.node(node).firstIn + index] = isLast && (from.onTiles ? reads[node].onTiles : reads[node].otherwise);
+      EdgeId id = graph.node(node).firstIn + index;
+      moves[id] = from.isMoved;
+      joins[id] = from.isJoined;
+      if (isCutOff || from.by == kNone || from.by != last.by)
+        continue;
+      splits[id] =
+          from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]);
+      isCutOff = true;
     }
+    made.push_back(handOn(graph, last, node, roles[node], reads[node]));
   }
 }

@@ -7,6 +7,8 @@
 //   product ─▶ all_reduce ─▶ add ─▶ ..     3, a launch more
 //   product ─▶ add ─▶ norm                 2: a norm walks whole rows, which tiles are not
 //   product ─▶ all_reduce ─▶ add ─▶ norm   2: now the sum is made with the norm
+//   norm ─▶ transpose ─▶ product           2: the product reads through the transpose
+//   norm ─▶ transpose ─▶ all_gather ─▶ ..  3: somebody has to make it
 //
 // The rules are those of exec-form-kernels (Clusters.h there) as far as a rule tells what an op is.
 //
@@ -15,18 +17,27 @@
 #define CLEAVE_LIB_SOLVER_LAUNCHES_H
 
 #include "SearchGraph.h"
+#include "cleave/Sharding/CostModel.h"
 
 namespace cleave::spmd {
 
 class Launches {
 public:
-  explicit Launches(const SearchGraph &graph);
+  /// Nothing is true of any edge where launches and memory have no price.
+  Launches(const SearchGraph &graph, const CostModel &costs);
 
   /// True if ranks launch a kernel more where something is sent along this edge.
   bool splitsKernel(EdgeId edge) const { return splits[edge]; }
 
+  /// True if what is sent along this edge has to be moved first, by a kernel that is not there where nothing is sent.
+  bool movesFirst(EdgeId edge) const { return moves[edge]; }
+  /// True if that is so for what is cut along this edge, too.
+  bool joinsFirst(EdgeId edge) const { return joins[edge]; }
+  /// True if the op moves elements in a kernel of its own, whatever is sent.
+  bool isAlone(NodeId node) const { return alone[node]; }
+
 private:
-  std::vector<char> splits;
+  std::vector<char> splits, moves, joins, alone;
 };
 
 } // namespace cleave::spmd

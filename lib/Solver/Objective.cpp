@@ -10,13 +10,14 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
+#include <cmath>
 #include <numeric>
 
 using namespace cleave::spmd;
 using namespace llvm;
 
 ProfileId Objective::internProfile(const Profile &profile) {
-  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 1 | profile.isOp,
+  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 2 | uint64_t(profile.isAlone) << 1 | profile.isOp,
                                 static_cast<uint64_t>(profile.split),
                                 static_cast<uint64_t>(profile.wide),
                                 profile.calm,
@@ -51,18 +52,20 @@ double Objective::totalBytesOf(ShapeId shape) const {
   return bytes;
 }
 
-/// Bytes that an op reads and writes; what only moves is part of what reads it, but of two ways to move that cost the same the one that
-/// moves less is better: what is sent may part it from what reads it.
-double Objective::touchedBytesOf(const Signature &signature, FormId id) const {
-  constexpr double kTieBreak = 1.0 / 65536;
-  double bytes = 0;
+/// What an op takes to read and write. What only moves is part of what reads it, but of two ways to move that cost the same the one that
+/// moves less is better, by a unit for each half: what is sent may part it from what reads it.
+double Objective::memoryUnits(const Profile &profile, FormId id) const {
+  const Signature &signature = forms.signature(profile.signature);
+  double written = 0, read = 0;
   for (auto [index, shape] : enumerate(signature.results))
-    bytes += localBytesOf(shape, forms.resultState(id, index));
-  if (signature.info->rule->isMovement)
-    return bytes * kTieBreak;
+    written += localBytesOf(shape, forms.resultState(id, index));
+  bool isMovement = signature.info->rule->isMovement;
+  if (isMovement && !profile.isAlone)
+    return std::log2(1 + written);
   for (auto [index, shape] : enumerate(signature.operands))
-    bytes += localBytesOf(shape, forms.operandState(id, index));
-  return bytes;
+    read += localBytesOf(shape, forms.operandState(id, index));
+  // Of what is moved only that is read.
+  return model.perMemoryByte * (written + (isMovement ? written : read));
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
@@ -72,7 +75,7 @@ double Objective::computeUnits(const Profile &profile, FormId id) const {
   const Signature &signature = forms.signature(profile.signature);
   double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
   if (model.isTime())
-    return std::max(share * model.perFlop * form.flops, model.perMemoryByte * touchedBytesOf(signature, id)) +
+    return std::max(share * model.perFlop * form.flops, memoryUnits(profile, id)) +
            (form.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
   double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
   double units = share * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
@@ -160,15 +163,17 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
+  double kernel = traits.splitsKernel ? model.perLaunch : 0;
+  if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
+    kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
   int64_t lift = makesPartial ? model.perMadePartial : 0;
   if (cost == 0)
-    return lift;
+    return lift + static_cast<int64_t>(kernel);
   Surcharge surcharge = std::max(lhs, rhs);
   if (traits.movesParameter)
     surcharge += model.parameterSurcharge;
-  int64_t launch = traits.splitsKernel ? model.perLaunch : 0;
   // Less than what is forbidden, also where a surcharge makes it more than can be counted: a present that was forbidden would have
   // nothing to be compared with.
-  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift + launch;
+  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift + __int128(kernel);
   return std::min<__int128>(total, kForbidden / 8);
 }

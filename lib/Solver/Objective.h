@@ -36,6 +36,8 @@ using ProfileId = uint32_t;
 struct Profile {
   SignatureId signature = 0;
   bool isOp = false;
+  /// Moves elements in a kernel of its own (Launches.h).
+  bool isAlone = false;
   /// Per choice the atoms that may take it, without and with escapes.
   llvm::SmallVector<std::pair<AtomMask, AtomMask>, 8> allowed;
   /// Atoms that may take some choice only as an escape.
@@ -60,8 +62,8 @@ struct NodePrice {
 struct EdgeTraits {
   /// A reshard moves a parameter that the user split (`Candidates::movesParameter`).
   bool movesParameter = false;
-  /// One that sends makes two kernels of one (Launches.h).
-  bool splitsKernel = false;
+  /// A change makes two kernels of one, or one more of what is moved before it is sent (Launches.h).
+  bool splitsKernel = false, movesFirst = false, joinsFirst = false;
 };
 
 class Objective {
@@ -82,7 +84,7 @@ public:
 private:
   double computeUnits(const Profile &profile, FormId form) const;
   double movedOffUnits(const Profile &profile, FormId form) const;
-  double touchedBytesOf(const Signature &signature, FormId form) const;
+  double memoryUnits(const Profile &profile, FormId form) const;
   double localBytesOf(ShapeId shape, StateId state) const;
   double totalBytesOf(ShapeId shape) const;
   bool isTorn(const Profile &profile, FormId form, unsigned axis) const;

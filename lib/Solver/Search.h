@@ -54,6 +54,9 @@ private:
   void sweepPairs();
   void sweepHalves();
   void keepWhatIsCut();
+  std::vector<FormId> search();
+  void adopt(const Search &other);
+  void searchFromBytes();
 
   // Answer.cpp.
   void answer();

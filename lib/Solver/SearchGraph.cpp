@@ -79,8 +79,10 @@ NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Wish *wish)
 /// To the node that was made last: edges into a node lie side by side.
 void SearchGraph::addEdge(ValueId value, unsigned operand) {
   auto [producer, result] = ports[value];
+  auto *first = find_if(inEdges(nodes.size() - 1), [&](const SearchEdge &edge) { return edge.value == value; });
+  unsigned twin = first == edges.data() + edges.size() ? operand : first->operand;
   edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint16_t>(result),
-                   static_cast<uint16_t>(operand)});
+                   static_cast<uint16_t>(operand), static_cast<uint16_t>(twin)});
 }
 
 void SearchGraph::countUses() {

@@ -72,6 +72,8 @@ struct SearchEdge {
   NodeId producer, consumer;
   ValueId value;
   uint16_t result, operand;
+  /// The first operand of the consumer that reads this value: wanted in the same state, it is there already.
+  uint16_t twin;
 };
 
 class SearchGraph {

@@ -4,7 +4,7 @@
 //     wishes flow; nodes get their profiles
 //     rounds without escapes; what is cut stays
 //   rounds with escapes
-//   on small graphs: sweep pairs of axes, and marked axes in two parts
+//   on small graphs: sweep pairs of axes, and marked axes in two parts; by time, the same once more from what bytes alone decide
 //
 //   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: sweep
 //
@@ -63,7 +63,7 @@ static SolverOptions withKeptParameters(SolverOptions options) {
 
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
-      candidates(graph, this->options.keepParameters), launches(graph),
+      candidates(graph, this->options.keepParameters), launches(graph, this->options.costs),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
       forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph), problem.getUnevenAtoms()),
       objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
@@ -163,6 +163,7 @@ Profile Solver::Search::makeProfile(NodeId node) {
   allowChoices(node, profile);
   if (!profile.isOp)
     return profile;
+  profile.isAlone = launches.isAlone(node);
   profile.held = candidates.held(node);
   profile.split = candidates.split(node);
   profile.wide = candidates.wide(node);
@@ -281,10 +282,8 @@ void Solver::Search::keepWhatIsCut() {
   }
 }
 
-bool Solver::Search::run() {
-  checkWishes();
-  if (!errors.empty())
-    return false;
+/// Levels, rounds, and on small graphs pairs and halves; returns what wishes alone come to.
+std::vector<FormId> Solver::Search::search() {
   for (ValueId value = 0; value < problem.numValues(); ++value)
     shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
   signatures.resize(graph.numNodes());
@@ -303,6 +302,42 @@ bool Solver::Search::run() {
     sweepPairs();
     sweepHalves();
   }
+  return wished;
+}
+
+/// Forms that another search has found; those that have none here stay as they are.
+void Solver::Search::adopt(const Search &other) {
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    if (FormId form = forms.form(objective.profile(profiles[node]).signature, other.forms.choices(other.present[node]));
+        forms[form].isValid)
+      present[node] = form;
+}
+
+/// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
+/// way down, to somewhere else; from there it may go on to less.
+void Solver::Search::searchFromBytes() {
+  SolverOptions byBytes = options;
+  byBytes.costs = CostModel::create(Optimize::Bytes);
+  byBytes.trace = {};
+  Search other(problem, std::move(byBytes));
+  other.search();
+  std::vector<FormId> found = present;
+  int64_t least = sweeper->total();
+  adopt(other);
+  runRounds(/*withEscapes=*/true);
+  sweepPairs();
+  sweepHalves();
+  if (sweeper->total() >= least)
+    present = std::move(found);
+}
+
+bool Solver::Search::run() {
+  checkWishes();
+  if (!errors.empty())
+    return false;
+  std::vector<FormId> wished = search();
+  if (options.costs.isTime() && problem.numOps() < options.maxOpsForPairs)
+    searchFromBytes();
   decision.objective = sweeper->total();
   std::optional<Account> asWished;
   if (present != wished)

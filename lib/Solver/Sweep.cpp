@@ -141,8 +141,10 @@ MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
 int64_t Sweeper::priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
                            EdgeTraits traits) const {
   ShapeId shape = forms.signatureOf(to).operands[edge.operand];
-  return objective.priceEdge(shape, forms.resultState(from, edge.result), forms.operandState(to, edge.operand), lhs,
-                             rhs, traits);
+  StateId wanted = forms.operandState(to, edge.operand);
+  if (edge.twin != edge.operand && forms.operandState(to, edge.twin) == wanted)
+    return 0;
+  return objective.priceEdge(shape, forms.resultState(from, edge.result), wanted, lhs, rhs, traits);
 }
 
 int64_t Sweeper::priceEdge(EdgeId id, FormId from, FormId to) const {
@@ -158,8 +160,9 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   MenuId from = menuIds[edge.producer], to = menuIds[edge.consumer];
   EdgeTraits traits = traitsOf(id);
   uint64_t ends = uint64_t(from) << 32 | to;
-  uint64_t place = uint64_t(edge.result) << 32 | uint64_t(edge.operand) << 2 | uint64_t(traits.movesParameter) << 1 |
-                   uint64_t(traits.splitsKernel);
+  uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 | uint64_t(edge.twin) << 4 |
+                   uint64_t(traits.movesParameter) << 3 | uint64_t(traits.splitsKernel) << 2 |
+                   uint64_t(traits.movesFirst) << 1 | uint64_t(traits.joinsFirst);
   auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
   if (!isNew)
     return entry->second;

@@ -115,7 +115,10 @@ private:
                     EdgeTraits traits) const;
   int64_t priceEdge(EdgeId edge, FormId from, FormId to) const;
   const int64_t *edgeTable(EdgeId edge);
-  EdgeTraits traitsOf(EdgeId edge) const { return {candidates.movesParameter(edge), launches.splitsKernel(edge)}; }
+  EdgeTraits traitsOf(EdgeId edge) const {
+    return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
+            launches.joinsFirst(edge)};
+  }
 
   const SearchGraph &graph;
   const Candidates &candidates;

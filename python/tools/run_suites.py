@@ -105,6 +105,7 @@ def suites(build):
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183)
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366)
+    yield Suite("predictions", [python, "test/Predictions/check.py", build], count_closing, 2900)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183)
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183)
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)

@@ -134,6 +134,8 @@ struct CostModel {
   }
   /// True if a plan of fewer collectives may cost less although it sends more.
   bool hasLatency() const;
+  /// True if a byte over some link costs more than over another.
+  bool hasSeveralLinks() const;
   /// Prices are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
   /// Of `flopShares`, by the width of an element; what lies between two widths counts as the smaller one.

@@ -85,6 +85,21 @@ TEST(ReshardPlannerTest, SlicesAreTakenBehindAnAllToAll) {
   EXPECT_EQ(plan.bytes, 16);
 }
 
+// Rows on 3 x 2 to columns on 3, of 48 x 48: over links of one speed neighbours exchange what is missing. Where x has slow links, rows go
+// to columns of both axes, 5/6 of 384 bytes, and only then y, over its fast ones, is gathered: the exchange would send 2/3 of 768 over x.
+TEST(ReshardPlannerTest, WhatIsGatheredOverFastLinksGoesAlongOverSlowOnes) {
+  AtomMesh mesh({3, 2});
+  State rows = makeState({{0, 1}, {}}), columns = makeState({{}, {0}});
+  EXPECT_EQ(planOn({3, 2}, {48, 48}, rows, columns).steps, "exchange [_, x]");
+  ReshardPlannerOptions options;
+  options.costs.links = {{1000 * kCostUnitsPerByte, 0}, {kCostUnitsPerByte, 0}};
+  std::optional<ReshardPlan> plan = ReshardPlanner(mesh, options).plan({48, 48}, 1, rows, columns);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(simulate(mesh, {48, 48}, 1, rows, columns, *plan), "");
+  EXPECT_EQ(text(mesh, *plan), "all_to_all [_, [x, y]], all_gather [_, x]");
+  EXPECT_EQ(plan->bytes, 5 * 64 + 384);
+}
+
 // The same on 2 x 4: some ranks need nothing of what they hold, so the busiest sends its 8 of 64 elements.
 TEST(ReshardPlannerTest, SwappedAxesOfDifferentSizeAreOneExchange) {
   Planned plan = planOn({2, 4}, {8, 8}, makeState({{0}, {1, 2}}), makeState({{1, 2}, {0}}));

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 using namespace cleave::spmd;
+using llvm::ArrayRef;
 
 namespace {
 
@@ -29,35 +30,123 @@ struct Chain {
     last = graph.normalise({last}, 2);
     return *this;
   }
+  /// Rows along dim 0.
+  Chain &scan() {
+    std::vector<int64_t> shape(graph.problem.shape(last));
+    RuleBuilder rule(1, 1);
+    for (int64_t extent : shape) {
+      std::optional<FactorId> factor = rule.addParallel(extent);
+      rule.operandDim(0, factor).resultDim(0, factor);
+    }
+    rule.rule.orderedFactors = {0};
+    last = graph.op(rule.rule, {last}, shape);
+    return *this;
+  }
   Chain &transpose() {
     last = graph.transpose(last, {1, 0});
     return *this;
   }
-  /// One letter an edge into an op's first operand: `x` where sending along it costs a launch.
+  /// The same rows of the result's columns twice, side by side along dim 0.
+  Chain &concat() {
+    std::vector<int64_t> shape(graph.problem.shape(last));
+    RuleBuilder rule(2, 1);
+    std::optional<FactorId> columns = rule.addParallel(shape[1]);
+    for (unsigned operand : {0, 1})
+      rule.operandDim(operand, ArrayRef(rule.addFactor(shape[0]))).operandDim(operand, columns);
+    rule.resultDim(0, ArrayRef(rule.addFactor(2 * shape[0]))).resultDim(0, columns);
+    rule.rule.isMovement = true;
+    last = graph.op(rule.rule, {last, last}, {2 * shape[0], shape[1]});
+    return *this;
+  }
+  /// One letter an edge into an op's first operand, and into the output: `x` where sending along it costs a launch, `m` where what is
+  /// sent has to be moved before, `j` where that is so of what is cut, too.
   std::string read() {
     graph.problem.addOutput(last);
     SearchGraph searched(graph.problem);
-    Launches launches(searched);
+    Launches launches(searched, CostModel::create(Optimize::Time));
     std::string text;
     for (OpId op = 0; op < graph.problem.numOps(); ++op)
-      text += launches.splitsKernel(searched.node(searched.nodeOfOp(op)).firstIn) ? 'x' : '.';
-    return text;
+      text += letterOf(launches, searched.node(searched.nodeOfOp(op)).firstIn);
+    return text + letterOf(launches, searched.node(searched.nodeOfOutput(0)).firstIn);
+  }
+  static char letterOf(const Launches &launches, EdgeId edge) {
+    if (launches.movesFirst(edge))
+      return launches.joinsFirst(edge) ? 'j' : 'm';
+    return launches.splitsKernel(edge) ? 'x' : '.';
   }
 };
 
 TEST(LaunchesTest, WhatIsSentBehindAProductIsReadByAnotherKernel) {
-  EXPECT_EQ(Chain().product().map().product().read(), ".x.");
+  EXPECT_EQ(Chain().product().map().product().read(), ".x..");
 }
 
 // Rows walk over whole tiles, so a norm has a kernel of its own in any case.
-TEST(LaunchesTest, ANormIsCutOffFromAProductAnyway) { EXPECT_EQ(Chain().product().norm().read(), ".."); }
+TEST(LaunchesTest, ANormIsCutOffFromAProductAnyway) { EXPECT_EQ(Chain().product().norm().read(), "..."); }
 
 // Before the collective the sum was made with the product, behind it it is made with the norm; between these two it would be with neither.
-TEST(LaunchesTest, ASumGoesToTheNormBehindIt) { EXPECT_EQ(Chain().product().map().norm().read(), "..."); }
+TEST(LaunchesTest, ASumGoesToTheNormBehindIt) { EXPECT_EQ(Chain().product().map().norm().read(), "...."); }
 
-TEST(LaunchesTest, RowsAndElementwiseOpsShareAKernel) { EXPECT_EQ(Chain().map().norm().map().read(), ".xx"); }
+TEST(LaunchesTest, RowsAndElementwiseOpsShareAKernel) { EXPECT_EQ(Chain().map().norm().map().read(), ".xx."); }
 
-TEST(LaunchesTest, MovementIsSeenThrough) { EXPECT_EQ(Chain().product().transpose().map().read(), ".xx"); }
+TEST(LaunchesTest, MovementIsSeenThrough) { EXPECT_EQ(Chain().product().transpose().map().read(), ".xx."); }
+
+// Rows of [8, 4] and of [4, 8] are not the same, so these are two kernels whatever is sent. The first may not end in the transpose: who
+// wants that sent has it moved.
+TEST(LaunchesTest, RowsOfTwoShapesAreTwoKernels) {
+  Chain chain;
+  chain.last = chain.graph.input({8, 4});
+  EXPECT_EQ(chain.map().norm().transpose().norm().read(), ".x.m.");
+}
+
+TEST(LaunchesTest, RowsAlongTwoDimsAreTwoKernels) {
+  EXPECT_EQ(Chain().map().norm().norm().read(), ".xx.");
+  EXPECT_EQ(Chain().map().norm().scan().read(), ".x..");
+}
+
+// A product, and a kernel of elementwise ops, may end in a transpose; what is sent behind it is moved by these.
+TEST(LaunchesTest, AKernelMayEndInATranspose) {
+  EXPECT_EQ(Chain().product().transpose().read(), ".x.");
+  EXPECT_EQ(Chain().map().transpose().read(), ".x.");
+  EXPECT_EQ(Chain().norm().transpose().product().read(), "..m.");
+}
+
+// Behind a norm it is a kernel in any case where nobody else reads it.
+TEST(LaunchesTest, WhatIsReturnedIsMovedAnyway) { EXPECT_EQ(Chain().norm().transpose().read(), "..."); }
+
+// A product reads through the transpose, but not through one of another shape.
+TEST(LaunchesTest, WhatAProductTakesInAnotherShapeIsMovedAnyway) {
+  Chain chain;
+  chain.norm().transpose();
+  chain.last = chain.graph.mergeDims(chain.graph.splitDim(chain.last, 0, 2), 0);
+  EXPECT_EQ(chain.product().read(), "......");
+}
+
+// Nobody reads a part of a concat through it.
+TEST(LaunchesTest, PartsArePutTogetherBeforeTheyAreCut) {
+  EXPECT_EQ(Chain().concat().norm().read(), ".j.");
+  EXPECT_EQ(Chain().norm().concat().map().read(), "..j.");
+}
+
+// An op that reads a value twice is cut off from what made it once.
+TEST(LaunchesTest, AValueThatIsReadTwiceIsCutOffOnce) {
+  GraphBuilder graph({2});
+  ValueId x = graph.pointwise({graph.input({8, 8})});
+  graph.problem.addOutput(graph.add(x, x));
+  SearchGraph searched(graph.problem);
+  Launches launches(searched, CostModel::create(Optimize::Time));
+  EdgeId edge = searched.node(searched.nodeOfOp(1)).firstIn;
+  EXPECT_TRUE(launches.splitsKernel(edge));
+  EXPECT_FALSE(launches.splitsKernel(edge + 1));
+}
+
+// Without a price of launches nobody asks.
+TEST(LaunchesTest, NothingIsSplitWhereNothingIsCounted) {
+  GraphBuilder graph({2});
+  graph.problem.addOutput(graph.pointwise({graph.pointwise({graph.input({8, 8})})}));
+  SearchGraph searched(graph.problem);
+  Launches launches(searched, CostModel::create(Optimize::Bytes));
+  EXPECT_FALSE(launches.splitsKernel(searched.node(searched.nodeOfOp(1)).firstIn));
+}
 
 // What comes from an earlier kernel may be sent while the later one computes.
 TEST(LaunchesTest, OnlyTheLastOfSeveralOperandsCounts) {
@@ -66,7 +155,7 @@ TEST(LaunchesTest, OnlyTheLastOfSeveralOperandsCounts) {
   ValueId first = graph.einsum("ik,kj->ij", {x, w}), second = graph.einsum("ik,kj->ij", {x, w});
   graph.problem.addOutput(graph.add(first, second));
   SearchGraph searched(graph.problem);
-  Launches launches(searched);
+  Launches launches(searched, CostModel::create(Optimize::Time));
   EdgeId edge = searched.node(searched.nodeOfOp(2)).firstIn;
   EXPECT_FALSE(launches.splitsKernel(edge));
   EXPECT_TRUE(launches.splitsKernel(edge + 1));

@@ -51,6 +51,18 @@ TEST(SolverCostsTest, LatencyOfLinksCountsPerStep) {
   EXPECT_EQ(bytesWith(161), 512);
 }
 
+// What is read three times is resharded once: to put x of 512 bytes otherwise takes half of a rank's half, 128, while another user has it as
+// it is. Counted for each operand it would be dearer than to gather z, 16 bytes, and put the result otherwise, 128.
+TEST(SolverCostsTest, AValueThatIsReadAgainIsReshardedOnce) {
+  GraphBuilder graph({2});
+  ValueId x = graph.input({16, 8}, {{0}, {}}), z = graph.input({8}, {{0}});
+  addOutput(graph, graph.pointwise({x, x, x, z}), {{}, {0}});
+  addOutput(graph, graph.pointwise({x}), {{0}, {}});
+  Solved solved(graph);
+  EXPECT_EQ(solved.bytes(), 128);
+  EXPECT_EQ(solved.result(0), graph.state({{}, {0}}));
+}
+
 // The same model in units half as long.
 TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
   GraphBuilder graph({2});

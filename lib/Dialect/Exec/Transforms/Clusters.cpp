@@ -141,9 +141,11 @@ static bool movesChannels(Operation *op) {
 constexpr unsigned kMostWoven = 16;
 
 /// True for parts that ranks have exchanged one by one, or many, and that lie one behind the other: each is made where it belongs.
+/// What belongs to two places is copied in any case.
 static bool putsTogether(Operation *op) {
   auto concat = dyn_cast<nn::ConcatOp>(op);
-  return concat &&
+  auto isAgain = [&](Value part) { return llvm::count(concat.getInputs(), part) > 1; };
+  return concat && (concat.getInputs().size() > kMostWoven || llvm::none_of(concat.getInputs(), isAgain)) &&
          llvm::all_of(getShape(concat.getResult()).take_front(concat.getDim()),
                       [](int64_t size) { return size == 1; }) &&
          (concat.getInputs().size() > kMostWoven || llvm::all_of(concat.getInputs(), [](Value part) {

@@ -15,6 +15,9 @@
 //   gathered     [p, n0 + n1]  ─▶ slice [p, n0] ─▶ [p, .., d / p, ..] ─▶ [.., p, d / p, ..] ─▶ [.., d, ..]
 //   scattered    the same way back, before
 //
+// A kernel puts all side by side, and another one each gathered piece whose dim is not the first in its order again, where nothing
+// that is behind can read it as it lies. With a price of these a bundle is made where the collectives that it saves cost more.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -35,6 +38,11 @@ static constexpr unsigned kMostLooked = 4096;
 
 namespace {
 
+double getBytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
+}
+
 /// A collective that may go into a bundle.
 struct Member {
   Operation *op;
@@ -51,6 +59,15 @@ struct Member {
     return cast<RankedTensorType>(piece.getType()).getShape();
   }
   int64_t getPieceSize() const { return ShapedType::getNumElements(getPieceShape()); }
+  /// True if what is gathered of all ranks has to be moved to be the result.
+  bool isMoved() const {
+    return isa<AllGatherOp>(op) && ShapedType::getNumElements(getPieceShape().take_front(dim)) > 1;
+  }
+};
+
+/// What a launch, and a byte that is read or written, takes of what a collective takes to begin.
+struct PackingCost {
+  double launchShare = 0, memoryShare = 0;
 };
 
 /// Collectives that can be one, in their order, and what has to wait for it.
@@ -67,6 +84,16 @@ struct Bundle {
     needed.insert(member.op);
     bytes += member.get().getWireBytes();
   }
+  /// What its kernels take of what a collective takes to begin: one that packs, one for each gather that is moved.
+  double getShare(const PackingCost &cost) const {
+    double share = cost.launchShare;
+    for (const Member &member : members) {
+      share += 2 * cost.memoryShare * getBytes(member.getInput());
+      if (member.isMoved())
+        share += cost.launchShare + 2 * cost.memoryShare * getBytes(member.op->getResult(0));
+    }
+    return share;
+  }
   bool isNeededBy(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       return operand.getDefiningOp() && needed.contains(operand.getDefiningOp());
@@ -76,7 +103,7 @@ struct Bundle {
 
 class Bundler {
 public:
-  Bundler(Block &block, int64_t mostBytes) : block(block), mostBytes(mostBytes) {}
+  Bundler(Block &block, int64_t mostBytes, PackingCost cost) : block(block), mostBytes(mostBytes), cost(cost) {}
 
   void run() {
     while (std::optional<Bundle> bundle = findNext())
@@ -90,6 +117,7 @@ private:
 
   Block &block;
   int64_t mostBytes;
+  PackingCost cost;
   /// Collectives that no further one can join.
   llvm::DenseSet<Operation *> done;
 };
@@ -151,6 +179,8 @@ std::optional<Member> Bundler::match(Operation *op) const {
   member.axes = cast<ArrayAttr>(dims[*dim]);
   Value whole = isa<AllGatherOp>(op) ? op->getResult(0) : op->getOperand(0);
   member.pieces = cast<RankedTensorType>(whole.getType()).getDimSize(*dim) / member.getPieceShape()[*dim];
+  if (member.isMoved() && cost.launchShare >= 1)
+    return std::nullopt;
   return member;
 }
 
@@ -183,8 +213,10 @@ std::optional<Bundle> Bundler::findNext() {
       bundle.add(*other);
       done.insert(next);
     }
-    if (bundle.members.size() > 1)
+    if (static_cast<double>(bundle.members.size() - 1) > bundle.getShare(cost))
       return bundle;
+    for (const Member &other : ArrayRef(bundle.members).drop_front())
+      done.erase(other.op);
   }
   return std::nullopt;
 }
@@ -294,7 +326,7 @@ struct BundleCollectives : cleave::spmd::impl::BundleCollectivesBase<BundleColle
   void runOnOperation() override {
     for (func::FuncOp func : getFunctions(getOperation()))
       if (func.getBody().hasOneBlock())
-        Bundler(func.getBody().front(), mostBytes).run();
+        Bundler(func.getBody().front(), mostBytes, {launchShare, memoryShare}).run();
   }
 };
 } // namespace

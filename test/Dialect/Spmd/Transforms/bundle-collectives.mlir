@@ -1,4 +1,22 @@
 // RUN: cleave-opt %s --spmd-bundle-collectives=most-bytes=100 | FileCheck %s
+// RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 launch-share=0.5" | FileCheck %s --check-prefix=LAUNCHES
+// RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 launch-share=1" | FileCheck %s --check-prefix=DEAR
+// RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 memory-share=0.01" | FileCheck %s --check-prefix=MEMORY
+// RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 memory-share=0.011" | FileCheck %s --check-prefix=DEAR
+
+// One collective less is worth two launches, and packing is one; moving what is gathered along the second dim is another. Packing the sums
+// of 8 and 4 elements reads and writes 48 bytes.
+// LAUNCHES-LABEL: @two_sums_are_one
+// LAUNCHES: nn.concat
+// LAUNCHES-LABEL: @pieces_are_gathered_side_by_side
+// LAUNCHES-NOT: nn.concat
+// LAUNCHES-LABEL: @pieces_are_scattered_from_side_by_side
+// LAUNCHES: nn.concat
+// DEAR-LABEL: @two_sums_are_one
+// DEAR-NOT: nn.concat
+// MEMORY-LABEL: @two_sums_are_one
+// MEMORY: nn.concat
+// MEMORY-LABEL: @one_behind_the_other
 
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   // Two sums that do not need each other are one; what needs the first waits for it.

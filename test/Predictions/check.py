@@ -1,0 +1,118 @@
+"""Random models on random machines: every predicted time of a collective against its formula, and what is decided for the least time
+against what the other objectives decide.
+
+Usage: check.py BUILD_DIR [SEED...]
+
+Of each problem (draw.py) three objectives decide, and kernels are formed, for only then it is known how many there are; what
+`--optimize=time` gives is run against the original as well. Prices are those of formulas.py. The search is no proof, and foresees
+kernels by a few rules: of a hundred decisions one may take longer than another objective's, and by half at the most.
+"""
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import formulas
+import harness
+from draw import Problem
+
+FIRST, COUNT = 1000, 600
+OBJECTIVES = ["time", "balanced", "bytes"]
+# As good as the other: what a percent more takes, and a nanosecond.
+SLACK, LEAST_NS = 1.01, 1
+# How much more it may be at the most, and of which share of the decisions.
+MOST_SLACK, WORSE_SHARE = 1.5, 0.01
+# How exact a price must be: reports have whole nanoseconds.
+PRICE_SLACK, PRICE_NS = 1e-3, 1
+# What was compared must be no less, or nothing was drawn that could be wrong.
+AT_LEAST = {"prices": 2300, "decisions": 600, "faster by time": 240}
+
+
+def predicted_ns(report):
+    time = report["time"]
+    return time["compute_ns"] + time["communication_ns"] - time.get("overlapped_ns", 0)
+
+
+def decide(build, problem, paths, objective):
+    """(report, what is wrong)."""
+    model, plan, machine = paths
+    how = ["--check"] if objective == "time" else []
+    report = f"{model}.{objective}.json"
+    done = harness.cleave(build, "run", model, "--plan", plan, "--cluster", machine, "--optimize", objective, "--report", report,
+                          "--emit", "outlined", "--quiet", *how)
+    if done.returncode:
+        return None, f"{objective}: exit {done.returncode}: {' '.join((done.stderr + done.stdout).split())[:300]}"
+    with open(report) as file:
+        return json.load(file), ""
+
+
+def wrong_prices(problem, reports):
+    """(texts, how many were compared)."""
+    texts, count = [], 0
+    for objective, report in reports.items():
+        for collective in report["collectives"]:
+            levels = formulas.find_levels(problem.mesh, collective["axes"], problem.machine)
+            if levels is None:
+                continue
+            count += 1
+            kind, sent = collective["kind"], collective["wire_bytes_per_rank"]
+            expected, got = formulas.collective_ns(kind, sent, levels, problem.machine.begin_us), collective.get("ns", 0)
+            if abs(expected - got) > max(PRICE_SLACK * expected, PRICE_NS):
+                texts.append(f"{objective}: {kind} of {sent} bytes over {', '.join(collective['axes'])} takes {got} ns, "
+                             f"by the formula {expected:.0f}")
+    return texts, count
+
+
+def is_worse(times, slack):
+    return bool(times) and times["time"] > min(times.values()) * slack + LEAST_NS
+
+
+def tell(times):
+    return ", ".join(f"{objective} takes {ns:.0f} ns" for objective, ns in times.items())
+
+
+def run(build, seed, folder):
+    """(what is wrong, prices compared, times by objective)."""
+    problem = Problem(seed)
+    paths = problem.write(folder)
+    reports, texts = {}, []
+    for objective in OBJECTIVES:
+        report, text = decide(build, problem, paths, objective)
+        texts += [text] if text else []
+        reports |= {objective: report} if report else {}
+    if texts:
+        return texts, 0, {}
+    texts, count = wrong_prices(problem, reports)
+    times = {objective: predicted_ns(report) for objective, report in reports.items()}
+    if is_worse(times, MOST_SLACK):
+        texts.append(tell(times))
+    return texts, count, times
+
+
+def main():
+    build, names, _ = harness.arguments()
+    seeds = [int(name) for name in names] or range(FIRST, FIRST + COUNT)
+    with tempfile.TemporaryDirectory() as folder:
+        results = harness.each(lambda seed: run(build, seed, folder), seeds)
+    failed, worse = 0, []
+    for seed, (texts, _, times) in zip(seeds, results):
+        for text in texts:
+            print(f"FAILED {seed}: {text}")
+        failed += len(texts)
+        worse += [f"{seed}: {tell(times)}"] if is_worse(times, SLACK) else []
+    done = {"prices": sum(count for _, count, _ in results), "decisions": sum(bool(times) for _, _, times in results),
+            "faster by time": sum(bool(times) and times["time"] * SLACK < times["balanced"] for _, _, times in results)}
+    print(*worse, f"{', '.join(f'{count} {what}' for what, count in done.items())}, {len(worse)} slower", sep="\n")
+    if len(worse) > WORSE_SHARE * len(seeds) and not names:
+        print(f"FAILED {len(worse)} decisions by time take longer than another objective's")
+        failed += 1
+    for what, least in AT_LEAST.items():
+        if not names and done[what] < least:
+            print(f"FAILED only {done[what]} {what}, expected at least {least}")
+            failed += 1
+    return harness.close(done["prices"] + done["decisions"], failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
