@@ -131,7 +131,7 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
     Collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs the result of another, are put side by side and
     sent at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
     latencies, are paid once. What needs one of them comes after all. The same bytes are sent. It takes one kernel to put them side by
-    side, and one for each gather along another dim than the first. Decisions by time (`--optimize=time`) let what travels in the time
+    side, and one for each gather that others than elementwise ops, norms and the like read. Decisions by time (`--optimize=time`) let what travels in the time
     of a beginning take part, and say what these kernels take of that time: beginnings that are saved must take longer.
 
     ```mlir

@@ -35,8 +35,10 @@ bool CostModel::hasLatency() const {
 }
 
 bool CostModel::hasSeveralLinks() const {
-  return any_of(nearLinks, [](ArrayRef<NearLink> axis) { return !axis.empty(); }) ||
-         any_of(links, [&](const LinkCost &link) { return link.perByte != links.front().perByte; });
+  auto differs = [&](const LinkCost &link) { return link.perByte != anyLink.perByte; };
+  return any_of(links, differs) || any_of(nearLinks, [&](ArrayRef<NearLink> axis) {
+           return any_of(axis, [&](const NearLink &near) { return differs(near.link); });
+         });
 }
 
 int64_t CostModel::unitsPerToldByte() const {

@@ -47,9 +47,9 @@ struct RouteStart {
 
 /// What an all_to_all takes along on the way to a target.
 enum class UseAllToAll {
-  No,      ///< there is none
-  ForOwn,  ///< atoms of other dims' targets; what the target does not cut by is gathered before or after
-  ForMore, ///< that too, where it stands behind such atoms: it is gathered afterwards, in smaller pieces
+  No,     ///< there is none
+  ForOwn, ///< atoms of other dims' targets; what the target does not cut by is gathered before or after
+  ForMore, ///< that too, where it stands at the minor end of a dim beside such atoms: it is gathered afterwards, in smaller pieces
 };
 
 class Route {

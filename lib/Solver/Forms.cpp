@@ -240,7 +240,7 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
       if (*sent == 0)
         continue;
       // Parts are put side by side before they are sent.
-      int64_t packing = isExchange ? 0 : costs.perLaunch;
+      int64_t packing = cost.kind == InnerCost::Kind::Join ? costs.perLaunch : 0;
       form.innerUnits =
           clampCost(form.innerUnits + *sent * bytes * direct.perPiece + direct.fixed + costs.perCollective + packing);
       continue;

@@ -2,7 +2,7 @@
 //
 // Two walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
 // it hands on last, whether the kernel of that op began with a product, and which rows it walks. An op joins the last
-// of the kernels that it reads from, and is cut off from it once, however many of its operands come from there; what comes from an
+// of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there; what comes from an
 // earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if what is moved is
 // sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which is another
 // kernel.
@@ -35,6 +35,8 @@ struct Made {
   bool isMoved = false;
   /// Whether parts have been put together, which nobody reads through.
   bool isJoined = false;
+  /// Whether it is the end of that kernel: a product's tiles, transposed.
+  bool isEnd = false;
 };
 
 /// Whether a node, or what it hands on to, would be in the kernel of what it reads: of one with a product, of another.
@@ -101,15 +103,8 @@ static bool isTranspose(const ShardingRule &rule) {
   return std::is_permutation(before.begin(), before.end(), after.begin(), after.end());
 }
 
-/// Another shape of the same elements in their order is nothing to do, and what begins or ends elsewhere along the most major dim is
-/// read where it lies.
 static bool movesElements(const ShardingRule &rule) {
-  if (!rule.isMovement || rule.operands.empty())
-    return false;
-  SmallVector<FactorId> before = flatten(rule.operands.front()), after = flatten(rule.results.front());
-  bool isRead = before == after || (before.size() == after.size() && !before.empty() &&
-                                    ArrayRef(before).drop_front() == ArrayRef(after).drop_front());
-  return rule.operands.size() > 1 || !isRead;
+  return rule.isMovement && !rule.isAlias && !rule.operands.empty();
 }
 
 /// What the node reads from the last of the kernels before it.
@@ -130,10 +125,11 @@ static bool mayEndInMovement(const Made &last, const ShardingRule &rule) {
 static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, const Reads &read) {
   switch (role) {
   case Role::Through:
-    if (const ShardingRule &rule = *graph.ruleOf(id).rule;
-        movesElements(rule) && !read.isStored && !mayEndInMovement(last, rule)) {
-      last.isMoved = true;
-      last.isJoined |= rule.operands.size() > 1;
+    if (const ShardingRule &rule = *graph.ruleOf(id).rule; movesElements(rule)) {
+      bool isPart = mayEndInMovement(last, rule);
+      last.isEnd |= isPart && last.onTiles;
+      last.isMoved |= !isPart && !read.isStored;
+      last.isJoined |= !isPart && !read.isStored && rule.operands.size() > 1;
     }
     return last;
   case Role::Product:
@@ -141,7 +137,7 @@ static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, co
   case Role::Rows:
     return {id, /*onTiles=*/false, id};
   case Role::Map:
-    return {id, last.onTiles, last.rows};
+    return last.isEnd ? Made{id} : Made{id, last.onTiles, last.rows};
   default:
     return {};
   }
@@ -152,6 +148,7 @@ static Reads readsThrough(const SearchGraph &graph, NodeId id, Reads all) {
   const ShardingRule &rule = *graph.ruleOf(id).rule;
   if (movesElements(rule)) {
     all.isMoved = true;
+    all.onTiles = false;
     if (all.isStored)
       return {isTranspose(rule), /*otherwise=*/true, kNone, /*isMoved=*/true, /*isStored=*/true};
   } else if (graph.node(id).kind == NodeKind::Op && !rule.operands.empty()) {
@@ -216,7 +213,7 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       EdgeId id = graph.node(node).firstIn + index;
       moves[id] = from.isMoved;
       joins[id] = from.isJoined;
-      if (isCutOff || from.by == kNone || from.by != last.by)
+      if (isCutOff || from.by == kNone || from.by != last.by || from.isEnd || from.isMoved)
         continue;
       splits[id] =
           from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]);

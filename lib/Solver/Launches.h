@@ -26,12 +26,12 @@ public:
   /// Nothing is true of any edge where launches and memory have no price.
   Launches(const SearchGraph &graph, const CostModel &costs);
 
-  /// True if ranks launch a kernel more where something is sent along this edge.
+  /// True if ranks launch a kernel more where something is sent, or cut, along this edge.
   bool splitsKernel(EdgeId edge) const { return splits[edge]; }
 
   /// True if what is sent along this edge has to be moved first, by a kernel that is not there where nothing is sent.
   bool movesFirst(EdgeId edge) const { return moves[edge]; }
-  /// True if that is so for what is cut along this edge, too.
+  /// True if that is so for what is cut along this edge, too. Implies `movesFirst`.
   bool joinsFirst(EdgeId edge) const { return joins[edge]; }
   /// True if the op moves elements in a kernel of its own, whatever is sent.
   bool isAlone(NodeId node) const { return alone[node]; }

@@ -64,8 +64,8 @@ double Objective::memoryUnits(const Profile &profile, FormId id) const {
     return std::log2(1 + written);
   for (auto [index, shape] : enumerate(signature.operands))
     read += localBytesOf(shape, forms.operandState(id, index));
-  // Of what is moved only that is read.
-  return model.perMemoryByte * (written + (isMovement ? written : read));
+  // Of what is moved no more is read than written.
+  return model.perMemoryByte * (written + (isMovement ? std::min(read, written) : read));
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
@@ -163,17 +163,19 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
+  // What is moved by a kernel of its own is read by another one in any case.
   double kernel = traits.splitsKernel ? model.perLaunch : 0;
   if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
     kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
-  int64_t lift = makesPartial ? model.perMadePartial : 0;
-  if (cost == 0)
-    return lift + static_cast<int64_t>(kernel);
-  Surcharge surcharge = std::max(lhs, rhs);
-  if (traits.movesParameter)
-    surcharge += model.parameterSurcharge;
+  __int128 total = makesPartial ? model.perMadePartial : 0;
+  total += static_cast<__int128>(kernel);
+  if (cost > 0) {
+    Surcharge surcharge = std::max(lhs, rhs);
+    if (traits.movesParameter)
+      surcharge += model.parameterSurcharge;
+    total += cost + __int128(cost) * surcharge / 100 + model.perReshard;
+  }
   // Less than what is forbidden, also where a surcharge makes it more than can be counted: a present that was forbidden would have
   // nothing to be compared with.
-  __int128 total = cost + __int128(cost) * surcharge / 100 + model.perReshard + lift + __int128(kernel);
   return std::min<__int128>(total, kForbidden / 8);
 }

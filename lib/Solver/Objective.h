@@ -62,7 +62,7 @@ struct NodePrice {
 struct EdgeTraits {
   /// A reshard moves a parameter that the user split (`Candidates::movesParameter`).
   bool movesParameter = false;
-  /// A change makes two kernels of one, or one more of what is moved before it is sent (Launches.h).
+  /// A change makes two kernels of one, or one more of what is moved before it is sent, or put together before it is cut (Launches.h).
   bool splitsKernel = false, movesFirst = false, joinsFirst = false;
 };
 

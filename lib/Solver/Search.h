@@ -55,8 +55,8 @@ private:
   void sweepHalves();
   void keepWhatIsCut();
   std::vector<FormId> search();
-  void adopt(const Search &other);
-  void searchFromBytes();
+  std::vector<FormId> translate(const Search &other, llvm::ArrayRef<FormId> of);
+  void searchFromBytes(std::vector<FormId> &wished);
 
   // Answer.cpp.
   void answer();

@@ -79,8 +79,11 @@ NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Wish *wish)
 /// To the node that was made last: edges into a node lie side by side.
 void SearchGraph::addEdge(ValueId value, unsigned operand) {
   auto [producer, result] = ports[value];
-  auto *first = find_if(inEdges(nodes.size() - 1), [&](const SearchEdge &edge) { return edge.value == value; });
-  unsigned twin = first == edges.data() + edges.size() ? operand : first->operand;
+  // A concat may have thousands of operands.
+  constexpr size_t kMostLooked = 16;
+  ArrayRef<SearchEdge> before = inEdges(nodes.size() - 1).take_front(kMostLooked);
+  const auto *first = find_if(before, [&](const SearchEdge &edge) { return edge.value == value; });
+  unsigned twin = first == before.end() ? operand : first->operand;
   edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint16_t>(result),
                    static_cast<uint16_t>(operand), static_cast<uint16_t>(twin)});
 }

@@ -72,7 +72,7 @@ struct SearchEdge {
   NodeId producer, consumer;
   ValueId value;
   uint16_t result, operand;
-  /// The first operand of the consumer that reads this value: wanted in the same state, it is there already.
+  /// The first operand of the consumer that reads this value, among its first 16: wanted in the same state, it is there already.
   uint16_t twin;
 };
 

@@ -305,29 +305,31 @@ std::vector<FormId> Solver::Search::search() {
   return wished;
 }
 
-/// Forms that another search has found; those that have none here stay as they are.
-void Solver::Search::adopt(const Search &other) {
-  for (NodeId node = 0; node < graph.numNodes(); ++node)
-    if (FormId form = forms.form(objective.profile(profiles[node]).signature, other.forms.choices(other.present[node]));
-        forms[form].isValid)
-      present[node] = form;
+/// Our names of forms that another search calls `of`; nodes for which there is none here keep the present one.
+std::vector<FormId> Solver::Search::translate(const Search &other, ArrayRef<FormId> of) {
+  std::vector<FormId> ours = present;
+  for (auto [node, form] : enumerate(of))
+    if (FormId same = forms.form(signatures[node], other.forms.choices(form)); forms[same].isValid)
+      ours[node] = same;
+  return ours;
 }
 
 /// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
-/// way down, to somewhere else; from there it may go on to less.
-void Solver::Search::searchFromBytes() {
+/// way down, to somewhere else; from there it may go on to less. If it does, `wished` becomes what wishes alone come to on that way.
+void Solver::Search::searchFromBytes(std::vector<FormId> &wished) {
   SolverOptions byBytes = options;
   byBytes.costs = CostModel::create(Optimize::Bytes);
   byBytes.trace = {};
   Search other(problem, std::move(byBytes));
-  other.search();
-  std::vector<FormId> found = present;
+  std::vector<FormId> otherWished = other.search(), found = present;
   int64_t least = sweeper->total();
-  adopt(other);
+  present = translate(other, other.present);
   runRounds(/*withEscapes=*/true);
   sweepPairs();
   sweepHalves();
-  if (sweeper->total() >= least)
+  if (sweeper->total() < least)
+    wished = translate(other, otherWished);
+  else
     present = std::move(found);
 }
 
@@ -336,8 +338,9 @@ bool Solver::Search::run() {
   if (!errors.empty())
     return false;
   std::vector<FormId> wished = search();
-  if (options.costs.isTime() && problem.numOps() < options.maxOpsForPairs)
-    searchFromBytes();
+  // Where an earlier level has decided, it stays so.
+  if (options.costs.isTime() && problem.numOps() < options.maxOpsForPairs && candidates.getPriorities().size() < 2)
+    searchFromBytes(wished);
   decision.objective = sweeper->total();
   std::optional<Account> asWished;
   if (present != wished)

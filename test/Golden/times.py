@@ -3,7 +3,7 @@
 Usage: times.py BUILD_DIR [NAME...]
 
 What `--optimize=time` decides must not take longer, as predicted, than what the other objectives
-decide for the same machine, and be as right. So small tensors are gathered once where links have latency, and only there:
+decide for the same machine, but for a few cases in KNOWN, and be as right. So small tensors are gathered once where links have latency, and only there:
 in some cases it must be faster, or nothing was decided by time.
 """
 import json

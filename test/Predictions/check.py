@@ -4,7 +4,8 @@ against what the other objectives decide.
 Usage: check.py BUILD_DIR [SEED...]
 
 Of each problem (draw.py) three objectives decide, and kernels are formed, for only then it is known how many there are; what
-`--optimize=time` gives is run against the original as well. Prices are those of formulas.py. The search is no proof, and foresees
+`--optimize=time` gives is run against the original as well. Prices are those of formulas.py, of the bytes that reports count; where nodes end
+unevenly among the ranks of a group there is none. The search is no proof, and foresees
 kernels by a few rules: of a hundred decisions one may take longer than another objective's, and by half at the most.
 """
 import json

@@ -1,7 +1,7 @@
 """Random problems of deciding by time: a small model, a mesh, a machine and a plan.
 
 `Problem(seed)` is the same on every machine. Sizes are such that latencies, bandwidths, launches, flops and memory each count in some
-of them; axes of 6, 8 and 12 have sub-axes, and nodes end within axes.
+of them; axes of 4, 6, 8 and 12 have sub-axes, and nodes end within axes.
 """
 import math
 import os

@@ -150,6 +150,8 @@ struct ShardingRule {
   llvm::StringRef reducedDim = "reduced dim";
   /// True for ops that move or rename data only, which never count as compute.
   bool isMovement = false;
+  /// True for movement whose result lies where its operand does, all of it or one piece: another shape, some of the most major positions.
+  bool isAlias = false;
   /// Not empty if the op must be whole: the reason shown to the user.
   std::string mustReplicate;
 

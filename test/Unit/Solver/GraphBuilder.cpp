@@ -202,6 +202,7 @@ ValueId GraphBuilder::transpose(ValueId operand, ArrayRef<unsigned> permutation)
 
 ValueId GraphBuilder::splitDim(ValueId operand, unsigned dim, int64_t major) {
   RuleBuilder rule(1, 1);
+  rule.rule.isAlias = true;
   std::vector<int64_t> shape;
   for (auto [index, extent] : enumerate(problem.shape(operand))) {
     SmallVector<int64_t> parts{extent};
@@ -222,6 +223,7 @@ ValueId GraphBuilder::splitDim(ValueId operand, unsigned dim, int64_t major) {
 
 ValueId GraphBuilder::mergeDims(ValueId operand, unsigned dim) {
   RuleBuilder rule(1, 1);
+  rule.rule.isAlias = true;
   std::vector<int64_t> shape;
   SmallVector<FactorId> merged;
   for (auto [index, extent] : enumerate(problem.shape(operand))) {

@@ -145,11 +145,11 @@ constexpr unsigned kMostWoven = 16;
 static bool putsTogether(Operation *op) {
   auto concat = dyn_cast<nn::ConcatOp>(op);
   auto isAgain = [&](Value part) { return llvm::count(concat.getInputs(), part) > 1; };
-  return concat && (concat.getInputs().size() > kMostWoven || llvm::none_of(concat.getInputs(), isAgain)) &&
+  return concat &&
          llvm::all_of(getShape(concat.getResult()).take_front(concat.getDim()),
                       [](int64_t size) { return size == 1; }) &&
-         (concat.getInputs().size() > kMostWoven || llvm::all_of(concat.getInputs(), [](Value part) {
-            return part.getDefiningOp<spmd::CollectiveOpInterface>();
+         (concat.getInputs().size() > kMostWoven || llvm::all_of(concat.getInputs(), [&](Value part) {
+            return part.getDefiningOp<spmd::CollectiveOpInterface>() && !isAgain(part);
           }));
 }
 

@@ -15,8 +15,8 @@
 //   gathered     [p, n0 + n1]  ─▶ slice [p, n0] ─▶ [p, .., d / p, ..] ─▶ [.., p, d / p, ..] ─▶ [.., d, ..]
 //   scattered    the same way back, before
 //
-// A kernel puts all side by side, and another one each gathered piece whose dim is not the first in its order again, where nothing
-// that is behind can read it as it lies. With a price of these a bundle is made where the collectives that it saves cost more.
+// A kernel puts all side by side, and another one each gathered piece in its order again, unless all who read it go from element to element
+// or along rows: these read it as it lies. With a price of these a bundle is made where the collectives that it saves cost more.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -43,6 +43,19 @@ double getBytes(Value value) {
   return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
 }
 
+/// True if kernels that read `value` can do so wherever its elements are.
+bool isReadAnywhere(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *reader) {
+    auto form = dyn_cast<nn::FormOpInterface>(reader);
+    return form && llvm::is_contained({nn::Form::Map, nn::Form::Row, nn::Form::Scan}, form.getForm());
+  });
+}
+
+/// What a launch, and a byte that is read or written, takes of what a collective takes to begin.
+struct PackingCost {
+  double launchShare = 0, memoryShare = 0;
+};
+
 /// A collective that may go into a bundle.
 struct Member {
   Operation *op;
@@ -59,15 +72,8 @@ struct Member {
     return cast<RankedTensorType>(piece.getType()).getShape();
   }
   int64_t getPieceSize() const { return ShapedType::getNumElements(getPieceShape()); }
-  /// True if what is gathered of all ranks has to be moved to be the result.
-  bool isMoved() const {
-    return isa<AllGatherOp>(op) && ShapedType::getNumElements(getPieceShape().take_front(dim)) > 1;
-  }
-};
-
-/// What a launch, and a byte that is read or written, takes of what a collective takes to begin.
-struct PackingCost {
-  double launchShare = 0, memoryShare = 0;
+  /// What its part of packing and unpacking takes of what a collective takes to begin.
+  double getShare(const PackingCost &cost) const;
 };
 
 /// Collectives that can be one, in their order, and what has to wait for it.
@@ -84,14 +90,11 @@ struct Bundle {
     needed.insert(member.op);
     bytes += member.get().getWireBytes();
   }
-  /// What its kernels take of what a collective takes to begin: one that packs, one for each gather that is moved.
+  /// What its kernels take of what a collective takes to begin.
   double getShare(const PackingCost &cost) const {
     double share = cost.launchShare;
-    for (const Member &member : members) {
-      share += 2 * cost.memoryShare * getBytes(member.getInput());
-      if (member.isMoved())
-        share += cost.launchShare + 2 * cost.memoryShare * getBytes(member.op->getResult(0));
-    }
+    for (const Member &member : members)
+      share += member.getShare(cost);
     return share;
   }
   bool isNeededBy(Operation *op) const {
@@ -146,6 +149,13 @@ private:
 // Which ones
 //===----------------------------------------------------------------------===//
 
+double Member::getShare(const PackingCost &cost) const {
+  double share = 2 * cost.memoryShare * getBytes(getInput());
+  if (isa<AllGatherOp>(op) && !isReadAnywhere(op->getResult(0)))
+    share += cost.launchShare + 2 * cost.memoryShare * getBytes(op->getResult(0));
+  return share;
+}
+
 /// The only dim that `dims` has axes for; nothing where there are several or none.
 static std::optional<int64_t> getOnlyDim(ArrayAttr dims) {
   std::optional<int64_t> only;
@@ -179,8 +189,6 @@ std::optional<Member> Bundler::match(Operation *op) const {
   member.axes = cast<ArrayAttr>(dims[*dim]);
   Value whole = isa<AllGatherOp>(op) ? op->getResult(0) : op->getOperand(0);
   member.pieces = cast<RankedTensorType>(whole.getType()).getDimSize(*dim) / member.getPieceShape()[*dim];
-  if (member.isMoved() && cost.launchShare >= 1)
-    return std::nullopt;
   return member;
 }
 
@@ -195,7 +203,7 @@ static bool areAlike(const Member &a, const Member &b) {
 std::optional<Bundle> Bundler::findNext() {
   for (Operation &op : block) {
     std::optional<Member> first = match(&op);
-    if (!first)
+    if (!first || first->getShare(cost) >= 1)
       continue;
     Bundle bundle;
     bundle.add(*first);
@@ -208,7 +216,8 @@ std::optional<Bundle> Bundler::findNext() {
         continue;
       }
       std::optional<Member> other = match(next);
-      if (!other || !areAlike(*first, *other) || bundle.bytes + int64_t(other->get().getWireBytes()) > mostBytes)
+      if (!other || other->getShare(cost) >= 1 || !areAlike(*first, *other) ||
+          bundle.bytes + int64_t(other->get().getWireBytes()) > mostBytes)
         continue;
       bundle.add(*other);
       done.insert(next);

@@ -4,9 +4,12 @@
 // RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 memory-share=0.01" | FileCheck %s --check-prefix=MEMORY
 // RUN: cleave-opt %s --spmd-bundle-collectives="most-bytes=100 memory-share=0.011" | FileCheck %s --check-prefix=DEAR
 
-// One collective less is worth two launches, and packing is one; moving what is gathered along the second dim is another. Packing the sums
-// of 8 and 4 elements reads and writes 48 bytes.
+// One collective less is worth two launches, and packing is one; what is gathered and then returned, not read by elementwise ops, takes
+// another. Packing the sums of 8 and 4 elements reads and writes 48 bytes. One of 16 elements, 64 bytes there and back, is worth no packing where
+// a byte takes 1/100 of a beginning; those beside it are.
 // LAUNCHES-LABEL: @two_sums_are_one
+// LAUNCHES: nn.concat
+// LAUNCHES-LABEL: @gathered_scales_are_read_as_they_lie
 // LAUNCHES: nn.concat
 // LAUNCHES-LABEL: @pieces_are_gathered_side_by_side
 // LAUNCHES-NOT: nn.concat
@@ -14,9 +17,13 @@
 // LAUNCHES: nn.concat
 // DEAR-LABEL: @two_sums_are_one
 // DEAR-NOT: nn.concat
+// DEAR-LABEL: @one_behind_the_other
 // MEMORY-LABEL: @two_sums_are_one
 // MEMORY: nn.concat
 // MEMORY-LABEL: @one_behind_the_other
+// MEMORY-LABEL: @large_ones_stay_alone
+// MEMORY: spmd.all_reduce sum %arg1
+// MEMORY: nn.concat %arg0, %arg2
 
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   // Two sums that do not need each other are one; what needs the first waits for it.
@@ -44,6 +51,23 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
     %e = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
     %b = spmd.all_reduce sum %e over {"x"} : tensor<8xf32>
     return %b : tensor<8xf32>
+  }
+
+  // CHECK-LABEL: @large_ones_stay_alone
+  func.func @large_ones_stay_alone(%x: tensor<4xf32>, %y: tensor<16xf32>, %z: tensor<4xf32>) -> (tensor<4xf32>, tensor<16xf32>, tensor<4xf32>) {
+    %a = spmd.all_reduce sum %x over {"x"} : tensor<4xf32>
+    %b = spmd.all_reduce sum %y over {"x"} : tensor<16xf32>
+    %c = spmd.all_reduce sum %z over {"x"} : tensor<4xf32>
+    return %a, %b, %c : tensor<4xf32>, tensor<16xf32>, tensor<4xf32>
+  }
+
+  // CHECK-LABEL: @gathered_scales_are_read_as_they_lie
+  func.func @gathered_scales_are_read_as_they_lie(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %t: tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+    %a = spmd.all_gather %s dims [{"x"}] : (tensor<4xf32>) -> tensor<8xf32>
+    %b = spmd.all_gather %t dims [{"x"}] : (tensor<4xf32>) -> tensor<8xf32>
+    %c = nn.mul %x, %a : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    %d = nn.mul %x, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+    return %c, %d : tensor<4x8xf32>, tensor<4x8xf32>
   }
 
   // Another group, another kind, another type: nothing to share.
