@@ -147,7 +147,7 @@ EDITS = [
     Edit("rows-are-rows", "lib/Solver/Launches.cpp", "return describe(one) == describe(other);", "return true;",
          "rows of all shapes go into one kernel", [SOLVER]),
     Edit("slices-split-nothing", "lib/Solver/Objective.cpp", "total += static_cast<__int128>(kernel);", "total += cost > 0 ? static_cast<__int128>(kernel) : 0;",
-         "what is cut is made by the kernel that reads it, and by the one before", ["predictions"]),
+         "what is cut is made by the kernel that reads it, and by the one before", [SOLVER]),
     Edit("moved-for-nothing", "lib/Solver/Launches.cpp", "last.isMoved |= !isPart && !read.isStored;", "",
          "what is moved and sent needs no kernel", [SOLVER]),
     Edit("joined-for-nothing", "lib/Solver/Launches.cpp", "last.isJoined |= !isPart && !read.isStored && rule.operands.size() > 1;", "",

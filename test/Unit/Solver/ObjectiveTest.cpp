@@ -207,6 +207,35 @@ TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   EXPECT_EQ(price(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
 }
 
+// Whole to [x|-] and back, 8x32 f32 on 2 ranks, by time: a launch where one kernel becomes two; a launch, and what is moved read and
+// written, where it is moved before it is sent, and before it is cut where parts have to be put together. What is more than can be counted
+// is dear, and no gift.
+TEST(ObjectiveTest, WhatIsSentOrCutMayTakeAKernelMore) {
+  CostModel model;
+  model.perNs = kCostUnitsPerByte;
+  model.perMemoryByte = kCostUnitsPerByte / 4.0;
+  model.perLaunch = 100 * kCostUnitsPerByte;
+  model.perReshard = 0;
+  OneOp op = matmul({2}, model);
+  State cutRows = State::replicated(2);
+  cutRows.dims[0] = {0};
+  StateId whole = op.states.intern(State::replicated(2)), cut = op.states.intern(cutRows);
+  auto priceOf = [&](StateId from, StateId to, EdgeTraits traits) {
+    return op.objective.priceEdge(op.resultShape, from, to, 0, 0, traits);
+  };
+  EdgeTraits splits, moves, joins;
+  splits.splitsKernel = moves.movesFirst = joins.movesFirst = joins.joinsFirst = true;
+  constexpr int64_t sent = 512 * kCostUnitsPerByte, launch = 100 * kCostUnitsPerByte;
+  EXPECT_EQ(priceOf(whole, whole, splits), 0);
+  EXPECT_EQ(priceOf(whole, cut, splits), launch);
+  EXPECT_EQ(priceOf(whole, cut, moves), 0);
+  EXPECT_EQ(priceOf(whole, cut, joins), launch + 2 * 1024 / 4 * kCostUnitsPerByte);
+  EXPECT_EQ(priceOf(cut, whole, splits), sent + launch);
+  EXPECT_EQ(priceOf(cut, whole, moves), sent + launch + 2 * 512 / 4 * kCostUnitsPerByte);
+  op.model.perMemoryByte = 1e18;
+  EXPECT_EQ(priceOf(whole, cut, joins), kForbidden / 8);
+}
+
 // Terms of a sum become terms of a maximum by way of the whole value, 8x32 f32: an all_reduce, half a byte for being
 // a reshard, and a select.
 TEST(ObjectiveTest, AnotherKindOfPartialCostsTheReduction) {
