@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIDY = "clang-tidy-22"
 # Files in a batch, and where diagnostics of one may lie.
-BATCH = 16
+BATCH = 32
 ANY_FILE = r"/(include/cleave|lib|tools)/.*\.(h|cpp)$"
 
 
