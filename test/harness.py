@@ -85,6 +85,12 @@ def cleave(build, *arguments, **options):
     return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)
 
 
+def predicted_ns(report):
+    """Of a rank, from a report of a program for a cluster."""
+    time = report["time"]
+    return time["compute_ns"] + time["communication_ns"] - time.get("overlapped_ns", 0)
+
+
 def check_generated(name, text, fixes):
     """1 if docs/generated/NAME is not `text`; writes it where `fixes`."""
     path = os.path.join(ROOT, "docs", "generated", name)

@@ -123,7 +123,7 @@ void Solver::Search::compareWith(const Account &now, const Account &other, Detou
 
 /// Deciding by bytes alone can be no better where nothing is sent, and is the same where no flop has a price.
 bool Solver::Search::mayFewerBytesDo() const {
-  return options.lookForFewerBytes && problem.numOps() < options.maxOpsForPairs && decision.wireBytes > 0;
+  return options.lookForFewerBytes && isSmall() && decision.wireBytes > 0;
 }
 
 void Solver::Search::listDetours(const Account *wished) {
@@ -134,9 +134,7 @@ void Solver::Search::listDetours(const Account *wished) {
     compareWith(now, *wished, Detour::Kind::OtherForm, /*sign=*/-1);
   if (!mayFewerBytesDo())
     return;
-  SolverOptions byBytes = options;
-  byBytes.costs = CostModel::create(Optimize::Bytes);
-  byBytes.trace = {};
+  SolverOptions byBytes = optionsByBytes();
   byBytes.lookForFewerBytes = byBytes.keepParameters = false;
   byBytes.maxOpsForPairs = 0; // What it finds is told, not taken.
   Search search(problem, std::move(byBytes));

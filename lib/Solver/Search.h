@@ -54,6 +54,9 @@ private:
   void sweepPairs();
   void sweepHalves();
   void keepWhatIsCut();
+  bool isSmall() const { return problem.numOps() < options.maxOpsForPairs; }
+  void runLastStage();
+  SolverOptions optionsByBytes() const;
   std::vector<FormId> search();
   std::vector<FormId> translate(const Search &other, llvm::ArrayRef<FormId> of);
   void searchFromBytes(std::vector<FormId> &wished);

@@ -282,7 +282,15 @@ void Solver::Search::keepWhatIsCut() {
   }
 }
 
-/// Levels, rounds, and on small graphs pairs and halves; returns what wishes alone come to.
+void Solver::Search::runLastStage() {
+  runRounds(/*withEscapes=*/true);
+  if (!isSmall())
+    return;
+  sweepPairs();
+  sweepHalves();
+}
+
+/// Levels, and the last stage; returns what wishes alone come to.
 std::vector<FormId> Solver::Search::search() {
   for (ValueId value = 0; value < problem.numValues(); ++value)
     shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
@@ -297,12 +305,16 @@ std::vector<FormId> Solver::Search::search() {
     runRounds(/*withEscapes=*/false);
   }
   std::vector<FormId> wished = present;
-  runRounds(/*withEscapes=*/true);
-  if (problem.numOps() < options.maxOpsForPairs) {
-    sweepPairs();
-    sweepHalves();
-  }
+  runLastStage();
   return wished;
+}
+
+/// For another search of the same problem, by bytes alone.
+SolverOptions Solver::Search::optionsByBytes() const {
+  SolverOptions byBytes = options;
+  byBytes.costs = CostModel::create(Optimize::Bytes);
+  byBytes.trace = {};
+  return byBytes;
 }
 
 /// Our names of forms that another search calls `of`; nodes for which there is none here keep the present one.
@@ -317,16 +329,11 @@ std::vector<FormId> Solver::Search::translate(const Search &other, ArrayRef<Form
 /// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
 /// way down, to somewhere else; from there it may go on to less. If it does, `wished` becomes what wishes alone come to on that way.
 void Solver::Search::searchFromBytes(std::vector<FormId> &wished) {
-  SolverOptions byBytes = options;
-  byBytes.costs = CostModel::create(Optimize::Bytes);
-  byBytes.trace = {};
-  Search other(problem, std::move(byBytes));
+  Search other(problem, optionsByBytes());
   std::vector<FormId> otherWished = other.search(), found = present;
   int64_t least = sweeper->total();
   present = translate(other, other.present);
-  runRounds(/*withEscapes=*/true);
-  sweepPairs();
-  sweepHalves();
+  runLastStage();
   if (sweeper->total() < least)
     wished = translate(other, otherWished);
   else
@@ -339,7 +346,7 @@ bool Solver::Search::run() {
     return false;
   std::vector<FormId> wished = search();
   // Where an earlier level has decided, it stays so.
-  if (options.costs.isTime() && problem.numOps() < options.maxOpsForPairs && candidates.getPriorities().size() < 2)
+  if (options.costs.isTime() && isSmall() && candidates.getPriorities().size() < 2)
     searchFromBytes(wished);
   decision.objective = sweeper->total();
   std::optional<Account> asWished;

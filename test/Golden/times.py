@@ -28,12 +28,6 @@ SLACK = 1.01
 OBJECTIVES = ["time", "balanced", "bytes"]
 
 
-def predicted(report):
-    with open(report) as file:
-        time = json.load(file)["time"]
-    return time["compute_ns"] + time["communication_ns"] - time.get("overlapped_ns", 0)
-
-
 def run(build, case, cluster, folder):
     """(problem, nanoseconds per objective); nothing of a case that waits for something."""
     arrays = check.recorded(case)
@@ -51,7 +45,8 @@ def run(build, case, cluster, folder):
             return f"{objective}: exit {done.returncode}: {done.stderr.strip()[:300]}", []
         if text := check.difference(case, np.load(outputs), arrays):
             return f"{objective}: values: {text}", []
-        times.append(predicted(report))
+        with open(report) as file:
+            times.append(harness.predicted_ns(json.load(file)))
     if times[0] > min(times) * KNOWN.get((cluster, case.name), SLACK):
         return f"{times[0]:.0f} ns, otherwise decided {min(times):.0f} ns", times
     return "", times

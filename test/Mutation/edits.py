@@ -340,7 +340,7 @@ EDITS = [
          "isOnlyReader && isCheaperInReader(from.ops.size(), value, countReadElements(op))",
          "isCheaperInReader(from.ops.size(), value, countReadElements(op))", "a kernel gives results of two iteration spaces",
          ["lit:Exec/Transforms/form-kernels", "differential"]),
-    Edit("columns-are-a-range", "lib/Dialect/Exec/IR/Aliases.cpp", "isCut && size != 1", "false",
+    Edit("columns-are-a-range", "lib/Dialect/Nn/IR/Movement.cpp", "isCut && size != 1", "false",
          "a slice of columns counts as an alias", ["lit:Exec/Transforms/form-kernels"]),
     Edit("no-kernel-is-shared", "lib/Dialect/Exec/Transforms/Outline.cpp",
          "haveEqualBodies(kernel.getBody(), fused.getBody())", "false", "every layer has kernels of its own",

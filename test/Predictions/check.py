@@ -30,11 +30,6 @@ PRICE_SLACK, PRICE_NS = 1e-3, 1
 AT_LEAST = {"prices": 2300, "decisions": 600, "faster by time": 240}
 
 
-def predicted_ns(report):
-    time = report["time"]
-    return time["compute_ns"] + time["communication_ns"] - time.get("overlapped_ns", 0)
-
-
 def decide(build, problem, paths, objective):
     """(report, what is wrong)."""
     model, plan, machine = paths
@@ -85,7 +80,7 @@ def run(build, seed, folder):
     if texts:
         return texts, 0, {}
     texts, count = wrong_prices(problem, reports)
-    times = {objective: predicted_ns(report) for objective, report in reports.items()}
+    times = {objective: harness.predicted_ns(report) for objective, report in reports.items()}
     if is_worse(times, MOST_SLACK):
         texts.append(tell(times))
     return texts, count, times

@@ -102,24 +102,29 @@ ReshardPlannerOptions withSlowAxis(const AtomMesh &mesh, unsigned slow) {
   return options;
 }
 
+// Carries out every `param.simulateEvery`-th plan between two of the states.
+void expectRightContents(const MeshAndShape &param, const AtomMesh &mesh, const ReshardPlannerOptions &options,
+                         const std::vector<State> &states, int64_t elementBytes) {
+  ReshardPlanner planner(mesh, options);
+  unsigned pairs = 0;
+  for (const State &from : states)
+    for (const State &to : states) {
+      if (++pairs % param.simulateEvery)
+        continue;
+      SCOPED_TRACE(describe(mesh, from, to));
+      std::optional<ReshardPlan> plan = planner.plan(param.shape, elementBytes, from, to);
+      ASSERT_TRUE(plan);
+      ASSERT_EQ(simulate(mesh, param.shape, elementBytes, from, to, *plan), "") << text(mesh, *plan);
+    }
+}
+
 // Where links differ there are more ways, of which nothing is claimed but that they end where they should.
 TEST_P(AllPairs, EveryPlanOverLinksThatDifferEndsWithTheRightContents) {
   const MeshAndShape &param = GetParam();
   AtomMesh mesh(param.axes);
   std::vector<State> states = ExhaustiveSearch(mesh, param.shape, 4).states();
-  unsigned pairs = 0;
-  for (unsigned slow = 0; slow < mesh.numAxes(); ++slow) {
-    ReshardPlanner planner(mesh, withSlowAxis(mesh, slow));
-    for (const State &from : states)
-      for (const State &to : states) {
-        if (++pairs % param.simulateEvery)
-          continue;
-        SCOPED_TRACE(describe(mesh, from, to));
-        std::optional<ReshardPlan> plan = planner.plan(param.shape, 4, from, to);
-        ASSERT_TRUE(plan);
-        ASSERT_EQ(simulate(mesh, param.shape, 4, from, to, *plan), "") << text(mesh, *plan);
-      }
-  }
+  for (unsigned slow = 0; slow < mesh.numAxes(); ++slow)
+    expectRightContents(param, mesh, withSlowAxis(mesh, slow), states, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallMeshes, AllPairs,
@@ -141,20 +146,9 @@ TEST_P(UnevenPairs, EveryPlanEndsWithTheRightContents) {
   AtomMesh mesh(param.axes);
   // All lists of atoms, whether they divide the shape or not.
   std::vector<State> states = allStates(mesh, Ints(param.shape.size(), mesh.numRanks()), true);
-  unsigned pairs = 0;
   for (const ReshardPlannerOptions &options :
-       {ReshardPlannerOptions{false}, ReshardPlannerOptions{true}, withSlowAxis(mesh, 0)}) {
-    ReshardPlanner planner(mesh, options);
-    for (const State &from : states)
-      for (const State &to : states) {
-        if (++pairs % param.simulateEvery)
-          continue;
-        SCOPED_TRACE(describe(mesh, from, to));
-        std::optional<ReshardPlan> plan = planner.plan(param.shape, 2, from, to);
-        ASSERT_TRUE(plan);
-        ASSERT_EQ(simulate(mesh, param.shape, 2, from, to, *plan), "") << text(mesh, *plan);
-      }
-  }
+       {ReshardPlannerOptions{false}, ReshardPlannerOptions{true}, withSlowAxis(mesh, 0)})
+    expectRightContents(param, mesh, options, states, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallMeshes, UnevenPairs,

@@ -77,6 +77,17 @@ struct Chain {
   }
 };
 
+/// Of each edge into an op, whether what is sent along it costs a launch.
+std::vector<bool> splitEdges(const GraphBuilder &graph, OpId op, Optimize optimize = Optimize::Time) {
+  SearchGraph searched(graph.problem);
+  Launches launches(searched, CostModel::create(optimize));
+  NodeId node = searched.nodeOfOp(op);
+  std::vector<bool> splits;
+  for (size_t index = 0; index < searched.inEdges(node).size(); ++index)
+    splits.push_back(launches.splitsKernel(searched.node(node).firstIn + index));
+  return splits;
+}
+
 TEST(LaunchesTest, WhatIsSentBehindAProductIsReadByAnotherKernel) {
   EXPECT_EQ(Chain().product().map().product().read(), ".x..");
 }
@@ -136,20 +147,15 @@ TEST(LaunchesTest, AValueThatIsReadTwiceIsCutOffOnce) {
   GraphBuilder graph({2});
   ValueId x = graph.pointwise({graph.input({8, 8})});
   graph.problem.addOutput(graph.add(x, x));
-  SearchGraph searched(graph.problem);
-  Launches launches(searched, CostModel::create(Optimize::Time));
-  EdgeId edge = searched.node(searched.nodeOfOp(1)).firstIn;
-  EXPECT_TRUE(launches.splitsKernel(edge));
-  EXPECT_FALSE(launches.splitsKernel(edge + 1));
+  EXPECT_EQ(splitEdges(graph, 1), (std::vector<bool>{true, false}));
 }
 
 // Without a price of launches nobody asks.
 TEST(LaunchesTest, NothingIsSplitWhereNothingIsCounted) {
   GraphBuilder graph({2});
   graph.problem.addOutput(graph.pointwise({graph.pointwise({graph.input({8, 8})})}));
-  SearchGraph searched(graph.problem);
-  Launches launches(searched, CostModel::create(Optimize::Bytes));
-  EXPECT_FALSE(launches.splitsKernel(searched.node(searched.nodeOfOp(1)).firstIn));
+  EXPECT_EQ(splitEdges(graph, 1), std::vector<bool>{true});
+  EXPECT_EQ(splitEdges(graph, 1, Optimize::Bytes), std::vector<bool>{false});
 }
 
 // What comes from an earlier kernel may be sent while the later one computes.
@@ -158,11 +164,7 @@ TEST(LaunchesTest, OnlyTheLastOfSeveralOperandsCounts) {
   ValueId x = graph.input({8, 8}), w = graph.parameter({8, 8});
   ValueId first = graph.einsum("ik,kj->ij", {x, w}), second = graph.einsum("ik,kj->ij", {x, w});
   graph.problem.addOutput(graph.add(first, second));
-  SearchGraph searched(graph.problem);
-  Launches launches(searched, CostModel::create(Optimize::Time));
-  EdgeId edge = searched.node(searched.nodeOfOp(2)).firstIn;
-  EXPECT_FALSE(launches.splitsKernel(edge));
-  EXPECT_TRUE(launches.splitsKernel(edge + 1));
+  EXPECT_EQ(splitEdges(graph, 2), (std::vector<bool>{false, true}));
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/SliceRange.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -18,25 +19,9 @@ static bool keepsOrder(nn::TransposeOp op) {
   return llvm::is_sorted(llvm::filter_to_vector(op.getPermutation(), [&](int64_t dim) { return shape[dim] != 1; }));
 }
 
-/// Before the first dim that is cut, from the major side, there may be single elements only, and behind it whole dims.
-static std::optional<int64_t> getRange(nn::SliceOp op) {
-  ArrayRef<int64_t> shape = op.getInput().getType().getShape();
-  int64_t offset = 0, stride = 1;
-  bool isCut = false;
-  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
-    int64_t size = op.getSizes()[dim];
-    if (size == 0 || (isCut && size != 1) || (size != 1 && op.getSteps()[dim] != 1))
-      return std::nullopt;
-    isCut |= size != shape[dim];
-    offset += op.getStarts()[dim] * stride;
-    stride *= shape[dim];
-  }
-  return offset;
-}
-
 std::optional<int64_t> cleave::exec::getAliasOffset(Operation *op) {
   if (auto slice = dyn_cast<nn::SliceOp>(op))
-    return getRange(slice);
+    return nn::getRangeStart(slice);
   auto transpose = dyn_cast<nn::TransposeOp>(op);
   auto broadcast = dyn_cast<nn::BroadcastOp>(op);
   bool isSame = isa<nn::ReshapeOp>(op) || (transpose && keepsOrder(transpose)) ||

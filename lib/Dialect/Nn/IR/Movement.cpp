@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/SliceRange.h"
 
 #include <cassert>
 
@@ -142,6 +143,22 @@ LogicalResult SliceOp::inferTypes(Adaptor op, TypeInference &infer) {
                           step, " (C3)");
   }
   return infer.give(sizes, getElementType(op.getInput()));
+}
+
+/// Before the first dim that is cut, from the major side, there may be single elements only, and behind it whole dims.
+std::optional<int64_t> cleave::nn::getRangeStart(SliceOp op) {
+  ArrayRef<int64_t> shape = op.getInput().getType().getShape();
+  int64_t offset = 0, stride = 1;
+  bool isCut = false;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    int64_t size = op.getSizes()[dim];
+    if (size == 0 || (isCut && size != 1) || (size != 1 && op.getSteps()[dim] != 1))
+      return std::nullopt;
+    isCut |= size != shape[dim];
+    offset += op.getStarts()[dim] * stride;
+    stride *= shape[dim];
+  }
+  return offset;
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
+#include "cleave/Dialect/Nn/IR/SliceRange.h"
 
 #include <numeric>
 
@@ -347,21 +348,9 @@ static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t si
   rule.addSlide(slide);
 }
 
-/// True if what is left is one piece of what was there.
-static bool isOnePiece(SliceOp op) {
-  ArrayRef<int64_t> before = shapeOf(op.getInput()), after = op.getSizes();
-  bool isInside = false; // A dim of several positions has come, of which those behind must be whole.
-  for (auto [extent, size, step] : llvm::zip_equal(before, after, op.getSteps())) {
-    if ((size > 1 && step != 1) || (extent != size && isInside))
-      return false;
-    isInside |= size > 1;
-  }
-  return true;
-}
-
 ShardingRule SliceOp::getShardingRule() {
   OpRule rule(*this);
-  rule.rule.isAlias = isOnePiece(*this);
+  rule.rule.isAlias = getRangeStart(*this).has_value();
   ReductionKind mask = getMaskKind(elementTypeOf(getInput()));
   for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
     addSlicedDim(rule, extent, getStarts()[dim], getSizes()[dim], getSteps()[dim], mask);

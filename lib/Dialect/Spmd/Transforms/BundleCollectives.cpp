@@ -38,11 +38,6 @@ static constexpr unsigned kMostLooked = 4096;
 
 namespace {
 
-double getBytes(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return static_cast<double>(type.getNumElements() * getElementBytes(type.getElementType()));
-}
-
 /// True if kernels that read `value` can do so wherever its elements are.
 bool isReadAnywhere(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *reader) {
@@ -150,9 +145,9 @@ private:
 //===----------------------------------------------------------------------===//
 
 double Member::getShare(const PackingCost &cost) const {
-  double share = 2 * cost.memoryShare * getBytes(getInput());
+  double share = 2 * cost.memoryShare * static_cast<double>(getBytes(getInput().getType()));
   if (isa<AllGatherOp>(op) && !isReadAnywhere(op->getResult(0)))
-    share += cost.launchShare + 2 * cost.memoryShare * getBytes(op->getResult(0));
+    share += cost.launchShare + 2 * cost.memoryShare * static_cast<double>(getBytes(getType()));
   return share;
 }
 
