@@ -81,6 +81,8 @@ def misfit(edit):
             rest = inner
         if re.search(r"[()\[\]{}]", rest):
             return f"its brackets do not close: '{text}'"
+        if not is_statement and rest.count("?") != len(re.findall(r"(?<!:):(?!:)", rest)):
+            return f"it is half of a choice: '{text}'"
         if not rest and not is_statement and not is_head or (DANGLING.match if is_statement or head else DANGLING.search)(rest):
             return f"it is no expression and no statement: '{text}'"
     return ""

@@ -357,7 +357,7 @@ EDITS = [
          "a part is read where the whole has become something else", ["lit:Exec/Transforms/plan-memory"]),
     Edit("not-wanted-in-the-next-iteration", "lib/Dialect/Exec/Transforms/PlacementLoops.cpp", "end = std::max(end, leave);",
          "end = std::max(end, step);",
-         "what a loop reads from outside is overwritten in its body", ["lit:Execute/loop"]),
+         "what a loop reads from outside is overwritten in its body", ["control-programs"]),
     Edit("narrow-sums-of-iterations", "lib/Dialect/Exec/Transforms/NarrowFloats.cpp",
          "isa<LeaveOp>(result.getOwner()) || (enter && result.getResultNumber() < enter.getInitial().size())", "false",
          "a sum of many iterations is rounded to eight bits in each", ["control-programs"]),

@@ -63,7 +63,7 @@ EDITS = [
     Edit("means-count-all-alike", "lib/Dialect/Nn/Partition/Reduction.cpp", "build.constant(own / all, LocalBuilder::getElementType(results[0]))",
          "build.constant(1.0 / static_cast<int64_t>(all / own), LocalBuilder::getElementType(results[0]))", "a mean over samples gives microbatches of two sizes one weight", [MICROBATCH]),
     Edit("windows-keep-their-size", CUT, "resize(*value)", "*value",
-         "a window along another dim has the samples of another microbatch", [MICROBATCH]),
+         "a window along another dim has the samples of another microbatch", ["lit:pipeline-windows"]),
     Edit("shards-of-half-samples", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "std::gcd(samples, devices) == 1", "true",
          "the batch is sharded so that smaller microbatches have no whole samples", ["lit:Pipe/Transforms/microbatch-uneven"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
