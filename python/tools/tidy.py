@@ -5,9 +5,9 @@ Usage: tidy.py BUILD_DIR [FILE...]
 A file is looked at again only if something that it is made of has changed: its text, a header of the tree or a generated
 one that it includes (ninja knows which), its command line, or .clang-tidy. What was clean is noted under BUILD_DIR/tidy.
 
-Most of the time goes into headers, so files of one library are looked at several in one, as long as they do not define
-the same local names. Only a batch that is clean counts; any other is divided, down to single files, whose findings
-are the ones that are reported.
+Most of the time goes into headers (for each translation unit anew, the parents of all that they declare are looked up), so
+many files are looked at in one, as long as they do not define the same local names. Only a batch that is clean
+counts; any other is divided, down to single files, whose findings are the ones that are reported.
 """
 import hashlib
 import json
@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TIDY = "clang-tidy-22"
 # Files in a batch, and where diagnostics of one may lie.
-BATCH = 32
+BATCH = 64
 ANY_FILE = r"/(include/cleave|lib|tools)/.*\.(h|cpp)$"
 
 
@@ -110,9 +110,9 @@ class Tidy:
 
 
 def get_flags(command):
-    """What one file is parsed with: macros, folders, language, the precompiled header. Options of several words are one
-    entry, so that the lists of several files can be joined."""
-    forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-[DIWO]\S+|-std=\S+|-fno-exceptions|-Xclang -fno-pch\S+)"
+    """What one file is parsed with: macros (but those that CMake names libraries by), folders, language, the precompiled
+    header. Options of several words are one entry, so that the lists of several files can be joined."""
+    forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-(?!D\w+_EXPORTS\b)[DIWO]\S+|-std=\S+|-fno-exceptions|-Xclang -fno-pch\S+)"
     return re.findall(forms, command["command"])
 
 
@@ -126,30 +126,33 @@ def get_local_names(command):
     """Functions, types and constants that only one file sees, as far as their form tells."""
     text = read(command["file"]).decode()
     return set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
-               + re.findall(r"^static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
+               + re.findall(r"^(?:template <[^>]*> )?static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
                + re.findall(r", (k[A-Z]\w*) =", text)
-               + re.findall(r"^(?:class|struct|enum(?: class)?|using(?! namespace)|constexpr \w+) (\w+)", text, re.M))
+               + re.findall(r"^(?:class|struct|enum(?: class)?|constexpr \w+|using(?=.* =)) (\w+)", text, re.M))
 
 
 def get_namespaces(command):
-    """What a file opens: another file's names are not to become ambiguous by it."""
-    return sorted(set(re.findall(r"^using namespace ([\w:]+);", read(command["file"]).decode(), re.M)))
+    """What a file opens."""
+    return set(re.findall(r"^using namespace ([\w:]+);", read(command["file"]).decode(), re.M))
 
 
 def make_batches(commands):
-    """Files with the same precompiled header that open the same namespaces and have no local name in common, up to BATCH
-    together; the largest first, so that what is left at the end is small."""
+    """Files of lib, or of tools, with the same precompiled header that have no local name in common, up to BATCH together.
+    What one opens is open for those behind it, so each opens all that those before it do, lest a name become ambiguous.
+    The largest first, so that what is left at the end is small."""
     batches = []
-    for command in commands:
-        kind, names = (get_precompiled(command), get_namespaces(command)), get_local_names(command)
+    for command in sorted(commands, key=lambda command: len(get_namespaces(command))):
+        kind = (command["file"].startswith(ROOT + "/lib/"), get_precompiled(command))
+        opened, names = get_namespaces(command), get_local_names(command)
         for batch in batches:
-            if batch["kind"] == kind and len(batch["files"]) < BATCH and not batch["names"] & names:
+            if batch["kind"] == kind and batch["opened"] <= opened and len(batch["files"]) < BATCH and not batch["names"] & names:
                 break
         else:
             batch = {"kind": kind, "names": set(), "files": []}
             batches.append(batch)
         batch["files"].append(command)
         batch["names"] |= names
+        batch["opened"] = opened
     return sorted((batch["files"] for batch in batches), key=len, reverse=True)
 
 
@@ -158,6 +161,8 @@ def main():
     with open(os.path.join(build, "compile_commands.json")) as file:
         commands = [command for command in json.load(file) if command["file"].startswith((ROOT + "/lib/", ROOT + "/tools/"))
                     and (not wanted or command["file"] in wanted)]
+    # What two libraries are made of is looked at once.
+    commands = list({(command["file"], *get_flags(command)): command for command in commands}.values())
     for command in commands:
         command["output"] = re.search(r" -o (\S+)", command["command"])[1]
     tidy = Tidy(build)
