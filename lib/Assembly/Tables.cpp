@@ -15,7 +15,7 @@ using namespace cleave;
 using program::Element;
 
 /// Precondition: one that Cleave has. Floats of 8 bits, and all of 4 and 2, are bytes in programs: nothing is computed in them.
-static Element getElement(Type type) {
+static Element toElement(Type type) {
   if (isa<FloatType>(type) ? type.getIntOrFloatBitWidth() <= 8 : type.isInteger(2) || type.isInteger(4))
     return Element::UI8;
   if (isa<FloatType>(type))
@@ -48,7 +48,7 @@ uint32_t ProgramTables::addType(ShapedType type) {
   int64_t offset;
   auto memref = dyn_cast<MemRefType>(type);
   bool isStrided = memref && !memref.getLayout().isIdentity() && succeeded(memref.getStridesAndOffset(strides, offset));
-  return addType(getElement(type.getElementType()), type.getShape(), isStrided ? strides : SmallVector<int64_t>());
+  return addType(toElement(type.getElementType()), type.getShape(), isStrided ? strides : SmallVector<int64_t>());
 }
 
 int32_t ProgramTables::addNode(Operation *op) {

@@ -69,8 +69,8 @@ Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
     : e(e), op(op), sink(sink), q(e, op.getQuery()), k(e, op.getKey()), v(e, op.getValue()),
       heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), size(getShape(op.getQuery())[3]),
       kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
-      compute(ElementBuilder::getComputeType(getElement(op.getQuery()))),
-      held(ElementBuilder::getHeldType(getElement(op.getResult()))), lanes(e.getVectorLanes(compute)) {
+      compute(ElementBuilder::getComputeType(getElementType(op.getQuery()))),
+      held(ElementBuilder::getHeldType(getElementType(op.getResult()))), lanes(e.getVectorLanes(compute)) {
   int64_t registers = e.getNumRegisters(), vectors = llvm::divideCeil(keys, lanes);
   TileExtents weighed{queries, int64_t(llvm::divideCeil(valueSize, lanes)), keys * lanes * 4};
   rows = std::min<int64_t>(8, chooseTile(registers, weighed).rows);
@@ -191,10 +191,10 @@ static Value mask(Emitter &e, nn::AttentionOp op, const Head &head, Value score,
   Value excluded = e.elements.like(score, -INFINITY);
   if (Value added = op.getMask()) {
     Value there = e.eval(added, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(added)));
-    if (getElement(added).isInteger(1))
+    if (getElementType(added).isInteger(1))
       score = e.elements.select(there, score, excluded);
     else
-      score = e.elements.add(score, e.elements.convert(there, getElement(added), getElementTypeOrSelf(score)));
+      score = e.elements.add(score, e.elements.convert(there, getElementType(added), getElementTypeOrSelf(score)));
   }
   nn::KeyBand band = op.getBand();
   if (band.high)
@@ -359,7 +359,7 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
       along.lane == 1 && !op.getInterleaved() && half % lanes == 0 && PlaceBuilder::getDivisor(along.base) % lanes == 0;
   if (!isUniform(point) && !(staysTogether && isUniform(Point(point.begin(), point.end() - 1))))
     return e.perLane(op.getResult(), point);
-  Type held = ElementBuilder::getHeldType(getElement(op.getInput()));
+  Type held = ElementBuilder::getHeldType(getElementType(op.getInput()));
   PlaceBuilder &p = e.places;
   auto rotate = [&] {
     Value second =
@@ -389,7 +389,7 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
 /// What attention gives of no keys: zeros, and the logarithm of 0.
 static void fillUnseen(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
   auto fill = [&](Value result, Value buffer, double number) {
-    Value held = e.elements.number(getElement(result), number);
+    Value held = e.elements.number(getElementType(result), number);
     e.asScalar([&] {
       e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, held, {at}); });
       return 0;

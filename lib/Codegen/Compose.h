@@ -20,16 +20,16 @@ public:
     return OpT::create(b, loc, std::forward<Args>(args)...).getResult();
   }
   mlir::Value cast(mlir::Value x, mlir::Type element) {
-    if (getElement(x) == element)
+    if (getElementType(x) == element)
       return x;
     return make<nn::CastOp>(mlir::RankedTensorType::get(getShape(x), element), x);
   }
   /// f16 and bf16 as f32.
-  mlir::Value widen(mlir::Value x) { return cast(x, ElementBuilder::getComputeType(getElement(x))); }
+  mlir::Value widen(mlir::Value x) { return cast(x, ElementBuilder::getComputeType(getElementType(x))); }
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape) {
     if (getShape(x) == shape)
       return x;
-    return make<nn::ReshapeOp>(mlir::RankedTensorType::get(shape, getElement(x)), x);
+    return make<nn::ReshapeOp>(mlir::RankedTensorType::get(shape, getElementType(x)), x);
   }
   /// Keeps the reduced dims.
   mlir::Value reduce(nn::ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> dims) {

@@ -43,7 +43,7 @@ static Value pullEinsum(Emitter &e, nn::EinsumOp op, const Point &point) {
   SmallVector<int64_t> extents;
   for (char letter : summed)
     extents.push_back(letters.extents[letter]);
-  Type element = getElement(op.getResult());
+  Type element = getElementType(op.getResult());
   Type compute = e.withLanes(ElementBuilder::getComputeType(element));
   Values sum = e.walk(extents, {e.elements.number(compute, 0)}, [&](ArrayRef<Value> places, Values carried) {
     for (auto [letter, place] : llvm::zip_equal(summed, places))
@@ -65,7 +65,7 @@ void cleave::codegen::registerContraction(FormTable &table) {
   table.addPull<nn::EinsumOp>(pullEinsum);
   table.addTile<nn::EinsumOp>({[](Operation *op) { return Product::get(op, 1).has_value(); },
                                [](Emitter &e, Operation *op, TileSink sink) {
-                                 Type compute = ElementBuilder::getComputeType(getElement(op->getResult(0)));
+                                 Type compute = ElementBuilder::getComputeType(getElementType(op->getResult(0)));
                                  runProduct(e, *Product::get(op, e.getVectorLanes(compute)), sink);
                                }});
   table.addDeviceTile<nn::EinsumOp>(

@@ -13,7 +13,7 @@ using namespace cleave::codegen;
 
 /// Of the operand as it is computed with: f16 and bf16 have become f32.
 static Value castElement(ElementBuilder &e, Operation *op, ValueRange in) {
-  Type from = getElement(op->getOperand(0)), to = getElement(op->getResult(0));
+  Type from = getElementType(op->getOperand(0)), to = getElementType(op->getResult(0));
   auto conversion = cast<nn::CastOp>(op);
   if (conversion.getBits())
     return e.takeBits(in[0], to.getIntOrFloatBitWidth());
@@ -27,8 +27,8 @@ static Value castElement(ElementBuilder &e, Operation *op, ValueRange in) {
 /// Of the operand as it is held, so that what is no number keeps its bits, too.
 static Value pullBitcast(Emitter &e, nn::BitcastOp op, const Point &point) {
   Value x = e.eval(op.getInput(), point);
-  Type from = ElementBuilder::getHeldType(getElement(op.getInput()));
-  Type to = ElementBuilder::getHeldType(getElement(op.getResult()));
+  Type from = ElementBuilder::getHeldType(getElementType(op.getInput()));
+  Type to = ElementBuilder::getHeldType(getElementType(op.getResult()));
   if (from == to)
     return x;
   if (to.isInteger(1))
@@ -51,7 +51,7 @@ static Value pullBlocks(Emitter &e, Value blocks, int64_t dim, int64_t block, co
       index.lane == 0 || (index.lane == 1 && block % lanes == 0 && PlaceBuilder::getDivisor(index.base) % lanes == 0);
   if (isInOne)
     return e.eval(blocks, locate(point));
-  return e.perLane(ElementBuilder::getHeldType(getElement(blocks)), point,
+  return e.perLane(ElementBuilder::getHeldType(getElementType(blocks)), point,
                    [&](const Point &at) { return e.eval(blocks, locate(at)); });
 }
 
@@ -59,16 +59,16 @@ static Value pullBlocks(Emitter &e, Value blocks, int64_t dim, int64_t block, co
 template <typename Op> static Value pullAlong(Emitter &e, Op op, Value scale, const Point &point, Type as) {
   int64_t dim = op.getDim();
   if (op.getBlock())
-    return e.elements.convert(pullBlocks(e, scale, dim, op.getBlock(), point), getElement(scale), as);
+    return e.elements.convert(pullBlocks(e, scale, dim, op.getBlock(), point), getElementType(scale), as);
   Point at;
   if (!getShape(scale).empty())
     at.push_back(getShape(scale)[0] == 1 ? Index{e.places.number(0)} : point[dim]);
-  return e.elements.convert(e.eval(scale, at), getElement(scale), as);
+  return e.elements.convert(e.eval(scale, at), getElementType(scale), as);
 }
 
 /// Divided in f32 where the input is that or narrower, as models were calibrated; the sum with the zero point is exact in f64.
 static Value pullQuantize(Emitter &e, nn::QuantizeOp op, const Point &point) {
-  Type from = getElement(op.getInput()), to = getElement(op.getResult()), f64 = e.b.getF64Type();
+  Type from = getElementType(op.getInput()), to = getElementType(op.getResult()), f64 = e.b.getF64Type();
   Type compute = isa<FloatType>(from) && !from.isF64() ? Type(e.b.getF32Type()) : f64;
   Value x = e.elements.convert(e.eval(op.getInput(), point), from, compute);
   Value scaled = e.elements.divide(x, pullAlong(e, op, op.getScale(), point, compute), false);
@@ -81,7 +81,7 @@ static Value pullQuantize(Emitter &e, nn::QuantizeOp op, const Point &point) {
 
 /// Differences of integers are exact in f64; one rounding to the compute type, one by the product.
 static Value pullDequantize(Emitter &e, nn::DequantizeOp op, const Point &point) {
-  Type from = getElement(op.getInput()), to = getElement(op.getResult()), f64 = e.b.getF64Type();
+  Type from = getElementType(op.getInput()), to = getElementType(op.getResult()), f64 = e.b.getF64Type();
   Type compute = ElementBuilder::getComputeType(to);
   Value x = e.elements.convert(e.eval(op.getInput(), point), from, f64);
   if (op.getZeroPoint())

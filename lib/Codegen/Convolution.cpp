@@ -53,7 +53,7 @@ static Value finish(Emitter &e, Value sum, Value bias, const Point &point, Type 
 static Value computeConv(Emitter &e, nn::ConvOp op, const Point &point) {
   ArrayRef<int64_t> from = getShape(op.getInput()), weight = getShape(op.getWeight());
   PlaceBuilder &p = e.places;
-  Type element = getElement(op.getResult()), compute = ElementBuilder::getComputeType(element);
+  Type element = getElementType(op.getResult()), compute = ElementBuilder::getComputeType(element);
   Value group = p.div(point[1].base, weight[0] / op.getGroups());
   Values sum = e.walk(weight.drop_front(), {e.elements.number(compute, 0)}, [&](ArrayRef<Value> taps, Values carried) {
     Point at{point[0], {p.add(p.mul(group, weight[1]), taps[0])}}, in{point[1], {taps[0]}};
@@ -89,7 +89,7 @@ static Spot findSource(Emitter &e, Value place, Value tap, int64_t stride, int64
 static Value computeConvTranspose(Emitter &e, nn::ConvTransposeOp op, const Point &point) {
   ArrayRef<int64_t> from = getShape(op.getInput()), weight = getShape(op.getWeight());
   PlaceBuilder &p = e.places;
-  Type element = getElement(op.getResult()), compute = ElementBuilder::getComputeType(element);
+  Type element = getElementType(op.getResult()), compute = ElementBuilder::getComputeType(element);
   int64_t channels = weight[0] / int64_t(op.getGroups());
   Value group = p.div(point[1].base, weight[1]), output = p.rem(point[1].base, weight[1]);
   SmallVector<int64_t> extents(weight.drop_front());
@@ -120,7 +120,7 @@ static Value computeConvTranspose(Emitter &e, nn::ConvTransposeOp op, const Poin
 static Value liftPool(Emitter &e, nn::PoolOp op, Value x, Type carried) {
   if (op.getKind() == nn::PoolKind::Max)
     return e.elements.widen(x);
-  x = e.elements.convert(x, getElement(op.getInput()), carried);
+  x = e.elements.convert(x, getElementType(op.getInput()), carried);
   if (op.getKind() == nn::PoolKind::Lp)
     return e.elements.power(e.elements.abs(x), e.elements.like(x, double(op.getP())), false);
   return x;
@@ -137,7 +137,7 @@ static Value getLowest(Emitter &e, Type element) {
 
 /// The result of a window, given what it adds up to and how many elements count.
 static Value finishPool(Emitter &e, nn::PoolOp op, Value sum, Value counted) {
-  Type element = getElement(op.getResult()), carried = getElementTypeOrSelf(sum);
+  Type element = getElementType(op.getResult()), carried = getElementTypeOrSelf(sum);
   if (op.getKind() == nn::PoolKind::Max)
     return e.elements.narrow(sum, ElementBuilder::getHeldType(element));
   if (op.getKind() == nn::PoolKind::Average)
@@ -152,7 +152,7 @@ static Value finishPool(Emitter &e, nn::PoolOp op, Value sum, Value counted) {
 static Value computePool(Emitter &e, nn::PoolOp op, const Point &point) {
   ArrayRef<int64_t> from = getShape(op.getInput());
   PlaceBuilder &p = e.places;
-  Type element = getElement(op.getInput()), i64 = e.b.getI64Type();
+  Type element = getElementType(op.getInput()), i64 = e.b.getI64Type();
   bool isMax = op.getKind() == nn::PoolKind::Max;
   Type carried = isMax ? ElementBuilder::getComputeType(element) : Type(e.b.getF64Type());
   Value lowest = isMax ? getLowest(e, element) : e.elements.number(carried, 0);
@@ -192,7 +192,7 @@ template <typename OpT> static auto each(Value (*compute)(Emitter &, OpT, const 
 /// Likewise as a pull, for threads.
 template <typename OpT> static auto single(Value (*compute)(Emitter &, OpT, const Point &)) {
   return [compute](Emitter &e, OpT op, const Point &point) {
-    Type held = ElementBuilder::getHeldType(getElement(op.getResult()));
+    Type held = ElementBuilder::getHeldType(getElementType(op.getResult()));
     return e.perLane(held, point, [&](const Point &at) { return compute(e, op, at); });
   };
 }

@@ -33,7 +33,7 @@ static constexpr int64_t kManyChannels = 24;
 bool cleave::codegen::canTileConvolution(nn::ConvOp op) {
   ArrayRef<int64_t> from = getShape(op.getInput());
   bool isEmpty = countElements(from) == 0 || countElements(getShape(op.getWeight())) == 0;
-  return isa<FloatType>(getElement(op.getInput())) && from.size() <= 4 && !isEmpty &&
+  return isa<FloatType>(getElementType(op.getInput())) && from.size() <= 4 && !isEmpty &&
          llvm::all_of(op.getStrides(), [](int64_t stride) { return stride <= 16; });
 }
 
@@ -81,7 +81,7 @@ private:
 ConvolutionTile::ConvolutionTile(Emitter &e, nn::ConvOp op, TileSink sink)
     : e(e), op(op), sink(sink), rows(getWindow(op, 0, getKernel(op, 0))), columns(getWindow(op, 1, getKernel(op, 1))),
       channelsIn(getShape(op.getWeight())[1]), channelsOut(getShape(op.getWeight())[0] / op.getGroups()),
-      compute(ElementBuilder::getComputeType(getElement(op.getResult()))), lanes(e.getVectorLanes(compute)),
+      compute(ElementBuilder::getComputeType(getElementType(op.getResult()))), lanes(e.getVectorLanes(compute)),
       weight(e, op.getWeight()),
       planes(e, op.getInput(), rows, columns, channelsIn,
              kBandBytes * channelsIn * rows.stride / std::max(channelsIn * rows.stride, channelsOut)),
@@ -325,7 +325,7 @@ void ConvolutionTile::handOut(Value batch, Value group, Value member, Value row,
   e.withLanes(lanes, active, [&] {
     if (op.getBias())
       sum = e.elements.add(sum, e.elements.widen(e.eval(op.getBias(), {point[1]})));
-    sink(point, e.elements.narrow(sum, ElementBuilder::getHeldType(getElement(op.getResult()))));
+    sink(point, e.elements.narrow(sum, ElementBuilder::getHeldType(getElementType(op.getResult()))));
     return 0;
   });
 }

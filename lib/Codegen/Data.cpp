@@ -20,7 +20,7 @@ static TypedAttr hold(Attribute element, Type type) {
 
 /// Bools are widened to bytes in tables, as they are in buffers.
 static Value pullConstant(Emitter &e, nn::ConstantOp op, const Point &point) {
-  Type element = getElement(op.getResult()), held = ElementBuilder::getHeldType(element);
+  Type element = getElementType(op.getResult()), held = ElementBuilder::getHeldType(element);
   auto numbers = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!numbers) { // a resource
     SmallVector<Attribute> copied(op.getValue().getValues<Attribute>());
@@ -49,7 +49,7 @@ static Value pullIota(Emitter &e, nn::IotaOp op, const Point &point) {
     place = e.elements.add(place, e.getLaneNumbers(at.lane));
   Value number = e.elements.fma(place, e.elements.integer(place.getType(), op.getStep()),
                                 e.elements.integer(place.getType(), op.getStart()));
-  return e.elements.convert(number, i64, getElement(op.getResult()));
+  return e.elements.convert(number, i64, getElementType(op.getResult()));
 }
 
 void cleave::codegen::registerData(FormTable &table) {

@@ -70,7 +70,7 @@ AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink 
                                  std::optional<AttentionParts> parts)
     : e(e), op(op), sink(sink), parts(parts), heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]),
       size(getShape(op.getQuery())[3]), kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]),
-      valueSize(getShape(op.getValue())[3]), compute(ElementBuilder::getComputeType(getElement(op.getQuery()))) {}
+      valueSize(getShape(op.getValue())[3]), compute(ElementBuilder::getComputeType(getElementType(op.getQuery()))) {}
 
 void AttentionKernel::place() {
   PlaceBuilder &p = e.places;
@@ -100,7 +100,7 @@ void AttentionKernel::place() {
 /// The query times a key, 16 bytes at a time where they lie together.
 Value AttentionKernel::multiply(Value key) {
   PlaceBuilder &p = e.places;
-  int64_t wide = std::gcd<int64_t>(size, 128 / getElement(op.getKey()).getIntOrFloatBitWidth());
+  int64_t wide = std::gcd<int64_t>(size, 128 / getElementType(op.getKey()).getIntOrFloatBitWidth());
   return e.withLanes(wide, wide, [&] {
     Values none{e.elements.number(e.withLanes(compute), 0)};
     Values sum = e.loop(p.number(0), p.number(size), wide, none, [&](Value component, Values carried) {
@@ -175,7 +175,7 @@ void AttentionKernel::put(Value column, Value sum, Value total, Value largest, V
     if (parts)
       return e.store(parts->sums, scaled, {e.places.add(e.places.mul(e.getBlock(), valueSize), column)});
     sink({{head.batch}, {head.query}, {row}, {column}},
-         m.narrow(scaled, ElementBuilder::getHeldType(getElement(op.getResult()))));
+         m.narrow(scaled, ElementBuilder::getHeldType(getElementType(op.getResult()))));
   };
   isIn ? e.when(isIn, store) : store();
 }

@@ -60,7 +60,7 @@ ConvolutionSource::ConvolutionSource(DeviceEmitter &e, nn::ConvOp op, TileSink s
     : e(e), op(op), sink(sink), kernel(getShape(op.getWeight()).drop_front(2)), channelsIn(getShape(op.getWeight())[1]),
       channelsOut(getShape(op.getWeight())[0] / int64_t(op.getGroups())), areLast(leavesChannelsLast(op.getResult())),
       pixelSide(areLast ? 0 : 1), operands(e, areLast ? op.getInput() : op.getWeight(),
-                                           areLast ? op.getWeight() : op.getInput(), getElement(op.getResult())) {
+                                           areLast ? op.getWeight() : op.getInput(), getElementType(op.getResult())) {
   ArrayRef<int64_t> shape = getShape(op.getResult());
   pixels.push_back(shape[0]);
   llvm::append_range(pixels, shape.drop_front(2));
@@ -174,14 +174,14 @@ void ConvolutionSource::store(Value row, Value column, Value sums) {
     point.back().lane = lane;
   if (Value bias = op.getBias())
     sums = e.elements.add(sums, e.elements.widen(e.eval(bias, {channel})));
-  sink(point, e.elements.narrow(sums, ElementBuilder::getHeldType(getElement(op.getResult()))));
+  sink(point, e.elements.narrow(sums, ElementBuilder::getHeldType(getElementType(op.getResult()))));
 }
 
 /// Groups of few channels leave most of a block empty.
 bool cleave::codegen::canRunDeviceConvolution(nn::ConvOp op) {
   ArrayRef<int64_t> weight = getShape(op.getWeight());
   int64_t groups = op.getGroups();
-  return isa<FloatType>(getElement(op.getResult())) && weight.size() > 2 && countElements(weight) > 0 &&
+  return isa<FloatType>(getElementType(op.getResult())) && weight.size() > 2 && countElements(weight) > 0 &&
          (groups == 1 || (weight[0] / groups >= 8 && countElements(weight.drop_front()) >= 8));
 }
 

@@ -29,7 +29,7 @@ using Relation = ElementBuilder::Relation;
 static constexpr int64_t kMostSize = 256;
 
 FlashKernel::FlashKernel(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink)
-    : e(e), op(op), operands(operands), sink(sink), element(getElement(operands[0])),
+    : e(e), op(op), operands(operands), sink(sink), element(getElementType(operands[0])),
       compute(ElementBuilder::getComputeType(element)), heads(getShape(op.getQuery())[1]),
       queries(getShape(op.getQuery())[2]), keys(getShape(op.getKey())[2]), size(getShape(op.getQuery())[3]),
       valueSize(getShape(op.getValue())[3]) {}
@@ -198,7 +198,7 @@ void FlashKernel::storeAt(Value row, Value column, Value numbers, bool mayEnd) {
       if (parts)
         return e.store(parts->sums, numbers, {p.add(p.mul(getPartPlace(row), valueSize), column), lanes > 1});
       sink({{head.batch}, {head.query}, {row}, {column, lanes > 1}},
-           e.elements.narrow(numbers, ElementBuilder::getHeldType(getElement(op.getResult()))));
+           e.elements.narrow(numbers, ElementBuilder::getHeldType(getElementType(op.getResult()))));
     };
     isThere ? e.when(isThere, call) : call();
     return 0;
@@ -274,19 +274,19 @@ static FlashKernel::Operands findOperands(nn::AttentionOp op) {
   FlashKernel::Operands wide{op.getQuery(), op.getKey(), op.getValue()}, narrow;
   for (auto [value, from] : llvm::zip_equal(wide, narrow)) {
     auto cast = value.getDefiningOp<nn::CastOp>();
-    if (!cast || !getElement(value).isF32() || !ElementBuilder::isHalf(getElement(cast.getInput())))
+    if (!cast || !getElementType(value).isF32() || !ElementBuilder::isHalf(getElementType(cast.getInput())))
       return wide;
     from = cast.getInput();
   }
-  return llvm::all_equal(llvm::map_range(narrow, getElement)) ? narrow : wide;
+  return llvm::all_equal(llvm::map_range(narrow, getElementType)) ? narrow : wide;
 }
 
 /// Few queries leave most of a block of 16 unused.
 Type cleave::codegen::findFlashElement(nn::AttentionOp op) {
   FlashKernel::Operands operands = findOperands(op);
-  Type element = getElement(operands[0]);
+  Type element = getElementType(operands[0]);
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
-  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElement));
+  bool isAlike = llvm::all_equal(llvm::map_range(operands, getElementType));
   bool isSmall = query[3] <= kMostSize && value[3] <= kMostSize;
   if (!isAlike || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 || !isSmall)
     return {};

@@ -42,7 +42,7 @@ class ScanKernel {
 public:
   ScanKernel(DeviceEmitter &e, nn::CumsumOp op, Value buffer)
       : e(e), op(op), buffer(buffer), shape(getShape(op.getInput())), dim(op.getDim()), extent(shape[dim]),
-        element(getElement(op.getInput())), compute(ElementBuilder::getComputeType(element)) {}
+        element(getElementType(op.getInput())), compute(ElementBuilder::getComputeType(element)) {}
   void run();
 
 private:
@@ -197,7 +197,7 @@ public:
   SortKernel(DeviceEmitter &e, nn::TopKOp op, ValueRange buffers, int64_t size)
       : e(e), op(op), buffers(buffers), shape(getShape(op.getInput())), dim(op.getDim()), extent(shape[dim]),
         best(getShape(op.getValues())[dim]), size(size), threads(std::clamp<int64_t>(size / 2, kWarp, 512)),
-        element(getElement(op.getInput())) {}
+        element(getElementType(op.getInput())) {}
   void run();
 
 private:
@@ -288,7 +288,7 @@ void SortKernel::sort() {
 }
 
 void SortKernel::storeBest() {
-  Type i32 = e.b.getI32Type(), number = getElement(op.getIndices());
+  Type i32 = e.b.getI32Type(), number = getElementType(op.getIndices());
   overSlots(0, best, [&](Value slot) {
     Point point = line;
     point[dim] = {slot};
@@ -320,7 +320,7 @@ void SortKernel::run() {
 static bool runTopK(DeviceEmitter &e, nn::TopKOp op, ValueRange buffers) {
   int64_t extent = getShape(op.getInput())[op.getDim()], best = getShape(op.getValues())[op.getDim()];
   int64_t bytes =
-      ElementBuilder::getStoredType(getElement(op.getInput())).getIntOrFloatBitWidth() / 8 + sizeof(int32_t);
+      ElementBuilder::getStoredType(getElementType(op.getInput())).getIntOrFloatBitWidth() / 8 + sizeof(int32_t);
   int64_t most = llvm::bit_floor<uint64_t>((40 << 10) / bytes);
   int64_t size = std::min<int64_t>(most, std::max<int64_t>(llvm::PowerOf2Ceil(extent), 2));
   if (extent > size && best > size / 2)

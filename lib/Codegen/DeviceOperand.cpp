@@ -13,11 +13,11 @@ using namespace cleave::codegen;
 
 DeviceOperands::DeviceOperands(DeviceEmitter &e, Value first, Value second, Type result) : e(e) {
   for (auto [operand, value] : llvm::zip_equal(operands, std::array{first, second})) {
-    operand = {value, {}, View::get(value), cleave::codegen::getElement(value)};
+    operand = {value, {}, View::get(value), getElementType(value)};
     bool hasPanels = llvm::any_of(operand.view.dims, [](const ViewDim &dim) { return dim.width != 0; });
     operand.buffer = hasPanels ? Value() : e.getBuffer(operand.view.base);
     if (operand.buffer)
-      operand.stored = cleave::codegen::getElement(operand.view.base);
+      operand.stored = getElementType(operand.view.base);
   }
   bool areHalves = ElementBuilder::isHalf(operands[0].stored) && operands[0].stored == operands[1].stored;
   element = areHalves ? operands[0].stored : ElementBuilder::getComputeType(result);
@@ -52,11 +52,11 @@ std::optional<Index> DeviceOperands::find(const Operand &operand, const Point &p
 /// What is pulled and not half of a product of halves is widened.
 Value DeviceOperands::load(unsigned side, const Point &point) {
   const Operand &operand = operands[side];
-  bool isNarrower = operand.stored == element && cleave::codegen::getElement(operand.value) != element;
+  bool isNarrower = operand.stored == element && getElementType(operand.value) != element;
   std::optional<Index> at = isNarrower ? find(operand, point) : std::nullopt;
   if (!at) {
     Value value = e.eval(operand.value, point);
-    return cleave::codegen::getElement(operand.value) == element ? value : e.elements.widen(value);
+    return getElementType(operand.value) == element ? value : e.elements.widen(value);
   }
   if (at->lane == 0 && e.getLanes() > 1)
     return e.splat(e.asScalar([&] { return e.load(operand.buffer, element, *at); }));
@@ -83,7 +83,6 @@ std::optional<TileSource::Location> DeviceOperands::locateRowMajor(unsigned side
 int64_t cleave::codegen::getStoreLanes(Operation *op, int64_t together) {
   int64_t bits = 32;
   for (Value result : op->getBlock()->getTerminator()->getOperands())
-    bits = std::min<int64_t>(
-        bits, ElementBuilder::getStoredType(cleave::codegen::getElement(result)).getIntOrFloatBitWidth());
+    bits = std::min<int64_t>(bits, ElementBuilder::getStoredType(getElementType(result)).getIntOrFloatBitWidth());
   return std::gcd(together, bits == 32 ? 4 : 8);
 }

@@ -68,7 +68,7 @@ private:
 
 /// Nothing where a letter stands twice in a term or in one operand only, or where there is nothing to sum.
 std::optional<Equation> Equation::get(nn::EinsumOp op) {
-  if (op.getInputs().size() != 2 || !isa<FloatType>(getElement(op.getResult())))
+  if (op.getInputs().size() != 2 || !isa<FloatType>(getElementType(op.getResult())))
     return std::nullopt;
   Equation made;
   made.terms = *nn::parseEinsum(op.getEquation());
@@ -106,7 +106,7 @@ std::optional<Equation> Equation::get(nn::EinsumOp op) {
 ProductSource::ProductSource(DeviceEmitter &e, nn::EinsumOp op, const Equation &equation, TileSink sink)
     : e(e), op(op), equation(equation), sink(sink),
       operands(e, op.getInputs()[equation.operand[0]], op.getInputs()[equation.operand[1]],
-               getElement(op.getResult())) {
+               getElementType(op.getResult())) {
   batches = equation.batch.count();
   depth = equation.depth.count();
   element = operands.getElement();
@@ -164,7 +164,7 @@ void ProductSource::store(Value row, Value column, Value sums) {
   Point point;
   for (char letter : equation.terms.result)
     point.push_back(letters.lookup(letter));
-  sink(point, e.elements.narrow(sums, ElementBuilder::getHeldType(getElement(op.getResult()))));
+  sink(point, e.elements.narrow(sums, ElementBuilder::getHeldType(getElementType(op.getResult()))));
 }
 
 bool cleave::codegen::canRunProduct(nn::EinsumOp op) { return Equation::get(op).has_value(); }

@@ -48,7 +48,7 @@ struct Updates {
 class ScatterKernel {
 public:
   ScatterKernel(DeviceEmitter &e, Operation *op, TileSink sink)
-      : e(e), p(e.places), of(op), sink(sink), element(getElement(of.input)), rows(countElements(of.rows)),
+      : e(e), p(e.places), of(op), sink(sink), element(getElementType(of.input)), rows(countElements(of.rows)),
         updates(countElements(of.numbers)) {
     kept = isSet() ? element : ElementBuilder::getComputeType(element);
     lanes = of.columns.empty() ? 1 : getDeviceLanes(op->getParentOfType<func::FuncOp>(), of.columns.back());

@@ -105,7 +105,7 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
   if (isAlone)
     dims = {first};
   Value whole = c.reduce(op.getKind(), partial, dims);
-  op.replaceAllUsesWith(c.cast(c.reshape(whole, getShape(op.getResult())), getElement(op.getResult())));
+  op.replaceAllUsesWith(c.cast(c.reshape(whole, getShape(op.getResult())), getElementType(op.getResult())));
   op.erase();
   return partial.getDefiningOp();
 }
@@ -135,7 +135,7 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
   Composer c(b, op);
   SmallVector<int64_t> shape(getShape(op.getResult()));
   int64_t count = countElements(ArrayRef(shape).drop_back()), parts = llvm::divideCeil(getShape(op.getKey())[2], part);
-  Type compute = ElementBuilder::getComputeType(getElement(op.getQuery()));
+  Type compute = ElementBuilder::getComputeType(getElementType(op.getQuery()));
   shape.insert(shape.begin() + 3, parts);
   auto sums = RankedTensorType::get(shape, compute), logs = RankedTensorType::get(ArrayRef(shape).drop_back(), compute);
   auto first = exec::PartialAttentionOp::create(b, op.getLoc(), sums, logs, op.getQuery(), op.getKey(), op.getValue(),
@@ -152,7 +152,7 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
                                          c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1),
                                          UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), IntegerAttr());
   result = c.reshape(result, getShape(op.getResult()));
-  op.replaceAllUsesWith(c.cast(result, getElement(op.getResult())));
+  op.replaceAllUsesWith(c.cast(result, getElementType(op.getResult())));
   op.erase();
   return first;
 }
@@ -177,7 +177,7 @@ DeviceCuts cleave::codegen::findDeviceStages(Block &block, const StageOptions &o
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   nn::ReduceOp op = findReduction(*region, region->front().getTerminator()->getOperands());
   // A mean of integers is one division of their sum.
-  if (!op || !op.getKeepDims() || (op.getKind() == nn::ReduceKind::Mean && getElement(op.getInput()).isInteger()))
+  if (!op || !op.getKeepDims() || (op.getKind() == nn::ReduceKind::Mean && getElementType(op.getInput()).isInteger()))
     return {};
   Operation *first = divide(op, *blocks);
   return first ? DeviceCuts{std::move(region), {first}} : DeviceCuts();

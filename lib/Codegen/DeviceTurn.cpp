@@ -47,7 +47,7 @@ void cleave::codegen::runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink s
     squares[dim] = llvm::divideCeil(shape[dim], kSide);
   e.launch(countElements(squares), kSide * kHigh);
   Value x = p.rem(e.getThread(), kSide), y = p.div(e.getThread(), kSide);
-  Value square = e.share(ElementBuilder::getStoredType(getElement(op)), kSide * (kSide + 1));
+  Value square = e.share(ElementBuilder::getStoredType(getElementType(op)), kSide * (kSide + 1));
   SmallVector<Value> origin = p.delinearise(e.getBlock(), squares);
   // Four rows of the square each, with threads side by side along dim `fast` of the result.
   auto overSquare = [&](int64_t fast, int64_t slow, function_ref<void(const Point &, Value)> body) {
@@ -73,6 +73,6 @@ void cleave::codegen::runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink s
   });
   e.barrier();
   overSquare(last, other, [&](const Point &point, Value row) {
-    sink(point, e.load(square, getElement(op), {p.add(p.mul(x, kSide + 1), row)}));
+    sink(point, e.load(square, getElementType(op), {p.add(p.mul(x, kSide + 1), row)}));
   });
 }

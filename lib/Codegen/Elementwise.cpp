@@ -16,7 +16,7 @@ using Relation = ElementBuilder::Relation;
 using E = ElementBuilder;
 
 /// Held types have no sign; the tensor's has.
-static bool isUnsigned(Operation *op) { return getElement(op->getOperand(0)).isUnsignedInteger(); }
+static bool isUnsigned(Operation *op) { return getElementType(op->getOperand(0)).isUnsignedInteger(); }
 
 /// An op of one operand.
 template <typename OpT> static void addUnary(FormTable &table, Value (*fn)(E &, Value)) {
@@ -31,7 +31,7 @@ template <typename OpT> static void addBinary(FormTable &table, Value (*fn)(E &,
 }
 template <typename OpT> static void addCompare(FormTable &table, Relation relation) {
   table.addElement<OpT>([relation](E &e, Operation *op, ValueRange in) {
-    bool isBool = getElement(op->getOperand(0)).isInteger(1);
+    bool isBool = getElementType(op->getOperand(0)).isInteger(1);
     return e.compare(relation, in[0], in[1], isBool || isUnsigned(op));
   });
 }

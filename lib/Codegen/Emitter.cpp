@@ -85,7 +85,7 @@ Value Emitter::perLane(Type element, const Point &point, function_ref<Value(cons
 }
 
 Value Emitter::perLane(Value value, const Point &point) {
-  return perLane(ElementBuilder::getHeldType(getElement(value)), point,
+  return perLane(ElementBuilder::getHeldType(getElementType(value)), point,
                  [&](const Point &at) { return eval(value, at); });
 }
 
@@ -146,7 +146,7 @@ std::optional<Index> Emitter::findInRow(Value value, const Point &point) {
 }
 
 Value Emitter::compute(Value value, const Point &point) {
-  Type element = getElement(value);
+  Type element = getElementType(value);
   if (std::optional<Index> at = findInRow(value, point))
     return load(rows.find(value)->second.buffer, element, *at);
   if (auto found = buffers.find(value); found != buffers.end())
@@ -175,7 +175,7 @@ Value Emitter::computeElements(Operation *op, const ElementForm &form, const Poi
   for (Value operand : op->getOperands())
     operands.push_back(elements.widen(
         eval(operand, getShape(operand) == getShape(op->getResult(0)) ? point : broadcast(point, getShape(operand)))));
-  return elements.narrow(form(elements, op, operands), ElementBuilder::getHeldType(getElement(op->getResult(0))));
+  return elements.narrow(form(elements, op, operands), ElementBuilder::getHeldType(getElementType(op->getResult(0))));
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::codegen;
 
 static OwningOpRef<func::FuncOp> copyRegion(Block &region) {
@@ -143,5 +144,5 @@ void cleave::codegen::mergeDims(func::FuncOp region) {
     shapes.largest.erase(shapes.largest.begin() + dim + 1);
   }
   for (auto [value, extents] : llvm::zip_equal(shapes.values, shapes.extents))
-    value.setType(RankedTensorType::get(extents, getElement(value)));
+    value.setType(RankedTensorType::get(extents, getElementType(value)));
 }

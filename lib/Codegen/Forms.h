@@ -16,6 +16,7 @@
 
 #include "Places.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include <functional>
 
 namespace cleave::codegen {
@@ -119,12 +120,6 @@ void registerPacking(FormTable &table);
 #define CLEAVE_NN_FAMILY(Family) void register##Family(FormTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 
-inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
-inline mlir::Type getElement(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-}
 inline int64_t countElements(llvm::ArrayRef<int64_t> shape) { return mlir::ShapedType::getNumElements(shape); }
 
 } // namespace cleave::codegen

@@ -368,7 +368,7 @@ void HostKernel::keepRow(Value value) {
   int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = rows.shape[rows.dim] / (isAlongLanes() ? width : 1);
   constexpr int64_t maxKept = int64_t{256} << 10;
   if (vectors <= kMaxUnrolled || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
-      getElement(value).isInteger(1) || rows.shape[rows.dim] * lanes > maxKept)
+      getElementType(value).isInteger(1) || rows.shape[rows.dim] * lanes > maxKept)
     return;
   Type element = flatten(value.getType()).getElementType();
   e.rows[value] = {e.allocate(element, rows.shape[rows.dim] * lanes), stand, rows.dim, lanes, e.getActive(), false};

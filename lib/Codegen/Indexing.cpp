@@ -63,7 +63,7 @@ static Value pullOneHot(Emitter &e, nn::OneHotOp op, const Point &point) {
   Point at = point;
   at.erase(at.begin() + op.getDim());
   Type i64 = e.b.getI64Type();
-  Value index = e.elements.convert(e.eval(op.getIndices(), at), getElement(op.getIndices()), i64);
+  Value index = e.elements.convert(e.eval(op.getIndices(), at), getElementType(op.getIndices()), i64);
   Value depth = e.elements.integer(i64, op.getDepth());
   index = e.elements.select(e.elements.compare(Relation::Lt, index, 0.0), e.elements.add(index, depth), index);
   Value place = arith::IndexCastOp::create(e.b, e.loc, i64, along.base);
@@ -102,7 +102,7 @@ static Value areApart(Emitter &e, Value a, Value b) {
 static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, Value result,
                     function_ref<Point(const Point &)> getPlace) {
   ArrayRef<int64_t> shape = getShape(input);
-  Type element = getElement(input), compute = ElementBuilder::getComputeType(element);
+  Type element = getElementType(input), compute = ElementBuilder::getComputeType(element);
   bool isWide = compute != ElementBuilder::getHeldType(element) && kind != nn::ScatterKind::Set;
   Value sums = isWide ? e.allocate(compute, countElements(shape)) : result;
   Type kept = isWide ? compute : element;
@@ -155,7 +155,7 @@ static void fillScatterNd(Emitter &e, nn::ScatterNdOp op, ValueRange buffers) {
 /// `meet(at)` says whether the update at position `at` of `extents` comes here, and where it lies among the updates.
 static Value pullScatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, const Point &point,
                          ArrayRef<int64_t> extents, function_ref<std::pair<Value, Point>(ArrayRef<Value>)> meet) {
-  Type element = getElement(input), compute = ElementBuilder::getComputeType(element);
+  Type element = getElementType(input), compute = ElementBuilder::getComputeType(element);
   bool isSet = kind == nn::ScatterKind::Set;
   auto widen = [&](Value value) { return isSet ? value : e.elements.widen(value); };
   Type type = e.withLanes(isSet ? ElementBuilder::getHeldType(element) : compute);

@@ -26,7 +26,7 @@ static std::optional<LibraryTensor> makeMask(Value mask, Type element, Block &re
   std::optional<Placed> placed = placeOperand(mask);
   if (!placed)
     return std::nullopt;
-  Type own = getElement(region.getArgument(placed->buffer));
+  Type own = getElementType(region.getArgument(placed->buffer));
   if (own != element && !own.isF32())
     return std::nullopt;
   LibraryTensor tensor{placed->buffer, SmallVector<int64_t>(4, 1), SmallVector<int64_t>(4, 1)};
@@ -58,9 +58,10 @@ std::optional<LibraryAttention> cleave::codegen::findAttention(Block &region) {
       !areFactors(query, value, region, attention.getResult()))
     return std::nullopt;
   std::optional<Epilogue> epilogue = Epilogue::find(region, attention);
-  Type element = getElement(region.getArgument(query->buffer));
+  Type element = getElementType(region.getArgument(query->buffer));
   if (!ElementBuilder::isHalf(element) || !epilogue || !epilogue->added.empty() || epilogue->scale != 1 ||
-      epilogue->activation != LibraryActivation::None || getElement(region.getTerminator()->getOperand(0)) != element)
+      epilogue->activation != LibraryActivation::None ||
+      getElementType(region.getTerminator()->getOperand(0)) != element)
     return std::nullopt;
   LibraryAttention made;
   made.query = makeTensor(*query, getShape(attention.getQuery()));

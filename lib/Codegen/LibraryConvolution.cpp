@@ -50,7 +50,8 @@ std::optional<LibraryConvolution> cleave::codegen::findConvolution(Block &region
     return std::nullopt;
   if (Value bias = conv.getBias()) {
     std::optional<Placed> placed = placeOperand(bias);
-    bool isOfResult = placed && getElement(View::get(bias).base) == getElement(region.getTerminator()->getOperand(0));
+    bool isOfResult =
+        placed && getElementType(View::get(bias).base) == getElementType(region.getTerminator()->getOperand(0));
     if (!isOfResult || epilogue->scale != 1)
       return std::nullopt;
     Strides strides(getShape(conv.getResult()).size());

@@ -38,8 +38,8 @@ bool cleave::codegen::areFactors(const std::optional<Placed> &a, const std::opti
                                  Value result) {
   if (!a || !b || countElements(getShape(result)) == 0)
     return false;
-  Type element = getElement(region.getArgument(a->buffer));
-  return element == getElement(region.getArgument(b->buffer)) && isa<FloatType>(element);
+  Type element = getElementType(region.getArgument(a->buffer));
+  return element == getElementType(region.getArgument(b->buffer)) && isa<FloatType>(element);
 }
 
 /// Strides in dims `to` of what has them in dims `from`, as many elements; nothing where a group of dims is no run.
@@ -112,7 +112,7 @@ bool Epilogue::reshape(nn::ReshapeOp op) {
 /// Broadcast as numpy does. Elements must be those of the result, since a library widens nothing here.
 bool Epilogue::add(Operation *op, Value other) {
   std::optional<Placed> tensor = placeOperand(other);
-  if (!tensor || isScaled || added.size() == 2 || getElement(View::get(other).base) != element)
+  if (!tensor || isScaled || added.size() == 2 || getElementType(View::get(other).base) != element)
     return false;
   ArrayRef<int64_t> whole = getShape(op->getResult(0)), own = getShape(other);
   Strides strides(whole.size());
@@ -138,7 +138,7 @@ bool Epilogue::stepBack(Operation *op, Value main) {
   if (auto reshaped = dyn_cast<nn::ReshapeOp>(op))
     return reshape(reshaped);
   if (isa<nn::CastOp>(op)) // rounding what was summed in f32, once, in the end
-    return getElement(main).isF32() && !std::exchange(isRounded, true);
+    return getElementType(main).isF32() && !std::exchange(isRounded, true);
   isRounded = true;
   if (getShape(main) != getShape(op->getResult(0)))
     return false;
@@ -171,7 +171,7 @@ std::optional<Epilogue> Epilogue::find(Block &region, Operation *product) {
   Value value = end->getOperand(0);
   Epilogue epilogue;
   epilogue.result = {region.getNumArguments(), getRowMajor(getShape(value))};
-  epilogue.element = getElement(value);
+  epilogue.element = getElementType(value);
   while (value != product->getResult(0)) {
     Operation *op = value.getDefiningOp();
     SmallVector<Value> main;

@@ -43,7 +43,7 @@ static Value pullPiece(Emitter &e, nn::ConcatOp op, const Point &point, ArrayRef
     index.base = e.places.add(index.base, -ends[first - 1]);
   if (first + 1 == ends.size())
     return e.eval(operand, source);
-  Type type = e.withLanes(ElementBuilder::getHeldType(getElement(operand)));
+  Type type = e.withLanes(ElementBuilder::getHeldType(getElementType(operand)));
   return e.choose(
       e.places.isLess(point[op.getDim()].base, ends[first]), type, [&] { return e.eval(operand, source); },
       [&] { return pullPiece(e, op, point, ends, first + 1); });
@@ -112,7 +112,7 @@ static Value pullPad(Emitter &e, nn::PadOp op, const Point &point) {
   }
   if (!inside)
     return e.eval(op.getInput(), source);
-  Type element = ElementBuilder::getHeldType(getElement(op.getInput())), type = e.withLanes(element);
+  Type element = ElementBuilder::getHeldType(getElementType(op.getInput())), type = e.withLanes(element);
   auto fill = [&] { return op.getValue() ? e.eval(op.getValue(), {}) : e.elements.number(type, 0); };
   if (llvm::is_contained(from, 0))
     return fill();

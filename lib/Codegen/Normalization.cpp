@@ -19,7 +19,7 @@ static Value normalize(Composer &c, Value x, ArrayRef<int64_t> dims, double epsi
   if (isCentred)
     x = c.make<nn::SubOp>(x, c.reduce(nn::ReduceKind::Mean, x, dims));
   Value variance = c.reduce(nn::ReduceKind::Mean, c.make<nn::MulOp>(x, x), dims);
-  Value shifted = c.make<nn::AddOp>(variance, c.number(getElement(x), epsilon));
+  Value shifted = c.make<nn::AddOp>(variance, c.number(getElementType(x), epsilon));
   return c.make<nn::MulOp>(x, c.make<nn::ReciprocalOp>(c.make<nn::SqrtOp>(shifted)));
 }
 
@@ -33,7 +33,7 @@ static Value normalizeRows(OpBuilder &b, Operation *op, Value input, Value scale
     y = c.make<nn::MulOp>(y, c.widen(scale));
   if (bias)
     y = c.make<nn::AddOp>(y, c.widen(bias));
-  return c.cast(y, getElement(op->getResult(0)));
+  return c.cast(y, getElementType(op->getResult(0)));
 }
 
 /// Scale and bias may be missing.
@@ -58,11 +58,11 @@ static Value expandBatchNorm(OpBuilder &b, nn::BatchNormOp op) {
   size_t rank = getShape(op.getInput()).size();
   Value x = c.widen(op.getInput()), variance = alongChannels(c, op.getVariance(), rank);
   Value deviation = c.make<nn::SqrtOp>(
-      c.make<nn::AddOp>(variance, c.number(getElement(variance), op.getEpsilon().convertToDouble())));
+      c.make<nn::AddOp>(variance, c.number(getElementType(variance), op.getEpsilon().convertToDouble())));
   Value factor = c.make<nn::DivOp>(alongChannels(c, op.getScale(), rank), deviation);
   Value centred = c.make<nn::SubOp>(x, alongChannels(c, op.getMean(), rank));
   Value y = c.make<nn::AddOp>(c.make<nn::MulOp>(centred, factor), alongChannels(c, op.getBias(), rank));
-  return c.cast(y, getElement(op.getResult()));
+  return c.cast(y, getElementType(op.getResult()));
 }
 
 /// A group is contiguous, so that it can be a row.
@@ -74,7 +74,7 @@ static Value expandGroupNorm(OpBuilder &b, nn::GroupNormOp op) {
   Value y = c.reshape(normalize(c, x, {2}, op.getEpsilon().convertToDouble(), true), shape);
   y = c.make<nn::MulOp>(y, alongChannels(c, op.getScale(), shape.size()));
   y = c.make<nn::AddOp>(y, alongChannels(c, op.getBias(), shape.size()));
-  return c.cast(y, getElement(op.getResult()));
+  return c.cast(y, getElementType(op.getResult()));
 }
 
 /// Of an even number of channels, the odd one comes after.
@@ -85,7 +85,7 @@ static Value pullLrn(Emitter &e, nn::LrnOp op, const Point &point) {
   PlaceBuilder &p = e.places;
   Value first = p.clamp(p.add(point[1].base, -std::min((size - 1) / 2, channels)), 0, channels);
   Value end = p.clamp(p.add(point[1].base, std::min(size / 2, channels) + 1), 0, channels);
-  Type compute = e.withLanes(ElementBuilder::getComputeType(getElement(op.getInput())));
+  Type compute = e.withLanes(ElementBuilder::getComputeType(getElementType(op.getInput())));
   Values sum = e.loop(first, end, 1, {e.elements.number(compute, 0)}, [&](Value channel, Values carried) {
     Point at = point;
     at[1] = {channel};
@@ -96,7 +96,7 @@ static Value pullLrn(Emitter &e, nn::LrnOp op, const Point &point) {
   Value base = e.elements.add(e.elements.mul(sum[0], op.getAlpha().convertToDouble() / double(size)),
                               op.getK().convertToDouble());
   Value root = e.elements.power(base, e.elements.like(base, op.getBeta().convertToDouble()), false);
-  return e.elements.narrow(e.elements.divide(x, root, false), getElement(op.getResult()));
+  return e.elements.narrow(e.elements.divide(x, root, false), getElementType(op.getResult()));
 }
 
 void cleave::codegen::registerNormalization(FormTable &table) {

@@ -61,7 +61,7 @@ static Value pullPack(Emitter &e, exec::PackOp op, const Point &point) {
   plain[depth] = {p.clamp(k, 0, std::max<int64_t>(shape[depth] - 1, 0))};
   plain[last] = {p.clamp(n, 0, std::max<int64_t>(shape[last] - 1, 0))};
   Value isInside = e.elements.both(p.isLess(k, shape[depth]), p.isLess(n, shape[last]));
-  Type type = ElementBuilder::getHeldType(getElement(op.getInput()));
+  Type type = ElementBuilder::getHeldType(getElementType(op.getInput()));
   if (llvm::is_contained(shape, 0))
     return e.elements.number(type, 0);
   return e.choose(

@@ -321,7 +321,7 @@ bool cleave::codegen::canPairAttention(Emitter &e, nn::AttentionOp op) {
   auto isPaired = [](Value value, int64_t multiple) {
     View view = View::get(value);
     bool isEven = getShape(value)[3] % multiple == 0;
-    return getElement(view.base).isBF16() && getElement(value).isF32() && isEven && view.dims[3].stride == 1 &&
+    return getElementType(view.base).isBF16() && getElementType(value).isF32() && isEven && view.dims[3].stride == 1 &&
            llvm::all_of(view.dims, [](const ViewDim &dim) { return dim.width == 0; });
   };
   return e.getVectorLanes(e.b.getF32Type()) == kLanes && isPaired(op.getQuery(), 2) && isPaired(op.getKey(), 2) &&

@@ -280,7 +280,8 @@ bool cleave::codegen::isByPairs(Emitter &e, nn::ConvOp op) {
     return false;
   View in = View::get(op.getInput()), by = View::get(op.getWeight());
   int64_t lanes = e.getVectorLanes(e.b.getF32Type());
-  bool isNarrow = getElement(in.base).isBF16() && getElement(by.base).isBF16() && getElement(op.getResult()).isF32();
+  bool isNarrow =
+      getElementType(in.base).isBF16() && getElementType(by.base).isBF16() && getElementType(op.getResult()).isF32();
   bool isPaired = by.dims[0].width == lanes && by.dims[0].stride == 2 && by.dims[1].width == 2 &&
                   by.dims[1].panel == 2 * lanes && weight[1] % 2 == 0;
   return isNarrow && isPaired && lanes == kTileRows && in.dims[1].stride == 1 && in.dims[3].stride == weight[1] &&

@@ -62,7 +62,7 @@ static bool hasShortBorders(const WindowDim &columns) {
 static bool areChannelsApart(Value input) { return View::get(input).dims[1].stride != 1; }
 
 bool cleave::codegen::isByPixels(Emitter &e, nn::ConvOp op) {
-  int64_t lanes = e.getVectorLanes(ElementBuilder::getComputeType(getElement(op.getResult())));
+  int64_t lanes = e.getVectorLanes(ElementBuilder::getComputeType(getElementType(op.getResult())));
   ViewDim dim = View::get(op.getWeight()).dims[0];
   bool isSideBySide = dim.stride == 1 && dim.width % lanes == 0;
   ArrayRef<int64_t> weight = getShape(op.getWeight());
@@ -76,7 +76,7 @@ bool cleave::codegen::isByPixels(Emitter &e, nn::ConvOp op) {
 }
 
 bool cleave::codegen::isByPixels(Emitter &e, nn::PoolOp op) {
-  int64_t lanes = e.getVectorLanes(ElementBuilder::getComputeType(getElement(op.getResult())));
+  int64_t lanes = e.getVectorLanes(ElementBuilder::getComputeType(getElementType(op.getResult())));
   return lanes > 1 && hasShortBorders(getPoolWindow(op, 1)) && !areChannelsApart(op.getInput()) &&
          leavesChannelsLast(op.getResult());
 }
@@ -147,7 +147,7 @@ private:
 PixelTile::PixelTile(Emitter &e, Operation *op, WindowDim rows, WindowDim columns, TileSink sink)
     : e(e), op(op), rows(rows), columns(columns), sink(sink), input(e, op->getOperand(0)),
       along(input.getDim(getShape(op->getOperand(0)).size() - 1)), result(getShape(op->getResult(0))),
-      channels(result[1]), compute(ElementBuilder::getComputeType(getElement(op->getResult(0)))),
+      channels(result[1]), compute(ElementBuilder::getComputeType(getElementType(op->getResult(0)))),
       lanes(e.getVectorLanes(compute)) {}
 
 /// A block that lacks lanes begins at a known channel.
@@ -330,12 +330,13 @@ void PixelTile::handOut(Value batch, Value member, Value row, Value column, Tile
 /// One pixel.
 void PixelTile::handOut(Value batch, Value member, Value row, Value column, int64_t vectors,
                         function_ref<Value(int64_t)> sum) {
+  Type held = ElementBuilder::getHeldType(getElementType(op->getResult(0)));
   for (int64_t v = 0; v < vectors; ++v)
     e.withLanes(lanes, getActive(member, v), [&] {
       Point point{{batch}, {e.places.add(member, v * lanes), 1}, {row}, {column}};
       if (result.size() == 3)
         point.erase(point.begin() + 2);
-      sink(point, e.elements.narrow(finish(sum(v), point), ElementBuilder::getHeldType(getElement(op->getResult(0)))));
+      sink(point, e.elements.narrow(finish(sum(v), point), held));
       return 0;
     });
 }
@@ -443,9 +444,7 @@ Values PixelConvolution::addPixels(const TapRun &run, Value from, Value weights,
 
 /// The bias is added last.
 Value PixelConvolution::finish(Value sum, const Point &point) {
-  if (!conv.getBias())
-    return sum;
-  return e.elements.add(sum, e.elements.widen(e.eval(conv.getBias(), {point[1]})));
+  return conv.getBias() ? e.elements.add(sum, e.elements.widen(e.eval(conv.getBias(), {point[1]}))) : sum;
 }
 
 void cleave::codegen::runByPixels(Emitter &e, nn::ConvOp op, TileSink sink) { PixelConvolution(e, op, sink).run(); }

@@ -17,7 +17,7 @@ static constexpr int64_t kVectors = 4;
 
 bool cleave::codegen::canTilePool(nn::PoolOp op) {
   ArrayRef<int64_t> from = getShape(op.getInput());
-  return isa<FloatType>(getElement(op.getInput())) && op.getKind() != nn::PoolKind::Lp && from.size() <= 4 &&
+  return isa<FloatType>(getElementType(op.getInput())) && op.getKind() != nn::PoolKind::Lp && from.size() <= 4 &&
          countElements(from) != 0 && llvm::all_of(op.getStrides(), [](int64_t stride) { return stride <= 16; });
 }
 
@@ -35,7 +35,7 @@ class PoolTile {
 public:
   PoolTile(Emitter &e, nn::PoolOp op, TileSink sink)
       : e(e), op(op), sink(sink), rows(getPoolWindow(op, 0)), columns(getPoolWindow(op, 1)),
-        compute(ElementBuilder::getComputeType(getElement(op.getInput()))), lanes(e.getVectorLanes(compute)),
+        compute(ElementBuilder::getComputeType(getElementType(op.getInput()))), lanes(e.getVectorLanes(compute)),
         planes(e, op.getInput(), rows, columns, 1, 64 << 10) {}
   void run();
 
@@ -58,7 +58,7 @@ private:
 static Value countTaps(Emitter &e, nn::PoolOp op, const WindowDim &window, int64_t padHigh) {
   SmallVector<Attribute> counts;
   bool all = op.getCountPads();
-  Type compute = ElementBuilder::getComputeType(getElement(op.getInput()));
+  Type compute = ElementBuilder::getComputeType(getElementType(op.getInput()));
   int64_t first = all ? 0 : window.padLow, end = window.padLow + window.extent + (all ? padHigh : 0);
   for (int64_t at = 0; at < window.windows; ++at) {
     int64_t count = 0;
@@ -139,7 +139,7 @@ void PoolTile::vectors(ArrayRef<Value> at, Value column, int64_t count, int64_t 
       Point point{{at[0]}, {at[1]}, {row}, {here, lanes > 1}};
       if (getShape(op.getResult()).size() == 3)
         point.erase(point.begin() + 2);
-      sink(point, m.narrow(value, ElementBuilder::getHeldType(getElement(op.getResult()))));
+      sink(point, m.narrow(value, ElementBuilder::getHeldType(getElementType(op.getResult()))));
     }
     return 0;
   });

@@ -91,7 +91,8 @@ static void order(SmallVector<Axis> &axes, bool byB, int64_t lanes) {
 /// read number by number, which is right for any strides.
 static bool hasPairs(const Product &product, const View &a, const View &b, int64_t lanes) {
   const Axis &inner = product.depth.back(), &last = product.columns.back();
-  bool isNarrow = getElement(a.base).isBF16() && getElement(b.base).isBF16() && getElement(product.result).isF32();
+  bool isNarrow =
+      getElementType(a.base).isBF16() && getElementType(b.base).isBF16() && getElementType(product.result).isF32();
   bool fits = last.b.width == lanes || (last.b.width % lanes == 0 && lanes < kTileRows);
   return isNarrow && lanes > 1 && last.extent > 1 && inner.extent % 2 == 0 && inner.a.stride == 1 && !inner.a.width &&
          inner.b.width == 2 && inner.b.panel == 2 * last.b.width && last.b.stride == 2 && fits &&
@@ -194,7 +195,7 @@ private:
   int64_t lanes = 1;
   TileShape shape{1, 1};
   SmallVector<int64_t> depth;
-  Type compute = ElementBuilder::getComputeType(getElement(product.result));
+  Type compute = ElementBuilder::getComputeType(getElementType(product.result));
   Value packed, block; ///< a panel; sums on their way out
   std::optional<SplitTile> split;
   Value firstRow; ///< of the block of rows that is split
@@ -216,7 +217,7 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
 
 /// Few rows are bound by memory, and gain nothing.
 bool ProductLoops::canSplit() const {
-  auto isWide = [](Value value) { return getElement(View::get(value).base).isF32(); };
+  auto isWide = [](Value value) { return getElementType(View::get(value).base).isF32(); };
   const Axis &inner = product.depth.back();
   return e.getHost().splitsProducts() && canTile(e, inner.extent) && lanes == kTileRows &&
          rows.extent >= 2 * kTileRows && isWide(product.a) && isWide(product.b) && compute.isF32() &&
@@ -483,7 +484,7 @@ void ProductLoops::handOutRow(Value row, Value column, TileShape own, function_r
 /// Rounded once, behind the whole sum.
 void ProductLoops::handOut(Value sum, Value column) {
   stand(columns, column, lanes > 1);
-  sink(point, e.elements.narrow(sum, ElementBuilder::getHeldType(getElement(product.result))));
+  sink(point, e.elements.narrow(sum, ElementBuilder::getHeldType(getElementType(product.result))));
 }
 
 void cleave::codegen::runProduct(Emitter &e, const Product &product, TileSink sink) {

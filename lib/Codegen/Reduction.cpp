@@ -30,7 +30,7 @@ static Value getWorst(Emitter &e, bool isMax, Type element) {
 
 /// The type that a reduction carries.
 static Type getCarried(nn::ReduceOp op) {
-  Type element = getElement(op.getInput());
+  Type element = getElementType(op.getInput());
   if (op.getKind() == nn::ReduceKind::Mean && element.isInteger())
     return IntegerType::get(op.getContext(), 64);
   return ElementBuilder::getComputeType(element);
@@ -46,16 +46,16 @@ static Values getReduceIdentity(Emitter &e, Operation *base) {
   case nn::ReduceKind::Prod:
     return {e.elements.number(type, 1)};
   case nn::ReduceKind::Max:
-    return {getWorst(e, true, getElement(op.getInput()))};
+    return {getWorst(e, true, getElementType(op.getInput()))};
   case nn::ReduceKind::Min:
     break;
   }
-  return {getWorst(e, false, getElement(op.getInput()))};
+  return {getWorst(e, false, getElementType(op.getInput()))};
 }
 
 static Values liftReduce(Emitter &e, Operation *base, Value element, Index) {
   auto op = cast<nn::ReduceOp>(base);
-  Type from = getElement(op.getInput());
+  Type from = getElementType(op.getInput());
   if (op.getKind() == nn::ReduceKind::Mean && from.isInteger())
     return {e.elements.convert(element, from, e.b.getI64Type())};
   return {e.elements.widen(element)};
@@ -64,7 +64,7 @@ static Values liftReduce(Emitter &e, Operation *base, Value element, Index) {
 /// Two parts of a sum, product or extremum as one.
 static Values combineReduce(Emitter &e, Operation *base, ValueRange x, ValueRange y) {
   auto op = cast<nn::ReduceOp>(base);
-  bool isUnsigned = getElement(op.getInput()).isUnsignedInteger();
+  bool isUnsigned = getElementType(op.getInput()).isUnsignedInteger();
   switch (op.getKind()) {
   case nn::ReduceKind::Sum:
   case nn::ReduceKind::Mean:
@@ -81,7 +81,7 @@ static Values combineReduce(Emitter &e, Operation *base, ValueRange x, ValueRang
 
 static Value finishReduce(Emitter &e, Operation *base, ValueRange sum) {
   auto op = cast<nn::ReduceOp>(base);
-  Type element = getElement(op.getResult());
+  Type element = getElementType(op.getResult());
   if (op.getKind() != nn::ReduceKind::Mean)
     return e.elements.narrow(sum[0], ElementBuilder::getHeldType(element));
   int64_t count = 1;
@@ -105,7 +105,7 @@ static Value expandReduce(OpBuilder &b, nn::ReduceOp op) {
 
 static Values getArgIdentity(Emitter &e, Operation *base) {
   auto op = cast<nn::ArgReduceOp>(base);
-  Value worst = getWorst(e, op.getKind() == nn::ReduceKind::Max, getElement(op.getInput()));
+  Value worst = getWorst(e, op.getKind() == nn::ReduceKind::Max, getElementType(op.getInput()));
   return {worst, e.elements.integer(e.withLanes(e.b.getI64Type()), op.getLast() ? -1 : INT64_MAX)};
 }
 
@@ -121,7 +121,7 @@ static Values liftArg(Emitter &e, Operation *, Value element, Index place) {
 static Values combineArg(Emitter &e, Operation *base, ValueRange x, ValueRange y) {
   auto op = cast<nn::ArgReduceOp>(base);
   ElementBuilder &m = e.elements;
-  bool isMax = op.getKind() == nn::ReduceKind::Max, isUnsigned = getElement(op.getInput()).isUnsignedInteger();
+  bool isMax = op.getKind() == nn::ReduceKind::Max, isUnsigned = getElementType(op.getInput()).isUnsignedInteger();
   auto beats = [&](Value a, Value b) {
     Value better = m.compare(isMax ? Relation::Gt : Relation::Lt, a, b, isUnsigned);
     if (!ElementBuilder::isFloat(a))
@@ -137,7 +137,7 @@ static Values combineArg(Emitter &e, Operation *base, ValueRange x, ValueRange y
 }
 
 static Value finishArg(Emitter &e, Operation *op, ValueRange best) {
-  return e.elements.convert(best[1], e.b.getI64Type(), getElement(op->getResult(0)));
+  return e.elements.convert(best[1], e.b.getI64Type(), getElementType(op->getResult(0)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,7 +152,7 @@ template <bool isLog, typename OpT> static Value expandSoftmax(OpBuilder &b, OpT
   Value exp = c.make<nn::ExpOp>(shifted), sum = c.reduce(nn::ReduceKind::Sum, exp, {dim});
   Value y = isLog ? c.make<nn::SubOp>(shifted, c.make<nn::LogOp>(sum))
                   : c.make<nn::MulOp>(exp, c.make<nn::ReciprocalOp>(sum));
-  return c.cast(y, getElement(op.getResult()));
+  return c.cast(y, getElementType(op.getResult()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,7 +170,7 @@ static void overLines(Emitter &e, ArrayRef<int64_t> shape, int64_t dim, function
 static void fillCumsum(Emitter &e, nn::CumsumOp op, ValueRange buffers) {
   ArrayRef<int64_t> shape = getShape(op.getInput());
   int64_t dim = op.getDim();
-  Type element = getElement(op.getInput());
+  Type element = getElementType(op.getInput());
   overLines(e, shape, dim, [&](const Point &line) {
     Values zero{e.elements.number(ElementBuilder::getComputeType(element), 0)};
     e.loop(shape[dim], zero, [&](Value step, Values carried) {
@@ -191,7 +191,8 @@ Value cleave::codegen::beatsInTopK(Emitter &e, nn::TopKOp op, Value a, Value b) 
   a = m.widen(a);
   b = m.widen(b);
   bool smallest = op.getSmallest();
-  Value better = m.compare(smallest ? Relation::Lt : Relation::Gt, a, b, getElement(op.getInput()).isUnsignedInteger());
+  Value better =
+      m.compare(smallest ? Relation::Lt : Relation::Gt, a, b, getElementType(op.getInput()).isUnsignedInteger());
   if (!ElementBuilder::isFloat(a))
     return better;
   Value nanWins =
@@ -205,7 +206,7 @@ struct TopK {
   Emitter &e;
   nn::TopKOp op;
   ValueRange buffers;
-  Type element = getElement(op.getInput()), index = getElement(op.getIndices());
+  Type element = getElementType(op.getInput()), index = getElementType(op.getIndices());
   ArrayRef<int64_t> shape = getShape(op.getValues());
   int64_t dim = op.getDim();
 

@@ -30,7 +30,7 @@ static Value computeResize(Emitter &e, nn::ResizeOp op, const Point &result) {
     positions.push_back(makeTable<int64_t>(e, taps.positions, e.b.getI64Type()));
     weights.push_back(makeTable<double>(e, taps.weights, e.b.getF64Type()));
   }
-  Type element = getElement(op.getInput()), f64 = e.b.getF64Type(), i64 = e.b.getI64Type();
+  Type element = getElementType(op.getInput()), f64 = e.b.getF64Type(), i64 = e.b.getI64Type();
   auto read = [&](const Point &point, ArrayRef<Value> taps, Value &factor) {
     Point at = point;
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -61,7 +61,7 @@ static bool keepsLast(nn::ResizeOp op) {
 
 static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
   ArrayRef<int64_t> to = getShape(op.getResult());
-  Type element = getElement(op.getInput());
+  Type element = getElementType(op.getInput());
   auto put = [&](const Point &point) {
     e.store(buffers[0], computeResize(e, op, point), e.places.linearise(point, to));
   };
@@ -87,7 +87,7 @@ void cleave::codegen::registerResize(FormTable &table) {
   table.addFill<nn::ResizeOp>(fillResize);
   table.addPull<nn::ResizeOp>([](Emitter &e, nn::ResizeOp op, const Point &point) {
     bool isApart = !isUniform(point) && !(keepsLast(op) && isUniform(Point(point.begin(), point.end() - 1)));
-    Type held = ElementBuilder::getHeldType(getElement(op.getInput()));
+    Type held = ElementBuilder::getHeldType(getElementType(op.getInput()));
     return isApart ? e.perLane(held, point, [&](const Point &at) { return computeResize(e, op, at); })
                    : computeResize(e, op, point);
   });

@@ -257,7 +257,8 @@ bool LateReads::isFree(Value value, const Order &order) {
 }
 
 static int64_t countBytes(Value value) {
-  return countElements(getShape(value)) * ElementBuilder::getStoredType(getElement(value)).getIntOrFloatBitWidth() / 8;
+  return countElements(getShape(value)) * ElementBuilder::getStoredType(getElementType(value)).getIntOrFloatBitWidth() /
+         8;
 }
 
 /// True if `value` is `argument` with updates, and nothing else of the region reads that.

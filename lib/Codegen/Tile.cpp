@@ -55,7 +55,7 @@ TileShape cleave::codegen::chooseTile(int64_t registers, TileExtents all, int64_
 //===----------------------------------------------------------------------===//
 
 Operand::Operand(Emitter &e, Value value)
-    : e(e), view(View::get(value)), buffer(e.getBuffer(view.base)), element(getElement(view.base)) {}
+    : e(e), view(View::get(value)), buffer(e.getBuffer(view.base)), element(getElementType(view.base)) {}
 
 Value Operand::getOrigin() const { return e.places.number(view.offset); }
 

@@ -20,7 +20,8 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 bool cleave::codegen::canTurn(nn::TransposeOp op, int64_t width) {
-  return width > 1 && op.getPermutation().back() != int64_t(op.getPermutation().size()) - 1 && getElement(op).isF32();
+  return width > 1 && op.getPermutation().back() != int64_t(op.getPermutation().size()) - 1 &&
+         getElementType(op).isF32();
 }
 
 namespace {

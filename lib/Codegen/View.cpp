@@ -143,7 +143,7 @@ static std::optional<View> viewUnpack(exec::UnpackOp op) {
 /// Whoever loads widens in any case, so a cast that widening is leaves everything where it lies. Others round, which makes
 /// elements of their own.
 static std::optional<View> viewCast(nn::CastOp op) {
-  Type from = getElement(op.getInput()), to = getElement(op.getResult());
+  Type from = getElementType(op.getInput()), to = getElementType(op.getResult());
   if (ElementBuilder::getComputeType(from) != to || !ElementBuilder::isHalf(from))
     return std::nullopt;
   return View::get(op.getInput());

@@ -24,10 +24,10 @@ int64_t cleave::codegen::chooseBand(int64_t rows, int64_t most) {
 /// Planes of a stride of 1 need no table: a tap lies as far behind as it says.
 Planes::Planes(Emitter &e, Value value, WindowDim rows, WindowDim columns, int64_t channels, int64_t bytes)
     : e(e), input(e, value), rows(rows), columns(columns), channels(channels),
-      compute(ElementBuilder::getComputeType(getElement(value))), rank(getShape(value).size()) {
+      compute(ElementBuilder::getComputeType(getElementType(value))), rank(getShape(value).size()) {
   const ViewDim &along = input.getDim(rank - 1);
   bool isWhole = rank == 3 || rows.extent == 1 || input.getDim(2).stride == columns.extent;
-  direct = rows.isPlain() && columns.isPlain() && along.stride == 1 && isWhole && compute == getElement(value);
+  direct = rows.isPlain() && columns.isPlain() && along.stride == 1 && isWhole && compute == getElementType(value);
   int64_t rowBytes = channels * columns.extent * rows.stride * compute.getIntOrFloatBitWidth() / 8;
   band = chooseBand(rows.windows, bytes / std::max<int64_t>(rowBytes, 1));
   pitch = direct ? columns.extent : columns.countPlaces(columns.windows);

@@ -92,7 +92,7 @@ llvm::Expected<std::map<std::string, std::vector<int64_t>>> cleave::readInputSha
 }
 
 /// The other way round; null for an unknown name.
-static Type getElementType(StringRef dtype, MLIRContext &context) {
+static Type parseElementType(StringRef dtype, MLIRContext &context) {
   Builder b(&context);
   SmallVector<Type> types{b.getF16Type(), b.getBF16Type(), b.getF32Type(), b.getF64Type(), b.getI1Type()};
   for (unsigned width : {8, 16, 32, 64}) {
@@ -122,7 +122,7 @@ llvm::Expected<std::map<std::string, Tensor>> cleave::readSmallInputs(MLIRContex
     return arrays.takeError();
   std::map<std::string, Tensor> tensors;
   for (auto &[name, array] : *arrays)
-    if (Type elementType = getElementType(array.dtype, context)) {
+    if (Type elementType = parseElementType(array.dtype, context)) {
       auto type = RankedTensorType::get(array.shape, elementType);
       auto owner = std::make_shared<NpyArray>(std::move(array));
       tensors[getInputName(name)->str()] =
@@ -147,7 +147,7 @@ std::optional<Tensor> cleave::getFixedValue(func::FuncOp func, unsigned index) {
 static std::string formatType(StringRef dtype, ArrayRef<int64_t> shape, MLIRContext &context) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (Type type = getElementType(dtype, context))
+  if (Type type = parseElementType(dtype, context))
     os << type << "[";
   else
     os << dtype << "[";

@@ -28,13 +28,13 @@ static Location getPlace(Location loc, Location otherwise) {
   return place ? Location(place) : otherwise;
 }
 
-static LogicalResult renameNodes(Diagnostic &diagnostic, Location file) {
+static LogicalResult renameNodes(mlir::Diagnostic &diagnostic, Location file) {
   SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(diagnostic.getLocation());
   if (infos.empty())
     return failure(); // for the next handler
-  Diagnostic named(getPlace(diagnostic.getLocation(), file), diagnostic.getSeverity());
+  mlir::Diagnostic named(getPlace(diagnostic.getLocation(), file), diagnostic.getSeverity());
   named << formatNodes(infos) << diagnostic.str();
-  for (Diagnostic &note : diagnostic.getNotes()) {
+  for (mlir::Diagnostic &note : diagnostic.getNotes()) {
     Location loc = note.getLocation();
     named.attachNote(getPlace(loc, file))
         << (loc == diagnostic.getLocation() ? "" : formatNodes(nn::getNodeInfos(loc))) << note.str();
@@ -51,7 +51,8 @@ struct NodeDiagnostics : DialectExtension<NodeDiagnostics, nn::NnDialect> {
 
   void apply(MLIRContext *context, nn::NnDialect *) const override {
     Location file = FileLineColLoc::get(context, path, 0, 0);
-    context->getDiagEngine().registerHandler([file](Diagnostic &diagnostic) { return renameNodes(diagnostic, file); });
+    context->getDiagEngine().registerHandler(
+        [file](mlir::Diagnostic &diagnostic) { return renameNodes(diagnostic, file); });
   }
 
   std::string path;

@@ -66,9 +66,9 @@ LogicalResult cleave::spmd::parseStateOption(StringRef text, Plan &plan, PlanErr
 
 namespace {
 /// Looks up one state after the other.
-class StateTable {
+class StatePairing {
 public:
-  StateTable(ArrayRef<StringRef> inputs, ArrayRef<StringRef> outputs, std::vector<StatePair> &pairs, PlanError &error)
+  StatePairing(ArrayRef<StringRef> inputs, ArrayRef<StringRef> outputs, std::vector<StatePair> &pairs, PlanError &error)
       : inputs(inputs), outputs(outputs), pairs(pairs), error(error) {}
 
   LogicalResult add(const PlanState &state);
@@ -86,7 +86,7 @@ private:
 };
 } // namespace
 
-LogicalResult StateTable::addPair(const PlanState &state, size_t input, StringRef wanted) {
+LogicalResult StatePairing::addPair(const PlanState &state, size_t input, StringRef wanted) {
   const auto *found = find(outputs, wanted);
   if (found == outputs.end())
     return fail(state.output.place, "input '" + inputs[input] + "' is a state, but there is no output '" + wanted +
@@ -106,7 +106,7 @@ LogicalResult StateTable::addPair(const PlanState &state, size_t input, StringRe
 }
 
 /// Both ways: an output that the pattern names, and no input goes with, is a mistake as well.
-LogicalResult StateTable::add(const PlanState &state) {
+LogicalResult StatePairing::add(const PlanState &state) {
   bool isFound = false;
   for (auto [input, name] : enumerate(inputs))
     if (auto stars = readStars(state.input.text, name)) {
@@ -128,7 +128,7 @@ LogicalResult StateTable::add(const PlanState &state) {
 
 LogicalResult cleave::spmd::pairStates(const Plan &plan, ArrayRef<StringRef> inputs, ArrayRef<StringRef> outputs,
                                        std::vector<StatePair> &pairs, PlanError &error) {
-  StateTable table(inputs, outputs, pairs, error);
+  StatePairing table(inputs, outputs, pairs, error);
   for (const PlanState &state : plan.states)
     if (failed(table.add(state)))
       return failure();

@@ -10,8 +10,8 @@
 
 using namespace cleave::schedule;
 
-static constexpr llvm::StringLiteral kKinds[] = {"F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
-                                                 "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+static constexpr llvm::StringLiteral kActionWords[] = {"F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
+                                                       "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 static constexpr llvm::StringLiteral kPlacements[] = {"linear", "loop", "v", "wave"};
 
 /// The enumerator whose word stands at its position.
@@ -23,11 +23,11 @@ static std::optional<Enum> find(const llvm::StringLiteral (&words)[N], llvm::Str
   return static_cast<Enum>(found - std::begin(words));
 }
 
-llvm::StringRef cleave::schedule::getWord(ActionKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+llvm::StringRef cleave::schedule::getWord(ActionKind kind) { return kActionWords[static_cast<size_t>(kind)]; }
 llvm::StringRef cleave::schedule::getWord(Placement placement) { return kPlacements[static_cast<size_t>(placement)]; }
 
 std::optional<ActionKind> cleave::schedule::parseActionKind(llvm::StringRef word) {
-  return find<ActionKind>(kKinds, word);
+  return find<ActionKind>(kActionWords, word);
 }
 std::optional<Placement> cleave::schedule::parsePlacement(llvm::StringRef word) {
   return find<Placement>(kPlacements, word);

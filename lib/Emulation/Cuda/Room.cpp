@@ -15,7 +15,7 @@
 
 using namespace cleave::cuda;
 
-static constexpr uint64_t headerBytes = 4096, seatBytes = 256, channelBytes = 64, page = 4096;
+static constexpr uint64_t headerBytes = 4096, seatBytes = 256, channelBytes = 64, pageBytes = 4096;
 static_assert(sizeof(Seat) <= seatBytes && sizeof(Channel) <= channelBytes);
 /// File systems hold files of some terabytes.
 static constexpr uint64_t allDataBytes = uint64_t(4) << 40, mostPartBytes = uint64_t(64) << 30;
@@ -34,8 +34,8 @@ std::string Room::makePath() {
 std::shared_ptr<Room> Room::open(const std::string &path, uint32_t size, uint32_t rank, std::string &error) {
   std::shared_ptr<Room> room(new Room(path, size, rank));
   uint64_t tables = headerBytes + size * seatBytes + uint64_t(size) * size * channelBytes;
-  room->bytes = (tables + page - 1) / page * page;
-  room->partBytes = std::min(mostPartBytes, allDataBytes / (size + uint64_t(size) * size) / page * page);
+  room->bytes = (tables + pageBytes - 1) / pageBytes * pageBytes;
+  room->partBytes = std::min(mostPartBytes, allDataBytes / (size + uint64_t(size) * size) / pageBytes * pageBytes);
   room->file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (room->file < 0 || ftruncate(room->file, off_t(room->bytes + allDataBytes)) != 0) {
     error = "cannot make " + path;

@@ -198,7 +198,7 @@ std::vector<std::vector<int64_t>> ModelWriter::groupRanks() const {
 // Files
 //===----------------------------------------------------------------------===//
 
-static std::string getPath(StringRef folder, StringRef name) {
+static std::string getPathIn(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name);
   return path.str().str();
@@ -264,7 +264,7 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
     return llvm::Error::success();
   };
   if (hasShards)
-    if (llvm::Error error = writeFileAtomically(getPath(folder, data), writeShards))
+    if (llvm::Error error = writeFileAtomically(getPathIn(folder, data), writeShards))
       return error;
   std::string list;
   llvm::raw_string_ostream listing(list);
@@ -283,7 +283,7 @@ llvm::Error ModelWriter::write(ArrayRef<int64_t> ranks) {
     model.message(14, encodePair(key, value));
   model.message(14, encodePair("cleave.ranks", list));
   files.push_back({name + ".onnx", hasShards ? data : "", ranks.vec(), bytes});
-  return writeFileAtomically(getPath(folder, files.back().model), [&](llvm::raw_ostream &os) {
+  return writeFileAtomically(getPathIn(folder, files.back().model), [&](llvm::raw_ostream &os) {
     model.write(os);
     return llvm::Error::success();
   });
@@ -300,7 +300,7 @@ llvm::Error ModelWriter::run() {
 llvm::Expected<ExportSummary> cleave::onnx::writeModels(ArrayRef<ExportedProgram> programs, StringRef folder) {
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
     return makeError("cannot create {0}: {1}", quote(folder), code.message());
-  std::string manifest = getPath(folder, "export.json");
+  std::string manifest = getPathIn(folder, "export.json");
   llvm::sys::fs::remove(manifest);
   std::vector<ExportedFile> files;
   ExportSummary summary;

@@ -113,7 +113,7 @@ bool ConstantFolder::computeLoad(nn::LoadOp load) {
 
 bool ConstantFolder::computeResults(Operation *op, ArrayRef<Tensor> operands) {
   // What can't be evaluated is simply not known; the caller says for what it was needed.
-  ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler silence(op->getContext(), [](mlir::Diagnostic &) { return success(); });
   SmallVector<Tensor, 4> results;
   if (!reference::canEvaluate(op) || !spend(op) || failed(reference::evaluate(op, operands, results)))
     return false;

@@ -277,7 +277,7 @@ template <typename Action> bool NodeContext::guarded(Action action) {
   std::string message;
   bool isFine;
   {
-    ScopedDiagnosticHandler handler(getContext(), [&](Diagnostic &diagnostic) {
+    ScopedDiagnosticHandler handler(getContext(), [&](mlir::Diagnostic &diagnostic) {
       if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
         message = diagnostic.str();
       return success();

@@ -56,7 +56,7 @@ bool PaddedRows::evaluate(Value value, Known &known, llvm::SmallDenseSet<unsigne
     operands.push_back(known[operand]);
     depends.push_back(!importer.getFolder().compute(operand).has_value());
   }
-  ScopedDiagnosticHandler silence(op->getContext(), [](Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler silence(op->getContext(), [](mlir::Diagnostic &) { return success(); });
   if (!isGentle(op, depends) || !reference::canEvaluate(op) || failed(reference::evaluate(op, operands, results)))
     return false;
   for (auto [result, tensor] : llvm::zip(op->getResults(), results))

@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionOperands.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
-static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
 
 std::optional<double> cleave::exec::getSplatNumber(Value value) {
   auto constant = value.getDefiningOp<nn::ConstantOp>();
@@ -28,7 +26,7 @@ std::optional<double> cleave::exec::getSplatNumber(Value value) {
 }
 
 static SmallVector<int64_t> getIdentity(Value value) {
-  return llvm::to_vector(llvm::seq<int64_t>(0, getType(value).getRank()));
+  return llvm::to_vector(llvm::seq<int64_t>(0, getTensorType(value).getRank()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,7 +80,7 @@ Value cleave::exec::dropFactor(OpBuilder &builder, Value value, double &factor) 
 /// The input of the broadcast that makes `value`, if it repeats `dim` and nothing else.
 static Value getRepeated(Value value, int64_t dim) {
   auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-  if (!broadcast || getType(broadcast.getInput()).getRank() != getType(value).getRank())
+  if (!broadcast || getTensorType(broadcast.getInput()).getRank() != getTensorType(value).getRank())
     return {};
   SmallVector<int64_t> kept(getShape(value));
   kept[dim] = 1;
@@ -92,7 +90,7 @@ static Value getRepeated(Value value, int64_t dim) {
 /// The shape in front of a reshape if that merges `dim` and the one behind it, and does nothing else.
 static bool mergesDims(nn::ReshapeOp reshape, int64_t dim) {
   SmallVector<int64_t> merged(getShape(reshape.getInput()));
-  if (static_cast<int64_t>(merged.size()) != getType(reshape).getRank() + 1)
+  if (static_cast<int64_t>(merged.size()) != getTensorType(reshape).getRank() + 1)
     return false;
   merged[dim] *= merged[dim + 1];
   merged.erase(merged.begin() + dim + 1);

@@ -16,6 +16,7 @@
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_CHOOSELAYOUTS
@@ -30,9 +31,6 @@ using Dims = SmallVector<int64_t>;
 
 /// Fewer are not worth a vector of their own.
 static constexpr int64_t kFewChannels = 8;
-
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
-static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
 
 /// Which dim stands where when channels are last: 0, 2, 3, .., 1.
 static Dims getLastOrder(int64_t rank) {
@@ -88,16 +86,16 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value LayoutChooser::getLast(Value value, int64_t rank) {
-  bool isSmaller = getType(value).getRank() < rank;
+  bool isSmaller = getTensorType(value).getRank() < rank;
   if (Value known = isSmaller ? Value() : last.lookup(value))
     return known;
   value = getFirst(value);
   // Of one number, either form is the other.
-  if (getType(value).getNumElements() == 1 && getType(value).getRank() <= rank)
+  if (getTensorType(value).getNumElements() == 1 && getTensorType(value).getRank() <= rank)
     return value;
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
-  Dims shape(rank - getType(value).getRank(), 1);
+  Dims shape(rank - getTensorType(value).getRank(), 1);
   llvm::append_range(shape, getShape(value));
   Value moved = permute(builder, isSmaller ? reshapeTo(builder, value, shape) : value, getLastOrder(rank), ends);
   if (!isSmaller)
@@ -113,7 +111,8 @@ Value LayoutChooser::getFirst(Value value) {
     Value moved = last.lookup(value);
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(moved);
-    found->second = nn::TransposeOp::create(builder, moved.getLoc(), moved, getFirstOrder(getType(moved).getRank()));
+    found->second =
+        nn::TransposeOp::create(builder, moved.getLoc(), moved, getFirstOrder(getTensorType(moved).getRank()));
   }
   return found->second;
 }
@@ -137,7 +136,7 @@ void LayoutChooser::readTransposed(nn::TransposeOp op) {
 
 static bool isWindowed(Operation *op) {
   if (isa<nn::BatchNormOp>(op))
-    return getType(op->getOperand(0)).getRank() >= 3;
+    return getTensorType(op->getOperand(0)).getRank() >= 3;
   auto formed = cast<nn::FormOpInterface>(op);
   return !isa<nn::ResizeOp>(op) && isAnchor(op) &&
          (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
@@ -146,7 +145,7 @@ static bool isWindowed(Operation *op) {
 /// True for what means the same on dims in another order, once its attributes are.
 static bool isPlain(Operation *op) {
   if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
-    int64_t rank = getType(reduce.getInput()).getRank();
+    int64_t rank = getTensorType(reduce.getInput()).getRank();
     return reduce.getKeepDims() || llvm::equal(reduce.getDims(), llvm::seq<int64_t>(2, rank));
   }
   if (op->hasTrait<nn::Elementwise>())
@@ -165,13 +164,13 @@ bool LayoutChooser::isWorthIt(Operation *op) const {
   int64_t there = 0, missing = 0;
   unsigned considered = isWindowed(op) ? 1 : op->getNumOperands();
   for (Value operand : op->getOperands().take_front(considered))
-    (last.contains(operand) ? there : missing) += getType(operand).getNumElements();
+    (last.contains(operand) ? there : missing) += getTensorType(operand).getNumElements();
   return there > 0 && there >= missing;
 }
 
 Value LayoutChooser::convertWindowed(Operation *op) {
   Value input = op->getOperand(0);
-  int64_t rank = getType(input).getRank();
+  int64_t rank = getTensorType(input).getRank();
   OpBuilder builder(op);
   Value moved = getLast(input, rank);
   if (auto transposed = dyn_cast<nn::ConvTransposeOp>(op); transposed && isBoxes(transposed)) {
@@ -193,8 +192,8 @@ Value LayoutChooser::convertWindowed(Operation *op) {
 }
 
 Value LayoutChooser::convertPlain(Operation *op) {
-  RankedTensorType type = getType(op->getResult(0));
-  int64_t rank = isa<nn::ReduceOp>(op) ? getType(op->getOperand(0)).getRank() : type.getRank();
+  RankedTensorType type = getTensorType(op->getResult(0));
+  int64_t rank = isa<nn::ReduceOp>(op) ? getTensorType(op->getOperand(0)).getRank() : type.getRank();
   bool isRankKept = type.getRank() == rank;
   OpBuilder builder(op);
   SmallVector<Value> operands =
@@ -263,12 +262,12 @@ bool LayoutChooser::convert(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isa<nn::FormOpInterface>(op))
     return false;
   Value result = op->getResult(0);
-  int64_t rank = getType(isa<nn::ReduceOp>(op) ? op->getOperand(0) : result).getRank();
+  int64_t rank = getTensorType(isa<nn::ReduceOp>(op) ? op->getOperand(0) : result).getRank();
   bool windowed = isWindowed(op);
   if (rank < 3 || (!windowed && !isPlain(op)) || !isWorthIt(op))
     return false;
   Value moved = windowed ? convertWindowed(op) : convertPlain(op);
-  if (getType(result).getRank() == rank) {
+  if (getTensorType(result).getRank() == rank) {
     last[result] = moved;
     first[result] = Value();
   } else {

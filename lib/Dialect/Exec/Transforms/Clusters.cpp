@@ -6,14 +6,13 @@
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/KernelStarts.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 static std::optional<nn::Form> getForm(Operation *op) {
   auto form = dyn_cast<nn::FormOpInterface>(op);

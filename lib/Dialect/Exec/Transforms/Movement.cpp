@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Movement.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "Clusters.h"
 
@@ -13,9 +14,6 @@
 
 using namespace mlir;
 using namespace cleave;
-
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
-static ArrayRef<int64_t> getShape(Value value) { return getType(value).getShape(); }
 
 Value cleave::exec::skipTransposes(Value value, SmallVectorImpl<int64_t> &permutation, const Stops &stops) {
   while (auto transpose = stops.contains(value) ? nn::TransposeOp() : value.getDefiningOp<nn::TransposeOp>()) {
@@ -70,7 +68,7 @@ Value cleave::exec::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t>
     value = reshape.getInput();
   if (getShape(value) == shape)
     return value;
-  auto type = RankedTensorType::get(shape, getType(value).getElementType());
+  auto type = RankedTensorType::get(shape, getTensorType(value).getElementType());
   return nn::ReshapeOp::create(builder, value.getLoc(), type, value);
 }
 
@@ -81,7 +79,7 @@ Value cleave::exec::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t>
 /// `other`, an operand beside the result of `movement`, as it is beside the operand of that; null if it has no such form.
 static Value undo(OpBuilder &builder, Operation *movement, Value other) {
   ArrayRef<int64_t> moved = getShape(movement->getResult(0)), before = getShape(movement->getOperand(0));
-  if (getType(other).getNumElements() == 1)
+  if (getTensorType(other).getNumElements() == 1)
     return getShape(other).size() <= before.size() ? other : exec::reshapeTo(builder, other, {});
   if (auto transpose = dyn_cast<nn::TransposeOp>(movement)) {
     SmallVector<int64_t> padded(moved.size() - getShape(other).size(), 1), inverse(moved.size());
@@ -93,7 +91,7 @@ static Value undo(OpBuilder &builder, Operation *movement, Value other) {
   if (getShape(other) == moved)
     return exec::reshapeTo(builder, other, before);
   // A vector along the last dim stays one.
-  bool isVector = getType(other).getNumElements() == getShape(other).back() && moved.back() == before.back();
+  bool isVector = getTensorType(other).getNumElements() == getShape(other).back() && moved.back() == before.back();
   return isVector ? exec::reshapeTo(builder, other, {moved.back()}) : Value();
 }
 
@@ -108,9 +106,9 @@ static std::pair<Operation *, Operation *> swap(Operation *op, Operation *moveme
   Operation *inside = builder.clone(*op), *outside = builder.clone(*movement);
   inside->setOperands(operands);
   inside->getResult(0).setType(
-      RankedTensorType::get(getShape(movement->getOperand(0)), getType(op->getResult(0)).getElementType()));
+      RankedTensorType::get(getShape(movement->getOperand(0)), getTensorType(op->getResult(0)).getElementType()));
   outside->setOperand(0, inside->getResult(0));
-  outside->getResult(0).setType(getType(op->getResult(0)));
+  outside->getResult(0).setType(getTensorType(op->getResult(0)));
   op->replaceAllUsesWith(outside);
   op->erase();
   return {inside, outside};

@@ -24,6 +24,7 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_NARROWFLOATS
@@ -38,7 +39,6 @@ using namespace cleave::exec;
 // Kinds of values and ops
 //===----------------------------------------------------------------------===//
 
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 /// f32 is all that becomes narrow: f64 was asked for by the model, and f16 is as narrow already.
 static bool isWide(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -49,7 +49,7 @@ static RankedTensorType narrowed(RankedTensorType type) { return type.clone(BFlo
 /// A cast that loses nothing, of what lies in memory with half the bytes.
 static nn::CastOp getWidening(Value value) {
   auto cast = value.getDefiningOp<nn::CastOp>();
-  return cast && isWide(value) && getType(cast.getInput()).getElementType().isBF16() ? cast : nn::CastOp();
+  return cast && isWide(value) && getTensorType(cast.getInput()).getElementType().isBF16() ? cast : nn::CastOp();
 }
 
 static Value convert(OpBuilder &builder, Value value, RankedTensorType type) {
@@ -89,7 +89,7 @@ static bool isWeight(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto slice = dyn_cast_if_present<spmd::LocalSliceOp>(op))
     op = slice.getInput().getDefiningOp();
-  return isa_and_present<nn::LoadOp, nn::ConstantOp>(op) && isWide(value) && getType(value).getRank() >= 2;
+  return isa_and_present<nn::LoadOp, nn::ConstantOp>(op) && isWide(value) && getTensorType(value).getRank() >= 2;
 }
 
 /// True for a kernel of one op that computes in the type that it reads: sorting, scattering, resizing.
@@ -218,7 +218,7 @@ void Narrower::traceBody(FusedOp fused) {
     auto gather = dyn_cast<nn::GatherOp>(op);
     auto table = gather ? dyn_cast<BlockArgument>(gather.getInput()) : BlockArgument();
     if (table && !isAlone(fused) && isWeight(fused.getInputs()[table.getArgNumber()]) &&
-        getType(table).getRank() == 2) {
+        getTensorType(table).getRank() == 2) {
       noteWeight(table, fused);
       origins[gather.getResult()] = {true, true};
       continue;
@@ -254,11 +254,11 @@ bool Narrower::mayNarrow(OpResult result) {
     return false;
   int64_t most = 0;
   for (Value input : fused.getInputs())
-    most = std::max(most, getType(input).getNumElements());
+    most = std::max(most, getTensorType(input).getNumElements());
   bool hasRows = llvm::any_of(fused.getBody().front().without_terminator(), [](Operation &op) {
     return cast<nn::FormOpInterface>(op).getForm() == nn::Form::Row && isa<nn::ReduceOp>(op);
   });
-  return !hasRows || getType(result).getNumElements() * 8 > most;
+  return !hasRows || getTensorType(result).getNumElements() * 8 > most;
 }
 
 /// What has to be of one type at `op`, a list for each: all of it, but at marks of loops each value by itself.
@@ -311,7 +311,7 @@ void Narrower::narrowWeights() {
   for (Value weight : weights) {
     OpBuilder builder(func.getContext());
     builder.setInsertionPointAfterValue(weight);
-    RankedTensorType type = getType(weight);
+    RankedTensorType type = getTensorType(weight);
     auto order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
     Value packed = PackOp::create(builder, weight.getLoc(), narrowed(type), weight, order, 0, 0, 1);
     for (OpOperand &use : llvm::make_early_inc_range(weight.getUses()))
@@ -335,7 +335,7 @@ void Narrower::moveNarrow(Operation *op) {
   for (OpOperand &operand : moved->getOpOperands())
     if (isWide(operand.get()))
       operand.set(getWidening(operand.get()).getInput());
-  RankedTensorType type = getType(op->getResult(0));
+  RankedTensorType type = getTensorType(op->getResult(0));
   moved->getResult(0).setType(narrowed(type));
   op->replaceAllUsesWith(ValueRange{convert(builder, moved->getResult(0), type)});
   op->erase();
@@ -347,7 +347,7 @@ void Narrower::narrowFactors(Operation *op) {
   for (OpOperand &factor : llvm::make_early_inc_range(op->getOpOperands().take_front(countFactors(op)))) {
     Value value = factor.get();
     if (isWide(value) && !getWidening(findBase(value)))
-      factor.set(convert(builder, convert(builder, value, narrowed(getType(value))), getType(value)));
+      factor.set(convert(builder, convert(builder, value, narrowed(getTensorType(value))), getTensorType(value)));
   }
 }
 
@@ -361,7 +361,7 @@ void Narrower::narrowBody(FusedOp fused) {
   for (auto [argument, input] : llvm::zip_equal(body.getArguments(), fused.getInputs())) {
     if (argument.getType() == input.getType())
       continue;
-    RankedTensorType type = getType(argument);
+    RankedTensorType type = getTensorType(argument);
     argument.setType(input.getType());
     Value widened = convert(builder, argument, type);
     argument.replaceAllUsesExcept(widened, widened.getDefiningOp());
@@ -379,7 +379,7 @@ void Narrower::narrowBody(FusedOp fused) {
       continue;
     nn::CastOp widening = getWidening(inside.get());
     bool isThere = widening && !isa<BlockArgument>(widening.getInput());
-    inside.set(isThere ? widening.getInput() : convert(builder, inside.get(), narrowed(getType(inside.get()))));
+    inside.set(isThere ? widening.getInput() : convert(builder, inside.get(), narrowed(getTensorType(inside.get()))));
     result.setType(inside.get().getType());
   }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -421,7 +421,7 @@ void Narrower::run() {
     else
       for (OpResult result : op.getResults())
         if (narrow.contains(result)) {
-          result.setType(narrowed(getType(result)));
+          result.setType(narrowed(getTensorType(result)));
           narrowAttributes(&op);
         }
 }

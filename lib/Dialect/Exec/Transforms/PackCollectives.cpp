@@ -20,6 +20,7 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -33,8 +34,6 @@ using namespace cleave;
 using namespace cleave::exec;
 
 using Dims = SmallVector<int64_t>;
-
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 namespace {
 
@@ -96,9 +95,9 @@ public:
   }
 
   static Value reshape(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
-    if (getType(value).getShape() == shape)
+    if (getTensorType(value).getShape() == shape)
       return value;
-    return nn::ReshapeOp::create(b, value.getLoc(), getType(value).clone(shape), value);
+    return nn::ReshapeOp::create(b, value.getLoc(), getTensorType(value).clone(shape), value);
   }
   static Value transpose(OpBuilder &b, Value value, ArrayRef<int64_t> order) {
     return nn::TransposeOp::create(b, value.getLoc(), value, order);
@@ -132,8 +131,8 @@ static Dims withFirst(ArrayRef<int64_t> shape, int64_t times) {
 }
 
 static Value gather(OpBuilder &b, spmd::AllGatherOp op, const Cut &cut, Value input) {
-  ArrayRef<int64_t> part = getType(input).getShape();
-  return spmd::AllGatherOp::create(b, op.getLoc(), getType(input).clone(withFirst(part, cut.size())), input,
+  ArrayRef<int64_t> part = getTensorType(input).getShape();
+  return spmd::AllGatherOp::create(b, op.getLoc(), getTensorType(input).clone(withFirst(part, cut.size())), input,
                                    cut.inDim(b, 0, part.size()), op.getCauseAttr());
 }
 
@@ -206,8 +205,8 @@ static Value pack(OpBuilder &b, spmd::AllToAllOp op) {
   llvm::append_range(shape, part);
   Value parts = Cut::reshape(b, sliced.divide(b, op.getInput(), part), shape);
   std::swap(shape[0], shape[1]);
-  Value got = spmd::AllToAllOp::create(b, op.getLoc(), getType(parts).clone(shape), parts, gathered.inDim(b, 1, rank),
-                                       sliced.inDim(b, 0, rank), op.getCauseAttr());
+  Value got = spmd::AllToAllOp::create(b, op.getLoc(), getTensorType(parts).clone(shape), parts,
+                                       gathered.inDim(b, 1, rank), sliced.inDim(b, 0, rank), op.getCauseAttr());
   return gathered.join(b, got, part);
 }
 

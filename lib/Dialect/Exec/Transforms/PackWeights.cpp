@@ -29,7 +29,7 @@ struct Wish {
 } // namespace
 
 /// What is stored narrow is widened first thing in a kernel (NarrowFloats.cpp); it is packed as it is stored.
-static Value lookThrough(Value value) {
+static Value getStored(Value value) {
   auto cast = value.getDefiningOp<nn::CastOp>();
   return cast ? Value(cast.getInput()) : value;
 }
@@ -55,7 +55,7 @@ static std::optional<Wish> getWish(nn::EinsumOp op, int64_t width) {
   layout.batch = layout.order.size();
   layout.order.append(dims->depth.rhs);
   layout.order.push_back(inner);
-  Value weight = lookThrough(op.getInputs()[1]);
+  Value weight = getStored(op.getInputs()[1]);
   // Two narrow numbers are multiplied at a time.
   layout.interleave = isNarrow(weight) ? 2 : 1;
   return Wish{weight, layout};
@@ -67,7 +67,7 @@ static Wish getWish(nn::ConvOp op, int64_t width) {
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
   layout.order.append({1, 0});
-  Value weight = lookThrough(op.getWeight());
+  Value weight = getStored(op.getWeight());
   // Of channels that fill no tiles each is widened by itself: pairs would gain nothing on one processor or another.
   constexpr int64_t tileDepth = 32;
   if (layout.width > 0 && isNarrow(weight) && op.getWeight().getType().getDimSize(1) % tileDepth == 0)
@@ -85,7 +85,7 @@ static std::optional<Wish> findLibraryWish(Block &body) {
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
   layout.order.push_back(1);
-  return Wish{lookThrough(op.getWeight()), layout};
+  return Wish{getStored(op.getWeight()), layout};
 }
 
 static std::optional<Wish> findWish(Block &body, int64_t width) {

@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include <cmath>
 
@@ -30,8 +31,6 @@ using namespace cleave;
 using namespace cleave::exec;
 
 using Dims = SmallVector<int64_t>;
-
-static RankedTensorType getType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Added to a score, it leaves nothing of it: as good as -inf, to the last bit.
 static constexpr double kExcluded = -1e30;
@@ -111,14 +110,14 @@ static Value skipGuard(Value probabilities) {
 
 static bool isFloatCast(Operation *op) {
   auto cast = dyn_cast_if_present<nn::CastOp>(op);
-  return cast && isa<FloatType>(getType(cast.getInput()).getElementType()) &&
-         isa<FloatType>(getType(cast).getElementType());
+  return cast && isa<FloatType>(getTensorType(cast.getInput()).getElementType()) &&
+         isa<FloatType>(getTensorType(cast).getElementType());
 }
 
 /// True if a contraction made `value`, and elementwise ops in its space.
 static bool comesFromEinsum(Value value, ArrayRef<int64_t> shape, unsigned steps) {
   Operation *op = value.getDefiningOp();
-  if (!op || steps == 0 || getType(value).getShape() != shape)
+  if (!op || steps == 0 || getTensorType(value).getShape() != shape)
     return false;
   auto formed = dyn_cast<nn::FormOpInterface>(op);
   return isa<nn::EinsumOp>(op) ||
@@ -143,14 +142,14 @@ bool Recogniser::isBetweenEinsums() {
     match.mixed = dyn_cast<nn::EinsumOp>(use.getOwner());
     match.probabilities = use.getOperandNumber();
     Value scores = match.softmax.getInput();
-    return match.mixed && comesFromEinsum(scores, getType(scores).getShape(), kMostSteps);
+    return match.mixed && comesFromEinsum(scores, getTensorType(scores).getShape(), kMostSteps);
   }
 }
 
 /// From the softmax to the contraction; a value that has other readers is stored anyway.
 bool Recogniser::walkBack(Value value, unsigned steps) {
   Operation *op = value.getDefiningOp();
-  if (!op || steps == 0 || getType(value).getShape() != getType(match.softmax.getInput()).getShape())
+  if (!op || steps == 0 || getTensorType(value).getShape() != getTensorType(match.softmax.getInput()).getShape())
     return false;
   if (!value.hasOneUse())
     return fail("scores have other readers");
@@ -239,7 +238,7 @@ bool Recogniser::fitsBehind() {
   std::optional<MatmulDims> dims = getDims(match.mixed, match.probabilities);
   if (!dims || !isMatrixProduct(*dims) || !sortBatch(dims->batch))
     return fail("probabilities are not multiplied with values head by head");
-  int64_t rank = getType(match.softmax).getRank(), last = rank - 1;
+  int64_t rank = getTensorType(match.softmax).getRank(), last = rank - 1;
   if (!isInOrder(join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0])) ||
       int64_t(match.softmax.getDim()) != last)
     return fail("the softmax is not along the keys");
@@ -266,7 +265,7 @@ bool Recogniser::fitsInFront() {
     return fail("scores and probabilities have other heads");
   match.query = join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0]);
   match.key = join(dims->batch.rhs, dims->columns.rhs[0], dims->depth.rhs[0]);
-  if (getType(match.scores.getInputs()[0]).getElementType() != getType(match.mixed).getElementType())
+  if (getTensorType(match.scores.getInputs()[0]).getElementType() != getTensorType(match.mixed).getElementType())
     return fail("queries and values have different element types");
   return true;
 }
@@ -279,7 +278,7 @@ bool Recogniser::fitsInFront() {
 Value Recogniser::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
   Value ordered = permute(builder, value, order);
   Dims shape(2 - match.batch, 1);
-  llvm::append_range(shape, getType(ordered).getShape());
+  llvm::append_range(shape, getTensorType(ordered).getShape());
   return match.batch == 2 ? ordered : reshapeTo(builder, ordered, shape);
 }
 
@@ -287,18 +286,18 @@ Value Recogniser::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> or
 static Value getAdded(OpBuilder &builder, const Mask &mask) {
   if (!mask.condition)
     return mask.added;
-  RankedTensorType type = RankedTensorType::get({}, getType(mask.otherwise).getElementType());
+  RankedTensorType type = RankedTensorType::get({}, getTensorType(mask.otherwise).getElementType());
   auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
   Value none = nn::ConstantOp::create(builder, mask.condition.getLoc(), zero);
   return nn::SelectOp::create(builder, mask.condition.getLoc(), mask.condition, none, mask.otherwise);
 }
 
 static Value getSum(OpBuilder &builder, Value all, Value added) {
-  Type element = getType(all).getElementType();
-  if (getType(added).getElementType() != element)
-    added =
-        nn::CastOp::create(builder, added.getLoc(), RankedTensorType::get(getType(added).getShape(), element), added,
-                           /*saturate=*/false);
+  Type element = getTensorType(all).getElementType();
+  if (getTensorType(added).getElementType() != element)
+    added = nn::CastOp::create(builder, added.getLoc(), RankedTensorType::get(getTensorType(added).getShape(), element),
+                               added,
+                               /*saturate=*/false);
   return nn::AddOp::create(builder, added.getLoc(), all, added);
 }
 
@@ -337,7 +336,7 @@ nn::AttentionOp Recogniser::replace() {
                                            /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   Value result = attention;
   if (match.batch != 2)
-    result = reshapeTo(builder, result, getType(result).getShape().drop_front(2 - match.batch));
+    result = reshapeTo(builder, result, getTensorType(result).getShape().drop_front(2 - match.batch));
   match.mixed.replaceAllUsesWith(permute(builder, result, match.result));
   return attention;
 }
@@ -354,7 +353,7 @@ static void simplify(nn::AttentionOp attention) {
   attention.getKeyMutable().assign(dropFactor(builder, attention.getKey(), scale));
   attention.setScale(APFloat(scale));
   Value key = dropRepeats(builder, attention.getKey()), value = dropRepeats(builder, attention.getValue());
-  if (!key || !value || getType(key).getDimSize(1) != getType(value).getDimSize(1))
+  if (!key || !value || getTensorType(key).getDimSize(1) != getTensorType(value).getDimSize(1))
     return;
   attention.getKeyMutable().assign(key);
   attention.getValueMutable().assign(value);

@@ -15,12 +15,11 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Where the dim `dim` of the operand of a movement is in its result, if it is one there and nothing else.
 static std::optional<int64_t> followDim(Operation *op, int64_t dim) {

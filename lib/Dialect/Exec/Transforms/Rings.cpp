@@ -21,6 +21,7 @@
 
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>
@@ -28,9 +29,6 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-static Type getElement(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
 //===----------------------------------------------------------------------===//
 // Who sees what
@@ -66,8 +64,8 @@ class RingBuilder {
 public:
   explicit RingBuilder(Ring &ring)
       : ring(ring), builder(ring.attention), loc(ring.attention.getLoc()), block(ring.key.shard),
-        compute(getElement(ring.attention.getQuery()).isF64() ? Type(builder.getF64Type())
-                                                              : Type(builder.getF32Type())) {}
+        compute(getElementType(ring.attention.getQuery()).isF64() ? Type(builder.getF64Type())
+                                                                  : Type(builder.getF32Type())) {}
 
   Value build();
 
@@ -88,7 +86,7 @@ private:
     return make<nn::ConstantOp>(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI64Type()), value));
   }
   Value reshape(Value value, ArrayRef<int64_t> shape) {
-    return make<nn::ReshapeOp>(RankedTensorType::get(shape, getElement(value)), value);
+    return make<nn::ReshapeOp>(RankedTensorType::get(shape, getElementType(value)), value);
   }
   /// `size` places from `first` on, along dim `dim` of `rank`.
   Value places(int64_t size, Value first, int64_t rank, int64_t dim);
@@ -158,7 +156,7 @@ Value RingBuilder::hidePadding(Value shard, int64_t dim) {
   if (ring.ranks * block == ring.countKeys())
     return shard;
   Value at = places(block, make<nn::MulOp>(index(ring.key.axes), place(block)), getShape(shard).size(), dim);
-  auto scalar = RankedTensorType::get({}, getElement(shard));
+  auto scalar = RankedTensorType::get({}, getElementType(shard));
   Value zero = make<nn::ConstantOp>(cast<DenseElementsAttr>(builder.getZeroAttr(scalar)));
   return make<nn::SelectOp>(make<nn::LtOp>(at, place(ring.countKeys())), shard, zero);
 }
@@ -239,7 +237,7 @@ Value RingBuilder::takeColumns(Value from) {
   SmallVector<int64_t> shape(getShape(mask)), low(shape.size(), 0), high(shape.size(), 0);
   int64_t dim = shape.size() - 1;
   high[dim] = ring.ranks * block - shape[dim];
-  Type element = getElement(mask);
+  Type element = getElementType(mask);
   if (high[dim]) {
     auto scalar = RankedTensorType::get({}, element);
     TypedAttr hidden = isa<FloatType>(element)
@@ -257,10 +255,10 @@ Value RingBuilder::takeColumns(Value from) {
 Value RingBuilder::joinMasks(Value given, Value isSeen) {
   if (!given || !isSeen)
     return given ? given : isSeen;
-  if (getElement(given).isInteger(1))
+  if (getElementType(given).isInteger(1))
     return make<nn::AndOp>(given, isSeen);
   Value wide = given;
-  if (getElement(given) != compute)
+  if (getElementType(given) != compute)
     wide = make<nn::CastOp>(RankedTensorType::get(getShape(given), compute), given);
   return make<nn::SelectOp>(isSeen, wide, number(-std::numeric_limits<double>::infinity()));
 }
@@ -344,7 +342,7 @@ Value RingBuilder::build() {
     key = nextKey;
     value = nextValue;
   }
-  Type element = getElement(ring.attention.getResult());
+  Type element = getElementType(ring.attention.getResult());
   auto type = RankedTensorType::get(getShape(attended->result), element);
   return element == compute ? attended->result : make<nn::CastOp>(type, attended->result);
 }

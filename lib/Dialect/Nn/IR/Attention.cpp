@@ -13,6 +13,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// C1: query [b, h, s, d], key [b, g, t, d], value [b, g, t, v].

@@ -11,10 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Bands.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// Added to a score, it leaves nothing of it.
@@ -23,8 +25,6 @@ static constexpr double kExcluded = -1e30;
 static constexpr unsigned kMostSteps = 24;
 /// Places up to here are exact in f32.
 static constexpr int64_t kMostPlaces = int64_t(1) << 23;
-
-static ArrayRef<int64_t> getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 //===----------------------------------------------------------------------===//
 // Bands as attributes and as masks

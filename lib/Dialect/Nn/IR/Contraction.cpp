@@ -10,6 +10,7 @@
 #include "llvm/ADT/SmallString.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// C4 and C5: no letter occurs twice in `term`. Returns the first that does.

@@ -7,6 +7,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 LogicalResult CastOp::verify() {

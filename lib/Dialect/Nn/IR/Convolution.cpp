@@ -10,6 +10,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 namespace {

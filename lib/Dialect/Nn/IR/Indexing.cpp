@@ -7,6 +7,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// The dims of the indices take the place of the dim that is looked up.

@@ -9,6 +9,7 @@
 #include <cassert>
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// The operand, if the op would give back the very same type.

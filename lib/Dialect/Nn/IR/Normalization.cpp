@@ -7,6 +7,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// C1 and C2 of norms over the dims from `dim` on; `scale` and `bias` may be absent.

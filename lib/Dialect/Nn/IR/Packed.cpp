@@ -12,6 +12,7 @@
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -21,8 +22,6 @@ static bool isSmall(Value value) {
   Type type = getElementTypeOrSelf(value);
   return type.isIntOrFloat() && type.getIntOrFloatBitWidth() < 8 && !type.isInteger(1);
 }
-
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Elements behind `value`, as they come out of bytes; fails where a user does something else with the bytes, or two take them apart
 /// into different types.
@@ -58,9 +57,9 @@ static bool mayHold(ArrayRef<int64_t> bytes, ArrayRef<int64_t> elements, int64_t
 static int64_t findBlock(Value elements) {
   for (Operation *user : elements.getUsers()) {
     auto reshape = dyn_cast<ReshapeOp>(user);
-    if (!reshape || shapeOf(reshape.getResult()).size() != shapeOf(elements).size() + 1)
+    if (!reshape || getShape(reshape.getResult()).size() != getShape(elements).size() + 1)
       continue;
-    ArrayRef<int64_t> apart = shapeOf(reshape.getResult()), whole = shapeOf(elements);
+    ArrayRef<int64_t> apart = getShape(reshape.getResult()), whole = getShape(elements);
     bool isScaled = llvm::all_of(reshape->getUsers(), llvm::IsaPred<CastOp>);
     if (isScaled && apart.drop_back(2) == whole.drop_back() && apart[whole.size() - 1] * apart.back() == whole.back())
       return apart.back();
@@ -71,7 +70,7 @@ static int64_t findBlock(Value elements) {
 /// Follows elements to where they have their scales; what they look like before, in the dims of the bytes, is the held type.
 static void follow(Value elements, ArrayRef<int64_t> bytes, PackedTensor &packed) {
   for (Value value = elements; value;) {
-    ArrayRef<int64_t> shape = shapeOf(value);
+    ArrayRef<int64_t> shape = getShape(value);
     if (mayHold(bytes, shape, packed.perByte))
       packed.type = packed.type.clone(shape);
     bool hasLastDim = !shape.empty() && shape.back() >= packed.type.getShape().back();

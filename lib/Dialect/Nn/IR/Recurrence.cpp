@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 std::optional<Activation> cleave::nn::findActivation(StringRef name) {

@@ -7,6 +7,7 @@
 #include "TypeInference.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 /// `shape` with the dims that `isReduced` names of size 1, or without them.

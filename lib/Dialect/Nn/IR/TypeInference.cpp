@@ -9,11 +9,8 @@
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
-
-ArrayRef<int64_t> cleave::nn::getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
-Type cleave::nn::getElementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
 std::optional<int64_t> cleave::nn::addChecked(int64_t a, int64_t b) {
   int64_t sum;
@@ -83,10 +80,10 @@ static std::string describeTypes(ValueRange values) {
 LogicalResult TypeInference::giveElementwise(ValueRange operands, ValueRange typed) {
   if (failed(checkElementTypes(typed, "C2")))
     return failure();
-  auto shape = getBroadcastShape(llvm::map_to_vector(operands, [](Value v) { return nn::getShape(v); }));
+  auto shape = getBroadcastShape(llvm::map_to_vector(operands, [](Value v) { return getShape(v); }));
   if (!shape)
     return reject("operands ", describeTypes(operands), " do not broadcast together (C1)");
-  return give(*shape, nn::getElementType(typed.front()));
+  return give(*shape, getElementType(typed.front()));
 }
 
 /// As if it computed numbers, which are then bools.
@@ -98,7 +95,7 @@ LogicalResult TypeInference::giveElementwiseTest(ValueRange operands) {
 }
 
 LogicalResult TypeInference::checkDim(int64_t dim, Value value, StringRef tag) const {
-  int64_t rank = nn::getShape(value).size();
+  int64_t rank = getShape(value).size();
   if (dim >= 0 && dim < rank)
     return success();
   return reject("dim ", dim, " is not in [0, ", rank, ") (", tag, ")");
@@ -106,14 +103,14 @@ LogicalResult TypeInference::checkDim(int64_t dim, Value value, StringRef tag) c
 
 LogicalResult TypeInference::checkElementTypes(ValueRange values, StringRef tag) const {
   for (Value value : values)
-    if (nn::getElementType(value) != nn::getElementType(values.front()))
-      return reject("operands have different element types ", nn::getElementType(values.front()), " and ",
-                    nn::getElementType(value), " (", tag, ")");
+    if (getElementType(value) != getElementType(values.front()))
+      return reject("operands have different element types ", getElementType(values.front()), " and ",
+                    getElementType(value), " (", tag, ")");
   return success();
 }
 
 LogicalResult TypeInference::checkVector(StringRef name, Value value, int64_t size, StringRef tag) const {
-  if (!value || nn::getShape(value) == ArrayRef<int64_t>(size))
+  if (!value || getShape(value) == ArrayRef<int64_t>(size))
     return success();
   return reject(name, " is ", value.getType(), ", expected a vector of ", size, " elements (", tag, ")");
 }

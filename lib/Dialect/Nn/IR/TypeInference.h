@@ -15,13 +15,10 @@
 #define CLEAVE_LIB_DIALECT_NN_IR_TYPEINFERENCE_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::nn {
 
-/// Shape of a ranked tensor value.
-llvm::ArrayRef<int64_t> getShape(mlir::Value value);
-/// Element type of a ranked tensor value.
-mlir::Type getElementType(mlir::Value value);
 /// Number of elements of a static shape; nothing if it does not fit 63 bits.
 std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape);
 /// `a + b`, `a * b`; nothing if the value does not fit.

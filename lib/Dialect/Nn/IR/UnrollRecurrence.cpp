@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 namespace {

@@ -22,6 +22,7 @@ namespace cleave::nn {
 } // namespace cleave::nn
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 
 namespace {

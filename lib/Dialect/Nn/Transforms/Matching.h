@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -16,12 +17,8 @@ bool isNumber(mlir::Value value, double number);
 /// Integers of a constant, or of what is made of constants and counts by moving, adding and multiplying; or nothing.
 std::optional<llvm::SmallVector<int64_t>> getConstantIntegers(mlir::Value value);
 
-inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
-
 /// Values that carry a sharding already must stay.
-inline bool isFree(mlir::Value value) { return !llvm::cast<mlir::RankedTensorType>(value.getType()).getEncoding(); }
+inline bool isFree(mlir::Value value) { return !getTensorType(value).getEncoding(); }
 
 /// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
 std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim);

@@ -11,14 +11,14 @@ using namespace cleave;
 static constexpr llvm::StringLiteral kMark = "cleave: own fault";
 
 OwnFaults::OwnFaults(MLIRContext *context)
-    : ScopedDiagnosticHandler(context, [](Diagnostic &diagnostic) {
+    : ScopedDiagnosticHandler(context, [](mlir::Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
           diagnostic.getMetadata().push_back(DiagnosticArgument(kMark));
         // Others print it.
         return failure();
       }) {}
 
-bool cleave::isOwnFault(Diagnostic &diagnostic) {
+bool cleave::isOwnFault(mlir::Diagnostic &diagnostic) {
   return llvm::any_of(diagnostic.getMetadata(), [](const DiagnosticArgument &argument) {
     return argument.getKind() == DiagnosticArgument::DiagnosticArgumentKind::String && argument.getAsString() == kMark;
   });

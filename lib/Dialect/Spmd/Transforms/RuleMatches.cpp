@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace cleave::spmd;
 
 /// The states of `types`; null, and the reason in `error`, if one is not sharded.
-static SmallVector<const State *> getStates(MeshAtoms &atoms, TypeRange types, StringRef what, std::string &error) {
+static SmallVector<const State *> findStates(MeshAtoms &atoms, TypeRange types, StringRef what, std::string &error) {
   SmallVector<const State *> states;
   for (auto [index, type] : llvm::enumerate(types)) {
     ShardingAttr sharding = getSharding(type);
@@ -26,8 +26,8 @@ static SmallVector<const State *> getStates(MeshAtoms &atoms, TypeRange types, S
 std::unique_ptr<RuleMatches::Entry> RuleMatches::build(ShardingRuleOpInterface op) {
   auto entry = std::make_unique<Entry>();
   entry->rule = op.getShardingRule();
-  auto operands = getStates(atoms, op->getOperandTypes(), "operand", entry->error);
-  auto results = getStates(atoms, op->getResultTypes(), "result", entry->error);
+  auto operands = findStates(atoms, op->getOperandTypes(), "operand", entry->error);
+  auto results = findStates(atoms, op->getResultTypes(), "result", entry->error);
   if (entry->error.empty())
     entry->match = matchRule(atoms.getAtoms(), entry->rule, operands, results, entry->error);
   if (!entry->match)
