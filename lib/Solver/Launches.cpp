@@ -190,7 +190,7 @@ static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &re
 
 Launches::Launches(const SearchGraph &graph, const CostModel &costs)
     : splits(graph.numEdges(), false), moves(graph.numEdges(), false), joins(graph.numEdges(), false),
-      alone(graph.numNodes(), false) {
+      alone(graph.numNodes(), false), shares(graph.numEdges(), false), kept(graph.numNodes(), false) {
   if (!costs.isTime())
     return;
   std::vector<Role> roles;
@@ -213,12 +213,18 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       EdgeId id = graph.node(node).firstIn + index;
       moves[id] = from.isMoved;
       joins[id] = from.isJoined;
-      if (isCutOff || from.by == kNone || from.by != last.by || from.isEnd || from.isMoved)
+      if (from.by == kNone || from.by != last.by || from.isEnd || from.isMoved)
         continue;
-      splits[id] =
+      shares[id] =
           from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]);
+      splits[id] = !isCutOff && shares[id];
       isCutOff = true;
     }
     made.push_back(handOn(graph, last, node, roles[node], reads[node]));
   }
+  for (NodeId node = graph.numNodes(); node-- > 0;)
+    kept[node] = !graph.outEdges(node).empty() && all_of(graph.outEdges(node), [&](EdgeId edge) {
+      NodeId consumer = graph.edge(edge).consumer;
+      return shares[edge] && (roles[consumer] != Role::Through || kept[consumer]);
+    });
 }

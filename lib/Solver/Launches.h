@@ -36,8 +36,13 @@ public:
   /// True if the op moves elements in a kernel of its own, whatever is sent.
   bool isAlone(NodeId node) const { return alone[node]; }
 
+  /// True if what is neither sent nor cut along this edge is read in the kernel that made it, and not from memory.
+  bool sharesKernel(EdgeId edge) const { return shares[edge]; }
+  /// True if that is so for all who read the node's result: it is not stored.
+  bool isKept(NodeId node) const { return kept[node]; }
+
 private:
-  std::vector<char> splits, moves, joins, alone;
+  std::vector<char> splits, moves, joins, alone, shares, kept;
 };
 
 } // namespace cleave::spmd

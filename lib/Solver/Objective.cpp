@@ -17,13 +17,15 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 ProfileId Objective::internProfile(const Profile &profile) {
-  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 2 | uint64_t(profile.isAlone) << 1 | profile.isOp,
+  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 3 | uint64_t(profile.isKept) << 2 |
+                                    uint64_t(profile.isAlone) << 1 | profile.isOp,
                                 static_cast<uint64_t>(profile.split),
                                 static_cast<uint64_t>(profile.wide),
                                 profile.calm,
                                 profile.stays,
                                 profile.held,
-                                profile.parameters};
+                                profile.parameters,
+                                profile.inside};
   for (auto [inBase, inAll] : profile.allowed) {
     key.push_back(inBase);
     key.push_back(inAll);
@@ -52,8 +54,8 @@ double Objective::totalBytesOf(ShapeId shape) const {
   return bytes;
 }
 
-/// What an op takes to read and write. What only moves is part of what reads it, but of two ways to move that cost the same the one that
-/// moves less is better, by a unit for each half: what is sent may part it from what reads it.
+/// What an op takes to read and write, but for what stays in its kernel. What only moves is part of what reads it, but of two ways to move
+/// that cost the same the one that moves less is better, by a unit for each half: what is sent may part it from what reads it.
 double Objective::memoryUnits(const Profile &profile, FormId id) const {
   const Signature &signature = forms.signature(profile.signature);
   double written = 0, read = 0;
@@ -63,9 +65,10 @@ double Objective::memoryUnits(const Profile &profile, FormId id) const {
   if (isMovement && !profile.isAlone)
     return std::log2(1 + written);
   for (auto [index, shape] : enumerate(signature.operands))
-    read += localBytesOf(shape, forms.operandState(id, index));
+    if (!(profile.inside >> std::min<size_t>(index, 63) & 1))
+      read += localBytesOf(shape, forms.operandState(id, index));
   // Of what is moved no more is read than written.
-  return model.perMemoryByte * (written + (isMovement ? std::min(read, written) : read));
+  return model.perMemoryByte * ((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
@@ -165,6 +168,9 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   });
   // What is moved by a kernel of its own is read by another one in any case.
   double kernel = traits.splitsKernel ? model.perLaunch : 0;
+  // What stayed in one kernel is written by one and read by another.
+  if (traits.sharesKernel)
+    kernel += model.perMemoryByte * (localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
   if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
     kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
   __int128 total = makesPartial ? model.perMadePartial : 0;

@@ -18,7 +18,8 @@
 //
 // On a known machine flops are priced by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
 // counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too, and of kernels
-// what they take to start: those of products, and those that there are more because something is sent (Launches.h).
+// what they take to start: those of products, and those that there are more because something is sent. What is made and read in one
+// kernel goes through no memory, unless it is sent or cut (Launches.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
@@ -48,8 +49,10 @@ struct Profile {
   AtomMask stays = 0;
   /// Atoms that cut the held factor or nothing (`Problem::hold`).
   AtomMask held = 0;
-  /// Bit by bit, operands that are parameters.
-  uint64_t parameters = 0;
+  /// Bit by bit, operands that are parameters, and those that are made in the kernel that reads them.
+  uint64_t parameters = 0, inside = 0;
+  /// What it makes is read in the kernel that made it, by nobody else (Launches.h).
+  bool isKept = false;
 };
 
 /// What a node in some form adds to the objective, and the surcharge on the reshards next to it.
@@ -64,6 +67,8 @@ struct EdgeTraits {
   bool movesParameter = false;
   /// A change makes two kernels of one, or one more of what is moved before it is sent, or put together before it is cut (Launches.h).
   bool splitsKernel = false, movesFirst = false, joinsFirst = false;
+  /// Unchanged, it is read in the kernel that made it, and not stored for anybody else.
+  bool sharesKernel = false, isKept = false;
 };
 
 class Objective {

@@ -170,6 +170,10 @@ Profile Solver::Search::makeProfile(NodeId node) {
   profile.calm = candidates.calm(node);
   for (auto [index, operand] : enumerate(problem.operands(graph.node(node).id)))
     profile.parameters |= uint64_t(problem.isParameter(operand) && index < 63) << index;
+  profile.isKept = launches.isKept(node);
+  for (auto [index, edge] : enumerate(graph.inEdges(node)))
+    profile.inside |= uint64_t(launches.sharesKernel(graph.node(node).firstIn + index) && edge.operand < 63)
+                      << edge.operand;
   return profile;
 }
 

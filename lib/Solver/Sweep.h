@@ -117,7 +117,7 @@ private:
   const int64_t *edgeTable(EdgeId edge);
   EdgeTraits traitsOf(EdgeId edge) const {
     return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
-            launches.joinsFirst(edge)};
+            launches.joinsFirst(edge),       launches.sharesKernel(edge), launches.isKept(graph.edge(edge).producer)};
   }
 
   const SearchGraph &graph;

@@ -44,12 +44,13 @@ def decide(build, problem, paths, objective):
 
 
 def wrong_prices(problem, reports):
-    """(texts, how many were compared)."""
-    texts, count = [], 0
+    """(texts, how many were compared, how many have no formula)."""
+    texts, count, skipped = [], 0, 0
     for objective, report in reports.items():
         for collective in report["collectives"]:
             levels = formulas.find_levels(problem.mesh, collective["axes"], problem.machine)
             if levels is None:
+                skipped += 1
                 continue
             count += 1
             kind, sent = collective["kind"], collective["wire_bytes_per_rank"]
@@ -57,7 +58,7 @@ def wrong_prices(problem, reports):
             if abs(expected - got) > max(PRICE_SLACK * expected, PRICE_NS):
                 texts.append(f"{objective}: {kind} of {sent} bytes over {', '.join(collective['axes'])} takes {got} ns, "
                              f"by the formula {expected:.0f}")
-    return texts, count
+    return texts, count, skipped
 
 
 def is_worse(times, slack):
@@ -69,7 +70,7 @@ def tell(times):
 
 
 def run(build, seed, folder):
-    """(what is wrong, prices compared, times by objective)."""
+    """(what is wrong, prices compared, prices without a formula, times by objective)."""
     problem = Problem(seed)
     paths = problem.write(folder)
     reports, texts = {}, []
@@ -78,12 +79,12 @@ def run(build, seed, folder):
         texts += [text] if text else []
         reports |= {objective: report} if report else {}
     if texts:
-        return texts, 0, {}
-    texts, count = wrong_prices(problem, reports)
+        return texts, 0, 0, {}
+    texts, count, skipped = wrong_prices(problem, reports)
     times = {objective: harness.predicted_ns(report) for objective, report in reports.items()}
     if is_worse(times, MOST_SLACK):
         texts.append(tell(times))
-    return texts, count, times
+    return texts, count, skipped, times
 
 
 def main():
@@ -92,14 +93,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         results = harness.each(lambda seed: run(build, seed, folder), seeds)
     failed, worse = 0, []
-    for seed, (texts, _, times) in zip(seeds, results):
+    for seed, (texts, _, _, times) in zip(seeds, results):
         for text in texts:
             print(f"FAILED {seed}: {text}")
         failed += len(texts)
         worse += [f"{seed}: {tell(times)}"] if is_worse(times, SLACK) else []
-    done = {"prices": sum(count for _, count, _ in results), "decisions": sum(bool(times) for _, _, times in results),
-            "faster by time": sum(bool(times) and times["time"] * SLACK < times["balanced"] for _, _, times in results)}
-    print(*worse, f"{', '.join(f'{count} {what}' for what, count in done.items())}, {len(worse)} slower", sep="\n")
+    _, counts, skipped, times = zip(*results)
+    done = {"prices": sum(counts), "decisions": sum(map(bool, times)),
+            "faster by time": sum(bool(each) and each["time"] * SLACK < each["balanced"] for each in times)}
+    print(*worse, f"{', '.join(f'{count} {what}' for what, count in done.items())}, {len(worse)} slower, "
+          f"{sum(skipped)} prices without a formula", sep="\n")
     if len(worse) > WORSE_SHARE * len(seeds) and not names:
         print(f"FAILED {len(worse)} decisions by time take longer than another objective's")
         failed += 1

@@ -88,6 +88,20 @@ std::vector<bool> splitEdges(const GraphBuilder &graph, OpId op, Optimize optimi
   return splits;
 }
 
+/// Of each op `k` where what it makes is never stored, and behind it `i` for each operand that is made in the kernel that reads it.
+std::string keptBy(const GraphBuilder &graph, Optimize optimize = Optimize::Time) {
+  SearchGraph searched(graph.problem);
+  Launches launches(searched, CostModel::create(optimize));
+  std::string text;
+  for (OpId op = 0; op < graph.problem.numOps(); ++op) {
+    NodeId node = searched.nodeOfOp(op);
+    text += launches.isKept(node) ? "k" : ".";
+    for (size_t index = 0; index < searched.inEdges(node).size(); ++index)
+      text += launches.sharesKernel(searched.node(node).firstIn + index) ? "i" : "";
+  }
+  return text;
+}
+
 TEST(LaunchesTest, WhatIsSentBehindAProductIsReadByAnotherKernel) {
   EXPECT_EQ(Chain().product().map().product().read(), ".x..");
 }
@@ -148,6 +162,42 @@ TEST(LaunchesTest, AValueThatIsReadTwiceIsCutOffOnce) {
   ValueId x = graph.pointwise({graph.input({8, 8})});
   graph.problem.addOutput(graph.add(x, x));
   EXPECT_EQ(splitEdges(graph, 1), (std::vector<bool>{true, false}));
+}
+
+// A sum is made on a product's tiles, of both of its operands if they are one; the next product reads from memory.
+TEST(LaunchesTest, WhatAKernelMakesForItselfIsNotStored) {
+  GraphBuilder graph({2});
+  ValueId x = graph.einsum("ik,kj->ij", {graph.input({8, 8}), graph.parameter({8, 8})});
+  ValueId sum = graph.add(x, x);
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {graph.pointwise({sum}), graph.parameter({8, 8})}));
+  EXPECT_EQ(keptBy(graph), "kkii.i.");
+  EXPECT_EQ(keptBy(graph, Optimize::Bytes), "....");
+}
+
+// Somebody else has it stored: it is returned, or a product reads it, too.
+TEST(LaunchesTest, WhatIsWantedElsewhereIsStored) {
+  GraphBuilder graph({2});
+  ValueId x = graph.pointwise({graph.input({8, 8})});
+  graph.problem.addOutput(graph.pointwise({x}));
+  EXPECT_EQ(keptBy(graph), "k.i");
+  graph.problem.addOutput(x);
+  EXPECT_EQ(keptBy(graph), "..i");
+}
+
+// It is seen through a transpose, if what is behind is made in the same kernel.
+TEST(LaunchesTest, WhatIsMovedForOthersIsStored) {
+  Chain chain;
+  chain.map().transpose().map();
+  EXPECT_EQ(keptBy(chain.graph), "kki.i");
+  chain.graph.problem.addOutput(chain.product().last);
+  EXPECT_EQ(keptBy(chain.graph), "kki.i.");
+  Chain other;
+  other.map().transpose();
+  ValueId moved = other.last;
+  other.map();
+  other.last = moved;
+  other.product();
+  EXPECT_EQ(keptBy(other.graph), "..i.i.");
 }
 
 // Without a price of launches nobody asks.

@@ -168,6 +168,11 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   op.model.perMemoryByte = kCostUnitsPerByte * 1.0;
   EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
   EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
+  // What the kernel makes of its left side itself, and what it goes on with, is no matter of memory.
+  op.profile.inside = 1;
+  EXPECT_EQ(op.price({kCutI}), (16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
+  op.profile.isKept = true;
+  EXPECT_EQ(op.price({kCutI}), 16 * 32 * 4 * kCostUnitsPerByte);
 }
 
 // Leaving the factor that the atom came to: 1/3 * 1/2 of 512 result, 512 lhs and 1024 rhs bytes. Without a weight among
@@ -234,6 +239,29 @@ TEST(ObjectiveTest, WhatIsSentOrCutMayTakeAKernelMore) {
   EXPECT_EQ(priceOf(cut, whole, moves), sent + launch + 2 * 512 / 4 * kCostUnitsPerByte);
   op.model.perMemoryByte = 1e18;
   EXPECT_EQ(priceOf(whole, cut, joins), kForbidden / 8);
+}
+
+// The same, of what stayed in one kernel: it is read then, and written where nobody else has it stored.
+TEST(ObjectiveTest, WhatIsSentOrCutGoesThroughMemory) {
+  CostModel model;
+  model.perNs = kCostUnitsPerByte;
+  model.perMemoryByte = kCostUnitsPerByte / 4.0;
+  model.perReshard = 0;
+  OneOp op = matmul({2}, model);
+  State cutRows = State::replicated(2);
+  cutRows.dims[0] = {0};
+  StateId whole = op.states.intern(State::replicated(2)), cut = op.states.intern(cutRows);
+  auto priceOf = [&](StateId from, StateId to, bool isKept) {
+    EdgeTraits traits;
+    traits.sharesKernel = true;
+    traits.isKept = isKept;
+    return op.objective.priceEdge(op.resultShape, from, to, 0, 0, traits);
+  };
+  constexpr int64_t unit = kCostUnitsPerByte;
+  EXPECT_EQ(priceOf(whole, whole, true), 0);
+  EXPECT_EQ(priceOf(whole, cut, false), 512 / 4 * unit);
+  EXPECT_EQ(priceOf(whole, cut, true), (512 + 1024) / 4 * unit);
+  EXPECT_EQ(priceOf(cut, whole, true), (512 + (512 + 1024) / 4) * unit);
 }
 
 // Terms of a sum become terms of a maximum by way of the whole value, 8x32 f32: an all_reduce, half a byte for being
