@@ -66,7 +66,7 @@ set_property(TARGET lldELF PROPERTY INTERFACE_LINK_LIBRARIES lldCommon ZLIB::ZLI
 set_property(TARGET lldCommon PROPERTY INTERFACE_LINK_LIBRARIES CleaveLlvm)
 
 # Precompiled headers, each owned by one library and used by all that stand above it: MLIR's, those and the dialects of Cleave (2 of
-# the 4 s that a file takes without), those and the dialects of kernels (4 s more). GoogleTest's is owned by one of the tests (below).
+# the 4 s that a file takes without), those and the dialects of kernels (4 s more). GoogleTest's is owned by CleaveTestHeaders (test/Unit).
 function(cleave_precompile name)
   if(name STREQUAL "CleaveSpmdIR")
     target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include/cleave/Support/PrecompiledMlir.h")
@@ -128,10 +128,8 @@ function(cleave_add_unit_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   if(ARG_HAS_MLIR)
     cleave_precompile(${name})
-  elseif(name STREQUAL "CleavePlanTests")
-    target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/test/Unit/PrecompiledTest.h")
   else()
-    target_precompile_headers(${name} REUSE_FROM CleavePlanTests)
+    target_precompile_headers(${name} REUSE_FROM CleaveTestHeaders)
   endif()
   if(NOT ARG_HAS_MLIR AND NOT ARG_NO_LLVM)
     add_dependencies(${name} CleaveDialectHeaders)

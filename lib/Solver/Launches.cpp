@@ -1,7 +1,8 @@
 //===- Launches.cpp - what is sent makes two kernels of one ---------------===//
 //
-// Two walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
-// it hands on last, whether the kernel of that op began with a product, and which rows it walks. An op joins the last
+// Three walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
+// it hands on last, which op its kernel began with, whether that is a product, and which rows it walks. Backwards again: what nobody reads
+// but that kernel. An op joins the last
 // of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there; what comes from an
 // earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if what is moved is
 // sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which is another
@@ -16,7 +17,7 @@ using namespace llvm;
 
 namespace {
 enum class Role : uint8_t {
-  End,     ///< inputs and outputs: no kernel
+  End,     ///< inputs and outputs, of loops too: no kernel
   Through, ///< movement, and nodes of values
   Product, ///< has a kernel of its own, as its first op
   Rows,    ///< walks whole rows: a norm, a softmax, a reduction
@@ -25,8 +26,8 @@ enum class Role : uint8_t {
 
 /// What is on the way to a node.
 struct Made {
-  /// The last op that computes; `kNone` if there is none.
-  NodeId by = kNone;
+  /// The last op that computes, and the first one of its kernel; `kNone` if there is none.
+  NodeId by = kNone, kernel = kNone;
   /// Whether its kernel has a product.
   bool onTiles = false;
   /// The op whose rows its kernel walks; `kNone` if it walks none.
@@ -37,6 +38,8 @@ struct Made {
   bool isJoined = false;
   /// Whether it is the end of that kernel: a product's tiles, transposed.
   bool isEnd = false;
+  /// Whether all of it is that kernel's.
+  bool isWhole = true;
 };
 
 /// Whether a node, or what it hands on to, would be in the kernel of what it reads: of one with a product, of another.
@@ -54,9 +57,9 @@ struct Reads {
 
 static Role roleOf(const SearchGraph &graph, NodeId id) {
   NodeKind kind = graph.node(id).kind;
-  if (kind == NodeKind::Input || kind == NodeKind::Output)
-    return Role::End;
   const ShardingRule &rule = *graph.ruleOf(id).rule;
+  if (kind == NodeKind::Input || kind == NodeKind::Output || rule.isLoop)
+    return Role::End;
   if (kind != NodeKind::Op || rule.isMovement)
     return Role::Through;
   if (rule.flops > 0)
@@ -122,6 +125,14 @@ static bool mayEndInMovement(const Made &last, const ShardingRule &rule) {
   return last.by != kNone && (last.onTiles ? isTranspose(rule) : last.rows == kNone);
 }
 
+/// True if a kernel that walks `rows` can go on with what reads them.
+static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &read) {
+  return rows == kNone || (!read.isMoved && haveSameRows(graph, rows, read.rows));
+}
+
+/// A kernel that goes on reads what was made as it is.
+static bool mayGoOn(const Made &last) { return last.by != kNone && !last.isEnd && !last.isMoved; }
+
 static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, const Reads &read) {
   switch (role) {
   case Role::Through:
@@ -133,11 +144,12 @@ static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, co
     }
     return last;
   case Role::Product:
-    return {id, /*onTiles=*/true, kNone};
+    return {id, id, /*onTiles=*/true, kNone};
   case Role::Rows:
-    return {id, /*onTiles=*/false, id};
+    return {id, mayGoOn(last) && !last.onTiles && mayFollowRows(graph, last.rows, read) ? last.kernel : id,
+            /*onTiles=*/false, id};
   case Role::Map:
-    return last.isEnd ? Made{id} : Made{id, last.onTiles, last.rows};
+    return last.isEnd ? Made{id, id} : Made{id, mayGoOn(last) ? last.kernel : id, last.onTiles, last.rows};
   default:
     return {};
   }
@@ -183,9 +195,25 @@ static Reads findReads(const SearchGraph &graph, ArrayRef<Reads> reads, NodeId i
   }
 }
 
-/// True if a kernel that walks `rows` can go on with what reads them.
-static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &read) {
-  return rows == kNone || (!read.isMoved && haveSameRows(graph, rows, read.rows));
+/// Readers that walk rows of two kinds are two kernels.
+static bool haveReadersOfOneKind(const SearchGraph &graph, ArrayRef<Reads> reads, NodeId node) {
+  NodeId rows = kNone;
+  for (EdgeId edge : graph.outEdges(node)) {
+    NodeId other = reads[graph.edge(edge).consumer].rows;
+    if (rows != kNone && !haveSameRows(graph, rows, other))
+      return false;
+    rows = other == kNone ? rows : other;
+  }
+  return true;
+}
+
+/// Per node, whether its result is one of the function's.
+static std::vector<char> findReturned(const SearchGraph &graph) {
+  std::vector<char> isReturned(graph.numNodes(), false);
+  const Problem &problem = graph.getProblem();
+  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+    isReturned[graph.portOf(problem.outputValue(output)).first] = true;
+  return isReturned;
 }
 
 Launches::Launches(const SearchGraph &graph, const CostModel &costs)
@@ -205,7 +233,7 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
     const ShardingRule &rule = *graph.ruleOf(node).rule;
     alone[node] =
         roles[node] == Role::Through && reads[node].isStored && movesElements(rule) && !mayEndInMovement(last, rule);
-    bool isCutOff = false;
+    bool isCutOff = false, isWhole = true;
     for (auto [index, edge] : enumerate(graph.inEdges(node))) {
       if (edge.producer >= node)
         continue;
@@ -213,18 +241,24 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       EdgeId id = graph.node(node).firstIn + index;
       moves[id] = from.isMoved;
       joins[id] = from.isJoined;
-      if (from.by == kNone || from.by != last.by || from.isEnd || from.isMoved)
+      bool mayShare =
+          mayGoOn(from) &&
+          (from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]));
+      shares[id] = mayShare && from.isWhole && from.kernel == last.kernel && edge.operand < 63;
+      isWhole &= shares[id];
+      if (isCutOff || !mayGoOn(from) || from.by != last.by)
         continue;
-      shares[id] =
-          from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]);
-      splits[id] = !isCutOff && shares[id];
+      splits[id] = mayShare;
       isCutOff = true;
     }
     made.push_back(handOn(graph, last, node, roles[node], reads[node]));
+    made.back().isWhole = roles[node] == Role::Through ? isWhole : rule.results.size() == 1;
   }
+  std::vector<char> isReturned = findReturned(graph);
   for (NodeId node = graph.numNodes(); node-- > 0;)
-    kept[node] = !graph.outEdges(node).empty() && all_of(graph.outEdges(node), [&](EdgeId edge) {
-      NodeId consumer = graph.edge(edge).consumer;
-      return shares[edge] && (roles[consumer] != Role::Through || kept[consumer]);
-    });
+    kept[node] = !isReturned[node] && !graph.outEdges(node).empty() && haveReadersOfOneKind(graph, reads, node) &&
+                 all_of(graph.outEdges(node), [&](EdgeId edge) {
+                   NodeId consumer = graph.edge(edge).consumer;
+                   return shares[edge] && (roles[consumer] != Role::Through || kept[consumer]);
+                 });
 }

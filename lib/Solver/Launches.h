@@ -1,4 +1,4 @@
-//===- Launches.h - what is sent makes two kernels of one -------*- C++ -*-===//
+//===- Launches.h - which ops share a kernel --------------------*- C++ -*-===//
 //
 // However an op is cut, each rank launches it once; what changes with a decision is which ops may share a kernel, for what
 // has been sent is read by another kernel than the one that made it:
@@ -9,6 +9,8 @@
 //   product ─▶ all_reduce ─▶ add ─▶ norm   2: now the sum is made with the norm
 //   norm ─▶ transpose ─▶ product           2: the product reads through the transpose
 //   norm ─▶ transpose ─▶ all_gather ─▶ ..  3: somebody has to make it
+//
+// What one kernel makes and reads is neither written to memory nor read from it, unless somebody else reads it too: then it is written.
 //
 // The rules are those of exec-form-kernels (Clusters.h there) as far as a rule tells what an op is.
 //
@@ -36,9 +38,10 @@ public:
   /// True if the op moves elements in a kernel of its own, whatever is sent.
   bool isAlone(NodeId node) const { return alone[node]; }
 
-  /// True if what is neither sent nor cut along this edge is read in the kernel that made it, and not from memory.
+  /// True if what is neither sent nor cut along this edge is read in the kernel that made it, and not from memory. Only of the first 63
+  /// operands.
   bool sharesKernel(EdgeId edge) const { return shares[edge]; }
-  /// True if that is so for all who read the node's result: it is not stored.
+  /// True if that is so for all who read the node's result, and it is not returned: it is not stored.
   bool isKept(NodeId node) const { return kept[node]; }
 
 private:

@@ -166,11 +166,11 @@ int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge 
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
-  // What is moved by a kernel of its own is read by another one in any case.
   double kernel = traits.splitsKernel ? model.perLaunch : 0;
   // What stayed in one kernel is written by one and read by another.
   if (traits.sharesKernel)
     kernel += model.perMemoryByte * (localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
+  // What is moved by a kernel of its own is read by another one in any case.
   if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
     kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
   __int128 total = makesPartial ? model.perMadePartial : 0;

@@ -169,11 +169,14 @@ Profile Solver::Search::makeProfile(NodeId node) {
   profile.wide = candidates.wide(node);
   profile.calm = candidates.calm(node);
   for (auto [index, operand] : enumerate(problem.operands(graph.node(node).id)))
-    profile.parameters |= uint64_t(problem.isParameter(operand) && index < 63) << index;
+    if (index < 63 && problem.isParameter(operand))
+      profile.parameters |= uint64_t(1) << index;
+  if (graph.ruleOf(node).rule->isMovement)
+    return profile;
   profile.isKept = launches.isKept(node);
   for (auto [index, edge] : enumerate(graph.inEdges(node)))
-    profile.inside |= uint64_t(launches.sharesKernel(graph.node(node).firstIn + index) && edge.operand < 63)
-                      << edge.operand;
+    if (launches.sharesKernel(graph.node(node).firstIn + index))
+      profile.inside |= uint64_t(1) << edge.operand;
   return profile;
 }
 

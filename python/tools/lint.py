@@ -233,6 +233,15 @@ def check_format():
         yield "not formatted, run scripts/format: " + ", ".join(names[:20])
 
 
+def check_usings():
+    """A name that a source file takes from a namespace is used there, or in an .inc that it includes."""
+    for path in tracked("lib/*.cpp", "tools/*.cpp"):
+        text = re.sub(r"//.*", "", read(path))
+        for name in re.findall(r"^using [\w:]+::(\w+);", text, re.M):
+            if len(re.findall(rf"\b{name}\b", text)) < 2 and not re.search(r"^#include .*\.inc\"", text, re.M):
+                yield f"{path}: does not use {name}"
+
+
 def check_words():
     """Nothing of the machine that it was written on."""
     for path in tracked():

@@ -6,8 +6,8 @@ A file is looked at again only if something that it is made of has changed: its 
 one that it includes (ninja knows which), its command line, or .clang-tidy. What was clean is noted under BUILD_DIR/tidy.
 
 Most of the time goes into headers (for each translation unit anew, the parents of all that they declare are looked up), so
-many files are looked at in one, as long as they do not define the same local names. Only a batch that is clean
-counts; any other is divided, down to single files, whose findings are the ones that are reported.
+many files are looked at in one, as long as they do not define the same local names, nor open what those behind them do not. Only a
+batch that is clean counts; any other is divided, down to single files, whose findings are the ones that are reported.
 """
 import hashlib
 import json
@@ -161,7 +161,7 @@ def main():
     with open(os.path.join(build, "compile_commands.json")) as file:
         commands = [command for command in json.load(file) if command["file"].startswith((ROOT + "/lib/", ROOT + "/tools/"))
                     and (not wanted or command["file"] in wanted)]
-    # What two libraries are made of is looked at once.
+    # A file that two libraries compile alike is looked at once.
     commands = list({(command["file"], *get_flags(command)): command for command in commands}.values())
     for command in commands:
         command["output"] = re.search(r" -o (\S+)", command["command"])[1]

@@ -152,6 +152,8 @@ struct ShardingRule {
   bool isMovement = false;
   /// True for movement whose result lies where its operand does, all of it or one piece: another shape, some of the most major positions.
   bool isAlias = false;
+  /// What a loop takes along or gives back: the kernels of its body are others than those around it.
+  bool isLoop = false;
   /// Not empty if the op must be whole: the reason shown to the user.
   std::string mustReplicate;
 

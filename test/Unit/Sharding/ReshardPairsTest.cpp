@@ -102,11 +102,10 @@ ReshardPlannerOptions withSlowAxis(const AtomMesh &mesh, unsigned slow) {
   return options;
 }
 
-// Carries out every `param.simulateEvery`-th plan between two of the states.
+// Carries out every `param.simulateEvery`-th plan between two of the states; `pairs` counts them, of several planners.
 void expectRightContents(const MeshAndShape &param, const AtomMesh &mesh, const ReshardPlannerOptions &options,
-                         const std::vector<State> &states, int64_t elementBytes) {
+                         const std::vector<State> &states, int64_t elementBytes, unsigned &pairs) {
   ReshardPlanner planner(mesh, options);
-  unsigned pairs = 0;
   for (const State &from : states)
     for (const State &to : states) {
       if (++pairs % param.simulateEvery)
@@ -123,8 +122,9 @@ TEST_P(AllPairs, EveryPlanOverLinksThatDifferEndsWithTheRightContents) {
   const MeshAndShape &param = GetParam();
   AtomMesh mesh(param.axes);
   std::vector<State> states = ExhaustiveSearch(mesh, param.shape, 4).states();
+  unsigned pairs = 0;
   for (unsigned slow = 0; slow < mesh.numAxes(); ++slow)
-    expectRightContents(param, mesh, withSlowAxis(mesh, slow), states, 4);
+    expectRightContents(param, mesh, withSlowAxis(mesh, slow), states, 4, pairs);
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallMeshes, AllPairs,
@@ -146,9 +146,10 @@ TEST_P(UnevenPairs, EveryPlanEndsWithTheRightContents) {
   AtomMesh mesh(param.axes);
   // All lists of atoms, whether they divide the shape or not.
   std::vector<State> states = allStates(mesh, Ints(param.shape.size(), mesh.numRanks()), true);
+  unsigned pairs = 0;
   for (const ReshardPlannerOptions &options :
        {ReshardPlannerOptions{false}, ReshardPlannerOptions{true}, withSlowAxis(mesh, 0)})
-    expectRightContents(param, mesh, options, states, 2);
+    expectRightContents(param, mesh, options, states, 2, pairs);
 }
 
 INSTANTIATE_TEST_SUITE_P(SmallMeshes, UnevenPairs,

@@ -46,8 +46,9 @@ struct Chain {
     last = graph.transpose(last, {1, 0});
     return *this;
   }
-  /// The same rows of the result's columns twice, side by side along dim 0.
-  Chain &concat() {
+  /// The same twice, side by side along dim 0.
+  Chain &concat() { return concat(last); }
+  Chain &concat(ValueId other) {
     std::vector<int64_t> shape(graph.problem.shape(last));
     RuleBuilder rule(2, 1);
     std::optional<FactorId> columns = rule.addParallel(shape[1]);
@@ -55,7 +56,7 @@ struct Chain {
       rule.operandDim(operand, ArrayRef(rule.addFactor(shape[0]))).operandDim(operand, columns);
     rule.resultDim(0, ArrayRef(rule.addFactor(2 * shape[0]))).resultDim(0, columns);
     rule.rule.isMovement = true;
-    last = graph.op(rule.rule, {last, last}, {2 * shape[0], shape[1]});
+    last = graph.op(rule.rule, {last, other}, {2 * shape[0], shape[1]});
     return *this;
   }
   /// Letters of each edge into an op's first operand, and into the output: `x` where sending along it costs a launch, `m` where what is
@@ -198,6 +199,55 @@ TEST(LaunchesTest, WhatIsMovedForOthersIsStored) {
   other.last = moved;
   other.product();
   EXPECT_EQ(keptBy(other.graph), "..i.i.");
+}
+
+// One value goes two ways through a kernel.
+TEST(LaunchesTest, WhatIsReadAgainLaterIsNotStored) {
+  GraphBuilder graph({2});
+  ValueId x = graph.pointwise({graph.input({8, 8})});
+  graph.problem.addOutput(graph.add(x, graph.pointwise({x})));
+  EXPECT_EQ(keptBy(graph), "kki.ii");
+}
+
+// Rows of two kinds are walked by two kernels.
+TEST(LaunchesTest, WhatTwoKernelsReadIsStored) {
+  Chain chain;
+  ValueId x = chain.map().last;
+  chain.norm().graph.problem.addOutput(chain.last);
+  chain.last = x;
+  chain.scan().graph.problem.addOutput(chain.last);
+  EXPECT_EQ(keptBy(chain.graph).front(), '.');
+}
+
+// Of what is put together only a part was made by the kernel before.
+TEST(LaunchesTest, WhatComesFromElsewhereIsRead) {
+  Chain chain;
+  ValueId other = chain.graph.input({8, 8});
+  chain.map().concat(other).map().graph.problem.addOutput(chain.last);
+  EXPECT_EQ(keptBy(chain.graph), "..i.");
+}
+
+// A value that the plan names is an output without a node of its own.
+TEST(LaunchesTest, WhatIsReturnedAsWishedIsStored) {
+  GraphBuilder graph({2});
+  ValueId x = graph.pointwise({graph.input({8, 8})});
+  graph.problem.setWish(x, graph.wish({{0}, {}}));
+  graph.problem.addOutput(x);
+  graph.problem.addOutput(graph.pointwise({x}));
+  EXPECT_EQ(keptBy(graph), "..i");
+}
+
+// What a loop takes along is read by the kernels of its body.
+TEST(LaunchesTest, LoopsReadFromMemory) {
+  Chain chain;
+  chain.map();
+  RuleBuilder rule(1, 1);
+  std::optional<FactorId> rows = rule.addParallel(8), columns = rule.addParallel(8);
+  rule.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows).resultDim(0, columns);
+  rule.rule.isMovement = rule.rule.isLoop = true;
+  chain.last = chain.graph.op(rule.rule, {chain.last}, {8, 8});
+  chain.map().graph.problem.addOutput(chain.last);
+  EXPECT_EQ(keptBy(chain.graph), "...");
 }
 
 // Without a price of launches nobody asks.

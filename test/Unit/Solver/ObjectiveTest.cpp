@@ -168,7 +168,7 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   op.model.perMemoryByte = kCostUnitsPerByte * 1.0;
   EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
   EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
-  // What the kernel makes of its left side itself, and what it goes on with, is no matter of memory.
+  // What the kernel makes of its left side itself, and what it goes on with, costs no memory.
   op.profile.inside = 1;
   EXPECT_EQ(op.price({kCutI}), (16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
   op.profile.isKept = true;

@@ -225,7 +225,7 @@ OpId FunctionProblem::addLoopOp(nn::LoopOp loop, ArrayRef<Value> operands, Array
     for (unsigned i = 0; i < results.size(); ++i)
       rule.resultDim(i, factor);
   }
-  rule.rule.isMovement = true;
+  rule.rule.isMovement = rule.rule.isLoop = true;
   auto getIds = [&](ArrayRef<Value> list) {
     return llvm::map_to_vector(list, [&](Value value) { return getId(value); });
   };
