@@ -1,12 +1,13 @@
-//===- Launches.cpp - what is sent makes two kernels of one ---------------===//
+//===- Launches.cpp - which ops share a kernel ----------------------------===//
 //
 // Three walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
 // it hands on last, which op its kernel began with, whether that is a product, and which rows it walks. Backwards again: what nobody reads
-// but that kernel. An op joins the last
-// of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there; what comes from an
-// earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if what is moved is
-// sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which is another
-// kernel.
+// but that kernel.
+//
+// An op joins the last of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there;
+// what comes from an earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if
+// what is moved is sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which
+// is another kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "Launches.h"
@@ -255,10 +256,12 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
     made.back().isWhole = roles[node] == Role::Through ? isWhole : rule.results.size() == 1;
   }
   std::vector<char> isReturned = findReturned(graph);
-  for (NodeId node = graph.numNodes(); node-- > 0;)
+  for (NodeId node = graph.numNodes(); node-- > 0;) {
+    auto staysAlong = [&](EdgeId edge) {
+      NodeId consumer = graph.edge(edge).consumer;
+      return shares[edge] && (roles[consumer] != Role::Through || kept[consumer]);
+    };
     kept[node] = !isReturned[node] && !graph.outEdges(node).empty() && haveReadersOfOneKind(graph, reads, node) &&
-                 all_of(graph.outEdges(node), [&](EdgeId edge) {
-                   NodeId consumer = graph.edge(edge).consumer;
-                   return shares[edge] && (roles[consumer] != Role::Through || kept[consumer]);
-                 });
+                 all_of(graph.outEdges(node), staysAlong);
+  }
 }

@@ -229,7 +229,7 @@ EDITS = [
     Edit("shards-need-not-divide", "lib/Dialect/Spmd/IR/Attributes.cpp", "!getUneven() && extent % shards != 0", "false",
          "a type may have shards that do not divide", ["lit:Spmd/IR"]),
     # ===--- More rules ------------------------------------------------------===
-    Edit("integer-division-is-linear", "lib/Dialect/Nn/ShardingRules/Elementwise.cpp", "isa<FloatType>(elementTypeOf(getLhs()))",
+    Edit("integer-division-is-linear", "lib/Dialect/Nn/ShardingRules/Elementwise.cpp", "isa<FloatType>(getElementType(getLhs()))",
          "true", "terms of integers are divided one by one", ["lit:Nn/Rules/elementwise"]),
     Edit("product-of-terms", "lib/Dialect/Nn/ShardingRules/Elementwise.cpp", "getPointwiseRule(*this, {{0}, {1}})",
          "getPointwiseRule(*this, {{0, 1}})", "terms are multiplied by terms", [PARTITION]),

@@ -37,7 +37,7 @@ EDITS = [
          "padding is taken for an index", [PARTITION]),
     Edit("uneven-updates", FORMS + "Indexing.cpp", "updates = build.maskOperand(updates, 2, int64_t(dim), ReduceKind::Sum);", "",
          "padding is added to element 0", [PARTITION]),
-    Edit("uneven-divisor", FORMS + "Elementwise.cpp", "isa<IntegerType>(LocalBuilder::getElementType(divisor))", "false",
+    Edit("uneven-divisor", FORMS + "Elementwise.cpp", "isa<IntegerType>(getElementType(divisor))", "false",
          "integers are divided by padding", [PARTITION]),
     Edit("uneven-parts-of-dims", "lib/Sharding/ShardingRule.cpp", "dim.size() == 1 || !llvm::is_contained(dim, factor)", "true",
          "a part of a dim is cut unevenly", [PARTITION, SOLVER]),

@@ -212,6 +212,16 @@ TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   EXPECT_EQ(price(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
 }
 
+/// Of the product's result: whole, and [x|-].
+struct WholeAndCut {
+  explicit WholeAndCut(OneOp &op) : whole(op.states.intern(State::replicated(2))) {
+    State rows = State::replicated(2);
+    rows.dims[0] = {0};
+    cut = op.states.intern(rows);
+  }
+  StateId whole, cut;
+};
+
 // Whole to [x|-] and back, 8x32 f32 on 2 ranks, by time: a launch where one kernel becomes two; a launch, and what is moved read and
 // written, where it is moved before it is sent, and before it is cut where parts have to be put together. What is more than can be counted
 // is dear, and no gift.
@@ -222,9 +232,7 @@ TEST(ObjectiveTest, WhatIsSentOrCutMayTakeAKernelMore) {
   model.perLaunch = 100 * kCostUnitsPerByte;
   model.perReshard = 0;
   OneOp op = matmul({2}, model);
-  State cutRows = State::replicated(2);
-  cutRows.dims[0] = {0};
-  StateId whole = op.states.intern(State::replicated(2)), cut = op.states.intern(cutRows);
+  auto [whole, cut] = WholeAndCut(op);
   auto priceOf = [&](StateId from, StateId to, EdgeTraits traits) {
     return op.objective.priceEdge(op.resultShape, from, to, 0, 0, traits);
   };
@@ -248,9 +256,7 @@ TEST(ObjectiveTest, WhatIsSentOrCutGoesThroughMemory) {
   model.perMemoryByte = kCostUnitsPerByte / 4.0;
   model.perReshard = 0;
   OneOp op = matmul({2}, model);
-  State cutRows = State::replicated(2);
-  cutRows.dims[0] = {0};
-  StateId whole = op.states.intern(State::replicated(2)), cut = op.states.intern(cutRows);
+  auto [whole, cut] = WholeAndCut(op);
   auto priceOf = [&](StateId from, StateId to, bool isKept) {
     EdgeTraits traits;
     traits.sharesKernel = true;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Movement.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "Clusters.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

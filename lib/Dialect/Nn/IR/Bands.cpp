@@ -293,7 +293,7 @@ public:
   Splitter(OpBuilder &builder, DenseOf getDense) : builder(builder), getDense(getDense) {}
 
   MaskParts split(Value mask, unsigned steps) {
-    bool isBool = cast<RankedTensorType>(mask.getType()).getElementType().isInteger(1);
+    bool isBool = getElementType(mask).isInteger(1);
     return isBool ? splitCondition(mask, steps) : splitNumbers(mask, steps);
   }
 
@@ -378,7 +378,7 @@ MaskParts Splitter::splitConstant(Value mask, DenseElementsAttr dense) {
 
 MaskParts Splitter::splitNumbers(Value mask, unsigned steps) {
   Operation *op = mask.getDefiningOp();
-  if (!op || steps == 0 || !isa<FloatType>(cast<RankedTensorType>(mask.getType()).getElementType()))
+  if (!op || steps == 0 || !isa<FloatType>(getElementType(mask)))
     return {{}, mask};
   if (isa<ConstantOp, LoadOp>(op)) {
     DenseElementsAttr dense = getDense(mask);

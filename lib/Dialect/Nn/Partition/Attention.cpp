@@ -24,6 +24,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -31,8 +32,8 @@ namespace {
 struct LocalAttention {
   LocalAttention(AttentionOp op, PartitionContext &context)
       : op(op), context(context), build(context), queryAxes(context.getOperandCuts(0, 2)),
-        keyAxes(context.getOperandCuts(1, 2)), query(LocalBuilder::getShape(context.operands[0])),
-        key(LocalBuilder::getShape(context.operands[1])) {}
+        keyAxes(context.getOperandCuts(1, 2)), query(getShape(context.operands[0])),
+        key(getShape(context.operands[1])) {}
 
   bool isKeySequenceCut() const { return !keyAxes.empty(); }
   bool isQuerySequenceCut() const { return !queryAxes.empty(); }
@@ -54,7 +55,7 @@ private:
   Value addToMask(Value isSeen);
   DimWindow getWindow();
   Value findKeys(const DimWindow &window);
-  Value number(double value) { return build.constant(value, LocalBuilder::getElementType(wideQuery)); }
+  Value number(double value) { return build.constant(value, getElementType(wideQuery)); }
   Value minusInfinity() { return number(-std::numeric_limits<double>::infinity()); }
 
   AttentionOp op;
@@ -83,16 +84,16 @@ Value LocalAttention::applyMask(Value scores) {
   if (!op.getMask())
     return scores;
   Value mask = context.operands[3];
-  SmallVector<int64_t> shape(4 - LocalBuilder::getShape(mask).size(), 1);
-  llvm::append_range(shape, LocalBuilder::getShape(mask));
+  SmallVector<int64_t> shape(4 - getShape(mask).size(), 1);
+  llvm::append_range(shape, getShape(mask));
   // The head dim becomes [key/value head, query head of the group].
   bool isPerHead = shape[1] != 1 || query[1] == 1;
   SmallVector<int64_t> grouped = {shape[0], isPerHead ? key[1] : 1, isPerHead ? query[1] / key[1] : 1, shape[2],
                                   shape[3]};
   mask = build.reshape(mask, grouped);
-  if (LocalBuilder::getElementType(mask).isInteger(1))
+  if (getElementType(mask).isInteger(1))
     return build.select(mask, scores, minusInfinity());
-  return build.add(scores, build.convert(mask, LocalBuilder::getElementType(scores)));
+  return build.add(scores, build.convert(mask, getElementType(scores)));
 }
 
 /// Query position i sees the key positions of its band, both counted over all ranks. Precondition: there is a bound.
@@ -111,11 +112,11 @@ Value LocalAttention::addToMask(Value isSeen) {
   if (!op.getMask())
     return isSeen;
   Value given = context.operands[3];
-  if (LocalBuilder::getElementType(given).isInteger(1))
+  if (getElementType(given).isInteger(1))
     return build.both(given, isSeen);
   Value wide = build.widen(given);
   double infinity = std::numeric_limits<double>::infinity();
-  return build.select(isSeen, wide, build.constant(-infinity, LocalBuilder::getElementType(wide)));
+  return build.select(isSeen, wide, build.constant(-infinity, getElementType(wide)));
 }
 
 /// Whoever takes the keys block by block needs no mask for most blocks, and finds here what it was made of.
@@ -156,10 +157,10 @@ Value LocalAttention::findKeys(const DimWindow &window) {
 Value LocalAttention::computeInWindow() {
   DimWindow window = getWindow();
   for (auto [operand, value] : llvm::enumerate(MutableArrayRef<Value>(context.operands))) {
-    unsigned dim = LocalBuilder::getShape(value).size() - (operand == 3 ? 1 : 2);
+    unsigned dim = getShape(value).size() - (operand == 3 ? 1 : 2);
     if (operand > 0 && !context.getOperandCuts(operand, dim).empty())
       value = build.window(value, LocalBuilder::ReadDim{dim, keyAxes, window},
-                           cast<TypedAttr>(context.builder.getZeroAttr(LocalBuilder::getElementType(value))));
+                           cast<TypedAttr>(context.builder.getZeroAttr(getElementType(value))));
   }
   MutableArrayRef<Value> in(context.operands);
   Value isKey = findKeys(window);

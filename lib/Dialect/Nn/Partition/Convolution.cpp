@@ -11,6 +11,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -46,7 +47,7 @@ LogicalResult ConvOp::partition(PartitionContext &context, SmallVectorImpl<Value
   auto read = LocalBuilder(context).readWindows(context.builder.getZeroAttr(getInput().getType().getElementType()));
   auto clone = cast<ConvOp>(cloneLocal(*this, context));
   dropPads(clone, read);
-  Shape input = LocalBuilder::getShape(clone.getInput()), weight = LocalBuilder::getShape(clone.getWeight());
+  Shape input = getShape(clone.getInput()), weight = getShape(clone.getWeight());
   if (weight[1] > 0)
     clone.setGroups(input[1] / weight[1]);
   results.push_back(clone);
@@ -59,7 +60,7 @@ LogicalResult ConvTransposeOp::partition(PartitionContext &context, SmallVectorI
   maskChannels(context, 0);
   auto read = LocalBuilder(context).readWindows(context.builder.getZeroAttr(getInput().getType().getElementType()));
   auto clone = cast<ConvTransposeOp>(cloneLocal(*this, context));
-  Shape weight = LocalBuilder::getShape(clone.getWeight()), made = context.resultTypes.front().getShape();
+  Shape weight = getShape(clone.getWeight()), made = context.resultTypes.front().getShape();
   auto getLow = [&](const LocalBuilder::ReadDim &at) {
     return getPadsLow()[at.dim - 2] - at.window.low * getStrides()[at.dim - 2];
   };

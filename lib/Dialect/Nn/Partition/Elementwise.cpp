@@ -7,6 +7,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -14,8 +15,8 @@ using namespace cleave::spmd;
 static LogicalResult partitionDivision(Operation *op, PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalBuilder build(context);
   Value &divisor = context.operands[1];
-  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, LocalBuilder::getShape(divisor).size()));
-  if (isa<IntegerType>(LocalBuilder::getElementType(divisor)))
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, getShape(divisor).size()));
+  if (isa<IntegerType>(getElementType(divisor)))
     divisor = build.maskOperand(divisor, 1, dims, ReduceKind::Prod);
   return partitionByCloning(op, context, results);
 }

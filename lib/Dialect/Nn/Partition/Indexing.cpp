@@ -10,6 +10,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -25,7 +26,7 @@ static SmallVector<int64_t> withTrailingOnes(Shape shape, size_t count) {
 /// Indices, operand 1, with 0 where shards are padded: what stands there may be no index.
 static Value maskIndices(LocalBuilder &build) {
   Value indices = build.context.operands[1];
-  auto all = llvm::to_vector(llvm::seq<int64_t>(0, LocalBuilder::getShape(indices).size()));
+  auto all = llvm::to_vector(llvm::seq<int64_t>(0, getShape(indices).size()));
   return build.maskOperand(indices, 1, all, ReduceKind::Sum);
 }
 
@@ -41,10 +42,10 @@ LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Val
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
-  Shape shape = LocalBuilder::getShape(table);
+  Shape shape = getShape(table);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes);
   Value found = GatherOp::create(context.builder, context.loc, table, local.indices, dim);
-  SmallVector<int64_t> mask = withTrailingOnes(LocalBuilder::getShape(local.isInside), shape.size() - dim - 1);
+  SmallVector<int64_t> mask = withTrailingOnes(getShape(local.isInside), shape.size() - dim - 1);
   results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
   return success();
 }
@@ -57,8 +58,7 @@ LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVector
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
-  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], LocalBuilder::getShape(table)[dim],
-                     axes);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], getShape(table)[dim], axes);
   Value found = GatherElementsOp::create(context.builder, context.loc, table, local.indices, dim);
   results.push_back(build.select(local.isInside, found, build.zeroLike(found)));
   return success();
@@ -73,8 +73,8 @@ struct LocalTuples {
   Value isInside;
 
   LocalTuples(LocalBuilder &build, Value tuples, Shape globalShape, unsigned firstDim, bool redirect) {
-    int64_t last = LocalBuilder::getShape(tuples).size() - 1, length = LocalBuilder::getShape(tuples)[last];
-    Shape localShape = LocalBuilder::getShape(build.context.operands[0]);
+    int64_t last = getShape(tuples).size() - 1, length = getShape(tuples)[last];
+    Shape localShape = getShape(build.context.operands[0]);
     Value wide = build.convert(tuples, build.context.builder.getI64Type());
     SmallVector<Value> components;
     for (int64_t i = 0; i < length; ++i) {
@@ -112,8 +112,8 @@ LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<V
   Value table = context.operands[0];
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), first, /*redirect=*/false);
   Value found = GatherNdOp::create(context.builder, context.loc, table, local.indices, first);
-  Shape tuples = LocalBuilder::getShape(local.isInside).drop_back();
-  SmallVector<int64_t> mask = withTrailingOnes(tuples, LocalBuilder::getShape(found).size() - tuples.size());
+  Shape tuples = getShape(local.isInside).drop_back();
+  SmallVector<int64_t> mask = withTrailingOnes(tuples, getShape(found).size() - tuples.size());
   results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
   return success();
 }
@@ -134,7 +134,7 @@ static Value maskUpdates(LocalBuilder &build) {
 
 /// One dummy element at the end of each of `dims`.
 static Value appendDummies(PartitionContext &context, Value value, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> low(LocalBuilder::getShape(value).size(), 0), high(low);
+  SmallVector<int64_t> low(getShape(value).size(), 0), high(low);
   for (int64_t dim : dims)
     high[dim] = 1;
   return PadOp::create(context.builder, context.loc, PadMode::Constant, value, /*value=*/Value(), low, high);
@@ -154,7 +154,7 @@ LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVecto
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value input = context.operands[0];
-  Shape shape = LocalBuilder::getShape(input);
+  Shape shape = getShape(input);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim]);
   Value scattered =
       ScatterElementsOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, dim),
@@ -178,7 +178,7 @@ LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), 0, /*redirect=*/true);
   Value scattered = ScatterNdOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, cutDims),
                                         local.indices, context.operands[2]);
-  results.push_back(dropDummies(context, scattered, LocalBuilder::getShape(input)));
+  results.push_back(dropDummies(context, scattered, getShape(input)));
   return success();
 }
 

@@ -8,12 +8,9 @@
 #include "../ShardingRules/Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
-
-Shape LocalBuilder::getShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
-Type LocalBuilder::getElementType(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
 //===----------------------------------------------------------------------===//
 // Constants

@@ -8,6 +8,7 @@
 #define CLEAVE_LIB_DIALECT_NN_PARTITION_LOCALBUILDER_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::nn {
 
@@ -17,10 +18,6 @@ class LocalBuilder {
 public:
   explicit LocalBuilder(spmd::PartitionContext &context)
       : context(context), builder(context.builder), loc(context.loc) {}
-
-  /// Extents of a local value.
-  static Shape getShape(mlir::Value value);
-  static mlir::Type getElementType(mlir::Value value);
 
   /// A scalar constant; `value` is converted to the element type.
   mlir::Value constant(double value, mlir::Type elementType);

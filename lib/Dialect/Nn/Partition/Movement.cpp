@@ -10,6 +10,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -23,7 +24,7 @@ struct MaskedSlice {
 
 static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, const MaskedSlice &masked) {
   int64_t dim = masked.dim, size = op.getSizes()[dim];
-  int64_t rank = LocalBuilder::getShape(value).size(), extent = LocalBuilder::getShape(value)[dim];
+  int64_t rank = getShape(value).size(), extent = getShape(value)[dim];
   Value wanted = build.positions(size, op.getStarts()[dim], op.getSteps()[dim], 1, 0);
   LocalIndices local(build, wanted, extent * build.context.getExtent(masked.axes), extent, masked.axes);
   Value held = GatherOp::create(build.context.builder, build.context.loc, value, local.indices, dim);
@@ -49,7 +50,7 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   SmallVector<MaskedSlice> maskedDims;
   Value &value = context.operands[0];
   SmallVector<int64_t> starts(getStarts()), sizes(context.resultTypes.front().getShape()), steps(getSteps());
-  SmallVector<int64_t> shape(LocalBuilder::getShape(value)), left(steps);
+  SmallVector<int64_t> shape(getShape(value)), left(steps);
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {
     SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
     const SlidingDim *slide = findSlide(context, context.rule.operands[0][dim]);
@@ -73,7 +74,7 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   for (const MaskedSlice &masked : maskedDims)
     value = fillInWhatIsHeld(build, *this, value, masked);
   auto read = build.readWindows(/*fill=*/{});
-  sizes.assign(LocalBuilder::getShape(value).begin(), LocalBuilder::getShape(value).end());
+  sizes.assign(getShape(value).begin(), getShape(value).end());
   starts.assign(sizes.size(), 0);
   for (const LocalBuilder::ReadDim &at : read) {
     starts[at.dim] = left[at.dim] > 0 ? 0 : sizes[at.dim] - 1;
@@ -149,7 +150,7 @@ LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Val
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   size_t dim = getDim();
-  auto parts = llvm::map_to_vector(getInputs(), [&](Value part) { return LocalBuilder::getShape(part)[dim]; });
+  auto parts = llvm::map_to_vector(getInputs(), [&](Value part) { return getShape(part)[dim]; });
   Value own = ConcatOp::create(context.builder, context.loc, context.operands, dim);
   Attribute list = context.builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
   results.push_back(JoinOp::create(context.builder, context.loc, context.resultTypes.front(), own, dim, parts,
@@ -162,9 +163,9 @@ LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVec
   SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
   Value all = context.operands[0];
   size_t dim = getDim();
-  SmallVector<int64_t> starts(LocalBuilder::getShape(all).size(), 0), steps(starts.size(), 1);
+  SmallVector<int64_t> starts(getShape(all).size(), 0), steps(starts.size(), 1);
   if (!axes.empty()) {
-    SmallVector<int64_t> shape(LocalBuilder::getShape(all));
+    SmallVector<int64_t> shape(getShape(all));
     shape[dim] = 0;
     for (RankedTensorType type : context.resultTypes)
       shape[dim] += type.getDimSize(dim);
@@ -183,7 +184,7 @@ LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVec
 // Where rows or columns are cut, the triangle follows global positions.
 LogicalResult TriluOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   Value input = context.operands[0];
-  Shape shape = LocalBuilder::getShape(input);
+  Shape shape = getShape(input);
   unsigned row = shape.size() - 2, column = shape.size() - 1;
   SmallVector<AxisAttr> rowAxes = context.getOperandCuts(0, row), columnAxes = context.getOperandCuts(0, column);
   if (rowAxes.empty() && columnAxes.empty())

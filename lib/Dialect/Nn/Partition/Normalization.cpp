@@ -7,6 +7,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -14,7 +15,7 @@ namespace {
 /// The dims that a norm is over: their numbers, what cuts each, their positions and elements on all ranks.
 struct NormDims {
   NormDims(LocalBuilder &build, Value local, int64_t first) {
-    for (int64_t dim = first, rank = LocalBuilder::getShape(local).size(); dim < rank; ++dim)
+    for (int64_t dim = first, rank = getShape(local).size(); dim < rank; ++dim)
       add(dim, build.context.getOperandCuts(0, dim), build.getGlobalExtent(0, dim));
   }
   void add(int64_t dim, ArrayRef<AxisAttr> cuts, int64_t extent) {
@@ -36,12 +37,12 @@ static Value computeMean(LocalBuilder &build, Value value, const NormDims &over)
   for (auto [dim, axes, extent] : llvm::zip_equal(over.dims, over.cutsOfDims, over.extents))
     value = build.maskPadding(value, dim, axes, extent, ReduceKind::Sum);
   Value sum = build.reduceAcross(ReduceKind::Sum, value, over.dims, over.axes);
-  return build.div(sum, build.constant(over.elements, LocalBuilder::getElementType(sum)));
+  return build.div(sum, build.constant(over.elements, getElementType(sum)));
 }
 
 /// `value / sqrt(moment + epsilon)`
 static Value scaleByMoment(LocalBuilder &build, Value value, Value moment, double epsilon) {
-  Value shifted = build.add(moment, build.constant(epsilon, LocalBuilder::getElementType(moment)));
+  Value shifted = build.add(moment, build.constant(epsilon, getElementType(moment)));
   return build.div(value, build.sqrt(shifted));
 }
 
@@ -62,7 +63,7 @@ LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<
     result = build.mul(result, build.widen(rest.front()));
   if (getBias())
     result = build.add(result, build.widen(rest.back()));
-  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  results.push_back(build.convert(result, getElementType(input)));
   return success();
 }
 
@@ -77,7 +78,7 @@ LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Va
       scaleByMoment(build, wide, computeMean(build, build.mul(wide, wide), over), getEpsilon().convertToDouble());
   if (getScale())
     result = build.mul(result, build.widen(context.operands[1]));
-  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  results.push_back(build.convert(result, getElementType(input)));
   return success();
 }
 
@@ -85,7 +86,7 @@ LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Va
 // spatial...].
 LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   Value input = context.operands[0];
-  Shape shape = LocalBuilder::getShape(input);
+  Shape shape = getShape(input);
   ArrayRef<FactorId> channels = context.rule.operands[0][1];
   SmallVector<AxisAttr> groupAxes, channelAxes;
   if (getGroups() > 1) {
@@ -114,7 +115,7 @@ LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<
   perChannel[0] = shape[1];
   result = build.mul(result, build.widen(build.reshape(context.operands[1], perChannel)));
   result = build.add(result, build.widen(build.reshape(context.operands[2], perChannel)));
-  results.push_back(build.convert(result, LocalBuilder::getElementType(input)));
+  results.push_back(build.convert(result, getElementType(input)));
   return success();
 }
 

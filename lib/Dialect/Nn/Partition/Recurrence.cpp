@@ -9,6 +9,7 @@
 #include "LocalBuilder.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -20,7 +21,7 @@ LogicalResult RecurrenceOp::partition(PartitionContext &context, SmallVectorImpl
   int64_t hidden = getHidden();
   auto gather = [&](Value state) {
     Value whole = build.allGather(state, 2, axes);
-    return LocalBuilder::getShape(whole)[2] == hidden ? whole : build.slice(whole, 2, 0, hidden);
+    return getShape(whole)[2] == hidden ? whole : build.slice(whole, 2, 0, hidden);
   };
   llvm::append_range(results, unrollRecurrence(context.builder, context.loc, *this, context.operands, gather));
   return success();

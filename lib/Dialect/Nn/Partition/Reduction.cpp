@@ -11,6 +11,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -25,12 +26,12 @@ LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Val
     return success();
   double own = 1, all = 1;
   for (int64_t dim : getDims()) {
-    own *= static_cast<double>(LocalBuilder::getShape(context.operands[0])[dim]);
+    own *= static_cast<double>(getShape(context.operands[0])[dim]);
     all *= static_cast<double>(getInput().getType().getDimSize(dim));
   }
   if (own == all)
     return success();
-  Value share = build.constant(own / all, LocalBuilder::getElementType(results[0]));
+  Value share = build.constant(own / all, getElementType(results[0]));
   results[0] = build.mul(results[0], share);
   return success();
 }
@@ -38,7 +39,7 @@ LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Val
 /// True where a rank's extremum is the one of all ranks. NaN wins over everything, and equals nothing.
 static Value isWinner(LocalBuilder &build, Value mine, Value best) {
   Value isBest = build.isEqual(mine, best);
-  if (!isa<FloatType>(LocalBuilder::getElementType(mine)))
+  if (!isa<FloatType>(getElementType(mine)))
     return isBest;
   Value isNan = IsNanOp::create(build.context.builder, build.context.loc, mine);
   return OrOp::create(build.context.builder, build.context.loc, isBest, isNan);
@@ -54,10 +55,10 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
   LocalBuilder build(context);
   Value input = build.maskOperand(context.operands[0], 0, dim, getKind());
   RankedTensorType type = context.resultTypes.front();
-  int64_t extent = LocalBuilder::getShape(input)[dim];
+  int64_t extent = getShape(input)[dim];
   Value mine = build.reduce(getKind(), input, dim);
   Value best = context.allReduce(mine, getKind() == ReduceKind::Max ? ReductionKind::Max : ReductionKind::Min, axes);
-  auto localType = RankedTensorType::get(LocalBuilder::getShape(mine), context.builder.getI64Type());
+  auto localType = RankedTensorType::get(getShape(mine), context.builder.getI64Type());
   Value index =
       ArgReduceOp::create(context.builder, context.loc, localType, getKind(), input, dim, /*keepDims=*/true, getLast());
   index = build.add(index, build.shardOffset(axes, extent));
@@ -85,7 +86,7 @@ static LogicalResult partitionSoftmax(Operation *op, int64_t dim, PartitionConte
   Value input = context.operands[0], wide = build.maskOperand(build.widen(input), 0, dim, ReduceKind::Max);
   Value shifted = build.sub(wide, build.reduceAcross(ReduceKind::Max, wide, dim, axes));
   Value sum = build.reduceAcross(ReduceKind::Sum, build.exp(shifted), dim, axes);
-  results.push_back(build.convert(finish(build, shifted, sum), LocalBuilder::getElementType(input)));
+  results.push_back(build.convert(finish(build, shifted, sum), getElementType(input)));
   return success();
 }
 
@@ -117,7 +118,7 @@ LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Val
   input = isa<FloatType>(elementType) ? build.widen(input) : input;
   Value sums = CumsumOp::create(context.builder, context.loc, input, dim, getExclusive(), getReverse());
   Value totals = build.allGather(build.reduce(ReduceKind::Sum, input, dim), dim, axes);
-  Value ranks = build.positions(context.getExtent(axes), 0, 1, LocalBuilder::getShape(input).size(), dim);
+  Value ranks = build.positions(context.getExtent(axes), 0, 1, getShape(input).size(), dim);
   Value mine = context.axisIndex(axes);
   Value counts = getReverse() ? build.isLess(mine, ranks) : build.isLess(ranks, mine);
   Value before = build.reduce(ReduceKind::Sum, build.select(counts, totals, build.zeroLike(totals)), dim);
@@ -128,7 +129,7 @@ LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Val
 /// The candidates of all ranks: `value` has `count` of them along `dim`; exactly `k` are sent, so that what is sent
 /// does not depend on the size of shards. What fills them up is cut off again.
 static Value gatherCandidates(LocalBuilder &build, Value value, int64_t dim, int64_t k, ArrayRef<AxisAttr> axes) {
-  SmallVector<int64_t> shape(LocalBuilder::getShape(value));
+  SmallVector<int64_t> shape(getShape(value));
   int64_t count = shape[dim], ranks = build.context.getExtent(axes);
   if (count == k)
     return build.allGather(value, dim, axes);
@@ -164,8 +165,8 @@ LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value
   // Behind all elements, also in the order of positions: there are k others.
   if (build.isPadded(0, dim))
     input = build.maskPadding(input, dim, axes, build.getGlobalExtent(0, dim),
-                              getLastChosen(build, *this, LocalBuilder::getElementType(input)));
-  int64_t extent = LocalBuilder::getShape(input)[dim];
+                              getLastChosen(build, *this, getElementType(input)));
+  int64_t extent = getShape(input)[dim];
   auto mine = TopKOp::create(context.builder, context.loc, input, std::min(k, extent), dim, getSmallest());
   Value position = build.add(mine.getIndices(), build.shardOffset(axes, extent));
   position = build.convert(position, context.builder.getI32Type());

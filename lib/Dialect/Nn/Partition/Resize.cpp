@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Nn/IR/Sampling.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -38,10 +39,10 @@ static Value sample(LocalBuilder &build, ResizeOp op, Value value, const LocalBu
   Taps taps = getTaps(op, at.dim);
   bool isNearest = op.getMode() == ResizeMode::Nearest;
   // Integers are rounded once, at the end, as the whole op would.
-  bool isInteger = isa<IntegerType>(LocalBuilder::getElementType(value));
+  bool isInteger = isa<IntegerType>(getElementType(value));
   if (!isNearest)
     value = isInteger ? build.convert(value, builder.getF64Type()) : build.widen(value);
-  int64_t rank = LocalBuilder::getShape(value).size(), whole = taps.positions.size() / taps.count;
+  int64_t rank = getShape(value).size(), whole = taps.positions.size() / taps.count;
   SmallVector<int64_t> alongDim(rank - at.dim, 1);
   alongDim[0] = made;
   Value sum;
@@ -52,7 +53,7 @@ static Value sample(LocalBuilder &build, ResizeOp op, Value value, const LocalBu
         GatherOp::create(build.context.builder, build.context.loc, value, build.ownPart(places, at.axes), at.dim);
     if (isNearest)
       return taken;
-    Type element = LocalBuilder::getElementType(value);
+    Type element = getElementType(value);
     SmallVector<Attribute> weights;
     for (int64_t entry = tap; entry < static_cast<int64_t>(taps.weights.size()); entry += taps.count)
       weights.push_back(builder.getFloatAttr(element, taps.weights[entry]));
@@ -77,7 +78,7 @@ LogicalResult ResizeOp::partition(PartitionContext &context, SmallVectorImpl<Val
       scales[at.dim] = 1;
     }
   }
-  Type element = LocalBuilder::getElementType(context.operands[0]);
+  Type element = getElementType(context.operands[0]);
   llvm::erase_if(read, [&](const LocalBuilder::ReadDim &at) { return scales[at.dim] == 1; });
   SmallVector<int64_t> shape(type.getShape()), starts(shape.size(), 0), steps(shape.size(), 1);
   for (const LocalBuilder::ReadDim &at : read) {

@@ -10,12 +10,13 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// The dim of the mask that has the keys, if there is one.
 static std::optional<unsigned> getMaskDim(AttentionOp op, unsigned fromEnd) {
-  ArrayRef<int64_t> shape = op.getMask() ? shapeOf(op.getMask()) : ArrayRef<int64_t>();
+  ArrayRef<int64_t> shape = op.getMask() ? getShape(op.getMask()) : ArrayRef<int64_t>();
   if (shape.size() < fromEnd || shape[shape.size() - fromEnd] < 2)
     return std::nullopt;
   return shape.size() - fromEnd;
@@ -26,7 +27,7 @@ static std::optional<unsigned> getMaskDim(AttentionOp op, unsigned fromEnd) {
 static void addBand(OpRule &rule, AttentionOp op, MaybeFactor queries, MaybeFactor keys) {
   KeyBand band = op.getBand();
   bool hasBoth = getMaskDim(op, 1) && getMaskDim(op, 2);
-  if (!queries || !keys || hasBoth || !band.isBounded() || *band.high - *band.low + 1 >= shapeOf(op.getKey())[2])
+  if (!queries || !keys || hasBoth || !band.isBounded() || *band.high - *band.low + 1 >= getShape(op.getKey())[2])
     return;
   SlidingDim slide;
   slide.input = *keys;
@@ -46,13 +47,13 @@ static void addBand(OpRule &rule, AttentionOp op, MaybeFactor queries, MaybeFact
 /// Keys that a query sees at most: others are not computed.
 static int64_t countSeen(AttentionOp op) {
   KeyBand band = op.getBand();
-  int64_t keys = shapeOf(op.getKey())[2];
+  int64_t keys = getShape(op.getKey())[2];
   return band.isBounded() ? std::clamp<int64_t>(*band.high - *band.low + 1, 0, keys) : keys;
 }
 
 ShardingRule AttentionOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> query = shapeOf(getQuery()), key = shapeOf(getKey()), value = shapeOf(getValue());
+  ArrayRef<int64_t> query = getShape(getQuery()), key = getShape(getKey()), value = getShape(getValue());
   int64_t group = query[1] / key[1];
   MaybeFactor b = rule.addParallel(query[0]), k = rule.addParallel(key[1]), g = rule.addParallel(group),
               s = rule.addParallel(query[2]), t = rule.addParallel(key[2]), v = rule.addParallel(value[3]),
@@ -62,7 +63,7 @@ ShardingRule AttentionOp::getShardingRule() {
   rule.operandDims(1, {b, k, t, d}).operandDims(2, {b, k, t, v});
   rule.resultDim(0, b).resultDim(0, heads).resultDim(0, s).resultDim(0, v);
   if (getMask()) {
-    ArrayRef<int64_t> mask = shapeOf(getMask());
+    ArrayRef<int64_t> mask = getShape(getMask());
     SmallVector<SmallVector<FactorId, 4>, 4> dims = {OpRule::present(b), heads, OpRule::present(s), OpRule::present(t)};
     for (auto [extent, factors] : llvm::zip_equal(mask, ArrayRef(dims).take_back(mask.size())))
       rule.operandDim(3, extent > 1 ? ArrayRef<FactorId>(factors) : ArrayRef<FactorId>());
@@ -80,13 +81,13 @@ ShardingRule AttentionOp::getShardingRule() {
 // Elements of the last dim are rotated in pairs, so it stays whole.
 ShardingRule RotaryEmbeddingOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> shape = shapeOf(getInput());
+  ArrayRef<int64_t> shape = getShape(getInput());
   FactorList dims = rule.addParallelDims(shape.drop_back());
   dims.push_back(rule.addWhole(shape.back()));
   rule.operandDims(0, dims).resultDims(0, dims);
   MaybeFactor half = rule.addWhole(getRotated() / 2);
   for (unsigned index : {1u, 2u}) {
-    MaybeFactor batch = shapeOf(getOperand(index))[0] > 1 ? dims[0] : std::nullopt;
+    MaybeFactor batch = getShape(getOperand(index))[0] > 1 ? dims[0] : std::nullopt;
     rule.operandDims(index, {batch, dims[2], half});
   }
   return rule.finish("the elements of the last dim are rotated in pairs");

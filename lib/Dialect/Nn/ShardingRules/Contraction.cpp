@@ -7,6 +7,7 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -18,7 +19,7 @@ using Letters = llvm::MapVector<char, int64_t>;
 static Letters collectLetters(const EinsumTerms &terms, OperandRange inputs) {
   Letters letters;
   for (auto [term, input] : llvm::zip_equal(terms.inputs, inputs))
-    for (auto [letter, extent] : llvm::zip_equal(term, shapeOf(input))) {
+    for (auto [letter, extent] : llvm::zip_equal(term, getShape(input))) {
       int64_t &size = letters.try_emplace(letter, extent).first->second;
       size = size == 1 ? extent : size;
     }
@@ -39,7 +40,7 @@ ShardingRule EinsumOp::getShardingRule() {
     products *= static_cast<double>(size);
   }
   for (auto [index, term, input] : llvm::enumerate(terms->inputs, getInputs()))
-    for (auto [letter, extent] : llvm::zip_equal(term, shapeOf(input)))
+    for (auto [letter, extent] : llvm::zip_equal(term, getShape(input)))
       rule.operandDim(index, extent > 1 ? factors[letter] : std::nullopt);
   for (char letter : terms->result)
     rule.resultDim(0, factors[letter]);

@@ -6,13 +6,14 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
 // Conversions between floats only: others truncate, saturate or wrap.
 ShardingRule CastOp::getShardingRule() {
   auto isWide = [](Value value) {
-    return isa<FloatType>(elementTypeOf(value)) && elementTypeOf(value).getIntOrFloatBitWidth() > 8;
+    return isa<FloatType>(getElementType(value)) && getElementType(value).getIntOrFloatBitWidth() > 8;
   };
   bool isFloats = isWide(getInput()) && isWide(getResult());
   return isFloats ? getPointwiseRule(*this, {{0}}) : getPointwiseRule(*this);
@@ -25,7 +26,7 @@ ShardingRule BitcastOp::getShardingRule() { return getPointwiseRule(*this); }
 /// the dim.
 static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {
   OpRule rule(op);
-  for (auto [index, extent] : llvm::enumerate(shapeOf(op->getResult(0)))) {
+  for (auto [index, extent] : llvm::enumerate(getShape(op->getResult(0)))) {
     bool isBlocked = int64_t(index) == dim, isFull = extent % block == 0;
     SmallVector<FactorId, 2> factors, scales;
     if (!isBlocked || isFull) {
@@ -35,7 +36,7 @@ static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {
     if (isBlocked) {
       llvm::append_range(factors, OpRule::present({rule.addWhole(isFull ? block : extent)}));
       if (!isFull)
-        scales = OpRule::present({rule.addWhole(shapeOf(op->getOperand(1))[dim])});
+        scales = OpRule::present({rule.addWhole(getShape(op->getOperand(1))[dim])});
     }
     rule.operandDim(0, factors).resultDim(0, factors);
     for (unsigned operand = 1; operand < op->getNumOperands(); ++operand)
@@ -49,10 +50,10 @@ static ShardingRule scaled(Operation *op, int64_t dim, int64_t block) {
   if (block)
     return scaledByBlocks(op, dim, block);
   OpRule rule(op);
-  FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));
+  FactorList dims = rule.addParallelDims(getShape(op->getResult(0)));
   rule.operandDims(0, dims).resultDims(0, dims);
   for (unsigned index = 1; index < op->getNumOperands(); ++index) {
-    ArrayRef<int64_t> shape = shapeOf(op->getOperand(index));
+    ArrayRef<int64_t> shape = getShape(op->getOperand(index));
     if (shape.size() == 1)
       rule.operandDim(index, shape[0] > 1 ? dims[dim] : std::nullopt);
   }

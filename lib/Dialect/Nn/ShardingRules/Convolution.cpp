@@ -12,6 +12,7 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -80,7 +81,7 @@ static void addSpreadDim(OpRule &rule, int64_t input, int64_t result, const Wind
 
 ShardingRule ConvOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
+  ArrayRef<int64_t> input = getShape(getInput()), weight = getShape(getWeight()), result = getShape(getResult());
   int64_t groups = getGroups();
   bool hasBias = static_cast<bool>(getBias());
   MaybeFactor batch = rule.addParallel(result[0]), group = rule.addParallel(groups),
@@ -107,7 +108,7 @@ ShardingRule ConvOp::getShardingRule() {
 /// The convolution seen from behind: operand and result change places in each spatial dim.
 ShardingRule ConvTransposeOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight()), result = shapeOf(getResult());
+  ArrayRef<int64_t> input = getShape(getInput()), weight = getShape(getWeight()), result = getShape(getResult());
   int64_t groups = getGroups();
   bool hasBias = static_cast<bool>(getBias());
   MaybeFactor batch = rule.addParallel(result[0]), group = rule.addParallel(groups), out = rule.addParallel(weight[1]),
@@ -133,7 +134,7 @@ ShardingRule ConvTransposeOp::getShardingRule() {
 /// Channels do not meet in a pool, so that they are parallel like the batch.
 ShardingRule PoolOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());
+  ArrayRef<int64_t> input = getShape(getInput()), result = getShape(getResult());
   FactorList outer = rule.addParallelDims(input.take_front(2));
   rule.operandDims(0, outer).resultDims(0, outer);
   for (size_t dim = 2; dim < input.size(); ++dim) {

@@ -7,6 +7,7 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -19,10 +20,10 @@ ShardingRule MaxOp::getShardingRule() { return getPointwiseRule(*this, {{0, 1}},
 
 // Integer division rounds, so it does not commute with sums.
 ShardingRule DivOp::getShardingRule() {
-  return isa<FloatType>(elementTypeOf(getLhs())) ? getPointwiseRule(*this, {{0}}) : getPointwiseRule(*this);
+  return isa<FloatType>(getElementType(getLhs())) ? getPointwiseRule(*this, {{0}}) : getPointwiseRule(*this);
 }
 
 // Bool has no sums; there a maximum (logical or) passes through instead.
 ShardingRule SelectOp::getShardingRule() {
-  return getPointwiseRule(*this, {{1, 2}}, getMaskKind(elementTypeOf(getResult())));
+  return getPointwiseRule(*this, {{1, 2}}, getMaskKind(getElementType(getResult())));
 }

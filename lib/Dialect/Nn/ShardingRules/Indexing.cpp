@@ -8,6 +8,7 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -17,12 +18,12 @@ using namespace cleave::spmd;
 
 ShardingRule GatherOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput());
+  ArrayRef<int64_t> input = getShape(getInput());
   size_t dim = getDim();
   FactorList before = rule.addParallelDims(input.take_front(dim));
-  FactorList ids = rule.addParallelDims(shapeOf(getIndices()));
+  FactorList ids = rule.addParallelDims(getShape(getIndices()));
   FactorList after = rule.addParallelDims(input.drop_front(dim + 1));
-  MaybeFactor looked = rule.addReduction(input[dim], getMaskKind(elementTypeOf(getInput())));
+  MaybeFactor looked = rule.addReduction(input[dim], getMaskKind(getElementType(getInput())));
   rule.operandDims(0, before).operandDims(0, looked).operandDims(0, after);
   rule.operandDims(1, ids);
   rule.resultDims(0, before).resultDims(0, ids).resultDims(0, after);
@@ -33,13 +34,13 @@ ShardingRule GatherOp::getShardingRule() {
 
 ShardingRule GatherElementsOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput());
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getIndices()))) {
+  ArrayRef<int64_t> input = getShape(getInput());
+  for (auto [dim, extent] : llvm::enumerate(getShape(getIndices()))) {
     bool isLooked = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
     // Indices that cover just the first elements of a dim do not line up with its shards.
     bool isPaired = isLooked || extent == input[dim];
     MaybeFactor id = isPaired ? rule.addParallel(extent) : rule.addWhole(extent);
-    MaybeFactor table = isLooked   ? rule.addReduction(input[dim], getMaskKind(elementTypeOf(getInput())))
+    MaybeFactor table = isLooked   ? rule.addReduction(input[dim], getMaskKind(getElementType(getInput())))
                         : isPaired ? id
                                    : rule.addWhole(input[dim]);
     rule.operandDim(0, table).operandDim(1, id).resultDim(0, id);
@@ -51,9 +52,9 @@ ShardingRule GatherElementsOp::getShardingRule() {
 
 ShardingRule GatherNdOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput()), indices = shapeOf(getIndices());
+  ArrayRef<int64_t> input = getShape(getInput()), indices = getShape(getIndices());
   size_t numBatch = getBatchDims(), numLooked = indices.back();
-  ReductionKind mask = getMaskKind(elementTypeOf(getInput()));
+  ReductionKind mask = getMaskKind(getElementType(getInput()));
   FactorList tuples = rule.addParallelDims(indices.drop_back());
   FactorList rest = rule.addParallelDims(input.drop_front(numBatch + numLooked));
   rule.operandDims(0, ArrayRef(tuples).take_front(numBatch));
@@ -84,21 +85,21 @@ static void addScatterLinear(OpRule &rule, ScatterKind kind, Type elementType) {
 
 ShardingRule ScatterElementsOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput());
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getIndices()))) {
+  ArrayRef<int64_t> input = getShape(getInput());
+  for (auto [dim, extent] : llvm::enumerate(getShape(getIndices()))) {
     bool isScattered = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
     bool isPaired = !isScattered && extent == input[dim];
     MaybeFactor held = isScattered || isPaired ? rule.addParallel(input[dim]) : rule.addWhole(input[dim]);
     MaybeFactor update = isPaired ? held : isScattered ? addUpdates(rule, extent, getKind()) : rule.addWhole(extent);
     rule.operandDim(0, held).operandDim(1, update).operandDim(2, update).resultDim(0, held);
   }
-  addScatterLinear(rule, getKind(), elementTypeOf(getInput()));
+  addScatterLinear(rule, getKind(), getElementType(getInput()));
   return rule.finish("the indices cover only the first elements of every dim");
 }
 
 ShardingRule ScatterNdOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> input = shapeOf(getInput()), indices = shapeOf(getIndices());
+  ArrayRef<int64_t> input = getShape(getInput()), indices = getShape(getIndices());
   size_t numScattered = indices.back();
   FactorList held = rule.addParallelDims(input);
   ArrayRef<MaybeFactor> window = ArrayRef(held).drop_front(numScattered);
@@ -107,7 +108,7 @@ ShardingRule ScatterNdOp::getShardingRule() {
   rule.operandDims(0, held).resultDims(0, held);
   rule.operandDims(1, updates).operandDims(1, rule.addWhole(indices.back()));
   rule.operandDims(2, updates).operandDims(2, window);
-  addScatterLinear(rule, getKind(), elementTypeOf(getInput()));
+  addScatterLinear(rule, getKind(), getElementType(getInput()));
   return rule.finish("a scatter into a scalar");
 }
 
@@ -117,7 +118,7 @@ ShardingRule ScatterNdOp::getShardingRule() {
 
 ShardingRule OneHotOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims = rule.addParallelDims(shapeOf(getResult()));
+  FactorList dims = rule.addParallelDims(getShape(getResult()));
   FactorList ids = dims;
   ids.erase(ids.begin() + getDim());
   rule.operandDims(0, ids).operandDims(1, rule.addWhole(2)).resultDims(0, dims);

@@ -11,6 +11,7 @@
 #include <numeric>
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -129,7 +130,7 @@ static void addRegroups(ShardingRule &rule, int64_t elementBytes) {
 
 ShardingRule ReshapeOp::getShardingRule() {
   OpRule rule(*this);
-  Refinement refinement(rule, shapeOf(getInput()), shapeOf(getResult()));
+  Refinement refinement(rule, getShape(getInput()), getShape(getResult()));
   rule.rule.operands[0].assign(refinement.getFrom().begin(), refinement.getFrom().end());
   rule.rule.results[0].assign(refinement.getTo().begin(), refinement.getTo().end());
   addRegroups(rule.rule, bytesOf(getInput()));
@@ -143,7 +144,7 @@ ShardingRule ReshapeOp::getShardingRule() {
 
 ShardingRule TransposeOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  FactorList dims = rule.addParallelDims(getShape(getInput()));
   rule.operandDims(0, dims);
   for (int64_t dim : getPermutation())
     rule.resultDim(0, dims[dim]);
@@ -167,14 +168,14 @@ ShardingRule TriluOp::getShardingRule() {
 /// Along the dim of the concatenation all parts and the result are cut together: of all parts a rank gets what falls into its
 /// interval. A part of one position is on all ranks, and counts as what the first one has.
 static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
-  int64_t extent = shapeOf(op.getResult())[dim];
-  auto isLonger = [&](int64_t than) { return [=](Value input) { return shapeOf(input)[dim] > than; }; };
+  int64_t extent = getShape(op.getResult())[dim];
+  auto isLonger = [&](int64_t than) { return [=](Value input) { return getShape(input)[dim] > than; }; };
   bool isCut = llvm::all_of(op.getInputs(), isLonger(0)) && llvm::any_of(op.getInputs(), isLonger(1));
   MaybeFactor result = rule.addWhole(extent);
   rule.resultDim(0, result);
   Choice together;
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
-    MaybeFactor factor = rule.addWhole(shapeOf(input)[dim]);
+    MaybeFactor factor = rule.addWhole(getShape(input)[dim]);
     rule.operandDim(index, factor);
     if (isCut && factor)
       together.factors.push_back(*factor);
@@ -196,14 +197,14 @@ static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
   SmallVector<SlidingDim> slides;
   for (Value input : op.getInputs()) {
     SlidingDim slide;
-    if (shapeOf(input)[op.getDim()] > 1) {
+    if (getShape(input)[op.getDim()] > 1) {
       slide.input = parts.front();
       parts = parts.drop_front();
     }
     slide.result = together->factors.back();
     slide.low = slide.high = -offset;
     slides.push_back(slide);
-    offset += shapeOf(input)[op.getDim()];
+    offset += getShape(input)[op.getDim()];
   }
   rule.addExchangeOf(0, slides);
   rule.rule.inner.back().kind = InnerCost::Kind::Join;
@@ -213,7 +214,7 @@ static void addConcatenatedParts(OpRule &rule, ConcatOp op) {
 ShardingRule ConcatOp::getShardingRule() {
   OpRule rule(*this);
   SmallVector<int32_t> all = llvm::to_vector(llvm::seq<int32_t>(0, getInputs().size()));
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getResult()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getResult()))) {
     if (dim == getDim() && getInputs().size() > 1) {
       addConcatenatedDim(rule, *this, dim);
       continue;
@@ -234,7 +235,7 @@ ShardingRule cleave::nn::SplitOp::getShardingRule() {
   size_t at = getDim();
   Choice together;
   SmallVector<SlidingDim> slides;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     bool isApart = dim == at && getParts().size() > 1;
     MaybeFactor all = isApart ? rule.addWhole(extent) : rule.addParallel(extent);
     rule.operandDim(0, all);
@@ -275,7 +276,7 @@ static void addShiftedDim(OpRule &rule, int64_t extent, int64_t result, int64_t 
 
 ShardingRule RotateOp::getShardingRule() {
   OpRule rule(*this);
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     if (dim == getDim() && getAmount() != 0) {
       addShiftedDim(rule, extent, extent, getAmount(), Beyond::Wrap);
       continue;
@@ -305,8 +306,8 @@ static Beyond getBeyond(PadMode mode) {
 // Constant padding is linear like the data: with a value, both are partial; without one, zeros add up to zero.
 ShardingRule PadOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> result = shapeOf(getResult());
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  ArrayRef<int64_t> result = getShape(getResult());
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     if (getLow()[dim] != 0 || getHigh()[dim] != 0) {
       addShiftedDim(rule, extent, result[dim], -getLow()[dim], getBeyond(getMode()));
       continue;
@@ -351,8 +352,8 @@ static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t si
 ShardingRule SliceOp::getShardingRule() {
   OpRule rule(*this);
   rule.rule.isAlias = getRangeStart(*this).has_value();
-  ReductionKind mask = getMaskKind(elementTypeOf(getInput()));
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput())))
+  ReductionKind mask = getMaskKind(getElementType(getInput()));
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput())))
     addSlicedDim(rule, extent, getStarts()[dim], getSizes()[dim], getSteps()[dim], mask);
   rule.addExchange().addMovement(0);
   // What no rank wants of the other dims is dropped before anything is sent.

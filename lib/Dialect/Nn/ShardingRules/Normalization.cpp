@@ -7,13 +7,14 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// A norm over the dims from `dim` on, with `times` moments of one value per element of the other dims.
 static ShardingRule normRule(Operation *op, int64_t dim, int64_t times) {
   OpRule rule(op);
-  FactorList dims = rule.addParallelDims(shapeOf(op->getOperand(0)));
+  FactorList dims = rule.addParallelDims(getShape(op->getOperand(0)));
   for (unsigned index = 0; index < op->getNumOperands(); ++index)
     rule.alignOperand(index, dims);
   rule.resultDims(0, dims);
@@ -27,7 +28,7 @@ ShardingRule RmsNormOp::getShardingRule() { return normRule(*this, getDim(), 1);
 
 ShardingRule BatchNormOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  FactorList dims = rule.addParallelDims(getShape(getInput()));
   rule.operandDims(0, dims).resultDims(0, dims);
   for (unsigned index = 1; index < getNumOperands(); ++index)
     rule.operandDim(index, dims[1]);
@@ -37,7 +38,7 @@ ShardingRule BatchNormOp::getShardingRule() {
 // The channel dim is [group, channel of the group]; only the latter and the spatial dims take part in the statistics.
 ShardingRule GroupNormOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> shape = shapeOf(getInput());
+  ArrayRef<int64_t> shape = getShape(getInput());
   MaybeFactor batch = rule.addParallel(shape[0]);
   MaybeFactor group = rule.addParallel(getGroups());
   MaybeFactor channel = rule.addParallel(shape[1] / getGroups());
@@ -57,7 +58,7 @@ ShardingRule GroupNormOp::getShardingRule() {
 // Each channel looks at its neighbours, of which a rank gets those that are missing. Of an even number, the odd one comes after.
 ShardingRule LrnOp::getShardingRule() {
   OpRule rule(*this);
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     if (dim == 1 && getSize() > 1) {
       SlidingDim slide;
       slide.low = -std::min<int64_t>((getSize() - 1) / 2, extent);

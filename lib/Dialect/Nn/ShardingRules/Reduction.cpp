@@ -8,12 +8,13 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// How partial results combine. Nothing for a mean of integers, which rounds once, after the whole sum.
 static std::optional<ReductionKind> getPartialKind(ReduceOp op) {
-  if (op.getKind() == ReduceKind::Mean && !isa<FloatType>(elementTypeOf(op.getInput())))
+  if (op.getKind() == ReduceKind::Mean && !isa<FloatType>(getElementType(op.getInput())))
     return std::nullopt;
   return getReductionKind(op.getKind());
 }
@@ -21,7 +22,7 @@ static std::optional<ReductionKind> getPartialKind(ReduceOp op) {
 ShardingRule ReduceOp::getShardingRule() {
   OpRule rule(*this);
   std::optional<ReductionKind> kind = getPartialKind(*this);
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     bool isReduced = llvm::is_contained(getDims(), static_cast<int64_t>(dim));
     MaybeFactor factor = !isReduced ? rule.addParallel(extent)
                          : kind     ? rule.addReduction(extent, *kind)
@@ -57,7 +58,7 @@ ShardingRule ArgReduceOp::getShardingRule() {
   OpRule rule(*this);
   FactorList kept;
   MaybeFactor searched;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     bool isReduced = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
     MaybeFactor factor = rule.addParallel(extent);
     rule.operandDim(0, factor);
@@ -72,7 +73,7 @@ ShardingRule ArgReduceOp::getShardingRule() {
 
 int64_t cleave::nn::getSentIndexBytes(ArgReduceOp op) {
   // The index one past the end marks ranks that did not win.
-  return shapeOf(op.getInput())[op.getDim()] < std::numeric_limits<int32_t>::max() ? 4 : 8;
+  return getShape(op.getInput())[op.getDim()] < std::numeric_limits<int32_t>::max() ? 4 : 8;
 }
 
 /// The factors but that of `dim`.
@@ -87,7 +88,7 @@ ShardingRule CumsumOp::getShardingRule() {
   FactorList dims = llvm::map_to_vector<4>(rule.rule.results[0], [](const DimFactors &factors) {
     return factors.empty() ? MaybeFactor() : MaybeFactor(factors.front());
   });
-  bool isFloat = isa<FloatType>(elementTypeOf(getInput()));
+  bool isFloat = isa<FloatType>(getElementType(getInput()));
   rule.addLinear(0);
   rule.addGather(dims[getDim()], dropDim(dims, getDim()), 1,
                  isFloat ? statisticBytes(getInput()) : bytesOf(getInput()));
@@ -97,7 +98,7 @@ ShardingRule CumsumOp::getShardingRule() {
 // Each rank offers its k best elements and their positions (i32).
 ShardingRule TopKOp::getShardingRule() {
   OpRule rule(*this);
-  FactorList dims = rule.addParallelDims(shapeOf(getInput()));
+  FactorList dims = rule.addParallelDims(getShape(getInput()));
   FactorList kept = dims;
   kept[getDim()] = rule.addWhole(getK());
   rule.operandDims(0, dims).resultDims(0, kept).resultDims(1, kept);

@@ -16,6 +16,7 @@
 #include <numeric>
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
@@ -83,7 +84,8 @@ static SlidingDim getSlide(ResizeOp op, int64_t input, int64_t result, double sc
 /// The least that the smallest shards read around their own pieces, and so the most that larger ones do: what a larger one
 /// reads at its ends, one of the smallest reads there.
 static SlidingDim getReach(ResizeOp op, unsigned dim) {
-  int64_t input = shapeOf(op.getInput())[dim], result = shapeOf(op.getResult())[dim], common = std::gcd(input, result);
+  int64_t input = getShape(op.getInput())[dim], result = getShape(op.getResult())[dim],
+          common = std::gcd(input, result);
   SlidingDim slide;
   slide.stride = input / common;
   slide.share = result / common;
@@ -102,14 +104,14 @@ static SlidingDim getReach(ResizeOp op, unsigned dim) {
 }
 
 std::optional<ShardSampling> cleave::nn::getShardSampling(ResizeOp op, unsigned dim) {
-  int64_t input = shapeOf(op.getInput())[dim], result = shapeOf(op.getResult())[dim];
+  int64_t input = getShape(op.getInput())[dim], result = getShape(op.getResult())[dim];
   double scale = op.getScales()[dim];
   bool isTabled = scale * static_cast<double>(input) >= 0.25;
   if (std::gcd(input, result) < 2 || result == 0 || !isTabled)
     return std::nullopt;
   SlidingDim least = getReach(op, dim);
   // Sums of integers are rounded once, after the last dim, and of the same terms in the same order: the first dim goes first.
-  bool isExact = op.getMode() == ResizeMode::Nearest || isa<FloatType>(elementTypeOf(op.getInput())) ||
+  bool isExact = op.getMode() == ResizeMode::Nearest || isa<FloatType>(getElementType(op.getInput())) ||
                  llvm::all_of(llvm::seq(dim), [&](unsigned before) { return keepsDim(op, before); });
   if (samplesAlike(op, input, result, scale))
     if (SlidingDim alike = getSlide(op, input, result, scale); alike == least || !isExact) {
@@ -125,8 +127,8 @@ std::optional<ShardSampling> cleave::nn::getShardSampling(ResizeOp op, unsigned 
 
 ShardingRule ResizeOp::getShardingRule() {
   OpRule rule(*this);
-  ArrayRef<int64_t> result = shapeOf(getResult());
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(getInput()))) {
+  ArrayRef<int64_t> result = getShape(getResult());
+  for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     double scale = getScales()[dim];
     bool isLocal = scale == 1.0 || isRepeatingNearest(*this, extent, result[dim], scale);
     std::optional<ShardSampling> sampling = isLocal ? std::nullopt : getShardSampling(*this, dim);

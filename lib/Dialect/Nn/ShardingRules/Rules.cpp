@@ -7,17 +7,14 @@
 #include "Rules.h"
 
 using namespace mlir;
+using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
-ArrayRef<int64_t> cleave::nn::shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
-
-Type cleave::nn::elementTypeOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
-
 /// A bool has one, too.
-int64_t cleave::nn::bytesOf(Value value) { return llvm::divideCeil(elementTypeOf(value).getIntOrFloatBitWidth(), 8); }
+int64_t cleave::nn::bytesOf(Value value) { return llvm::divideCeil(getElementType(value).getIntOrFloatBitWidth(), 8); }
 
-int64_t cleave::nn::statisticBytes(Value value) { return elementTypeOf(value).isF64() ? 8 : 4; }
+int64_t cleave::nn::statisticBytes(Value value) { return getElementType(value).isF64() ? 8 : 4; }
 
 ReductionKind cleave::nn::getMaskKind(Type elementType) {
   // Of powers of two the least has the bits of 0.
@@ -48,7 +45,7 @@ OpRule &OpRule::resultDims(unsigned index, ArrayRef<MaybeFactor> factors) {
 
 /// As operands broadcast: theirs are the last dims, and one of size 1 goes with no factor.
 OpRule &OpRule::alignOperand(unsigned index, ArrayRef<MaybeFactor> factors) {
-  ArrayRef<int64_t> shape = shapeOf(op->getOperand(index));
+  ArrayRef<int64_t> shape = getShape(op->getOperand(index));
   for (auto [extent, factor] : llvm::zip_equal(shape, factors.take_back(shape.size())))
     operandDim(index, extent > 1 ? factor : std::nullopt);
   return *this;
@@ -156,7 +153,7 @@ OpRule &OpRule::addExchange() {
 OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   rule.isMovement = true;
   // Bool has neither sums nor products.
-  if (!elementTypeOf(op->getOperand(operands.front())).isInteger(1)) {
+  if (!getElementType(op->getOperand(operands.front())).isInteger(1)) {
     addLinear(operands, ReductionKind::Sum);
     addLinear(operands, ReductionKind::Prod);
   }
@@ -190,7 +187,7 @@ ReductionKind cleave::nn::getReductionKind(ReduceKind kind) {
 /// Every dim of the result is parallel, and each operand goes along as it broadcasts.
 OpRule cleave::nn::alignedRule(Operation *op) {
   OpRule rule(op);
-  FactorList dims = rule.addParallelDims(shapeOf(op->getResult(0)));
+  FactorList dims = rule.addParallelDims(getShape(op->getResult(0)));
   for (unsigned index = 0; index < op->getNumOperands(); ++index)
     rule.alignOperand(index, dims);
   rule.resultDims(0, dims);

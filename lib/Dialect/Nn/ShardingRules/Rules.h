@@ -8,6 +8,7 @@
 #define CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::nn {
 
@@ -16,10 +17,6 @@ using MaybeFactor = std::optional<spmd::FactorId>;
 /// One entry per dim of a tensor.
 using FactorList = llvm::SmallVector<MaybeFactor, 4>;
 
-/// Extents of a ranked tensor value.
-llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
-/// Element type of a ranked tensor value.
-mlir::Type elementTypeOf(mlir::Value value);
 /// Bytes of one element.
 int64_t bytesOf(mlir::Value value);
 /// Bytes of a statistic that is computed in f32, or f64 for f64 values.

@@ -191,8 +191,7 @@ private:
   }
 
   RankedTensorType getType(Value value, int64_t rowDim) const {
-    return RankedTensorType::get(putPlaces(getShape(value), rowDim, places),
-                                 cast<RankedTensorType>(value.getType()).getElementType());
+    return RankedTensorType::get(putPlaces(getShape(value), rowDim, places), getElementType(value));
   }
 
   Value getInteger(int64_t number) {

@@ -36,7 +36,7 @@ bool cleave::nn::isNumber(Value value, double number) {
   if (!found)
     return false;
   // f16 and bf16 round what exporters compute in double: 11 and 8 bits of precision.
-  Type type = cast<RankedTensorType>(value.getType()).getElementType();
+  Type type = getElementType(value);
   double precision = type.isBF16() ? 1.0 / 128 : type.isF16() ? 1.0 / 1024 : 1e-6;
   return std::fabs(*found - number) <= precision * std::fabs(number);
 }

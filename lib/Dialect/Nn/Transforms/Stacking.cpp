@@ -142,13 +142,13 @@ Stacker::Mapped Stacker::makeMapped(ArrayRef<Value> values) {
 RankedTensorType Stacker::getStackedType(Value value) const {
   SmallVector<int64_t> shape{count};
   llvm::append_range(shape, getShape(value));
-  return RankedTensorType::get(shape, cast<RankedTensorType>(value.getType()).getElementType());
+  return RankedTensorType::get(shape, getElementType(value));
 }
 
 Value Stacker::toShape(Value value, ArrayRef<int64_t> shape) {
   if (getShape(value) == shape)
     return value;
-  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(value.getType()).getElementType());
+  auto type = RankedTensorType::get(shape, getElementType(value));
   return note(ReshapeOp::create(builder, getInnerLoc(value.getLoc()), type, value));
 }
 
