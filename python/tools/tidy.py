@@ -128,7 +128,12 @@ def get_local_names(command):
     return set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
                + re.findall(r"^(?:template <[^>]*> )?static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
                + re.findall(r", (k[A-Z]\w*) =", text)
-               + re.findall(r"^(?:class|struct|enum(?: class)?|constexpr \w+|using(?=.* =)) (\w+)", text, re.M))
+               + re.findall(r"^(?:class|struct|enum(?: class)?|constexpr \w+) (\w+)", text, re.M))
+
+
+def get_aliases(command):
+    """What a file calls types by names of its own: two files may say the same."""
+    return dict(re.findall(r"^using (\w+) = (.*);", read(command["file"]).decode(), re.M))
 
 
 def get_namespaces(command):
@@ -136,24 +141,41 @@ def get_namespaces(command):
     return set(re.findall(r"^using namespace ([\w:]+);", read(command["file"]).decode(), re.M))
 
 
+class Batch:
+    def __init__(self, command):
+        self.kind, self.opened = get_kind(command), set()
+        self.names, self.aliases, self.files = set(), {}, []
+
+    def takes(self, command):
+        """Whether a file says nothing that those before it say otherwise. What one opens is open for those behind it, so it
+        opens all that they do, lest a name become ambiguous."""
+        names, aliases = get_local_names(command), get_aliases(command)
+        return (self.kind == get_kind(command) and len(self.files) < BATCH and self.opened <= get_namespaces(command)
+                and not self.names & (names | aliases.keys()) and not self.aliases.keys() & names
+                and all(self.aliases.get(name, type) == type for name, type in aliases.items()))
+
+    def add(self, command):
+        self.files.append(command)
+        self.names |= get_local_names(command)
+        self.aliases |= get_aliases(command)
+        self.opened = get_namespaces(command)
+
+
+def get_kind(command):
+    """Only files of one kind are looked at together: of lib, or of tools, with the same precompiled header."""
+    return command["file"].startswith(ROOT + "/lib/"), get_precompiled(command)
+
+
 def make_batches(commands):
-    """Files of lib, or of tools, with the same precompiled header that have no local name in common, up to BATCH together.
-    What one opens is open for those behind it, so each opens all that those before it do, lest a name become ambiguous.
-    The largest first, so that what is left at the end is small."""
+    """Files that can be one, up to BATCH together. The largest batches first, so that what is left at the end is small."""
     batches = []
     for command in sorted(commands, key=lambda command: len(get_namespaces(command))):
-        kind = (command["file"].startswith(ROOT + "/lib/"), get_precompiled(command))
-        opened, names = get_namespaces(command), get_local_names(command)
-        for batch in batches:
-            if batch["kind"] == kind and batch["opened"] <= opened and len(batch["files"]) < BATCH and not batch["names"] & names:
-                break
-        else:
-            batch = {"kind": kind, "names": set(), "files": []}
+        batch = next((batch for batch in batches if batch.takes(command)), None)
+        if not batch:
+            batch = Batch(command)
             batches.append(batch)
-        batch["files"].append(command)
-        batch["names"] |= names
-        batch["opened"] = opened
-    return sorted((batch["files"] for batch in batches), key=len, reverse=True)
+        batch.add(command)
+    return sorted((batch.files for batch in batches), key=len, reverse=True)
 
 
 def main():
