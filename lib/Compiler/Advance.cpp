@@ -108,18 +108,25 @@ bool Compilation::State::checkFit(const std::optional<Report> &report) {
   return fail(makeError("{0}: --must-fit needs a cluster whose device has a 'memory'", options.model));
 }
 
-/// Before any phase that prices anything. The axis of a pipeline is none that values are cut along, but says where stages
-/// stand.
+/// The axis of a pipeline is none that values are cut along, but says where stages stand.
+spmd::CostModel Compilation::State::makeCosts(spmd::Optimize optimize) {
+  spmd::MeshAttr whole = getWholeMesh();
+  if (!plan || !plan->cluster || !whole)
+    return spmd::CostModel::create(optimize);
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(whole);
+  std::vector<std::string> inner = mesh.names;
+  llvm::erase_if(inner, [&](const std::string &axis) { return plan->pipeline && axis == plan->pipeline->axis; });
+  return spmd::makeCostModel(*plan->cluster, mesh, inner, optimize);
+}
+
+/// Before any phase that prices anything.
 bool Compilation::State::useCluster() {
   if (!plan || !plan->cluster)
     return true;
   spmd::MeshAttr whole = getWholeMesh();
   if (!whole || !checkCluster())
     return !whole;
-  spmd::ClusterMesh mesh = spmd::getClusterMesh(whole);
-  std::vector<std::string> inner = mesh.names;
-  llvm::erase_if(inner, [&](const std::string &axis) { return plan->pipeline && axis == plan->pipeline->axis; });
-  options.sharding.costs = spmd::makeCostModel(*plan->cluster, mesh, inner, options.sharding.optimize);
+  options.sharding.costs = makeCosts(options.sharding.optimize);
   options.sharding.cluster = *plan->cluster;
   return true;
 }
@@ -141,8 +148,10 @@ bool Compilation::advance(Phase last) {
     return false;
   if (!state->useCluster())
     return false;
-  if (last >= Phase::Propagated)
+  if (last >= Phase::Propagated) {
+    state->chooseObjective();
     state->chooseAttention();
+  }
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
   for (const PipelinePhase &step :

@@ -21,9 +21,6 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Larger programs are not sharded for the sake of a comparison.
-static constexpr int64_t kMostOps = 5000;
-
 namespace {
 struct Attentions {
   bool areOps = false, mayBeWrittenOut = false;
@@ -31,15 +28,12 @@ struct Attentions {
 } // namespace
 
 static Attentions findAttentions(ModuleOp module) {
-  int64_t ops = 0, products = 0, softmaxes = 0, attentions = 0;
+  int64_t products = 0, softmaxes = 0, attentions = 0;
   module.walk([&](Operation *op) {
-    ++ops;
     attentions += isa<nn::AttentionOp>(op);
     softmaxes += isa<nn::SoftmaxOp>(op);
     products += isa<nn::EinsumOp>(op);
   });
-  if (ops >= kMostOps)
-    return {};
   return {attentions > 0, softmaxes > 0 && products > 1};
 }
 
@@ -48,20 +42,19 @@ void Compilation::State::chooseAttention() {
   bool isAsked = spmd::getAttentionWish(*module, sharding.attention) != spmd::AttentionForm::Auto;
   bool isByTime = sharding.optimize == spmd::Optimize::Time;
   int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
-  if (isAsked || (!isByTime && !memory) || cleave::getPhase(*module) >= Phase::Propagated || isPipelined() ||
-      !hasMesh())
+  if (isAsked || (!isByTime && !memory) || !mayCompare())
     return;
   Attentions attentions = findAttentions(*module);
   if (!attentions.mayBeWrittenOut && !(isByTime && attentions.areOps))
     return;
   Telling telling(onProgress, "attention");
-  Prediction decided = predict(handed.plan, sharding, /*asKernels=*/true);
+  Prediction decided = predict(handed.plan, sharding, Trial::WithAttention);
   bool isTooLarge = memory && attentions.mayBeWrittenOut && decided.peakBytes > memory;
   if (decided.ns == std::numeric_limits<double>::infinity() || (!isByTime && !isTooLarge))
     return;
   ShardOptions inRings = sharding;
   inRings.attention = spmd::AttentionForm::Ring;
-  Prediction ring = predict(handed.plan, inRings, /*asKernels=*/true);
+  Prediction ring = predict(handed.plan, inRings, Trial::WithAttention);
   bool isSmaller = isTooLarge && ring.peakBytes < decided.peakBytes, isFaster = isByTime && ring.ns < decided.ns;
   if (!ring.hasRings || ring.ns == std::numeric_limits<double>::infinity() || !(isSmaller || isFaster))
     return;

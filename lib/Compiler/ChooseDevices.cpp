@@ -24,25 +24,26 @@ using namespace mlir;
 using namespace cleave;
 
 Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                           const ShardOptions &sharding, bool asKernels) {
+                                                           const ShardOptions &sharding, Trial trial) {
   const Prediction impossible{std::numeric_limits<double>::infinity()};
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = module->clone();
-  ShardState trial;
-  trial.plan = candidate;
+  ShardState handing;
+  handing.plan = candidate;
   Phase done = cleave::getPhase(*module);
-  for (const PipelinePhase &step : getShardPhases()) {
-    if (!isAhead(step.phase, done))
+  Phase last = trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized;
+  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
+    if (!isAhead(step.phase, done) || step.phase > last)
       continue;
     PassManager manager(context.get());
     manager.enableVerifier(false);
-    step.addPasses(manager, sharding, trial);
+    step.addPasses(manager, sharding, handing);
     if (failed(manager.run(*copy)))
       return impossible;
   }
   PassManager recognition(context.get());
   recognition.addPass(exec::createRecogniseAttention());
-  if (asKernels && failed(recognition.run(*copy)))
+  if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
     return impossible;
   llvm::Expected<func::FuncOp> func = findEntry(*copy);
   if (!func) {

@@ -200,7 +200,7 @@ std::optional<Alternative> Explainer::State::findNextBest(ValueId value, AtomId 
   std::optional<NextBest> next = solver.findNextBest(value, atom);
   if (!next)
     return std::nullopt;
-  CostModel costs = compilation.getOptions().sharding.getCosts();
+  CostModel costs = compilation.getOptions().sharding.getDecidingCosts();
   bool isOfCluster = compilation.getPlan() && compilation.getPlan()->cluster && costs.perNs > 0;
   double ns = isOfCluster ? static_cast<double>(next->bytes * costs.unitsPerToldByte()) / costs.perNs : 0;
   return Alternative{next->bytes, format(next->result), ns};

@@ -42,10 +42,14 @@ struct Compilation::State {
   /// The plan's cluster is large enough for that mesh. False after an error.
   bool checkCluster();
   bool checkFit(const std::optional<Report> &report);
+  /// Prices of an objective, on the plan's cluster, if it has one.
+  spmd::CostModel makeCosts(spmd::Optimize optimize);
   /// From now on prices are those of the plan's cluster, if it has one. False after an error.
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();
+  /// By time: decides as another objective does where a rank then takes less.
+  void chooseObjective();
   /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
   /// Of a rank.
@@ -54,10 +58,14 @@ struct Compilation::State {
     int64_t peakBytes = 0;
     bool hasRings = false;
   };
-  /// What comes of the model if it is cut as `candidate` says (null: as its types do); if `asKernels`, with attention that is written out as the
-  /// one op that kernels are made of.
+  /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and has no stages.
+  bool mayCompare();
+  /// How far a trial goes: to the program of a device; attention that is written out as the one op that kernels are made of; kernels formed,
+  /// which no longer say what travels meanwhile.
+  enum class Trial { Sharded, WithAttention, WithKernels };
+  /// What comes of the model if it is cut as `candidate` says (null: as its types do).
   Prediction predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding,
-                     bool asKernels = false);
+                     Trial trial = Trial::Sharded);
   /// Shardings that stand in a file already are wishes; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();

@@ -62,19 +62,22 @@ static void addAnnotated(OpPassManager &manager, const ShardOptions &options, Sh
 /// What follows from it: every value gets a sharding, each with a cause. Slices that take a value apart are decided together.
 static void addPropagated(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   manager.addPass(nn::createNnGroupSlices());
-  manager.addPass(spmd::createPropagate(options, options.getCosts(), state.decisions));
+  spmd::PropagateOptions deciding = options;
+  if (options.deciding)
+    deciding.optimize = options.deciding->optimize;
+  manager.addPass(spmd::createPropagate(deciding, options.getDecidingCosts(), state.decisions));
   addGate(manager, Phase::Propagated);
 }
 
 /// Where layouts meet that differ, the change stands in the program.
 static void addResharded(OpPassManager &manager, const ShardOptions &options, ShardState &) {
-  manager.addPass(spmd::createInsertReshards(options.getCosts()));
+  manager.addPass(spmd::createInsertReshards(options.getDecidingCosts()));
   addGate(manager, Phase::Resharded);
 }
 
 /// From one global program to the program of one device.
 static void addPartitioned(OpPassManager &manager, const ShardOptions &options, ShardState &) {
-  manager.addPass(spmd::createPartition(options, options.getCosts()));
+  manager.addPass(spmd::createPartition(options, options.getDecidingCosts()));
   addGate(manager, Phase::Partitioned);
 }
 

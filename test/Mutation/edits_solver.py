@@ -57,10 +57,10 @@ EDITS = [
     Edit("no-slice-between-exchanges", "lib/Sharding/ReshardRoute.cpp", "sliceInPlace();", "",
          "nothing is sliced between rounds of all_to_all", [SHARDING],
          after="round < problem.mesh.numAtoms()"),
-    Edit("reshards-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createInsertReshards(options.getCosts())",
+    Edit("reshards-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createInsertReshards(options.getDecidingCosts())",
          "spmd::createInsertReshards(spmd::CostModel())", "copies are made in the order that other prices want",
          ["CleaveCompilerTests"]),
-    Edit("plans-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createPartition(options, options.getCosts())",
+    Edit("plans-by-other-prices", "lib/Pipelines/Phases.cpp", "spmd::createPartition(options, options.getDecidingCosts())",
          "spmd::createPartition(options, spmd::CostModel())", "reshards are planned by other prices than were decided by",
          ["CleaveCompilerTests"]),
     # ===--- More of the solver ----------------------------------------------===
@@ -173,4 +173,10 @@ EDITS = [
          "to find out what is another rank's takes no kernel", ["golden-times"]),
     Edit("joins-are-not-packed", "lib/Solver/Forms.cpp", "cost.kind == InnerCost::Kind::Join ? costs.perLaunch : 0", "0",
          "parts that are sent are side by side already", ["lit:Driver/launches"]),
+    Edit("nobody-else-is-asked", "lib/Compiler/ChooseObjective.cpp", "sharding.deciding = trial.deciding;", "",
+         "by time what another objective decides is never taken", ["lit:Driver/decided-as", "golden-times", "predictions"]),
+    Edit("planned-by-time", "lib/Pipelines/Phases.cpp", "createPartition(options, options.getDecidingCosts())",
+         "createPartition(options, options.getCosts())", "reshards are planned by other prices than decided", ["lit:Driver/decided-as"]),
+    Edit("kernels-are-not-formed", "lib/Compiler/ChooseDevices.cpp", "trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized",
+         "Phase::Optimized", "objectives are compared without kernels", ["golden-times", "predictions"]),
 ]

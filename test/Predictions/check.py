@@ -5,8 +5,8 @@ Usage: check.py BUILD_DIR [SEED...]
 
 Of each problem (draw.py) three objectives decide, and kernels are formed, for only then it is known how many there are; what
 `--optimize=time` gives is run against the original as well. Prices are those of formulas.py, of the bytes that reports count; where nodes end
-unevenly among the ranks of a group there is none. The search is no proof, and foresees
-kernels by a few rules: of a hundred decisions one may take longer than another objective's, and by half at the most.
+unevenly among the ranks of a group there is none. The search foresees kernels by a few rules, but what the other objectives decide is looked
+at as well (ChooseObjective.cpp): no decision may take longer than another objective's.
 """
 import json
 import os
@@ -22,8 +22,6 @@ FIRST, COUNT = 1000, 600
 OBJECTIVES = ["time", "balanced", "bytes"]
 # As good as the other: what a percent more takes, and a nanosecond.
 SLACK, LEAST_NS = 1.01, 1
-# How much more it may be at the most, and of which share of the decisions.
-MOST_SLACK, WORSE_SHARE = 1.5, 0.01
 # How exact a price must be: reports have whole nanoseconds.
 PRICE_SLACK, PRICE_NS = 1e-3, 1
 # What was compared must be no less, or nothing was drawn that could be wrong.
@@ -61,8 +59,8 @@ def wrong_prices(problem, reports):
     return texts, count, skipped
 
 
-def is_worse(times, slack):
-    return bool(times) and times["time"] > min(times.values()) * slack + LEAST_NS
+def is_worse(times):
+    return times["time"] > min(times.values()) * SLACK + LEAST_NS
 
 
 def tell(times):
@@ -82,7 +80,7 @@ def run(build, seed, folder):
         return texts, 0, 0, {}
     texts, count, skipped = wrong_prices(problem, reports)
     times = {objective: harness.predicted_ns(report) for objective, report in reports.items()}
-    if is_worse(times, MOST_SLACK):
+    if is_worse(times):
         texts.append(tell(times))
     return texts, count, skipped, times
 
@@ -92,20 +90,15 @@ def main():
     seeds = [int(name) for name in names] or range(FIRST, FIRST + COUNT)
     with tempfile.TemporaryDirectory() as folder:
         results = harness.each(lambda seed: run(build, seed, folder), seeds)
-    failed, worse = 0, []
-    for seed, (texts, _, _, times) in zip(seeds, results):
+    failed = 0
+    for seed, (texts, _, _, _) in zip(seeds, results):
         for text in texts:
             print(f"FAILED {seed}: {text}")
         failed += len(texts)
-        worse += [f"{seed}: {tell(times)}"] if is_worse(times, SLACK) else []
     _, counts, skipped, times = zip(*results)
     done = {"prices": sum(counts), "decisions": sum(map(bool, times)),
             "faster by time": sum(bool(each) and each["time"] * SLACK < each["balanced"] for each in times)}
-    print(*worse, f"{', '.join(f'{count} {what}' for what, count in done.items())}, {len(worse)} slower, "
-          f"{sum(skipped)} prices without a formula", sep="\n")
-    if len(worse) > WORSE_SHARE * len(seeds) and not names:
-        print(f"FAILED {len(worse)} decisions by time take longer than another objective's")
-        failed += 1
+    print(f"{', '.join(f'{count} {what}' for what, count in done.items())}, {sum(skipped)} prices without a formula")
     for what, least in AT_LEAST.items():
         if not names and done[what] < least:
             print(f"FAILED only {done[what]} {what}, expected at least {least}")

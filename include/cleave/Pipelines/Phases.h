@@ -28,6 +28,12 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   std::optional<spmd::CostModel> costs;
   /// The known machine.
   std::optional<spmd::Cluster> cluster;
+  /// By whose prices shardings are decided, where these come to less of what `optimize` is after.
+  struct Deciding {
+    spmd::Optimize optimize;
+    spmd::CostModel costs;
+  };
+  std::optional<Deciding> deciding;
   /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
   int64_t panelWidth = 0;
   /// Kernels are for devices (codegen/Device.h).
@@ -39,8 +45,9 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   /// Floats lie in memory as bf16.
   bool narrowsFloats = false;
 
-  /// Deciding and planning must go by the same.
   spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
+  /// Deciding and planning must go by the same.
+  spmd::CostModel getDecidingCosts() const { return deciding ? deciding->costs : getCosts(); }
 };
 
 /// What goes from phase to phase besides the module.
