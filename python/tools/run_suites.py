@@ -6,7 +6,8 @@ A suite is a command with a way to read how many cases passed and failed, and th
 run, so that an empty or half-skipped suite cannot pass.
 
 Two suites run side by side, since most leave a core idle now and then; what they print comes in the order of the list.
-Those whose cases have limits in seconds of the clock (`ALONE`) come before all others, one at a time.
+Those whose cases have limits in seconds of the clock (`ALONE`) come before all others, one at a time. What has all the time that
+there is (`BEHIND`) takes what the others leave, from the beginning on: ranks that wait for each other leave much.
 """
 import os
 import re
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Callable
 
@@ -23,6 +24,8 @@ LIT = "/usr/lib/llvm-22/bin/lit"
 SIDE_BY_SIDE = 2
 # Ranks that must notice within seconds that another one is gone, and progress that is shown by the second.
 ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run"}
+# Of the lowest priority.
+BEHIND = {"tidy"}
 
 
 @dataclass
@@ -73,7 +76,6 @@ def suites(build):
     python = sys.executable
     tests = f"{build}/bin/unit"
     yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 14)
-    yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)
     for name, least in unit_tests():
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least)
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 313)
@@ -144,6 +146,7 @@ def suites(build):
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248)
+    yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)
 
 
 def run(suite):
@@ -152,8 +155,9 @@ def run(suite):
     lines = [f"== {suite.name}"]
     # Tests that call python3 get this interpreter, which has their packages.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    command = ["nice", "-n", "19", *suite.command] if suite.name in BEHIND else suite.command
     try:
-        done = subprocess.run(suite.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", env={**os.environ, "PATH": path})
     except OSError as error:
         done = subprocess.CompletedProcess(suite.command, 1, stdout=f"cannot run: {error}\n")
@@ -171,11 +175,13 @@ def run(suite):
 
 def run_all(chosen):
     """(passed, failed) of each suite. What a suite prints waits for what stands before it in the list."""
-    done = {suite.name: run(suite) for suite in chosen if suite.name in ALONE}
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        others = {suite.name: pool.submit(run, suite) for suite in chosen if suite.name not in ALONE}
+    with ThreadPoolExecutor(1) as behind, ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(SIDE_BY_SIDE) as beside:
+        pools = {suite.name: behind if suite.name in BEHIND else alone if suite.name in ALONE else beside for suite in chosen}
+        done = {suite.name: pools[suite.name].submit(run, suite) for suite in chosen if pools[suite.name] is not beside}
+        wait(done[suite.name] for suite in chosen if pools[suite.name] is alone)
+        done |= {suite.name: beside.submit(run, suite) for suite in chosen if pools[suite.name] is beside}
         for suite in chosen:
-            passed, failed, text = done[suite.name] if suite.name in done else others[suite.name].result()
+            passed, failed, text = done[suite.name].result()
             print(text, flush=True)
             yield passed, failed
 
