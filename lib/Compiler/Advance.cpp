@@ -149,8 +149,8 @@ bool Compilation::advance(Phase last) {
   if (!state->useCluster())
     return false;
   if (last >= Phase::Propagated) {
-    state->chooseObjective();
     state->chooseAttention();
+    state->chooseObjective();
   }
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));
@@ -161,6 +161,8 @@ bool Compilation::advance(Phase last) {
     bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))
       return false;
+    if (step.phase == Phase::Partitioned)
+      state->forgetObjective();
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }

@@ -7,54 +7,16 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
-#include "cleave/Dialect/Exec/IR/Exec.h"
-#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
-#include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Placement.h"
 #include "cleave/Support/Status.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace cleave;
-
-Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                           const ShardOptions &sharding, Trial trial) {
-  const Prediction impossible{std::numeric_limits<double>::infinity()};
-  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> copy = module->clone();
-  ShardState handing;
-  handing.plan = candidate;
-  Phase done = cleave::getPhase(*module);
-  Phase last = trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized;
-  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
-    if (!isAhead(step.phase, done) || step.phase > last)
-      continue;
-    PassManager manager(context.get());
-    manager.enableVerifier(false);
-    step.addPasses(manager, sharding, handing);
-    if (failed(manager.run(*copy)))
-      return impossible;
-  }
-  PassManager recognition(context.get());
-  recognition.addPass(exec::createRecogniseAttention());
-  if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
-    return impossible;
-  llvm::Expected<func::FuncOp> func = findEntry(*copy);
-  if (!func) {
-    llvm::consumeError(func.takeError());
-    return impossible;
-  }
-  spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
-  Report report = cleave::makeReport(*func, options.model, &machine);
-  bool hasRings = func->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return {report.time->getNs(), report.peakBytesPerRank, hasRings};
-}
 
 /// As that list of devices in the plan would be.
 static ShardOptions withMachine(const spmd::Plan &candidate, ShardOptions sharding) {

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
-#include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 
 #include <limits>
@@ -15,39 +14,52 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Larger programs are not sharded for the sake of a comparison.
-static constexpr int64_t kMostOps = 5000;
-/// What others decide has reasons in other units: it is taken where it saves a hundredth.
-static constexpr double kWorthwhile = 0.99;
+/// Of the module, up to partitioning: the word of the objective that decided, where it is another than was asked for.
+static constexpr StringLiteral kDecidedAsAttr = "spmd.decided_as";
+/// What others decide is explained in their units, so it must save something: a hundredth.
+static constexpr double kSaving = 1.01;
 
-bool Compilation::State::mayCompare() {
-  if (cleave::getPhase(*module) >= Phase::Propagated || isPipelined() || !hasMesh())
-    return false;
-  int64_t numOps = 0;
-  module->walk([&](Operation *) { ++numOps; });
-  return numOps < kMostOps;
+static StringRef getWord(spmd::Optimize optimize) { return spmd::kOptimizeWords[static_cast<int>(optimize)]; }
+
+/// Reshards of a file that was stored in between are planned as it was decided. True if it says by what.
+bool Compilation::State::resumeObjective() {
+  auto decided = (*module)->getAttrOfType<StringAttr>(kDecidedAsAttr);
+  for (spmd::Optimize one : {spmd::Optimize::Balanced, spmd::Optimize::Bytes})
+    if (decided && decided.getValue() == getWord(one))
+      options.sharding.decidingCosts = makeCosts(one);
+  return static_cast<bool>(decided);
 }
+
+void Compilation::State::forgetObjective() { (*module)->removeAttr(kDecidedAsAttr); }
 
 void Compilation::State::chooseObjective() {
   ShardOptions &sharding = options.sharding;
-  if (sharding.optimize != spmd::Optimize::Time || !mayCompare())
+  if (resumeObjective() || sharding.optimize != spmd::Optimize::Time || !mayCompare())
     return;
   Telling telling(onProgress, "objective");
+  sharding.decidingCosts.reset();
   Prediction byTime = predict(handed.plan, sharding, Trial::WithKernels);
   if (byTime.hasRings || byTime.ns == std::numeric_limits<double>::infinity())
     return;
-  double least = kWorthwhile * byTime.ns;
+  // What the device has, or, where that is too little anyway, what is asked of it anyway.
+  int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
+  int64_t most = memory ? std::max(memory, byTime.peakBytes) : std::numeric_limits<int64_t>::max();
+  double least = byTime.ns / kSaving;
+  StringRef chosen;
   for (spmd::Optimize other : {spmd::Optimize::Balanced, spmd::Optimize::Bytes}) {
     ShardOptions trial = sharding;
-    trial.deciding = {other, makeCosts(other)};
-    if (Prediction taken = predict(handed.plan, trial, Trial::WithKernels); !taken.hasRings && taken.ns < least) {
-      least = taken.ns;
-      sharding.deciding = trial.deciding;
-    }
+    trial.decidingCosts = makeCosts(other);
+    Prediction taken = predict(handed.plan, trial, Trial::WithKernels);
+    if (taken.hasRings || taken.peakBytes > most || taken.ns >= least)
+      continue;
+    least = taken.ns;
+    sharding.decidingCosts = trial.decidingCosts;
+    chosen = getWord(other);
   }
-  if (sharding.deciding)
-    emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
-        << "decided as by '" << spmd::kOptimizeWords[static_cast<int>(sharding.deciding->optimize)]
-        << "': with kernels formed a rank takes " << formatTime(least) << " as predicted, and " << formatTime(byTime.ns)
-        << " as decided by time";
+  if (chosen.empty())
+    return;
+  (*module)->setAttr(kDecidedAsAttr, StringAttr::get(context.get(), chosen));
+  emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
+      << "decided as by '" << chosen << "': with kernels formed a rank takes " << formatTime(least)
+      << " as predicted, and " << formatTime(byTime.ns) << " as decided by time";
 }

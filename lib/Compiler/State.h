@@ -50,6 +50,8 @@ struct Compilation::State {
   bool chooseDevices();
   /// By time: decides as another objective does where a rank then takes less.
   void chooseObjective();
+  bool resumeObjective();
+  void forgetObjective();
   /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
   /// Of a rank.
@@ -58,7 +60,7 @@ struct Compilation::State {
     int64_t peakBytes = 0;
     bool hasRings = false;
   };
-  /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and has no stages.
+  /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and is no pipeline.
   bool mayCompare();
   /// How far a trial goes: to the program of a device; attention that is written out as the one op that kernels are made of; kernels formed,
   /// which no longer say what travels meanwhile.

@@ -62,10 +62,7 @@ static void addAnnotated(OpPassManager &manager, const ShardOptions &options, Sh
 /// What follows from it: every value gets a sharding, each with a cause. Slices that take a value apart are decided together.
 static void addPropagated(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   manager.addPass(nn::createNnGroupSlices());
-  spmd::PropagateOptions deciding = options;
-  if (options.deciding)
-    deciding.optimize = options.deciding->optimize;
-  manager.addPass(spmd::createPropagate(deciding, options.getDecidingCosts(), state.decisions));
+  manager.addPass(spmd::createPropagate(options, options.getDecidingCosts(), state.decisions));
   addGate(manager, Phase::Propagated);
 }
 

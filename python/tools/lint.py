@@ -292,15 +292,20 @@ def check_edits():
     for name, count in collections.Counter(edit.name for edit in EDITS).items():
         if count > 1:
             yield f"test/Mutation: {count} edits are called {name}"
+    spans = collections.defaultdict(set)
     for edit in EDITS:
         if why := misfit(edit):
             yield f"test/Mutation/edits.py: {edit.name}: {why}"
         try:
-            find(edit, read(edit.file))
+            spans[edit.file].add(find(edit, read(edit.file)))
         except (OSError, ValueError) as error:
             yield f"test/Mutation/edits.py: {edit.name}: {error}"
         for name in {suite.split(":")[0] for suite in edit.suites} - suites:
             yield f"test/Mutation/edits.py: {edit.name}: no suite is called {name}"
+    for file, places in spans.items():
+        for (_, end), (begin, _) in zip(sorted(places), sorted(places)[1:]):
+            if begin < end:
+                yield f"test/Mutation/edits.py: two edits of {file} overlap at its character {begin}"
 
 
 def main():

@@ -6,8 +6,8 @@ A suite is a command with a way to read how many cases passed and failed, and th
 run, so that an empty or half-skipped suite cannot pass.
 
 Two suites run side by side, since most leave a core idle now and then; what they print comes in the order of the list.
-Those whose cases have limits in seconds of the clock (`ALONE`) come before all others, one at a time. What has all the time that
-there is (`BEHIND`) takes what the others leave, from the beginning on: ranks that wait for each other leave much.
+Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`) takes
+what all others leave, from the beginning on: ranks that wait for each other leave much.
 """
 import os
 import re

@@ -28,12 +28,8 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   std::optional<spmd::CostModel> costs;
   /// The known machine.
   std::optional<spmd::Cluster> cluster;
-  /// By whose prices shardings are decided, where these come to less of what `optimize` is after.
-  struct Deciding {
-    spmd::Optimize optimize;
-    spmd::CostModel costs;
-  };
-  std::optional<Deciding> deciding;
+  /// By what shardings are decided, and reshards planned, where this comes to less of what `optimize` is after.
+  std::optional<spmd::CostModel> decidingCosts;
   /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
   int64_t panelWidth = 0;
   /// Kernels are for devices (codegen/Device.h).
@@ -47,7 +43,7 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
 
   spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
   /// Deciding and planning must go by the same.
-  spmd::CostModel getDecidingCosts() const { return deciding ? deciding->costs : getCosts(); }
+  spmd::CostModel getDecidingCosts() const { return decidingCosts.value_or(getCosts()); }
 };
 
 /// What goes from phase to phase besides the module.

@@ -1,0 +1,76 @@
+//===- Predict.cpp - what would come of a model ---------------------------===//
+//
+// Some choices are made by trying: a copy of the model goes through the phases, nothing is said of it, and what a rank of it takes is
+// counted as a report counts it.
+//
+//===----------------------------------------------------------------------===//
+#include "State.h"
+
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+#include "cleave/Pipelines/Phases.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace cleave;
+
+/// Larger programs are not sharded for the sake of a comparison. A step of a recurrent net is some ops.
+static constexpr int64_t kMostOps = 5000, kOpsOfStep = 10;
+
+bool Compilation::State::mayCompare() {
+  if (cleave::getPhase(*module) >= Phase::Propagated || isPipelined() || !hasMesh())
+    return false;
+  int64_t numOps = 0;
+  module->walk([&](Operation *op) {
+    auto recurrence = dyn_cast<nn::RecurrenceOp>(op);
+    numOps += recurrence ? kOpsOfStep * getShape(recurrence.getProjected()).front() : 1;
+  });
+  return numOps < kMostOps;
+}
+
+/// Kernels are those of the host, whatever the program is for, or commands would decide differently.
+static ShardOptions makeTrial(ShardOptions sharding) {
+  sharding.traceDecisions = sharding.isForDevices = sharding.usesLibraries = sharding.narrowsFloats = false;
+  sharding.panelWidth = 0;
+  sharding.chunks.reset();
+  return sharding;
+}
+
+Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                           const ShardOptions &sharding, Trial trial) {
+  const Prediction impossible{std::numeric_limits<double>::infinity()};
+  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = module->clone();
+  ShardState handing;
+  handing.plan = candidate;
+  ShardOptions tried = makeTrial(sharding);
+  Phase done = cleave::getPhase(*module);
+  Phase last = trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized;
+  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
+    if (!isAhead(step.phase, done) || step.phase > last)
+      continue;
+    PassManager manager(context.get());
+    manager.enableVerifier(false);
+    step.addPasses(manager, tried, handing);
+    if (failed(manager.run(*copy)))
+      return impossible;
+  }
+  PassManager recognition(context.get());
+  recognition.addPass(exec::createRecogniseAttention());
+  if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
+    return impossible;
+  llvm::Expected<func::FuncOp> func = findEntry(*copy);
+  if (!func) {
+    llvm::consumeError(func.takeError());
+    return impossible;
+  }
+  spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
+  Report report = cleave::makeReport(*func, options.model, &machine);
+  bool hasRings = func->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return {report.time->getNs(), report.peakBytesPerRank, hasRings};
+}
