@@ -133,8 +133,8 @@ function(cleave_compile_fast name)
 endfunction()
 
 # cleave_add_unit_test(NAME sources... [NO_LLVM | HAS_MLIR] [OPTIMIZED sources...] LINK libraries...): a GoogleTest program under
-# bin/unit, run by scripts/check. What is OPTIMIZED, where tests are not, takes long to run; it is linked first, since of two copies of an inline
-# function the first one counts.
+# bin/unit, run by scripts/check. What is OPTIMIZED, where tests are not, takes long to run; it is linked first, since of two copies
+# of an inline function the first one counts.
 function(cleave_add_unit_test name)
   cmake_parse_arguments(ARG "NO_LLVM;HAS_MLIR" "" "LINK;OPTIMIZED" ${ARGN})
   add_executable(${name} ${ARG_OPTIMIZED} ${ARG_UNPARSED_ARGUMENTS} ${CLEAVE_PROGRAM_SOURCES})

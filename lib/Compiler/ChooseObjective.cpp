@@ -41,7 +41,7 @@ void Compilation::State::chooseObjective() {
   Prediction byTime = predict(handed.plan, sharding, Trial::WithKernels);
   if (byTime.hasRings || byTime.ns == std::numeric_limits<double>::infinity())
     return;
-  // What the device has, or, where that is too little anyway, what is asked of it anyway.
+  // No more than the device has, or, where what time decides does not fit either, no more than that.
   int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
   int64_t most = memory ? std::max(memory, byTime.peakBytes) : std::numeric_limits<int64_t>::max();
   double least = byTime.ns / kSaving;

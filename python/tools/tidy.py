@@ -122,59 +122,51 @@ def get_precompiled(command):
     return found and found[1]
 
 
-def get_local_names(command):
-    """Functions, types and constants that only one file sees, as far as their form tells."""
-    text = read(command["file"]).decode()
-    return set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
-               + re.findall(r"^(?:template <[^>]*> )?static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
-               + re.findall(r", (k[A-Z]\w*) =", text)
-               + re.findall(r"^(?:class|struct|enum(?: class)?|constexpr \w+) (\w+)", text, re.M))
-
-
-def get_aliases(command):
-    """What a file calls types by names of its own: two files may say the same."""
-    return dict(re.findall(r"^using (\w+) = (.*);", read(command["file"]).decode(), re.M))
-
-
-def get_namespaces(command):
-    """What a file opens."""
-    return set(re.findall(r"^using namespace ([\w:]+);", read(command["file"]).decode(), re.M))
+class Source:
+    """What of a file may be in the way of another one that is looked at with it."""
+    def __init__(self, command):
+        text = read(command["file"]).decode()
+        self.command = command
+        # Only files of lib, or of tools, with the same precompiled header are looked at together.
+        self.kind = command["file"].startswith(ROOT + "/lib/"), get_precompiled(command)
+        self.opened = set(re.findall(r"^using namespace ([\w:]+);", text, re.M))
+        # Functions, types and constants that only this file sees, as far as their form tells.
+        self.names = set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
+                         + re.findall(r"^(?:template <[^>]*> )?static [^=;{]*?(\w+)(?:\(|\[| =|\{)", text, re.M)
+                         + re.findall(r", (k[A-Z]\w*) =", text)
+                         + re.findall(r"^(?:class|struct|enum(?: class)?|constexpr \w+) (\w+)", text, re.M))
+        # What it calls types by names of its own: two files may say the same.
+        self.aliases = dict(re.findall(r"^using (\w+) = (.*);", text, re.M))
 
 
 class Batch:
-    def __init__(self, command):
-        self.kind, self.opened = get_kind(command), set()
+    def __init__(self, kind):
+        self.kind, self.opened = kind, set()
         self.names, self.aliases, self.files = set(), {}, []
 
-    def takes(self, command):
+    def takes(self, source):
         """Whether a file says nothing that those before it say otherwise. What one opens is open for those behind it, so it
         opens all that they do, lest a name become ambiguous."""
-        names, aliases = get_local_names(command), get_aliases(command)
-        return (self.kind == get_kind(command) and len(self.files) < BATCH and self.opened <= get_namespaces(command)
-                and not self.names & (names | aliases.keys()) and not self.aliases.keys() & names
-                and all(self.aliases.get(name, type) == type for name, type in aliases.items()))
+        return (self.kind == source.kind and len(self.files) < BATCH and self.opened <= source.opened
+                and not self.names & (source.names | source.aliases.keys()) and not self.aliases.keys() & source.names
+                and all(self.aliases.get(name, type) == type for name, type in source.aliases.items()))
 
-    def add(self, command):
-        self.files.append(command)
-        self.names |= get_local_names(command)
-        self.aliases |= get_aliases(command)
-        self.opened = get_namespaces(command)
-
-
-def get_kind(command):
-    """Only files of one kind are looked at together: of lib, or of tools, with the same precompiled header."""
-    return command["file"].startswith(ROOT + "/lib/"), get_precompiled(command)
+    def add(self, source):
+        self.files.append(source.command)
+        self.names |= source.names
+        self.aliases |= source.aliases
+        self.opened = source.opened
 
 
 def make_batches(commands):
     """Files that can be one, up to BATCH together. The largest batches first, so that what is left at the end is small."""
     batches = []
-    for command in sorted(commands, key=lambda command: len(get_namespaces(command))):
-        batch = next((batch for batch in batches if batch.takes(command)), None)
+    for source in sorted(map(Source, commands), key=lambda source: len(source.opened)):
+        batch = next((batch for batch in batches if batch.takes(source)), None)
         if not batch:
-            batch = Batch(command)
+            batch = Batch(source.kind)
             batches.append(batch)
-        batch.add(command)
+        batch.add(source)
     return sorted((batch.files for batch in batches), key=len, reverse=True)
 
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -12,7 +13,7 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// A bool has one, too.
-int64_t cleave::nn::bytesOf(Value value) { return llvm::divideCeil(getElementType(value).getIntOrFloatBitWidth(), 8); }
+int64_t cleave::nn::bytesOf(Value value) { return spmd::getElementBytes(getElementType(value)); }
 
 int64_t cleave::nn::statisticBytes(Value value) { return getElementType(value).isF64() ? 8 : 4; }
 
