@@ -2,8 +2,10 @@
 
 Usage: check.py BUILD_DIR
 
-A picture below a line that is a command with `--draw NAME.svg` must be what that draws. In a block of ```console, a line `$ COMMAND` is run from the top folder; the lines after it must be its output, in which
-a line `...` stands for any number of lines. It must succeed, unless the page shows an error. A block of ```cpp must be in a
+A picture below a line that is a command with `--draw NAME.svg` must be what that draws. In a block of ```console, a line `$ COMMAND` is run by
+bash from the top folder; the lines after it must be its output, in which a line `...` stands for any number of lines. It must succeed, unless the page
+shows an error. Indented commands are run by bash as well, those of a page one after the other in one folder, where the files that pages name lie
+(`FILES`); they must succeed. What needs more than this machine is listed (`ELSEWHERE`) and counted. A block of ```cpp must be in a
 file below lib, letter by letter, and one of ```yaml in a plan of examples. A link to a file of ours, and to a heading in it, must
 lead there.
 """
@@ -11,6 +13,7 @@ import glob
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,14 +81,76 @@ def matches(got, want):
     return bool(got) and got[0].rstrip() == want[0].rstrip() and matches(got[1:], want[1:])
 
 
-def example_problem(build, command, want):
+def bash(build, command, folder):
+    """The command as a reader's shell would run it, with the tools on its PATH."""
     environment = {**os.environ, "PATH": f"{build}/bin{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(shlex.split(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True)
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True)
+
+
+def example_problem(build, command, want):
+    done = bash(build, command, ROOT)
     shows_error = any("error: " in line for line in want)
     if matches(done.stdout.rstrip("\n").split("\n"), want) and (done.returncode != 0) == shows_error:
         return ""
     return f"prints something else, exit code {done.returncode}:\n{done.stdout[:3000]}"
+
+
+# The files that indented commands name.
+FILES = {"model.onnx": "test/Models/bert_ts17.onnx", "plan.yaml": "examples/bert.yaml", "decoder.onnx": "test/Models/gpt2_kv.onnx"}
+# What is made of them before.
+MADE = ["cleave run model.onnx --plan plan.yaml --quiet --save-inputs in.npz", "cleave compile model.onnx --plan plan.yaml --quiet -o build/bert.cleave"]
+# Beginnings of commands that install or build, or need several machines, and why no suite runs them here.
+ELSEWHERE = {
+    "scripts/": "sets up, or runs this suite",
+    "cmake ": "installs",
+    "build/gpu-kit/": "needs a GPU",
+    "python3 python/tools/run_suites.py": "runs this suite",
+    ".venv/bin/python python/tools/run_suites.py": "runs whole suites",
+    "torchrun ": "needs torchrun and several machines",
+    "srun ": "needs Slurm",
+    "mpirun -n 8 --host": "needs several machines",
+}
+# What a line that is a command begins with. Lines of tables of words (`cleave run      MODEL [--mesh ..]`) are none.
+COMMAND = r"(?:cleave(?:-\w+)?|mpirun|srun|torchrun|scripts/\w+|cmake|python3|\.venv/bin/python|build/[\w./-]+)(?: |$)"
+
+
+def indented(path):
+    """The commands of a page's indented blocks, without what is said behind them."""
+    text = re.sub(r"^ *```.*?^ *```", "", read(path), flags=re.M | re.S)
+    for line in re.findall(rf"^    ({COMMAND}.*)$", text, re.M):
+        if not re.search(r"\bMODEL\b|\bPROGRAM\b|: error: ", line):
+            yield re.split(r"\s+#\s|\s{4,}", line)[0].strip().removesuffix(" ...")
+
+
+def elsewhere(command):
+    return next((why for start, why in ELSEWHERE.items() if command.startswith(start)), None)
+
+
+def lay_files(build, page, folder):
+    """What the commands of a page need: links to the tree, models and inputs, and the cluster that the page describes."""
+    for name in set(os.listdir(ROOT)) - {"build"}:
+        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+    os.mkdir(os.path.join(folder, "build"))
+    os.symlink(build, os.path.join(folder, "build", "release"))
+    for name, source in FILES.items():
+        shutil.copy(os.path.join(ROOT, source), os.path.join(folder, name))
+    if cluster := re.search(r"^    device:\n(?:    .*\n)+", read(page), re.M):
+        with open(os.path.join(folder, "ours.yaml"), "w") as file:
+            file.write(textwrap.dedent(cluster[0]))
+    return next((done.stdout for command in MADE if (done := bash(build, command, folder)).returncode), "")
+
+
+def commands_problem(build, page, commands):
+    """The commands of a page, in the order of the page: what one writes the next may read."""
+    with tempfile.TemporaryDirectory() as folder:
+        if problem := lay_files(build, page, folder):
+            return problem
+        for command in commands:
+            done = bash(build, command, folder)
+            if done.returncode:
+                return f"{command}: exit code {done.returncode}:\n{done.stdout[-3000:]}"
+    return ""
 
 
 def pictures(path):
@@ -107,7 +172,7 @@ def main():
     build, names, _ = harness.arguments()
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
     sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/**/*.yaml")}
-    cases = {}
+    cases, left_out = {}, 0
     for page in pages:
         cases[f"{page}: links"] = lambda page=page: link_problem(page)
         for language in sources:
@@ -116,8 +181,13 @@ def main():
                     "" if text in sources[language] else f"is in no file:\n{text}")
         for command, path in pictures(page):
             cases[f"{page}: {path}"] = lambda command=command, path=path: picture_problem(build, command, path)
+        here = [command for command in indented(page) if not elsewhere(command)]
+        if here:
+            cases[f"{page}: {len(here)} commands"] = lambda page=page, here=here: commands_problem(build, page, here)
+        left_out += len(list(indented(page))) - len(here)
         for number, (command, want) in enumerate(examples(page), 1):
             cases[f"{page}: example {number}, {command}"] = lambda command=command, want=want: example_problem(build, command, want)
+    print(f"{left_out} indented commands are for other machines")
     return harness.run(harness.select(cases, names), lambda case: case())
 
 
