@@ -4,7 +4,7 @@
 // located error, and never more memory than the budget. External data is left alone: it would depend on the disk.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 
 using namespace llvm;
 using namespace cleave;

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
-#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"

@@ -7,7 +7,7 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,9 +2,9 @@
 #ifndef CLEAVE_LIB_COMPILER_STATE_H
 #define CLEAVE_LIB_COMPILER_STATE_H
 
+#include "cleave/Annotations/Annotate.h"
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Export/Onnx/Annotate.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

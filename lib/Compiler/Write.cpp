@@ -7,11 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Export/Onnx/Export.h"
-#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Support/Status.h"

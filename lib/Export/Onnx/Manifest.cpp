@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "Manifest.h"
 
+#include "cleave/Annotations/Properties.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Import/Onnx/DevicePlan.h"
 #include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/JSON.h"
 
@@ -19,13 +19,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 using spmd::SpmdDialect;
-
-std::string cleave::onnx::formatMesh(spmd::MeshAttr mesh) {
-  std::string text;
-  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
-    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
-  return text;
-}
 
 bool cleave::onnx::isCollective(const Node &node) { return !node.domain.empty(); }
 

@@ -13,8 +13,6 @@ struct ExportedFile {
   int64_t bytes = 0; ///< of weights
 };
 
-/// `data=2,model=4`: what names of axes are read back from.
-std::string formatMesh(spmd::MeshAttr mesh);
 /// True for nodes in which ranks meet.
 bool isCollective(const Node &node);
 /// The domains of all nodes, each with its version.

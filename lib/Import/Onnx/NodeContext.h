@@ -19,7 +19,7 @@
 #define CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"

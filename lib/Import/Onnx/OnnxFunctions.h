@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_ONNXFUNCTIONS_H
 #define CLEAVE_LIB_IMPORT_ONNX_ONNXFUNCTIONS_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 
 namespace cleave::onnx {
 

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_PACKEDTENSOR_H
 #define CLEAVE_LIB_IMPORT_ONNX_PACKEDTENSOR_H
 
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
 

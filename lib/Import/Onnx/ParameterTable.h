@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
 #define CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
 
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"

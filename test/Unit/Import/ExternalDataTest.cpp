@@ -1,7 +1,7 @@
 //===- ExternalDataTest.cpp - weights in files beside the model -----------===//
 #include "../Support/TempFolder.h"
 #include "WireWriter.h"
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include <sys/stat.h>
 #include <unistd.h>
 

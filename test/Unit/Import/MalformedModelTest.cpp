@@ -1,7 +1,7 @@
 //===- MalformedModelTest.cpp - files that are wrong, and how it is said --===//
 #include "../Support/TempFolder.h"
 #include "WireWriter.h"
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include <random>
 
 using namespace cleave;

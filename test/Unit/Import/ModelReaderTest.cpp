@@ -1,7 +1,7 @@
 //===- ModelReaderTest.cpp - every field lands where it belongs -----------===//
 #include "../Support/TempFolder.h"
 #include "WireWriter.h"
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 
 using namespace cleave;
 using namespace cleave::onnx;

@@ -1,5 +1,5 @@
 //===- TensorDataTest.cpp - the elements of a tensor, wherever they are ---===//
-#include "cleave/Import/Onnx/TensorData.h"
+#include "cleave/Onnx/TensorData.h"
 #include "../Support/TempFolder.h"
 #include "WireWriter.h"
 #include "llvm/ADT/StringExtras.h"

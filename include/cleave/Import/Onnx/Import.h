@@ -8,7 +8,7 @@
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
 #define CLEAVE_IMPORT_ONNX_IMPORT_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

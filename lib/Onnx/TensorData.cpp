@@ -6,8 +6,8 @@
 // file's size.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/TensorData.h"
-#include "cleave/Import/Onnx/WireReader.h"
+#include "cleave/Onnx/TensorData.h"
+#include "cleave/Onnx/WireReader.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"

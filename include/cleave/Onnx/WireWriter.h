@@ -4,10 +4,10 @@
 // a model is written with its weights without holding them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_EXPORT_ONNX_WIREWRITER_H
-#define CLEAVE_LIB_EXPORT_ONNX_WIREWRITER_H
+#ifndef CLEAVE_ONNX_WIREWRITER_H
+#define CLEAVE_ONNX_WIREWRITER_H
 
-#include "cleave/Import/Onnx/WireReader.h"
+#include "cleave/Onnx/WireReader.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -51,4 +51,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_EXPORT_ONNX_WIREWRITER_H
+#endif // CLEAVE_ONNX_WIREWRITER_H

@@ -5,13 +5,13 @@
 // number that stands for the devices that hold copies of it.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Export/Onnx/Annotate.h"
+#include "cleave/Annotations/Annotate.h"
 
-#include "Manifest.h"
-#include "WireWriter.h"
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "cleave/Import/Onnx/DevicePlan.h"
+#include "cleave/Onnx/WireWriter.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
@@ -26,6 +26,13 @@ using namespace cleave::onnx;
 using spmd::AxisAttr;
 using spmd::MeshAttr;
 using spmd::ShardingAttr;
+
+std::string cleave::onnx::formatMesh(spmd::MeshAttr mesh) {
+  std::string text;
+  for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(size);
+  return text;
+}
 
 /// The name of what is written, by which nodes refer to it.
 static constexpr llvm::StringLiteral kConfiguration = "cleave";

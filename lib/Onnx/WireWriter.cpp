@@ -3,7 +3,7 @@
 // The encoding is that of "Encoding" in the Protocol Buffers documentation, the reverse of what WireReader.cpp reads.
 //
 //===----------------------------------------------------------------------===//
-#include "WireWriter.h"
+#include "cleave/Onnx/WireWriter.h"
 
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Endian.h"

@@ -15,26 +15,13 @@
 //     values that are no tensors of the model as it did then (DeviceOrigin.cpp).
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
-#define CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
+#ifndef CLEAVE_ANNOTATIONS_DEVICEPLAN_H
+#define CLEAVE_ANNOTATIONS_DEVICEPLAN_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Plan/Plan.h"
 
 namespace cleave::onnx {
-
-/// The property of a model that names the axes of the mesh: `data=2,model=4`.
-constexpr llvm::StringLiteral kMeshProperty = "cleave.mesh";
-
-/// The device of each rank of that mesh, where it is not its number: `1,0,3,2`.
-constexpr llvm::StringLiteral kDevicesProperty = "cleave.devices";
-/// What a plan's `pipeline:` says but stages, in its words: `{axis: stage, microbatches: 4}`.
-constexpr llvm::StringLiteral kPipelineProperty = "cleave.pipeline";
-/// The stages of ops of which those of nodes say it otherwise or nothing: `{"linear nn.add": 1}`.
-constexpr llvm::StringLiteral kStagesProperty = "cleave.stages";
-/// The plan that the annotations come of, and a digest of all that it decides them by: see `readOrigin`.
-constexpr llvm::StringLiteral kPlanProperty = "cleave.plan";
-constexpr llvm::StringLiteral kPlanDigestProperty = "cleave.plan.digest";
 
 /// Nodes of the main graph and what they make, with their stages. `ofNode`: of each node, -1 where it says none: it is where the last of what it takes is.
 spmd::StageNames nameStages(const GraphProto &graph, std::vector<int64_t> ofNode);
@@ -66,4 +53,4 @@ bool readOrigin(const ModelFile &file, llvm::StringRef settings, spmd::Plan &pla
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_IMPORT_ONNX_DEVICEPLAN_H
+#endif // CLEAVE_ANNOTATIONS_DEVICEPLAN_H

@@ -3,7 +3,7 @@
 // `""` and `ai.onnx` are one domain; lists of attributes and opsets are short, so they are searched from the front.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;

@@ -4,10 +4,10 @@
 // attribute may be a graph), so all are members of one class, which also keeps what is noted about the file as a whole.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_MODELREADER_H
-#define CLEAVE_LIB_IMPORT_ONNX_MODELREADER_H
+#ifndef CLEAVE_LIB_ONNX_MODELREADER_H
+#define CLEAVE_LIB_ONNX_MODELREADER_H
 
-#include "cleave/Import/Onnx/WireReader.h"
+#include "cleave/Onnx/WireReader.h"
 
 namespace cleave::onnx {
 
@@ -71,4 +71,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_MODELREADER_H
+#endif // CLEAVE_LIB_ONNX_MODELREADER_H

@@ -1,8 +1,8 @@
 //===- DeviceStages.h - pipeline stages of a model's nodes ------*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_DEVICESTAGES_H
-#define CLEAVE_LIB_IMPORT_ONNX_DEVICESTAGES_H
+#ifndef CLEAVE_LIB_ANNOTATIONS_DEVICESTAGES_H
+#define CLEAVE_LIB_ANNOTATIONS_DEVICESTAGES_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Plan/Plan.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -44,4 +44,4 @@ bool makePipeline(const ModelProto &model, const DeviceStages &stages, const spm
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_DEVICESTAGES_H
+#endif // CLEAVE_LIB_ANNOTATIONS_DEVICESTAGES_H

@@ -11,10 +11,10 @@
 // well-formed; sparse tensors and training info leave a trace (`hasX`, `notes`) for the importer.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_IMPORT_ONNX_MODEL_H
-#define CLEAVE_IMPORT_ONNX_MODEL_H
+#ifndef CLEAVE_ONNX_MODEL_H
+#define CLEAVE_ONNX_MODEL_H
 
-#include "cleave/Import/Onnx/Devices.h"
+#include "cleave/Onnx/Devices.h"
 #include "cleave/Support/File.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -226,4 +226,4 @@ llvm::Expected<std::unique_ptr<ModelFile>> readModel(llvm::StringRef path);
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_IMPORT_ONNX_MODEL_H
+#endif // CLEAVE_ONNX_MODEL_H

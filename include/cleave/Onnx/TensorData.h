@@ -5,10 +5,10 @@
 // holds just these bytes, the result refers to them and nothing is read.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_IMPORT_ONNX_TENSORDATA_H
-#define CLEAVE_IMPORT_ONNX_TENSORDATA_H
+#ifndef CLEAVE_ONNX_TENSORDATA_H
+#define CLEAVE_ONNX_TENSORDATA_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -66,4 +66,4 @@ llvm::Expected<std::vector<llvm::StringRef>> readStrings(const TensorProto &tens
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_IMPORT_ONNX_TENSORDATA_H
+#endif // CLEAVE_ONNX_TENSORDATA_H

@@ -4,8 +4,8 @@
 // under the same names. Nothing is checked while they are read; no tool of ONNX checks them either (see DevicePlan.h).
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_IMPORT_ONNX_DEVICES_H
-#define CLEAVE_IMPORT_ONNX_DEVICES_H
+#ifndef CLEAVE_ONNX_DEVICES_H
+#define CLEAVE_ONNX_DEVICES_H
 
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -54,4 +54,4 @@ struct NodeDeviceConfigurationProto {
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_IMPORT_ONNX_DEVICES_H
+#endif // CLEAVE_ONNX_DEVICES_H

@@ -10,11 +10,11 @@
 // What that leaves unsaid, reduce and div, is said of single ops, in a property that other readers pass over.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Annotations/Annotate.h"
+#include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Export/Onnx/Annotate.h"
-#include "cleave/Import/Onnx/DevicePlan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/YAMLParser.h"
 #include <map>

@@ -10,9 +10,10 @@
 // Whoever changes an annotation, a size or an option gets what the annotations say.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/DevicePlan.h"
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 
-#include "cleave/Import/Onnx/WireReader.h"
+#include "cleave/Onnx/WireReader.h"
 #include "cleave/Program/Digest.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -5,7 +5,8 @@
 // takes any), so everything is held against the graph and against the rest here.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/DevicePlan.h"
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 
 #include "DeviceStages.h"
 #include "cleave/Sharding/FactorMesh.h"

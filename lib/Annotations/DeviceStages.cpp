@@ -11,7 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceStages.h"
 
-#include "cleave/Import/Onnx/DevicePlan.h"
+#include "cleave/Annotations/DevicePlan.h"
+#include "cleave/Annotations/Properties.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"

@@ -5,7 +5,7 @@
 // field with a larger value are errors.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Import/Onnx/WireReader.h"
+#include "cleave/Onnx/WireReader.h"
 #include "llvm/Support/Endian.h"
 #include <cstring>
 

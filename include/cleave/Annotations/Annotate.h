@@ -1,14 +1,14 @@
 //===- Annotate.h - a model with its shardings ------------------*- C++ -*-===//
 //
-// The way back of cleave/Import/Onnx/DevicePlan.h: a decided module says how the tensors of its model lie, and the model's
+// The way back of cleave/Annotations/DevicePlan.h: a decided module says how the tensors of its model lie, and the model's
 // file gets that as device annotations (`configuration`, `device_configurations`), which other tools and Cleave read.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_EXPORT_ONNX_ANNOTATE_H
-#define CLEAVE_EXPORT_ONNX_ANNOTATE_H
+#ifndef CLEAVE_ANNOTATIONS_ANNOTATE_H
+#define CLEAVE_ANNOTATIONS_ANNOTATE_H
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Plan/Pipeline.h"
 #include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -59,4 +59,4 @@ llvm::Error writeAnnotated(const MappedFile &model, mlir::ModuleOp module, const
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_EXPORT_ONNX_ANNOTATE_H
+#endif // CLEAVE_ANNOTATIONS_ANNOTATE_H

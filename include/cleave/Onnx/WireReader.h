@@ -18,10 +18,10 @@
 // leads there. Bounds: nothing outside the message is looked at, depth and the memory of what is made are budgeted.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_IMPORT_ONNX_WIREREADER_H
-#define CLEAVE_IMPORT_ONNX_WIREREADER_H
+#ifndef CLEAVE_ONNX_WIREREADER_H
+#define CLEAVE_ONNX_WIREREADER_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -119,4 +119,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_IMPORT_ONNX_WIREREADER_H
+#endif // CLEAVE_ONNX_WIREREADER_H
