@@ -10,7 +10,7 @@
 #include "Tables.h"
 
 #include "cleave/Codegen/Device.h"
-#include "cleave/Codegen/EmulateDevice.h"
+#include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FormatVariadic.h"

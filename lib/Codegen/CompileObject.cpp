@@ -5,7 +5,7 @@
 // has made the vectors already), and the code generator.
 //
 //===----------------------------------------------------------------------===//
-#include "CompileObject.h"
+#include "cleave/Codegen/CompileObject.h"
 #include "cleave/Codegen/Codegen.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

@@ -5,7 +5,7 @@
 // (sin, pow, those of f64). Then LLVM's pipeline at -O1, which gives as few registers as -O3 does, and the code generator; ptxas does the rest.
 //
 //===----------------------------------------------------------------------===//
-#include "CompileObject.h"
+#include "cleave/Codegen/CompileObject.h"
 #include "cleave/Codegen/Device.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

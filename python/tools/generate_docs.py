@@ -1,6 +1,7 @@
-"""What stands under docs/generated: the reference of dialects and passes, out of TableGen, and a picture of a trace."""
+"""What is under docs/generated: the reference of dialects and passes, out of TableGen, one model through the phases, and a picture of a trace."""
 import json
 import os
+import re
 import subprocess
 
 from draw_trace import draw
@@ -22,9 +23,48 @@ PAGES = [
 ]
 INCLUDES = ["/usr/lib/llvm-22/include", "dialects", "dialects/Nn", "dialects/Spmd", "dialects/Exec", "dialects/Pipe"]
 
+# One model through the phases: (phase, what has happened).
+MODEL = ["examples/mlp.mlir", "--mesh", "model=4", "--shard", "a=[_, model]", "--shard", "b=[model, _]"]
+PHASES = [
+    ("imported", "Ops of `nn` on static shapes. Importing ONNX gives such a file; this one was written by hand."),
+    ("canonical", "Constants are folded, movement is fused and duplicates are merged; a program as small as this one is canonical already. Each sharding annotation of "
+                  "the plan is on the tensor that it names, as `spmd.wish`, with the place of its rule."),
+    ("annotated", "Sharding annotations have moved into types: `a` is split by columns and `b` by rows over the axis `model`. Nothing else is decided."),
+    ("propagated", "Every type says its sharding. Column-parallel, then row-parallel: the result of the second product is *partial*, each rank holds an addend."),
+    ("resharded", "Where the sharding of a value differs from what its user takes, there is a `spmd.reshard`. The caller wants the result replicated."),
+    ("partitioned", "The program of one rank: shapes are local, the reshard is an `all_reduce` with the reason for it. `spmd.global` keeps what the arguments are shards of."),
+    ("optimized", "Collectives that can be merged, bundled or moved are; here there is one, which stays."),
+    ("clustered", "Fusion: what runs as one kernel is in one `exec.fused`, at most one product in each."),
+    ("outlined", "Each distinct kernel is there once; equal layers would share it."),
+    ("planned", "Buffer assignment: every value is a view of a buffer at a fixed offset, ops are commands on memory. What differs between ranks is in one table, "
+                "`exec.rank_table`, so that all ranks have one program."),
+    ("ordered", "Commands are in streams: collectives run next to kernels where nothing forbids it, and events order what touches the same bytes. "
+                "Here everything depends on everything, so one stream is left. `cleave compile` writes this as a program file."),
+]
+
+
+def phases(build):
+    """The page of one model through the phases, as `cleave shard` of this build prints them, without locations."""
+    yield HEADER.replace("dialects/", "examples/mlp.mlir") + "# One model through the phases\n"
+    yield ("For engineers who read or write passes. A two-layer perceptron, Megatron's way on four ranks: what each phase of "
+           "[the pipeline](../architecture.md#a-models-way-through-the-house) makes of it. Locations are left out.\n")
+    yield "```console\n$ cleave shard " + " ".join(f"'{word}'" if "=[" in word else word for word in MODEL) + " --emit=PHASE\n```\n"
+    last = ""
+    for phase, what in PHASES:
+        done = subprocess.run([f"{build}/bin/cleave", "shard", *MODEL, f"--emit={phase}", "--quiet"], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{phase}: {done.stderr or 'is not built'}")
+        text = re.sub(r"^#loc.*\n", "", done.stdout, flags=re.M)
+        # Locations hold strings and, nested, other locations.
+        text = re.sub(r'(?<!=) loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)', "", text).strip()
+        yield f"## {phase}\n\n{what}\n"
+        yield "As before.\n" if text.replace(phase, "") == last else f"```mlir\n{text}\n```\n"
+        last = text.replace(phase, "")
+
 
 def generate(build):
     """(path, text) of every generated page."""
+    yield "docs/generated/phases.md", "\n".join(phases(build))
     for page, source, arguments in PAGES:
         command = [TBLGEN, *arguments, *[f"-I{folder}" for folder in INCLUDES], source]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -35,7 +75,7 @@ def generate(build):
 
 
 if __name__ == "__main__":
-    for path, text in generate(None):
+    for path, text in generate(os.path.join(ROOT, "build", "release")):
         os.makedirs(os.path.dirname(os.path.join(ROOT, path)), exist_ok=True)
         with open(os.path.join(ROOT, path), "w") as file:
             file.write(text)

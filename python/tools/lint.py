@@ -37,7 +37,8 @@ EDGES = {
     "Dialect/Exec/IR": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
-    "Codegen": "Emulation Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
+    "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
+    "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Spmd/Transforms": "Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Codegen Dialect/Spmd/Transforms",
@@ -48,7 +49,7 @@ EDGES = {
     "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
     "Pipelines": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
-    "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen",
+    "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference "
                 "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines "
                 "Assembly",

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "KernelRunner.h"
 #include "cleave/Codegen/Device.h"
-#include "cleave/Codegen/EmulateDevice.h"
+#include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "cleave/Emulation/Kernel.h"
 
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"

@@ -113,6 +113,6 @@ EDITS = [
     Edit("any-slice-is-the-own-part", "lib/Dialect/Exec/Transforms/PackCollectives.cpp", "slice.getDims() == op.getDims()", "true",
          "a part along another dim is what was sent", [PACK]),
     # ===--- Emulation -------------------------------------------------------===
-    Edit("emulator-does-not-flush", "lib/Codegen/DeviceCalls.cpp", 'name.contains(".ftz") && call.getType()->isFloatTy()', "false",
+    Edit("emulator-does-not-flush", "lib/EmulatedKernels/DeviceCalls.cpp", 'name.contains(".ftz") && call.getType()->isFloatTy()', "false",
          "approximations give denormal numbers", ["CleaveCodegenTests"]),
 ]

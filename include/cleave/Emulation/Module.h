@@ -2,7 +2,7 @@
 //
 // Kernels of a device, compiled for this machine, are a shared library that exports one symbol, a `Module`. Whoever loads it
 // puts the address of a table of functions into `hooks`: through them kernels read registers, meet at barriers, and tell of
-// every load and store. These structs are made as constants by `emulate` (lib/Codegen/EmulateDevice.cpp), field by field.
+// every load and store. These structs are made as constants by `emulate` (lib/EmulatedKernels/EmulateDevice.cpp), field by field.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_EMULATION_MODULE_H

@@ -1,7 +1,7 @@
 //===- DeviceKernels.cpp - kernels of regions on the emulated device ------===//
 #include "DeviceKernels.h"
 
-#include "cleave/Codegen/EmulateDevice.h"
+#include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

@@ -2,7 +2,7 @@
 #include "Harness.h"
 
 #include "cleave/Codegen/Codegen.h"
-#include "cleave/Codegen/EmulateDevice.h"
+#include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

@@ -11,11 +11,11 @@
 // taken away: here one function stands for all threads, which do write one another's memory.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Codegen/EmulateDevice.h"
+#include "cleave/EmulatedKernels/EmulateDevice.h"
 
-#include "CompileObject.h"
 #include "DeviceCalls.h"
 #include "cleave/Codegen/Codegen.h"
+#include "cleave/Codegen/CompileObject.h"
 #include "cleave/Emulation/Module.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Analysis/ValueTracking.h"

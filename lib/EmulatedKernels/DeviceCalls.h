@@ -1,6 +1,6 @@
 //===- DeviceCalls.h - calls of the emulator in place of a GPU's own -*- C++ -*-===//
-#ifndef CLEAVE_LIB_CODEGEN_DEVICECALLS_H
-#define CLEAVE_LIB_CODEGEN_DEVICECALLS_H
+#ifndef CLEAVE_LIB_EMULATEDKERNELS_DEVICECALLS_H
+#define CLEAVE_LIB_EMULATEDKERNELS_DEVICECALLS_H
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -66,4 +66,4 @@ llvm::Error expandBf16(llvm::Function &kernel);
 
 } // namespace cleave::codegen
 
-#endif // CLEAVE_LIB_CODEGEN_DEVICECALLS_H
+#endif // CLEAVE_LIB_EMULATEDKERNELS_DEVICECALLS_H

@@ -4,8 +4,8 @@
 // lib/Emulation. docs/emulation.md says what this shows and what it cannot.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_CODEGEN_EMULATEDEVICE_H
-#define CLEAVE_CODEGEN_EMULATEDEVICE_H
+#ifndef CLEAVE_EMULATEDKERNELS_EMULATEDEVICE_H
+#define CLEAVE_EMULATEDKERNELS_EMULATEDEVICE_H
 
 #include "llvm/Support/Error.h"
 #include <string>
@@ -29,4 +29,4 @@ llvm::Expected<std::string> makeEmulatedLibrary(llvm::Module &device, const Host
 
 } // namespace cleave::codegen
 
-#endif // CLEAVE_CODEGEN_EMULATEDEVICE_H
+#endif // CLEAVE_EMULATEDKERNELS_EMULATEDEVICE_H

@@ -1,6 +1,6 @@
 //===- CompileObject.h - from LLVM IR to an object file ---------*- C++ -*-===//
-#ifndef CLEAVE_LIB_CODEGEN_COMPILEOBJECT_H
-#define CLEAVE_LIB_CODEGEN_COMPILEOBJECT_H
+#ifndef CLEAVE_CODEGEN_COMPILEOBJECT_H
+#define CLEAVE_CODEGEN_COMPILEOBJECT_H
 
 #include "llvm/Passes/PassBuilder.h"
 #include <optional>
@@ -20,4 +20,4 @@ std::optional<std::string> generateObject(llvm::Module &module, llvm::TargetMach
 
 } // namespace cleave::codegen
 
-#endif // CLEAVE_LIB_CODEGEN_COMPILEOBJECT_H
+#endif // CLEAVE_CODEGEN_COMPILEOBJECT_H
