@@ -39,6 +39,8 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPaddingAttr = "spmd.padding";
     /// On a function, between propagation and partitioning: bytes that the busiest rank will send, as decided.
     static constexpr ::llvm::StringLiteral kWireBytesAttr = "spmd.wire_bytes";
+    /// On a module, between propagation and partitioning: the cost model that decided, where it is not the default one (`Costs.h`).
+    static constexpr ::llvm::StringLiteral kCostsAttr = "spmd.costs";
     /// On a function: where propagation had to replicate, one dictionary (op, node, axes, reason) per remark.
     static constexpr ::llvm::StringLiteral kReplicatedAttr = "spmd.replicated";
     /// On an op, between propagation and reshard insertion: the shardings its operands must have (array, unit = as is).

@@ -161,8 +161,6 @@ bool Compilation::advance(Phase last) {
     bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))
       return false;
-    if (step.phase == Phase::Partitioned)
-      state->forgetObjective();
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }

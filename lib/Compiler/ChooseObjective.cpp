@@ -14,27 +14,14 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Of the module, up to partitioning: the word of the objective that decided, where it is another than was asked for.
-static constexpr StringLiteral kDecidedAsAttr = "spmd.decided_as";
 /// What others decide is explained in their units, so it must save something: a hundredth.
 static constexpr double kSaving = 1.01;
 
 static StringRef getWord(spmd::Optimize optimize) { return spmd::kOptimizeWords[static_cast<int>(optimize)]; }
 
-/// Reshards of a file that was stored in between are planned as it was decided. True if it says by what.
-bool Compilation::State::resumeObjective() {
-  auto decided = (*module)->getAttrOfType<StringAttr>(kDecidedAsAttr);
-  for (spmd::Optimize one : {spmd::Optimize::Balanced, spmd::Optimize::Bytes})
-    if (decided && decided.getValue() == getWord(one))
-      options.sharding.decidingCosts = makeCosts(one);
-  return static_cast<bool>(decided);
-}
-
-void Compilation::State::forgetObjective() { (*module)->removeAttr(kDecidedAsAttr); }
-
 void Compilation::State::chooseObjective() {
   ShardOptions &sharding = options.sharding;
-  if (resumeObjective() || sharding.optimize != spmd::Optimize::Time || !mayCompare())
+  if (sharding.optimize != spmd::Optimize::Time || !mayCompare())
     return;
   Telling telling(onProgress, "objective");
   sharding.decidingCosts.reset();
@@ -58,7 +45,6 @@ void Compilation::State::chooseObjective() {
   }
   if (chosen.empty())
     return;
-  (*module)->setAttr(kDecidedAsAttr, StringAttr::get(context.get(), chosen));
   emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
       << "decided as by '" << chosen << "': with kernels formed a rank takes " << formatTime(least)
       << " as predicted, and " << formatTime(byTime.ns) << " as decided by time";

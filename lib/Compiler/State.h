@@ -50,10 +50,6 @@ struct Compilation::State {
   bool chooseDevices();
   /// By time: decides as another objective does where a rank then takes less.
   void chooseObjective();
-  /// Goes on with what a stored file says was chosen. False if it says nothing.
-  bool resumeObjective();
-  /// Partitioned, nothing is planned any more.
-  void forgetObjective();
   /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
   /// Of a rank.

@@ -68,13 +68,13 @@ static void addPropagated(OpPassManager &manager, const ShardOptions &options, S
 
 /// Where layouts meet that differ, the change stands in the program.
 static void addResharded(OpPassManager &manager, const ShardOptions &options, ShardState &) {
-  manager.addPass(spmd::createInsertReshards(options.getDecidingCosts()));
+  manager.addPass(spmd::createInsertReshards());
   addGate(manager, Phase::Resharded);
 }
 
 /// From one global program to the program of one device.
 static void addPartitioned(OpPassManager &manager, const ShardOptions &options, ShardState &) {
-  manager.addPass(spmd::createPartition(options, options.getDecidingCosts()));
+  manager.addPass(spmd::createPartition(options));
   addGate(manager, Phase::Partitioned);
 }
 

@@ -28,7 +28,7 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   std::optional<spmd::CostModel> costs;
   /// The known machine.
   std::optional<spmd::Cluster> cluster;
-  /// By what shardings are decided, and reshards planned, where this comes to less of what `optimize` is after.
+  /// By what shardings are decided, and so reshards planned (`spmd.costs`), where this comes to less of what `optimize` is after.
   std::optional<spmd::CostModel> decidingCosts;
   /// Elements of a panel's row, for the device that kernels are made for; 0: weights stay as they are.
   int64_t panelWidth = 0;
@@ -42,7 +42,6 @@ struct ShardOptions : spmd::AnnotateOptions, spmd::PropagateOptions, spmd::Parti
   bool narrowsFloats = false;
 
   spmd::CostModel getCosts() const { return costs.value_or(spmd::CostModel::create(optimize)); }
-  /// Deciding and planning must go by the same.
   spmd::CostModel getDecidingCosts() const { return decidingCosts.value_or(getCosts()); }
 };
 

@@ -9,6 +9,7 @@
 // loop's body. `spmd.constrain` is a wish like any other, and then gone.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/Costs.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -63,22 +64,19 @@ private:
 
 struct InsertReshards : spmd::impl::InsertReshardsBase<InsertReshards> {
   using Base::Base;
-  explicit InsertReshards(CostModel costs) : costs(std::move(costs)) {}
 
   void runOnOperation() override {
     if (failed(enterPhase(getOperation(), Phase::Resharded)))
       return signalPassFailure();
     OwnFaults faults(&getContext());
     std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
-    if (!atoms)
+    FailureOr<CostModel> costs = readCosts(getOperation());
+    if (!atoms || failed(costs))
       return signalPassFailure();
     for (func::FuncOp func : getFunctions(getOperation()))
-      if (failed(ReshardInserter(func, *atoms, costs).run()))
+      if (failed(ReshardInserter(func, *atoms, *costs).run()))
         return signalPassFailure();
   }
-
-private:
-  CostModel costs;
 };
 } // namespace
 
@@ -220,8 +218,4 @@ LogicalResult ReshardInserter::run() {
   func.setFunctionType(
       FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   return success();
-}
-
-std::unique_ptr<Pass> cleave::spmd::createInsertReshards(CostModel costs) {
-  return std::make_unique<InsertReshards>(std::move(costs));
 }

@@ -13,6 +13,7 @@
 #include "EmitReshard.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Spmd/IR/Costs.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -60,14 +61,11 @@ private:
 
 struct Partition : spmd::impl::PartitionBase<Partition> {
   using Base::Base;
-  Partition(PartitionOptions options, CostModel costs) : Base(std::move(options)), costs(std::move(costs)) {}
 
   void runOnOperation() override;
 
 private:
   LogicalResult compareBytes(func::FuncOp func);
-
-  CostModel costs;
 };
 } // namespace
 
@@ -264,15 +262,13 @@ void Partition::runOnOperation() {
     return signalPassFailure();
   OwnFaults faults(&getContext());
   std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getOperation());
-  if (!atoms)
+  FailureOr<CostModel> costs = readCosts(getOperation());
+  if (!atoms || failed(costs))
     return signalPassFailure();
+  getOperation()->removeAttr(SpmdDialect::kCostsAttr);
   for (func::FuncOp func : getFunctions(getOperation())) {
-    FunctionPartitioner partitioner(func, *atoms, costs);
+    FunctionPartitioner partitioner(func, *atoms, *costs);
     if (failed(partitioner.run()) || failed(compareBytes(func)))
       return signalPassFailure();
   }
-}
-
-std::unique_ptr<Pass> cleave::spmd::createPartition(PartitionOptions options, CostModel costs) {
-  return std::make_unique<Partition>(std::move(options), std::move(costs));
 }

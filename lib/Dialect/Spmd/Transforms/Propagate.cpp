@@ -7,6 +7,7 @@
 // types first, then what ops want otherwise than it is shared, then what the user should know.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/Costs.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
@@ -367,6 +368,7 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 void Propagate::runOnOperation() {
   SolverOptions options;
   options.costs = costs.value_or(CostModel::create(optimize));
+  writeCosts(getOperation(), options.costs);
   options.keepParameters = keepPlan;
   options.lookForFewerBytes = optimize == Optimize::Balanced;
   if (traceDecisions)

@@ -51,3 +51,13 @@ module {
     return %z : tensor<8xf32, #a>
   }
 }
+
+// -----
+
+#mesh = #spmd.mesh<["x"=2]>
+// expected-error @+1 {{'spmd.costs' has an entry 'per_ns' of the wrong type, or out of range: 3}}
+module attributes {spmd.mesh = #mesh, spmd.costs = {per_ns = 3 : i64}} {
+  func.func @costs_are_checked(%x: tensor<8xf32, #spmd.sharding<#mesh, [{"x"}]>>) -> tensor<8xf32, #spmd.sharding<#mesh, [{"x"}]>> {
+    return %x : tensor<8xf32, #spmd.sharding<#mesh, [{"x"}]>>
+  }
+}

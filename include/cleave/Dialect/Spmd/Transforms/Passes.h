@@ -26,10 +26,6 @@ inline llvm::cl::ValuesClass getAttentionValues() {
                           clEnumValN(AttentionForm::Ring, kAttentionWords[2], "keys and values in blocks, round"));
 }
 
-/// The passes that plan reshards, by the prices that were decided by.
-std::unique_ptr<mlir::Pass> createInsertReshards(CostModel costs);
-std::unique_ptr<mlir::Pass> createPartition(PartitionOptions options, CostModel costs);
-
 #define GEN_PASS_REGISTRATION
 #include "cleave/Dialect/Spmd/IR/SpmdPasses.h.inc"
 
