@@ -7,6 +7,7 @@
 #include "Tables.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -52,10 +53,31 @@ template <typename Boundary> program::Tensor ProgramTables::makeTensor(Boundary 
   return tensor;
 }
 
+/// What the model was imported for a value of takes no other: the program keeps the elements.
+static LogicalResult addValue(exec::InputOp input, program::Tensor &tensor) {
+  Attribute attr = input->getAttr(nn::NnDialect::kValueAttr);
+  if (!attr)
+    return success();
+  auto global = cast<RankedTensorType>(input.getGlobal());
+  auto value = dyn_cast<DenseElementsAttr>(attr);
+  FailureOr<reference::Tensor> elements = failure();
+  if (value && value.getType().getShape() == global.getShape() && value.getElementType() == global.getElementType())
+    elements = reference::Tensor::fromAttr(value);
+  if (failed(elements))
+    return input.emitOpError() << "has a " << nn::NnDialect::kValueAttr << " that is not dense elements of " << global;
+  tensor.value.assign(elements->getBytes().begin(), elements->getBytes().end());
+  return success();
+}
+
+/// What is given or computed may be any value.
+static LogicalResult addValue(exec::OutputOp, program::Tensor &) { return success(); }
+
 /// Several ranks of a pipeline may use one input: it has a place on each of them.
 template <typename Boundary>
 LogicalResult ProgramTables::addTensor(std::vector<program::Tensor> &tensors, Boundary boundary) {
   program::Tensor made = makeTensor(boundary);
+  if (failed(addValue(boundary, made)))
+    return failure();
   size_t number = boundary.getIndex().value_or(tensors.size());
   tensors.resize(std::max(tensors.size(), number + 1));
   program::Tensor &known = tensors[number];

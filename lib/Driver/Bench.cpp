@@ -86,7 +86,8 @@ static llvm::Error takeProgram(const MappedFile &file, const std::map<std::strin
   std::mt19937 random(1);
   subject.variant = variant - program->variants.data();
   for (const program::Tensor &input : variant->inputs)
-    subject.inputs.push_back(draw(program->types[input.type], random));
+    subject.inputs.push_back(input.value.empty() ? draw(program->types[input.type], random)
+                                                 : std::vector<char>(input.value.begin(), input.value.end()));
   subject.path = file.getPath().str();
   return llvm::Error::success();
 }

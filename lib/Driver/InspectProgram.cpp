@@ -78,7 +78,7 @@ static void printTensors(llvm::raw_ostream &os, const Program &program, llvm::St
   os << title << ":\n";
   for (const Tensor &tensor : tensors) {
     os << "  " << printable(tensor.name) << "  " << format(program.types[tensor.type]) << "  "
-       << printable(tensor.sharding);
+       << printable(tensor.sharding) << (tensor.value.empty() ? "" : "  of one value");
     for (const Place &place : tensor.places)
       os << formatv("  {0}: {1}{2} in buffer {3}", printable(program.roles[place.role].name),
                     format(program.types[place.view.type]), place.present.empty() ? "" : " padded", place.view.buffer);
@@ -166,6 +166,8 @@ static llvm::json::Value toJson(const Program &program, const Tensor &tensor) {
     object["local_shape"] = llvm::json::Array(program.types[tensor.places.front().view.type].shape);
   if (!tensor.places.empty() && !tensor.places.front().present.empty())
     object["padded"] = true;
+  if (!tensor.value.empty())
+    object["fixed"] = true;
   return llvm::json::Value(std::move(object));
 }
 

@@ -51,6 +51,9 @@ Status Checker::checkTensor(const Tensor &tensor, bool isOutput) {
   if (tensor.terms == 0 || (tensor.terms == 1) != (tensor.reduction == Reduction::None))
     return makeError(tensor.terms, " terms with the reduction ", getWord(tensor.reduction), " (P25)");
   const Type &whole = program.types[tensor.type];
+  if (!tensor.value.empty() && (isOutput || tensor.value.size() != getBytes(whole)))
+    return makeError("has a value of ", tensor.value.size(), " bytes, and is ", isOutput ? "an output " : "",
+                     format(whole), " (P25)");
   for (const Place &place : tensor.places) {
     if (place.role >= program.roles.size())
       return makeError("role ", place.role, " of ", program.roles.size(), " (P25)");

@@ -178,6 +178,7 @@ void Decoder::get(Tensor &to, const file::Tensor &from) {
   getWord(to.reduction, from.reduction(), file::Reduction::MAX, "reduction");
   to.terms = from.terms();
   get(to.places, from.places());
+  get(to.value, from.value());
 }
 
 void Decoder::get(List &to, const file::List &from) {

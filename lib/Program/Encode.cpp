@@ -258,7 +258,8 @@ Offset<file::Place> Encoder::add(const Place &place) {
 
 Offset<file::Tensor> Encoder::add(const Tensor &tensor) {
   return file::CreateTensor(builder, text(tensor.name), tensor.type, textOrNone(tensor.sharding),
-                            word<file::Reduction>(tensor.reduction), tensor.terms, tables(tensor.places));
+                            word<file::Reduction>(tensor.reduction), tensor.terms, tables(tensor.places),
+                            tensor.value.empty() ? 0 : numbers(tensor.value));
 }
 
 Offset<file::List> Encoder::add(const List &list) {

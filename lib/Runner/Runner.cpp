@@ -51,7 +51,7 @@ static std::vector<Argument> makeArguments(const NpzArrays &arrays) {
   return arguments;
 }
 
-/// Zeros for every input of the first variant that is no state.
+/// Zeros for every input of the first variant that is no state; what takes one value only has that.
 static NpzArrays makeZeros(const program::Program &program) {
   const program::Variant &variant = program.variants.front();
   NpzArrays arrays;
@@ -61,6 +61,7 @@ static NpzArrays makeZeros(const program::Program &program) {
       continue;
     const program::Type &type = program.types[variant.inputs[i].type];
     NpyArray array{kDtypes[size_t(type.element)], type.shape, std::vector<char>(program::getBytes(type))};
+    std::copy(variant.inputs[i].value.begin(), variant.inputs[i].value.end(), array.data.begin());
     arrays.emplace_back(variant.inputs[i].name, std::move(array));
   }
   return arrays;

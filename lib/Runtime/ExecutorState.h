@@ -114,6 +114,7 @@ private:
   void splitGroups(LocalRank &rank);
 
   ExecutorStatus pickVariant(const std::vector<Argument> &inputs, Call &call) const;
+  ExecutorStatus checkValues(const Call &call) const;
   ExecutorStatus checkInput(const Argument &input, Call &call) const;
   std::string describeShapes(const Argument &input) const;
   ExecutorStatus prepareOutputs(std::vector<Value> &outputs, const std::vector<std::string> &wanted, Call &call);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 using namespace cleave::runtime;
 namespace program = cleave::program;
@@ -111,6 +112,21 @@ ExecutorStatus Executor::State::pickVariant(const std::vector<Argument> &inputs,
   return failArgument(concat("no variant of the program takes ", shapes, " together"));
 }
 
+/// What shapes, counts or branches of the program were computed from must be what is given: other elements want another program.
+ExecutorStatus Executor::State::checkValues(const Call &call) const {
+  const program::Variant &variant = program.variants[call.variant];
+  for (size_t i = 0; i < variant.inputs.size(); ++i) {
+    const program::Tensor &input = variant.inputs[i];
+    if (call.inputs[i] && !input.value.empty() &&
+        std::memcmp(call.inputs[i], input.value.data(), input.value.size()) != 0)
+      return failArgument(
+          concat("input ", quote(input.name),
+                 " has another value than the one that the program was compiled for, and shapes or other "
+                 "parts of the program depend on it: compile the model again, with these inputs"));
+  }
+  return std::nullopt;
+}
+
 /// Room for the wanted outputs, in the caller's hands.
 ExecutorStatus Executor::State::prepareOutputs(std::vector<Value> &outputs, const std::vector<std::string> &wanted,
                                                Call &call) {
@@ -160,6 +176,8 @@ ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::ve
   runBegan = getTicks();
   call = std::make_unique<Call>();
   ExecutorStatus error = pickVariant(inputs, *call);
+  if (!error)
+    error = checkValues(*call);
   if (!error)
     error = prepareOutputs(outputs, wanted, *call);
   if (error)

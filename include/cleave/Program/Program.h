@@ -194,6 +194,7 @@ struct Tensor {
   Reduction reduction = Reduction::None;
   uint32_t terms = 1;
   std::vector<Place> places;
+  std::vector<uint8_t> value = {}; ///< of an input that the program depends on: its only elements (empty: any)
 };
 
 /// An output that is the next call's input, in the same bytes.

@@ -71,7 +71,24 @@ static LogicalResult checkPort(func::FuncOp func, Type type, Attribute whole, co
                             << " on the module's mesh";
 }
 
+/// A value that the program holds for stands in the file, whole: on all ranks, or, in a file written by hand, not at all.
+static LogicalResult checkValue(func::FuncOp func, unsigned index) {
+  Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr);
+  auto type = cast<RankedTensorType>(func.getArgumentTypes()[index]);
+  auto elements = dyn_cast_if_present<DenseElementsAttr>(value);
+  if (!value || (elements && elements.getType().getShape() == type.getShape() &&
+                 elements.getElementType() == type.getElementType()))
+    return success();
+  return func.emitOpError() << "cannot be exported: argument '" << spmd::getArgumentName(func, index) << "' is " << type
+                            << " on a rank, and " << nn::NnDialect::kValueAttr
+                            << " gives other elements than these: leave what shapes depend on replicated";
+}
+
 static LogicalResult checkSignature(func::FuncOp func) {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (failed(checkValue(func, index)))
+      return failure();
+
   for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
     if (failed(checkPort(func, type, func.getArgAttr(index, spmd::SpmdDialect::kGlobalTypeAttr),
                          "argument '" + spmd::getArgumentName(func, index) + "'")))

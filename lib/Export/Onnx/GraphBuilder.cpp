@@ -44,12 +44,29 @@ int64_t OnnxGraph::getInnerRank(int64_t rank) const {
 // Names
 //===----------------------------------------------------------------------===//
 
-std::string GraphBuilder::makeUnique(StringRef name) {
-  std::string unique = name.str();
-  for (unsigned number = 2; !taken.insert(unique).second; ++number)
-    unique = (name + "_" + Twine(number)).str();
+/// `name`, or, where that is taken, the first of `name_2`, `name_3`, .. that is not. A node of thousands of operands becomes thousands of
+/// nodes of one name: `numbers` says from where on to look.
+static std::string takeName(StringRef name, llvm::StringSet<> &taken, llvm::StringMap<unsigned> &numbers) {
+  if (taken.insert(name).second)
+    return name.str();
+  unsigned &number = numbers.try_emplace(name, 1).first->second;
+  std::string unique;
+  do
+    unique = (name + "_" + Twine(++number)).str();
+  while (!taken.insert(unique).second);
   return unique;
 }
+
+/// The name is there again, and its number.
+static void freeName(StringRef name, llvm::StringSet<> &taken, llvm::StringMap<unsigned> &numbers) {
+  taken.erase(name);
+  auto [base, digits] = name.rsplit('_');
+  unsigned number;
+  if (auto known = numbers.find(base); known != numbers.end() && !digits.getAsInteger(10, number) && number > 1)
+    known->second = std::min(known->second, number - 1);
+}
+
+std::string GraphBuilder::makeUnique(StringRef name) { return takeName(name, taken, numbers); }
 
 /// Inputs, outputs, and then what values are called, from the end: who comes last has the name.
 void GraphBuilder::chooseNames() {
@@ -58,6 +75,10 @@ void GraphBuilder::chooseNames() {
     names[argument] = name;
     types[name] = getStoredType(argument.getType());
     graph.inputs.push_back({name, types[name]});
+    auto value = func.getArgAttrOfType<DenseElementsAttr>(argument.getArgNumber(), nn::NnDialect::kValueAttr);
+    graph.inputs.back().isFixed = value != nullptr;
+    if (value && !argument.use_empty())
+      graph.initializers.push_back({name, types[name], encodeElements(*reference::Tensor::fromAttr(value))});
   }
   Block &block = func.getBody().front();
   for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
@@ -121,7 +142,7 @@ void GraphBuilder::rename(const std::string &from, const std::string &to) {
       info.name = to;
   types[to] = types.lookup(from);
   types.erase(from);
-  taken.erase(from);
+  freeName(from, taken, numbers);
 }
 
 /// An op that hands an operand on makes nothing that could have its name.
@@ -232,8 +253,13 @@ Names GraphBuilder::nodes(StringRef opType, Names inputs, ArrayRef<RankedTensorT
   StringRef own = node.outputs.empty() ? StringRef(base) : StringRef(node.outputs.front());
   StringRef wish = nodeName.empty() ? own : StringRef(nodeName);
   node.name = wish.str();
-  for (unsigned number = 2; !nodeNames.insert(node.name).second; ++number)
-    node.name = (wish + "/" + opType + (number > 2 ? "_" + Twine(number) : "")).str();
+  if (!nodeNames.insert(node.name).second) {
+    std::string longer = (wish + "/" + opType).str();
+    unsigned &number = nodeNumbers.try_emplace(longer, 1).first->second;
+    do
+      node.name = ++number > 2 ? longer + "_" + std::to_string(number) : longer;
+    while (!nodeNames.insert(node.name).second);
+  }
   Names outputs = node.outputs;
   graph.nodes.push_back(std::move(node));
   return outputs;

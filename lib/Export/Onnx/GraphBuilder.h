@@ -68,6 +68,8 @@ struct Initializer {
 struct TensorInfo {
   std::string name;
   mlir::RankedTensorType type;
+  /// An input that the program holds for one value of only: that is an initializer, which callers cannot give.
+  bool isFixed = false;
 };
 
 /// A graph and what its file says of it.
@@ -174,6 +176,8 @@ private:
   OnnxGraph graph;
   llvm::StringMap<mlir::RankedTensorType> types;
   llvm::StringSet<> taken, nodeNames;
+  /// Of names that were taken when they were asked for: the last number behind them.
+  llvm::StringMap<unsigned> numbers, nodeNumbers;
   /// Of the names that are taken, those of parameters that are still to be loaded.
   llvm::StringSet<> kept;
   llvm::DenseMap<mlir::Value, std::string> names, wanted;

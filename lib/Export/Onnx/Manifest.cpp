@@ -49,11 +49,21 @@ static Port makePort(const TensorInfo &info, Attribute attribute) {
   return {info.name, global, info.type, spmd::getSharding(global), "", {}};
 }
 
-static std::vector<Port> getInputs(const OnnxGraph &graph, func::FuncOp func) {
+static std::vector<Port> getArguments(const OnnxGraph &graph, func::FuncOp func, bool areFixed) {
   std::vector<Port> ports;
   for (auto [index, info] : llvm::enumerate(graph.inputs))
-    ports.push_back(makePort(info, func.getArgAttr(index, SpmdDialect::kGlobalTypeAttr)));
+    if (info.isFixed == areFixed)
+      ports.push_back(makePort(info, func.getArgAttr(index, SpmdDialect::kGlobalTypeAttr)));
   return ports;
+}
+
+static std::vector<Port> getInputs(const OnnxGraph &graph, func::FuncOp func) {
+  return getArguments(graph, func, /*areFixed=*/false);
+}
+
+/// Inputs of the model that files do not take: they hold for the value that these had.
+static std::vector<Port> getFixed(const OnnxGraph &graph, func::FuncOp func) {
+  return getArguments(graph, func, /*areFixed=*/true);
 }
 
 /// An output may be what an input is at the next call: a cache that stays in the ranks.
@@ -203,6 +213,8 @@ void cleave::onnx::writeManifest(ArrayRef<ExportedProgram> programs, ArrayRef<Ex
         });
     });
     writePorts("inputs", getInputs);
+    if (!collectPorts(programs, getFixed).empty())
+      writePorts("fixed_inputs", getFixed);
     writePorts("outputs", getOutputs);
     json.attributeArray("collectives", [&] {
       for (const ExportedProgram &program : programs)

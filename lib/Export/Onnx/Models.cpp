@@ -101,7 +101,8 @@ static void addNodes(const OnnxGraph &graph, StringRef name, WireMessage &messag
 
 static void addValues(const OnnxGraph &graph, WireMessage &message) {
   for (const TensorInfo &input : graph.inputs)
-    message.message(11, encode(input));
+    if (!input.isFixed)
+      message.message(11, encode(input));
   for (const TensorInfo &output : graph.outputs)
     message.message(12, encode(output));
   for (const TensorInfo &value : graph.values)

@@ -53,7 +53,7 @@ template <typename Callback> struct Numbers {
   void visit(Role &r) { all(r.ranks, r.buffers, r.loads); }
   void visit(Dim &d) { all(d.size); }
   void visit(Place &p) { all(p.role, p.view, p.starts, p.term); }
-  void visit(Tensor &t) { all(t.type, t.reduction, t.terms, t.places); }
+  void visit(Tensor &t) { all(t.type, t.reduction, t.terms, t.places, t.value); }
   void visit(State &s) { all(s.input, s.output); }
   void visit(Launch &l) { all(l.kernel, l.operands, l.scalars); }
   void visit(Matmul &m) {

@@ -9,6 +9,9 @@ TEST(OrderTest, P25Tensors) {
     return refuse(makeTensorParallel(), [&](Program &p) { change(p.variants[0].inputs[0], p); });
   };
   EXPECT_EQ(input([](Tensor &t, Program &) { t.type = 8; }), "input \"x\": type 8 is not there or has strides (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.value.resize(512); }), "");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.value.resize(508); }),
+            "input \"x\": has a value of 508 bytes, and is f32[8, 16] (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.terms = 2; }), "input \"x\": 2 terms with the reduction none (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].role = 1; }), "input \"x\": role 1 of 1 (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].view.offset.base = 4; }),
@@ -44,6 +47,8 @@ TEST(OrderTest, P25Tensors) {
             "output \"y\": ranks hold 0 of 1 pieces (P25)");
   EXPECT_EQ(output([](std::vector<Tensor> &t) { t[0].places[0].starts[0] = {}; }),
             "output \"y\": ranks hold 1 of 2 pieces (P25)");
+  EXPECT_NE(output([](std::vector<Tensor> &t) { t[0].value.resize(512); }).find("and is an output f32["),
+            std::string::npos);
   EXPECT_EQ(output([](std::vector<Tensor> &t) { t.push_back(t[0]); }), "output \"y\" is there twice (P25)");
   EXPECT_EQ(output([](std::vector<Tensor> &t) { t.push_back(t[0]), t[1].name = "z"; }),
             "output \"z\" shares its buffer 1 (P25)");

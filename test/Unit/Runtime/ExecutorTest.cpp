@@ -34,6 +34,26 @@ TEST(Executor, RunsKernelsAndCopies) {
   EXPECT_EQ(executor->getPeakBytes(), 512u);
 }
 
+// An input that the program was compiled for a value of takes those bytes, and no others.
+TEST(Executor, TakesOnlyTheValueThatItIsFor) {
+  std::vector<float> x = makeFloats(32, 1), other = x;
+  other[31] += 1;
+  Builder b = makeChain();
+  const auto *bytes = reinterpret_cast<const uint8_t *>(x.data());
+  b.program.variants[0].inputs[0].value.assign(bytes, bytes + 128);
+  auto executor = openProgram(b);
+  ASSERT_TRUE(executor);
+  std::vector<Value> outputs;
+  EXPECT_EQ(getMessage(executor->run({makeArgument("x", {4, 8}, x)}, outputs)), "");
+  ExecutorStatus error = executor->run({makeArgument("x", {4, 8}, other)}, outputs);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind, ErrorKind::Arguments);
+  EXPECT_EQ(error->message,
+            "input \"x\" has another value than the one that the program was compiled for, and shapes or "
+            "other parts of the program depend on it: compile the model again, with these inputs");
+  EXPECT_EQ(getMessage(executor->run({makeArgument("x", {4, 8}, x)}, outputs)), "");
+}
+
 static Builder makeCounter() {
   Builder b;
   uint32_t type = b.addType({1}), kernel = b.addKernel("test_count", {type}, 1, 0);
