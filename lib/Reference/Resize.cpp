@@ -6,12 +6,15 @@
 //
 //            x = 2.3, n = 4:    1   2 | 3   4        the second is at ratio 0.3 before x
 //
-// Source of the formulas: the ONNX Resize operator, versions 18 and 19.
+// Source of the formulas: the ONNX Resize operator, versions 18 and 19. They are computed in fractions, as a position that is whole, or
+// halfway between two, says which one is nearest.
 //
 //===----------------------------------------------------------------------===//
 #include "Kernels.h"
 
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 using namespace mlir;
 using namespace cleave;
@@ -26,39 +29,84 @@ struct Taps {
   std::vector<double> weights;
 };
 
+/// A fraction in its lowest terms, the lower one above 0.
+class Ratio {
+public:
+  using Wide = __int128;
+  Ratio(Wide value = 0) : up(value) {}
+  Ratio(Wide over, Wide under) : up(under < 0 ? -over : over), down(under < 0 ? -under : under) {
+    Wide a = up < 0 ? -up : up, b = down;
+    while (b != 0)
+      a = std::exchange(b, a % b);
+    up /= a, down /= a;
+  }
+
+  friend Ratio operator*(Ratio a, Ratio b) {
+    Ratio crossed(a.up, b.down), other(b.up, a.down); // smaller before they are multiplied
+    return {crossed.up * other.up, crossed.down * other.down};
+  }
+  friend Ratio operator/(Ratio a, Ratio b) { return a * Ratio(b.down, b.up); }
+  friend Ratio operator+(Ratio a, Ratio b) {
+    Ratio steps(a.down, b.down); // their least common multiple is a.down * steps.down
+    return {a.up * steps.down + b.up * steps.up, a.down * steps.down};
+  }
+  friend Ratio operator-(Ratio a, Ratio b) { return a + Ratio(-b.up, b.down); }
+  friend bool operator==(Ratio a, Ratio b) { return a.up == b.up && a.down == b.down; }
+  friend bool operator<(Ratio a, Ratio b) { return (a - b).up < 0; }
+
+  Wide floor() const { return up / down - (up % down < 0); }
+  double toDouble() const { return double(up) / double(down); }
+
+private:
+  Wide up, down = 1;
+};
+
 /// One dim to resample.
 struct Axis {
   int64_t from, to; ///< extents
   double scale;
+  Ratio exact; ///< the scale as the model means it
 };
 
 } // namespace
 
+/// A model gives scales as f32, which are what they are, or sizes, whose quotient a double only comes close to.
+static Ratio findRatio(double scale) {
+  constexpr int64_t most = 1 << 20;
+  if (double(float(scale)) != scale)
+    for (int64_t down = 1; down <= most; ++down)
+      if (double up = std::round(scale * double(down)); up < 0x1p53 && up / double(down) == scale)
+        return {int64_t(up), down};
+  int exponent;
+  auto bits = int64_t(std::ldexp(std::frexp(scale, &exponent), 53));
+  exponent = std::min(std::max(exponent - 53, -100), 60);
+  Ratio power(Ratio::Wide(1) << std::abs(exponent));
+  return exponent < 0 ? Ratio(bits) / power : Ratio(bits) * power;
+}
+
 /// The position in the operand that result position `i` maps to.
-static double getSource(nn::ResizeCoordinates mode, Axis axis, int64_t i) {
-  double length = axis.scale * axis.from; // before rounding down to the result's extent
+static Ratio getSource(nn::ResizeCoordinates mode, const Axis &axis, int64_t i) {
+  Ratio half(1, 2), length = axis.exact * Ratio(axis.from); // before rounding down to the result's extent
   switch (mode) {
   case nn::ResizeCoordinates::Asymmetric:
-    return i / axis.scale;
+    return Ratio(i) / axis.exact;
   case nn::ResizeCoordinates::AlignCorners:
-    return length == 1 ? 0 : double(i) * (axis.from - 1) / (length - 1);
+    return length == Ratio(1) ? Ratio(0) : Ratio(i) * Ratio(axis.from - 1) / (length - Ratio(1));
   case nn::ResizeCoordinates::PytorchHalfPixel:
-    if (length == 1)
-      return -0.5;
+    if (axis.to == 1)
+      return {0};
     break;
   case nn::ResizeCoordinates::HalfPixelSymmetric:
-    return axis.from / 2.0 * (1 - axis.to / length) + (i + 0.5) / axis.scale - 0.5;
+    return Ratio(axis.from, 2) * (Ratio(1) - Ratio(axis.to) / length) + (Ratio(i) + half) / axis.exact - half;
   case nn::ResizeCoordinates::HalfPixel:
     break;
   }
-  return (i + 0.5) / axis.scale - 0.5;
+  return (Ratio(i) + half) / axis.exact - half;
 }
 
-/// Source positions that are far outside or no number at all would not fit an index.
-static double clampSource(double source, Axis axis) {
-  if (std::isnan(source))
-    return 0;
-  return std::min(std::max(source, -4.0 * axis.from - 4), 8.0 * axis.from + 8);
+/// Source positions that are far outside would not fit an index.
+static Ratio clampSource(Ratio source, const Axis &axis) {
+  return std::min(std::max(source, Ratio(-4 * axis.from - 4)), Ratio(8 * axis.from + 8));
 }
 
 static double getCubicWeight(double distance, double a) {
@@ -82,7 +130,7 @@ static void normalize(MutableArrayRef<double> weights) {
     weight /= sum;
 }
 
-static Taps getTaps(nn::ResizeOp op, Axis axis) {
+static Taps getTaps(nn::ResizeOp op, const Axis &axis) {
   // A filter is widened by shrinking only.
   double shrink = op.getAntialias() ? std::min(axis.scale, 1.0) : 1.0;
   int64_t radius = op.getMode() == nn::ResizeMode::Cubic ? 2 : 1;
@@ -90,9 +138,10 @@ static Taps getTaps(nn::ResizeOp op, Axis axis) {
   Taps taps;
   taps.numTaps = 2 - 2 * first;
   for (int64_t i = 0; i < axis.to; ++i) {
-    double source = clampSource(getSource(op.getCoordinates(), axis, i), axis);
-    int64_t before = int64_t(std::ceil(source)) - 1;
-    double ratio = source - before; // in (0, 1]
+    Ratio source = clampSource(getSource(op.getCoordinates(), axis, i), axis);
+    auto before = int64_t(source.floor());
+    before -= source == Ratio(before);
+    double ratio = (source - Ratio(before)).toDouble(); // in (0, 1]
     for (int64_t tap = first; tap < first + taps.numTaps; ++tap) {
       bool isOutside = before + tap < 0 || before + tap >= axis.from;
       bool isExcluded = isOutside && op.getExcludeOutside();
@@ -106,24 +155,25 @@ static Taps getTaps(nn::ResizeOp op, Axis axis) {
 }
 
 /// The operand position that result position `i` copies.
-static int64_t getNearest(nn::ResizeOp op, Axis axis, int64_t i) {
-  double source = clampSource(getSource(op.getCoordinates(), axis, i), axis);
-  double below = std::floor(source), rest = source - below;
+static int64_t getNearest(nn::ResizeOp op, const Axis &axis, int64_t i) {
+  Ratio source = clampSource(getSource(op.getCoordinates(), axis, i), axis), half(1, 2);
+  auto below = int64_t(source.floor());
+  Ratio rest = source - Ratio(below);
   bool up = false;
   switch (op.getRounding()) {
   case nn::NearestMode::RoundPreferFloor:
-    up = rest > 0.5;
+    up = half < rest;
     break;
   case nn::NearestMode::RoundPreferCeil:
-    up = rest >= 0.5;
+    up = !(rest < half);
     break;
   case nn::NearestMode::Floor:
     break;
   case nn::NearestMode::Ceil:
-    up = rest > 0;
+    up = Ratio(0) < rest;
     break;
   }
-  return std::min(std::max<int64_t>(int64_t(below) + up, 0), axis.from - 1);
+  return std::min(std::max<int64_t>(below + up, 0), axis.from - 1);
 }
 
 /// Calls `fn(axis, outer, inner)` for each dim that changes; `shape` follows the dims done.
@@ -133,7 +183,8 @@ template <typename Fn> static void forEachAxis(nn::ResizeOp op, ArrayRef<int64_t
     if (op.getScales()[dim] == 1 && from[dim] == to[dim])
       continue;
     shape[dim] = to[dim];
-    fn(Axis{from[dim], to[dim], op.getScales()[dim]}, product(ArrayRef(shape).take_front(dim)),
+    double scale = op.getScales()[dim];
+    fn(Axis{from[dim], to[dim], scale, findRatio(scale)}, product(ArrayRef(shape).take_front(dim)),
        product(ArrayRef(shape).drop_front(dim + 1)));
   }
 }
@@ -141,7 +192,7 @@ template <typename Fn> static void forEachAxis(nn::ResizeOp op, ArrayRef<int64_t
 static Tensor resizeNearest(nn::ResizeOp op, const Tensor &input) {
   int64_t elementBytes = getElementBytes(input.getElementType());
   std::vector<char> data(input.getBytes().begin(), input.getBytes().end());
-  forEachAxis(op, input.getShape(), getResultType(op).getShape(), [&](Axis axis, int64_t outer, int64_t inner) {
+  forEachAxis(op, input.getShape(), getResultType(op).getShape(), [&](const Axis &axis, int64_t outer, int64_t inner) {
     int64_t bytes = inner * elementBytes;
     std::vector<char> next(outer * axis.to * bytes);
     for (int64_t i = 0; i < axis.to; ++i) {
@@ -159,7 +210,7 @@ static Tensor resizeNearest(nn::ResizeOp op, const Tensor &input) {
 static Tensor resizeWeighted(nn::ResizeOp op, const Tensor &input) {
   std::vector<double> data(input.getNumElements());
   loadElements<double>(input, 0, data.size(), data.data());
-  forEachAxis(op, input.getShape(), getResultType(op).getShape(), [&](Axis axis, int64_t outer, int64_t inner) {
+  forEachAxis(op, input.getShape(), getResultType(op).getShape(), [&](const Axis &axis, int64_t outer, int64_t inner) {
     Taps taps = getTaps(op, axis);
     std::vector<double> next(outer * axis.to * inner, 0.0);
     for (int64_t o = 0; o < outer; ++o)

@@ -80,6 +80,7 @@ def suites(build):
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least)
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 313)
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
+    yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 48)
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270)
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260)

@@ -161,7 +161,7 @@ EDITS = [
     Edit("convolution-loses-last-window", "lib/Reference/Convolution.cpp", "(channel[last] - 1 - first) / stride + 1",
          "(channel[last] - first) / stride", "a convolution loses its last window with stride and dilation",
          [REFERENCE, OPSETS]),
-    Edit("evaluator-rounds-down", "lib/Reference/Resize.cpp", "rest > 0.5", "false",
+    Edit("evaluator-rounds-down", "lib/Reference/Resize.cpp", "half < rest", "false",
          "the evaluator takes round_prefer_floor for floor", [REFERENCE, OPSETS]),
     # ===--- Importer --------------------------------------------------------===
     Edit("group-norm-18-per-group", "lib/Import/Onnx/Normalization.cpp",

@@ -43,7 +43,7 @@ def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOpera
                        DefaultValuedAttr<F64Attr, "0.0">:$clip, UnitAttr:$inputForget, UnitAttr:$linearBeforeReset,
                        UnitAttr:$startsFromZeros);
   let results = (outs Nn_FloatTensor:$sequence, Variadic<Nn_FloatTensor>:$last);
-  let assemblyFormat = "$kind $projected `,` $weight `initial` `(` $initial `)` (`bias` $bias^)? (`peepholes` $peepholes^)? (`lengths` $lengths^)? `activations` $activations `alphas` $alphas `betas` $betas attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$kind $projected `,` $weight `initial` `(` $initial `)` (`bias` $bias^)? (`peepholes` $peepholes^)? (`lengths` $lengths^)? `activations` $activations `alphas` custom<Reals>($alphas) `betas` custom<Reals>($betas) attr-dict `:` functional-type(operands, results)";
   let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     /// True for an lstm of one step from a hidden state of zeros: nothing is multiplied. So ops that multiply in a way of their own use the

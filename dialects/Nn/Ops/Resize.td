@@ -41,7 +41,7 @@ def Nn_ResizeOp : Nn_Op<"resize", [Nn_Form<"Window">, Nn_Laborious, Nn_OwnPartit
                        Nn_NearestModeAttr:$rounding, DenseF64ArrayAttr:$scales, UnitAttr:$excludeOutside, UnitAttr:$antialias,
                        DefaultValuedAttr<F64Attr, "-0.75">:$cubicCoefficient);
   let results = (outs Nn_NumberTensor:$result);
-  let assemblyFormat = [{$mode $input `coordinates` $coordinates `rounding` $rounding `scales` $scales
+  let assemblyFormat = [{$mode $input `coordinates` $coordinates `rounding` $rounding `scales` custom<Reals>($scales)
                          (`exclude_outside` $excludeOutside^)? (`antialias` $antialias^)? attr-dict `:` functional-type(operands, results)}];
   let hasVerifier = 1;
 }

@@ -131,7 +131,8 @@ static Value resizeByScales(NodeContext &node, Value x, const Sampling &sampling
     return {};
   Ints extents;
   for (auto [extent, scale] : llvm::zip(shape, scales)) {
-    double scaled = std::floor(double(extent) * scale);
+    // In f32, as ONNX's own shape inference has it: 10 times 0.7 is 7.
+    double scaled = std::floor(float(extent) * float(scale));
     if (!node.check(scaled >= 0 && scaled < kMaxExtent,
                     "the scale " + Twine(std::to_string(scale)) + " is out of range"))
       return {};
@@ -194,7 +195,8 @@ static std::optional<Sampling> readSampling(NodeContext &node) {
   return node.failed() ? std::nullopt : std::optional(sampling);
 }
 
-/// Makes the sizes of `axes` agree on one scale, the smallest or the largest of theirs.
+/// Makes the sizes of `axes` agree on one scale, the smallest or the largest of theirs. Scales are quotients of sizes, and compared and
+/// multiplied as such: what is halfway between two sizes becomes the larger one.
 static bool keepAspectRatio(NodeContext &node, StringRef policy, Shape axes, Ints &sizes,
                             SmallVectorImpl<double> &scales) {
   if (policy == "stretch")
@@ -203,12 +205,14 @@ static bool keepAspectRatio(NodeContext &node, StringRef policy, Shape axes, Int
                   "attribute 'keep_aspect_ratio_policy' is '" + policy + "', which is not known"))
     return false;
   Shape shape = NodeContext::shape(node.operand(0));
-  double common = scales[axes.front()];
-  for (int64_t axis : axes)
-    common = policy == "not_larger" ? std::min(common, scales[axis]) : std::max(common, scales[axis]);
+  using Wide = __int128;
+  auto isSmaller = [&](int64_t a, int64_t b) { return Wide(sizes[a]) * shape[b] < Wide(sizes[b]) * shape[a]; };
+  int64_t chosen = policy == "not_larger" ? *llvm::min_element(axes, isSmaller) : *llvm::max_element(axes, isSmaller);
+  double common = scales[chosen];
+  Wide above = sizes[chosen], below = shape[chosen];
   for (int64_t axis : axes) {
-    double size = std::floor(common * double(shape[axis]) + 0.5);
-    if (!node.check(size < kMaxExtent, "the scale " + Twine(std::to_string(common)) + " is out of range"))
+    Wide size = (2 * above * shape[axis] + below) / (2 * below);
+    if (!node.check(size < Wide(kMaxExtent), "the scale " + Twine(std::to_string(common)) + " is out of range"))
       return false;
     scales[axis] = common;
     sizes[axis] = int64_t(size);

@@ -3,8 +3,13 @@
 // Kernels and shards read by these tables. The evaluator (lib/Reference/Resize.cpp) has the formulas too, written apart from
 // these: what kernels are held against must not share their mistakes.
 //
+// Nearest samples jump where a position is whole, or half of a step on: there the last bit of a quotient decides. So positions are
+// fractions. A scale stands for one, exactly: the quotient of two sizes, which its double is the closest to, or a number of f32.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Sampling.h"
+
+#include "llvm/ADT/bit.h"
 
 #include <cmath>
 
@@ -13,35 +18,94 @@ using namespace cleave::nn;
 
 namespace {
 
+/// Products of extents, scales' terms and positions fit.
+using Wide = __int128;
+
+/// A number above 0.
+struct Fraction {
+  int64_t above, below;
+};
+
 /// One dim to resample.
 struct Axis {
   int64_t from, to; ///< extents
-  double scale;
+  Fraction scale;
+};
+
+/// A position in the operand: a whole one, and what is to be gone from there, from 0 up to 1 without it.
+struct Source {
+  int64_t whole;
+  Wide rest, of; ///< a fraction
+
+  double getRest() const { return static_cast<double>(rest) / static_cast<double>(of); }
 };
 } // namespace
 
-/// The position in the operand that result position `i` maps to.
-static double getSource(ResizeCoordinates mode, Axis axis, int64_t i) {
-  double length = axis.scale * axis.from, source = (i + 0.5) / axis.scale - 0.5;
-  if (mode == ResizeCoordinates::Asymmetric)
-    source = i / axis.scale;
-  if (mode == ResizeCoordinates::AlignCorners)
-    source = length == 1 ? 0 : double(i) * (axis.from - 1) / (length - 1);
-  if (mode == ResizeCoordinates::PytorchHalfPixel && length == 1)
-    source = -0.5;
-  if (mode == ResizeCoordinates::HalfPixelSymmetric)
-    source += axis.from / 2.0 * (1 - axis.to / length);
-  if (std::isnan(source))
-    return 0;
-  return std::min(std::max(source, -4.0 * axis.from - 4), 8.0 * axis.from + 8);
+/// The simplest fraction whose quotient is `scale`: the last but the terms that only say how a double rounded it. What takes more than
+/// 62 bits is cut off there.
+static Fraction toFraction(double scale) {
+  int exponent;
+  auto above = static_cast<int64_t>(std::ldexp(std::frexp(scale, &exponent), 53));
+  int zeros = llvm::countr_zero(static_cast<uint64_t>(above));
+  above >>= zeros;
+  exponent += zeros - 53;
+  if (exponent >= 0)
+    return {above << std::min(exponent, 62 - (53 - zeros)), 1};
+  int shift = std::max(-exponent - 62, 0);
+  above = std::max<int64_t>(shift < 63 ? above >> shift : 0, 1);
+  Fraction whole{above, int64_t(1) << std::min(-exponent, 62)};
+  // Convergents of the continued fraction, of which each is closer than the one before it.
+  Fraction now{1, 0}, last{0, 1}, rest = whole;
+  while (rest.below != 0) {
+    int64_t term = rest.above / rest.below;
+    Fraction next{term * now.above + last.above, term * now.below + last.below};
+    if (static_cast<double>(next.above) / static_cast<double>(next.below) == scale)
+      return next;
+    last = std::exchange(now, next);
+    rest = {rest.below, rest.above % rest.below};
+  }
+  return whole;
+}
+
+/// The position in the operand that result position `i` maps to, as above / below.
+static std::pair<Wide, Wide> getQuotient(ResizeCoordinates mode, Axis axis, int64_t i) {
+  // The result is `from * above / below` long before it is rounded down.
+  Wide above = axis.scale.above, below = axis.scale.below, length = axis.from * above;
+  switch (mode) {
+  case ResizeCoordinates::Asymmetric:
+    return {i * below, above};
+  case ResizeCoordinates::AlignCorners:
+    return length == below ? std::pair<Wide, Wide>(0, 1) : std::pair(i * Wide(axis.from - 1) * below, length - below);
+  case ResizeCoordinates::HalfPixelSymmetric:
+    return {(2 * Wide(i) + 1) * below - above + length - axis.to * below, 2 * above};
+  case ResizeCoordinates::PytorchHalfPixel:
+    if (axis.to == 1)
+      return {0, 1};
+    break;
+  case ResizeCoordinates::HalfPixel:
+    break;
+  }
+  return {(2 * Wide(i) + 1) * below - above, 2 * above};
+}
+
+/// What is far outside reads the border, as what is less far does.
+static Source getSource(ResizeCoordinates mode, Axis axis, int64_t i) {
+  auto [above, below] = getQuotient(mode, axis, i);
+  if (below < 0)
+    above = -above, below = -below;
+  Wide whole = above / below - (above % below < 0), least = -4 * Wide(axis.from) - 4, most = 8 * Wide(axis.from) + 8;
+  if (whole < least || whole >= most)
+    return {static_cast<int64_t>(whole < least ? least : most), 0, 1};
+  return {static_cast<int64_t>(whole), above - whole * below, below};
 }
 
 /// The operand position that a source rounds to.
-static int64_t getNearest(NearestMode mode, double source, int64_t extent) {
-  double below = std::floor(source), rest = source - below;
-  bool up = (mode == NearestMode::RoundPreferFloor && rest > 0.5) ||
-            (mode == NearestMode::RoundPreferCeil && rest >= 0.5) || (mode == NearestMode::Ceil && rest > 0);
-  return std::min(std::max<int64_t>(int64_t(below) + up, 0), extent - 1);
+static int64_t getNearest(NearestMode mode, const Source &source, int64_t extent) {
+  Wide twice = 2 * source.rest;
+  bool up = (mode == NearestMode::RoundPreferFloor && twice > source.of) ||
+            (mode == NearestMode::RoundPreferCeil && twice >= source.of) ||
+            (mode == NearestMode::Ceil && source.rest > 0);
+  return std::min(std::max<int64_t>(source.whole + up, 0), extent - 1);
 }
 
 /// Of linear interpolation a tent, of cubic the usual two pieces with a free coefficient.
@@ -69,21 +133,23 @@ bool cleave::nn::keepsDim(ResizeOp op, unsigned dim) {
 
 /// The taps are the nearest, an even number, those before the source preferred.
 Taps cleave::nn::getTaps(ResizeOp op, unsigned dim) {
-  Axis axis{op.getInput().getType().getDimSize(dim), op.getResult().getType().getDimSize(dim), op.getScales()[dim]};
+  double scale = op.getScales()[dim];
+  Axis axis{op.getInput().getType().getDimSize(dim), op.getResult().getType().getDimSize(dim), toFraction(scale)};
   bool isNearest = op.getMode() == ResizeMode::Nearest;
-  double shrink = op.getAntialias() ? std::min(axis.scale, 1.0) : 1.0; // a filter is widened by shrinking only
+  double shrink = op.getAntialias() ? std::min(scale, 1.0) : 1.0; // a filter is widened by shrinking only
   int64_t radius = op.getMode() == ResizeMode::Cubic ? 2 : 1, first = int64_t(std::floor(-radius / shrink)) + 1;
   Taps taps;
   taps.count = isNearest ? 1 : 2 - 2 * first;
   for (int64_t i = 0; i < axis.to; ++i) {
-    double source = getSource(op.getCoordinates(), axis, i);
+    Source source = getSource(op.getCoordinates(), axis, i);
     if (isNearest) {
       taps.positions.push_back(getNearest(op.getRounding(), source, axis.from));
       taps.weights.push_back(1);
       continue;
     }
-    int64_t before = int64_t(std::ceil(source)) - 1;
-    double ratio = source - before; // in (0, 1]
+    bool isWhole = source.rest == 0;
+    int64_t before = isWhole ? source.whole - 1 : source.whole;
+    double ratio = isWhole ? 1 : source.getRest(); // in (0, 1]
     for (int64_t tap = first; tap < first + taps.count; ++tap) {
       bool isOutside = before + tap < 0 || before + tap >= axis.from;
       taps.positions.push_back(std::min(std::max<int64_t>(before + tap, 0), axis.from - 1));
