@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceStages.h"
+#include "NodeOrder.h"
 
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Annotations/Properties.h"
@@ -84,11 +85,12 @@ bool StageReader::readNumbers() {
   return true;
 }
 
-/// One walk for all edges, as nodes stand behind what they take: `visit` gets a node's number, an input, and the stage that makes it.
+/// One walk for all edges, each node behind what it takes: `visit` gets a node's number, an input, and the stage that makes it.
 template <typename VisitFn>
 static bool walkEdges(const GraphProto &graph, std::vector<int64_t> &ofNode, VisitFn visit) {
   StringMap<int64_t> madeIn;
-  for (auto [number, node] : enumerate(graph.node)) {
+  for (unsigned number : NodeOrder(graph.node, [](StringRef) { return false; }).sort()) {
+    const NodeProto &node = graph.node[number];
     for (StringRef input : node.input)
       if (auto made = madeIn.find(input); !input.empty() && made != madeIn.end() && !visit(number, input, made->second))
         return false;

@@ -10,6 +10,7 @@
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Import/Onnx/Import.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -189,9 +190,18 @@ llvm::Error cleave::warnOfUnusedArrays(func::FuncOp func, StringRef path) {
   if (!arrays)
     return arrays.takeError();
   SmallVector<std::string> inputs = getInputNames(func), unused;
-  for (const auto &[name, array] : *arrays)
-    if (std::optional<StringRef> input = getInputName(name); input && !llvm::is_contained(inputs, *input))
-      unused.push_back(quote(*input));
+  auto defaults = func->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(onnx::kDefaultsAttr);
+  for (const auto &[name, array] : *arrays) {
+    std::optional<StringRef> input = getInputName(name);
+    if (!input || llvm::is_contained(inputs, *input))
+      continue;
+    if (defaults && llvm::is_contained(defaults, StringAttr::get(func.getContext(), *input)))
+      return makeError(
+          "{0}: {1} is an input of the model that has a default, and this file was imported without another value "
+          "for it: import the ONNX model again, with these inputs",
+          path, quote(*input));
+    unused.push_back(quote(*input));
+  }
   if (!unused.empty())
     emitWarning(FileLineColLoc::get(func.getContext(), path, 0, 0))
         << "no input takes " << llvm::join(unused, ", ") << "; the model's inputs are " << llvm::join(inputs, ", ");

@@ -70,10 +70,7 @@ bool ModelReader::read(StringRef bytes, GraphProto &graph) {
     case 13:
       return append(field, "value_info", graph.valueInfo);
     case 15:
-      graph.sparseInitializer.emplace_back();
-      return wire.charge(sizeof(StringRef), field.payload) &&
-             wire.message(field, "sparse_initializer", graph.sparseInitializer.size() - 1,
-                          [&](StringRef sparse) { return readSparseName(sparse, graph.sparseInitializer.back()); });
+      return append(field, "sparse_initializer", graph.sparseInitializer);
     case 10: // doc_string
     case 14: // quantization_annotation
     case 16: // metadata_props
@@ -195,8 +192,6 @@ static void noteWhatWasSkipped(ModelReader &reader, ModelFile &result) {
   auto note = [&](std::string text) { result.notes.push_back(std::move(text)); };
   if (model.irVersion > kNewestIrVersion)
     note(formatv("ir_version is {0}, newer than {1}, the newest known one", model.irVersion, kNewestIrVersion));
-  if (model.hasTrainingInfo)
-    note("training_info was skipped");
   if (uint64_t count = reader.getWire().getUnknownFields())
     note(formatv("{0} unknown fields were skipped, the first is {1}", count, reader.getWire().getFirstUnknownField()));
 }

@@ -26,6 +26,7 @@ private:
   bool read(llvm::StringRef bytes, NodeProto &node);
   bool read(llvm::StringRef bytes, AttributeProto &attribute);
   bool read(llvm::StringRef bytes, TensorProto &tensor);
+  bool read(llvm::StringRef bytes, SparseTensorProto &tensor);
   bool read(llvm::StringRef bytes, ValueInfoProto &value);
   bool read(llvm::StringRef bytes, TypeProto &type);
   bool read(llvm::StringRef bytes, std::vector<Dimension> &shape);
@@ -42,7 +43,6 @@ private:
 
   bool readTensorType(llvm::StringRef bytes, TypeProto &type);
   bool readElementType(llvm::StringRef bytes, TypeProto &type, unsigned elementField);
-  bool readSparseName(llvm::StringRef bytes, llvm::StringRef &name);
   bool takeValueField(const WireField &field, AttributeProto &attribute);
 
   /// One message of a repeated field, appended to `list`.

@@ -311,7 +311,8 @@ Error TensorReader::readExternal(const TensorProto &tensor, TensorData &data, ui
   if (range->offset > bytes.size())
     return makeError("external data starts at byte {0} of {1}, which has {2} bytes", range->offset, name, bytes.size());
   uint64_t rest = bytes.size() - range->offset;
-  uint64_t length = range->length.value_or(rest);
+  // The length may be left out: it follows from the shape.
+  uint64_t length = range->length.value_or(wantBytes);
   if (length > rest)
     return makeError("external data needs {0} bytes from byte {1} of {2}, which has {3} bytes", length, range->offset,
                      name, bytes.size());
@@ -372,6 +373,82 @@ Expected<TensorData> TensorReader::read(const TensorProto &tensor) {
     return nameTensor(tensor, std::move(error));
   if (Error error = checkBools(data))
     return nameTensor(tensor, std::move(error));
+  return data;
+}
+
+//===----------------------------------------------------------------------===//
+// Sparse tensors
+//===----------------------------------------------------------------------===//
+
+/// The row-major place of the element that entry `index` of the indices is about, each entry of `width` numbers.
+static Expected<uint64_t> findPlace(ArrayRef<char> indices, uint64_t index, ArrayRef<int64_t> shape, bool isLinear,
+                                    uint64_t count) {
+  auto get = [&](uint64_t number) {
+    return static_cast<int64_t>(support::endian::read64le(indices.data() + number * sizeof(int64_t)));
+  };
+  if (isLinear) {
+    int64_t place = get(index);
+    if (place < 0 || static_cast<uint64_t>(place) >= count)
+      return makeError("index {0} is {1}, and there are {2} elements", index, place, count);
+    return place;
+  }
+  uint64_t place = 0;
+  for (auto [dim, extent] : enumerate(shape)) {
+    int64_t at = get(index * shape.size() + dim);
+    if (at < 0 || at >= extent)
+      return makeError("index {0} is {1} in dim {2}, which has size {3}", index, at, dim, extent);
+    place = place * extent + at;
+  }
+  return place;
+}
+
+/// Zeros, and the values where the indices say.
+Error TensorReader::fillSparse(const SparseTensorProto &tensor, TensorData &data) {
+  Expected<TensorData> values = read(tensor.values);
+  if (!values)
+    return values.takeError();
+  Expected<TensorData> indices = read(tensor.indices);
+  if (!indices)
+    return addContext("indices: ", indices.takeError());
+  const ElementType *type = findElementType(data.dataType);
+  if (type->bits < 8)
+    return makeError("sparse tensors of {0} are not supported", type->name);
+  uint64_t width = type->bits / 8;
+  Expected<uint64_t> count = countElements(data.shape, width);
+  if (!count)
+    return count.takeError();
+  if (indices->dataType != INT64)
+    return makeError("indices are {0}, want int64", getDataTypeName(indices->dataType));
+  if (values->shape.size() != 1)
+    return makeError("values have shape {0}, want one dim", formatShape(values->shape));
+  int64_t given = values->shape.front(), rank = data.shape.size();
+  bool isLinear = indices->shape == std::vector<int64_t>{given};
+  if (!isLinear && indices->shape != std::vector<int64_t>{given, rank})
+    return makeError("indices have shape {0}, want {1} or {1}x{2}", formatShape(indices->shape), given, rank);
+  if (*count * width > kMostSparseBytes - sparseBytes)
+    return makeError("{0} needs, with the sparse tensors before it, more than {1} bytes", formatShape(data.shape),
+                     kMostSparseBytes);
+  sparseBytes += *count * width;
+  char *out = allocate(data, *count * width).data();
+  std::optional<uint64_t> last;
+  for (int64_t index = 0; index < given; ++index) {
+    Expected<uint64_t> place = findPlace(indices->bytes, index, data.shape, isLinear, *count);
+    if (!place)
+      return place.takeError();
+    if (last && *place <= *last)
+      return makeError("index {0} is not behind the one before it", index);
+    last = *place;
+    std::copy_n(values->bytes.data() + index * width, width, out + *place * width);
+  }
+  return Error::success();
+}
+
+Expected<TensorData> TensorReader::read(const SparseTensorProto &tensor) {
+  TensorData data;
+  data.dataType = tensor.values.dataType;
+  data.shape = tensor.dims;
+  if (Error error = fillSparse(tensor, data))
+    return nameTensor(tensor.values, addContext("sparse: ", std::move(error)));
   return data;
 }
 

@@ -58,7 +58,9 @@ bool ModelReader::takeValueField(const WireField &field, AttributeProto &attribu
     return make(field, "tp", attribute.tp);
   case 15:
     return append(field, "type_protos", attribute.typeProtos);
-  default: // sparse_tensor, sparse_tensors: the type says that they are there
+  case 22:
+    return make(field, "sparse_tensor", attribute.sparseTensor);
+  default: // sparse_tensors: the type says that they are there
     return wire.ignore();
   }
 }
@@ -141,15 +143,18 @@ bool ModelReader::read(StringRef bytes, TensorProto &tensor) {
   });
 }
 
-/// Sparse initializers are refused by their names; nothing else of them is read.
-bool ModelReader::readSparseName(StringRef bytes, StringRef &name) {
+bool ModelReader::read(StringRef bytes, SparseTensorProto &tensor) {
   return wire.fields(bytes, [&](const WireField &field) {
-    if (field.number != 1)
-      return wire.ignore();
-    TensorProto values;
-    bool ok = wire.message(field, "values", -1, [&](StringRef tensor) { return read(tensor, values); });
-    name = values.name;
-    return ok;
+    switch (field.number) {
+    case 1:
+      return wire.message(field, "values", -1, [&](StringRef values) { return read(values, tensor.values); });
+    case 2:
+      return wire.message(field, "indices", -1, [&](StringRef indices) { return read(indices, tensor.indices); });
+    case 3:
+      return wire.integers(field, "dims", tensor.dims);
+    default:
+      return wire.skip(field);
+    }
   });
 }
 

@@ -36,7 +36,8 @@ std::optional<reference::Tensor> getFixedValue(mlir::func::FuncOp func, unsigned
 /// another value than the one that the model was imported for.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
 
-/// One warning for all arrays of an .npz file that belong to no argument: a name may be misspelt.
+/// One warning for all arrays of an .npz file that belong to no argument: a name may be misspelt. An error for one of an input whose
+/// default stands in the module.
 llvm::Error warnOfUnusedArrays(mlir::func::FuncOp func, llvm::StringRef path);
 
 /// Writes tensors by their names, a name that occurs again once; the file appears whole or not at all.

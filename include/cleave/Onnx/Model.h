@@ -8,7 +8,7 @@
 // checked against another one.
 //
 // Left out on purpose: doc_string, and metadata_props of anything but the model. Refused while reading: nothing that is
-// well-formed; sparse tensors and training info leave a trace (`hasX`, `notes`) for the importer.
+// well-formed; training info leaves a trace (`hasTrainingInfo`), of which import warns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_ONNX_MODEL_H
@@ -118,6 +118,13 @@ struct TensorProto {
   bool hasSegment = false;
 };
 
+/// Some elements of a tensor; the others are 0.
+struct SparseTensorProto {
+  TensorProto values;        ///< in one dim; its name is the tensor's
+  TensorProto indices;       ///< int64: row-major places [n], or coordinates [n, rank]; ascending
+  std::vector<int64_t> dims; ///< of the whole
+};
+
 struct AttributeProto {
   /// AttributeProto.AttributeType, by the numbers of onnx.proto.
   enum Type : int32_t {
@@ -149,6 +156,7 @@ struct AttributeProto {
   std::shared_ptr<const TensorProto> t;
   std::shared_ptr<const GraphProto> g;
   std::shared_ptr<const TypeProto> tp;
+  std::shared_ptr<const SparseTensorProto> sparseTensor;
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<llvm::StringRef> strings;
@@ -172,7 +180,7 @@ struct GraphProto {
   std::vector<NodeProto> node;
   std::vector<TensorProto> initializer;
   std::vector<ValueInfoProto> input, output, valueInfo;
-  std::vector<llvm::StringRef> sparseInitializer; ///< names only (of their `values`)
+  std::vector<SparseTensorProto> sparseInitializer;
 };
 
 struct FunctionProto {

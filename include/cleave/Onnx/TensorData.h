@@ -50,15 +50,22 @@ public:
   /// that leaves the folder or cannot be opened, a range that leaves the file or does not have the shape's size.
   /// A zero-element tensor may have no elements anywhere. Notes (a checksum that was ignored) go to the model's.
   llvm::Expected<TensorData> read(const TensorProto &tensor);
+  /// All elements of a sparse tensor. Errors, beside those of its two parts: indices that are not int64, of another shape, outside, or
+  /// not ascending; elements that share bytes; more than kMostSparseBytes for all sparse tensors of a model.
+  llvm::Expected<TensorData> read(const SparseTensorProto &tensor);
+  /// A small file may ask for any number of zeros.
+  static constexpr uint64_t kMostSparseBytes = uint64_t(4) << 30;
 
 private:
   llvm::Error readElements(const TensorProto &tensor, TensorData &data);
+  llvm::Error fillSparse(const SparseTensorProto &tensor, TensorData &data);
   llvm::Error readExternal(const TensorProto &tensor, TensorData &data, uint64_t wantBytes);
   llvm::Expected<std::shared_ptr<const MappedFile>> openExternal(llvm::StringRef location);
 
   ModelFile &model;
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
   bool notedChecksum = false;
+  uint64_t sparseBytes = 0;
 };
 
 /// The strings of a STRING tensor. Errors as above.

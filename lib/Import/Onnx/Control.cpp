@@ -270,10 +270,14 @@ bool Loop::goOn(ArrayRef<Bound> outputs, int64_t index) {
 
 /// True if no iteration changes the condition: it hands on what it gets.
 bool Loop::hasSteadyCondition() const {
-  StringRef name = body.output.front().name;
-  for (const NodeProto &at : llvm::reverse(body.node))
-    if (at.opType == "Identity" && at.input.size() == 1 && llvm::is_contained(at.output, name))
-      name = at.input.front();
+  StringRef name = body.output.front().name, last;
+  // Nodes need not be sorted: those of a chain may take several walks.
+  while (name != last) {
+    last = name;
+    for (const NodeProto &at : llvm::reverse(body.node))
+      if (at.opType == "Identity" && at.input.size() == 1 && llvm::is_contained(at.output, name))
+        name = at.input.front();
+  }
   return name == body.input[1].name;
 }
 

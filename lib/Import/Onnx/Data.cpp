@@ -15,11 +15,13 @@ using reference::Tensor;
 
 static void importIdentity(NodeContext &node) { node.result(0, node.bound(0)); }
 
-/// The value is one of several attributes; those of strings and sparse tensors are not asked for, hence errors.
+/// The value is one of several attributes; those of strings are not asked for, hence errors.
 static void importConstant(NodeContext &node) {
   Builder b = node.getBuilder();
   if (node.hasAttr("value"))
     return node.result(0, node.tensorAttr("value", /*isOutput=*/true));
+  if (node.hasAttr("sparse_value"))
+    return node.result(0, node.sparseAttr("sparse_value"));
   if (node.hasAttr("value_float"))
     return node.result(0, node.scalar(b.getF32Type(), node.floatAttr("value_float")));
   if (node.hasAttr("value_int"))

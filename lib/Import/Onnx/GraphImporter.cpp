@@ -125,21 +125,28 @@ std::optional<int64_t> GraphImporter::getOpset(StringRef domain, const CallFrame
 // Tensors of the model
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, StringRef name) {
-  // A tensor in the body of a function is met in every call.
-  Value &known = materialized[&tensor];
-  if (known)
+/// A tensor in the body of a function is met in every call.
+template <typename Proto> llvm::Expected<Value> GraphImporter::materializeAny(const Proto &tensor, StringRef name) {
+  if (Value known = materialized.lookup(&tensor))
     return known;
+  llvm::Expected<TensorData> data = reader.read(tensor);
+  llvm::Expected<Value> value = data ? makeValue(std::move(*data), name) : data.takeError();
+  if (value)
+    materialized[&tensor] = *value;
+  return value;
+}
+
+template llvm::Expected<Value> GraphImporter::materializeAny(const TensorProto &, StringRef);
+template llvm::Expected<Value> GraphImporter::materializeAny(const SparseTensorProto &, StringRef);
+
+llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) {
   // The bodies of loops are no place for what others use as well.
   OpBuilder::InsertionGuard guard(builder);
   if (builder.getInsertionBlock() != &func.getBody().front())
     builder.setInsertionPointToEnd(&func.getBody().front());
-  llvm::Expected<TensorData> data = reader.read(tensor);
-  if (!data)
-    return data.takeError();
-  if (!isPossibleShape(data->shape))
+  if (!isPossibleShape(data.shape))
     return makeError("the tensor is too large");
-  auto type = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
+  auto type = RankedTensorType::get(data.shape, convertElementType(context, data.dataType));
   // Shapes are computed from wide integers; matrices of narrow ones are weights.
   bool isNarrow = type.getElementTypeBitWidth() <= 8 && !type.getElementType().isInteger(1) && type.getRank() > 1;
   int64_t limit = isa<IntegerType>(type.getElementType()) && !isNarrow ? kMaxIntConstant : kMaxConstant;
@@ -149,28 +156,28 @@ llvm::Expected<Value> GraphImporter::materialize(const TensorProto &tensor, Stri
     info.results = names;
   if (type.getNumElements() <= limit) {
     Location loc = nn::makeNodeLoc(context, info);
-    known = folder.makeConstant(builder, loc, toTensor(context, *data));
-    keepFromFolding(name, known);
-    return known;
+    Value made = folder.makeConstant(builder, loc, toTensor(context, data));
+    keepFromFolding(name, made);
+    return made;
   }
-  int64_t perByte = countPerByte(*data);
+  int64_t perByte = countPerByte(data);
   if (perByte > 1)
-    data = toBytes(std::move(*data));
+    data = toBytes(std::move(data));
   // A plan that names the tensor speaks of its dims, which bytes have but for the size of the last one, or else not at all.
-  bool isNamed = int64_t(data->shape.size()) == type.getRank();
+  bool isNamed = int64_t(data.shape.size()) == type.getRank();
   StringAttr attr = builder.getStringAttr(name);
   Location loc = NameLoc::get(attr);
-  auto storedType = RankedTensorType::get(data->shape, convertElementType(context, data->dataType));
+  auto storedType = RankedTensorType::get(data.shape, convertElementType(context, data.dataType));
   StringAttr symbol =
-      parameters.add(isNamed ? attr : builder.getStringAttr(name + ".bytes"), loc, storedType, std::move(*data));
-  known = nn::LoadOp::create(builder, loc, storedType, FlatSymbolRefAttr::get(symbol), DenseI64ArrayAttr(),
-                             DenseI64ArrayAttr(), Attribute());
+      parameters.add(isNamed ? attr : builder.getStringAttr(name + ".bytes"), loc, storedType, std::move(data));
+  Value made = nn::LoadOp::create(builder, loc, storedType, FlatSymbolRefAttr::get(symbol), DenseI64ArrayAttr(),
+                                  DenseI64ArrayAttr(), Attribute());
   if (isNamed)
     info.results = {};
   if (perByte > 1)
-    known = unpack(builder, nn::makeNodeLoc(context, info), known, type, perByte);
-  keepFromFolding(name, known);
-  return known;
+    made = unpack(builder, nn::makeNodeLoc(context, info), made, type, perByte);
+  keepFromFolding(name, made);
+  return made;
 }
 
 void GraphImporter::keepFromFolding(StringRef qualified, Value value) {
@@ -202,12 +209,17 @@ std::optional<Tensor> GraphImporter::readParam(StringRef symbol) {
 
 /// Bound, not made: what nothing uses never becomes a value.
 LogicalResult GraphImporter::bindInitializers(const GraphProto &graph, Scope &scope) {
-  for (StringRef name : graph.sparseInitializer)
-    return error("initializer " + quote(name) + " is sparse, which is not supported"), failure();
+  auto bind = [&](StringRef name, Binding binding) {
+    if (!name.empty() && scope.bindings.try_emplace(name, binding).second)
+      return success();
+    return error("initializer " + quote(name) + (name.empty() ? " has no name" : " is there twice")), failure();
+  };
   for (const TensorProto &tensor : graph.initializer)
-    if (tensor.name.empty() || !scope.bindings.try_emplace(tensor.name, Binding{{}, &tensor}).second)
-      return error("initializer " + quote(tensor.name) + (tensor.name.empty() ? " has no name" : " is there twice")),
-             failure();
+    if (failed(bind(tensor.name, Binding{{}, &tensor})))
+      return failure();
+  for (const SparseTensorProto &tensor : graph.sparseInitializer)
+    if (failed(bind(tensor.values.name, Binding{{}, nullptr, &tensor})))
+      return failure();
   return success();
 }
 
@@ -238,11 +250,13 @@ Value GraphImporter::findTensor(NodeContext &node, StringRef name) {
 }
 
 FailureOr<Bound> GraphImporter::getBound(StringRef name, Binding &binding, const CallFrame &frame) {
-  if (!binding.bound && binding.initializer) {
-    llvm::Expected<Value> value = materialize(*binding.initializer, (frame.prefix + name).str());
+  if (!binding.bound && binding.isInitializer()) {
+    std::string qualified = (frame.prefix + name).str();
+    llvm::Expected<Value> value =
+        binding.initializer ? materialize(*binding.initializer, qualified) : materialize(*binding.sparse, qualified);
     if (!value) {
       error("initializer " + quote(name) + ": " + llvm::toString(value.takeError()));
-      binding = Binding{{}, nullptr, true};
+      binding = Binding{{}, nullptr, nullptr, true};
       return failure();
     }
     binding.bound.value = *value;
@@ -273,11 +287,7 @@ FailureOr<SmallVector<Bound, 4>> GraphImporter::getOperands(const NodeProto &nod
     }
     auto [binding, frame] = find(name, scope);
     if (!binding) {
-      bool isLater = findDefinition(scope, name);
-      InFlightDiagnostic diagnostic =
-          error(node, *scope.frame,
-                "uses tensor " + quote(name) + (isLater ? " before it is defined" : ", which nothing defines"));
-      noteDefinition(diagnostic, name, scope);
+      error(node, *scope.frame, "uses tensor " + quote(name) + ", which nothing defines");
       return failure();
     }
     if (binding->isPoisoned)
@@ -304,7 +314,7 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
       InFlightDiagnostic diagnostic = error(node, *scope.frame, "defines tensor " + quote(name) + " a second time");
       if (findDefinition(scope, name) != &node)
         noteDefinition(diagnostic, name, scope);
-      else if (scope.bindings[name].initializer)
+      else if (scope.bindings[name].isInitializer())
         diagnostic.attachNote() << "it is an initializer";
       else if (llvm::count(node.output, name) == 1)
         diagnostic.attachNote() << "it is an input";
@@ -320,12 +330,24 @@ LogicalResult GraphImporter::define(NodeContext &at, Scope &scope) {
 /// Nodes that use these outputs fail without a word, so that each cause is told once.
 void GraphImporter::poison(const NodeProto &node, Scope &scope) {
   for (StringRef name : node.output)
-    scope.bindings.try_emplace(name, Binding{{}, nullptr, true});
+    scope.bindings.try_emplace(name, Binding{{}, nullptr, nullptr, true});
 }
 
 //===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//
+
+/// Ops of graphs that onnxruntime has made for training: gradients of other ops, steps of optimizers, and what goes between them.
+static bool isTrainingOp(StringRef opType) {
+  static constexpr StringLiteral words[] = {"Grad", "Optimizer", "Accumulator", "Adasum", "YieldOp", "Internal"};
+  static constexpr StringLiteral names[] = {
+      "BiasDropout",  "BitmaskDropout", "BitmaskBiasDropout", "MixedPrecisionScale",
+      "PassThrough",  "RecordEvent",    "WaitEvent",          "ScaledSum",
+      "SummaryMerge", "ATen",           "PythonOp",           "ShrunkenGather",
+      "Group"};
+  return llvm::any_of(words, [&](StringRef word) { return opType.contains(word); }) ||
+         llvm::is_contained(names, opType);
+}
 
 /// Why an op is refused that others know and we do not.
 static StringRef explainUnsupported(StringRef domain, StringRef opType) {
@@ -333,6 +355,10 @@ static StringRef explainUnsupported(StringRef domain, StringRef opType) {
     return ": its channels lie in blocks of one machine's vectors; save the model at level 2 of the optimizer";
   if (domain == "com.microsoft" && opType.starts_with("Packed"))
     return ": tokens of samples without padding between them have no batch dim; save the model without packing";
+  if (domain == "com.microsoft" && isTrainingOp(opType))
+    return ": it is of a graph that onnxruntime made for training; give the model that this was made of, which may "
+           "have ONNX's own "
+           "Gradient and optimizers (ai.onnx.preview.training)";
   if (domain == "com.microsoft")
     return ": it is onnxruntime's own; save the model without its graph optimizer";
   return llvm::StringSwitch<StringRef>(opType)
@@ -404,8 +430,12 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope) {
 }
 
 LogicalResult GraphImporter::importNodes(Scope &scope) {
+  FailureOr<std::vector<unsigned>> order = orderNodes(scope);
+  if (failed(order))
+    return failure();
   bool isFine = true;
-  for (const NodeProto &node : scope.nodes) {
+  for (unsigned number : *order) {
+    const NodeProto &node = scope.nodes[number];
     if (succeeded(importNode(node, scope)))
       continue;
     isFine = false;

@@ -1,6 +1,6 @@
 //===- GraphImporter.h - graphs, scopes and functions -----------*- C++ -*-===//
 //
-// Walks the nodes of the model's graph in order and hands each to its import function. Function calls (the model's own,
+// Walks the nodes of the model's graph in the order of what they read and hands each to its import function. Function calls (the model's own,
 // and ops that ONNX defines by a function), branches, and bodies of loops are inlined: a scope of its own, the same
 // block. The walk does not recurse over the graph's depth, only over calls and branches, which are bounded.
 //
@@ -32,8 +32,11 @@ struct Binding {
   Bound bound;
   /// Turned into a value on first use.
   const TensorProto *initializer = nullptr;
+  const SparseTensorProto *sparse = nullptr;
   /// The node that defines it could not be imported.
   bool isPoisoned = false;
+
+  bool isInitializer() const { return initializer || sparse; }
 };
 
 /// Calls within calls, and bodies within bodies. Each level takes stack, and recursion is not allowed anyway.
@@ -83,7 +86,12 @@ public:
   /// `node '/x' (MatMul, ai.onnx 13, output 'y')`
   std::string describe(const NodeProto &node, const CallFrame &frame) const;
   /// A tensor of the model as a constant, or as a parameter, where it is large; `name` may be empty.
-  llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name);
+  llvm::Expected<Value> materialize(const TensorProto &tensor, llvm::StringRef name) {
+    return materializeAny(tensor, name);
+  }
+  llvm::Expected<Value> materialize(const SparseTensorProto &tensor, llvm::StringRef name) {
+    return materializeAny(tensor, name);
+  }
   /// Nodes that loops and branches may become in all; nodes that they have become so far.
   static constexpr int64_t kMaxRepeatedNodes = 50'000;
   int64_t getRepeatedNodes() const { return repeatedNodes; }
@@ -134,6 +142,8 @@ private:
   // Graphs.
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
   llvm::LogicalResult importNodes(Scope &scope);
+  /// The numbers of a scope's nodes, each behind those that it reads of (NodeOrder.cpp).
+  llvm::FailureOr<std::vector<unsigned>> orderNodes(const Scope &scope);
   llvm::LogicalResult importNode(const NodeProto &node, Scope &scope);
   /// What a node calls: a function, or an import function of ours.
   struct Callee {
@@ -171,6 +181,8 @@ private:
   /// Erases what nothing uses, and makes the parameters of what is left.
   void keepUsed();
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
+  template <typename Proto> llvm::Expected<Value> materializeAny(const Proto &tensor, llvm::StringRef name);
+  llvm::Expected<Value> makeValue(TensorData data, llvm::StringRef name);
 
   mlir::MLIRContext *context;
   ModelFile &file;
@@ -196,7 +208,7 @@ private:
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   ParameterTable parameters;
-  llvm::DenseMap<const TensorProto *, Value> materialized;
+  llvm::DenseMap<const void *, Value> materialized;
   /// The model's own functions by domain, name and overload.
   llvm::StringMap<const FunctionProto *> functions;
   llvm::BumpPtrAllocator allocator;

@@ -26,6 +26,11 @@ std::unique_ptr<ModelFile> cleave::onnx::readModel(MLIRContext *context, std::sh
 OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, ModelFile &model, const ImportOptions &options) {
   context->loadDialect<nn::NnDialect, func::FuncDialect>();
   GraphImporter importer(context, model, options);
+  if (model.model.hasTrainingInfo)
+    emitWarning(NameLoc::get(StringAttr::get(context, model.file->getPath())))
+        << "training_info is left out: its graphs do not run, and what they would update stays as it is; the model's "
+           "own graph is "
+           "what is computed";
   OwningOpRef<ModuleOp> module = importer.import();
   for (const std::string &note : model.notes)
     emitRemark(NameLoc::get(StringAttr::get(context, model.file->getPath())), note);

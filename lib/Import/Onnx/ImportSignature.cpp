@@ -173,12 +173,22 @@ Value GraphImporter::makeArgument(const ValueInfoProto &input) {
 
 LogicalResult GraphImporter::makeArguments(Scope &scope) {
   SmallVector<const ValueInfoProto *> declared, tensors;
+  SmallVector<StringRef> defaults;
   for (const ValueInfoProto &input : file.model.graph.input) {
-    // Until IR version 3 initializers are listed as inputs too; later such an input has a default, which we take.
-    if (auto it = scope.bindings.find(input.name); it != scope.bindings.end() && it->second.initializer)
+    // Until IR version 3 initializers are listed as inputs too; later such an input has a default. It counts unless the caller gives one.
+    auto it = scope.bindings.find(input.name);
+    bool hasDefault = it != scope.bindings.end() && it->second.isInitializer();
+    bool isGiven = options.shapes.contains(input.name) || options.arrayShapes.contains(input.name);
+    if (hasDefault && !isGiven) {
+      defaults.push_back(input.name);
       continue;
+    }
+    if (hasDefault)
+      scope.bindings.erase(it);
     declared.push_back(&input);
   }
+  if (!defaults.empty())
+    module->getOperation()->setAttr(kDefaultsAttr, builder.getStrArrayAttr(defaults));
   std::optional<SmallVector<Input>> inputs = listInputs(declared);
   if (!inputs)
     return failure();

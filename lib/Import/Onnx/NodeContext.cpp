@@ -202,12 +202,22 @@ Value NodeContext::tensorAttr(StringRef name, bool isOutput) {
   if (hasFailed || !check(attr && attr->t, "attribute '" + name + "' has no tensor"))
     return {};
   StringRef tensor = isOutput && !node.output.empty() ? node.output.front() : "";
-  llvm::Expected<Value> value = importer.materialize(*attr->t, tensor);
-  if (!value) {
-    error("attribute '" + name + "': " + llvm::toString(value.takeError()));
+  return take(name, importer.materialize(*attr->t, tensor));
+}
+
+Value NodeContext::sparseAttr(StringRef name) {
+  const AttributeProto *attr = getTyped(*this, name, AttributeProto::SparseTensor, "a sparse tensor", false);
+  if (hasFailed || !check(attr && attr->sparseTensor, "attribute '" + name + "' has no sparse tensor"))
     return {};
-  }
-  return *value;
+  return take(name, importer.materialize(*attr->sparseTensor, node.output.empty() ? "" : node.output.front()));
+}
+
+/// The value of an attribute, or an error of the node.
+Value NodeContext::take(StringRef name, llvm::Expected<Value> value) {
+  if (value)
+    return *value;
+  error("attribute '" + name + "': " + llvm::toString(value.takeError()));
+  return {};
 }
 
 Type NodeContext::typeAttr(StringRef name, std::optional<int64_t> fallback) {

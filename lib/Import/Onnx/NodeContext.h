@@ -124,6 +124,8 @@ public:
   /// A tensor attribute as a constant, or as a parameter that refers to the model's bytes where it is large; an error
   /// where it is missing. `isOutput`: it is the node's output, and has its name.
   Value tensorAttr(llvm::StringRef name, bool isOutput);
+  /// The same of a sparse one, which is the node's output.
+  Value sparseAttr(llvm::StringRef name);
   /// An element type, as its ONNX number; null after an error.
   mlir::Type typeAttr(llvm::StringRef name, std::optional<int64_t> fallback = std::nullopt);
   /// An error where the attribute is missing.
@@ -222,6 +224,7 @@ private:
   mlir::Location getLoc() { return mlir::UnknownLoc::get(getContext()); }
   llvm::SmallVector<Value, 2> finish(mlir::OperationState &state, InferFn infer);
   void discard(mlir::Operation *op);
+  Value take(llvm::StringRef name, llvm::Expected<Value> value);
   template <typename Action> bool guarded(Action action);
 
   GraphImporter &importer;

@@ -50,6 +50,9 @@ TEST_F(ExternalData, IsAReference) {
 TEST_F(ExternalData, OffsetAndLengthHaveDefaults) {
   expectBytes({{"location", "w.bin"}, {"length", "16"}}, "0123456789abcdef");
   expectBytes({{"location", "w.bin"}, {"offset", "8"}}, "89abcdefghijklmn");
+  expectBytes({{"location", "w.bin"}}, "0123456789abcdef"); // the length follows from the shape
+  EXPECT_ERROR(read({{"location", "w.bin"}, {"offset", "9"}}),
+               "tensor 'w': external data needs 16 bytes from byte 9 of 'w.bin', which has 24 bytes");
 }
 
 TEST_F(ExternalData, ChecksumsAreNoted) {
@@ -93,7 +96,7 @@ TEST_F(ExternalData, RangesStayInTheFile) {
 TEST_F(ExternalData, RangesHaveTheShapesSize) {
   EXPECT_ERROR(read({{"location", "w.bin"}, {"length", "12"}}),
                "external data has 12 bytes from byte 0 of 'w.bin', shape 4 of float needs 16");
-  EXPECT_ERROR(read({{"location", "w.bin"}}), "external data has 24 bytes from byte 0 of 'w.bin'");
+  EXPECT_ERROR(read({{"location", "w.bin"}, {"length", "24"}}), "external data has 24 bytes from byte 0 of 'w.bin'");
   EXPECT_ERROR(read({{"location", "w.bin"}}, {int64_t(1) << 61}), "shape 2305843009213693952 of 4-byte elements");
 }
 

@@ -226,13 +226,18 @@ TEST(ModelReader, NotesWhatItSkips) {
   auto file = read(integer(1, 99) + message(7, annotated + annotated + integer(77, 5)) + message(8, integer(2, 21)) +
                    message(20, "") + message(26, text(1, "config")) + text(99, "?"));
   EXPECT_EQ(file->notes, (std::vector<std::string>{"ir_version is 99, newer than 13, the newest known one",
-                                                   "training_info was skipped",
                                                    "2 unknown fields were skipped, the first is graph field 77"}));
+  EXPECT_TRUE(file->model.hasTrainingInfo); // of which import warns
 }
 
 TEST(ModelReader, SparseInitializersAreNamed) {
-  auto file = read(model(message(15, message(1, tensorHead("sparse", FLOAT, {3})))));
-  EXPECT_EQ(file->model.graph.sparseInitializer, std::vector<llvm::StringRef>{"sparse"});
+  auto file = read(model(message(15, message(1, tensorHead("sparse", FLOAT, {3})) +
+                                         message(2, tensorHead("", INT64, {3})) + integer(3, 7) + integer(3, 8))));
+  ASSERT_EQ(file->model.graph.sparseInitializer.size(), 1u);
+  const SparseTensorProto &sparse = file->model.graph.sparseInitializer.front();
+  EXPECT_EQ(sparse.values.name, "sparse");
+  EXPECT_EQ(sparse.indices.dataType, INT64);
+  EXPECT_EQ(sparse.dims, (std::vector<int64_t>{7, 8}));
 }
 
 //===--- The folder of external data ----------------------------------------===//

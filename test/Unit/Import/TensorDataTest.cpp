@@ -252,4 +252,54 @@ TEST(TensorData, StringsAreReadApart) {
   EXPECT_ERROR(read(tensorHead("t", STRING, {-1}) + text(6, "a")), "dim 0 is negative");
 }
 
+//===--- Sparse tensors --------------------------------------------------------===//
+
+Result readSparse(const std::string &values, const std::string &indices, const std::vector<int64_t> &dims) {
+  std::string tensor = message(1, values) + message(2, indices) + packed(3, dims);
+  auto file = readModel(MappedFile::fromMemory("model.onnx", model(message(15, tensor))));
+  Result result;
+  if (!file) {
+    result.error = llvm::toString(file.takeError());
+    return result;
+  }
+  auto data = TensorReader(**file).read((*file)->model.graph.sparseInitializer.at(0));
+  if (data)
+    result.bytes.assign(data->bytes.begin(), data->bytes.end());
+  else
+    result.error = llvm::toString(data.takeError());
+  return result;
+}
+
+std::string bytesOf(const std::string &bytes) {
+  return tensorHead("s", UINT8, {int64_t(bytes.size())}) + text(9, bytes);
+}
+std::string placesOf(std::vector<int64_t> shape, std::vector<int64_t> places) {
+  return tensorHead("", INT64, shape) + packed(7, places);
+}
+
+TEST(SparseTensor, ValuesStandWhereIndicesSay) {
+  EXPECT_EQ(readSparse(bytesOf("ab"), placesOf({2}, {1, 5}), {2, 3}).bytes, std::string("\0a\0\0\0b", 6));
+  EXPECT_EQ(readSparse(bytesOf("ab"), placesOf({2, 2}, {0, 1, 1, 2}), {2, 3}).bytes, std::string("\0a\0\0\0b", 6));
+  EXPECT_EQ(readSparse(bytesOf(""), placesOf({0}, {}), {3}).bytes, std::string(3, 0));
+  // One index of one dim is a place and a coordinate, which are the same.
+  EXPECT_EQ(readSparse(bytesOf("a"), placesOf({1, 1}, {2}), {4}).bytes, std::string("\0\0a\0", 4));
+}
+
+TEST(SparseTensor, IndicesAreChecked) {
+  auto error = [](const std::string &indices, const std::vector<int64_t> &dims = {2, 3}) {
+    return readSparse(bytesOf("ab"), indices, dims).error;
+  };
+  EXPECT_EQ(error(placesOf({2}, {1, 6})), "tensor 's': sparse: index 1 is 6, and there are 6 elements");
+  EXPECT_EQ(error(placesOf({2}, {-1, 1})), "tensor 's': sparse: index 0 is -1, and there are 6 elements");
+  EXPECT_EQ(error(placesOf({2, 2}, {0, 1, 1, 3})), "tensor 's': sparse: index 1 is 3 in dim 1, which has size 3");
+  EXPECT_EQ(error(placesOf({2}, {4, 4})), "tensor 's': sparse: index 1 is not behind the one before it");
+  EXPECT_EQ(error(placesOf({2, 2}, {1, 0, 0, 2})), "tensor 's': sparse: index 1 is not behind the one before it");
+  EXPECT_EQ(error(placesOf({3}, {1, 2, 3})), "tensor 's': sparse: indices have shape 3, want 2 or 2x2");
+  EXPECT_EQ(error(tensorHead("", INT32, {2}) + packed(5, {0, 1})), "tensor 's': sparse: indices are int32, want int64");
+  EXPECT_EQ(error(placesOf({2}, {0, 1}), {1 << 20, 1 << 20}),
+            "tensor 's': sparse: 1048576x1048576 needs, with the sparse tensors before it, more than 4294967296 bytes");
+  EXPECT_EQ(readSparse(tensorHead("s", INT4, {2}) + text(9, "a"), placesOf({2}, {0, 1}), {4}).error,
+            "tensor 's': sparse: sparse tensors of int4 are not supported");
+}
+
 } // namespace

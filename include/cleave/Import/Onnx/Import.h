@@ -17,6 +17,9 @@
 
 namespace cleave::onnx {
 
+/// On a module: names of the model's inputs that have a default (an initializer) which the caller gave no other value for.
+inline constexpr llvm::StringLiteral kDefaultsAttr = "nn.defaults";
+
 struct ImportOptions {
   /// Values of symbolic dims: `--dim batch=8`.
   llvm::StringMap<int64_t> dims;
@@ -24,7 +27,7 @@ struct ImportOptions {
   std::map<std::string, mlir::FileLineColLoc> dimPlaces;
   /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
-  /// Shapes of arrays that will be the inputs; names that the model lacks are passed over, `shapes` come first.
+  /// Shapes of arrays that will be the inputs, in place of their defaults where they have some; names that the model lacks are passed over, `shapes` come first.
   llvm::StringMap<llvm::SmallVector<int64_t>> arrayShapes;
   /// Values of inputs. Used only where the model computes a shape or another structural parameter from an input: the
   /// import then holds for this value, which becomes the argument's attribute `nn.value`.

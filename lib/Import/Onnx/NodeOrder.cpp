@@ -1,0 +1,125 @@
+//===- NodeOrder.cpp - nodes in the order of what they read ---------------===//
+//
+// Generative builders write nodes as they come upon them, and other runtimes sort them. A graph that is sorted already is taken as
+// it is; of another, a node comes as early in the file's order as what it reads allows (Kahn's algorithm over a heap of numbers). What
+// a body reads of the graphs around it, the node that has the body reads.
+//
+//===----------------------------------------------------------------------===//
+#include "NodeOrder.h"
+#include "GraphImporter.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::onnx;
+
+/// Names of tensors that `node` reads: its operands, what its bodies do not define themselves, and what a gradient is of.
+static void addReads(const NodeProto &node, SmallVectorImpl<StringRef> &reads) {
+  llvm::copy_if(node.input, std::back_inserter(reads), [](StringRef name) { return !name.empty(); });
+  bool isGradient = node.opType == "Gradient" && node.domain == "ai.onnx.preview.training";
+  for (const AttributeProto &attr : node.attribute) {
+    if (isGradient && attr.type == AttributeProto::String)
+      reads.push_back(attr.s);
+    if (isGradient)
+      llvm::append_range(reads, attr.strings);
+    SmallVector<const GraphProto *, 1> bodies;
+    if (attr.g)
+      bodies.push_back(attr.g.get());
+    for (const auto &graph : attr.graphs)
+      bodies.push_back(graph.get());
+    for (const GraphProto *body : bodies) {
+      SmallVector<StringRef> inner;
+      llvm::DenseSet<StringRef> own;
+      for (const ValueInfoProto &input : body->input)
+        own.insert(input.name);
+      for (const TensorProto &tensor : body->initializer)
+        own.insert(tensor.name);
+      for (const SparseTensorProto &tensor : body->sparseInitializer)
+        own.insert(tensor.values.name);
+      for (const NodeProto &at : body->node) {
+        addReads(at, inner);
+        own.insert_range(at.output);
+      }
+      for (const ValueInfoProto &output : body->output)
+        inner.push_back(output.name);
+      llvm::copy_if(inner, std::back_inserter(reads), [&](StringRef name) { return !own.contains(name); });
+    }
+  }
+}
+
+NodeOrder::NodeOrder(ArrayRef<NodeProto> nodes, llvm::function_ref<bool(StringRef)> isBound) : sources(nodes.size()) {
+  llvm::DenseMap<StringRef, unsigned> definitions;
+  definitions.reserve(nodes.size());
+  for (auto [number, node] : llvm::enumerate(nodes))
+    for (StringRef name : node.output)
+      if (!name.empty())
+        definitions.try_emplace(name, number);
+  SmallVector<StringRef> reads;
+  for (auto [number, node] : llvm::enumerate(nodes)) {
+    reads.clear();
+    addReads(node, reads);
+    for (StringRef name : reads)
+      // What is there before all nodes is not made anew.
+      if (auto it = definitions.find(name); it != definitions.end() && !isBound(name)) {
+        sources[number].push_back(it->second);
+        isSorted &= it->second < number;
+      }
+  }
+}
+
+std::vector<unsigned> NodeOrder::sort() const {
+  std::vector<unsigned> order, missing(sources.size());
+  if (isSorted) {
+    llvm::append_range(order, llvm::seq<unsigned>(0, sources.size()));
+    return order;
+  }
+  std::vector<SmallVector<unsigned, 1>> users(sources.size());
+  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
+  for (unsigned number = 0; number < sources.size(); ++number) {
+    missing[number] = sources[number].size();
+    for (unsigned source : sources[number])
+      users[source].push_back(number);
+    if (missing[number] == 0)
+      ready.push(number);
+  }
+  while (!ready.empty()) {
+    unsigned number = ready.top();
+    ready.pop();
+    order.push_back(number);
+    for (unsigned user : users[number])
+      if (--missing[user] == 0)
+        ready.push(user);
+  }
+  return order;
+}
+
+SmallVector<unsigned> NodeOrder::findCycle(ArrayRef<unsigned> sorted) const {
+  std::vector<bool> isDone(sources.size());
+  for (unsigned number : sorted)
+    isDone[number] = true;
+  SmallVector<unsigned> path;
+  llvm::DenseMap<unsigned, unsigned> places;
+  unsigned at = llvm::find(isDone, false) - isDone.begin();
+  while (places.try_emplace(at, path.size()).second) {
+    path.push_back(at);
+    at = *llvm::find_if(sources[at], [&](unsigned source) { return !isDone[source]; });
+  }
+  return SmallVector<unsigned>(llvm::drop_begin(path, places[at]));
+}
+
+FailureOr<std::vector<unsigned>> GraphImporter::orderNodes(const Scope &scope) {
+  NodeOrder nodes(scope.nodes, [&](StringRef name) { return find(name, scope).first != nullptr; });
+  std::vector<unsigned> order = nodes.sort();
+  if (order.size() == scope.nodes.size())
+    return order;
+  SmallVector<unsigned> cycle = nodes.findCycle(order);
+  InFlightDiagnostic diagnostic =
+      error(scope.nodes[cycle.front()], *scope.frame, "its operands depend on its own result");
+  constexpr size_t most = 8;
+  for (unsigned number : llvm::drop_begin(ArrayRef(cycle).take_front(most)))
+    diagnostic.attachNote() << printable("by way of " + describe(scope.nodes[number], *scope.frame));
+  if (cycle.size() > most)
+    diagnostic.attachNote() << "and of " << cycle.size() - most << " more";
+  return failure();
+}
