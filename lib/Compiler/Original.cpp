@@ -55,7 +55,8 @@ OwningOpRef<ModuleOp> cleave::loadOriginal(Compilation &partitioned, StringRef p
   bool isText = path.ends_with(".mlir");
   OwningOpRef<ModuleOp> original =
       isText ? parseSourceFile<ModuleOp>(path, context) : onnx::importOnnx(context, path, getImportOptions(func));
-  if (!original || (isText && failed(reference::checkWeights(*original))))
+  if (!original || (isText && (failed(reference::placeWeights(*original, path, partitioned.getOptions().weights)) ||
+                               failed(reference::checkWeights(*original)))))
     return nullptr;
   auto entry = original->lookupSymbol<func::FuncOp>(func.getName());
   if (!entry) {

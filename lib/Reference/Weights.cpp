@@ -9,8 +9,11 @@
 #include "Elements.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Support/Digest.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+
+#include <filesystem>
 
 using namespace mlir;
 using namespace cleave;
@@ -106,4 +109,36 @@ LogicalResult cleave::reference::moveWeights(ModuleOp module, StringRef folder) 
     param.setValueAttr(nn::isStack(param) ? Attribute(ArrayAttr::get(module.getContext(), pieces)) : pieces.front());
   }
   return success();
+}
+
+/// Where `path` leads in the end; what is not there is taken as it is written.
+static std::filesystem::path resolve(StringRef path) {
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path.empty() ? "." : path.str(), error);
+  std::filesystem::path resolved = std::filesystem::weakly_canonical(absolute, error);
+  return error ? absolute : resolved;
+}
+
+static bool isBeneath(const std::filesystem::path &path, const std::filesystem::path &folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
+LogicalResult cleave::reference::confineWeights(ModuleOp module, StringRef folder) {
+  std::filesystem::path root = resolve(folder);
+  llvm::StringSet<> known;
+  for (auto param : module.getOps<nn::ParamOp>())
+    for (Attribute piece : nn::getPieces(param)) {
+      auto weight = dyn_cast<nn::WeightAttr>(piece);
+      if (!weight || !known.insert(weight.getFile()).second || isBeneath(resolve(weight.getFile()), root))
+        continue;
+      return param.emitOpError() << "@" << param.getSymName() << " is in '" << weight.getFile()
+                                 << "', which is not in the folder of this file, '" << root.string()
+                                 << "': --weights DIR names the folder where weights may be read";
+    }
+  return success();
+}
+
+LogicalResult cleave::reference::placeWeights(ModuleOp module, StringRef path, StringRef folder) {
+  return folder.empty() ? confineWeights(module, path == "-" ? StringRef() : llvm::sys::path::parent_path(path))
+                        : moveWeights(module, folder);
 }

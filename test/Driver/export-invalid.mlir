@@ -59,7 +59,7 @@ func.func @main(%x: tensor<1x1x4xf32>) -> tensor<1x1x9xf32> {
 }
 
 //--- missing.mlir
-// CHECK: missing.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.param' op cannot be read: cannot open 'nothing.bin': no such file
+// CHECK: missing.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.param' op @w is in 'nothing.bin', which is not in the folder of this file
 nn.param @w : tensor<4xf32> = #nn.weight<"nothing.bin", 0, 16>
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %w = nn.load @w : tensor<4xf32>

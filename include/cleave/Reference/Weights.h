@@ -33,6 +33,14 @@ llvm::LogicalResult checkWeights(mlir::ModuleOp module);
 /// there: `folder/a/b/w.bin`, `folder/b/w.bin` or `folder/w.bin`. An error, where there is none, at the parameter.
 llvm::LogicalResult moveWeights(mlir::ModuleOp module, llvm::StringRef folder);
 
+/// Sees that all weights of `module`, which comes from a file in `folder` (empty: the working directory), lie in that folder or below,
+/// wherever links lead: else a file from a stranger could read any. An error, where one does not, at the parameter.
+llvm::LogicalResult confineWeights(mlir::ModuleOp module, llvm::StringRef folder);
+
+/// The one or the other of a module that comes from the file at `path` (`-`: of standard input): weights lie in `folder`, if the user
+/// named one, else where that file is.
+llvm::LogicalResult placeWeights(mlir::ModuleOp module, llvm::StringRef path, llvm::StringRef folder);
+
 } // namespace cleave::reference
 
 #endif // CLEAVE_REFERENCE_WEIGHTS_H
