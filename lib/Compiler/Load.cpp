@@ -187,7 +187,10 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
       return llvm::Error::success();
     }
   }
-  auto read = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  // Read, not mapped: it may shrink meanwhile.
+  auto read = path == "-" ? llvm::MemoryBuffer::getSTDIN()
+                          : llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                                        /*IsVolatile=*/true);
   if (!read)
     return makeError("cannot read {0}: {1}", quote(path), read.getError().message());
   if (path == "-" && looksLikeOnnx((*read)->getBuffer()))

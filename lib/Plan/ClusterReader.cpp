@@ -273,7 +273,8 @@ LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, 
   cluster.name = text.str();
   if (StringRef known = findClusterText(text); !known.empty())
     return parseCluster(known, text, cluster, error);
-  auto buffer = MemoryBuffer::getFile(text, /*IsText=*/false, /*RequiresNullTerminator=*/true);
+  auto buffer = MemoryBuffer::getFile(text, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                      /*IsVolatile=*/true);
   if (!buffer) {
     error = {place,
              "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +

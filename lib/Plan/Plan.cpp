@@ -295,7 +295,8 @@ LogicalResult cleave::spmd::parsePlan(StringRef text, StringRef file, Plan &plan
 
 /// As bytes: the scan sees tabs and carriage returns as they are.
 LogicalResult cleave::spmd::readPlanFile(StringRef path, Plan &plan, PlanError &error) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                      /*IsVolatile=*/true);
   if (!buffer) {
     error = {{path.str(), 0, 0}, "cannot read the plan: " + StringRef(buffer.getError().message()).lower(), {}};
     return failure();

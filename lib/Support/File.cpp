@@ -7,6 +7,10 @@
 // Atomic writing: temporary file in the target's folder, fsync, rename. A target that is there and is no regular file
 // (/dev/null, a pipe) is written in place, for a rename would replace the device.
 //
+// A file may be cut off while it is mapped. Looking at a page behind its end is SIGBUS then, wherever in the process that happens: the
+// handler says which file it was, in the words of an error, and ends the process as an error of the input does. Numbers that were
+// read are worth nothing by then, and no file that is being written takes its name.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -15,11 +19,15 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -64,6 +72,71 @@ void MappedFile::copy(uint64_t offset, MutableArrayRef<char> buffer) const {
     std::memcpy(buffer.data(), data + offset, buffer.size());
 }
 
+/// What SIGBUS meant before.
+static struct sigaction olderHandler;
+
+/// The path of the mapping that holds `address`, of which `/proc/self/maps` has a line; empty if it is of no file. In a signal handler,
+/// so without memory of its own.
+static StringRef findMapped(uintptr_t address, MutableArrayRef<char> buffer) {
+  int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  size_t held = 0;
+  StringRef found;
+  while (maps >= 0 && found.empty()) {
+    ssize_t got = read(maps, buffer.data() + held, buffer.size() - held);
+    held += got > 0 ? got : 0;
+    StringRef text(buffer.data(), held);
+    size_t end = text.find('\n');
+    if (end == StringRef::npos)
+      break;
+    for (; end != StringRef::npos; end = text.find('\n')) {
+      // 7f00-7f10 r--p 00000000 08:01 1234   /path
+      StringRef line = text.take_front(end);
+      uintptr_t first = 0, last = 0;
+      (void)line.consumeInteger(16, first);
+      (void)(line.consume_front("-") && !line.consumeInteger(16, last));
+      size_t path = line.find('/');
+      if (address >= first && address < last) {
+        found = path == StringRef::npos ? StringRef("a file") : line.drop_front(path);
+        break;
+      }
+      text = text.drop_front(end + 1);
+    }
+    if (found.empty()) {
+      std::memmove(buffer.data(), text.data(), text.size());
+      held = text.size();
+    }
+  }
+  if (maps >= 0)
+    ::close(maps);
+  return found;
+}
+
+/// Only a page that its file does not reach any more is meant. All else is for whom the signal was before.
+static void handleBusError(int signal, siginfo_t *info, void *) {
+  if (info->si_code != BUS_ADRERR) {
+    sigaction(signal, &olderHandler, nullptr);
+    raise(signal); // comes when this one is over
+    return;
+  }
+  static char buffer[2 * PATH_MAX];
+  StringRef path = findMapped(reinterpret_cast<uintptr_t>(info->si_addr), buffer);
+  constexpr StringLiteral text = ": error: the file has become shorter while it was read\n";
+  (void)!::write(STDERR_FILENO, path.data(), path.size());
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  sys::RunInterruptHandlers(); // temporary files go
+  ::_exit(1);
+}
+
+static void watchMappedFiles() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action = {};
+    action.sa_sigaction = handleBusError;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGBUS, &action, &olderHandler);
+  });
+}
+
 /// Takes the descriptor.
 Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std::string path) {
   scope_exit close([&] { ::close(descriptor); });
@@ -83,6 +156,7 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std:
   void *address = mmap(nullptr, status.st_size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
   if (address == MAP_FAILED)
     return makeError("cannot map {0} ({1} bytes): {2}", quote(file->path), status.st_size, describe(errno));
+  watchMappedFiles();
   file->data = static_cast<const char *>(address);
   file->size = status.st_size;
   if (heldDescriptors++ < kMaxHeldDescriptors) {

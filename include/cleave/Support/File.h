@@ -18,7 +18,8 @@
 namespace cleave {
 
 /// A read-only file, mapped into memory: only the pages that are touched become resident. Whoever keeps a reference
-/// into the bytes keeps the shared pointer. The file must not shrink while it is mapped.
+/// into the bytes keeps the shared pointer. Where the file shrinks while it is mapped, and what is gone is looked at, the process ends with
+/// an error that names it, and exit code 1.
 class MappedFile {
 public:
   /// Maps a regular file. Errors: missing, no permission, a folder or a device.

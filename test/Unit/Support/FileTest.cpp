@@ -3,6 +3,7 @@
 #include "TempFolder.h"
 #include "cleave/Support/Status.h"
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,32 @@ TEST(MappedFile, MayBeEmpty) {
   auto file = MappedFile::open(folder.write("empty", ""));
   ASSERT_TRUE(bool(file));
   EXPECT_TRUE((*file)->getBytes().empty());
+}
+
+// What is behind the new end of a file that was cut off while it is mapped cannot be read: an error of the input, that names the file.
+TEST(MappedFileDeathTest, SaysThatItHasShrunk) {
+  TempFolder folder;
+  std::string path = folder.write("cut.bin", std::string(3 * 4096, 'a'));
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(bool(file));
+  ASSERT_EQ(truncate(path.c_str(), 4096), 0);
+  volatile char there = (*file)->getBytes()[4095];
+  EXPECT_EQ(there, 'a');
+  EXPECT_EXIT(
+      {
+        volatile char gone = (*file)->getBytes()[8192];
+        (void)gone;
+      },
+      testing::ExitedWithCode(1), "cut.bin: error: the file has become shorter while it was read");
+  std::vector<char> buffer(4096);
+  EXPECT_EXIT((*file)->copy(8192, buffer), testing::ExitedWithCode(1), "cut.bin: error: the file has become shorter");
+}
+
+// The signal is what it was where no file has to do with it.
+TEST(MappedFileDeathTest, LeavesOtherSignals) {
+  TempFolder folder;
+  ASSERT_TRUE(bool(MappedFile::open(folder.write("a.bin", "a"))));
+  EXPECT_EXIT(raise(SIGBUS), testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(MappedFile, MayLiveInMemory) {

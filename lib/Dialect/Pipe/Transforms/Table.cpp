@@ -71,7 +71,8 @@ std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
 
 /// A table that somebody wrote, as CSV or as a report.
 static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                            /*IsVolatile=*/true);
   if (!buffer)
     return makeError("cannot read schedule '{0}': {1}", path, buffer.getError().message());
   if (path.ends_with(".csv"))
