@@ -137,8 +137,8 @@ bool Epilogue::stepBack(Operation *op, Value main) {
     return reorder(transpose);
   if (auto reshaped = dyn_cast<nn::ReshapeOp>(op))
     return reshape(reshaped);
-  if (isa<nn::CastOp>(op)) // rounding what was summed in f32, once, in the end
-    return getElementType(main).isF32() && !std::exchange(isRounded, true);
+  if (auto cast = dyn_cast<nn::CastOp>(op)) // rounding what was summed in f32, once, in the end
+    return getElementType(main).isF32() && !cast.getSaturate() && !std::exchange(isRounded, true);
   isRounded = true;
   if (getShape(main) != getShape(op->getResult(0)))
     return false;

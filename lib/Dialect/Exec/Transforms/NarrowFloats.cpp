@@ -7,11 +7,14 @@
 //
 //   %y = fused (%a = %x', %b = %w') { cast (einsum (cast %a), (cast %b)) }       %x', %w' and %y of bf16
 //
-// Three questions are asked, each in one walk in the order of the program:
+// Four questions are asked, each in one walk in the order of the program:
 //
 //   data         does a value come from floats of the caller, or of an embedding? A product of other ones (positions times
 //                frequencies) keeps f32, since a number of a position must stay one
 //   activation   does it come from such a product, or from an embedding? Masks do not: -1e38 stays what it is
+//   vast         may it be finite and yet round to an infinity? So may floats of the caller, and constants that do (the least f32, by
+//                which attention is masked), until a product or a norm. Such numbers stop at the largest bf16: a softmax over a row of
+//                -inf is NaN
 //   whole        is all that is the same bytes, or that ranks exchange, of one kind? What is returned keeps its type
 //
 // What a loop carries comes from what it was at first and from what an iteration makes of it, so that where there are loops the first
@@ -52,8 +55,33 @@ static nn::CastOp getWidening(Value value) {
   return cast && isWide(value) && getTensorType(cast.getInput()).getElementType().isBF16() ? cast : nn::CastOp();
 }
 
-static Value convert(OpBuilder &builder, Value value, RankedTensorType type) {
-  return nn::CastOp::create(builder, value.getLoc(), type, value, /*saturate=*/false);
+static Value convert(OpBuilder &builder, Value value, RankedTensorType type, bool saturate = false) {
+  return nn::CastOp::create(builder, value.getLoc(), type, value, saturate);
+}
+
+/// As bf16; what is finite stays finite.
+static APFloat narrowed(APFloat number) {
+  bool losesInfo, isFinite = number.isFinite(), isNegative = number.isNegative();
+  number.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return isFinite && !number.isFinite() ? APFloat::getLargest(APFloat::BFloat(), isNegative) : number;
+}
+
+/// True for a constant with a finite element that is none as bf16.
+static bool hasVast(nn::ConstantOp constant) {
+  auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+  if (!dense || !isWide(constant))
+    return false;
+  auto isVast = [](const APFloat &number) {
+    APFloat size = abs(number);
+    return size.isFinite() && size.convertToFloat() > APFloat::getLargest(APFloat::BFloat()).convertToDouble();
+  };
+  return dense.isSplat() ? isVast(dense.getSplatValue<APFloat>()) : llvm::any_of(dense.getValues<APFloat>(), isVast);
+}
+
+/// True for what brings its operands to a scale of its own.
+static bool isScaling(Operation *op) {
+  auto formed = dyn_cast<nn::FormOpInterface>(op);
+  return formed && formed.getForm() == nn::Form::Row && !isa<nn::ReduceOp>(op);
 }
 
 /// How many operands, from the first, `op` multiplies with each other.
@@ -101,12 +129,13 @@ static bool isAlone(FusedOp fused) {
 namespace {
 /// What a value comes from.
 struct Origin {
-  bool isData = false, isActivation = false;
+  bool isData = false, isActivation = false, isVast = false;
   void add(Origin other) {
     isData |= other.isData;
     isActivation |= other.isActivation;
+    isVast |= other.isVast;
   }
-  bool operator==(Origin other) const { return isData == other.isData && isActivation == other.isActivation; }
+  bool operator==(const Origin &other) const = default;
 };
 
 class Narrower {
@@ -156,6 +185,8 @@ void Narrower::trace(Operation *op) {
     products.insert(op);
     origin.isActivation = true;
   }
+  auto constant = dyn_cast<nn::ConstantOp>(op);
+  origin.isVast = constant ? hasVast(constant) : origin.isVast && !factors && !isScaling(op);
   for (Value result : op->getResults())
     origins[result] = isWide(result) ? origin : Origin();
 }
@@ -189,7 +220,7 @@ bool Narrower::traceAll() {
       traceBody(fused);
     } else if (auto receive = dyn_cast<pipe::RecvOp>(op)) {
       for (Value value : receive.getValues())
-        origins[value] = {isWide(value), false};
+        origins[value] = {isWide(value), false, isWide(value)};
     } else if (auto enter = dyn_cast<EnterOp>(op)) {
       traceEnter(open.emplace_back(enter));
     } else if (auto leave = dyn_cast<LeaveOp>(op)) {
@@ -379,7 +410,9 @@ void Narrower::narrowBody(FusedOp fused) {
       continue;
     nn::CastOp widening = getWidening(inside.get());
     bool isThere = widening && !isa<BlockArgument>(widening.getInput());
-    inside.set(isThere ? widening.getInput() : convert(builder, inside.get(), narrowed(getTensorType(inside.get()))));
+    inside.set(
+        isThere ? widening.getInput()
+                : convert(builder, inside.get(), narrowed(getTensorType(inside.get())), origins.lookup(result).isVast));
     result.setType(inside.get().getType());
   }
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -400,17 +433,14 @@ static void narrowAttributes(Operation *op) {
   auto type = BFloat16Type::get(op->getContext());
   if (!fill || fill.getType() == type)
     return;
-  llvm::APFloat number = fill.getValue();
-  bool losesInfo;
-  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  window.setFillAttr(FloatAttr::get(type, number));
+  window.setFillAttr(FloatAttr::get(type, narrowed(fill.getValue())));
 }
 
 /// Questions first, then weights, whose readers are looked up by type, then kernels in order.
 void Narrower::run() {
   Block &block = func.getBody().front();
   for (BlockArgument argument : func.getArguments())
-    origins[argument] = {isWide(argument), false};
+    origins[argument] = {isWide(argument), false, isWide(argument)};
   while (traceAll()) {
   }
   settle();

@@ -118,3 +118,29 @@ func.func @types_in_attributes(%x: tensor<3x4xf32>, %w: tensor<4x6xf32>) -> tens
   return %2 : tensor<5x6xf32>
 }
 }
+
+// -----
+
+// The least f32, which masks, is infinite as bf16, and a row of infinities has no softmax: what is finite stops at the largest bf16. Behind
+// a norm nothing is as large, nor is it without such a constant; infinity itself may be.
+// CHECK-LABEL: @masked
+// CHECK: nn.select
+// CHECK: nn.cast %{{.*}} {saturate} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+// CHECK: nn.softmax
+// CHECK: nn.cast %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+// CHECK: nn.select
+// CHECK: nn.cast %{{.*}} : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
+func.func @masked(%x: tensor<4x4xf32>, %m: tensor<4x4xi1>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %w = nn.load @w : tensor<4x4xf32>
+  %least = nn.constant dense<0xFF7FFFFF> : tensor<f32> -> tensor<f32>
+  %infinite = nn.constant dense<0xFF800000> : tensor<f32> -> tensor<f32>
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = nn.select %m, %0, %least : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %2 = nn.einsum %1, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = nn.softmax %1 dim 1 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %4 = nn.einsum %3, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %5 = nn.select %m, %4, %infinite : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %6 = nn.einsum %5, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2, %4, %6 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}
