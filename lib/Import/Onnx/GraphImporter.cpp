@@ -501,8 +501,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   if (!options.kept.empty())
     present = std::async(std::launch::async, [&] { return findKept(); });
   spmd::storeNodes(func);
-  if (present.valid())
-    noteUnused(scope, present.get());
+  noteUnused(scope, present.valid() ? present.get() : llvm::StringSet<>());
   setPhase(*module, Phase::Imported);
   return std::move(module);
 }

@@ -87,26 +87,53 @@ llvm::StringSet<> GraphImporter::findKept() {
   return found;
 }
 
-/// Nodes of the main graph that have a kept tensor which nothing in the program needs. `present` are those that ops make.
+/// The location of a whole node, of which no op may tell all.
+static Location locateWhole(MLIRContext *context, const NodeProto &node) {
+  auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
+  return nn::makeNodeLoc(context, {node.name, node.opType, node.input, results});
+}
+
+/// Nodes of several outputs that no op makes all of, so that none says which output is which.
+static SmallVector<const NodeProto *> findSpread(const GraphProto &graph, func::FuncOp func) {
+  llvm::StringMap<size_t> outputs;
+  for (const NodeProto &node : graph.node)
+    if (node.output.size() > 1 && !node.name.empty())
+      outputs.try_emplace(node.name, node.output.size());
+  if (outputs.empty())
+    return {};
+  func.walk([&](Operation *op) {
+    for (const nn::NodeInfo &info : nn::getNodeInfos(op->getLoc()))
+      if (auto it = outputs.find(info.node); it != outputs.end() && info.results.size() >= it->second)
+        outputs.erase(it);
+  });
+  SmallVector<const NodeProto *> spread;
+  for (const NodeProto &node : graph.node)
+    if (outputs.contains(node.name))
+      spread.push_back(&node);
+  return spread;
+}
+
+/// Nodes of the main graph that several ops make, and those that have a kept tensor which nothing in the program needs. `present` are
+/// those that ops make.
 void GraphImporter::noteUnused(Scope &scope, llvm::StringSet<> present) {
+  SmallVector<Attribute> unused;
+  for (const NodeProto *node : findSpread(file.model.graph, func))
+    unused.push_back(locateWhole(context, *node));
   for (const ValueInfoProto &output : file.model.graph.output)
     present.insert(output.name);
   for (BlockArgument argument : func.getArguments())
     present.insert_range(nn::getTensorNames(argument));
-  if (llvm::all_of(options.kept.keys(), [&](StringRef name) { return present.contains(name); }))
-    return;
   auto isUnused = [&](StringRef name) {
     return options.kept.contains(name) && !present.contains(name) && find(name, scope).first;
   };
-  SmallVector<Attribute> unused;
-  for (const NodeProto &node : file.model.graph.node)
-    if (llvm::any_of(node.input, isUnused) || llvm::any_of(node.output, isUnused)) {
-      auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
-      unused.push_back(nn::makeNodeLoc(context, {node.name, node.opType, node.input, results}));
-    }
-  for (const TensorProto &tensor : file.model.graph.initializer)
-    if (isUnused(tensor.name))
-      unused.push_back(nn::makeNodeLoc(context, {"", "Initializer", {}, {ArrayRef(tensor.name)}}));
+  if (!llvm::all_of(options.kept.keys(), [&](StringRef name) { return present.contains(name); })) {
+    for (const NodeProto &node : file.model.graph.node)
+      if (llvm::any_of(node.input, isUnused) || llvm::any_of(node.output, isUnused))
+        unused.push_back(locateWhole(context, node));
+    for (const TensorProto &tensor : file.model.graph.initializer)
+      if (isUnused(tensor.name))
+        unused.push_back(nn::makeNodeLoc(context, {"", "Initializer", {}, {ArrayRef(tensor.name)}}));
+  }
   if (!unused.empty())
     module->getOperation()->setAttr(spmd::kUnusedAttr, builder.getArrayAttr(unused));
 }

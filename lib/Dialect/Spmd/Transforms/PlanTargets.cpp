@@ -89,8 +89,10 @@ void PlanTargets::addUnused(ModuleOp module) {
     return;
   for (LocationAttr node : list.getAsRange<LocationAttr>())
     for (const NodeInfo &info : getNodeInfos(Location(node))) {
-      if (!info.node.empty())
+      if (!info.node.empty()) {
         nodes[info.node].push_back(info);
+        wholeNodes[info.node].push_back(info);
+      }
       SmallVector<StringRef> names(info.operands);
       for (ArrayRef<StringRef> result : info.results)
         llvm::append_range(names, result);
@@ -189,7 +191,9 @@ bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &rea
   NamePattern pattern = rule.getPattern();
   bool isOperand = rule.target == PlanRule::Target::Operand;
   return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<NodeInfo> infos) {
-    SmallVector<StringRef, 2> names = getTensors(infos, isOperand, rule.index);
+    auto whole = isOperand ? wholeNodes.end() : wholeNodes.find(name);
+    SmallVector<StringRef, 2> names =
+        getTensors(whole == wholeNodes.end() ? infos : ArrayRef<NodeInfo>(whole->second), isOperand, rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
     if (names.empty()) {
       reason = "node '" + name.str() + "' has no " + what;

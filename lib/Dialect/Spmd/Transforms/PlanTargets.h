@@ -57,6 +57,8 @@ private:
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
   /// What is known of each node, once per op that was made for it.
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> nodes;
+  /// Nodes that the module tells of (`nn.unused`), as the model has them: which output is which is said there alone.
+  llvm::DenseMap<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> wholeNodes;
   /// Tensors of the model that are not in the program.
   llvm::DenseSet<llvm::StringRef> unused;
 };
