@@ -98,6 +98,7 @@ def suites(build):
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
+    yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 16)
     yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50)
     yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47)
