@@ -84,8 +84,8 @@ namespace {
 
 class Run {
 public:
-  explicit Run(const RunOptions &options)
-      : options(options), ranks(pickRanks(options)), interrupt(ranks != RankKind::Threads) {}
+  Run(const RunOptions &options, RankKind ranks)
+      : options(options), ranks(ranks), interrupt(ranks != RankKind::Threads) {}
   int run();
 
 private:
@@ -93,8 +93,8 @@ private:
   int readInputs();
   int call();
   int write();
+  ExecutorStatus gather();
   std::string formatReport() const;
-  static RankKind pickRanks(const RunOptions &options);
   /// Prints a message, and gives the exit code back.
   int fail(int code, const std::string &message) const;
   int fail(const ExecutorError &error) const;
@@ -120,19 +120,24 @@ int Run::fail(const ExecutorError &error) const {
 }
 
 /// A launcher that started a single process may as well have started none. mpirun's ranks, and those that srun starts with
-/// PMIx, have MPI; whoever says where to meet needs none.
-RankKind Run::pickRanks(const RunOptions &options) {
-  if (options.ranks != Ranks::Auto)
-    return options.ranks == Ranks::Mpi   ? RankKind::Mpi
+/// PMIx, have MPI; whoever says where to meet needs none. What a launcher says and makes no sense is an error: one rank of
+/// several would run the whole program.
+static Status pickRanks(const RunOptions &options, RankKind &kind) {
+  if (options.ranks != Ranks::Auto) {
+    kind = options.ranks == Ranks::Mpi   ? RankKind::Mpi
            : options.ranks == Ranks::Tcp ? RankKind::Tcp
                                          : RankKind::Threads;
+    return {};
+  }
   std::optional<Launch> launch;
-  (void)readLaunch([](const char *name) { return std::getenv(name); }, launch);
-  if (!launch || launch->size <= 1)
-    return RankKind::Threads;
+  Status status = readLaunch([](const char *name) { return std::getenv(name); }, launch);
+  kind = RankKind::Threads;
+  if (!status.isOk() || !launch || launch->size <= 1)
+    return status;
   std::string launcher = launch->launcher;
   bool hasMpi = launcher == "mpirun" || launcher == "mpiexec" || (launcher == "srun" && std::getenv("PMIX_RANK"));
-  return hasMpi && options.rendezvous.empty() ? RankKind::Mpi : RankKind::Tcp;
+  kind = hasMpi && options.rendezvous.empty() ? RankKind::Mpi : RankKind::Tcp;
+  return {};
 }
 
 /// The executor with all that was asked for. A kernel that crashes is a failure like others here: the process is ours.
@@ -157,18 +162,23 @@ int Run::open() {
   return error ? fail(*error) : int(kDone);
 }
 
-/// All processes read the same file: nothing is sent before the first command.
+/// All processes read the same file, and compare what they read when they call. If this one cannot, the others need not wait.
 int Run::readInputs() {
   if (options.inputs.empty()) {
     inputs = makeZeros(executor->getProgram());
     return kDone;
   }
+  auto failAll = [&](const std::string &message) {
+    if (ranks != RankKind::Threads)
+      executor->fail(Cause::Aborted, message);
+    return fail(kBadInput, message);
+  };
   FileBytes file;
   if (program::Status error = file.read(options.inputs))
-    return fail(kBadInput, error->message);
+    return failAll(error->message);
   program::Result<NpzArrays> read = cleave::arrays::readNpz(file.get());
   if (!read)
-    return fail(kBadInput, concat("cannot read ", printable(options.inputs), ": ", read.getError().message));
+    return failAll(concat("cannot read ", printable(options.inputs), ": ", read.getError().message));
   inputs = std::move(*read);
   return kDone;
 }
@@ -246,8 +256,24 @@ std::string Run::formatReport() const {
                        formatLibraries(executor->getLibraries()), formatWindows(executor->getWindows()), "}\n");
 }
 
+/// What other processes did in the last run, if any rank was asked for it, and how long the slowest took for each.
+ExecutorStatus Run::gather() {
+  std::vector<double> asks = {double(options.profile || !options.trace.empty() || !options.report.empty())};
+  if (ExecutorStatus error = executor->takeLargest(asks))
+    return error;
+  if (asks.front() == 0)
+    return std::nullopt;
+  if (ExecutorStatus error = executor->takeLargest(seconds))
+    return error;
+  if (ExecutorStatus error = executor->takeLargest(deviceSeconds))
+    return error;
+  return executor->gatherResults();
+}
+
 /// Rank 0 writes what is asked for; what was not, it tells in a line per output.
 int Run::write() {
+  if (ExecutorStatus error = gather())
+    return fail(*error);
   if (executor->getRank() != 0)
     return kDone;
   for (const Value &value : outputs)
@@ -287,4 +313,14 @@ int Run::run() {
   return code;
 }
 
-int cleave::runner::run(const RunOptions &options) { return options.local ? runLocal(options) : Run(options).run(); }
+int cleave::runner::run(const RunOptions &options) {
+  if (options.local)
+    return runLocal(options);
+  RankKind ranks;
+  if (Status status = pickRanks(options, ranks); !status.isOk()) {
+    std::fprintf(stderr, "cleave-run: error: %s; --ranks threads runs all ranks in this process\n",
+                 status.getFailure().detail.c_str());
+    return kBadInput;
+  }
+  return Run(options, ranks).run();
+}

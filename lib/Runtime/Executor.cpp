@@ -87,7 +87,7 @@ std::string Executor::getFailure() const {
 
 const cleave::program::Program &Executor::getProgram() const { return state->program; }
 uint32_t Executor::getRank() const { return state->ranks.front().rank; }
-double Executor::getLoadSeconds() const { return state->loadSeconds; }
+double Executor::getLoadSeconds() const { return state->gathered ? state->gathered->loadSeconds : state->loadSeconds; }
 double Executor::getRunSeconds() const { return state->runSeconds; }
 std::optional<double> Executor::getDeviceSeconds() const {
   std::optional<double> most;
@@ -98,47 +98,58 @@ std::optional<double> Executor::getDeviceSeconds() const {
 uint32_t Executor::getVariant() const { return state->variant; }
 
 uint64_t Executor::getPeakBytes() const {
-  uint64_t most = 0;
+  uint64_t most = state->gathered ? state->gathered->peakBytes : 0;
   for (const LocalRank &rank : state->ranks)
     most = std::max(most, rank.memory->getBytes());
   return most;
 }
 
+void cleave::runtime::addUse(std::vector<LibraryUse> &all, const LibraryUse &use) {
+  auto same = std::find_if(all.begin(), all.end(), [&](const LibraryUse &other) { return other.name == use.name; });
+  if (same == all.end()) {
+    all.push_back(use);
+    return;
+  }
+  same->calls += use.calls;
+  same->fallbacks += use.fallbacks;
+  same->workspace = std::max(same->workspace, use.workspace);
+  if (same->reason.empty())
+    same->reason = use.reason;
+}
+
+void cleave::runtime::addUse(WindowUse &all, const WindowUse &use) {
+  all.collectives += use.collectives;
+  all.without += use.without;
+  if (all.reason.empty())
+    all.reason = use.reason;
+}
+
 std::vector<LibraryUse> Executor::getLibraries() const {
   std::vector<LibraryUse> all;
+  if (state->gathered)
+    return state->gathered->libraries;
   for (const auto &device : state->devices)
-    for (const LibraryUse &use : device->getLibraries()) {
-      auto same = std::find_if(all.begin(), all.end(), [&](const LibraryUse &other) { return other.name == use.name; });
-      if (same == all.end()) {
-        all.push_back(use);
-        continue;
-      }
-      same->calls += use.calls;
-      same->fallbacks += use.fallbacks;
-      same->workspace = std::max(same->workspace, use.workspace);
-      if (same->reason.empty())
-        same->reason = use.reason;
-    }
+    for (const LibraryUse &use : device->getLibraries())
+      addUse(all, use);
   return all;
 }
 
 WindowUse Executor::getWindows() const {
   WindowUse all;
-  for (const auto &device : state->devices) {
-    WindowUse use = device->getWindows();
-    all.collectives += use.collectives;
-    all.without += use.without;
-    if (all.reason.empty())
-      all.reason = use.reason;
-  }
+  if (state->gathered)
+    return state->gathered->windows;
+  for (const auto &device : state->devices)
+    addUse(all, device->getWindows());
   return all;
 }
 
 /// Ticks become seconds only here.
 std::vector<Event> Executor::getEvents() const {
   std::vector<Event> events;
+  if (state->gathered)
+    return state->gathered->events;
   double rate = state->clock.getRate() * 1e-9;
-  auto seconds = [&](uint64_t ticks) { return double(int64_t(ticks - state->runBegan)) * rate; };
+  auto seconds = [&](uint64_t ticks) { return double(int64_t(ticks - state->eventsBegan)) * rate; };
   for (const LocalRank &rank : state->ranks)
     for (const TimedStep &step : rank.times)
       events.push_back({rank.rank, step.stream, step.command, step.isFinish, seconds(step.begin), seconds(step.end),

@@ -51,6 +51,18 @@ struct LocalRank {
   CrashGuard guard;
 };
 
+/// What all processes have told rank 0 of the last run.
+struct Gathered {
+  std::vector<Event> events;
+  uint64_t peakBytes = 0;
+  double loadSeconds = 0;
+  std::vector<LibraryUse> libraries;
+  WindowUse windows;
+};
+/// Another rank's, added to what is known.
+void addUse(std::vector<LibraryUse> &all, const LibraryUse &use);
+void addUse(WindowUse &all, const WindowUse &use);
+
 struct Executor::State {
   ~State();
 
@@ -86,6 +98,11 @@ struct Executor::State {
   double loadSeconds = 0, runSeconds = 0;
   uint32_t variant = 0;
   uint64_t runBegan = 0;
+  /// When all ranks had come to the call: what events of processes are told from.
+  uint64_t eventsBegan = 0;
+  /// Of processes: bytes of operands in the largest message of the program.
+  uint64_t largestMessage = 0;
+  std::optional<Gathered> gathered;
   /// Of outputs in terms: by output of the variant, the terms.
   std::vector<std::vector<std::vector<char>>> terms;
 
@@ -98,7 +115,13 @@ struct Executor::State {
   bool isHub() const { return ranks.front().rank == 0; }
   bool areProcesses() const { return options.ranks != RankKind::Threads; }
 
+  // Together.cpp
+  uint64_t findLargestMessage(const LocalRank &rank) const;
+
 private:
+  std::vector<uint64_t> digestCall(const std::vector<Argument> &inputs, const Call &call) const;
+  ExecutorStatus compareCalls(const std::vector<Argument> &inputs, const Call &call, ExecutorStatus own);
+
   ExecutorStatus pickTarget(const Device &device, uint32_t &target) const;
   ExecutorStatus loadCode(Device &device, std::vector<KernelEntry> &entries);
   ExecutorStatus loadCode();

@@ -30,6 +30,8 @@ struct Share {
 };
 } // namespace
 
+static_assert(sizeof(Header) == kMessageHeader);
+
 /// Shares differ by one element at most.
 static Share getShare(const Operation &operation, uint64_t members, uint64_t index) {
   auto start = [&](uint64_t share) {

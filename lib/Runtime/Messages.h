@@ -13,6 +13,9 @@ namespace cleave::runtime {
 
 using Message = std::vector<char>;
 
+/// Bytes in front of what a message carries.
+constexpr uint64_t kMessageHeader = 64;
+
 /// One message per member of the group, also to oneself.
 std::vector<Message> packFirst(const Operation &operation, uint64_t digest, uint64_t members, uint32_t index);
 /// Carries the operation out, or its first round. Messages are by member, and have been checked.

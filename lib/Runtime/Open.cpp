@@ -63,8 +63,12 @@ ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
   std::vector<std::unique_ptr<Communicator>> communicators;
   if (areProcesses()) {
     Status status;
+    Options communication = options.communication;
+    communication.program = program::hashBytes(bytes);
+    // Until the program's own meetings are known (Together.cpp), messages are short.
+    communication.largestMessage = 1 << 20;
     communicators.push_back(
-        openProcessLibrary(options.ranks == RankKind::Mpi, options.communication, options.rendezvous, status));
+        openProcessLibrary(options.ranks == RankKind::Mpi, communication, options.rendezvous, status));
     if (!communicators.front())
       return ::fail(ErrorKind::Ranks, status.getMessage());
   } else {
@@ -334,5 +338,10 @@ ExecutorStatus Executor::State::bindRanks() {
         rank.times.reserve(std::max(rank.times.capacity(), rank.lists[variant].steps.size()));
     }
   }
-  return runRanks(&State::shareMemory);
+  if (ExecutorStatus error = runRanks(&State::shareMemory))
+    return error;
+  // All are here again (`agree`) before any sends what is longer.
+  largestMessage = areProcesses() ? findLargestMessage(ranks.front()) : 0;
+  ranks.front().communicator->expectMessages(largestMessage);
+  return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include "cleave/Runtime/Operation.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace cleave::runtime;
 
@@ -252,4 +253,19 @@ std::optional<std::string> cleave::runtime::findMistake(const Operation &operati
       (tilesOutput && isWrong(operation.to, operation, members)))
     return "parts of " + std::to_string(operation.count) + " elements do not lie as said";
   return std::nullopt;
+}
+
+/// Of an exchange the pieces of each pair of members together.
+uint64_t cleave::runtime::getLargestMessage(const Operation &operation) {
+  if (operation.kind != OperationKind::Exchange)
+    return operation.count * getElementBytes(operation.type);
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> elements;
+  uint64_t most = 0;
+  for (uint64_t i = 0; i < operation.numPieces; ++i) {
+    const Piece &piece = operation.pieces[i];
+    uint64_t &sum = elements[{piece.source, piece.target}];
+    sum += piece.rows * piece.row;
+    most = std::max(most, sum);
+  }
+  return most * getElementBytes(operation.type);
 }

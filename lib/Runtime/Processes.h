@@ -47,6 +47,10 @@ protected:
   ProcessCommunicator(int rank, int size, const Options &options)
       : Communicator(rank, size, options), watch(rank, size, options) {}
 
+  void expectMessages(uint64_t bytes) override { largest = bytes; }
+  /// What is wrong with a message of so many bytes from `peer`; empty where it may be one.
+  std::string findTooLarge(int peer, uint64_t bytes) const;
+
   // What a kind of connection has to do; the rest is the same for all.
   /// Begins to send `out`, and to receive. Does not wait.
   virtual std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) = 0;
@@ -79,6 +83,8 @@ private:
 
   /// Under way.
   std::map<Key, Round> rounds;
+  /// Bytes of the largest message that may come.
+  uint64_t largest = options.largestMessage;
 };
 
 } // namespace cleave::runtime

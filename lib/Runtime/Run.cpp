@@ -180,8 +180,12 @@ ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::ve
     error = checkValues(*call);
   if (!error)
     error = prepareOutputs(outputs, wanted, *call);
+  gathered.reset();
+  if (areProcesses())
+    error = compareCalls(inputs, *call, std::move(error));
   if (error)
     return error;
+  eventsBegan = areProcesses() ? getTicks() : runBegan;
   variant = call->variant;
   call->statuses.resize(ranks.size());
   job = [this](size_t local) { call->statuses[local] = runRank(ranks[local], *call); };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Sockets.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
@@ -30,7 +31,7 @@ std::string cleave::runtime::getHostName() {
 
 /// Only the first port: a place that is told is one that somebody listens at.
 std::string cleave::runtime::format(const Place &place) {
-  std::string text = place.token + " " + std::to_string(place.ports.front()) + " " + place.host;
+  std::string text = std::to_string(place.ports.front()) + " " + place.host;
   for (const std::string &ip : place.ips)
     text += " " + ip;
   return text;
@@ -40,12 +41,27 @@ std::optional<Place> cleave::runtime::parsePlace(const std::string &text) {
   std::istringstream words(text);
   Place place;
   int port = 0;
-  if (!(words >> place.token >> port >> place.host) || port <= 0 || port > 65535)
+  if (!(words >> port >> place.host) || port <= 0 || port > 65535)
     return std::nullopt;
   place.ports = {port};
   for (std::string ip; words >> ip;)
     place.ips.push_back(ip);
   return place;
+}
+
+std::string cleave::runtime::format(const Address &address) {
+  return format(address.secret) + " " + format(address.place);
+}
+
+std::optional<Address> cleave::runtime::parseAddress(const std::string &text) {
+  size_t blank = text.find(' ');
+  if (blank == std::string::npos)
+    return std::nullopt;
+  std::optional<Secret> secret = parseSecret(std::string_view(text).substr(0, blank));
+  std::optional<Place> place = parsePlace(text.substr(blank));
+  if (!secret || !place)
+    return std::nullopt;
+  return Address{*secret, *place};
 }
 
 /// Those of all interfaces that are up, but for the loopback; as many as fit into a line.
@@ -65,54 +81,17 @@ static std::vector<std::string> listAddresses() {
   return ips;
 }
 
-Place cleave::runtime::describeHere(std::string token, int port) {
-  return {std::move(token), getHostName(), listAddresses(), {port}};
+Place cleave::runtime::describeHere(in_addr address, int port) {
+  if (address.s_addr == htonl(INADDR_ANY))
+    return {getHostName(), listAddresses(), {port}};
+  char text[INET_ADDRSTRLEN];
+  inet_ntop(AF_INET, &address, text, sizeof(text));
+  return {getHostName(), {text}, {port}};
 }
 
 //===----------------------------------------------------------------------===//
-// Ports
+// Addresses
 //===----------------------------------------------------------------------===//
-
-int cleave::runtime::openPort(const std::vector<int> &ports, int &port, std::string &why) {
-  for (int wanted : ports) {
-    sockaddr_in any = {};
-    any.sin_family = AF_INET;
-    any.sin_port = htons(uint16_t(wanted));
-    any.sin_addr.s_addr = htonl(INADDR_ANY);
-    socklen_t length = sizeof(any);
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    // A port that an earlier run has just left is free. (Linux refuses one that somebody listens at all the same.)
-    int one = 1;
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (listener >= 0 && bind(listener, reinterpret_cast<sockaddr *>(&any), sizeof(any)) == 0 &&
-        listen(listener, SOMAXCONN) == 0 && getsockname(listener, reinterpret_cast<sockaddr *>(&any), &length) == 0) {
-      port = ntohs(any.sin_port);
-      return listener;
-    }
-    why = std::strerror(errno);
-    if (listener >= 0)
-      close(listener);
-  }
-  return -1;
-}
-
-void cleave::runtime::setUp(int socket) {
-  int one = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-  timeval second = {1, 0};
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
-  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second));
-}
-
-/// A machine that is not there says nothing: then a second is all that is lost.
-static int tryAddress(const sockaddr_in &to) {
-  int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  setUp(descriptor); // SO_SNDTIMEO bounds connecting, too
-  if (connect(descriptor, reinterpret_cast<const sockaddr *>(&to), sizeof(to)) == 0)
-    return descriptor;
-  close(descriptor);
-  return -1;
-}
 
 /// The addresses of a name, as far as the system knows it.
 static std::vector<sockaddr_in> resolve(const std::string &host) {
@@ -128,17 +107,85 @@ static std::vector<sockaddr_in> resolve(const std::string &host) {
   return found;
 }
 
-int cleave::runtime::connectTo(const Place &place, int port) {
+in_addr cleave::runtime::getAddress(Reach reach) {
+  return {htonl(reach == Reach::Machine ? INADDR_LOOPBACK : INADDR_ANY)};
+}
+
+/// A socket can be bound to addresses of this machine, and to no others.
+static bool isOwn(in_addr address) {
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  own.sin_addr = address;
+  int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool isBound = descriptor >= 0 && bind(descriptor, reinterpret_cast<sockaddr *>(&own), sizeof(own)) == 0;
+  if (descriptor >= 0)
+    close(descriptor);
+  return isBound;
+}
+
+bool cleave::runtime::findOwnAddress(const std::string &host, in_addr &address, std::string &why) {
+  std::vector<sockaddr_in> found = resolve(host);
+  for (const sockaddr_in &each : found) {
+    if (!isOwn(each.sin_addr))
+      continue;
+    in_addr literal;
+    bool isLoopback = ntohl(each.sin_addr.s_addr) >> 24 == 127;
+    bool isNamed = inet_pton(AF_INET, host.c_str(), &literal) == 1 || host == "localhost";
+    address = isLoopback && !isNamed ? getAddress(Reach::Anybody) : each.sin_addr;
+    return true;
+  }
+  why = found.empty() ? "its address is not known" : "it is no address of this machine";
+  return false;
+}
+
+std::vector<sockaddr_in> cleave::runtime::listTargets(const Place &place) {
   std::vector<std::string> names = place.ips;
   if (names.empty())
     names.push_back(place.host);
-  if (place.host == getHostName())
+  if (place.host == getHostName() && std::find(names.begin(), names.end(), "127.0.0.1") == names.end())
     names.insert(names.begin(), "127.0.0.1");
+  std::vector<sockaddr_in> targets;
   for (const std::string &name : names)
-    for (sockaddr_in to : resolve(name)) {
-      to.sin_port = htons(uint16_t(port));
-      if (int descriptor = tryAddress(to); descriptor >= 0)
-        return descriptor;
+    for (sockaddr_in to : resolve(name))
+      for (int port : place.ports) {
+        to.sin_port = htons(uint16_t(port));
+        targets.push_back(to);
+      }
+  return targets;
+}
+
+//===----------------------------------------------------------------------===//
+// Ports
+//===----------------------------------------------------------------------===//
+
+int cleave::runtime::openPort(in_addr address, const std::vector<int> &ports, int &port, std::string &why) {
+  for (int wanted : ports) {
+    sockaddr_in at = {};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(uint16_t(wanted));
+    at.sin_addr = address;
+    socklen_t length = sizeof(at);
+    // Accepting must not block where somebody has come and gone.
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    // A port that an earlier run has just left is free. (Linux refuses one that somebody listens at all the same.)
+    int one = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (listener >= 0 && bind(listener, reinterpret_cast<sockaddr *>(&at), sizeof(at)) == 0 &&
+        listen(listener, SOMAXCONN) == 0 && getsockname(listener, reinterpret_cast<sockaddr *>(&at), &length) == 0) {
+      port = ntohs(at.sin_port);
+      return listener;
     }
+    why = std::strerror(errno);
+    if (listener >= 0)
+      close(listener);
+  }
   return -1;
+}
+
+void cleave::runtime::setUp(int socket) {
+  int one = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  timeval second = {1, 0};
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof(second));
 }

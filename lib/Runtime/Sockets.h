@@ -1,13 +1,15 @@
 //===- Sockets.h - connections between processes ----------------*- C++ -*-===//
 //
-// What the watch (Watch.h) and ranks without MPI (Tcp.h) need of the network: where a process is, in words that can be sent;
-// a port to listen at; a connection to it.
+// What the watch (Watch.h) and ranks without MPI (Tcp.h) need of the network: where a process is, in words that can be sent,
+// and a port to listen at. How connections begin is in Handshake.h.
 //
 #ifndef CLEAVE_LIB_RUNTIME_SOCKETS_H
 #define CLEAVE_LIB_RUNTIME_SOCKETS_H
 
+#include "Secret.h"
 #include "cleave/Runtime/Failure.h"
 #include <functional>
+#include <netinet/in.h>
 #include <optional>
 #include <vector>
 
@@ -15,30 +17,46 @@ namespace cleave::runtime {
 
 /// Where a process can be reached: by any of its addresses, at one of these ports.
 struct Place {
-  /// What its own know, and strangers do not.
-  std::string token;
   std::string host;
   /// Addresses of the host; empty: what the system knows of its name.
   std::vector<std::string> ips;
   /// In the order in which they are tried.
   std::vector<int> ports;
 };
-/// Where it is by now; nothing where that is not known yet.
-using FindPlace = std::function<std::optional<Place>()>;
+/// Where rank 0 is, for those who may know.
+struct Address {
+  Secret secret = {};
+  Place place;
+};
+/// Where rank 0 is by now: nothing where that is not known yet, and why where it never will be.
+using FindAddress = std::function<std::optional<Address>(std::string &why)>;
 
-/// `token port host ip ip ..`, in one line.
+/// `port host ip ip ..`, in one line.
 std::string format(const Place &place);
 std::optional<Place> parsePlace(const std::string &text);
+/// The same behind the secret's digits.
+std::string format(const Address &address);
+std::optional<Address> parseAddress(const std::string &text);
 
 /// As this machine calls itself.
 std::string getHostName();
-/// This machine, with all addresses that others may reach it by.
-Place describeHere(std::string token, int port);
+
+/// Which of its addresses a process listens at.
+enum class Reach {
+  Anybody, ///< all
+  Machine, ///< the loopback: processes of this machine
+};
+in_addr getAddress(Reach reach);
+/// The one of this machine that `host` names. A name of this machine that it knows as its loopback (127.0.1.1 of /etc/hosts) says
+/// nothing of how others reach it: all addresses. False, and why, if there is none.
+bool findOwnAddress(const std::string &host, in_addr &address, std::string &why);
 
 /// Listens at the first of `ports` that is free (0: any), which `port` is then. -1, and why, if none is.
-int openPort(const std::vector<int> &ports, int &port, std::string &why);
-/// One attempt at each address, of a second at most; -1 where nobody answers.
-int connectTo(const Place &place, int port);
+int openPort(in_addr address, const std::vector<int> &ports, int &port, std::string &why);
+/// A port of this machine as others may reach it.
+Place describeHere(in_addr address, int port);
+/// Where connections to a place are tried.
+std::vector<sockaddr_in> listTargets(const Place &place);
 /// Small messages at once, and no call takes longer than a second.
 void setUp(int socket);
 

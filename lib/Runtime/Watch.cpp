@@ -19,6 +19,8 @@ using namespace cleave::runtime;
 
 static constexpr int64_t kSecond = 1000000000, kBeatEvery = kSecond / 10;
 static constexpr int kTickMilliseconds = 50;
+/// Of one connection, before it is looked at: more than a frame.
+static constexpr size_t kMostReceived = size_t(1) << 22;
 /// How long logs may take to arrive at the hub, and how long others wait for the hub to be done.
 static constexpr int64_t kRecordTime = kSecond / 2, kReleaseTime = kSecond;
 
@@ -48,11 +50,14 @@ Watch::~Watch() {
 
 /// Where the hub is said to be does not change.
 Status Watch::begin(const std::string &address, const std::string &itsCard) {
-  return begin([&] { return parsePlace(address); }, itsCard);
+  return begin([&](std::string &) { return parseAddress(address); }, itsCard);
 }
 
-Status Watch::begin(const FindPlace &hub, const std::string &itsCard) {
-  card = itsCard;
+Status Watch::begin(const FindAddress &hub, const std::string &itsCard) {
+  own.rank = rank;
+  own.size = size;
+  own.program = options.program;
+  own.card = itsCard;
   int64_t deadline = getNow() + int64_t(options.deadline * kSecond);
   Status status = isHub() ? acceptAll(deadline) : connectToHub(hub, deadline);
   if (!status.isOk())
@@ -165,24 +170,25 @@ void Watch::checkSilence(int64_t now) {
 
 void Watch::receive(Peer &peer) {
   char buffer[4096];
-  ssize_t size;
-  while ((size = recv(peer.socket, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)
-    peer.received.append(buffer, size);
-  bool hasEnded = size == 0 || (errno != EAGAIN && errno != EINTR);
+  ssize_t size = 0;
+  while (peer.received.size() < kMostReceived && (size = recv(peer.socket, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)
+    peer.received.append(buffer, size_t(size));
+  bool hasEnded = size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
   // What came before the end counts: a goodbye, above all.
   Frame frame;
   while (peer.socket >= 0 && takeFrame(peer.received, frame)) {
     peer.lastHeard = getNow();
     handle(peer, frame.kind, frame.about, frame.text);
   }
-  if (hasEnded)
+  // What is no frame never becomes one.
+  if (hasEnded || peer.received.size() >= kMostReceived)
     lose(peer);
 }
 
 void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   switch (kind) {
   case Kind::Beat:
-    peer.lastOperation = text;
+    peer.lastOperation = sanitizeLines(text);
     return;
   case Kind::Fault: {
     Failure given;
@@ -197,7 +203,7 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   }
   case Kind::Record:
     peer.hasRecord = true;
-    peer.lastOperation = text;
+    peer.lastOperation = sanitizeLines(text);
     return;
   case Kind::Bye:
     if (about < 0 || about >= size)
@@ -219,6 +225,8 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   }
   case Kind::Hello:
   case Kind::Banner:
+  case Kind::Proof:
+  case Kind::Chosen:
     return;
   }
 }

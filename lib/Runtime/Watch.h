@@ -12,7 +12,7 @@
 #ifndef CLEAVE_LIB_RUNTIME_WATCH_H
 #define CLEAVE_LIB_RUNTIME_WATCH_H
 
-#include "Sockets.h"
+#include "Handshake.h"
 #include "WatchFrame.h"
 #include "cleave/Runtime/Communicator.h"
 #include <condition_variable>
@@ -26,15 +26,18 @@ public:
   Watch(int rank, int size, const Options &options);
   ~Watch();
 
-  /// Rank 0: opens a port, and says where it is. The address is what others must be told.
-  Status listen(std::string &address);
-  /// Rank 0: the same at the first of `ports` that is free (0: any), for those who know the token.
-  Status listen(const std::vector<int> &ports, const std::string &token, std::string &address);
+  /// Rank 0: opens a port with a secret of its own, and says where it is. The address is what others must be told, and
+  /// nobody else.
+  Status listen(in_addr at, std::string &address);
+  /// Rank 0: the same at the first of `ports` that is free (0: any), for those who know `secret`.
+  Status listen(in_addr at, const std::vector<int> &ports, const Secret &secret, std::string &address);
   /// Begins to watch: rank 0 waits for all others, the others connect to rank 0. All ranks get the cards of all.
   Status begin(const std::string &address, const std::string &card = "");
-  Status begin(const FindPlace &hub, const std::string &card);
+  Status begin(const FindAddress &hub, const std::string &card);
   /// By rank, when they have begun.
   const std::vector<std::string> &getCards() const { return cards; }
+  /// What all ranks have in common, for connections of their own. When they have begun.
+  const Secret &getSecret() const { return own.secret; }
 
   /// Says goodbye, and returns when all have said it, or there is a failure.
   void leave();
@@ -59,12 +62,11 @@ private:
     bool hasRecord = false;
   };
 
-  Status connectToHub(const FindPlace &hub, int64_t deadline);
+  Status connectToHub(const FindAddress &hub, int64_t deadline);
   Status awaitWelcome(int64_t deadline);
   Status acceptAll(int64_t deadline);
-  void acceptGuest(std::vector<Peer> &guests);
-  bool hearGuest(Peer &guest);
-  void admit(Peer &guest, const Frame &hello);
+  void hearRanks();
+  void admit(Handshake &guest);
   void turnAway(Peer &guest, const std::string &why);
   std::string nameMissing() const;
   void loop();
@@ -88,7 +90,7 @@ private:
   FlightLog log;
   FirstFailure failure;
   int listener = -1, wakeup = -1;
-  std::string token, card;
+  Identity own;
   std::vector<std::string> cards;
   bool isWelcome = false;
   /// What became of those who had no place, for the message of who waited in vain.

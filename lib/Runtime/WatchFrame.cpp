@@ -1,13 +1,16 @@
 //===- WatchFrame.cpp - what watches send each other ----------------------===//
 //
-// What comes in is from a process that knew the token, and is bounded all the same.
+// What comes in is from anybody until a connection has proved that it is a rank's, and is bounded at all times.
 //
 //===----------------------------------------------------------------------===//
 #include "WatchFrame.h"
+#include "cleave/Program/Error.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace cleave::runtime;
+namespace program = cleave::program;
 
 static constexpr uint32_t kMagic = 0x43574631;
 /// A log of 64 entries is a few kilobytes.
@@ -23,7 +26,7 @@ bool cleave::runtime::takeFrame(std::string &received, Frame &frame) {
   if (received.size() < sizeof(words))
     return false;
   std::memcpy(words, received.data(), sizeof(words));
-  bool isFrame = words[0] == kMagic && words[1] <= uint32_t(Frame::Kind::Welcome) && words[3] <= kLargestText;
+  bool isFrame = words[0] == kMagic && words[1] <= uint32_t(Frame::Kind::Chosen) && words[3] <= kLargestText;
   if (!isFrame || received.size() < sizeof(words) + words[3])
     return false;
   frame.kind = Frame::Kind(words[1]);
@@ -31,6 +34,17 @@ bool cleave::runtime::takeFrame(std::string &received, Frame &frame) {
   frame.text = received.substr(sizeof(words), words[3]);
   received.erase(0, sizeof(words) + words[3]);
   return true;
+}
+
+std::string cleave::runtime::sanitizeLines(const std::string &text) {
+  std::string clean;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    clean += program::printable(std::string_view(text).substr(begin, end - begin));
+    clean += end < text.size() ? "\n" : "";
+    begin = end + 1;
+  }
+  return clean;
 }
 
 std::string cleave::runtime::encodeFailure(const Failure &failure) {
@@ -49,7 +63,7 @@ bool cleave::runtime::decodeFailure(const std::string &text, Failure &failure) {
   failure.cause = Cause(words[0]);
   failure.rank = words[1];
   failure.peer = words[2];
-  failure.operation = text.substr(sizeof(words), words[3]);
-  failure.detail = text.substr(sizeof(words) + words[3]);
+  failure.operation = program::printable(std::string_view(text).substr(sizeof(words), size_t(words[3])));
+  failure.detail = program::printable(std::string_view(text).substr(sizeof(words) + size_t(words[3])));
   return true;
 }

@@ -37,6 +37,10 @@ struct Options {
   double silence = 0;
   /// The folder that gets `flight-recorder.txt` when a rank fails. Empty: none.
   std::string recordFolder;
+  /// Bytes of operands in the largest message that one process may send another until `expectMessages` says otherwise.
+  uint64_t largestMessage = uint64_t(1) << 30;
+  /// A digest of what the ranks run, which processes prove to each other when they meet.
+  uint64_t program = 0;
   /// Tests only: called with the rank before and inside operations.
   std::function<void(int rank)> delay;
 };
@@ -68,6 +72,9 @@ public:
   /// Returns when the output is there and the operands belong to the caller again.
   Status wait(Ticket ticket);
   Status run(const Operation &operation);
+  /// No message of another process has more bytes of operands from now on: a longer one is a failure, and nobody takes memory for
+  /// it. All ranks say so before the next operation of any.
+  virtual void expectMessages(uint64_t) {}
   /// A sign of life between operations: before every kernel.
   virtual void beat() {}
   /// What the rank does between operations: failures and the flight recorder say where it is.

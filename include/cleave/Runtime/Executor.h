@@ -9,7 +9,8 @@
 //
 // Opening reads and checks the file, loads its code, and gives each rank its memory and its weights; running hands inputs
 // to the ranks, lets each go through its list of commands, and puts the outputs together. Ranks are threads of this
-// process, or processes (`ExecutorOptions::ranks`): each calls the same functions with the same inputs, and rank 0 gets the outputs.
+// process, or processes (`ExecutorOptions::ranks`): each calls the same functions with the same inputs, which is checked, and rank 0
+// gets the outputs.
 //
 // After a failure of a rank (`ErrorKind::Ranks`) an executor stays failed.
 //
@@ -120,6 +121,11 @@ public:
   /// what the last call left. Memory of `outputs` is used again where it fits.
   ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
                      const std::vector<std::string> &wanted = {});
+  /// Where ranks are processes: what all of them did in the last run, and what they use, comes to rank 0, for the functions below,
+  /// which tell of this process alone before. All processes call it, between the same runs.
+  ExecutorStatus gatherResults();
+  /// Of each value the largest that any process has, in all of them. All call it with as many.
+  ExecutorStatus takeLargest(std::vector<double> &values);
   /// Sets all states to zeros, as before the first call.
   void resetStates();
   /// Fails all ranks, from any thread; whoever runs returns.
@@ -145,7 +151,8 @@ public:
   WindowUse getWindows() const;
   /// The variant that the last run picked.
   uint32_t getVariant() const;
-  /// What the ranks of this process did in the last run, with `keepsTimes`.
+  /// What the ranks of this process did in the last run, with `keepsTimes`. Of several processes the times are those since all had come
+  /// to the call, as each of them knows it.
   std::vector<Event> getEvents() const;
 
   /// The list that `rank` runs in a variant.

@@ -19,11 +19,15 @@ struct Launch {
   int rank = 0, size = 1;
   /// Among the processes on this machine; 0 where the launcher does not say.
   int localRank = 0;
+  /// Whether the launcher says that all ranks are processes of this machine.
+  bool isOneMachine = false;
   /// What tells this start of ranks from others, as far as the launcher names it.
   std::string job;
   /// Where rank 0 can be reached, if the launcher says so (torchrun, srun): at this port, or one of the next.
   std::string host;
   int port = 0;
+  /// Where torchrun's agent has its store; 0: there is none.
+  int storePort = 0;
   /// Where the launcher would say it: `, as MASTER_ADDR would`.
   const char *hint = "";
 };
@@ -31,8 +35,10 @@ struct Launch {
 /// Reads a variable of the environment; null where it is not set.
 using GetEnv = std::function<const char *(const char *name)>;
 
-/// Finds out which rank this process is: nothing where no launcher started it. Fails where what is set makes no sense.
-/// Open MPI's variables go before Slurm's, inside of whose jobs mpirun works, too.
+/// Finds out which rank this process is: nothing where no launcher started it. Fails where what is set makes no sense: numbers
+/// that are none or out of range, a rank without a number of ranks (and, where that is above 1, the other way round), two
+/// launchers that say different things. Only a step of Slurm may have another launcher inside, whose word counts then; and
+/// `cleave-run --local` inside of any goes before all.
 Status readLaunch(const GetEnv &getEnv, std::optional<Launch> &launch);
 
 } // namespace cleave::runtime

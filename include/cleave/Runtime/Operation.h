@@ -95,6 +95,8 @@ struct Traffic {
   bool operator==(const Traffic &other) const { return pieces == other.pieces && elements == other.elements; }
 };
 Traffic getTraffic(const Operation &operation, uint32_t source, uint32_t target);
+/// Bytes of operands in the largest message that an operation brings to this member, or takes to another.
+uint64_t getLargestMessage(const Operation &operation);
 /// `12 elements in 1 pieces`
 std::string format(Traffic traffic);
 /// Elements from the start of the input up to the last one that the operation reads (exchange: 0).

@@ -35,7 +35,7 @@ public:
   ~MpiCommunicator() override;
 
   /// Connects the watches of all ranks.
-  Status begin();
+  Status begin(Reach reach);
 
 private:
   struct MpiTransfer final : Transfer {
@@ -57,11 +57,11 @@ private:
 // Beginning and end
 //===----------------------------------------------------------------------===//
 
-/// Rank 0 says where its watch is, within the deadline.
-Status MpiCommunicator::begin() {
+/// Rank 0 says where its watch is, and the secret, within the deadline.
+Status MpiCommunicator::begin(Reach reach) {
   std::string address;
   if (rank == 0)
-    if (Status status = watch.listen(address); !status.isOk())
+    if (Status status = watch.listen(getAddress(reach), address); !status.isOk())
       return status;
   char text[512] = {};
   std::strncpy(text, address.c_str(), sizeof(text) - 1);
@@ -144,7 +144,7 @@ std::unique_ptr<Communicator> cleave::runtime::openMpi(const Options &given, Sta
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   auto communicator = std::make_unique<MpiCommunicator>(rank, size, options, comm, !isStarted);
-  status = communicator->begin();
+  status = communicator->begin(launch && launch->isOneMachine ? Reach::Machine : Reach::Anybody);
   return status.isOk() ? std::move(communicator) : nullptr;
 }
 
@@ -201,6 +201,9 @@ void MpiCommunicator::advance(Transfer &itsTransfer, std::string &error) {
     if (isThere) {
       int size = 0;
       MPI_Get_count(&found, MPI_BYTE, &size);
+      error = findTooLarge(transfer.peer, uint64_t(size));
+      if (!error.empty())
+        return;
       transfer.isProbed = true;
       transfer.in.resize(size_t(size));
       if (!check(MPI_Imrecv(transfer.in.data(), size, MPI_BYTE, &message, &transfer.receive), error))

@@ -1,7 +1,8 @@
 //===- Tcp.cpp - ranks that are processes, by connections -----------------===//
 //
 // First a star: the watch (Watch.h) connects all ranks with rank 0, which tells each where the others listen. Then each rank
-// connects to those below it, so that every pair has one connection, which messages of all groups share:
+// connects to those below it, by handshakes as there (Handshake.h), so that every pair has one connection, which messages of all
+// groups share:
 //
 //   header (group, number, round, bytes) | message | header | message ..
 //
@@ -10,9 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Tcp.h"
+#include "../Handshake.h"
 #include "../Processes.h"
 #include "Rendezvous.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -23,8 +26,6 @@
 
 using namespace cleave::runtime;
 
-/// What no message is as long as: a length beyond it is not one.
-static constexpr uint64_t kLargest = uint64_t(1) << 36;
 static constexpr int kTickMilliseconds = 50;
 /// Waiting is polling for as long as another rank may take to answer at once.
 static constexpr int64_t kSpin = 1000000;
@@ -33,12 +34,6 @@ namespace {
 
 struct Header {
   uint64_t group, number, round, bytes;
-};
-
-/// How a connection to a rank begins: who comes.
-struct Greeting {
-  char token[32];
-  int32_t rank;
 };
 
 class TcpCommunicator final : public ProcessCommunicator {
@@ -62,6 +57,10 @@ private:
     Header header = {};
     uint64_t received = 0; ///< of a header, then of the message
     bool hasHeader = false;
+    /// What came with the handshake, and is not taken yet.
+    std::string early;
+    /// Why nothing more can come.
+    std::string error;
     Message arriving;
     std::map<Key, Message> arrived;
   };
@@ -70,8 +69,8 @@ private:
   void advance(Transfer &transfer, std::string &error) override;
   void rest(int64_t nanoseconds) override;
   Status connectAll(int listener);
-  Status connectTo(int other, int64_t deadline);
-  Status acceptFrom(int listener, int64_t deadline);
+  void keep(int other, Handshake &handshake);
+  std::string nameMissing() const;
   void flush(Link &link);
   bool takeBytes(Link &link, char *to, uint64_t bytes);
   void take(Link &link);
@@ -108,19 +107,23 @@ TcpCommunicator::~TcpCommunicator() {
 Status TcpCommunicator::begin(const Rendezvous &rendezvous) {
   int port = 0;
   std::string why, address;
-  int listener = openPort({0}, port, why);
+  int listener = openPort(rendezvous.messages, {0}, port, why);
   if (listener < 0)
     return failHere(Cause::System, -1, "cannot open a port: " + why);
   Status status;
+  bool isPublished = false;
   if (rank == 0) {
-    status = rendezvous.file.empty() ? watch.listen(rendezvous.place.ports, rendezvous.place.token, address)
-                                     : watch.listen(address);
+    status = rendezvous.file.empty()
+                 ? watch.listen(rendezvous.hub, rendezvous.address.place.ports, rendezvous.address.secret, address)
+                 : watch.listen(rendezvous.hub, address);
     if (status.isOk())
       status = rendezvous.publish(address, rank);
+    isPublished = status.isOk();
   }
   if (status.isOk())
-    status = watch.begin(rendezvous.getFinder(), format(describeHere(rendezvous.place.token, port)));
-  if (rank == 0)
+    status = watch.begin(rendezvous.getFinder(), format(describeHere(rendezvous.messages, port)));
+  // What was there and is no address is another's.
+  if (isPublished)
     rendezvous.withdraw();
   if (status.isOk())
     status = connectAll(listener);
@@ -128,67 +131,58 @@ Status TcpCommunicator::begin(const Rendezvous &rendezvous) {
   return status;
 }
 
-/// Up to those below, then those above come: a connection is there before it is accepted, so nobody waits in a circle.
+/// The ranks that have no connection.
+std::string TcpCommunicator::nameMissing() const {
+  std::string missing;
+  for (int other = 0; other < size; ++other)
+    if (other != rank && links[size_t(other)].socket < 0)
+      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
+  return missing;
+}
+
+/// Messages may have come already.
+void TcpCommunicator::keep(int other, Handshake &handshake) {
+  Link &link = links[size_t(other)];
+  drop(link);
+  link.socket = handshake.take(link.early);
+}
+
+/// To those below, and from those above, all at once; strangers keep nobody waiting. The watch looks after the others
+/// meanwhile: if one is gone, nobody waits to the end.
 Status TcpCommunicator::connectAll(int listener) {
   int64_t deadline = getNow() + int64_t(options.deadline * 1e9);
-  Status status;
-  for (int other = 0; other < rank && status.isOk(); ++other)
-    status = connectTo(other, deadline);
-  for (int missing = size - 1 - rank; missing > 0 && status.isOk(); --missing)
-    status = acceptFrom(listener, deadline);
-  return status.isOk() ? status : raise(status.getFailure());
-}
-
-/// The watch looks after the others meanwhile: if one is gone, nobody waits to the end.
-Status TcpCommunicator::connectTo(int other, int64_t deadline) {
-  std::optional<Place> place = parsePlace(watch.getCards()[size_t(other)]);
-  while (place && getNow() < deadline && !watch.getFailure().isRaised()) {
-    Link &link = links[size_t(other)];
-    link.socket = cleave::runtime::connectTo(*place, place->ports.front());
-    Greeting greeting = {};
-    std::strncpy(greeting.token, place->token.c_str(), sizeof(greeting.token) - 1);
-    greeting.rank = rank;
-    if (link.socket >= 0 && ::send(link.socket, &greeting, sizeof(greeting), MSG_NOSIGNAL) == sizeof(greeting))
-      return {};
-    // It listens since before it was known where; so this is a machine that is hard to reach, or has lost its process.
-    drop(link);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  if (watch.getFailure().isRaised())
-    return watch.getFailure().get();
-  return failHere(Cause::Timeout, other,
-                  "cannot reach rank " + std::to_string(other) + (place ? " on " + place->host : ""));
-}
-
-/// Until one has come that says that it is a rank above this one.
-Status TcpCommunicator::acceptFrom(int listener, int64_t deadline) {
-  std::string token = parsePlace(watch.getCards()[size_t(rank)])->token;
-  while (getNow() < deadline && !watch.getFailure().isRaised()) {
-    pollfd polled = {listener, POLLIN, 0};
-    if (poll(&polled, 1, kTickMilliseconds) <= 0)
-      continue;
-    int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket < 0)
-      continue;
-    setUp(socket);
-    Greeting greeting = {};
-    // A stranger, or a rank that is here already, holds up the others for a second at most: reading takes no longer.
-    bool isOurs = recv(socket, &greeting, sizeof(greeting), MSG_WAITALL) == sizeof(greeting) &&
-                  std::strncmp(greeting.token, token.c_str(), sizeof(greeting.token)) == 0 && greeting.rank > rank &&
-                  greeting.rank < size && links[size_t(greeting.rank)].socket < 0;
-    if (isOurs) {
-      links[size_t(greeting.rank)].socket = socket;
-      return {};
+  Identity own;
+  own.purpose = Identity::Purpose::Messages;
+  own.secret = watch.getSecret();
+  own.rank = rank;
+  own.size = size;
+  own.program = options.program;
+  Door door(listener, own);
+  std::map<int, Dialer> dialers;
+  for (int other = 0; other < rank; ++other)
+    if (std::optional<Place> place = parsePlace(watch.getCards()[size_t(other)]))
+      dialers.emplace(other, Dialer(own, other)).first->second.setPlace(*place);
+  while (!nameMissing().empty()) {
+    if (watch.getFailure().isRaised())
+      return watch.getFailure().get();
+    if (getNow() >= deadline)
+      return raise(failHere(Cause::Timeout, -1, "no connection for messages with rank " + nameMissing()).getFailure());
+    std::vector<pollfd> polled;
+    door.addPolls(polled);
+    for (const auto &dialer : dialers)
+      dialer.second.addPolls(polled);
+    poll(polled.data(), polled.size(), kTickMilliseconds);
+    for (Handshake &guest : door.advance())
+      if (int other = guest.getGuest().rank; guest.getGuest().size == size && other > rank && other < size)
+        keep(other, guest);
+    for (auto dialer = dialers.begin(); dialer != dialers.end();) {
+      std::optional<Handshake> found = dialer->second.advance();
+      if (found)
+        keep(dialer->first, *found);
+      dialer = found ? dialers.erase(dialer) : std::next(dialer);
     }
-    close(socket);
   }
-  if (watch.getFailure().isRaised())
-    return watch.getFailure().get();
-  std::string missing;
-  for (int other = rank + 1; other < size; ++other)
-    if (links[size_t(other)].socket < 0)
-      missing += (missing.empty() ? "" : ", ") + std::to_string(other);
-  return failHere(Cause::Timeout, -1, "no connection for messages from rank " + missing);
+  return {};
 }
 
 std::unique_ptr<Communicator> cleave::runtime::openTcp(const Options &asked, const std::string &rendezvous,
@@ -206,7 +200,7 @@ std::unique_ptr<Communicator> cleave::runtime::openTcp(const Options &asked, con
   Rendezvous meeting;
   const char *given = std::getenv("CLEAVE_RENDEZVOUS");
   if (status.isOk())
-    status = findRendezvous(rendezvous.empty() && given ? given : rendezvous, *launch, meeting);
+    status = findRendezvous(rendezvous.empty() && given ? given : rendezvous, *launch, options.deadline, meeting);
   if (!status.isOk())
     return nullptr;
   auto communicator = std::make_unique<TcpCommunicator>(launch->rank, launch->size, options);
@@ -265,10 +259,15 @@ void TcpCommunicator::flush(Link &link) {
   }
 }
 
-/// The rest of `bytes`, as far as it has come; true when all of it has.
+/// The rest of `bytes`, as far as it has come; true when all of it has. What came with the handshake goes first.
 bool TcpCommunicator::takeBytes(Link &link, char *to, uint64_t bytes) {
   while (link.received < bytes) {
-    ssize_t got = recv(link.socket, to + link.received, bytes - link.received, MSG_DONTWAIT);
+    uint64_t early = std::min<uint64_t>(link.early.size(), bytes - link.received);
+    std::copy_n(link.early.begin(), early, to + link.received);
+    link.early.erase(0, early);
+    ssize_t got = ssize_t(early);
+    if (early == 0)
+      got = recv(link.socket, to + link.received, bytes - link.received, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
       drop(link);
     if (got <= 0)
@@ -280,12 +279,14 @@ bool TcpCommunicator::takeBytes(Link &link, char *to, uint64_t bytes) {
 }
 
 /// Messages of all groups come in the order in which they were sent, which need not be that in which they are wanted here.
+/// No length is believed that no message of this run has: there may be no memory for it.
 void TcpCommunicator::take(Link &link) {
   while (link.socket >= 0) {
     if (!link.hasHeader) {
       if (!takeBytes(link, reinterpret_cast<char *>(&link.header), sizeof(Header)))
         return;
-      if (link.header.bytes > kLargest)
+      link.error = findTooLarge(int(&link - links.data()), link.header.bytes);
+      if (!link.error.empty())
         return drop(link);
       link.hasHeader = true;
       link.arriving.resize(link.header.bytes);
@@ -299,11 +300,12 @@ void TcpCommunicator::take(Link &link) {
 }
 
 /// A connection that has ended makes nothing fail here: the watch knows who is gone, and whether he said goodbye.
-void TcpCommunicator::advance(Transfer &transfer, std::string &) {
+void TcpCommunicator::advance(Transfer &transfer, std::string &error) {
   Link &link = links[size_t(transfer.peer)];
   flush(link);
   // Also where only sending is left to do: the other may have to get rid of something first.
   take(link);
+  error = link.error;
   auto found = link.arrived.find(transfer.key);
   if (transfer.isReceived || found == link.arrived.end())
     return;

@@ -21,10 +21,32 @@ static Options makeOptions() {
   return options;
 }
 
-/// As a rank of `size` says who it is.
-static std::string makeHello(const std::string &token, int rank, int size) {
-  return encodeFrame(
-      {Frame::Kind::Hello, rank, token + " " + std::to_string(size) + " card of " + std::to_string(rank)});
+/// Opens the port of rank 0 for this machine.
+static std::string listen(Watch &hub) {
+  std::string address;
+  EXPECT_TRUE(hub.listen(getAddress(Reach::Machine), address).isOk());
+  return address;
+}
+
+/// Comes to rank 0 as a rank of `size`; the connection. Nothing but what the handshake says.
+static int join(const std::string &address, int rank, int size) {
+  std::optional<Address> where = parseAddress(address);
+  Identity own;
+  own.secret = where->secret;
+  own.rank = rank;
+  own.size = size;
+  own.card = "card of " + std::to_string(rank);
+  Dialer dialer(own, 0);
+  dialer.setPlace(where->place);
+  for (int64_t end = getNow() + 5000000000; getNow() < end;)
+    if (std::optional<Handshake> found = dialer.advance()) {
+      std::string rest;
+      int socket = found->take(rest);
+      EXPECT_EQ(rest, "");
+      return socket;
+    }
+  ADD_FAILURE() << "rank 0 lets nobody in";
+  return -1;
 }
 
 /// All frames that come until the connection ends.
@@ -41,14 +63,7 @@ static std::vector<Frame> readAll(int socket) {
 
 /// A connection to the port of an address, with some bytes on it.
 static int sendTo(const std::string &address, const std::string &bytes) {
-  std::istringstream words(address);
-  std::string token;
-  int port;
-  words >> token >> port;
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(uint16_t(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in to = listTargets(parseAddress(address)->place).front();
   int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr *>(&to), sizeof(to)), 0);
   EXPECT_EQ(write(descriptor, bytes.data(), bytes.size()), ssize_t(bytes.size()));
@@ -57,8 +72,7 @@ static int sendTo(const std::string &address, const std::string &bytes) {
 
 TEST(Watch, FirstFailureIsThatOfAll) {
   Watch hub(0, 3, makeOptions()), second(1, 3, makeOptions()), third(2, 3, makeOptions());
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
+  std::string address = listen(hub);
   std::thread one([&] { ASSERT_TRUE(second.begin(address).isOk()); });
   std::thread other([&] { ASSERT_TRUE(third.begin(address).isOk()); });
   ASSERT_TRUE(hub.begin(address).isOk());
@@ -78,9 +92,9 @@ TEST(Watch, FirstFailureIsThatOfAll) {
 // Bytes that are no frame, a frame with another token, and one that never comes: they are sent away.
 TEST(Watch, StrangersAreSentAway) {
   Watch hub(0, 2, makeOptions()), second(1, 2, makeOptions());
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
-  int strangers[] = {sendTo(address, "GET / HTTP/1.1\r\n\r\n"), sendTo(address, makeHello("12345", 1, 2)),
+  std::string address = listen(hub);
+  int strangers[] = {sendTo(address, "GET / HTTP/1.1\r\n\r\n"),
+                     sendTo(address, encodeFrame({Frame::Kind::Hello, 1, std::string(80, 'x')})),
                      sendTo(address, encodeFrame({Frame::Kind::Beat, 1, ""})), sendTo(address, "")};
   std::thread other([&] { EXPECT_TRUE(second.begin(address).isOk()); });
   EXPECT_TRUE(hub.begin(address).isOk());
@@ -98,22 +112,19 @@ TEST(Watch, StrangersAreSentAway) {
 // Of two that say that they are rank 1 the second is sent away, and told why.
 TEST(Watch, DuplicatesAreSentAway) {
   Watch hub(0, 3, makeOptions());
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
-  std::string token = address.substr(0, address.find(' '));
+  std::string address = listen(hub);
   std::thread running([&] { ASSERT_TRUE(hub.begin(address, "card of 0").isOk()); });
   // One after the other, so that it is clear who is second.
-  int first = sendTo(address, makeHello(token, 1, 3));
+  int first = join(address, 1, 3);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  int second = sendTo(address, makeHello(token, 1, 3));
+  int second = join(address, 1, 3);
   std::vector<Frame> told = readAll(second);
-  int other = sendTo(address, makeHello(token, 2, 3));
+  int other = join(address, 2, 3);
   running.join();
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0].kind, Frame::Kind::Banner);
-  ASSERT_EQ(told[1].kind, Frame::Kind::Fault);
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(told[0].kind, Frame::Kind::Fault);
   Failure failure;
-  ASSERT_TRUE(decodeFailure(told[1].text, failure));
+  ASSERT_TRUE(decodeFailure(told[0].text, failure));
   EXPECT_EQ(failure.getMessage(), "rank 0: another process was started as rank 1 (invalid)");
   EXPECT_EQ(hub.getCards(), (std::vector<std::string>{"card of 0", "card of 1", "card of 2"}));
   for (int socket : {first, second, other})
@@ -123,8 +134,7 @@ TEST(Watch, DuplicatesAreSentAway) {
 // A process that thinks that there are four ranks will never be right: all end, and it hears why.
 TEST(Watch, OtherSizesAreRefused) {
   Watch hub(0, 3, makeOptions()), fine(1, 3, makeOptions()), wrong(2, 4, makeOptions());
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
+  std::string address = listen(hub);
   std::string expected = "rank 0: a process was started as rank 2 of 4, rank 0 as one of 3 (invalid)";
   std::thread others([&] {
     std::thread waiting([&] { EXPECT_EQ(fine.begin(address).getMessage(), expected); });
@@ -139,24 +149,28 @@ TEST(Watch, OtherSizesAreRefused) {
 // At the ports that a launcher names another service may be, which speaks first, or never; and the hub of another job.
 TEST(Watch, OwnHubIsFoundAmongOthers) {
   Watch other(0, 2, makeOptions()), hub(0, 2, makeOptions()), rank(1, 2, makeOptions());
+  in_addr here = getAddress(Reach::Machine);
   int mute = 0, loud = 0;
-  std::string why, address;
-  int muteSocket = openPort({0}, mute, why), loudSocket = openPort({0}, loud, why);
-  ASSERT_TRUE(other.listen({0}, "7", address).isOk());
-  std::optional<Place> place = parsePlace(address);
+  std::string why, otherAddress, address;
+  int muteSocket = openPort(here, {0}, mute, why), loudSocket = openPort(here, {0}, loud, why);
+  ASSERT_TRUE(other.listen(here, {0}, Secret{7}, otherAddress).isOk());
+  ASSERT_TRUE(hub.listen(here, {0}, Secret{42}, address).isOk());
+  std::optional<Address> place = parseAddress(address);
   ASSERT_TRUE(place);
-  int otherPort = place->ports.front();
-  ASSERT_TRUE(hub.listen({0}, "42", address).isOk());
-  place = parsePlace(address);
-  place->ports = {1, mute, loud, otherPort, place->ports.front()};
+  place->place.ports = {1, mute, loud, parseAddress(otherAddress)->place.ports.front(), place->place.ports.front()};
   std::thread service([&] {
+    pollfd polled = {loudSocket, POLLIN, 0};
+    poll(&polled, 1, 5000);
     int guest = accept(loudSocket, nullptr, nullptr);
     EXPECT_EQ(write(guest, "220 ready\r\n", 11), 11);
     close(guest);
   });
   std::thread foreign([&] { (void)other.begin("", ""); });
-  std::thread joining([&] { EXPECT_TRUE(rank.begin([&] { return place; }, "").isOk()); });
+  int64_t began = getNow();
+  std::thread joining([&] { EXPECT_TRUE(rank.begin([&](std::string &) { return place; }, "").isOk()); });
   EXPECT_TRUE(hub.begin("", "").isOk());
+  // Nobody waits for the one who says nothing.
+  EXPECT_LT(getNow() - began, 1000000000);
   joining.join();
   service.join();
   close(muteSocket);
@@ -165,18 +179,73 @@ TEST(Watch, OwnHubIsFoundAmongOthers) {
   hub.leave();
   leaving.join();
   // The hub that nobody came to: let it go.
-  int late = sendTo("42 " + std::to_string(otherPort), makeHello("7", 1, 2));
+  int late = join(otherAddress, 1, 2);
   close(late);
   foreign.join();
+}
+
+// Silent connections cost no time, however many there are: they are not waited for one by one.
+TEST(Watch, SilentStrangersKeepNobodyWaiting) {
+  Watch hub(0, 3, makeOptions()), second(1, 3, makeOptions()), third(2, 3, makeOptions());
+  std::string address = listen(hub);
+  std::vector<int> strangers;
+  for (int i = 0; i < 400; ++i)
+    strangers.push_back(sendTo(address, ""));
+  int64_t began = getNow();
+  std::thread one([&] { EXPECT_TRUE(second.begin(address).isOk()); });
+  std::thread other([&] { EXPECT_TRUE(third.begin(address).isOk()); });
+  EXPECT_TRUE(hub.begin(address).isOk());
+  EXPECT_LT(getNow() - began, 1500000000);
+  one.join();
+  other.join();
+  for (int stranger : strangers)
+    close(stranger);
+  // Who is known has said nothing wrong.
+  EXPECT_FALSE(hub.getFailure().isRaised());
+  Failure end;
+  end.detail = "the test is over";
+  hub.raise(end);
+}
+
+// Rank 1 has another secret: both sides say so, and neither says which.
+TEST(Watch, OtherSecretsAreTold) {
+  Options options = makeOptions();
+  options.deadline = 0.5;
+  Watch hub(0, 2, options), rank(1, 2, options);
+  std::string address = listen(hub);
+  std::optional<Address> wrong = parseAddress(address);
+  wrong->secret[15] ^= 1;
+  std::thread joining([&] {
+    EXPECT_EQ(rank.begin(format(*wrong)).getMessage(),
+              "rank 1: cannot reach rank 0 on " + getHostName() +
+                  "; who is there has another secret, or is of another version "
+                  "(timeout)");
+  });
+  std::string said = hub.begin(address).getMessage();
+  EXPECT_EQ(said.rfind("rank 0: no connection from rank 1; ", 0), 0u) << said;
+  EXPECT_NE(said.find(" have come with another secret"), std::string::npos) << said;
+  joining.join();
+}
+
+// What another process says is printed, and must not steer a terminal.
+TEST(Watch, ControlCharactersOfOthersAreNotPrinted) {
+  Failure given, got;
+  given.operation = "barrier\x1b[2J";
+  given.detail = "a\rb\nc\x1b]0;title\x07";
+  ASSERT_TRUE(decodeFailure(encodeFailure(given), got));
+  EXPECT_EQ(got.operation, "\"barrier\\x1B[2J\"");
+  EXPECT_EQ(got.detail, "\"a\\x0Db\\x0Ac\\x1B]0;title\\x07\"");
+  EXPECT_EQ(sanitizeLines("rank 1\n\x1b[31mred\nend\n"), "rank 1\n\"\\x1B[31mred\"\nend\n");
 }
 
 // A process that ends closes its connections, and has not said goodbye.
 TEST(Watch, DeathIsNoticedAtOnce) {
   Watch hub(0, 2, makeOptions());
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
-  int rank = sendTo(address, makeHello(address.substr(0, address.find(' ')), 1, 2));
+  std::string address = listen(hub);
+  int rank = -1;
+  std::thread joining([&] { rank = join(address, 1, 2); });
   ASSERT_TRUE(hub.begin(address).isOk());
+  joining.join();
   close(rank);
   for (int64_t end = getNow() + 2000000000; getNow() < end && !hub.getFailure().isRaised();)
     std::this_thread::yield();
@@ -187,8 +256,7 @@ TEST(Watch, MissingRanksAreNamed) {
   Options options = makeOptions();
   options.deadline = 0.1;
   Watch hub(0, 3, options);
-  std::string address;
-  ASSERT_TRUE(hub.listen(address).isOk());
+  std::string address = listen(hub);
   EXPECT_EQ(hub.begin(address).getMessage(), "rank 0: no connection from rank 1, 2 (timeout)");
 }
 
