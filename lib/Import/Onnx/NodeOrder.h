@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_NODEORDER_H
 #define CLEAVE_LIB_IMPORT_ONNX_NODEORDER_H
 
-#include "cleave/Import/Onnx/Model.h"
+#include "cleave/Onnx/Model.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
