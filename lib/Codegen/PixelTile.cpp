@@ -16,7 +16,6 @@
 //   tap 0:     1, 2
 //   tap 1:  0, 1, 2                taps in a row that the same windows have are one loop
 //   tap 2:  0, 1, 2
-//
 // Taps outside of the first or last row are not walked at all.
 //
 //===----------------------------------------------------------------------===//
@@ -277,7 +276,7 @@ void PixelTile::tile(Value batch, Value member, Value row, Value column, TileSha
   Value first = p.add(p.mul(row, rows.stride), -rows.padLow);
   Value place = p.add(input.getOrigin(), input.along(input.getDim(0), batch).base);
   place = p.add(place, p.add(p.mul(column, getWindowStep()), -columns.padLow * along.stride));
-  // Taps that are inside: first + tap * dilation in [0, extent).
+  // Taps that are inside: first + tap * dilation in [0, extent). Where the row of windows is a known number, so are they.
   Value low = p.number(0), high = p.number(rows.kernel);
   if (rows.padLow > 0)
     low = p.div(p.clamp(p.add(p.mul(first, -1), rows.dilation - 1), 0, rows.kernel * rows.dilation), rows.dilation);
@@ -299,8 +298,10 @@ void PixelTile::tile(Value batch, Value member, Value row, Value column, TileSha
       }
       return carried;
     };
-    bool isKnown = PlaceBuilder::getKnown(low) && PlaceBuilder::getKnown(high);
-    return isKnown ? e.loop(rows.kernel, none, overTaps) : e.loop(low, high, 1, none, overTaps);
+    std::optional<int64_t> from = PlaceBuilder::getKnown(low), to = PlaceBuilder::getKnown(high);
+    if (!from || !to)
+      return e.loop(low, high, 1, none, overTaps);
+    return e.loop(*to - *from, none, [&](Value tap, Values carried) { return overTaps(p.add(tap, *from), carried); });
   });
   handOut(batch, member, row, column, own, sums);
 }

@@ -1,15 +1,11 @@
 //===- KernelRunner.cpp - kernels against the evaluator -------------------===//
-//
-// Behind each buffer lies a page that faults, so that a load or store behind the end is seen.
-//
-//===----------------------------------------------------------------------===//
 #include "KernelRunner.h"
+#include "Guards.h"
 
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cstring>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,32 +14,6 @@ using namespace cleave;
 using namespace cleave::codegen;
 using reference::Tensor;
 
-namespace {
-
-/// Bytes that end at a page that faults, so that a load or store behind the end is seen.
-class Guarded {
-public:
-  explicit Guarded(size_t size) : size(size) {
-    size_t page = getpagesize();
-    length = (size + page - 1) / page * page + page;
-    memory = static_cast<char *>(mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory + length - page, page, PROT_NONE);
-    memset(memory, 0xcd, length - page);
-    data = memory + length - page - size;
-  }
-  ~Guarded() { munmap(memory, length); }
-  Guarded(const Guarded &) = delete;
-
-  char *data;
-  size_t size;
-
-private:
-  char *memory;
-  size_t length;
-};
-
-} // namespace
-
 /// As the runtime does; where there are none, no kernel has any.
 void cleave::codegen::askForTiles() {
 #ifdef __x86_64__
@@ -51,34 +21,39 @@ void cleave::codegen::askForTiles() {
 #endif
 }
 
-SmallVector<Tensor> cleave::codegen::runObject(StringRef object, StringRef name, ArrayRef<Tensor> inputs,
-                                               TypeRange results, ArrayRef<InPlace> places) {
+/// A result in place of an argument is the same bytes.
+std::string cleave::codegen::runObject(StringRef object, StringRef name, ArrayRef<Tensor> inputs, TypeRange results,
+                                       SmallVectorImpl<Tensor> &got, ArrayRef<InPlace> places) {
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
   llvm::cantFail(jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object)));
-  auto kernel = llvm::cantFail(jit->lookup(name)).toPtr<void (*)(void **)>();
-  std::vector<std::unique_ptr<Guarded>> memory;
-  std::vector<void *> buffers;
-  for (const Tensor &input : inputs) {
-    memory.push_back(std::make_unique<Guarded>(input.getBytes().size()));
-    memcpy(memory.back()->data, input.getBytes().data(), input.getBytes().size());
-    buffers.push_back(memory.back()->data);
+  auto kernel = llvm::cantFail(jit->lookup(name)).toPtr<test::KernelFunction>();
+  std::vector<test::GuardedOperand> operands;
+  auto add = [&](const Tensor &tensor, bool isWritten) {
+    ArrayRef<char> bytes = tensor.getBytes();
+    uint64_t alignment = std::max(tensor.getElementType().getIntOrFloatBitWidth() / 8, 1u);
+    operands.push_back({const_cast<char *>(bytes.data()), bytes.size(), isWritten, alignment});
+  };
+  // What is written in place of an input is a copy of it.
+  SmallVector<Tensor> copies(inputs);
+  for (InPlace place : places) {
+    copies[place.argument] = Tensor::zeros(inputs[place.argument].getType());
+    llvm::copy(inputs[place.argument].getBytes(), copies[place.argument].write<char>().begin());
   }
-  SmallVector<Tensor> outputs;
-  for (auto [i, type] : llvm::enumerate(results)) {
-    outputs.push_back(Tensor::zeros(cast<RankedTensorType>(type)));
+  for (const Tensor &input : copies)
+    add(input, false);
+  for (Type type : results)
+    got.push_back(Tensor::zeros(cast<RankedTensorType>(type)));
+  for (const auto &[i, output] : llvm::enumerate(got)) {
     const InPlace *found = llvm::find_if(places, [result = i](InPlace place) { return place.result == result; });
-    if (found != places.end()) {
-      buffers.push_back(buffers[found->argument]);
-      continue;
-    }
-    memory.push_back(std::make_unique<Guarded>(outputs.back().getBytes().size()));
-    buffers.push_back(memory.back()->data);
+    add(output, true);
+    if (found != places.end())
+      operands.back().data = operands[found->argument].data;
   }
   askForTiles();
-  kernel(buffers.data());
-  for (auto [i, output] : llvm::enumerate(outputs))
-    memcpy(output.write<char>().data(), buffers[inputs.size() + i], output.getBytes().size());
-  return outputs;
+  std::string fault = test::runBetweenGuards(kernel, operands);
+  for (InPlace place : places)
+    memcpy(got[place.result].write<char>().data(), operands[place.argument].data, operands[place.argument].bytes);
+  return fault;
 }
 
 std::string cleave::codegen::findDifference(ArrayRef<Tensor> got, ArrayRef<Tensor> want) {

@@ -1,6 +1,6 @@
 //===- KernelRunner.h - kernels against the evaluator -----------*- C++ -*-===//
 //
-// For tests: runs kernels on buffers that end where memory ends being ours, and says what differs from the evaluator's results.
+// For tests: runs kernels between pages that fault (Guards.h), and says what differs from the evaluator's results.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_TEST_CODEGEN_KERNELRUNNER_H
@@ -22,10 +22,10 @@ struct InPlace {
 /// Lets this process use tiles.
 void askForTiles();
 
-/// Calls `void name(void **)` of an object.
-llvm::SmallVector<reference::Tensor> runObject(llvm::StringRef object, llvm::StringRef name,
-                                               llvm::ArrayRef<reference::Tensor> inputs, mlir::TypeRange results,
-                                               llvm::ArrayRef<InPlace> places = {});
+/// Calls `void name(void **)` of an object, between guards; what these find, or an empty string.
+std::string runObject(llvm::StringRef object, llvm::StringRef name, llvm::ArrayRef<reference::Tensor> inputs,
+                      mlir::TypeRange results, llvm::SmallVectorImpl<reference::Tensor> &got,
+                      llvm::ArrayRef<InPlace> places = {});
 
 /// Runs the region's kernel of a device under the emulator; what it finds, or why there is no kernel.
 std::string runOnDevice(mlir::Block &region, const CudaTarget &target, const HostTarget &host,

@@ -6,11 +6,12 @@
 //   cleave-kernels FILE.mlir --object FILE.o    writes the object, to look at its instructions
 //   cleave-kernels FILE.mlir --target cuda:sm_90 [--emit=gpu|launches|ptx|cubin]    kernels of a device: before they are lowered, how
 //                                             they are launched, PTX, or machine code where there is a ptxas
-//   cleave-kernels FILE.mlir --check          runs each distinct body, of functions and of exec.kernel, on random inputs, and
-//                                             compares with the evaluator. A file may hold several modules, split by
+//   cleave-kernels FILE.mlir --check          runs each distinct body, of functions and of exec.kernel, on random inputs, between
+//                                             pages that fault, and compares with the evaluator. A file may hold several modules, split by
 //                                             `// -----`
 //
 //===----------------------------------------------------------------------===//
+#include "Guards.h"
 #include "KernelRunner.h"
 #include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
@@ -140,7 +141,9 @@ static std::string findFault(func::FuncOp func, const HostTarget &target, uint64
   SmallVector<Tensor> inputs = drawInputs(func, seed), want;
   if (failed(reference::runGlobal(func, inputs, want)))
     return "cannot be evaluated";
-  return findDifference(runObject(*object, "kernel", inputs, func.getResultTypes()), want);
+  SmallVector<Tensor> got;
+  std::string fault = runObject(*object, "kernel", inputs, func.getResultTypes(), got);
+  return fault.empty() ? findDifference(got, want) : fault;
 }
 
 namespace {
@@ -190,6 +193,8 @@ static int checkAll(StringRef text, MLIRContext &context, const HostTarget &targ
   }
   if (large)
     llvm::outs() << large << " are too large to emulate\n";
+  if (!device)
+    llvm::outs() << test::describeGuarded() << "\n";
   llvm::outs() << right << " passed, " << wrong << " failed\n";
   return wrong ? 1 : 0;
 }
