@@ -9,6 +9,7 @@ A suite has cases by name and a function that says what is wrong with one, or no
 run_suites.py reads the last line, `N passed, N failed`.
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,12 @@ def conformance(build, rows, *flags):
                               errors="replace", check=True)
     words = [line.partition(" ") for line in done.stdout.splitlines()]
     return {name: (status, reason) for status, _, rest in words for name, _, reason in [rest.partition("\t")]}
+
+
+def count_guarded(texts):
+    """(kernels, operands) that ran between guards (test/Codegen/Guards.h), as programs print them."""
+    found = [re.search(r"(\d+) kernels with (\d+) operands ran between guards", text) for text in texts]
+    return tuple(sum(int(match[group]) for match in found if match) for group in (1, 2))
 
 
 def compare(rows, refused=()):

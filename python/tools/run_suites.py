@@ -85,6 +85,8 @@ def suites(build):
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270)
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260)
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 116)
+    yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
+    yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-quantized", [python, "test/Models/quantized.py", build], count_closing, 85)
     # Two of the models that `scripts/check --models` runs.
@@ -104,6 +106,7 @@ def suites(build):
     yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 151)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)
+    yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300)
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)

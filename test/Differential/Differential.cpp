@@ -2,15 +2,17 @@
 //
 // For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
 // compare every result; with --lower, the partitioned one runs once more as commands on kernels, for the same bits, with
-// --program as a compiled program, too, and with --emulated as one for CUDA devices that this machine plays. With --bf16 either program
-// stores bf16 and is held against results in double (Narrow.cpp). What differs, fails
-// to partition or loses a collective's legality is printed with its module and the command that repeats it. --print-kernels
+// --program as a compiled program, too, with --guards as one whose kernels run between pages that fault, and with --emulated
+// as one for CUDA devices that this machine plays. With --bf16 either program stores bf16 and is held against results in
+// double (Narrow.cpp). What differs, fails to partition or loses a collective's legality is printed with its module and the command that repeats it. --print-kernels
 // runs nothing: it prints what is lowered, for cleave-kernels.
 //
 //===----------------------------------------------------------------------===//
+#include "../Codegen/Guards.h"
 #include "Generator.h"
 #include "Narrow.h"
 #include "cleave/Assembly/Assembly.h"
+#include "cleave/Codegen/Codegen.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
@@ -71,12 +73,36 @@ static std::optional<uint64_t> sendInParts(ModuleOp partitioned, uint64_t seed) 
   return countSums(partitioned) - before;
 }
 
+namespace {
+/// How far a case goes down.
+struct Depth {
+  bool lowers = false, compiles = false, isForDevices = false, isNarrow = false, isGuarded = false;
+};
+} // namespace
+
+/// To commands on kernels, as `cleave compile` does: those of the host have weights in panels.
+static LogicalResult lower(ModuleOp partitioned, Depth depth) {
+  PassManager manager(partitioned.getContext(), ModuleOp::getOperationName());
+  ShardState state;
+  ShardOptions options;
+  options.isForDevices = options.usesLibraries = depth.isForDevices;
+  options.narrowsFloats = depth.isNarrow;
+  std::string error;
+  if (!depth.isForDevices)
+    options.panelWidth = codegen::getPanelWidth(*codegen::HostTarget::create("native", error),
+                                                Float32Type::get(partitioned.getContext()));
+  for (const PipelinePhase &phase : getLowerPhases())
+    phase.addPasses(manager, options, state);
+  return manager.run(partitioned);
+}
+
 /// Lowers `partitioned` to kernels, and runs them on the same inputs: they must give `want`, bit for bit, as they do the
 /// same ops. Recurrent nets are other ops then, each of which rounds.
-static bool isSameLowered(ModuleOp partitioned, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want) {
+static bool isSameLowered(ModuleOp partitioned, func::FuncOp original, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want,
+                          Depth depth) {
   SmallVector<Tensor> got;
   bool hasRecurrences = partitioned.walk([](nn::RecurrenceOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  if (failed(runPasses(partitioned, "exec-lower")) ||
+  if (failed(lower(partitioned, depth)) ||
       failed(reference::runGlobal(*partitioned.getOps<func::FuncOp>().begin(), inputs, got)))
     return false;
   if (hasRecurrences)
@@ -92,15 +118,19 @@ static bool isSameLowered(ModuleOp partitioned, func::FuncOp original, ArrayRef<
 /// Compiles what has been lowered, and calls the program twice. The outputs, the same both times; nothing after an error.
 /// \param calls counts commands that libraries of devices computed.
 static std::optional<SmallVector<Tensor>> runTwice(ModuleOp lowered, func::FuncOp original, ArrayRef<Tensor> inputs,
-                                                   bool isForDevices, uint64_t &calls) {
+                                                   Depth depth, uint64_t &calls) {
   AssemblyOptions options;
-  if (isForDevices)
+  if (depth.isForDevices)
     options.devices = {"emulated"};
-  options.usesLibraries = isForDevices;
+  options.usesLibraries = depth.isForDevices;
   std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), options);
   if (!made)
     return std::nullopt;
-  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
+  test::GuardLog log;
+  runtime::ExecutorOptions how;
+  if (depth.isGuarded)
+    how.makeDevice = [&] { return test::makeGuardedHost(made->program, log); };
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".", how);
   if (!executor) {
     llvm::errs() << llvm::toString(executor.takeError()) << '\n';
     return std::nullopt;
@@ -119,29 +149,16 @@ static std::optional<SmallVector<Tensor>> runTwice(ModuleOp lowered, func::FuncO
       }
     first = std::move(*got);
   }
+  if (std::string fault = log.get(); !fault.empty()) {
+    llvm::errs() << fault << '\n';
+    return std::nullopt;
+  }
   for (const runtime::LibraryUse &use : (*executor)->getLibraries())
     calls += use.calls;
   return first;
 }
 
-/// To commands on kernels that hand on bf16.
-static LogicalResult lowerNarrow(ModuleOp partitioned, bool isForDevices) {
-  PassManager manager(partitioned.getContext(), ModuleOp::getOperationName());
-  ShardState state;
-  ShardOptions options;
-  options.isForDevices = options.usesLibraries = isForDevices;
-  options.narrowsFloats = true;
-  for (const PipelinePhase &phase : getLowerPhases())
-    phase.addPasses(manager, options, state);
-  return manager.run(partitioned);
-}
-
 namespace {
-/// How far a case goes down.
-struct Depth {
-  bool lowers = false, compiles = false, isForDevices = false, isNarrow = false;
-};
-
 /// What is counted over all cases.
 struct Counts {
   /// Sums more than before they went in parts; what libraries of devices computed; programs in which keys went round.
@@ -155,14 +172,14 @@ static bool hasRings(ModuleOp partitioned) {
 }
 
 /// Likewise as a program that stores bf16.
-static bool isRightInNarrow(ModuleOp original, ModuleOp partitioned, ArrayRef<Tensor> inputs, bool isForDevices,
+static bool isRightInNarrow(ModuleOp original, ModuleOp partitioned, ArrayRef<Tensor> inputs, Depth depth,
                             Counts &counts) {
   auto run = [&](ModuleOp module) -> std::optional<SmallVector<Tensor>> {
     if (!reference::isPartitioned(*module.getOps<func::FuncOp>().begin()) && failed(runPasses(module, "spmd-shard")))
       return std::nullopt;
-    if (failed(lowerNarrow(module, isForDevices)))
+    if (failed(lower(module, depth)))
       return std::nullopt;
-    return runTwice(module, *original.getOps<func::FuncOp>().begin(), inputs, isForDevices, counts.calls);
+    return runTwice(module, *original.getOps<func::FuncOp>().begin(), inputs, depth, counts.calls);
   };
   return test::isRightNarrow(original, partitioned, inputs, run, counts.narrow);
 }
@@ -191,14 +208,14 @@ static bool runCase(MLIRContext &context, uint64_t seed, const std::string &text
     return false;
   counts.parts += *more;
   if (depth.isNarrow)
-    return isRightInNarrow(*original, *partitioned, inputs, depth.isForDevices, counts);
+    return isRightInNarrow(*original, *partitioned, inputs, depth, counts);
   // Kernels of devices are made of other ops than the model's, so bits may differ: only what they compute is compared.
   if (depth.isForDevices ? failed(runPasses(*partitioned, "exec-lower{devices=true libraries=true}"))
-                         : depth.lowers && !isSameLowered(*partitioned, func, inputs, got))
+                         : depth.lowers && !isSameLowered(*partitioned, func, inputs, got, depth))
     return false;
   if (!depth.compiles)
     return true;
-  std::optional<SmallVector<Tensor>> computed = runTwice(*partitioned, func, inputs, depth.isForDevices, counts.calls);
+  std::optional<SmallVector<Tensor>> computed = runTwice(*partitioned, func, inputs, depth, counts.calls);
   return computed && areEqual(func, *computed, want);
 }
 
@@ -227,6 +244,8 @@ int main(int argc, char **argv) {
       depth.lowers = depth.compiles = true;
     else if (word == "--emulated")
       depth.isForDevices = depth.compiles = true;
+    else if (word == "--guards")
+      depth.isGuarded = depth.lowers = depth.compiles = true;
     else if (word == "--bf16")
       depth.isNarrow = true;
     else if (word == "--print-kernels")
@@ -235,7 +254,7 @@ int main(int argc, char **argv) {
       ++i;
     else {
       llvm::errs() << "usage: cleave-differential [--seed N] [--count N] [--uneven] [--lower] [--program] [--emulated] "
-                      "[--bf16] [--print] [--print-kernels]\n";
+                      "[--guards] [--bf16] [--print] [--print-kernels]\n";
       return 2;
     }
   }
@@ -256,11 +275,14 @@ int main(int argc, char **argv) {
     ++failed;
     llvm::errs() << "FAILED: repeat with: cleave-differential --seed " << current << " --count 1"
                  << (isUneven ? " --uneven" : "") << (depth.isNarrow ? " --bf16" : "")
-                 << (depth.isNarrow && depth.isForDevices ? " --emulated" : "") << '\n'
+                 << (depth.isNarrow && depth.isForDevices ? " --emulated" : "") << (depth.isGuarded ? " --guards" : "")
+                 << '\n'
                  << text << '\n';
   }
   if (!printsKernels)
     llvm::outs() << counts.parts << " parts of sums more than there were\n" << counts.rings << " programs with rings\n";
+  if (depth.isGuarded)
+    llvm::outs() << test::describeGuarded() << '\n';
   if (depth.isForDevices)
     llvm::outs() << counts.calls << " calls of libraries\n";
   if (depth.isNarrow)

@@ -1,15 +1,15 @@
 //===- Conformance.cpp - imports and runs many ONNX models ----------------===//
 //
-//   cleave-conformance [--program|--emulated] CASES
+//   cleave-conformance [--program|--guards|--emulated] CASES
 //
 // Each line of CASES is `name<TAB>model<TAB>arrays.npz<TAB>rtol<TAB>atol`; the arrays are named `in:X` and `out:Y`.
 // `len:X` is how many elements an input has that is a sequence or an optional value: arrays `in:X.0`, `in:X.1` and so on.
 // Each model is imported with the shapes of its inputs, run by the reference evaluator (with --program: compiled, and run
-// as a program; with --emulated as one for a CUDA device that this machine plays), and compared as ONNX's own
+// as a program; with --guards as one whose kernels run between pages that fault; with --emulated as one for a CUDA device that this machine plays), and compared as ONNX's own
 // backend tests do: |got - want| <= atol + rtol * |want|, integers exactly; where atol is infinite, only types and shapes
 // (of random numbers). One line per case goes to standard output:
 //
-//   PASS name
+//   PASS name                      with --guards also <TAB>how much ran between guards
 //   REFUSED name<TAB>reason        the importer said no
 //   WRONG name<TAB>what            imported, but another result, or none
 //   CRASH name<TAB>how
@@ -17,6 +17,8 @@
 // Every case runs in a process of its own, so that a crash is one case's result and nothing else.
 //
 //===----------------------------------------------------------------------===//
+#include "../Codegen/Guards.h"
+#include "cleave/Codegen/Codegen.h"
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
@@ -43,7 +45,7 @@ struct Case {
   double rtol, atol;
 };
 /// Who runs it.
-enum class Way { Evaluator, Program, Emulated };
+enum class Way { Evaluator, Program, Guards, Emulated };
 /// A case may take this long: the slowest takes a tenth of it, and, with sanitizers, a minute on a busy machine.
 constexpr unsigned kSecondsPerCase = 300;
 } // namespace
@@ -201,6 +203,10 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   compilation.useOneDevice();
   AssemblyOptions options;
   options.folder = "/";
+  std::string error;
+  std::unique_ptr<codegen::HostTarget> host = codegen::HostTarget::create("native", error);
+  if (way != Way::Emulated)
+    compilation.packWeights(codegen::getPanelWidth(*host, Float32Type::get(&compilation.getContext())));
   if (way == Way::Emulated) {
     compilation.useDevices(/*withLibraries=*/true);
     options.devices = {"emulated"};
@@ -209,10 +215,16 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
   if (!assembly)
     return "does not compile";
-  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*assembly, options.folder);
+  test::GuardLog log;
+  runtime::ExecutorOptions how;
+  if (way == Way::Guards)
+    how.makeDevice = [&] { return test::makeGuardedHost(assembly->program, log); };
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*assembly, options.folder, how);
   if (!executor)
     return llvm::toString(executor.takeError());
   llvm::Expected<SmallVector<Tensor>> outputs = runProgram(**executor, inputs, getOutputTypes(func));
+  if (std::string fault = log.get(); outputs && !fault.empty())
+    return fault;
   return outputs ? compareAll(func, arrays, test, *outputs) : llvm::toString(outputs.takeError());
 }
 
@@ -246,7 +258,7 @@ static std::string runProgramCase(const Case &test, Way way) {
     return "REFUSED " + test.name + "\t" + message;
   if (!problem.empty())
     return "WRONG " + test.name + "\t" + problem + (message.empty() ? "" : ": " + message);
-  return "PASS " + test.name;
+  return "PASS " + test.name + (way == Way::Guards ? "\t" + test::describeGuarded() : "");
 }
 
 /// The line that reports the case.
@@ -315,10 +327,13 @@ static std::string runGuarded(const Case &test, Way way) {
 
 int main(int argc, char **argv) {
   StringRef word = argc == 3 ? argv[1] : "";
-  Way way = word == "--program" ? Way::Program : word == "--emulated" ? Way::Emulated : Way::Evaluator;
+  Way way = word == "--program"    ? Way::Program
+            : word == "--emulated" ? Way::Emulated
+            : word == "--guards"   ? Way::Guards
+                                   : Way::Evaluator;
   auto buffer = llvm::MemoryBuffer::getFile(argc == 2 || way != Way::Evaluator ? argv[argc - 1] : "");
   if (!buffer)
-    return llvm::errs() << "usage: cleave-conformance [--program|--emulated] CASES\n", 2;
+    return llvm::errs() << "usage: cleave-conformance [--program|--guards|--emulated] CASES\n", 2;
   for (llvm::line_iterator line(**buffer); !line.is_at_eof(); ++line) {
     SmallVector<StringRef> fields;
     line->split(fields, '\t');
