@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "Placement.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
@@ -113,12 +114,7 @@ static Value findBase(Value value) {
 
 /// A parameter as a kernel gets it. Vectors are biases and scales, of which a program has few bytes, and which would lose
 /// what accumulates in them.
-static bool isWeight(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (auto slice = dyn_cast_if_present<spmd::LocalSliceOp>(op))
-    op = slice.getInput().getDefiningOp();
-  return isa_and_present<nn::LoadOp, nn::ConstantOp>(op) && isWide(value) && getTensorType(value).getRank() >= 2;
-}
+static bool isWeight(Value value) { return isLoaded(value) && isWide(value) && getTensorType(value).getRank() >= 2; }
 
 /// True for a kernel of one op that computes in the type that it reads: sorting, scattering, resizing.
 static bool isAlone(FusedOp fused) {

@@ -6,6 +6,7 @@
 //   %w ─▶ fused { einsum %a, %b }     ->     %w ─▶ pack ─▶ fused { unpack %b ─▶ einsum %a, . }
 //
 //===----------------------------------------------------------------------===//
+#include "Placement.h"
 #include "cleave/Codegen/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
@@ -119,7 +120,7 @@ private:
   void packArgument(FusedOp fused, const Wish &wish) {
     auto argument = dyn_cast<BlockArgument>(wish.weight);
     Value weight = argument ? fused.getInputs()[argument.getArgNumber()] : Value();
-    if (!weight || !isa_and_present<nn::LoadOp, nn::ConstantOp>(getPlain(weight).getDefiningOp()))
+    if (!weight || !isLoaded(getPlain(weight)))
       return;
     Value packed = getPacked(weight, wish.layout);
     fused.getInputsMutable()[argument.getArgNumber()].set(packed);

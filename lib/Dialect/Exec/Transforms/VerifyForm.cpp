@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Clusters.h"
+#include "Placement.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
@@ -111,13 +112,15 @@ static FailureOr<std::optional<Rows>> checkRows(Operation *kernel, Block &body, 
 
 /// K4
 static LogicalResult checkResults(Operation *kernel, Operation *yield, const std::optional<Rows> &rows) {
-  int64_t most = rows ? ShapedType::getNumElements(rows->shape) : 0;
+  int64_t whole = rows ? ShapedType::getNumElements(rows->shape) : 0;
+  // Rows that are empty are walked all the same, for one element each.
   for (Value value : yield->getOperands())
-    most = std::max(most, countElements(value));
+    if (whole != 0 || !rows)
+      whole = std::max(whole, countElements(value));
   for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
     bool isOneARow = rows && (rows->hasOneARow(shape) || yield->getNumOperands() == 1);
-    if (countElements(value) != most && !isOneARow)
+    if (countElements(value) != whole && !isOneARow)
       return kernel->emitOpError() << "has results of two iteration spaces: result " << index << " is "
                                    << value.getType() << " (K4)";
   }
@@ -172,8 +175,8 @@ private:
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;
-    if (auto pack = dyn_cast<PackOp>(op))
-      return isData(pack.getInput().getDefiningOp());
+    if (isa<PackOp>(op))
+      return isLoaded(op.getResult(0));
     return isData(&op) || (isa<nn::FormOpInterface>(op) && getAliasOffset(&op));
   }
 

@@ -144,3 +144,23 @@ func.func @masked(%x: tensor<4x4xf32>, %m: tensor<4x4xi1>) -> (tensor<4x4xf32>, 
   %6 = nn.einsum %5, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %2, %4, %6 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A slice of a shard, and a slice of that, are weights as the shard is: each is rounded and packed on its way into memory.
+// CHECK-LABEL: @slices_of_shards
+// CHECK: %[[ONE:.*]] = spmd.local_slice
+// CHECK: exec.pack %[[ONE]] order [0, 1] batch 0 width 8 interleave 2 : (tensor<4x12xf32>) -> tensor<2x2x8x2xbf16>
+// CHECK: %[[TWO:.*]] = spmd.local_slice %[[ONE]]
+// CHECK: exec.pack %[[TWO]] order [0, 1] batch 0 width 8 interleave 2 : (tensor<4x6xf32>) -> tensor<1x2x8x2xbf16>
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+nn.param @w : tensor<4x24xf32> = dense<0.5> : tensor<4x24xf32>
+func.func @slices_of_shards(%x: tensor<3x4xf32>) -> (tensor<3x12xf32>, tensor<3x6xf32>) {
+  %w = nn.load @w : tensor<4x24xf32>
+  %0 = spmd.local_slice %w dims [{}, {"x"}] : (tensor<4x24xf32>) -> tensor<4x12xf32>
+  %1 = spmd.local_slice %0 dims [{}, {"y"}] : (tensor<4x12xf32>) -> tensor<4x6xf32>
+  %2 = nn.einsum %x, %0 "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x12xf32>) -> tensor<3x12xf32>
+  %3 = nn.einsum %x, %1 "ik,kj->ij" : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  return %2, %3 : tensor<3x12xf32>, tensor<3x6xf32>
+}
+}
