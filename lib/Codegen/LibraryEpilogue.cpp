@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "LibraryEpilogue.h"
 
+#include "Elements.h"
 #include "View.h"
 
 using namespace mlir;
@@ -137,8 +138,10 @@ bool Epilogue::stepBack(Operation *op, Value main) {
     return reorder(transpose);
   if (auto reshaped = dyn_cast<nn::ReshapeOp>(op))
     return reshape(reshaped);
-  if (auto cast = dyn_cast<nn::CastOp>(op)) // rounding what was summed in f32, once, in the end
-    return getElementType(main).isF32() && !cast.getSaturate() && !std::exchange(isRounded, true);
+  // Rounding what was summed in f32, once, in the end; integers, bools and other floats are a kernel's.
+  if (auto cast = dyn_cast<nn::CastOp>(op))
+    return getElementType(main).isF32() && ElementBuilder::isHalf(getElementType(op->getResult(0))) &&
+           !cast.getSaturate() && !std::exchange(isRounded, true);
   isRounded = true;
   if (getShape(main) != getShape(op->getResult(0)))
     return false;
