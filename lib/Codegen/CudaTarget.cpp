@@ -1,7 +1,7 @@
 //===- CudaTarget.cpp - the GPU that kernels are for ----------------------===//
 //
-// LLVM knows which architectures there are. PTX is written in the oldest version that knows the architecture, so that
-// drivers need be no newer than the GPU.
+// LLVM knows which architectures there are, and for each the oldest version of PTX that knows it: kernels are written in that, so
+// that drivers need be no newer than the GPU.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/Device.h"
@@ -32,13 +32,16 @@ std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef architecture, std
     return nullptr;
   llvm::StringRef digits = architecture;
   unsigned number = 0;
-  bool isKnown = digits.consume_front("sm_") && !digits.consumeInteger(10, number) && (digits.empty() || digits == "a");
+  bool isKnown = digits.consume_front("sm_") && !digits.consumeInteger(10, number);
   std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
   if (!isKnown || !known->isCPUStringValid(architecture) || number < 80) {
-    error = ("no GPU of kernels is called '" + architecture + "': sm_80, sm_90, sm_100 and sm_120 are").str();
+    error = ("no GPU of kernels is called '" + architecture +
+             "': sm_80, sm_90, sm_100, sm_120 and others from sm_80 on are")
+                .str();
     return nullptr;
   }
-  llvm::StringRef ptx = number >= 120 ? "+ptx87" : number >= 100 ? "+ptx86" : number >= 90 ? "+ptx80" : "+ptx71";
+  // Kernels have instructions of 7.1; where no version is said, LLVM takes the one that the architecture came with.
+  llvm::StringRef ptx = number < 87 ? "+ptx71" : "";
   std::unique_ptr<CudaTarget> made(new CudaTarget);
   made->architecture = architecture.str();
   made->fma = made->approximations = true;
