@@ -13,6 +13,8 @@
 
 #include "Clusters.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
@@ -45,7 +47,7 @@ static std::string getSummed(StringRef term, StringRef result) {
 /// convolutions store in the order that is wanted.
 static void foldOperandTransposes(nn::EinsumOp einsum) {
   nn::EinsumTerms terms = *nn::parseEinsum(einsum.getEquation());
-  std::string equation;
+  SmallVector<std::string> read;
   for (auto [term, operand] : llvm::zip_equal(terms.inputs, einsum->getOpOperands())) {
     std::string letters = term.str();
     auto transpose = operand.get().getDefiningOp<nn::TransposeOp>();
@@ -58,9 +60,9 @@ static void foldOperandTransposes(nn::EinsumOp einsum) {
       else
         letters = term.str();
     }
-    equation += (equation.empty() ? "" : ",") + letters;
+    read.push_back(letters);
   }
-  einsum.setEquation(equation + "->" + terms.result.str());
+  einsum.setEquation(llvm::join(read, ",") + "->" + terms.result.str());
 }
 
 void cleave::exec::foldTransposes(Block &block) {
@@ -152,7 +154,8 @@ static bool hasTemplate(Operation *op) {
 /// Why `op` is slow; empty if it is not.
 static StringRef getReason(Operation *op) {
   auto form = dyn_cast<nn::FormOpInterface>(op);
-  if (!form || hasTemplate(op))
+  auto isEmpty = [](Value value) { return countElements(value) == 0; };
+  if (!form || hasTemplate(op) || llvm::any_of(op->getOperands(), isEmpty))
     return {};
   switch (form.getForm()) {
   case nn::Form::Data:

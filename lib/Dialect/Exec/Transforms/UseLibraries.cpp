@@ -20,6 +20,8 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace cleave::exec {
 #define GEN_PASS_DEF_USELIBRARIES
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
@@ -169,8 +171,8 @@ public:
   Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef used);
   /// Whether the reshape does nothing else.
   bool areSplit() const { return isWhole; }
-  /// `value`, whose dims are `term`, with split dims; their letters are appended to `equation`.
-  Value split(OpBuilder &builder, Value value, StringRef term, std::string &equation) const;
+  /// `value`, whose dims are `term`, with split dims; their letters are appended to `letters`.
+  Value split(OpBuilder &builder, Value value, StringRef term, std::string &letters) const;
   StringRef getResult() const { return result; }
 
 private:
@@ -206,12 +208,12 @@ Columns::Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to
   isWhole = to.empty();
 }
 
-Value Columns::split(OpBuilder &builder, Value value, StringRef term, std::string &equation) const {
+Value Columns::split(OpBuilder &builder, Value value, StringRef term, std::string &letters) const {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> shape;
   for (auto [letter, extent] : llvm::zip_equal(term, type.getShape())) {
     auto own = known.find(letter);
-    equation += own == known.end() ? std::string(1, letter) : own->second.letters;
+    letters += own == known.end() ? std::string(1, letter) : own->second.letters;
     llvm::append_range(shape, own == known.end() ? ArrayRef<int64_t>(extent) : ArrayRef(own->second.extents));
   }
   if (type.getShape() == ArrayRef(shape))
@@ -226,17 +228,16 @@ static bool splitColumns(Block &region) {
   auto reshape = product && product->hasOneUse() ? dyn_cast<nn::ReshapeOp>(*product->user_begin()) : nn::ReshapeOp();
   if (!reshape)
     return false;
-  std::string equation, used = product.getEquation().str();
+  SmallVector<std::string> read;
+  std::string used = product.getEquation().str();
   nn::EinsumTerms terms = *nn::parseEinsum(used);
   Columns columns(terms.result, product.getType().getShape(), reshape.getType().getShape(), used);
   if (!columns.areSplit())
     return false;
   OpBuilder builder(product);
-  for (auto [term, operand] : llvm::zip_equal(terms.inputs, product->getOpOperands())) {
-    equation += equation.empty() ? "" : ",";
-    operand.set(columns.split(builder, operand.get(), term, equation));
-  }
-  product.setEquation(equation + "->" + columns.getResult().str());
+  for (auto [term, operand] : llvm::zip_equal(terms.inputs, product->getOpOperands()))
+    operand.set(columns.split(builder, operand.get(), term, read.emplace_back()));
+  product.setEquation(llvm::join(read, ",") + "->" + columns.getResult().str());
   product.getResult().setType(reshape.getType());
   reshape.replaceAllUsesWith(product.getResult());
   reshape.erase();

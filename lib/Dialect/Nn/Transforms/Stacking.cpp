@@ -17,6 +17,8 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
@@ -323,13 +325,13 @@ Value Stacker::stackEinsum(EinsumOp op, ArrayRef<Mapped> operands) {
   if (free == StringRef::npos)
     return {};
   EinsumTerms terms = *parseEinsum(op.getEquation());
-  std::string equation;
+  SmallVector<std::string> read;
   Values inputs;
   for (auto [term, operand] : llvm::zip_equal(terms.inputs, operands)) {
-    equation += (equation.empty() ? "" : ",") + (operand.isStacked ? std::string(1, letters[free]) : "") + term.str();
+    read.push_back((operand.isStacked ? std::string(1, letters[free]) : "") + term.str());
     inputs.push_back(operand.value);
   }
-  equation += "->" + std::string(1, letters[free]) + terms.result.str();
+  std::string equation = llvm::join(read, ",") + "->" + letters[free] + terms.result.str();
   return note(EinsumOp::create(builder, getInnerLoc(op.getLoc()), getStackedType(op.getResult()), inputs, equation));
 }
 
