@@ -80,6 +80,7 @@ typedef struct cleave_options {
   int use_mpi;       /* this process is one rank: 1 of those that mpirun started, 2 without MPI (torchrun, srun) */
   int pin_threads;   /* each rank on a core of its own, where there are enough */
   int catch_crashes; /* a kernel that crashes is an error, not the end of the process */
+  int no_verify;     /* takes a program and weights that have changed since their digests were made */
 } cleave_options;
 
 typedef struct cleave_program cleave_program;

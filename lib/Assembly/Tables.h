@@ -125,6 +125,8 @@ private:
   std::map<std::tuple<program::Element, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> types;
   std::map<std::pair<std::string, std::vector<int64_t>>, uint32_t> columns;
   llvm::StringMap<uint32_t> nodes, buffers, groups, files;
+  /// Digests of bytes of files.
+  std::map<std::tuple<const MappedFile *, uint64_t, uint64_t>, std::vector<uint64_t>> blocks;
   /// By the roles at both ends, and the shape.
   std::map<std::tuple<int64_t, int64_t, std::vector<int64_t>>, uint32_t> messages;
   llvm::StringMap<llvm::SmallVector<uint32_t, 1>> weights;                           ///< by name

@@ -48,7 +48,7 @@ LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param, At
   auto attr = dyn_cast<nn::WeightAttr>(value);
   if (!attr)
     return param.emitOpError() << "has neither elements nor a place in a file, but " << value;
-  FailureOr<reference::WeightFiles::Range> range = weightFiles.find(param, attr);
+  FailureOr<reference::WeightFiles::Range> range = weightFiles.locate(param, attr);
   if (failed(range))
     return failure();
   weight.length = range->bytes.size();
@@ -60,7 +60,18 @@ LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param, At
   weight.file = addFile(*range->file);
   weight.offset = attr.getOffset();
   weight.digest = attr.getDigest().empty() ? digestSample(*range->file, {range->bytes.data(), range->bytes.size()})
-                                           : attr.getDigest().str();
+                                           : attr.getDigest().take_front(16).str();
+  if (!options.digestsWeights)
+    return success();
+  // Variants share weights.
+  auto [known, isNew] = blocks.try_emplace({range->file.get(), weight.offset, weight.length});
+  if (isNew) {
+    FailureOr<std::vector<uint64_t>> digests = weightFiles.digest(param, attr, *range);
+    if (failed(digests))
+      return failure();
+    known->second = std::move(*digests);
+  }
+  weight.blocks = known->second;
   return success();
 }
 

@@ -176,6 +176,8 @@ bool Compilation::advanceAndWrite(Phase last, StringRef path, std::optional<Repo
   auto count = [&] { return !report || (*report = makeReport()); };
   if (!isFile)
     return count() && write(path);
+  if (!state->digestWeights())
+    return false;
   llvm::Error error = writeModule(*state->module, path, [&] {
     if (!state->verifyModule())
       return makeError("what was made is not legal, and is not written");

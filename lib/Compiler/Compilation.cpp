@@ -185,6 +185,8 @@ std::optional<Report> Compilation::makeReport() {
 }
 
 bool Compilation::write(StringRef path) {
+  if (!state->digestWeights())
+    return false;
   llvm::Error error = writeModule(*state->module, path);
   return error ? state->fail(std::move(error)) : true;
 }

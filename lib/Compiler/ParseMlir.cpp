@@ -114,6 +114,8 @@ OwningOpRef<ModuleOp> Compilation::State::parseMlir(std::unique_ptr<llvm::Memory
   OwningOpRef<ModuleOp> parsed = parseSourceFile<ModuleOp>(sources, context.get());
   if (parsed && (failed(nn::inlineCalls(*parsed)) || failed(checkSignatures(*parsed))))
     return nullptr;
+  if (parsed && options.ignoreDigests)
+    reference::dropDigests(*parsed);
   if (parsed && failed(reference::placeWeights(*parsed, options.model, options.weights)))
     return nullptr;
   if (llvm::Error error = parsed ? checkTypedShapes(*parsed) : llvm::Error::success()) {

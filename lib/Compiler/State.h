@@ -74,6 +74,8 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> assignStages();
   /// Of a model's nodes. False after an error.
   bool findStages(const onnx::GraphProto &graph, std::optional<onnx::NodeStages> &stages);
+  /// Gives weights the digests of all their bytes, where that is wanted. False after an error.
+  bool digestWeights();
   /// What a phase left is legal; an error if not.
   bool verifyModule();
   llvm::Error dump(Phase phase);

@@ -15,6 +15,7 @@
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/FormatPlan.h"
+#include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
@@ -84,6 +85,9 @@ llvm::Error cleave::writeModule(ModuleOp module, StringRef path, CheckFn check) 
     return writeChecked(module, path, write, check);
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) { return write(module, os); });
 }
+
+/// Who reads the file will hold every byte of them against it.
+bool Compilation::State::digestWeights() { return options.sampleDigests || succeeded(reference::digestWeights(*module)); }
 
 /// Weights beside a model are named by paths that begin in its folder.
 static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, StringRef to) {

@@ -35,6 +35,7 @@ struct Subject {
   std::unique_ptr<Assembly> assembly; ///< of a program that is in no file
   Inputs inputs;
   size_t variant = 0; ///< the one that they are for
+  bool verifies = true;
 };
 
 struct Timing {
@@ -77,7 +78,7 @@ static const program::Variant *findVariant(const program::Program &program,
 }
 
 static llvm::Error takeProgram(const MappedFile &file, const std::map<std::string, int64_t> &dims, Subject &subject) {
-  program::Result<program::Program> program = program::readProgram(file.getBytes());
+  program::Result<program::Program> program = program::readProgram(file.getBytes(), program::Verify(subject.verifies));
   if (!program)
     return makeError("{0}: {1}", file.getPath(), program.getError().message);
   const program::Variant *variant = findVariant(*program, dims);
@@ -134,6 +135,7 @@ static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes,
   constexpr uint64_t warmUp = 3;
   runtime::ExecutorOptions options;
   options.keepsTimes = keepsTimes;
+  options.verifies = subject.verifies;
   llvm::Expected<std::unique_ptr<runtime::Executor>> opened = open(subject, options);
   if (!opened)
     return opened.takeError();
@@ -277,6 +279,7 @@ static llvm::Error bench(const Subject &subject, const Options &options) {
 ExitCode cleave::driver::benchCommand(Session &session) {
   const Options &options = session.getOptions();
   Subject subject;
+  subject.verifies = !options.compile.ignoreDigests;
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
   bool isProgram = file && program::isProgram((*file)->getBytes());
   if (isProgram) {

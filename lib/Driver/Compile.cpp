@@ -143,6 +143,7 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   assembly.devices = targets->devices;
   assembly.usesLibraries = options.libraries == LibraryUse::Auto;
   assembly.embedsWeights = options.embedWeights;
+  assembly.digestsWeights = options.command == "compile" && !options.compile.sampleDigests;
   assembly.folder = folder.empty() ? "." : folder.str();
   assembly.metadata.producer = "cleave " CLEAVE_VERSION;
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();

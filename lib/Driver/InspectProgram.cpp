@@ -255,7 +255,7 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
       return session.fail(makeError("{0}: is no program file; --json is for these", path));
     return std::nullopt;
   }
-  Result<Program> program = readProgram((*file)->getBytes());
+  Result<Program> program = readProgram((*file)->getBytes(), Verify(!session.getOptions().compile.ignoreDigests));
   if (!program)
     return session.fail(cleave::makeError("{0}: {1}", path, program.getError().message));
   (isJson ? printJson : print)(llvm::outs(), *program);

@@ -59,6 +59,7 @@ defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;
 defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kEvery,
                    "shape of an input whose dimensions have no name; may repeat">;
+def no_verify : Switch<"no-verify", "compile.ignoreDigests", kAll, "takes weights (and of bench, programs) that have changed since their digests were made">;
 defm weights : Value<"weights", "DIR", "compile.weights", kEvery, "where the weights that an .mlir file refers to lie now">;
 }
 
@@ -139,6 +140,8 @@ def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
 def o : Separate<["-"], "o", [Compile, Export, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write, a folder for export; a module goes to standard output without it">;
+def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile, Import, Shard],
+                            "digests of weights are of 12 KiB of each, not of all its bytes: changes of a few elements pass unnoticed">;
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;

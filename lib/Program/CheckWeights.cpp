@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
+#include "cleave/Program/Digest.h"
 
 #include <algorithm>
 
@@ -20,7 +21,7 @@ static bool isDigest(const std::string &text) {
 /// The parts of a stack stand before it, have bytes of their own, and are alike.
 static Status checkParts(const Program &program, const Weight &weight, size_t index) {
   const Type &type = program.types[weight.type];
-  if (weight.file >= 0 || !weight.embedded.empty() || weight.splat)
+  if (weight.file >= 0 || !weight.embedded.empty() || weight.splat || !weight.blocks.empty())
     return makeError("has parts and bytes of its own (P13)");
   if (type.shape.size() < 2 || type.shape.front() != static_cast<int64_t>(weight.parts.size()))
     return makeError("has ", weight.parts.size(), " parts, which are no ", format(type), " (P13)");
@@ -48,6 +49,9 @@ static Status checkWeight(const Program &program, const Weight &weight, size_t i
   if (length != bytes)
     return makeError("has ", length, " bytes, but ", format(type), weight.splat ? " of one element takes " : " takes ",
                      bytes, " (P13)");
+  if (!weight.blocks.empty() && weight.blocks.size() != countBlocks(length))
+    return makeError("has the digests of ", weight.blocks.size(), " blocks, its bytes are ", countBlocks(length),
+                     " (P13)");
   if (weight.file < 0)
     return kGood;
   if (static_cast<size_t>(weight.file) >= program.files.size())

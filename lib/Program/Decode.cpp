@@ -64,6 +64,7 @@ void Decoder::get(Object &to, const file::Object &from) {
   to.target = from.target();
   getWord(to.format, from.format(), file::Format::MAX, "format");
   get(to.code, *from.code());
+  to.digest = from.digest();
 }
 
 void Decoder::get(Module &to, const file::Module &from) {
@@ -124,6 +125,7 @@ void Decoder::get(Weight &to, const file::Weight &from) {
   get(to.digest, from.digest());
   to.splat = from.splat();
   get(to.parts, from.parts());
+  get(to.blocks, from.blocks());
 }
 
 void Decoder::get(Load &to, const file::Load &from) {

@@ -112,6 +112,9 @@ private:
   void get(EndLoop &to, const file::EndLoop &from) { get(to.condition, from.condition()); }
 };
 
+/// The last bytes of a file: the digest of `head`, all before the data, of which there are so many bytes.
+std::string makeSeal(std::string_view head, uint64_t dataBytes);
+
 /// A program from tables that FlatBuffers' verifier has passed, and the data behind them. `budget`: the bytes that strings
 /// and vectors may have together. Errors: P1, P3, P4.
 Result<Program> decodeTables(const file::Program &table, std::string_view data, size_t budget);

@@ -4,8 +4,9 @@
 // tables in the order in which they are met.
 //
 //===----------------------------------------------------------------------===//
-#include "Program_generated.h"
+#include "Decode.h"
 
+#include "cleave/Program/Digest.h"
 #include "cleave/Program/File.h"
 
 using namespace cleave::program;
@@ -126,7 +127,7 @@ Offset<file::Target> Encoder::add(const Target &target) {
 
 Offset<file::Object> Encoder::add(const Object &object) {
   file::Bytes code = addData(object.code);
-  return file::CreateObject(builder, object.target, word<file::Format>(object.format), &code);
+  return file::CreateObject(builder, object.target, word<file::Format>(object.format), &code, hashBytes(object.code));
 }
 
 Offset<file::Module> Encoder::add(const Module &module) {
@@ -157,9 +158,12 @@ Offset<file::Pieces> Encoder::add(const Pieces &pieces) {
 Offset<file::File> Encoder::add(const File &file) { return file::CreateFile(builder, text(file.path), file.bytes); }
 
 Offset<file::Weight> Encoder::add(const Weight &weight) {
-  file::Bytes bytes = weight.file < 0 ? addData(weight.embedded) : file::Bytes(weight.offset, weight.length);
+  bool isInside = weight.file < 0;
+  file::Bytes bytes = isInside ? addData(weight.embedded) : file::Bytes(weight.offset, weight.length);
+  std::vector<uint64_t> blocks = isInside ? digestBlocks(weight.embedded) : weight.blocks;
   return file::CreateWeight(builder, text(weight.name), weight.type, weight.file, &bytes, textOrNone(weight.digest),
-                            weight.splat, weight.parts.empty() ? 0 : numbers(weight.parts));
+                            weight.splat, weight.parts.empty() ? 0 : numbers(weight.parts),
+                            blocks.empty() ? 0 : numbers(blocks));
 }
 
 Offset<file::Load> Encoder::add(const Load &load) {
@@ -294,13 +298,15 @@ std::string Encoder::encode(const Program &program) {
   auto variants = tables(program.variants);
   auto nodes = texts(program.nodes);
   auto metadata = add(program.metadata);
-  auto root =
-      file::CreateProgram(builder, program.version, targets, axes, devices, program.ranks, columns, rankTable, types,
-                          modules, kernels, groups, pieces, files, weights, roles, variants, nodes, metadata);
+  auto root = file::CreateProgram(builder, program.version, targets, axes, devices, program.ranks, columns, rankTable,
+                                  types, modules, kernels, groups, pieces, files, weights, roles, variants, nodes,
+                                  metadata, /*sealed=*/true);
   file::FinishSizePrefixedProgramBuffer(builder, root);
   std::string bytes(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize());
   bytes.resize(roundUp(bytes.size()));
-  return bytes + data;
+  std::string seal = makeSeal(bytes, data.size());
+  bytes += data;
+  return bytes + seal;
 }
 
 std::string cleave::program::writeProgram(const Program &program) { return Encoder().encode(program); }

@@ -1,13 +1,17 @@
 //===- Weights.cpp - the files that parameters lie in ---------------------===//
 //
-// A program keeps of a weight where it is, how large its file was, and a digest of some of its bytes. A file of the same
-// name may have been written anew since: numbers from it would be wrong, and nobody would know.
+// A program keeps of a weight where it is, how large its file was, and a digest of its bytes. A file of the same name may have
+// been written anew since, or be damaged: numbers from it would be wrong, and nobody would know.
+//
+// A digest is that of a sample, 16 digits, behind which 16 of all bytes may stand. An importer gives the first alone, which costs
+// nothing; whoever stores the module adds the second.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Reference/Weights.h"
 
 #include "Elements.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
+#include "cleave/Program/Digest.h"
 #include "cleave/Support/Digest.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,7 +43,14 @@ static LogicalResult checkRange(nn::ParamOp param, nn::WeightAttr weight, String
   return success();
 }
 
-FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAttr weight) {
+static constexpr size_t kDigits = 16;
+
+static InFlightDiagnostic emitOther(nn::ParamOp param, nn::WeightAttr weight, const Twine &had, const Twine &have) {
+  return param.emitOpError() << "@" << param.getSymName() << " is in another file than '" << weight.getFile()
+                             << "' is now: its bytes had the digest " << had << ", these have " << have;
+}
+
+FailureOr<WeightFiles::Range> WeightFiles::locate(nn::ParamOp param, nn::WeightAttr weight) {
   std::shared_ptr<const MappedFile> &file = files[weight.getFile()];
   if (!file) {
     llvm::Expected<std::shared_ptr<const MappedFile>> opened = MappedFile::open(weight.getFile());
@@ -50,19 +61,69 @@ FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAtt
   if (failed(checkRange(param, weight, file->getBytes())))
     return failure();
   StringRef bytes = file->getBytes().substr(weight.getOffset(), weight.getLength());
-  std::string digest = weight.getDigest().empty() ? "" : digestSample(*file, bytes);
-  if (digest != weight.getDigest())
-    return param.emitOpError() << "@" << param.getSymName() << " is in another file than '" << weight.getFile()
-                               << "' is now: its bytes had the digest " << weight.getDigest() << ", these have "
-                               << digest;
+  StringRef wanted = weight.getDigest().take_front(kDigits);
+  if (std::string digest = wanted.empty() ? "" : digestSample(*file, bytes); digest != wanted)
+    return LogicalResult(emitOther(param, weight, wanted, digest));
   return Range{bytes, file};
+}
+
+FailureOr<std::vector<uint64_t>> WeightFiles::digest(nn::ParamOp param, nn::WeightAttr weight, const Range &range) {
+  std::vector<uint64_t> blocks = digestBlocks(*range.file, {range.bytes.data(), range.bytes.size()});
+  StringRef wanted = weight.getDigest().drop_front(std::min(kDigits, weight.getDigest().size()));
+  if (std::string digest = wanted.empty() ? "" : program::digestWhole(blocks); digest != wanted)
+    return LogicalResult(emitOther(param, weight, weight.getDigest(), weight.getDigest().take_front(kDigits) + digest));
+  return blocks;
+}
+
+FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAttr weight) {
+  FailureOr<Range> range = locate(param, weight);
+  bool isWhole = weight.getDigest().size() <= kDigits;
+  if (failed(range) || (!isWhole && failed(digest(param, weight, *range))))
+    return failure();
+  return range;
+}
+
+/// Calls `change` with each reference to a file.
+static LogicalResult changeWeights(ModuleOp module, function_ref<nn::WeightAttr(nn::ParamOp, nn::WeightAttr)> change) {
+  for (auto param : module.getOps<nn::ParamOp>()) {
+    SmallVector<Attribute> pieces = nn::getPieces(param);
+    for (Attribute &piece : pieces)
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece))
+        if (!(piece = change(param, weight)))
+          return failure();
+    param.setValueAttr(nn::isStack(param) ? Attribute(ArrayAttr::get(module.getContext(), pieces)) : pieces.front());
+  }
+  return success();
+}
+
+static nn::WeightAttr withDigest(nn::WeightAttr weight, const Twine &digest) {
+  return nn::WeightAttr::get(weight.getContext(), weight.getFile(), weight.getOffset(), weight.getLength(),
+                             weight.getFileSize(), digest.str());
+}
+
+LogicalResult cleave::reference::digestWeights(ModuleOp module) {
+  WeightFiles files;
+  return changeWeights(module, [&](nn::ParamOp param, nn::WeightAttr weight) -> nn::WeightAttr {
+    // Of few bytes the sample is all; without a digest any file will do.
+    if (weight.getDigest().size() != kDigits || uint64_t(weight.getLength()) <= program::kSampledWhole)
+      return weight;
+    FailureOr<WeightFiles::Range> range = files.locate(param, weight);
+    if (failed(range))
+      return {};
+    FailureOr<std::vector<uint64_t>> blocks = files.digest(param, weight, *range);
+    return failed(blocks) ? nn::WeightAttr() : withDigest(weight, weight.getDigest() + program::digestWhole(*blocks));
+  });
+}
+
+void cleave::reference::dropDigests(ModuleOp module) {
+  (void)changeWeights(module, [](nn::ParamOp, nn::WeightAttr weight) { return withDigest(weight, ""); });
 }
 
 LogicalResult cleave::reference::checkWeights(ModuleOp module) {
   WeightFiles files;
   for (auto param : module.getOps<nn::ParamOp>())
     for (Attribute piece : nn::getPieces(param))
-      if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.find(param, weight)))
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.locate(param, weight)))
         return failure();
   return success();
 }
@@ -100,15 +161,8 @@ static nn::WeightAttr moveWeight(nn::ParamOp param, nn::WeightAttr weight, Strin
 
 LogicalResult cleave::reference::moveWeights(ModuleOp module, StringRef folder) {
   llvm::StringMap<std::string> moved;
-  for (auto param : module.getOps<nn::ParamOp>()) {
-    SmallVector<Attribute> pieces = nn::getPieces(param);
-    for (Attribute &piece : pieces)
-      if (auto weight = dyn_cast<nn::WeightAttr>(piece))
-        if (!(piece = moveWeight(param, weight, folder, moved)))
-          return failure();
-    param.setValueAttr(nn::isStack(param) ? Attribute(ArrayAttr::get(module.getContext(), pieces)) : pieces.front());
-  }
-  return success();
+  return changeWeights(
+      module, [&](nn::ParamOp param, nn::WeightAttr weight) { return moveWeight(param, weight, folder, moved); });
 }
 
 /// Where `path` leads in the end; what is not there is taken as it is written.

@@ -104,7 +104,7 @@ bool Local::readRanks(uint32_t &ranks, std::string &why) const {
     why = error->message;
     return false;
   }
-  program::Result<program::Program> read = program::readProgram(file.get());
+  program::Result<program::Program> read = program::readProgram(file.get(), program::Verify(options.verify));
   if (!read) {
     why = concat("cannot run ", program::quote(options.program), ": ", read.getError().message);
     return false;

@@ -87,6 +87,8 @@ static constexpr Row kRows[] = {
     {"--silence", "SECONDS", "how long a rank may give no sign of life (5 for processes)",
      setSeconds<&RunOptions::silence>},
     {"--find-nan", nullptr, "ends at the first command whose result has a NaN; slow", setFlag<&RunOptions::nan, true>},
+    {"--no-verify", nullptr, "takes a program and weights that have changed since they were written",
+     setFlag<&RunOptions::verify, false>},
     {"--no-pin", nullptr, "leaves it to the system on which cores ranks run", setFlag<&RunOptions::pin, false>},
     {"--no-graph", nullptr, "gives a CUDA device its commands one by one in every call",
      setFlag<&RunOptions::graph, false>},

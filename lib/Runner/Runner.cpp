@@ -153,6 +153,7 @@ int Run::open() {
   how.usesGraphs = options.graph;
   how.catchesCrashes = true;
   how.findsNan = options.nan;
+  how.verifies = options.verify;
   how.timesDevices = !options.report.empty();
   how.keepsTimes = options.profile || !options.trace.empty();
   Progress progress;

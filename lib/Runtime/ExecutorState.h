@@ -123,6 +123,7 @@ private:
   ExecutorStatus compareCalls(const std::vector<Argument> &inputs, const Call &call, ExecutorStatus own);
 
   ExecutorStatus pickTarget(const Device &device, uint32_t &target) const;
+  program::Status checkCode(const program::Object &object) const;
   ExecutorStatus loadCode(Device &device, std::vector<KernelEntry> &entries);
   ExecutorStatus loadCode();
   ExecutorStatus openRanks(std::string_view bytes);

@@ -28,7 +28,7 @@ static ExecutorStatus fail(ErrorKind kind, std::string message) { return Executo
 
 /// `file` is what `bytes` are mapped from, if they are.
 ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &folder, const FileBytes *file) {
-  Result<program::Program> read = program::readProgram(bytes);
+  Result<program::Program> read = program::readProgram(bytes, program::Verify(options.verifies));
   if (!read)
     return ::fail(ErrorKind::Program, read.getError().message);
   program = std::move(*read);
@@ -208,6 +208,15 @@ ExecutorStatus Executor::State::pickTarget(const Device &device, uint32_t &targe
   return ::fail(ErrorKind::Machine, concat("the program has no code for this machine: ", reasons));
 }
 
+/// Nothing runs that nobody wrote.
+program::Status Executor::State::checkCode(const program::Object &object) const {
+  uint64_t digest = options.verifies && object.digest ? program::hashBytes(object.code) : object.digest;
+  if (digest == object.digest)
+    return program::kGood;
+  return program::makeError("its code is damaged: its digest is ", program::formatDigest(digest),
+                            ", when it was written it was ", program::formatDigest(object.digest));
+}
+
 /// Of several objects for the target the first that loads counts; the last error is told if none does.
 ExecutorStatus Executor::State::loadCode(Device &device, std::vector<KernelEntry> &entries) {
   uint32_t target = 0;
@@ -215,10 +224,14 @@ ExecutorStatus Executor::State::loadCode(Device &device, std::vector<KernelEntry
     return error;
   std::vector<uint32_t> code;
   for (const program::Module &module : program.modules) {
+    bool isDamaged = false;
     Result<uint32_t> loaded = program::makeError("there is none for target ", target);
     for (const program::Object &object : module.objects)
-      if (object.target == target && !loaded)
-        loaded = device.load(object, module.name);
+      if (object.target == target && !loaded && !isDamaged) {
+        program::Status damage = checkCode(object);
+        isDamaged = damage.has_value();
+        loaded = damage ? Result<uint32_t>(*damage) : device.load(object, module.name);
+      }
     if (!loaded)
       return ::fail(ErrorKind::Program, concat("module ", quote(module.name), ": ", loaded.getError().message));
     code.push_back(*loaded);
@@ -246,7 +259,7 @@ ExecutorStatus Executor::State::loadCode() {
 
 /// All weights are compared with what the program says before any memory is taken.
 ExecutorStatus Executor::State::loadWeights(const std::string &folder, const FileBytes *file) {
-  WeightFiles files(program, folder, options.weightsFolder, file);
+  WeightFiles files(program, folder, options.weightsFolder, file, options.verifies);
   std::vector<bool> isChecked(program.weights.size());
   for (const LocalRank &rank : ranks)
     for (const program::Load &load : program.roles[rank.role].loads) {
@@ -276,8 +289,9 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
       fillings.push_back(
           {&load, rank.memory->getTarget(load), program::getSpanBytes(type), program::getElementBytes(type.element)});
     }
+    WeightFiles::Reader reader;
     auto read = [&](const program::Load &part, char *to) {
-      program::Status error = files.load(part, rank.rank, to);
+      program::Status error = files.load(part, rank.rank, to, reader);
       if (options.onLoad) {
         std::lock_guard<std::mutex> lock(mutex);
         options.onLoad(loaded += getBytes(part), total);

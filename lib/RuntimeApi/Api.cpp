@@ -70,6 +70,7 @@ static ExecutorOptions convert(const cleave_options *given) {
   converted.ranks = RankKind(options.use_mpi & 3);
   converted.pinsThreads = options.pin_threads != 0;
   converted.catchesCrashes = options.catch_crashes != 0;
+  converted.verifies = options.no_verify == 0;
   return converted;
 }
 

@@ -72,6 +72,11 @@ void MappedFile::copy(uint64_t offset, MutableArrayRef<char> buffer) const {
     std::memcpy(buffer.data(), data + offset, buffer.size());
 }
 
+bool MappedFile::isHole(uint64_t offset, uint64_t count) const {
+  off_t next = descriptor < 0 ? off_t(offset) : lseek(descriptor, off_t(offset), SEEK_DATA);
+  return next < 0 ? errno == ENXIO : uint64_t(next) >= offset + count;
+}
+
 /// What SIGBUS meant before.
 static struct sigaction olderHandler;
 

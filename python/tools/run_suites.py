@@ -140,6 +140,7 @@ def suites(build):
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96)
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
+    yield Suite("damage", [python, "test/Runtime/damage.py", build], count_closing, 10)
     # Fewer without mpirun.
     yield Suite("pipeline-programs", [python, "test/Runtime/pipelines.py", build], count_closing, 41 if shutil.which("mpirun") else 31)
     yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)

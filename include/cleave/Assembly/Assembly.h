@@ -33,6 +33,8 @@ struct AssemblyOptions {
   bool allowsTf32 = false;
   /// Weights stand in the program, not in the files that they came from.
   bool embedsWeights = false;
+  /// Weights in files have the digests of all their bytes, which are read for it; not needed by who runs the program at once.
+  bool digestsWeights = true;
   /// Where the program will lie: paths of weights are seen from there.
   std::string folder;
   program::Metadata metadata;

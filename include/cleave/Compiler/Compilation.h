@@ -51,6 +51,10 @@ struct CompileOptions {
   std::string inputs;
   /// A folder in which the weights that an MLIR file refers to lie now; empty: where it says.
   std::string weights;
+  /// The digests of weights that an MLIR file has are not held against what is in their files.
+  bool ignoreDigests = false;
+  /// What is written has the digests of samples of weights, not of all their bytes: these are not read.
+  bool sampleDigests = false;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
   /// A rank that takes more than the memory of a device is an error, not a warning.

@@ -52,6 +52,7 @@ struct Object {
   uint32_t target = 0;
   Format format = Format::SharedObject;
   std::string_view code;
+  uint64_t digest = 0; ///< of the code (`hashBytes`), given when it is written; 0: none
 };
 
 /// The same entries for each target; of several objects for one target the first that loads.
@@ -120,8 +121,8 @@ struct File {
   uint64_t bytes = 0;
 };
 
-/// Constant elements, row-major and little-endian: bytes of a file, with their digest (Digest.h), or of this program. A
-/// splat has the bytes of one element, which all have.
+/// Constant elements, row-major and little-endian: bytes of a file, with the digest of a sample of them (Digest.h), or of this
+/// program. A splat has the bytes of one element, which all have.
 struct Weight {
   std::string name;
   uint32_t type = 0;
@@ -131,6 +132,8 @@ struct Weight {
   std::string_view embedded;
   bool splat = false;
   std::vector<uint32_t> parts = {}; ///< weights before it that it consists of instead, one per entry of its first dim
+  /// The digest of each block of its bytes (`digestBlocks`); empty: it is not verified. Of what is embedded given when it is written.
+  std::vector<uint64_t> blocks = {};
 };
 
 /// How a slice lies in memory: its dims in `order` (empty: as they are). With a width, the last dim is cut into panels:

@@ -19,15 +19,26 @@ public:
   };
 
   /// What `weight` of `param` refers to. Errors are emitted at the parameter: the file cannot be opened, is too short,
-  /// or is not the one that the weight was taken from (its size, or the digest of these bytes, is another).
+  /// or is not the one that the weight was taken from (its size, or the digest of these bytes, is another). All bytes are read
+  /// where the digest is one of all.
   mlir::FailureOr<Range> find(nn::ParamOp param, nn::WeightAttr weight);
+
+  /// `find` in its two halves. The first reads a sample at the most; the second all bytes, and gives the digests of their blocks.
+  mlir::FailureOr<Range> locate(nn::ParamOp param, nn::WeightAttr weight);
+  mlir::FailureOr<std::vector<uint64_t>> digest(nn::ParamOp param, nn::WeightAttr weight, const Range &range);
 
 private:
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
 };
 
-/// Looks all weights of `module` up, so that a wrong file is told before anything runs.
+/// Looks all weights of `module` up, so that a wrong file is told before anything runs. Samples are read alone: who uses a weight
+/// looks at all of it.
 llvm::LogicalResult checkWeights(mlir::ModuleOp module);
+
+/// Gives the weights of `module` that have the digest of a sample that of all bytes, too, which are read.
+llvm::LogicalResult digestWeights(mlir::ModuleOp module);
+/// Any bytes will do from now on.
+void dropDigests(mlir::ModuleOp module);
 
 /// Lets all weights of `module` refer to files in `folder`. Of a path `a/b/w.bin` as much of the end is kept as is
 /// there: `folder/a/b/w.bin`, `folder/b/w.bin` or `folder/w.bin`. An error, where there is none, at the parameter.

@@ -35,6 +35,7 @@ struct RunOptions {
   double deadline = 60;           ///< seconds that ranks wait for each other
   double silence = 0;             ///< seconds that a rank may be silent; 0: the runtime's own
   bool profile = false, nan = false, pin = true, graph = true;
+  bool verify = true; ///< holds the program and its weights against their digests
 };
 
 /// The command line, or what is wrong with it. Words that only print are not for this (`printsOnly`).

@@ -71,6 +71,8 @@ struct ExecutorOptions {
   bool timesDevices = false;
   /// Bytes that all ranks of this process may have together; 0: what the system says is free.
   uint64_t memoryLimit = 0;
+  /// Holds digests against the program's tables and code and all weights that are read: what has changed since is refused.
+  bool verifies = true;
   /// Told while weights are loaded, how many bytes of how many are there. From any thread, by one at a time.
   std::function<void(uint64_t loaded, uint64_t total)> onLoad;
   /// Tests only: another device than this machine.

@@ -4,11 +4,15 @@
 
 #include "cleave/Support/File.h"
 #include <string>
+#include <vector>
 
 namespace cleave {
 
 /// The digest of `bytes`, a part of `file`, as program files have it (cleave/Program/Digest.h).
 std::string digestSample(const MappedFile &file, llvm::ArrayRef<char> bytes);
+
+/// The digest of each block of `bytes`, a part of `file`, as program files have them. Holes of the file cost nothing.
+std::vector<uint64_t> digestBlocks(const MappedFile &file, llvm::ArrayRef<char> bytes);
 
 } // namespace cleave
 

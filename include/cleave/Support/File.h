@@ -39,6 +39,8 @@ public:
   uint64_t getOffset(llvm::ArrayRef<char> bytes) const { return bytes.data() - data; }
   /// Copies the bytes at `offset` into `buffer` without making pages of the file resident. Precondition: they are there.
   void copy(uint64_t offset, llvm::MutableArrayRef<char> buffer) const;
+  /// Whether the file system knows that there is nothing but zeros, which were never written.
+  bool isHole(uint64_t offset, uint64_t count) const;
 
 private:
   friend llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef, llvm::StringRef);

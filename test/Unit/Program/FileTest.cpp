@@ -1,6 +1,7 @@
 //===- FileTest.cpp - programs written and read ---------------------------===//
 #include "Program_generated.h"
 #include "Refuse.h"
+#include "cleave/Program/Digest.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +9,8 @@
 using namespace cleave::program;
 
 /// What is wrong with some bytes; empty if nothing is.
-static std::string refuse(std::string_view bytes) {
-  Result<Program> program = readProgram(bytes);
+static std::string refuse(std::string_view bytes, Verify verify = Verify::Yes) {
+  Result<Program> program = readProgram(bytes, verify);
   return program ? "" : program.getError().message;
 }
 
@@ -109,7 +110,53 @@ TEST(FileTest, RefusesDamagedFiles) {
             "is cut off: tables of " + std::to_string(length) + " bytes in a file of 100 (P1)");
   std::string broken = bytes;
   broken[4] = '\x7f'; // where the root lies
-  EXPECT_EQ(refuse(broken), "its tables are damaged (P1)");
+  EXPECT_EQ(refuse(broken), "is damaged: its tables are not those that were written, by their digest (P1)");
+  EXPECT_EQ(refuse(broken, Verify::No), "its tables are damaged (P1)");
+}
+
+// P1: whichever bit of what lies before the data, and of the seal behind them, is another one.
+TEST(FileTest, EveryBitOfTablesIsSealed) {
+  std::string bytes = writeProgram(makeCuda());
+  uint32_t length;
+  std::memcpy(&length, bytes.data(), 4);
+  size_t head = (length + 4 + 63) / 64 * 64;
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    if (bit >= head * 8 && bit < (bytes.size() - 16) * 8)
+      continue;
+    bytes[bit / 8] = char(bytes[bit / 8] ^ 1 << bit % 8);
+    EXPECT_NE(refuse(bytes), "") << "bit " << bit;
+    bytes[bit / 8] = char(bytes[bit / 8] ^ 1 << bit % 8);
+  }
+  EXPECT_EQ(refuse(std::string_view(bytes).substr(0, bytes.size() - 1)),
+            "is cut off, or has more bytes than were written: the seal at its end is not there (P1)");
+  EXPECT_NE(refuse(bytes + "x"), "");
+  EXPECT_EQ(refuse(bytes), "");
+}
+
+// Code and weights are verified by who loads them, by these. Whoever writes a program need not give them.
+TEST(FileTest, DigestsOfDataStandInTheTables) {
+  Program program = makeCuda();
+  std::string bytes = writeProgram(program);
+  program = *readProgram(bytes);
+  for (const Object &object : program.modules[0].objects)
+    EXPECT_EQ(object.digest, hashBytes(object.code));
+  EXPECT_EQ(program.weights[1].blocks, std::vector<uint64_t>{hashBytes("0123456789abcdef")});
+  program = makeTensorParallel();
+  program.weights[0].blocks = {7};
+  bytes = writeProgram(program);
+  EXPECT_EQ(readProgram(bytes)->weights[0].blocks, std::vector<uint64_t>{7});
+}
+
+// Files of before there were digests are read as they are: their tables do not say that they are sealed.
+TEST(FileTest, ReadsFilesWithoutASeal) {
+  std::string bytes = writeProgram(makeSingle());
+  std::vector<uint64_t> aligned(bytes.size() / 8 + 1);
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  auto *table = const_cast<flatbuffers::Table *>(
+      reinterpret_cast<const flatbuffers::Table *>(file::GetSizePrefixedProgram(aligned.data())));
+  ASSERT_TRUE(table->SetField<uint8_t>(file::Program::VT_SEALED, 0, 1));
+  std::string old(reinterpret_cast<char *>(aligned.data()), bytes.size() - 16);
+  EXPECT_EQ(refuse(old), "");
 }
 
 // P2
@@ -208,7 +255,7 @@ TEST(FileTest, RefusesMisalignedVectors) {
 // P4
 TEST(FileTest, RefusesBytesOutsideOfTheData) {
   std::string bytes = writeProgram(makeSingle());
-  EXPECT_EQ(refuse(std::string_view(bytes).substr(0, bytes.size() - 1)),
+  EXPECT_EQ(refuse(std::string_view(bytes).substr(0, bytes.size() - 17), Verify::No), // the seal, and a byte
             "bytes 0 + 18 do not lie in the 17 bytes of data at a multiple of 64 (P4)");
   // Inside, but not at a multiple: offset and length stand side by side in the tables.
   auto asBytes = [](uint64_t offset, uint64_t length) {
@@ -220,5 +267,5 @@ TEST(FileTest, RefusesBytesOutsideOfTheData) {
   size_t at = bytes.find(asBytes(0, 18));
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, 16, asBytes(4, 8));
-  EXPECT_EQ(refuse(bytes), "bytes 4 + 8 do not lie in the 18 bytes of data at a multiple of 64 (P4)");
+  EXPECT_EQ(refuse(bytes, Verify::No), "bytes 4 + 8 do not lie in the 18 bytes of data at a multiple of 64 (P4)");
 }

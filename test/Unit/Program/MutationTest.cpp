@@ -1,6 +1,6 @@
 //===- MutationTest.cpp - broken files are refused, or do no harm ---------===//
 //
-// 2,000 files made from the samples.
+// 2,000 files made from the samples; without their seals, which would refuse nearly all of them.
 //
 //===----------------------------------------------------------------------===//
 #include "Mutator.h"
@@ -14,7 +14,7 @@ TEST(MutationTest, TwoThousandFilesAreRefusedOrDoNoHarm) {
   size_t refused = 0, accepted = 0;
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::string bytes = Mutator(seed).mutate(samples[seed % samples.size()].second);
-    Result<Program> program = readProgram(bytes);
+    Result<Program> program = readProgram(bytes, Verify::No);
     if (!program) {
       ++refused;
       EXPECT_FALSE(program.getError().message.empty()) << seed;

@@ -270,6 +270,78 @@ TEST(Loads, LargeWeightsAreReadInPieces) {
   }
 }
 
+/// A load by a thread that has read nothing before.
+static cleave::program::Status read(const WeightFiles &files, const Load &load, std::vector<char> &target) {
+  WeightFiles::Reader reader;
+  return files.load(load, 0, target.data(), reader);
+}
+
+// Every byte that is read is held against its block's digest, and no other: a rank that has one column of a matrix, or rows in
+// its middle, takes no harm from what is damaged elsewhere.
+TEST(Loads, BlocksThatAreReadAreVerified) {
+  constexpr int64_t rows = 4, columns = 300000; // 4.6 blocks, rows across their borders
+  Builder b;
+  std::vector<float> elements = makeFloats(rows * columns, 1);
+  std::string file(reinterpret_cast<const char *>(elements.data()), elements.size() * 4);
+  uint32_t whole = b.addType({rows, columns}), row = b.addType({1, columns}), end = b.addType({rows, 2});
+  b.program.files = {{"w.bin", file.size() + 100}};
+  Weight weight{"w", whole, 0, 100, file.size(), "", {}, false};
+  weight.blocks = digestBlocks(file);
+  ASSERT_EQ(weight.blocks.size(), 5u);
+  b.program.weights = {weight};
+  Load all{0, {{}, {}}, {rows, columns}, {}, {0, whole, {}}}, second{0, {{1, -1}, {}}, {1, columns}, {}, {0, row, {}}};
+  Load corner{0, {{}, {columns - 2, -1}}, {rows, 2}, {}, {0, end, {}}};
+  // In each block one byte, the first and the last of all among them; which of the loads see it, by their bytes.
+  for (uint64_t at : {uint64_t{0}, uint64_t{1} << 20, uint64_t{2097151}, uint64_t{2097152}, uint64_t{3500000},
+                      uint64_t(file.size()) - 1}) {
+    std::string damaged = file;
+    damaged[at] = char(damaged[at] ^ 64);
+    Folder folder;
+    folder.write("w.bin", std::string(100, 'x') + damaged);
+    for (bool verifies : {true, false}) {
+      WeightFiles files(b.program, folder.path, "", nullptr, verifies);
+      b.program.weights[0].digest = digestSample(file.size(), [&](uint64_t offset, char *to, size_t count) {
+        std::memcpy(to, damaged.data() + offset, count); // that it is another file is not what is tried here
+        return true;
+      });
+      ASSERT_FALSE(files.check(b.program.weights[0]));
+      std::vector<char> target(file.size());
+      uint64_t block = at >> 20;
+      EXPECT_EQ(bool(read(files, all, target)), verifies) << at;
+      EXPECT_EQ(bool(read(files, second, target)), verifies && block >= 1 && block <= 2) << at;
+      EXPECT_EQ(bool(read(files, corner, target)), verifies && block >= 1) << at;
+    }
+  }
+}
+
+// The message says which bytes, and both digests.
+TEST(Loads, DamagedBlocksAreTold) {
+  Builder b;
+  std::vector<float> elements = makeFloats(600000, 1);
+  std::string file(reinterpret_cast<const char *>(elements.data()), elements.size() * 4), damaged = file;
+  damaged[1500000] = char(damaged[1500000] ^ 1);
+  uint32_t type = b.addType({600000});
+  b.program.files = {{"w.bin", file.size()}};
+  Weight weight{"w", type, 0, 0, file.size(), "", {}, false};
+  weight.blocks = digestBlocks(file);
+  b.program.weights = {weight};
+  Folder folder;
+  folder.write("w.bin", damaged);
+  WeightFiles files(b.program, folder.path, "");
+  b.program.weights[0].digest = digestSample(file.size(), [&](uint64_t offset, char *to, size_t count) {
+    std::memcpy(to, damaged.data() + offset, count);
+    return true;
+  });
+  ASSERT_FALSE(files.check(b.program.weights[0]));
+  std::vector<char> target(file.size());
+  cleave::program::Status failed = read(files, {0, {{}}, {600000}, {}, {0, type, {}}}, target);
+  ASSERT_TRUE(failed);
+  EXPECT_THAT(
+      failed->message,
+      testing::MatchesRegex("weight .w. in .w.bin.: its bytes 1048576 to 2097151 have changed, or are damaged: their "
+                            "digest is [0-9a-f]+, the program was compiled with [0-9a-f]+: compile it again"));
+}
+
 // A file that is cut while it is being read is an error that says what is gone.
 TEST(Loads, FilesThatShrinkAreErrors) {
   Builder b;
@@ -288,12 +360,13 @@ TEST(Loads, FilesThatShrinkAreErrors) {
   WeightFiles files(b.program, folder.path, "");
   ASSERT_FALSE(files.check(b.program.weights[0]));
   std::vector<char> target(file.size());
-  EXPECT_FALSE(files.load(load, 0, target.data()));
+  EXPECT_FALSE(read(files, load, target));
   EXPECT_EQ(std::string(target.begin(), target.end()), file);
   std::filesystem::resize_file(folder.path + "/w.bin", 3000000);
-  cleave::program::Status failed = files.load(load, 0, target.data());
+  cleave::program::Status failed = read(files, load, target);
   ASSERT_TRUE(failed);
-  EXPECT_EQ(failed->message, "weight \"w\": the file has become shorter, 145728 bytes are missing at 3000000");
+  EXPECT_EQ(failed->message,
+            "weight \"w\" in \"w.bin\": the file has become shorter, 145728 bytes are missing at 3000000");
 }
 
 /// Bytes of private memory that the process may write to.
@@ -346,7 +419,7 @@ TEST(Loads, WeightsInsideAreReadOnce) {
   WeightFiles files(*program, folder.path, "", &file);
   std::filesystem::resize_file(folder.path + "/m.cleave", 3 << 20);
   std::vector<char> target(count * 4);
-  cleave::program::Status failed = files.load(program->roles[0].loads[1], 0, target.data());
+  cleave::program::Status failed = read(files, program->roles[0].loads[1], target);
   ASSERT_TRUE(failed);
   EXPECT_THAT(failed->message, testing::StartsWith("weight \"w\": the file has become shorter, "));
 }

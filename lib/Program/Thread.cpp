@@ -1,0 +1,42 @@
+//===- Thread.cpp - a thread that may not be had --------------------------===//
+#include "cleave/Program/Thread.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+using namespace cleave::program;
+
+Thread &Thread::operator=(Thread &&other) noexcept {
+  handle = other.handle;
+  isRunning = std::exchange(other.isRunning, false);
+  return *this;
+}
+
+static void *run(void *given) {
+  std::unique_ptr<std::function<void()>> job(static_cast<std::function<void()> *>(given));
+  (*job)();
+  return nullptr;
+}
+
+Status Thread::start(std::function<void()> job) {
+  auto given = std::make_unique<std::function<void()>>(std::move(job));
+  if (int code = pthread_create(&handle, nullptr, run, given.get()))
+    return makeError("cannot start a thread: ", std::strerror(code));
+  given.release();
+  isRunning = true;
+  return kGood;
+}
+
+void Thread::join() {
+  if (std::exchange(isRunning, false))
+    pthread_join(handle, nullptr);
+}
+
+void Thread::detach() {
+  if (std::exchange(isRunning, false))
+    pthread_detach(handle);
+}
+
+unsigned cleave::program::countCores() { return std::max(1u, std::thread::hardware_concurrency()); }
