@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Arrays/Npz.h"
 #include "NpyHeader.h"
+#include "cleave/Program/Content.h"
 
 #include <algorithm>
 #include <memory>
@@ -74,6 +75,9 @@ Status NpzReader::open() {
   // libzip takes no bytes for no entries.
   if (bytes.empty())
     return makeError("the file is empty");
+  if (std::string other = cleave::program::describeOther(bytes, cleave::program::Content::Npz, "an .npz archive");
+      !other.empty())
+    return makeError(other);
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(bytes.data(), bytes.size(), /*freep=*/0, &error);

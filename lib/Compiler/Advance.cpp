@@ -36,6 +36,13 @@ bool Compilation::State::hasMesh() {
 /// A plan asks for one, or the file says that it is of a microbatch.
 bool Compilation::State::isPipelined() { return handed.pipeline || pipe::getMicrobatches(*module); }
 
+bool cleave::isDumpName(std::string_view name) {
+  StringRef text = name;
+  unsigned number;
+  return !text.consumeInteger(10, number) && text.consume_front("-") && text.consume_back(".mlir") &&
+         llvm::any_of(getPhaseNames(), [&](const PhaseName &phase) { return phase.word == text; });
+}
+
 /// `DIR/3-propagated.mlir`; numbers are those of the phases that the model goes through.
 llvm::Error Compilation::State::dump(Phase phase) {
   StringRef folder = options.dumpPhases;
@@ -105,7 +112,7 @@ bool Compilation::State::checkCluster() {
 bool Compilation::State::checkFit(const std::optional<Report> &report) {
   if (!report || report->memory)
     return report && report->memory->excess.empty();
-  return fail(makeError("{0}: --must-fit needs a cluster whose device has a 'memory'", options.model));
+  return fail(makeError("{0}: --must-fit needs a cluster whose device has a 'memory'", options.model), Blame::Options);
 }
 
 /// The axis of a pipeline is none that values are cut along, but says where stages stand.
@@ -131,6 +138,16 @@ bool Compilation::State::useCluster() {
   return true;
 }
 
+/// Where there is anything to be said.
+void Compilation::State::keepRanges() {
+  Builder builder(context.get());
+  SmallVector<NamedAttribute> entries;
+  for (const auto &[name, range] : inputRanges)
+    entries.push_back(builder.getNamedAttr(name, builder.getI64IntegerAttr(range)));
+  if (!entries.empty())
+    (*module)->setAttr(kRangesAttr, builder.getDictionaryAttr(entries));
+}
+
 /// A phase is never done twice, but for annotation, to which a plan may add.
 bool Compilation::advance(Phase last) {
   const CompileOptions &options = state->options;
@@ -139,7 +156,8 @@ bool Compilation::advance(Phase last) {
     return fail(makeError("{0} is {1} already, which comes after {2}", options.model, toString(done), toString(last)));
   if (done > Phase::Annotated && state->handed.plan)
     return fail(makeError("{0} is {1} already: --mesh, --plan{2} come too late", options.model, toString(done),
-                          state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"));
+                          state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"),
+                Blame::Options);
   bool isPipelined = state->handed.isPipelined = state->isPipelined();
   if (isOfPipeline(last) && !isPipelined)
     return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
@@ -161,6 +179,8 @@ bool Compilation::advance(Phase last) {
     bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))
       return false;
+    if (step.phase == Phase::Partitioned)
+      state->keepRanges();
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }

@@ -3,9 +3,11 @@
 // Element by element, as long doubles, which hold every element type exactly, 64-bit integers included. Two floats
 // agree if
 //
-//   |got - want| <= rtol * |want| + atol * scale          scale = the largest magnitude of the tensor, at least 1
+//   |got - want| <= rtol * |want| + atol * scale          scale = the largest magnitude of the tensor
 //
-// The second term is for what is small because large terms cancel: it is as wrong as they are. Integers agree only if
+// The second term is for what is small beside its neighbors: it is as wrong as they are. A tensor of small numbers has a small
+// scale, so that nothing is right only because it is small; where all of it is small because large terms cancel, rounding is
+// told from errors by a run in double (Check.cpp). Integers agree only if
 // they are equal, an infinity with itself, a NaN with any NaN.
 //
 //===----------------------------------------------------------------------===//
@@ -73,7 +75,7 @@ static double getLargest(const Tensor &tensor, int64_t first, int64_t count) {
 }
 
 /// What `atol` is relative to.
-static double getScale(const Tensor &tensor) { return std::max(1.0, getLargest(tensor, 0, tensor.getNumElements())); }
+static double getScale(const Tensor &tensor) { return getLargest(tensor, 0, tensor.getNumElements()); }
 
 /// Elements of a row: what is compared with its largest element. A score for each class, an embedding, a line of pixels; where
 /// rows have one element, a neighbour in the tensor is the only scale there is.
@@ -111,6 +113,29 @@ Difference cleave::compare(const Tensor &got, const Tensor &want, Tolerance tole
       difference.position = i;
   }
   return difference;
+}
+
+Spread cleave::getSpread(const Tensor &got, const Tensor &want, const Tensor &other) {
+  Spread spread;
+  double squares = 0, wanted = 0;
+  int64_t count = 0;
+  for (int64_t i = 0, e = want.getNumElements(); i < e; ++i) {
+    long double a = getElement(got, i), b = getElement(want, i), c = getElement(other, i);
+    auto isLike = [&](long double x) { return a == x || (std::isnan(a) && std::isnan(x)); };
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      spread.isFinite &= isLike(b) || isLike(c);
+      continue;
+    }
+    double distance = static_cast<double>(std::fabs(a - b));
+    ++count;
+    squares += distance * distance;
+    wanted += static_cast<double>(b * b);
+    spread.largest = std::max(spread.largest, distance);
+    spread.scale = std::max(spread.scale, static_cast<double>(std::fabs(b)));
+  }
+  spread.rms = count ? std::sqrt(squares / double(count)) : 0;
+  spread.rmsOfWanted = count ? std::sqrt(wanted / double(count)) : 0;
+  return spread;
 }
 
 std::string cleave::formatNumber(long double number, int digits) {

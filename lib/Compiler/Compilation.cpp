@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Plan/Plan.h"
+#include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
 
 #include <chrono>
@@ -100,7 +101,9 @@ Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
   context->printOpOnDiagnostic(false);
   context->getDiagEngine().registerHandler([this](mlir::Diagnostic &source) {
     Diagnostic diagnostic = convert(source, this->options.model);
-    diagnostic.blame = isChecked && isOwnFault(source) ? Blame::Bug : current;
+    // What is said of a place in an option.
+    bool isOption = StringRef(diagnostic.file).starts_with("--");
+    diagnostic.blame = isChecked && isOwnFault(source) ? Blame::Bug : isOption ? Blame::Options : current;
     report(diagnostic);
     return success();
   });
@@ -128,6 +131,13 @@ Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
 void Compilation::useOneDevice() {
   MLIRContext *context = state->context.get();
   (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
+}
+
+void Compilation::restartOnOneDevice(ModuleOp module) {
+  state->module = OwningOpRef<ModuleOp>(module);
+  state->plan = nullptr;
+  state->handed = {};
+  useOneDevice();
 }
 
 void Compilation::narrowFloats() { state->options.sharding.narrowsFloats = true; }
@@ -164,6 +174,22 @@ bool Compilation::addTo(Assembler &assembler) {
 
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 
+/// Where ranks do nearly twice of what an even split would give them, an axis of the mesh gains nearly nothing; empty otherwise. A
+/// program that was not partitioned here does not know what the whole would take.
+static std::string describeLittleSplit(func::FuncOp func, const Report &report) {
+  constexpr double most = 1.8;
+  double even = report.flops / double(report.ranks);
+  if (!func->hasAttr(spmd::SpmdDialect::kFlopsAttr) || report.flops == 0 || report.flopsPerRank < most * even)
+    return "";
+  std::string mesh;
+  for (const auto &[name, size] : report.mesh)
+    mesh += llvm::formatv("{0}{1}={2}", mesh.empty() ? "" : ", ", name, size);
+  return llvm::formatv(
+      "each rank computes {0:f1} % of what the model takes, and an even split over {1} would be {2:f1} %: most of it "
+      "is done by several ranks",
+      100 * report.flopsPerRank / report.flops, mesh, 100 * even / report.flops);
+}
+
 std::optional<Report> Compilation::makeReport() {
   SmallVector<func::FuncOp, 4> ranks = pipe::getRankFunctions(*state->module);
   func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
@@ -176,6 +202,9 @@ std::optional<Report> Compilation::makeReport() {
                                 : makePipelineReport(ranks, state->options.model, cluster);
   report.seconds = state->seconds;
   report.placement = state->placement;
+  if (std::string little = ranks.empty() ? describeLittleSplit(func, report) : ""; !little.empty())
+    if (!std::exchange(state->isLittleTold, true))
+      emitWarning(FileLineColLoc::get(state->context.get(), state->options.model, 0, 0)) << little;
   bool hasExcess = report.memory && !report.memory->excess.empty();
   if (hasExcess && !std::exchange(state->isExcessTold, true)) {
     Location loc = FileLineColLoc::get(state->context.get(), state->options.model, 0, 0);
@@ -189,6 +218,23 @@ bool Compilation::write(StringRef path) {
     return false;
   llvm::Error error = writeModule(*state->module, path);
   return error ? state->fail(std::move(error)) : true;
+}
+
+const std::map<std::string, int64_t> &Compilation::getInputRanges() const { return state->inputRanges; }
+
+std::vector<std::pair<std::string, std::string>> Compilation::getFilesRead() const {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const std::string &path : reference::listWeightFiles(*state->module))
+    files.emplace_back("a file of its weights", path);
+  for (const std::string &path : state->externalFiles)
+    files.emplace_back("a file of its weights", path);
+  if (!state->plan)
+    return files;
+  if (!state->plan->clusterFile.empty())
+    files.emplace_back("the cluster of the plan", state->plan->clusterFile);
+  if (state->plan->pipeline && state->plan->pipeline->hasScheduleFile())
+    files.emplace_back("the schedule of the plan", state->plan->pipeline->schedule);
+  return files;
 }
 
 ArrayRef<std::pair<std::string, double>> Compilation::getSeconds() const { return state->seconds; }

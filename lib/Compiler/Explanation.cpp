@@ -323,7 +323,7 @@ std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) 
   std::string error;
   std::optional<NamePattern> pattern = NamePattern::create(text, error);
   if (!pattern) {
-    state->compilation.fail(makeError("{0} is no pattern: {1}", quote(text), error));
+    state->compilation.fail(makeError("{0} is no pattern: {1}", quote(text), error), Blame::Options);
     return std::nullopt;
   }
   auto found = state->explain([&](StringRef name) { return pattern->matches(name); });
@@ -333,7 +333,8 @@ std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) 
   for (const ValueNames &value : state->values)
     llvm::append_range(names, value.names);
   state->compilation.fail(makeError("{0}: no tensor or node is called {1}{2}", state->compilation.getOptions().model,
-                                    quote(text), suggestNames(text, names)));
+                                    quote(text), suggestPatterns(text, names)),
+                          Blame::Options);
   return std::nullopt;
 }
 

@@ -10,8 +10,11 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Onnx/ExternalFiles.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Program/Content.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <chrono>
 #include <climits>
@@ -22,18 +25,23 @@ using namespace cleave;
 
 /// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
 static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
+  llvm::MapVector<StringRef, SmallVector<const onnx::NodeProto *, 1>> nodes;
+  for (const onnx::NodeProto &node : graph.node)
+    nodes[node.name].push_back(&node);
+  spmd::NameIndex index({llvm::make_first_range(nodes).begin(), llvm::make_first_range(nodes).end()});
   for (const spmd::PlanRule &rule : plan.rules) {
-    spmd::NamePattern pattern = rule.getPattern();
     if (rule.target == spmd::PlanRule::Target::Tensor) {
-      if (pattern.isLiteral())
-        kept.insert(pattern.getText());
+      if (spmd::NamePattern::isLiteral(rule.pattern) && rule.except.empty())
+        kept.insert(rule.pattern);
       continue;
     }
-    for (const onnx::NodeProto &node : graph.node) {
-      ArrayRef<StringRef> list = rule.target == spmd::PlanRule::Target::Operand ? node.input : node.output;
-      if (rule.index < list.size() && !list[rule.index].empty() && pattern.matches(node.name))
-        kept.insert(list[rule.index]);
-    }
+    index.forEachMatch(rule.getPattern(), [&](size_t number) {
+      for (const onnx::NodeProto *node : nodes.begin()[number].second) {
+        ArrayRef<StringRef> list = rule.target == spmd::PlanRule::Target::Operand ? node->input : node->output;
+        if (rule.index < list.size() && !list[rule.index].empty())
+          kept.insert(list[rule.index]);
+      }
+    });
   }
 }
 
@@ -128,6 +136,7 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   std::shared_ptr<const spmd::Plan> given = plan;
   if (!model || !takeDevicePlan(*model))
     return nullptr;
+  externalFiles = onnx::listExternalFiles(*model);
   addDims(import);
   for (const auto &[name, shape] : options.shapes)
     import.shapes[name].assign(shape.begin(), shape.end());
@@ -174,6 +183,17 @@ static std::string nameStandardInput() {
   return length > 0 ? std::string(path, length) : "-";
 }
 
+/// What a file is that is no model; empty where it may be one.
+static std::string describeNoModel(StringRef bytes) {
+  program::Content content = program::findContent(bytes);
+  if (content == program::Content::Mlir)
+    return "";
+  std::string other = program::describeOther(bytes, program::Content::Onnx, "a model");
+  return other + (content == program::Content::Program ? ": cleave-run runs it, cleave inspect and cleave bench take it"
+                  : content == program::Content::Plan  ? ": --plan takes it"
+                                                       : "");
+}
+
 /// An ONNX model is mapped into `file`, everything else read into `buffer`.
 static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
                         std::unique_ptr<llvm::MemoryBuffer> &buffer) {
@@ -182,6 +202,8 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
     llvm::Expected<std::shared_ptr<const MappedFile>> mapped = MappedFile::open(path);
     if (!mapped)
       return mapped.takeError();
+    if (std::string other = describeNoModel((*mapped)->getBytes()); !other.empty())
+      return makeError("{0}: {1}", quote(path), other);
     if (!(*mapped)->getBytes().starts_with(kBytecodeMagic)) {
       file = std::move(*mapped);
       return llvm::Error::success();
@@ -193,6 +215,8 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
                                                         /*IsVolatile=*/true);
   if (!read)
     return makeError("cannot read {0}: {1}", quote(path), read.getError().message());
+  if (std::string other = describeNoModel((*read)->getBuffer()); !other.empty())
+    return makeError("{0}: {1}", quote(path), other);
   if (path == "-" && looksLikeOnnx((*read)->getBuffer()))
     file = MappedFile::fromMemory("-", (*read)->getBuffer().str());
   else
@@ -200,10 +224,10 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
   return llvm::Error::success();
 }
 
-/// A mesh that nothing is split over may be one that was forgotten in the rules. Shardings in a file use it too.
-static void warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) {
+/// A mesh that nothing is split over may be one that was forgotten in the rules. Shardings in a file use it too. True if there is one.
+static bool warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) {
   if (getPhase(module) >= Phase::Annotated)
-    return;
+    return false;
   std::vector<spmd::PlanNote> notes = spmd::findIdle(plan);
   if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty() && plan.states.empty() &&
       !plan.cluster)
@@ -211,6 +235,23 @@ static void warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
   for (const spmd::PlanNote &note : notes)
     emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))
         << note.message;
+  return !notes.empty();
+}
+
+/// What a file says that is cut already, else what the model does with its inputs.
+static InputRanges readRanges(ModuleOp module) {
+  InputRanges ranges;
+  if (auto known = module->getAttrOfType<DictionaryAttr>(kRangesAttr)) {
+    for (NamedAttribute entry : known)
+      if (auto range = dyn_cast<IntegerAttr>(entry.getValue()))
+        ranges[entry.getName().str()] = range.getInt();
+    return ranges;
+  }
+  llvm::Expected<func::FuncOp> func = findEntry(module);
+  if (func)
+    return findRanges(*func);
+  llvm::consumeError(func.takeError());
+  return ranges;
 }
 
 /// That there is no function to be run is told by whoever runs it.
@@ -249,13 +290,16 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   }
   hasOnnx = isChecked = file != nullptr;
   if (hasOnnx && !options.weights.empty()) {
-    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model));
+    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model),
+         Blame::Options);
     return nullptr;
   }
   OwningOpRef<ModuleOp> loaded = file ? importOnnx(std::move(file), collectAllErrors) : parseMlir(std::move(buffer));
   addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (loaded && plan)
-    warnOfIdle(*loaded, *plan, planFile);
+    isLittleTold = warnOfIdle(*loaded, *plan, planFile); // that little is split is said already
+  if (loaded)
+    inputRanges = readRanges(*loaded);
   if (llvm::Error error = loaded ? warnOfArrays(*loaded, options.inputs) : llvm::Error::success()) {
     fail(std::move(error));
     return nullptr;

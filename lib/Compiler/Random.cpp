@@ -7,8 +7,9 @@
 //   it is only cast, and is no mask           pixels, bytes            0 to 255
 //   an einsum or convolution sums over it     weights as operand 1     normal(0, 1 / fan-in), so that sums stay near 1
 //
-// All other integers are 0 or 1, which suits masks, all other floats normal(0, 1). Elements are drawn argument by
-// argument from one generator, so that equal seeds give equal tensors.
+// All other integers are 0 or 1, which suits masks, all other floats normal(0, 1). That is found of the whole model, for a
+// shard's fan-in is another one, and comes along. Elements are drawn argument by argument from one generator, so that equal seeds
+// give equal tensors.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Values.h"
@@ -119,17 +120,29 @@ static Uses findUses(Value argument) {
   return uses;
 }
 
+/// Of what nothing is said.
+static int64_t getDefaultRange(Type element) { return isa<FloatType>(element) ? 1 : 2; }
+
 /// Exclusive upper bound of the integers of an argument.
 static int64_t getBound(const Uses &uses, Type type) {
   if (uses.places || !uses.areConverted || uses.areMask || uses.areElse)
-    return uses.places.value_or(2);
+    return uses.places.value_or(getDefaultRange(type));
   unsigned bits = std::min(type.getIntOrFloatBitWidth(), 8U);
   return bits == 8 && type.isUnsignedInteger() ? 256 : bits < 8 ? 1 << bits : type.isInteger(8) ? 128 : 256;
 }
 
-/// Standard deviation of the floats of an argument.
-static double getDeviation(const Uses &uses) {
-  return uses.areActivation ? 1 : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(uses.fanIn, 1)));
+InputRanges cleave::findRanges(func::FuncOp func) {
+  InputRanges ranges;
+  SmallVector<std::string> names = getInputNames(func);
+  for (BlockArgument argument : func.getArguments()) {
+    Type element = getElementTypeOrSelf(argument);
+    bool isFloat = isa<FloatType>(element);
+    Uses uses = findUses(argument);
+    int64_t range = isFloat ? (uses.areActivation ? 1 : std::max<int64_t>(uses.fanIn, 1)) : getBound(uses, element);
+    if (range != getDefaultRange(element))
+      ranges[names[argument.getArgNumber()]] = range;
+  }
+  return ranges;
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,13 +189,12 @@ template <typename Draw> static void fillFloats(Tensor &tensor, Draw draw) {
     fill<uint16_t>(tensor, draw);
 }
 
-static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &generator) {
+static Tensor drawTensor(RankedTensorType type, int64_t range, Generator &generator) {
   Tensor tensor = Tensor::zeros(type);
   Type element = type.getElementType();
-  double deviation = getDeviation(uses);
-  int64_t bound = getBound(uses, element);
+  double deviation = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(range, 1)));
   auto normal = [&] { return deviation * generator.normal(); };
-  auto integer = [&] { return generator.below(bound); };
+  auto integer = [&] { return generator.below(range); };
   if (element.isF32())
     fill<float>(tensor, normal);
   else if (element.isF64())
@@ -200,15 +212,20 @@ static Tensor drawTensor(RankedTensorType type, const Uses &uses, Generator &gen
   return tensor;
 }
 
-SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed) {
+SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed, const InputRanges &ranges) {
   Generator generator(seed);
   SmallVector<Tensor> inputs;
-  for (auto [index, type] : llvm::enumerate(getInputTypes(func))) {
-    // Once memory is planned nobody can tell any more what an input is for.
-    Uses uses = index < func.getNumArguments() ? findUses(func.getArgument(index)) : Uses();
-    inputs.push_back(drawTensor(type, uses, generator));
-    if (std::optional<Tensor> fixed = getFixedValue(func, index))
+  for (auto [name, type] : llvm::zip_equal(getInputNames(func), getInputTypes(func))) {
+    auto range = ranges.find(name);
+    int64_t known = range == ranges.end() ? getDefaultRange(type.getElementType()) : range->second;
+    std::optional<Tensor> fixed = getFixedValue(func, inputs.size());
+    inputs.push_back(drawTensor(type, known, generator));
+    if (fixed)
       inputs.back() = *fixed;
   }
   return inputs;
+}
+
+SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed) {
+  return drawInputs(func, seed, findRanges(func));
 }

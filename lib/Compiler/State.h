@@ -78,6 +78,7 @@ struct Compilation::State {
   bool digestWeights();
   /// What a phase left is legal; an error if not.
   bool verifyModule();
+  void keepRanges();
   llvm::Error dump(Phase phase);
 
   CompileOptions options;
@@ -91,14 +92,19 @@ struct Compilation::State {
   std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
   ShardState handed;
   std::optional<PlacementReport> placement; ///< that was chosen
-  bool isExcessTold = false;
+  bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.
   bool isChecked = false;
-  std::string settings; ///< of the ONNX file that was read last
+  std::string settings;                       ///< of the ONNX file that was read last
+  std::map<std::string, int64_t> inputRanges; ///< of the model as it was loaded
+  std::vector<std::string> externalFiles;     ///< those that the ONNX file names
   std::vector<std::pair<std::string, double>> seconds;
   ProgressHandler onProgress = [](const std::string &) {};
 };
+
+/// What is said of inputs (`InputRanges`), on modules that are cut: shards of weights do not tell it any more.
+constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 
 /// Tells what is being done while it lives.
 class Telling {

@@ -106,7 +106,8 @@ static bool compile(Session &session, Subject &subject) {
   if (!func)
     return false;
   llvm::Expected<llvm::SmallVector<reference::Tensor>> inputs =
-      options.compile.inputs.empty() ? drawInputs(func, options.seed) : readInputs(func, options.compile.inputs);
+      options.compile.inputs.empty() ? drawInputs(func, options.seed, session.getInputRanges())
+                                     : readInputs(func, options.compile.inputs);
   if (!inputs)
     return session.Compilation::fail(inputs.takeError());
   for (const reference::Tensor &input : *inputs)
@@ -283,6 +284,10 @@ ExitCode cleave::driver::benchCommand(Session &session) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
   bool isProgram = file && program::isProgram((*file)->getBytes());
   if (isProgram) {
+    runtime::CommandFiles files = listFiles(options);
+    files.addProgram(options.compile.model, "");
+    if (!session.checkFiles(files))
+      return session.getExitCode();
     if (llvm::Error error = takeProgram(**file, options.compile.dims, subject))
       return session.fail(std::move(error));
   } else {

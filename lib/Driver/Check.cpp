@@ -27,6 +27,11 @@ static std::string formatTolerance(const Tolerance &tolerance) {
   return "rtol " + formatNumber(tolerance.rtol) + ", atol " + formatNumber(tolerance.atol);
 }
 
+/// Why an output is right, or wrong, that is judged by one device in bf16.
+static std::string format(const NarrowCheck &narrow) {
+  return llvm::formatv(", rms {0:e2}, on one device {1:e2}", narrow.ofRanks.rms, narrow.ofDevice.rms);
+}
+
 static void printApart(llvm::raw_ostream &os, const OutputCheck &found, const Tensor &got, const Tensor &want) {
   auto [onRanks, onDevice] = formatApart(got, want, found.difference.position);
   os << llvm::formatv("  at {0}: {1} on ranks, {2} on one device ({3})\n",
@@ -50,10 +55,12 @@ bool cleave::driver::printChecks(llvm::raw_ostream &os, const Check &check, bool
                         : found.isIllConditioned ? "ok, ill-conditioned here"
                                                  : "DIFFERS",
                         found.difference.largest);
+    if (found.narrow)
+      os << format(*found.narrow);
     if (found.difference.nans)
       os << llvm::formatv("; {0} of {1} elements are NaN on both", found.difference.nans, want.getNumElements());
     os << '\n';
-    if (!found.isClose())
+    if (!found.isClose() && found.difference.position >= 0)
       printApart(os, found, got, want);
   }
   return isRight;

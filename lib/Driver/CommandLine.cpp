@@ -9,6 +9,7 @@
 
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
+#include "cleave/Program/Content.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Option/Arg.h"
@@ -178,10 +179,18 @@ template <typename Enum> static std::string read(Enum &field, StringRef text) {
   std::vector<StringRef> words = wordsOf(field);
   size_t index = llvm::find(words, text) - words.begin();
   if (index == words.size())
-    return "expected one of " + llvm::join(words, ", ");
+    return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
   field = static_cast<Enum>(index);
   return "";
 }
+
+/// Whether an option says all of its field, so that a second one would take back what the first says.
+template <typename T> static bool saysAll(const T &) { return true; }
+static bool saysAll(bool) { return false; }
+static bool saysAll(const llvm::SmallVector<std::string> &) { return false; }
+static bool saysAll(const DimSizes &) { return false; }
+static bool saysAll(const NamedNumbers &) { return false; }
+static bool saysAll(const std::map<std::string, std::vector<int64_t>> &) { return false; }
 
 static std::vector<StringRef> wordsOf(const Emit &) {
   std::vector<StringRef> words = wordsOf(Phase());
@@ -195,8 +204,9 @@ static std::string read(Emit &field, StringRef text) {
     field.phase = Phase::Propagated;
     return "";
   }
-  std::string error = read(field.phase.emplace(), text);
-  return error.empty() ? "" : error + ", onnx";
+  std::vector<StringRef> words = wordsOf(field);
+  return llvm::is_contained(words, text) ? read(field.phase.emplace(), text)
+                                         : "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
 }
 
 /// Calls `use` with the member of `options` that an option fills.
@@ -254,7 +264,11 @@ public:
     options.compile.sharding.checkBytes = options.check;
     options.compile.dims = options.dims.getVariants().front();
     bool needsModel = options.command != "schedule";
-    return needsModel && options.compile.model.empty() ? "no model is named" : checkTogether();
+    if (needsModel && options.compile.model.empty())
+      return "no model is named";
+    std::string problem = checkTogether();
+    program::Status lost = problem.empty() ? listFiles(options).check() : program::kGood;
+    return lost ? lost->message : problem;
   }
 
   Options options;
@@ -263,6 +277,8 @@ private:
   std::string parsePositional(StringRef word) {
     if (word.empty())
       return "an argument is empty";
+    if (std::string hint = program::hintAtHome(word); options.compile.model.empty() && !hint.empty())
+      return llvm::formatv("'{0}': {1}", word, hint);
     if (options.compile.model.empty())
       options.compile.model = word.str();
     else if (options.command == "explain" && options.value.empty())
@@ -288,9 +304,25 @@ private:
     StringRef argument = arg->getNumValues() ? arg->getValue() : "";
     if (arg->getNumValues() && argument.empty())
       return llvm::formatv("the argument of '{0}' is empty: {1}", name, formatUsage(option));
+    if (std::string problem = checkGiven(option, argument); !problem.empty())
+      return problem;
     std::string problem =
         withField(options, option.getID(), [=](auto &field) -> std::string { return read(field, argument); });
     return problem.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, problem).str();
+  }
+
+  /// What can be told before the argument is read: it takes back an earlier one, or is a path that only a shell can read.
+  std::string checkGiven(Option option, StringRef argument) {
+    StringRef name = option.getPrefixedName();
+    bool isOnce = withField(options, option.getID(), [](const auto &field) { return saysAll(field); });
+    auto [known, isNew] = given.try_emplace(option.getID(), argument);
+    if (isOnce && !isNew && known->second != argument)
+      return llvm::formatv("'{0}' is given twice: as {1} and as {2}", name, known->second, argument);
+    constexpr StringRef paths[] = {"FILE", "DIR", "MODEL"};
+    StringRef usage = getOptionTable().getOptionMetaVar(option.getID());
+    bool isPath = llvm::any_of(paths, [&](StringRef word) { return usage.contains(word); });
+    std::string hint = isPath ? program::hintAtHome(argument) : "";
+    return hint.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, hint).str();
   }
 
   /// The option of that name, of any command; OPT_UNKNOWN where there is none.
@@ -310,7 +342,13 @@ private:
     for (const OptionGroup &group : getOptionGroups(options.command))
       for (const Option &option : group.options)
         names.push_back(option.getPrefixedName());
-    return llvm::formatv("unknown option '{0}'{1}", name, spmd::suggestNames(name, names));
+    // A single letter is short for many a word.
+    if (name.size() == 2)
+      llvm::erase_if(names, [&](StringRef known) { return !known.starts_with("-" + name.str()); });
+    std::string near = name.size() == 2 && !names.empty()
+                           ? llvm::formatv("; did you mean '{0}'?", llvm::join(names, "' or '")).str()
+                           : suggestNames(name, names);
+    return llvm::formatv("unknown option '{0}'{1}", name, near);
   }
 
   /// The mesh and the rules, whose syntax is that of plan files.
@@ -321,7 +359,8 @@ private:
         failed(spmd::checkPlan(plan, error)))
       return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.mesh, error.message);
     for (const std::string &rule : options.compile.sharding.shard)
-      if (failed(spmd::parseShardOption(rule, plan, error)))
+      if (failed(spmd::parseShardOption(rule, plan, error)) ||
+          (!plan.mesh.empty() && failed(spmd::checkPlan(plan, error))))
         return llvm::formatv("'--shard {0}': {1}", rule, error.message);
     return "";
   }
@@ -345,6 +384,14 @@ private:
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.getEmit()));
+    if (options.command == "bench" && options.repeat == 0)
+      return "'--repeat 0': expected at least one call";
+    bool isProgram =
+        options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
+    if (!isProgram && options.precision != Precision::F32)
+      return "'--precision' is about programs: use --executor=program";
+    if (!isProgram && options.allowed != Allowed::Nothing)
+      return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
     if (options.command == "export" && (options.output.empty() || options.output == "-"))
@@ -386,45 +433,11 @@ private:
   }
 
   llvm::opt::InputArgList words;
+  /// What options have been given as, by their number.
+  std::map<unsigned, StringRef> given;
 };
 
 } // namespace
-
-/// `cleave completion SHELL` prints a script, `cleave completion SHELL WORD..` what that script asks for.
-static int runCompletion(ArrayRef<StringRef> words) {
-  if (words.empty() || !llvm::is_contained(getShells(), words.front())) {
-    llvm::errs() << "cleave: error: 'cleave completion' needs a shell: " << llvm::join(getShells(), " or ") << '\n';
-    return kBadCommandLine;
-  }
-  if (words.size() == 1)
-    printCompletionScript(llvm::outs(), words.front());
-  else
-    printCompletions(llvm::outs(), words.drop_front());
-  return kDone;
-}
-
-/// What only prints: the exit code where `words` ask for that.
-static std::optional<int> runPrinting(ArrayRef<StringRef> words) {
-  auto isHelp = [](StringRef word) { return word == "--help" || word == "-h"; };
-  if (words.empty()) {
-    printUsage(llvm::errs());
-    return kBadCommandLine;
-  }
-  StringRef first = words.front();
-  if (isHelp(first) || first == "help")
-    printUsage(llvm::outs());
-  else if (first == "--version")
-    llvm::outs() << "cleave " CLEAVE_VERSION " (LLVM " CLEAVE_LLVM_VERSION ")\n";
-  else if (first == "completion" && !(words.size() == 2 && isHelp(words.back())))
-    return runCompletion(words.drop_front());
-  else if (findCommand(first) && llvm::any_of(words, isHelp))
-    printHelp(llvm::outs(), *findCommand(first));
-  else if (first == "manual")
-    printManual(llvm::outs());
-  else
-    return std::nullopt;
-  return kDone;
-}
 
 std::optional<Options> cleave::driver::parseCommandLine(int argc, const char *const *argv, int &exitCode) {
   llvm::SmallVector<StringRef> words(argv + 1, argv + argc);
@@ -433,13 +446,8 @@ std::optional<Options> cleave::driver::parseCommandLine(int argc, const char *co
     return std::nullopt;
   }
   exitCode = kBadCommandLine;
-  const auto *command = findCommand(words.front());
-  if (!command) {
-    std::vector<StringRef> names;
-    for (const auto &known : getOptionTable().getSubCommands())
-      names.push_back(known.Name);
-    llvm::errs() << "cleave: error: unknown command '" << words.front() << "'"
-                 << spmd::suggestNames(words.front(), names) << "; see 'cleave --help'\n";
+  if (const auto *command = findCommand(words.front()); !command || words.front() == "manual") {
+    llvm::errs() << "cleave: error: " << explainNoCommand(words) << "; see 'cleave --help'\n";
     return std::nullopt;
   }
   Parser parser(words.front(), ArrayRef(argv + 2, argv + argc));

@@ -22,7 +22,7 @@ ExitCode cleave::driver::shardCommand(Session &session) {
   if (!session.load())
     return session.getExitCode();
   if (options.getEmit() >= Phase::Annotated && !session.hasMesh())
-    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
+    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"), Blame::Options);
   Phase last = options.getEmit(session.isPipelined());
   bool isPartitioned = last >= Phase::Partitioned;
   std::optional<Report> report;

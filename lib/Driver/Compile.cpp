@@ -120,14 +120,16 @@ static bool checkPrecision(Session &session, const AssemblyOptions &assembly) {
   const Options &options = session.getOptions();
   if (options.precision == Precision::BF16 && session.getPhase() >= Phase::Clustered)
     return session.Compilation::fail(makeError("{0} is {1} already: --precision comes too late", options.compile.model,
-                                               toString(session.getPhase())));
+                                               toString(session.getPhase())),
+                                     Blame::Options);
   std::string error;
   if (options.precision == Precision::Split)
     for (const std::string &isa : assembly.isas)
       if (std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
           target && !target->hasTiles())
-        return session.Compilation::fail(makeError(
-            "--precision split computes in tiles (AMX), and --isa {0} has none: f32 and bf16 are there", isa));
+        return session.Compilation::fail(
+            makeError("--precision split computes in tiles (AMX), and --isa {0} has none: f32 and bf16 are there", isa),
+            Blame::Options);
   return true;
 }
 
@@ -135,7 +137,7 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   const Options &options = session.getOptions();
   llvm::Expected<Targets> targets = getTargets(options);
   if (!targets) {
-    session.fail(targets.takeError());
+    session.fail(targets.takeError(), Blame::Options);
     return nullptr;
   }
   AssemblyOptions assembly;

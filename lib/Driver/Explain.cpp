@@ -107,6 +107,8 @@ static std::string formatShape(StringRef type, llvm::ArrayRef<int64_t> shape) {
 static llvm::Error explainCollective(llvm::raw_ostream &os, StringRef asked, const Report &report,
                                      const Explainer &explainer) {
   size_t number;
+  if (report.collectives.empty())
+    return makeError("there is no collective {0}: nothing is sent", quote(asked));
   if (asked.drop_front().getAsInteger(10, number) || number == 0 || number > report.collectives.size())
     return makeError("there is no collective {0}: they are #1 to #{1}", quote(asked), report.collectives.size());
   const CollectiveReport &collective = report.collectives[number - 1];
@@ -124,7 +126,7 @@ ExitCode cleave::driver::explainCommand(Session &session) {
   if (!session.load())
     return session.getExitCode();
   if (!session.hasMesh())
-    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"));
+    return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"), Blame::Options);
   std::unique_ptr<Explainer> explainer = Explainer::create(session);
   if (!explainer)
     return session.getExitCode();
@@ -156,6 +158,6 @@ ExitCode cleave::driver::explainCommand(Session &session) {
     }
   if (asksCollective)
     if (llvm::Error error = explainCollective(os, options.value, *report, *explainer))
-      return session.fail(std::move(error));
+      return session.fail(std::move(error), Blame::Options);
   return writeReport(session, *report, /*printsTable=*/false);
 }

@@ -252,7 +252,7 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
   if (!file || !isProgram((*file)->getBytes())) {
     llvm::consumeError(file.takeError()); // whoever reads it as a model says so
     if (isJson)
-      return session.fail(makeError("{0}: is no program file; --json is for these", path));
+      return session.fail(makeError("{0}: is no program file; --json is for these", path), Blame::Options);
     return std::nullopt;
   }
   Result<Program> program = readProgram((*file)->getBytes(), Verify(!session.getOptions().compile.ignoreDigests));

@@ -41,6 +41,11 @@ std::string formatHelp(const llvm::opt::Option &option);
 /// The words that the argument of an option may be, where it is one of a few.
 std::vector<llvm::StringRef> getWords(const llvm::opt::Option &option);
 
+/// Prints what words ask for that are no command: the exit code; nothing where they ask for none of that.
+std::optional<int> runPrinting(llvm::ArrayRef<llvm::StringRef> words);
+/// What is wrong with words that no command begins.
+std::string explainNoCommand(llvm::ArrayRef<llvm::StringRef> words);
+
 /// All commands, for `cleave --help`.
 void printUsage(llvm::raw_ostream &os);
 void printHelp(llvm::raw_ostream &os, const llvm::opt::OptTable::SubCommand &command);

@@ -34,13 +34,15 @@ static LogicalResult checkSizes(func::FuncOp func) {
 }
 
 /// The arguments: out of --inputs, or drawn; saved where that is asked for.
-static llvm::Expected<SmallVector<Tensor>> getInputs(const Options &options, func::FuncOp func) {
+static llvm::Expected<SmallVector<Tensor>> getInputs(const Session &session, func::FuncOp func) {
+  const Options &options = session.getOptions();
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
       return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.compile.model,
                        nn::NnDialect::kValueAttr, quote(getInputNames(func)[index]));
-  llvm::Expected<SmallVector<Tensor>> inputs =
-      options.compile.inputs.empty() ? drawInputs(func, options.seed) : readInputs(func, options.compile.inputs);
+  llvm::Expected<SmallVector<Tensor>> inputs = options.compile.inputs.empty()
+                                                   ? drawInputs(func, options.seed, session.getInputRanges())
+                                                   : readInputs(func, options.compile.inputs);
   if (inputs && !options.saveInputs.empty())
     if (llvm::Error error = writeTensors(getInputNames(func), *inputs, options.saveInputs))
       return std::move(error);
@@ -102,15 +104,24 @@ static std::optional<Tolerance> getTolerance(const Options &options) {
   }
 }
 
+/// What one device makes of the model, computing in as little as the ranks did; nothing where that is not asked for, or cannot be.
+static SmallVector<Tensor> runOnOneDevice(Session &session, ModuleOp original, ArrayRef<Tensor> inputs) {
+  const Options &options = session.getOptions();
+  bool isAsked = options.precision == Precision::BF16 && !options.rtol && !options.atol;
+  if (!isAsked || getPhase(original) >= Phase::Annotated)
+    return {};
+  session.restartOnOneDevice(original.clone());
+  std::vector<LibraryReport> libraries;
+  std::optional<WindowReport> windows;
+  SmallVector<RankedTensorType> types = getOutputTypes(session.getEntry());
+  return runAsProgram(session, inputs, types, libraries, windows).value_or(SmallVector<Tensor>());
+}
+
 ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
   bool isProgram = options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
-  if (!isProgram && options.precision != Precision::F32)
-    return session.fail(makeError("--precision is about programs: use --executor=program"));
-  if (!isProgram && options.allowed != Allowed::Nothing)
-    return session.fail(makeError("--allow is about programs: use --device"));
   if (isProgram && session.getPhase() >= Phase::Planned)
     return session.fail(makeError("{0} is {1} already: cleave compile makes a program of it", options.compile.model,
                                   toString(session.getPhase())));
@@ -125,14 +136,21 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!hasMesh && (options.check || !options.report.empty()))
     return session.fail(
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
-                  options.check ? "--check" : "--report"));
+                  options.check ? "--check" : "--report"),
+        Blame::Options);
   OwningOpRef<ModuleOp> original;
   if (!options.against.empty()) {
     if (!isPartitioned)
       return session.fail(
-          makeError("--against is about partitioned files, and {0} is not: use --check", options.compile.model));
+          makeError("--against is about partitioned files, and {0} is not: use --check", options.compile.model),
+          Blame::Options);
     original = loadOriginal(session, options.against);
     if (!original)
+      return session.getExitCode();
+    runtime::CommandFiles files = listFiles(options);
+    for (const std::string &path : reference::listWeightFiles(*original))
+      files.addInput("a file of the weights of --against", path);
+    if (!session.checkFiles(files))
       return session.getExitCode();
   } else if (options.check && hasMesh && !isPartitioned) {
     original = session.getModule().clone();
@@ -159,7 +177,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   Compilation::BlameScope running(session, Blame::Run);
   if (failed(checkSizes(unsharded)))
     return session.getExitCode();
-  llvm::Expected<SmallVector<Tensor>> inputs = getInputs(options, unsharded);
+  llvm::Expected<SmallVector<Tensor>> inputs = getInputs(session, unsharded);
   if (!inputs)
     return session.fail(inputs.takeError());
   SmallVector<Tensor> outputs, expected;
@@ -196,6 +214,9 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (failed(reference::runGlobal(unsharded, *inputs, expected)))
     return session.getExitCode();
   func::FuncOp ranks = unplanned ? unplanned->lookupSymbol<func::FuncOp>(func.getName()) : func;
-  Check check{ranks, unsharded, *inputs, outputs, expected, options.rtol, options.atol, getTolerance(options)};
+  SmallVector<Tensor> narrow = isProgram ? runOnOneDevice(session, *original, *inputs) : SmallVector<Tensor>();
+  if (session.getBlame())
+    return session.getExitCode();
+  Check check{ranks, unsharded, *inputs, outputs, expected, options.rtol, options.atol, getTolerance(options), narrow};
   return printChecks(llvm::outs(), check, options.quiet) ? kDone : kDifference;
 }

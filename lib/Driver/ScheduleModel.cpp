@@ -56,7 +56,8 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   if (!options.ranks || !options.microbatches) {
     session.fail(
         makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
-                  "'pipeline' of a plan"));
+                  "'pipeline' of a plan"),
+        Blame::Options);
     return std::nullopt;
   }
   // Wishes of the plan stand in the canonical form; nothing is cut along other axes yet.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Session.h"
 
+#include "cleave/Support/Status.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -24,7 +25,8 @@ void Session::print(const Diagnostic &diagnostic) {
   // Several ops of one node may have the same to say.
   progress.hide();
   bool isRemark = diagnostic.severity == Diagnostic::Severity::Remark;
-  if (isRemark && (!options.remarks || !remarks.insert(diagnostic.format()).second))
+  bool isOnce = isRemark || diagnostic.severity == Diagnostic::Severity::Warning;
+  if ((isRemark && !options.remarks) || (isOnce && !said.insert(diagnostic.format()).second))
     return;
   constexpr const char *colors[] = {"\033[1;31m", "\033[1;35m", "\033[1;34m", "\033[1;36m"};
   const char *color = useColor ? colors[static_cast<int>(diagnostic.severity)] : "";
@@ -41,6 +43,8 @@ ExitCode Session::getExitCode() const {
   switch (*blame) {
   case Blame::Input:
     return kBadInput;
+  case Blame::Options:
+    return kBadCommandLine;
   case Blame::Run:
     return kRunFault;
   case Blame::Bug:
@@ -48,7 +52,22 @@ ExitCode Session::getExitCode() const {
   }
 }
 
-ExitCode Session::fail(llvm::Error error) {
-  Compilation::fail(std::move(error));
+ExitCode Session::fail(llvm::Error error, Blame blame) {
+  Compilation::fail(std::move(error), blame);
   return getExitCode();
+}
+
+/// Weights are known once there is a model.
+bool Session::load() {
+  if (!Compilation::load())
+    return false;
+  runtime::CommandFiles files = listFiles(options);
+  for (const auto &[what, path] : getFilesRead())
+    files.addInput(what, path);
+  return checkFiles(files);
+}
+
+bool Session::checkFiles(const runtime::CommandFiles &files) {
+  program::Status error = files.check();
+  return !error || Compilation::fail(makeError("{0}", error->message), Blame::Options);
 }

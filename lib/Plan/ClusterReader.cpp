@@ -11,6 +11,7 @@
 #include "ClusterReader.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Program/Content.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -276,9 +277,11 @@ LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, 
   auto buffer = MemoryBuffer::getFile(text, /*IsText=*/false, /*RequiresNullTerminator=*/true,
                                       /*IsVolatile=*/true);
   if (!buffer) {
+    std::string hint = program::hintAtHome(text.str());
     error = {place,
              "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +
-                 "), and as a file it cannot be read: " + StringRef(buffer.getError().message()).lower(),
+                 "), and as a file it cannot be read: " +
+                 (hint.empty() ? StringRef(buffer.getError().message()).lower() : hint),
              {}};
     return failure();
   }

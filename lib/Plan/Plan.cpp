@@ -70,6 +70,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readAttention(value, plan);
     if (key == "cluster") {
       plan.clusterPlace = placeOf(value);
+      if (isa_and_nonnull<yaml::ScalarNode>(value) && failed(readText(value, plan.clusterFile)))
+        return failure();
       return readClusterEntry(*this, value, plan.cluster.emplace());
     }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });

@@ -10,6 +10,7 @@
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Sharding/Mesh.h"
+#include "cleave/Sharding/MeshLimits.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cassert>
+#include <set>
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -229,6 +231,8 @@ static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twin
 
 /// Axes have names that plans can spell and sizes whose product counts ranks; devices are a permutation of these.
 static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
+  if (plan.mesh.size() > kMostAxes)
+    return failAt(error, plan.mesh[kMostAxes].place, "the mesh has more than " + Twine(kMostAxes) + " axes");
   int64_t ranks = 1;
   for (auto [index, axis] : enumerate(plan.mesh)) {
     PlanAxis asAxis;
@@ -238,8 +242,8 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
     for (const MeshAxis &other : ArrayRef(plan.mesh).take_front(index))
       if (other.name == axis.name)
         return failAt(error, axis.place, "axis \"" + axis.name + "\" is named twice", {{other.place, "named here"}});
-    if (axis.size > INT32_MAX / ranks)
-      return failAt(error, axis.place, "the mesh has more than 2^31 - 1 ranks");
+    if (axis.size > kMostRanks / ranks)
+      return failAt(error, axis.place, Twine("the ") + kTooManyRanks);
     ranks *= axis.size;
   }
   if (plan.devices.empty())
@@ -318,10 +322,14 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
     names.push_back(axis.name);
   }
   SmallVector<SubAxis> wishes;
+  std::set<std::tuple<unsigned, int64_t, int64_t>> known;
   auto check = [&](const PlanAxis &axis) -> LogicalResult {
     if (!axis.isSubAxis())
       return success();
-    wishes.push_back({unsigned(plan.findAxis(axis.name) - plan.mesh.data()), axis.preSize, axis.size});
+    unsigned number = plan.findAxis(axis.name) - plan.mesh.data();
+    if (!known.insert({number, axis.preSize, axis.size}).second)
+      return success();
+    wishes.push_back({number, axis.preSize, axis.size});
     std::string reason;
     return AtomMesh::create(sizes, wishes, &reason, names) ? success() : failAt(error, axis.place, reason);
   };

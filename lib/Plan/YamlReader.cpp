@@ -9,6 +9,7 @@
 
 #include "PlanText.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Program/Content.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -18,8 +19,14 @@ using namespace llvm;
 
 /// The parser prints its errors; the handler keeps the first of them instead, as the others usually follow from it.
 YamlReader::YamlReader(StringRef text, StringRef file, PlanError &error, StringRef what)
-    : original(text), file(file.str()), scanned(text.str()), what(what.str()), error(error) {
-  problem = scanPlan(scanned);
+    : original(program::dropByteOrderMark(text)), file(file.str()), scanned(original.str()), what(what.str()),
+      error(error) {
+  std::string other =
+      program::describeOther(original, what == "plan" ? program::Content::Plan : program::Content::Cluster,
+                             what == "plan" ? "a plan" : "a cluster");
+  problem = other.empty() ? scanPlan(scanned) : PlanProblem{0, other};
+  for (size_t end = scanned.find('\n'); end != std::string::npos; end = scanned.find('\n', end + 1))
+    lineStarts.push_back(end + 1);
   sources.setDiagHandler(
       [](const SMDiagnostic &diagnostic, void *context) {
         auto &reader = *static_cast<YamlReader *>(context);
@@ -43,10 +50,9 @@ PlanPlace YamlReader::placeOf(SMLoc loc) const {
   const char *begin = scanned.data();
   if (!loc.isValid() || loc.getPointer() < begin || loc.getPointer() > begin + scanned.size())
     return {file, 1, 1};
-  StringRef before(begin, loc.getPointer() - begin);
-  size_t lineStart = before.rfind('\n');
-  unsigned column = before.size() - (lineStart == StringRef::npos ? 0 : lineStart + 1);
-  return {file, unsigned(before.count('\n')) + 1, column + 1};
+  size_t offset = loc.getPointer() - begin;
+  size_t line = upper_bound(lineStarts, offset) - lineStarts.begin();
+  return {file, unsigned(line), unsigned(offset - lineStarts[line - 1]) + 1};
 }
 
 PlanPlace YamlReader::placeOf(const yaml::Node *node) const {

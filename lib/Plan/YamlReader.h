@@ -51,6 +51,7 @@ public:
 private:
   llvm::StringRef original;
   std::string file, scanned, what;
+  std::vector<size_t> lineStarts = {0};
   std::optional<PlanProblem> problem;
   PlanError &error;
   bool hasError = false;

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Support/Digest.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -126,6 +127,15 @@ LogicalResult cleave::reference::checkWeights(ModuleOp module) {
       if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.locate(param, weight)))
         return failure();
   return success();
+}
+
+std::vector<std::string> cleave::reference::listWeightFiles(ModuleOp module) {
+  llvm::SetVector<StringRef> files;
+  for (auto param : module.getOps<nn::ParamOp>())
+    for (Attribute piece : nn::getPieces(param))
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece))
+        files.insert(weight.getFile());
+  return {files.begin(), files.end()};
 }
 
 /// The file in `folder` that `path` now is; empty if there is none.

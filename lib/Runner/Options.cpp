@@ -3,6 +3,7 @@
 // One row per option: its name, what its value is called, its help, and what it sets.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Program/Content.h"
 #include "cleave/Runner/Runner.h"
 
 #include <cerrno>
@@ -29,6 +30,8 @@ struct Row {
 template <std::string RunOptions::*member> static Status setText(RunOptions &options, const std::string &value) {
   if (value.empty())
     return makeError("is empty");
+  if (std::string hint = cleave::program::hintAtHome(value); !hint.empty())
+    return makeError("is '", value, "': ", hint);
   options.*member = value;
   return cleave::program::kGood;
 }

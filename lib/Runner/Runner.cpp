@@ -10,6 +10,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runner/Progress.h"
+#include "cleave/Runtime/CommandFiles.h"
 #include "cleave/Runtime/Device.h"
 #include "cleave/Runtime/Files.h"
 #include "cleave/Runtime/Launch.h"
@@ -314,7 +315,27 @@ int Run::run() {
   return code;
 }
 
+/// What the command line says would lose, or nothing.
+static program::Status checkFiles(const RunOptions &options) {
+  CommandFiles files;
+  files.addOutput("--outputs", options.outputs);
+  files.addOutput("--report", options.report);
+  files.addOutput("--trace", options.trace);
+  files.addOutputFolder("--record", options.record,
+                        [](std::string_view name) { return name.substr(0, 15) == "flight-recorder"; });
+  if (constexpr std::string_view prefix = "file:"; options.rendezvous.substr(0, prefix.size()) == prefix)
+    files.addOutput("--rendezvous", options.rendezvous.substr(prefix.size()));
+  files.addStandardOutput();
+  files.addInput("--inputs", options.inputs);
+  files.addProgram(options.program, options.weights);
+  return files.check();
+}
+
 int cleave::runner::run(const RunOptions &options) {
+  if (program::Status error = checkFiles(options)) {
+    std::fprintf(stderr, "cleave-run: error: %s\n", error->message.c_str());
+    return kBadCommandLine;
+  }
   if (options.local)
     return runLocal(options);
   RankKind ranks;

@@ -42,9 +42,8 @@ static std::string join(const std::string &folder, const std::string &path) {
   return folder.empty() || path.front() == '/' ? path : folder + "/" + path;
 }
 
-/// Looks for a file under its path, then by its name alone.
-Status WeightFiles::open(size_t index) {
-  const File &file = program.files[index];
+std::vector<std::string> cleave::runtime::getCandidates(const File &file, const std::string &programFolder,
+                                                        const std::string &folder) {
   std::string name = file.path.substr(file.path.rfind('/') + 1);
   const std::string &base = folder.empty() ? programFolder : folder;
   bool isAbsolute = file.path.front() == '/';
@@ -53,6 +52,12 @@ Status WeightFiles::open(size_t index) {
     candidates.push_back(join(base, file.path));
   if (candidates.empty() || join(base, name) != candidates.back())
     candidates.push_back(join(base, name));
+  return candidates;
+}
+
+Status WeightFiles::open(size_t index) {
+  const File &file = program.files[index];
+  std::vector<std::string> candidates = getCandidates(file, programFolder, folder);
   int descriptor = -1, code = ENOENT;
   std::string path;
   for (size_t i = 0; i < candidates.size() && descriptor < 0; ++i) {

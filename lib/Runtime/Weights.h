@@ -21,6 +21,11 @@ namespace cleave::runtime {
 class FileBytes;
 class Scatter;
 
+/// Where a file of weights may be: in `folder`, where there is one, else where the program says, relative paths in
+/// `programFolder`; under its path first, then by its name alone.
+std::vector<std::string> getCandidates(const program::File &file, const std::string &programFolder,
+                                       const std::string &folder);
+
 class WeightFiles {
 public:
   /// Files are looked for in `folder`, where there is one, else where the program says, relative paths beside it. What

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Text.h"
 
+#include "cleave/Program/Content.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -195,7 +196,13 @@ private:
 
 } // namespace
 
-llvm::Expected<Schedule> cleave::schedule::readCsv(StringRef text, StringRef name) { return Reader(text, name).read(); }
+llvm::Expected<Schedule> cleave::schedule::readCsv(StringRef text, StringRef name) {
+  text = program::dropByteOrderMark(text);
+  if (std::string other = program::describeOther(text, program::Content::Schedule, "the table of a schedule");
+      !other.empty())
+    return makeError("{0}", other);
+  return Reader(text, name).read();
+}
 
 llvm::Error cleave::schedule::writeCsv(llvm::raw_ostream &os, const Schedule &schedule) {
   for (auto [index, channel] : llvm::enumerate(schedule.channels))

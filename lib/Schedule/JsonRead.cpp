@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Text.h"
 
+#include "cleave/Program/Content.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -54,6 +55,9 @@ static Error checkSize(StringRef text) {
 
 /// The limits first, then the syntax, whose errors have a line and a column.
 static llvm::Expected<Object> parse(StringRef text) {
+  text = program::dropByteOrderMark(text);
+  if (std::string other = program::describeOther(text, program::Content::Unknown, "JSON"); !other.empty())
+    return makeError("{0}", other);
   if (Error error = checkSize(text))
     return std::move(error);
   llvm::Expected<Value> value = llvm::json::parse(text);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Profile.h"
+#include "cleave/Program/Content.h"
 
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
@@ -119,7 +120,9 @@ private:
 } // namespace
 
 std::optional<ProfileProblem> cleave::schedule::readProfile(StringRef text, std::vector<ProfileEntry> &entries) {
-  ProfileReader reader(text);
+  if (std::string other = program::describeOther(text, program::Content::Unknown, "JSON"); !other.empty())
+    return ProfileProblem{{1, 1}, other};
+  ProfileReader reader(program::dropByteOrderMark(text));
   if (reader.read(entries))
     return std::nullopt;
   return reader.problem;

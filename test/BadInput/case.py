@@ -13,6 +13,7 @@ class Case:
     words: list = field(default_factory=list)  # what the message must contain
     exit_code: int = 1
     stdin: str = ""
+    seconds: int = 10  # that it may take
     is_about_limit: bool = False  # fails only for want of memory
 
 

@@ -1,5 +1,6 @@
 """Bad plans, meshes and command lines."""
-from case import Case, mlp, relu
+from case import Case, mlp, model, relu, value
+from onnx import helper
 
 
 def shard(name, *arguments, plan=None, words=(), exit_code=1):
@@ -52,6 +53,8 @@ def plans():
     yield shard("plan-more-than-the-rest", plan=rule("tensor: hidden, dims: [data, _, ..., _]"), words=["p.yaml:3:28", "at least 3"])
     yield shard("plan-two-documents", plan=mesh + "---\n" + mesh, words=["p.yaml:3:1"])
     yield shard("plan-key-twice", plan=mesh + mesh, words=["p.yaml:2:1", "mesh"])
+    yield shard("plan-regex-pasted", plan=rule('tensor: "re:hid)|(den", dims: [data, _]'), words=["p.yaml:3:14", "unexpected )"])
+    yield shard("plan-regex-with-a-backreference", plan=rule(r'tensor: "re:(h)\\1", dims: [data, _]'), words=["p.yaml:3:14", r"\1"])
     yield shard("plan-bad-regex", plan=rule('tensor: "re:hid(", dims: [data, _]'), words=["p.yaml:3:14"])
     yield shard("plan-bad-glob", plan=rule('tensor: "hid{a", dims: [data, _]'), words=["p.yaml:3:14"])
     yield shard("plan-endless-glob", plan=rule('tensor: "' + "*a" * 60 + '*b", dims: [data, _]'), words=["p.yaml:3:14"])
@@ -67,7 +70,26 @@ def plans():
     yield shard("plan-devices-no-permutation", plan="mesh: {data: 2}\ndevices: [0, 0]\n", words=["p.yaml:"])
     yield shard("shard-option-syntax", "--mesh", "data=2", "--shard", "hidden[data, _]", words=["--shard"],
                 exit_code=2)
-    yield shard("shard-option-unknown-axis", "--mesh", "data=2", "--shard", "hidden=[rows, _]", words=["rows"])
+    yield shard("shard-option-unknown-axis", "--mesh", "data=2", "--shard", "hidden=[rows, _]", words=["rows"], exit_code=2)
+
+
+def chain(path):
+    """10,000 tensors."""
+    nodes = [helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"], name=f"/layer.{i}/act") for i in range(10000)]
+    with open(path, "wb") as file:
+        file.write(model(nodes, [value("t0", (8,))], [value("t10000", (8,))]))
+
+
+def many():
+    """100,000 rules, each of another kind; what is last is wrong, so that all of them are looked at."""
+    kinds = {"names": lambda i: f"t{i % 10000}", "equal": lambda i: "t*", "prefixes": lambda i: f"t{i % 10000}*{'*' * (i // 10000)}",
+             "middles": lambda i: f"*{i % 10000}*{'*' * (i // 10000)}", "regexes": lambda i: f"re:t{i % 10000}.{{0,{i // 10000 + 1}}}",
+             "alternatives": lambda i: f"t{{{i % 10000},{i * 7 % 10000}}}"}
+    for name, kind in kinds.items():
+        rules = "".join(f'  - {{tensor: "{kind(i)}", dims: [?]}}\n' for i in range(100000))
+        plan = f"mesh: {{data: 2}}\nshard:\n{rules}  - {{tensor: nowhere-at-all, dims: [data]}}\n"
+        yield Case(f"plan-of-100000-rules-{name}", ["shard", "m.onnx", "--plan", "p.yaml", "-o", "o.mlir"], {"m.onnx": chain, "p.yaml": plan.encode()},
+                   ["p.yaml:100003:14", "nowhere-at-all"], seconds=60)
 
 
 def meshes():
@@ -76,7 +98,7 @@ def meshes():
     yield shard("mesh-zero", "--mesh", "data=0", words=["0"], exit_code=2)
     yield shard("mesh-twice", "--mesh", "data=2,data=2", words=["data"], exit_code=2)
     yield shard("mesh-too-large", "--mesh", "a=65536,b=65536", words=["mesh"], exit_code=2)
-    yield shard("mesh-absent", words=["mesh"])
+    yield shard("mesh-absent", words=["mesh"], exit_code=2)
 
 
 def command_lines():
@@ -93,7 +115,7 @@ def command_lines():
     yield line("unknown-phase", "shard", "m.onnx", "--emit", "molten")
     yield line("unknown-precision", "compile", "m.onnx", "--precision", "fp8", "-o", "m.cleave")
     yield line("precision-of-another-command", "shard", "m.onnx", "--precision", "bf16")
-    fault = lambda name, words, *arguments: Case(name, list(arguments), {"m.onnx": mlp()}, words, 1)
+    fault = lambda name, words, *arguments: Case(name, list(arguments), {"m.onnx": mlp()}, words, 2)
     yield fault("precision-split", ["split", "AMX"], "compile", "m.onnx", "--precision", "split", "--isa", "x86-64-v3", "-o", "m.cleave")
     yield fault("precision-of-the-evaluator", ["--executor=program"], "run", "m.onnx", "--precision", "bf16")
     yield line("dim-syntax", "inspect", "m.onnx", "--dim", "batch")
@@ -105,18 +127,18 @@ def command_lines():
 
 def variants():
     yield Case("variant-does-not-divide", ["compile", "m.onnx", "-o", "m.cleave", "--mesh", "data=2", "--shard", "x=[data, _]",
-                                           "--dim", "batch=2,3"], {"m.onnx": relu(("batch", 8))}, ["size 3", "batch=3"])
+                                           "--dim", "batch=2,3"], {"m.onnx": relu(("batch", 8))}, ["size 3", "batch=3"], 2)
 
 
 def clusters():
     device = "device: {flops: {f32: 1T}, bandwidth: 1GB/s}\n"
     link = "links: {bandwidth: 1GB/s}\n"
 
-    def cluster(name, text, *words):
+    def cluster(name, text, *words, exit_code=1):
         return Case("cluster-" + name, ["shard", "m.onnx", "-o", "out.mlir", "--mesh", "x=2", "--cluster", "c.yaml"],
-                    {"m.onnx": mlp(), "c.yaml": text if isinstance(text, bytes) else text.encode()}, list(words))
-    yield shard("cluster-unknown", "--mesh", "x=2", "--cluster", "9xH100", words=["9xH100", "8xH100-nvlink"])
-    yield shard("cluster-is-a-folder", "--mesh", "x=2", "--cluster", ".", words=["directory"])
+                    {"m.onnx": mlp(), "c.yaml": text if isinstance(text, bytes) else text.encode()}, list(words), exit_code)
+    yield shard("cluster-unknown", "--mesh", "x=2", "--cluster", "9xH100", words=["9xH100", "8xH100-nvlink"], exit_code=2)
+    yield shard("cluster-is-a-folder", "--mesh", "x=2", "--cluster", ".", words=["directory"], exit_code=2)
     yield cluster("empty", "", "c.yaml:1:1")
     yield cluster("binary", bytes(range(256)) * 64, "c.yaml:1:")
     yield cluster("not-yaml", "device: {flops: {f32: 1T}\n", "c.yaml:")
@@ -130,11 +152,11 @@ def clusters():
     yield cluster("tiny", device + "links: {bandwidth: 1e-300MB/s}\n", "c.yaml:2:20")
     yield cluster("negative-latency", device + "links: {latency: -1us, bandwidth: 1GB/s}\n", "c.yaml:2:18")
     yield cluster("no-devices", device + "links: [{name: a, devices: 0, bandwidth: 1GB/s}]\n", "c.yaml:2:28")
-    yield cluster("too-few-devices", device + "links: [{name: a, devices: 1, bandwidth: 1GB/s}]\n", "2 ranks", "1 devices")
-    yield cluster("axis-not-in-the-mesh", device + link + "axes: {y: {bandwidth: 1GB/s}}\n", "'y'")
+    yield cluster("too-few-devices", device + "links: [{name: a, devices: 1, bandwidth: 1GB/s}]\n", "2 ranks", "1 devices", exit_code=2)
+    yield cluster("axis-not-in-the-mesh", device + link + "axes: {y: {bandwidth: 1GB/s}}\n", "'y'", exit_code=2)
     yield cluster("two-documents", device + link + "---\n" + device, "c.yaml:4:1")
 
 
 def cases():
-    for group in (plans, meshes, command_lines, variants, clusters):
+    for group in (plans, many, meshes, command_lines, variants, clusters):
         yield from group()

@@ -54,7 +54,7 @@ class Case:
     note: str = ""
     waits_for: tuple = None  # (rule that is not there yet, words of the refusal or of a remark)
     expect: dict = None  # by output: its first elements and the sum of absolute values; else NAME.npz has them
-    exact: bool = False  # else rtol 1e-4, and atol 1e-5 times the larger of 1 and the largest element
+    exact: bool = False  # else rtol 1e-4, and atol 1e-5 times the largest element
     jax_diff: float = None  # largest difference between what is expected and the JAX function, over the largest element
     opset: int = 18
 

@@ -105,8 +105,8 @@ EDITS = [
          "an escaped brace of a pattern is taken for a group", [PLAN]),
     Edit("bracket-in-braces", "lib/Plan/NamePattern.cpp", 'rest.find_first_of("{}[\\\\")', 'rest.find_first_of("{}\\\\")',
          "a set [..] inside braces is not seen", [PLAN]),
-    Edit("set-is-literal", "lib/Plan/NamePattern.cpp", 'StringRef(matcher->text).find_first_of("*?[{\\\\")',
-         'StringRef(matcher->text).find_first_of("*?{\\\\")',
+    Edit("set-is-literal", "lib/Plan/NamePattern.cpp", 'text.find_first_of("*?[{\\\\")',
+         'text.find_first_of("*?{\\\\")',
          "a pattern with a set [..] counts as a name", [PLAN, "lit:Plan/"]),
     # ===--- Sharding rules --------------------------------------------------===
     Edit("cast-to-integer-is-linear", "lib/Dialect/Nn/ShardingRules/Conversion.cpp",
@@ -224,7 +224,7 @@ EDITS = [
     Edit("explain-hides-conflicts", "lib/Driver/Explain.cpp", 'step.avoidsConflict ? ", to avoid a conflict" : ""', '""',
          "explain does not say what gives way to a conflict", ["lit:Driver/explain"]),
     # ===--- More of plans and attributes ------------------------------------===
-    Edit("leading-star-costs", "lib/Plan/NamePattern.cpp", "row[0] += !isStar;", "row[0] += 1;",
+    Edit("leading-star-costs", "lib/Support/Suggest.cpp", "row[0] += !isStar;", "row[0] += 1;",
          "a pattern that begins with * is far from every name", [PLAN]),
     Edit("sub-axis-reads-wrong-digit", "lib/Sharding/RankGroups.cpp",
          "axisSizes[axis.axis] / (axis.preSize * axis.size)", "axis.preSize",

@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace mlir {
 class MLIRContext;
@@ -64,6 +65,9 @@ struct CompileOptions {
   std::string dumpPhases;
 };
 
+/// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
+bool isDumpName(std::string_view name);
+
 class Compilation {
 public:
   /// `handler` is told every diagnostic as it comes up; without one they are kept.
@@ -87,6 +91,10 @@ public:
 
   /// Without a mesh: one device, on a mesh of one. Precondition: the model is loaded.
   void useOneDevice();
+
+  /// Goes on with `module`, as it was before it was annotated, instead of its own: on one device, without a plan. Precondition: it
+  /// is of this compilation's context.
+  void restartOnOneDevice(mlir::ModuleOp module);
 
   /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
   void keepDecisions(spmd::Decisions *decisions);
@@ -126,6 +134,13 @@ public:
   /// error: an op without a form in ONNX, a file that cannot be written. Precondition: the module is optimized; of a pipeline it has a
   /// program per rank.
   std::optional<onnx::ExportSummary> exportOnnx(llvm::StringRef folder, const onnx::ExportOptions &options);
+
+  /// What was read beside the files that the options name, and how it is called in messages: weights, and what the plan names.
+  /// Precondition: the model is loaded.
+  std::vector<std::pair<std::string, std::string>> getFilesRead() const;
+
+  /// How inputs are drawn that nobody gives (Values.h): as the model says before it is cut. Precondition: the model is loaded.
+  const std::map<std::string, int64_t> &getInputRanges() const;
 
   /// Seconds of each phase done, in order.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const;

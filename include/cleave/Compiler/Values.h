@@ -44,18 +44,28 @@ llvm::Error warnOfUnusedArrays(mlir::func::FuncOp func, llvm::StringRef path);
 llvm::Error writeTensors(llvm::ArrayRef<std::string> names, llvm::ArrayRef<reference::Tensor> tensors,
                          llvm::StringRef path);
 
-/// Random arguments: floats normal(0, 1), those of weights normal(0, 1 / fan-in); bool fair coins; integers below the
-/// extent of any dim that they index (found by following them to lookups), 0 to 255 (127 for i8) where they are only
-/// cast to another type and are no mask, else 0 or 1. Deterministic in `seed`.
+/// What is said of inputs, by name, for drawing them: of integers how many values they have, of floats the fan-in that they are
+/// divided by the root of. Integers without an entry are 0 or 1, floats have the fan-in 1.
+using InputRanges = std::map<std::string, int64_t>;
+
+/// Follows the arguments of a whole model, that is not cut yet, to what they are for: integers are below the extent of any dim
+/// that they index (found by following them to lookups), 0 to 255 (127 for i8) where they are only cast to another type and are
+/// no mask; weights have their fan-in.
+InputRanges findRanges(mlir::func::FuncOp func);
+
+/// Random arguments: floats normal(0, 1 / fan-in), bool fair coins, integers. Deterministic in `seed`, the global types and
+/// `ranges`, which are those of the whole model: how it is cut, and how far it is, makes no difference.
 /// An argument that the model was imported for a value of has that value.
+llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed, const InputRanges &ranges);
+/// Of a function that is all of a model.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
 
-/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * max(1, largest |b|) + ofRow * largest |b| in the row, along the
+/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * largest |b| + ofRow * largest |b| in the row, along the
 /// last dim; a tensor with one element a row is one row.
 struct Tolerance {
   double rtol = 0, atol = 0, ofRow = 0;
 };
-/// Where floats are stored as bf16 on the way.
+/// Where floats are stored as bf16 on the way, and nothing else is known of what that does (Check.h).
 constexpr Tolerance kNarrowTolerance{0, 0, 2e-2};
 /// For what multiplies numbers of f32 with 10 bits of fraction.
 constexpr Tolerance kTf32Tolerance{0, 0, 2.5e-3};
@@ -73,6 +83,14 @@ struct Difference {
 };
 /// Precondition: equal shapes; both are floats, or of one type. NaN equals NaN, infinities equal themselves.
 Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);
+
+/// How far all of a tensor is from another one. Elements that are not finite in both count for no number of these.
+struct Spread {
+  double rms = 0, largest = 0;       ///< of |got - want|
+  double rmsOfWanted = 0, scale = 0; ///< root mean square and largest of |want|
+  bool isFinite = true;              ///< what is not finite is so in `want` or in `other`, too
+};
+Spread getSpread(const reference::Tensor &got, const reference::Tensor &want, const reference::Tensor &other);
 
 /// An element; exact, for a long double has 64 bits of mantissa at least.
 long double getElement(const reference::Tensor &tensor, int64_t index);

@@ -8,6 +8,7 @@
 
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Export/Onnx/Export.h"
+#include "cleave/Runtime/CommandFiles.h"
 #include "cleave/Schedule/Search.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -124,6 +125,9 @@ struct Options {
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleOptions schedule;
 };
+
+/// The files that the command line names, those read and those written.
+runtime::CommandFiles listFiles(const Options &options);
 
 /// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints
 /// (help, version, completion, the man page), 2 after an error, which has been printed to standard error.

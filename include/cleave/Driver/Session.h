@@ -5,6 +5,7 @@
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Driver/Options.h"
 #include "cleave/Runner/Progress.h"
+#include "cleave/Runtime/CommandFiles.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace cleave::driver {
@@ -19,15 +20,20 @@ public:
   /// What the worst error so far asks for.
   ExitCode getExitCode() const;
   /// Makes an error, and says how to end.
-  ExitCode fail(llvm::Error error);
+  ExitCode fail(llvm::Error error, Blame blame = Blame::Input);
+
+  /// Loads the model, as `Compilation::load` does, and sees that nothing that is read would be lost.
+  bool load();
+  /// False after an error: of the files some would be lost.
+  bool checkFiles(const runtime::CommandFiles &files);
 
 private:
   void print(const Diagnostic &diagnostic);
 
   Options options;
   bool useColor = false;
-  /// Remarks printed so far.
-  llvm::StringSet<> remarks;
+  /// Remarks and warnings printed so far.
+  llvm::StringSet<> said;
   runner::Progress progress;
 };
 

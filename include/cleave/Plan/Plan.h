@@ -145,6 +145,7 @@ struct Plan {
   /// What the program is for; nothing: any machine (the default cluster where one is needed).
   std::optional<Cluster> cluster;
   PlanPlace clusterPlace;
+  std::string clusterFile; ///< that the plan names, or a name that is known; empty: neither
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.

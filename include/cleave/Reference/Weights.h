@@ -39,6 +39,8 @@ llvm::LogicalResult checkWeights(mlir::ModuleOp module);
 llvm::LogicalResult digestWeights(mlir::ModuleOp module);
 /// Any bytes will do from now on.
 void dropDigests(mlir::ModuleOp module);
+/// The files that weights of `module` lie in, each once.
+std::vector<std::string> listWeightFiles(mlir::ModuleOp module);
 
 /// Lets all weights of `module` refer to files in `folder`. Of a path `a/b/w.bin` as much of the end is kept as is
 /// there: `folder/a/b/w.bin`, `folder/b/w.bin` or `folder/w.bin`. An error, where there is none, at the parameter.

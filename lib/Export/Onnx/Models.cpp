@@ -199,6 +199,9 @@ std::vector<std::vector<int64_t>> ModelWriter::groupRanks() const {
 // Files
 //===----------------------------------------------------------------------===//
 
+/// Names all the others.
+static constexpr StringRef kManifest = "export.json";
+
 static std::string getPathIn(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name);
@@ -297,11 +300,18 @@ llvm::Error ModelWriter::run() {
   return llvm::Error::success();
 }
 
+bool cleave::onnx::isExportedName(std::string_view name) {
+  StringRef number = name;
+  unsigned rank;
+  return number == kManifest || (number.consume_front("rank-") && !number.consumeInteger(10, rank) &&
+                                 (number == ".onnx" || number == ".data"));
+}
+
 /// The manifest comes last: where it is, all that it names is there.
 llvm::Expected<ExportSummary> cleave::onnx::writeModels(ArrayRef<ExportedProgram> programs, StringRef folder) {
   if (std::error_code code = llvm::sys::fs::create_directories(folder))
     return makeError("cannot create {0}: {1}", quote(folder), code.message());
-  std::string manifest = getPathIn(folder, "export.json");
+  std::string manifest = getPathIn(folder, kManifest);
   llvm::sys::fs::remove(manifest);
   std::vector<ExportedFile> files;
   ExportSummary summary;

@@ -8,6 +8,7 @@
 #include "Families.h"
 #include "Registry.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -41,6 +42,11 @@ Value cleave::onnx::matmul(NodeContext &node, Value lhs, Value rhs) {
   int64_t lhsDepth = NodeContext::shape(lhs).back(), rhsDepth = NodeContext::shape(rhs)[rhsRank > 1 ? rhsRank - 2 : 0];
   if (!node.check(lhsDepth == rhsDepth,
                   "the contracted dims have sizes " + Twine(lhsDepth) + " and " + Twine(rhsDepth)))
+    return {};
+  auto print = [](Shape shape) { return llvm::interleaved_array(shape).str(); };
+  Shape left = NodeContext::shape(lhs), right = NodeContext::shape(rhs);
+  if (!node.check(nn::getBroadcastShape({left.take_front(lhsBatch), right.take_front(rhsBatch)}).has_value(),
+                  "the batch dims of " + print(left) + " and " + print(right) + " do not broadcast together"))
     return {};
   return einsum(node, {lhs, rhs},
                 batchLetters(lhsBatch, batch) + row + "k," + batchLetters(rhsBatch, batch) + "k" + column + "->" +

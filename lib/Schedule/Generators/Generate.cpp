@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Generators.h"
 #include "cleave/Support/Status.h"
+#include "cleave/Support/Suggest.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,7 +66,9 @@ static llvm::Expected<const Row *> findRow(llvm::StringRef name) {
     if (row.info.name == name)
       return &row;
   std::string names = llvm::join(llvm::map_range(kRows, [](const Row &row) { return row.info.name.str(); }), ", ");
-  return makeError("no schedule is called {0}: there are {1}", quote(name), names);
+  auto known = llvm::to_vector(llvm::map_range(kRows, [](const Row &row) { return row.info.name; }));
+  std::string near = suggestNames(name, known);
+  return makeError("no schedule is called {0}{1} there are {2}", quote(name), near.empty() ? ":" : near, names);
 }
 
 /// The chunks asked for, or the schedule's own. Error: what is legal.

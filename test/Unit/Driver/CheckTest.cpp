@@ -95,6 +95,69 @@ TEST_F(CheckTest, TooNarrowATypeIsTold) {
       << text;
 }
 
+// 2e-7 for 1e-7 is as wrong as 2 for 1.
+TEST_F(CheckTest, SmallTensorsHaveASmallScale) {
+  EXPECT_FALSE(checkConstants("[2.0e-7, 3.0e-7, 4.0e-7]", "[1.0e-7, 1.0e-7, 1.0e-7]", "tensor<3xf32>"));
+  EXPECT_NE(text.find("check y: DIFFERS, largest difference 3.00e-07"), std::string::npos) << text;
+  EXPECT_TRUE(checkConstants("[1.00001e-7, 0.0]", "[1.0e-7, 0.0]", "tensor<2xf32>"));
+  EXPECT_FALSE(checkConstants("[1.0e-30, 1.0e-30]", "[1.0e-30, 2.0e-30]", "tensor<2xf32>"));
+  EXPECT_FALSE(checkConstants("[1.0e-200]", "[2.0e-200]", "tensor<1xf64>"));
+  // Beside 1 a thousandth of 1e-5 is nothing.
+  EXPECT_TRUE(checkConstants("[1.0, 1.0e-8]", "[1.0, 0.0]", "tensor<2xf32>"));
+  EXPECT_FALSE(checkConstants("[1.0e-9, 0.0]", "[0.0, 0.0]", "tensor<2xf32>")) << "there is nothing to be relative to";
+  EXPECT_TRUE(checkConstants("[0.0, 0.0]", "[-0.0, 0.0]", "tensor<2xf32>"));
+}
+
+// Terms that cancel to nothing on one device, and to what rounding leaves on ranks, which an f64 leaves a 2^-29 of.
+TEST_F(CheckTest, WhatIsLeftOfTermsThatCancelIsRounding) {
+  constexpr StringLiteral type = "tensor<3xf32>",
+                          nothing = "%y = nn.sub %x, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>";
+  auto offBy = [](StringRef factor) {
+    return llvm::formatv(R"(
+    %c = nn.constant dense<{0}> : tensor<3xf32> -> tensor<3xf32>
+    %p = nn.mul %x, %c : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %s = nn.add %x, %p : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %d = nn.sub %s, %p : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %y = nn.sub %d, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>)",
+                         factor)
+        .str();
+  };
+  EXPECT_TRUE(check(offBy("1.1"), nothing, "[0.1, 0.3, 0.7]", type)) << text;
+  EXPECT_NE(text.find("ok, ill-conditioned here"), std::string::npos) << text;
+  EXPECT_FALSE(
+      check("%y = nn.constant dense<1.0e-8> : tensor<3xf32> -> tensor<3xf32>", nothing, "[0.1, 0.3, 0.7]", type));
+}
+
+// One device in bf16 says how far bf16 is from the model, ranks may be about as far.
+TEST_F(CheckTest, BFloatIsHeldAgainstOneDevice) {
+  auto checkNarrow = [&](StringRef ranks, StringRef device, StringRef model) {
+    auto make = [&](StringRef values) {
+      auto attr =
+          cast<ElementsAttr>(parseAttribute(llvm::formatv("dense<{0}> : tensor<4xf32>", values).str(), &context));
+      return SmallVector<Tensor>{*Tensor::fromAttr(attr)};
+    };
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        "func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {nn.name = \"y\"}) {\nreturn %x : tensor<4xf32>\n}",
+        &context);
+    auto func = module->lookupSymbol<func::FuncOp>("f");
+    SmallVector<Tensor> got = make(ranks), narrow = make(device), want = make(model);
+    text.clear();
+    llvm::raw_string_ostream os(text);
+    return printChecks(os, {func, func, want, got, want, std::nullopt, std::nullopt, kNarrowTolerance, narrow}, false);
+  };
+  // 3 % off, and so is one device, elsewhere.
+  EXPECT_TRUE(checkNarrow("[1.03, 1.0, 1.0, 1.0]", "[1.0, 1.0, 0.97, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+  EXPECT_EQ(text, "check y: ok, largest difference 3.00e-02, rms 1.50e-02, on one device 1.50e-02\n");
+  // 1 % off everywhere, which one device is not; and all wrong in one element of four.
+  EXPECT_FALSE(checkNarrow("[1.01, 1.01, 1.01, 1.01]", "[1.001, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+  EXPECT_FALSE(checkNarrow("[2.0, 1.0, 1.0, 1.0]", "[1.03, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+  // A rounding of bf16, 2^-9, where one device has none by chance; the same of small numbers.
+  EXPECT_TRUE(checkNarrow("[1.002, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+  EXPECT_FALSE(checkNarrow("[2.0e-7, 0.0, 0.0, 0.0]", "[1.0e-7, 0.0, 0.0, 0.0]", "[1.0e-7, 0.0, 0.0, 0.0]"));
+  EXPECT_FALSE(checkNarrow("[0x7FC00000, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+  EXPECT_TRUE(checkNarrow("[0x7F800000, 1.0, 1.0, 1.0]", "[0x7F800000, 1.0, 1.0, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));
+}
+
 TEST_F(CheckTest, AToleranceOfZeroIsKept) {
   EXPECT_FALSE(
       check("%y = nn.relu %x : (tensor<3xf32>) -> tensor<3xf32>", kCancels, "[16.0, 3.0, 12.5]", "tensor<3xf32>", 0.0));

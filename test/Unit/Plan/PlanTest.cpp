@@ -111,7 +111,7 @@ TEST(Plan, NamesThePlaceOfEveryError) {
             "p.yaml:1:32: error: '_' stands alone, not in a list of axes\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [\"a:2\"]}]").error,
             "p.yaml:1:28: error: expected a sub-axis such as model:(1)2, got 'a:2'\n");
-  EXPECT_EQ(Parsed("mesh: {a: 65536, b: 65536}").error, "p.yaml:1:18: error: the mesh has more than 2^31 - 1 ranks\n");
+  EXPECT_EQ(Parsed("mesh: {a: 65536, b: 65536}").error, "p.yaml:1:18: error: the mesh has more than 2^22 ranks\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\ndevices: [0]").error,
             "p.yaml:2:10: error: the mesh has 2 ranks but devices lists 1\np.yaml:1:8: note: the mesh is here\n");
 }

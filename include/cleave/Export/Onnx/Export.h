@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <string_view>
 
 namespace cleave::onnx {
 
@@ -51,6 +52,9 @@ struct ExportedProgram {
   OnnxGraphPtr graph;
   mlir::func::FuncOp func;
 };
+
+/// Whether `writeModels` may give a file this name: `rank-3.onnx`, `rank-3.data`, `export.json`.
+bool isExportedName(std::string_view name);
 
 /// Writes a model for each set of ranks that have equal ones, `rank-N.onnx` with the shards of weights in `rank-N.data`, N being
 /// the first of them, and, last, `export.json`. The folder is made if it is not there. Errors: a file cannot be written; what

@@ -113,7 +113,7 @@ LogicalResult BatchFinder::readLines() {
     }
     if (!any)
       return mlir::emitError(toLoc(pattern.place, place))
-             << "no input is called '" << pattern.text << "'" << spmd::suggestNames(pattern.text, names);
+             << "no input is called '" << pattern.text << "'" << spmd::suggestPatterns(pattern.text, names);
   }
   return success();
 }

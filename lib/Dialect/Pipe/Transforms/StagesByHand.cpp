@@ -340,7 +340,7 @@ llvm::Expected<std::vector<uint32_t>> cleave::pipe::findUsers(const StageGraph &
       found.push_back(static_cast<uint32_t>(number));
   if (found.empty()) {
     SmallVector<StringRef> names(graph.parameterNames.begin(), graph.parameterNames.end());
-    return makeError("no parameter is called {0}{1}", quote(pattern.text), spmd::suggestNames(pattern.text, names));
+    return makeError("no parameter is called {0}{1}", quote(pattern.text), spmd::suggestPatterns(pattern.text, names));
   }
   return found;
 }

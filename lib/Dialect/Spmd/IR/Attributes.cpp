@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
+#include "cleave/Sharding/MeshLimits.h"
 #include "llvm/ADT/SmallSet.h"
 
 #include "mlir/IR/Builders.h"
@@ -98,8 +99,8 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
     if (size < 1)
       return emitError() << "mesh axis \"" << name << "\" has size " << size << ", expected at least 1 (M2)";
     // Divided instead of multiplied, so that nothing overflows on the way.
-    if (size > std::numeric_limits<int32_t>::max() / product)
-      return emitError() << "mesh has more than 2^31 - 1 ranks (M2)";
+    if (size > kMostRanks / product)
+      return emitError() << kTooManyRanks << " (M2)";
     product *= size;
   }
   if (devices.empty())

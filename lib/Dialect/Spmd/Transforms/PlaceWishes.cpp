@@ -18,6 +18,7 @@
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <deque>
@@ -35,8 +36,6 @@ static FileLineColLoc toLoc(MLIRContext *context, const PlanPlace &place) {
 }
 
 LogicalResult cleave::spmd::emitError(MLIRContext *context, const PlanError &error) {
-  if (error.place.line == 0)
-    return mlir::emitError(UnknownLoc::get(context)) << error.place.file << ": " << error.message;
   InFlightDiagnostic diagnostic = mlir::emitError(toLoc(context, error.place)) << error.message;
   for (const auto &[place, note] : error.notes)
     diagnostic.attachNote(toLoc(context, place)) << note;
@@ -202,13 +201,21 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
 
 LogicalResult WishPlacer::collect(PlanError &error) {
   PlanTargets table(module);
+  llvm::StringSet<> said;
   for (const PlanRule &rule : plan.rules) {
+    std::string text = rule.formatTarget() + " " + rule.formatWish();
+    for (const PlanPattern &other : rule.except)
+      text += " " + other.text;
+    if (!said.insert(text).second)
+      continue; // says nothing new
     WishAttr wish = toWish(mesh, plan, rule);
     PlanTargets::Found found;
     if (failed(table.find(rule, found, error)))
       return failure();
     for (StringRef name : found.unused)
       emitWarning(wish.getPatternPlace()) << "'" << name << "' matches, but no op of the program needs its elements";
+    for (const std::string &note : found.notes)
+      emitWarning(wish.getPatternPlace()) << note;
     for (const PlanTarget &target : found.targets)
       if (failed(add(rule, wish, target, error)))
         return failure();

@@ -7,7 +7,6 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Plan/NamePattern.h"
 
 #include <future>
 
@@ -39,6 +38,11 @@ PlanTargets::PlanTargets(ModuleOp module) {
   for (func::FuncOp func : getFunctions(module))
     add(func);
   addUnused(module);
+  auto getNames = [](const auto &table) {
+    return NameIndex({llvm::make_first_range(table).begin(), llvm::make_first_range(table).end()});
+  };
+  tensorIndex.emplace(getNames(tensors));
+  nodeIndex.emplace(getNames(nodes));
 }
 
 /// A name that is pinned, or that the function returns, stands for that and not for the value inside: a wish must stay
@@ -122,51 +126,42 @@ static SmallVector<StringRef, 2> getTensors(ArrayRef<NodeInfo> infos, bool isOpe
   return tensors;
 }
 
-/// The entries of `table` whose name matches; a literal is looked up.
-template <typename Map, typename Callback>
-static bool forEachMatch(const Map &table, const NamePattern &pattern, Callback callback) {
-  bool any = false;
-  auto call = [&](auto it) {
-    any = true;
-    callback(it->first, it->second);
-  };
-  if (pattern.isLiteral()) {
-    if (auto it = table.find(pattern.getText()); it != table.end())
-      call(it);
-    return any;
-  }
-  for (auto it = table.begin(), end = table.end(); it != end; ++it)
-    if (pattern.matches(it->first))
-      call(it);
-  return any;
-}
-
-template <typename Map> static std::string describeUnmatched(const PlanRule &rule, StringRef what, const Map &table) {
-  SmallVector<StringRef> names;
-  for (const auto &entry : table)
-    names.push_back(entry.first);
+static std::string describeUnmatched(const PlanRule &rule, StringRef what, const NameIndex &index) {
   std::string ignored;
-  if (!rule.except.empty() && llvm::any_of(names, [all = *NamePattern::create(rule.pattern, ignored)](StringRef name) {
-        return all.matches(name);
-      }))
+  if (!rule.except.empty() && index.forEachMatch(*NamePattern::create(rule.pattern, ignored), [](size_t) {}))
     return "every " + what.str() + " that '" + rule.pattern + "' matches is excepted";
   bool isPattern = StringRef(rule.pattern).find_first_of("*?[{") != StringRef::npos;
   std::string message = isPattern ? ("no " + what + " matches '" + rule.pattern + "'").str()
                                   : ("there is no " + what + " '" + rule.pattern + "'").str();
-  return message + suggestNames(rule.pattern, names);
+  return message + suggestPatterns(rule.pattern, index.getNames());
 }
 
-/// An exception of `rule` that takes nothing away from what it picks in `table`; null if each does.
-template <typename Map> static const PlanPattern *findIdleException(const PlanRule &rule, const Map &table) {
+/// An exception of `rule` that takes nothing away from what it picks; null if each does.
+static const PlanPattern *findIdleException(const PlanRule &rule, const NameIndex &index) {
+  if (rule.except.empty())
+    return nullptr;
   std::string ignored;
   NamePattern picked = *NamePattern::create(rule.pattern, ignored);
   for (const PlanPattern &other : rule.except) {
     NamePattern excepted = *NamePattern::create(other.text, ignored);
-    auto takes = [&](const auto &entry) { return picked.matches(entry.first) && excepted.matches(entry.first); };
-    if (llvm::none_of(table, takes))
+    bool takes = false;
+    index.forEachMatch(picked, [&](size_t number) { takes |= excepted.matches(index.getNames()[number]); });
+    if (!takes)
       return &other;
   }
   return nullptr;
+}
+
+/// `{query,kez}` picks queries, and nobody would notice that no name has the other in its place.
+static void noteIdleAlternatives(const PlanRule &rule, StringRef what, const NameIndex &index,
+                                 std::vector<std::string> &notes) {
+  if (!StringRef(rule.pattern).contains('{'))
+    return;
+  std::string ignored;
+  for (const auto &[alternative, pattern] : NamePattern::create(rule.pattern, ignored)->getAlternatives())
+    if (!index.forEachMatch(pattern, [](size_t) {}))
+      notes.push_back("no " + what.str() + " matches '" + pattern.getText().str() + "': '" + alternative + "' of '" +
+                      rule.pattern + "' picks nothing" + suggestNames(pattern.getText(), index.getNames()));
 }
 
 void PlanTargets::addName(StringRef name, Found &found) const {
@@ -178,8 +173,8 @@ void PlanTargets::addName(StringRef name, Found &found) const {
 
 bool PlanTargets::findTensors(const PlanRule &rule, Found &found) const {
   NamePattern pattern = rule.getPattern();
-  bool any = forEachMatch(tensors, pattern,
-                          [&](StringRef, const auto &targets) { llvm::append_range(found.targets, targets); });
+  bool any = tensorIndex->forEachMatch(
+      pattern, [&](size_t number) { llvm::append_range(found.targets, tensors.begin()[number].second); });
   // What is gone is asked for by its whole name only: wildcards find what is there.
   if (!any && pattern.isLiteral() && unused.contains(pattern.getText()))
     found.unused.push_back(rule.pattern);
@@ -190,10 +185,12 @@ bool PlanTargets::findTensors(const PlanRule &rule, Found &found) const {
 bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &reason) const {
   NamePattern pattern = rule.getPattern();
   bool isOperand = rule.target == PlanRule::Target::Operand;
-  return forEachMatch(nodes, pattern, [&](StringRef name, ArrayRef<NodeInfo> infos) {
+  return nodeIndex->forEachMatch(pattern, [&](size_t number) {
+    const auto &[name, infos] = nodes.begin()[number];
     auto whole = isOperand ? wholeNodes.end() : wholeNodes.find(name);
     SmallVector<StringRef, 2> names =
-        getTensors(whole == wholeNodes.end() ? infos : ArrayRef<NodeInfo>(whole->second), isOperand, rule.index);
+        getTensors(whole == wholeNodes.end() ? ArrayRef<NodeInfo>(infos) : ArrayRef<NodeInfo>(whole->second), isOperand,
+                   rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
     if (names.empty()) {
       reason = "node '" + name.str() + "' has no " + what;
@@ -213,6 +210,8 @@ bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &rea
 /// One value may be found by several names; it is one target.
 LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &error) const {
   bool isTensor = rule.target == PlanRule::Target::Tensor;
+  StringRef what = isTensor ? "tensor" : "node";
+  const NameIndex &index = isTensor ? *tensorIndex : *nodeIndex;
   Found all;
   std::string reason;
   bool any = isTensor ? findTensors(rule, all) : findNodes(rule, all, reason);
@@ -220,16 +219,17 @@ LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &e
     if (!all.unused.empty())
       reason = "'" + all.unused.front().str() + "' is unused: no op of the program needs its elements";
     else if (!any)
-      reason = isTensor ? describeUnmatched(rule, "tensor", tensors) : describeUnmatched(rule, "node", nodes);
+      reason = describeUnmatched(rule, what, index);
   }
   if (!reason.empty()) {
     error = {rule.patternPlace, reason, {}};
     return failure();
   }
-  if (const PlanPattern *idle = isTensor ? findIdleException(rule, tensors) : findIdleException(rule, nodes)) {
+  if (const PlanPattern *idle = findIdleException(rule, index)) {
     error = {idle->place, "'" + idle->text + "' excepts nothing that '" + rule.pattern + "' matches", {}};
     return failure();
   }
+  noteIdleAlternatives(rule, what, index, found.notes);
   found.unused = std::move(all.unused);
   llvm::DenseSet<PlanTarget::Key> seen;
   for (const PlanTarget &target : all.targets)

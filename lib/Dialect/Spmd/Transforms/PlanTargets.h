@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -42,6 +43,8 @@ public:
     llvm::SmallVector<PlanTarget> targets;
     /// Tensors that the rule addresses and no op of the program needs (`nn.unused`).
     llvm::SmallVector<llvm::StringRef, 1> unused;
+    /// What of the rule's pattern is about nothing.
+    std::vector<std::string> notes;
   };
   /// What `rule` addresses. Fails, with the reason in `error`, if that is no tensor of the program.
   llvm::LogicalResult find(const PlanRule &rule, Found &found, PlanError &error) const;
@@ -59,6 +62,8 @@ private:
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> nodes;
   /// Nodes that the module tells of (`nn.unused`), as the model has them: which output is which is said there alone.
   llvm::DenseMap<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> wholeNodes;
+  /// Of the names in both, in the same order.
+  std::optional<NameIndex> tensorIndex, nodeIndex;
   /// Tensors of the model that are not in the program.
   llvm::DenseSet<llvm::StringRef> unused;
 };

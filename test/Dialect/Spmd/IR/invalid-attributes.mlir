@@ -27,13 +27,13 @@
 // -----
 
 // M2: 2^16 * 2^15 ranks do not fit 31 bits.
-// expected-error @below {{mesh has more than 2^31 - 1 ranks (M2)}}
+// expected-error @below {{mesh has more than 2^22 ranks (M2)}}
 #mesh = #spmd.mesh<["x"=65536, "y"=32768]>
 
 // -----
 
 // M2: nor does a product that wraps to 0.
-// expected-error @below {{mesh has more than 2^31 - 1 ranks (M2)}}
+// expected-error @below {{mesh has more than 2^22 ranks (M2)}}
 #mesh = #spmd.mesh<["x"=4294967296, "y"=4294967296]>
 
 // -----

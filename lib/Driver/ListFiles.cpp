@@ -1,0 +1,38 @@
+//===- ListFiles.cpp - the files that a command line names ----------------===//
+//
+// One line for each option that names a file. What a model or a plan names is known when these are read (Session::load).
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/Options.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+
+runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
+  runtime::CommandFiles files;
+  const CompileOptions &compile = options.compile;
+  const ScheduleOptions &schedule = options.schedule;
+  files.addInput("the model", compile.model);
+  files.addInput("--plan", compile.sharding.plan);
+  files.addInput("--cluster", compile.cluster);
+  files.addInput("--inputs", compile.inputs);
+  files.addInput("--against", options.against);
+  files.addInput("--costs", schedule.costs);
+  files.addInput("--profile", schedule.profile);
+  files.addInput("--schedule", schedule.name);
+  for (llvm::StringRef name : llvm::split(schedule.compare, ","))
+    files.addInput("--compare", name.str());
+  if (options.command == "export")
+    files.addOutputFolder("-o", options.output, onnx::isExportedName);
+  else
+    files.addOutput("-o", options.output);
+  files.addOutputFolder("--dump-phases", compile.dumpPhases, isDumpName);
+  files.addOutput("--outputs", options.outputs);
+  files.addOutput("--save-inputs", options.saveInputs);
+  files.addOutput("--report", options.report);
+  files.addOutput("--table", schedule.table);
+  files.addOutput("--draw", schedule.draw);
+  files.addStandardOutput();
+  return files;
+}
