@@ -8,6 +8,7 @@
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Annotations/Properties.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Onnx/ExternalFiles.h"
@@ -43,6 +44,14 @@ static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llv
       }
     });
   }
+}
+
+/// By name, or by the first tensor of those without one.
+static ArrayAttr listNodes(const onnx::GraphProto &graph, MLIRContext *context) {
+  SmallVector<StringRef> names;
+  for (const onnx::NodeProto &node : graph.node)
+    names.push_back(!node.name.empty() || node.output.empty() ? node.name : node.output.front());
+  return Builder(context).getStrArrayAttr(names);
 }
 
 /// Those of the options first, then the plan's.
@@ -161,7 +170,10 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
     takeOrigin(*model);
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
-  return onnx::importOnnx(context.get(), *model, import);
+  OwningOpRef<ModuleOp> made = onnx::importOnnx(context.get(), *model, import);
+  if (made && plan && plan->pipeline && !plan->pipeline->stages.empty())
+    (*made)->setAttr(pipe::kNodesAttr, listNodes(model->model.graph, context.get()));
+  return made;
 }
 
 /// True for what can only be an ONNX model: text has no control characters, and an ONNX model has some at its start

@@ -88,6 +88,10 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
         break;
       dim.push_back(atom);
     }
+    // What it is cut further by each user slices off by itself.
+    bool isKeptEven = static_cast<int32_t>(index) == problem.evenDimOfInput(value);
+    while (isKeptEven && dim.size() > keptAtoms && problem.shape(value)[index] % problem.getMesh().product(dim) != 0)
+      dim.pop_back();
   }
   // Shards that do not nest could make it dearer after all.
   StateId plain = decision.states.intern(wished), cut = decision.states.intern(stored);

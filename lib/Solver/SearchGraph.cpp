@@ -26,7 +26,7 @@ static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> te
       }
 }
 
-RuleInfo::RuleInfo(const ShardingRule &rule)
+RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t evenDim)
     : rule(&rule), places(rule.factorSizes.size()), partners(rule.factorSizes.size()) {
   notePlaces(*this, /*isResult=*/false, rule.operands);
   notePlaces(*this, /*isResult=*/true, rule.results);
@@ -41,13 +41,15 @@ RuleInfo::RuleInfo(const ShardingRule &rule)
     isParallel.push_back(rule.isParallel(factor));
     isCostly.push_back(isParallel.back() && pays);
     singleCut.push_back(rule.findSingleCut(factor));
-    allowsUneven.push_back(rule.allowsUneven(factor));
+    bool isKeptEven = (problem && problem->isKeptEven(rule.factorSizes[factor])) ||
+                      (evenDim >= 0 && any_of(places[factor], [&](const auto &place) { return place.dim == evenDim; }));
+    allowsUneven.push_back(rule.allowsUneven(factor) && !isKeptEven);
   }
 }
 
 /// The rule of a value's own node: every dim may be cut, and the value may be partial with any kind.
-uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape) {
-  auto [entry, isNew] = identityIds.try_emplace(shape.vec(), rules.size());
+uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape, int32_t evenDim) {
+  auto [entry, isNew] = identityIds.try_emplace({shape.vec(), evenDim}, rules.size());
   if (isNew) {
     RuleBuilder builder(1, 1);
     for (int64_t extent : shape) {
@@ -57,7 +59,7 @@ uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape) {
     for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min})
       builder.addLinear({0}, kind);
     identities.push_back(std::move(builder.rule));
-    rules.emplace_back(identities.back());
+    rules.emplace_back(identities.back(), &problem, evenDim);
   }
   return entry->second;
 }
@@ -100,7 +102,8 @@ void SearchGraph::countUses() {
 /// Any user of a free input cuts it for nothing, so its users do not share anything.
 void SearchGraph::addInput(ValueId value) {
   const Wish *wish = problem.wish(value);
-  NodeId node = addValueNode(NodeKind::Input, value, wish);
+  NodeId node =
+      addNode(NodeKind::Input, value, identityRule(problem.shape(value), problem.evenDimOfInput(value)), wish);
   inputNodes[value] = node;
   ports[value] = {node, 0};
   if (wish)
@@ -164,7 +167,7 @@ SearchGraph::SearchGraph(const Problem &problem)
     : problem(problem), opNodes(problem.numOps(), kNone), outputNodes(problem.numOutputs(), kNone),
       inputNodes(problem.numValues(), kNone), ports(problem.numValues(), {kNone, 0}) {
   for (RuleId rule = 0; rule < problem.numRules(); ++rule)
-    rules.emplace_back(problem.rule(rule));
+    rules.emplace_back(problem.rule(rule), &problem);
   nodes.reserve(problem.numOps() + problem.numValues());
   edges.reserve(problem.numOperands() + problem.numValues());
   countUses();
@@ -186,7 +189,8 @@ SearchGraph::SearchGraph(const Problem &problem)
     const Wish *wish = problem.outputWish(output);
     if (!wish && problem.wish(value)) // Returned as wished for the value itself: nothing to decide.
       continue;
-    outputNodes[output] = addNode(NodeKind::Output, output, identityRule(problem.shape(value)), wish);
+    uint32_t rule = identityRule(problem.shape(value), problem.evenDimOfOutput(output));
+    outputNodes[output] = addNode(NodeKind::Output, output, rule, wish);
     addEdge(value, 0);
   }
   indexOutgoing();

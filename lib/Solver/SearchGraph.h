@@ -33,7 +33,8 @@ struct FactorPlace {
 
 /// A rule, and what is asked of it again and again.
 struct RuleInfo {
-  explicit RuleInfo(const ShardingRule &rule);
+  /// `problem` says what is not split unevenly (null: nothing); nor is dim `evenDim` of any tensor (-1: none).
+  explicit RuleInfo(const ShardingRule &rule, const Problem *problem = nullptr, int32_t evenDim = -1);
 
   unsigned numFactors() const { return rule->factorSizes.size(); }
 
@@ -44,7 +45,7 @@ struct RuleInfo {
   std::vector<llvm::SmallVector<FactorId, 2>> partners;
   /// Per factor: can be cut alone with whole results; and if so, for a price inside the op.
   llvm::SmallVector<bool, 8> isParallel, isCostly;
-  /// Per factor: see `ShardingRule::allowsUneven`.
+  /// Per factor: see `ShardingRule::allowsUneven` and `Problem::keepEven`.
   llvm::SmallVector<bool, 8> allowsUneven;
   /// Per factor the choice that cuts it alone, or -1.
   llvm::SmallVector<int, 8> singleCut;
@@ -112,7 +113,7 @@ public:
   std::pair<NodeId, unsigned> sharedAt(ValueId value) const;
 
 private:
-  uint32_t identityRule(llvm::ArrayRef<int64_t> shape);
+  uint32_t identityRule(llvm::ArrayRef<int64_t> shape, int32_t evenDim = -1);
   NodeId addNode(NodeKind kind, uint32_t id, uint32_t rule, const Wish *wish = nullptr);
   NodeId addValueNode(NodeKind kind, ValueId value, const Wish *wish = nullptr);
   void addEdge(ValueId value, unsigned operand);
@@ -125,7 +126,7 @@ private:
 
   const Problem &problem;
   std::deque<ShardingRule> identities;
-  std::map<std::vector<int64_t>, uint32_t> identityIds;
+  std::map<std::pair<std::vector<int64_t>, int32_t>, uint32_t> identityIds;
   std::deque<RuleInfo> rules;
   std::vector<SearchNode> nodes;
   std::vector<SearchEdge> edges;

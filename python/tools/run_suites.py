@@ -104,6 +104,7 @@ def suites(build):
     yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 16)
     yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50)
+    yield Suite("pipelines-by-hand", [python, "test/Models/hands.py", build], count_closing, 100)
     yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47)
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 151)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)

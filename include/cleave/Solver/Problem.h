@@ -79,6 +79,11 @@ public:
   ValueId addValue(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
   /// Marks an input as a parameter of the model (a weight), which only moves when nothing else will do.
   void setParameter(ValueId value) { values[value].isParameter = true; }
+  /// What has a multiple of `size` elements is not split unevenly. Comes before the problem is solved, as do the next two.
+  void keepEven(int64_t size) { evenSize = size; }
+  /// Nor is that dim of an input.
+  void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
+  void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
   /// Wishes that one value has this state, for all its users. A second one that asks otherwise is a conflict.
   void setWish(ValueId value, Wish wish);
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
@@ -97,6 +102,11 @@ public:
   /// True if the atom may cut what it does not divide: some uneven wish has it.
   bool mayBeUneven(AtomId atom) const { return llvm::is_contained(unevenAtoms, atom); }
   llvm::ArrayRef<AtomId> getUnevenAtoms() const { return unevenAtoms; }
+  /// True for the size of what is never padded.
+  bool isKeptEven(int64_t size) const { return evenSize != 0 && size % evenSize == 0; }
+  /// The dim that is not; -1: none.
+  int32_t evenDimOfInput(ValueId value) const { return values[value].evenDim; }
+  int32_t evenDimOfOutput(OutputId output) const { return outputs[output].evenDim; }
   size_t numOps() const { return ops.size(); }
   size_t numValues() const { return values.size(); }
   size_t numOutputs() const { return outputs.size(); }
@@ -140,6 +150,7 @@ private:
     uint32_t resultIndex = 0;
     uint32_t wish = kNone;
     bool isParameter = false;
+    int32_t evenDim = -1;
   };
   struct Op {
     RuleId rule;
@@ -150,6 +161,7 @@ private:
   struct Output {
     ValueId value;
     uint32_t wish;
+    int32_t evenDim = -1;
   };
 
   void noteUneven(const Wish &wish);
@@ -170,6 +182,7 @@ private:
   std::deque<Wish> wishes;
   std::vector<WishConflict> conflicts;
   AtomList unevenAtoms;
+  int64_t evenSize = 0;
 };
 
 } // namespace cleave::spmd

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
+
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -131,6 +133,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyAxis(op, attribute.getValue());
   bool isRight = name == kMeshAttr           ? isa<spmd::MeshAttr>(attribute.getValue())
                  : name == kCutsAttr         ? isa<DictionaryAttr>(attribute.getValue())
+                 : name == kNodesAttr        ? isa<ArrayAttr>(attribute.getValue())
                  : name == kMicrobatchesAttr ? isNumber(attribute.getValue(), 1)
                  : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
                  : name == kShardsAttr       ? isNumber(attribute.getValue(), 1)
@@ -140,14 +143,17 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (isRight)
     return success();
   if (!llvm::is_contained(
-          {kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr, kCutsAttr}, name))
+          {kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr, kCutsAttr, kNodesAttr},
+          name))
     return op->emitError() << "'" << name << "' is no attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
-                           << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kCutsAttr;
+                           << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kCutsAttr << ", "
+                           << kNodesAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
-                           << (name == kMeshAttr   ? "a mesh"
-                               : name == kCutsAttr ? "a dictionary"
-                                                   : "an integer of 64 bits");
+                           << (name == kMeshAttr    ? "a mesh"
+                               : name == kCutsAttr  ? "a dictionary"
+                               : name == kNodesAttr ? "an array"
+                                                    : "an integer of 64 bits");
 }
 
 /// Of an argument or result: a dim it has, a number.

@@ -8,6 +8,7 @@
 #include "BatchDims.h"
 #include "Table.h"
 
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
@@ -191,13 +192,13 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
                                      << (unknown.size() > 1 ? ", and " + std::to_string(unknown.size() - 1) + " more"
                                                             : "")
                                      << ", and no op is called so: stages follow from nodes";
-  StageInLoop inLoop;
-  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said, &inLoop);
+  StageFault fault;
+  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said, &fault);
   if (!answer) {
-    InFlightDiagnostic error = mlir::emitError(inLoop.loop ? toLoc(inLoop.place, inLoop.loop->getLoc()) : func.getLoc())
+    InFlightDiagnostic error = mlir::emitError(toLoc(fault.place, fault.loop ? fault.loop->getLoc() : func.getLoc()))
                                << llvm::toString(answer.takeError());
-    if (inLoop.loop && inLoop.place.line != 0)
-      error.attachNote(inLoop.loop->getLoc()) << "the loop is here";
+    if (fault.loop && fault.place.line != 0)
+      error.attachNote(fault.loop->getLoc()) << "the loop is here";
     return error;
   }
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
@@ -220,6 +221,7 @@ void AssignStages::runOnOperation() {
   for (auto func : getOperation().getOps<func::FuncOp>())
     if (!func.isExternal() && failed(assign(func, options)))
       return signalPassFailure();
+  getOperation()->removeAttr(kNodesAttr);
 }
 
 std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan) {

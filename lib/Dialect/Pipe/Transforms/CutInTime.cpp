@@ -16,6 +16,7 @@
 
 #include "TimeCutter.h"
 
+#include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
@@ -28,6 +29,19 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+
+/// Of a batch that devices do not divide: what would go. `shards` of it go to devices.
+static std::string suggestBatch(const Batch &batch, int64_t extent, int64_t shards, bool isUneven) {
+  int64_t all = batch.isUneven ? batch.samples : extent * batch.microbatches, least = batch.microbatches * shards;
+  int64_t step = batch.isUneven ? shards : least, below = all / step * step;
+  std::string text = isUneven ? "'uneven: true' does not pad the batch of several microbatches: " : "";
+  if (below >= least)
+    text += std::to_string(below) + " or ";
+  text += std::to_string(std::max(least, below + step)) + " samples would do";
+  if (!batch.isUneven && all % shards == 0 && all >= least)
+    text += ", or 'uneven: true' in 'pipeline:'";
+  return text + (isUneven ? ", or one microbatch" : "");
+}
 
 /// What a plan wants must fit what a microbatch has: the parts are cut again, over devices.
 LogicalResult TimeCutter::checkWish(spmd::WishAttr wish, StringRef name, Type type, const InTime &present) {
@@ -44,9 +58,15 @@ LogicalResult TimeCutter::checkWish(spmd::WishAttr wish, StringRef name, Type ty
     std::string reason = spmd::describeUndivided(dim, extent, axes);
     if (reason.empty() || (dim != present.dim && wish.getSharding().getUneven()))
       continue;
+    // Samples that the program is written for are nobody's.
+    if (sizes.deal && dim == present.dim)
+      reason = spmd::describeUndivided(dim, extent / sizes.to * batch.samples, axes);
     InFlightDiagnostic error = mlir::emitError(wish.getPlace()) << "'" << name << "'" << reason << " (S5)";
-    error.attachNote(batch.places[present.argument])
-        << "the batch is that of one of " << batch.microbatches << " microbatches, which are split here";
+    error.attachNote(batch.places[present.argument]) << "the batch is that of " << (sizes.deal ? "all " : "one of ")
+                                                     << batch.microbatches << " microbatches, which are split here";
+    if (dim == present.dim)
+      error.attachNote(wish.getPlace()) << suggestBatch(batch, extent, wish.getSharding().getNumShards(dim),
+                                                        wish.getSharding().getUneven());
     return error;
   }
   return success();
@@ -119,14 +139,33 @@ LogicalResult TimeCutter::buildBody(Block &from, Block &to) {
                  succeeded(checkResults(from.getTerminator(), to.getTerminator())));
 }
 
-FailureOr<int64_t> TimeCutter::countShards() {
+FailureOr<int64_t> TimeCutter::countShards(llvm::DenseSet<int64_t> &others) {
   onlyCounts = true;
   func.getBody().emplaceBlock();
   LogicalResult isBuilt = buildBody(func.getBody().front(), func.getBody().back());
   func.getBody().back().erase();
   if (failed(isBuilt))
     return failure();
+  for (auto [value, time] : times)
+    for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(value.getType()).getShape()))
+      if (!time.isSplit() || time.dim != dim)
+        others.insert(extent);
   return shards;
+}
+
+/// Whether a plan allows an axis to split what it does not divide.
+static bool allowsUneven(func::FuncOp func) {
+  bool isUneven = false;
+  auto look = [&](Attribute attribute) {
+    auto wish = dyn_cast_if_present<spmd::WishAttr>(attribute);
+    isUneven |= wish && wish.getSharding().getUneven();
+  };
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    look(func.getArgAttr(i, spmd::SpmdDialect::kWishAttr));
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    look(func.getResultAttr(i, spmd::SpmdDialect::kWishAttr));
+  func.walk([&](spmd::PinOp pin) { look(pin.getWishAttr()); });
+  return isUneven;
 }
 
 LogicalResult TimeCutter::run() {
@@ -135,17 +174,26 @@ LogicalResult TimeCutter::run() {
     body->erase();
     return failure();
   }
-  for (auto [index, dim] : llvm::enumerate(batch.dims))
-    if (dim)
-      func.setArgAttr(index, PipeDialect::kSplitAttr, builder.getI64IntegerAttr(*dim));
-  for (auto [index, value] : llvm::enumerate(oldBody.getTerminator()->getOperands()))
-    if (InTime time = times.lookup(value); time.isSplit())
-      func.setResultAttr(index, PipeDialect::kSplitAttr, builder.getI64IntegerAttr(time.dim));
+  // Of stages all is decided.
+  bool isKeptEven = !sizes.isOfStage && allowsUneven(func);
+  SmallVector<StringRef> marks{PipeDialect::kSplitAttr};
+  if (isKeptEven)
+    marks.push_back(spmd::kEvenAttr);
+  for (StringRef mark : marks) {
+    for (auto [index, dim] : llvm::enumerate(batch.dims))
+      if (dim)
+        func.setArgAttr(index, mark, builder.getI64IntegerAttr(*dim));
+    for (auto [index, value] : llvm::enumerate(oldBody.getTerminator()->getOperands()))
+      if (InTime time = times.lookup(value); time.isSplit())
+        func.setResultAttr(index, mark, builder.getI64IntegerAttr(time.dim));
+  }
   oldBody.erase();
   if (sizes.deal) {
     func->setAttr(PipeDialect::kSamplesAttr, builder.getI64IntegerAttr(batch.samples));
     func->setAttr(PipeDialect::kShardsAttr, builder.getI64IntegerAttr(sizes.shards));
     func->setAttr(PipeDialect::kPerShardAttr, builder.getI64IntegerAttr(sizes.to / sizes.shards));
+    if (isKeptEven)
+      func->setAttr(spmd::kEvenAttr, builder.getI64IntegerAttr(sizes.to));
   } else if (samples && !sizes.isOfStage) {
     func->setAttr(PipeDialect::kSamplesAttr, builder.getI64IntegerAttr(samples));
   }
@@ -156,9 +204,13 @@ LogicalResult TimeCutter::run() {
 }
 
 /// Samples of a shard that the program is written for: as the larger microbatches have, or the smaller ones, or some more; not
-/// one, which is no dim to be followed.
-static int64_t choosePerShard(Deal deal, int64_t devices) {
-  auto isFit = [&](int64_t samples) { return samples > 1 && std::gcd(samples, devices) == 1; };
+/// one, which is no dim to be followed. Where padding is allowed, as many as let the batch be told from all else: it is not padded.
+static int64_t choosePerShard(Deal deal, int64_t devices, int64_t shards, const llvm::DenseSet<int64_t> *others) {
+  auto isFit = [&](int64_t samples) {
+    return samples > 1 && std::gcd(samples, devices) == 1 && (!others || llvm::none_of(*others, [&](int64_t extent) {
+             return extent > 0 && extent % (samples * shards) == 0;
+           }));
+  };
   int64_t larger = deal.getSize(0), smaller = deal.getSize(deal.count - 1);
   if (!isFit(larger) && isFit(smaller))
     return smaller;
@@ -171,11 +223,14 @@ LogicalResult cleave::pipe::cutInTime(func::FuncOp func, const Batch &batch) {
   if (!batch.isUneven)
     return TimeCutter(func, batch, {batch.microbatches, 1}).run();
   // Each device is to have as many samples of a microbatch as any other: what is dealt out are those of a shard.
+  llvm::DenseSet<int64_t> others;
+  bool isKeptEven = allowsUneven(func);
   auto getSizes = [&](int64_t shards) {
     Deal deal{batch.microbatches, batch.samples / shards};
-    return CutSizes{batch.samples, choosePerShard(deal, batch.devices) * shards, deal, shards};
+    int64_t perShard = choosePerShard(deal, batch.devices, shards, isKeptEven ? &others : nullptr);
+    return CutSizes{batch.samples, perShard * shards, deal, shards};
   };
-  FailureOr<int64_t> wanted = TimeCutter(func, batch, getSizes(1)).countShards();
+  FailureOr<int64_t> wanted = TimeCutter(func, batch, getSizes(1)).countShards(others);
   if (failed(wanted))
     return failure();
   CutSizes sizes = getSizes(std::gcd(batch.samples, *wanted));

@@ -13,6 +13,7 @@
 
 #include "StageParts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -300,5 +301,8 @@ StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &ra
     if (isOfOneStage(op, spans))
       maker.add(op);
   maker.keepStates(func);
+  if (auto nodes = func->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(kNodesAttr))
+    for (auto name : nodes.getAsRange<StringAttr>())
+      graph.nodes.push_back(name.str());
   return graph;
 }

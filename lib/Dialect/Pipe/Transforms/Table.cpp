@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Table.h"
 
+#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Schedule/Text.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,11 +83,16 @@ static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
 }
 
 /// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
+StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape, const schedule::PlacementWish &wish) {
+  if (!name.empty() && name != "auto")
+    return name;
+  bool areSeveral = shape.chunks > 1 || wish.ranks.size() > static_cast<size_t>(shape.ranks);
+  return areSeveral ? "circular" : "forward";
+}
+
 llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
                                                            const schedule::PlacementWish &wish) {
-  bool areSeveral = shape.chunks > 1 || wish.ranks.size() > static_cast<size_t>(shape.ranks);
-  if (name.empty() || name == "auto")
-    name = areSeveral ? "circular" : "forward";
+  name = getRunSchedule(name, shape, wish);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
   llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, wish);
   if (!table)

@@ -61,7 +61,8 @@ public:
 
   llvm::LogicalResult run();
   /// The least number of shards that what a plan wants of split values goes with; the function stays as it is.
-  mlir::FailureOr<int64_t> countShards();
+  /// `others` gets the extents of all that is no batch.
+  mlir::FailureOr<int64_t> countShards(llvm::DenseSet<int64_t> &others);
 
 private:
   llvm::LogicalResult buildBody(mlir::Block &from, mlir::Block &to);

@@ -14,6 +14,7 @@
 
 #include "RuleMatches.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 
@@ -62,18 +63,25 @@ LogicalResult FunctionProblem::build() {
     return func.emitOpError() << "has control flow: only functions of one block can be sharded";
   rules = std::make_shared<RuleTable>();
   mostTimes = std::min(findMostTimes(func), kMostTimes);
+  if (auto even = func->getAttrOfType<IntegerAttr>(kEvenAttr))
+    problem.keepEven(even.getInt());
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
       return failure();
     if (func.getArgAttr(argument.getArgNumber(), kParameterAttr))
       problem.setParameter(getId(argument));
+    if (auto even = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kEvenAttr))
+      problem.keepInputEven(getId(argument), static_cast<int32_t>(even.getInt()));
   }
   if (failed(addValues(body)))
     return failure();
   addOps(body);
-  for (Value result : body.getTerminator()->getOperands())
-    problem.addOutput(getId(result));
+  for (auto [index, result] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    OutputId output = problem.addOutput(getId(result));
+    if (auto even = func.getResultAttrOfType<IntegerAttr>(index, kEvenAttr))
+      problem.keepOutputEven(output, static_cast<int32_t>(even.getInt()));
+  }
   rules.reset();
   return success();
 }

@@ -14,6 +14,7 @@
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/Costs.h"
+#include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -73,6 +74,7 @@ private:
 static DictionaryAttr withGlobalType(DictionaryAttr attributes, Type type) {
   NamedAttrList list(attributes);
   list.erase(SpmdDialect::kWishAttr);
+  list.erase(kEvenAttr);
   list.set(SpmdDialect::kGlobalTypeAttr, TypeAttr::get(type));
   return list.getDictionary(type.getContext());
 }
@@ -88,6 +90,7 @@ void FunctionPartitioner::partitionSignature(Block &from, Block &to) {
   }
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
     resultAttrs.push_back(withGlobalType(func.getResultAttrDict(index), type));
+  func->removeAttr(kEvenAttr);
   func.setAllArgAttrs(argumentAttrs);
   func.setAllResultAttrs(resultAttrs);
 }

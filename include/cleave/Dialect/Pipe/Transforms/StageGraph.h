@@ -35,6 +35,8 @@ struct StageGraph {
   schedule::SplitProblem problem;
   /// As in `problem.parameterBytes`; symbols.
   std::vector<std::string> parameterNames;
+  /// Nodes of the model, in its order, where that is known.
+  std::vector<std::string> nodes;
 };
 
 /// All ops of `func` but parameters, constants and the return, which belong to every stage. A value that is cheaper to
@@ -45,22 +47,24 @@ StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 /// What an op takes, for one of `rates.microbatches` parts of the batch, as in the graph.
 double getOpNs(mlir::Operation &op, const DeviceRates &rates);
 
-/// Where stages by hand would go through the body of a loop, which is whole in one stage.
-struct StageInLoop {
+/// What is wrong with stages by hand, and where.
+struct StageFault {
+  /// Through whose body they would go, which is whole in one stage; null where something else is wrong.
   mlir::Operation *loop = nullptr;
   /// Of the line that says so; nowhere where the model says it itself.
   spmd::PlanPlace place;
 };
 
 /// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
-/// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Names
+/// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Collectives
+/// are no node's: they are where their operands are, or, if they make more of these or need no stage's, where they are needed first. Names
 /// that a model gives go before lines; an op whose nodes have several stages is in the first that none of its operands is behind.
 /// Error: those of `splitStages` and `describeStages`; a line that no node has; a node in the body of a loop that is to be, or
-/// to start, another stage than the loop's: then `inLoop` says where.
+/// to start, another stage than the loop's: `fault` says where.
 /// Precondition: as many lines as stages, or none.
 llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
                                                const schedule::SplitOptions &options, const spmd::StageNames &said = {},
-                                               StageInLoop *inLoop = nullptr);
+                                               StageFault *fault = nullptr);
 
 /// The ops of which `said` has to say it by themselves, with their stages, for `cutStages` to put all where `wanted` has them.
 /// Precondition: it says nothing of single ops; one stage per op of the graph.
@@ -72,6 +76,9 @@ std::vector<std::string> findUnknown(const StageGraph &graph, const spmd::StageN
 
 /// Where a plan wants stages.
 schedule::PlacementWish getPlacementWish(const spmd::PlanPipeline &pipeline);
+
+/// The schedule by which a model runs: the one that its plan names, or without a name, or with `auto`, what needs no gradients.
+llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape, const schedule::PlacementWish &wish);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);
