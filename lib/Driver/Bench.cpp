@@ -31,7 +31,7 @@ using Inputs = std::vector<std::vector<char>>;
 
 /// What is timed.
 struct Subject {
-  std::string path;
+  std::string path, weightsFolder;
   std::unique_ptr<Assembly> assembly; ///< of a program that is in no file
   Inputs inputs;
   size_t variant = 0; ///< the one that they are for
@@ -77,19 +77,20 @@ static const program::Variant *findVariant(const program::Program &program,
   return nullptr;
 }
 
-static llvm::Error takeProgram(const MappedFile &file, const std::map<std::string, int64_t> &dims, Subject &subject) {
+static llvm::Error takeProgram(const MappedFile &file, const Options &options, Subject &subject) {
   program::Result<program::Program> program = program::readProgram(file.getBytes(), program::Verify(subject.verifies));
   if (!program)
     return makeError("{0}: {1}", file.getPath(), program.getError().message);
-  const program::Variant *variant = findVariant(*program, dims);
+  const program::Variant *variant = findVariant(*program, options.compile.dims);
   if (!variant)
     return makeError("{0}: no variant of the program is for these --dim: see 'cleave inspect'", file.getPath());
-  std::mt19937 random(1);
+  std::mt19937 random(options.seed + 1);
   subject.variant = variant - program->variants.data();
   for (const program::Tensor &input : variant->inputs)
     subject.inputs.push_back(input.value.empty() ? draw(program->types[input.type], random)
                                                  : std::vector<char>(input.value.begin(), input.value.end()));
   subject.path = file.getPath().str();
+  subject.weightsFolder = options.compile.weights;
   return llvm::Error::success();
 }
 
@@ -137,6 +138,7 @@ static llvm::Error call(const Subject &subject, uint64_t count, bool keepsTimes,
   runtime::ExecutorOptions options;
   options.keepsTimes = keepsTimes;
   options.verifies = subject.verifies;
+  options.weightsFolder = subject.weightsFolder;
   llvm::Expected<std::unique_ptr<runtime::Executor>> opened = open(subject, options);
   if (!opened)
     return opened.takeError();
@@ -284,11 +286,13 @@ ExitCode cleave::driver::benchCommand(Session &session) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);
   bool isProgram = file && program::isProgram((*file)->getBytes());
   if (isProgram) {
+    if (std::optional<std::string> idle = findIdle(options))
+      return printMistake(options.command, *idle);
     runtime::CommandFiles files = listFiles(options);
-    files.addProgram(options.compile.model, "");
+    files.addProgram(options.compile.model, options.compile.weights);
     if (!session.checkFiles(files))
       return session.getExitCode();
-    if (llvm::Error error = takeProgram(**file, options.compile.dims, subject))
+    if (llvm::Error error = takeProgram(**file, options, subject))
       return session.fail(std::move(error));
   } else {
     llvm::consumeError(file.takeError()); // whoever reads it as a model says so

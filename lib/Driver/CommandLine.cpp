@@ -301,6 +301,7 @@ private:
       return llvm::formatv("'{0}' is not an option of 'cleave {1}'", name, options.command);
     if (!arg)
       return llvm::formatv("'{0}' needs an argument: {1}", name, formatUsage(option));
+    options.given.push_back(option.getID());
     StringRef argument = arg->getNumValues() ? arg->getValue() : "";
     if (arg->getNumValues() && argument.empty())
       return llvm::formatv("the argument of '{0}' is empty: {1}", name, formatUsage(option));
@@ -439,6 +440,11 @@ private:
 
 } // namespace
 
+ExitCode cleave::driver::printMistake(StringRef command, StringRef problem) {
+  llvm::errs() << "cleave: error: " << problem << "; see 'cleave " << command << " --help'\n";
+  return kBadCommandLine;
+}
+
 std::optional<Options> cleave::driver::parseCommandLine(int argc, const char *const *argv, int &exitCode) {
   llvm::SmallVector<StringRef> words(argv + 1, argv + argc);
   if (std::optional<int> code = runPrinting(words)) {
@@ -452,7 +458,7 @@ std::optional<Options> cleave::driver::parseCommandLine(int argc, const char *co
   }
   Parser parser(words.front(), ArrayRef(argv + 2, argv + argc));
   if (std::string problem = parser.parse(); !problem.empty()) {
-    llvm::errs() << "cleave: error: " << problem << "; see 'cleave " << words.front() << " --help'\n";
+    exitCode = printMistake(words.front(), problem);
     return std::nullopt;
   }
   exitCode = kDone;

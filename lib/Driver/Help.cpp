@@ -43,6 +43,9 @@ void cleave::driver::printHelp(llvm::raw_ostream &os, const OptTable::SubCommand
     for (const Option &option : group.options)
       os << llvm::formatv("  {0,-28} {1}\n", formatUsage(option), formatHelp(option));
   }
+  for (auto [name, flag] : {std::pair("bench", OfBenchedProgram), std::pair("inspect", OfInspectedProgram)})
+    if (StringRef(command.Name) == name)
+      os << "\nWith a PROGRAM: " << listMarked(command.Name, flag) << ".\n";
 }
 
 /// `text` as one line of man(7).

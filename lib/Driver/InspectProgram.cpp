@@ -255,6 +255,8 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
       return session.fail(makeError("{0}: is no program file; --json is for these", path), Blame::Options);
     return std::nullopt;
   }
+  if (std::optional<std::string> idle = findIdle(session.getOptions()))
+    return printMistake(session.getOptions().command, *idle);
   Result<Program> program = readProgram((*file)->getBytes(), Verify(!session.getOptions().compile.ignoreDigests));
   if (!program)
     return session.fail(cleave::makeError("{0}: {1}", path, program.getError().message));

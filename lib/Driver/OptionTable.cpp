@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave::driver;
 using llvm::StringRef;
@@ -73,6 +74,26 @@ std::vector<OptionGroup> cleave::driver::getOptionGroups(StringRef command) {
       groups.push_back(std::move(entry));
   }
   return groups;
+}
+
+std::string cleave::driver::listMarked(StringRef command, OptionFlag flag) {
+  std::vector<std::string> names;
+  for (const OptionGroup &group : getOptionGroups(command))
+    for (const Option &option : group.options)
+      if (option.hasFlag(flag))
+        names.push_back(option.getPrefixedName().str());
+  return llvm::join(names, ", ");
+}
+
+std::optional<std::string> cleave::driver::findIdle(const Options &options) {
+  OptionFlag flag = options.command == "bench" ? OfBenchedProgram : OfInspectedProgram;
+  for (unsigned id : options.given)
+    if (!getOptionTable().getOption(id).hasFlag(flag))
+      return llvm::formatv(
+          "'{0}' is about models, and {1} is a program, which is compiled already: 'cleave {2}' takes {3} with one",
+          getOptionTable().getOption(id).getPrefixedName(), options.compile.model, options.command,
+          listMarked(options.command, flag));
+  return std::nullopt;
 }
 
 std::string cleave::driver::formatUsage(const Option &option) {

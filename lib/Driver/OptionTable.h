@@ -13,6 +13,15 @@
 
 namespace cleave::driver {
 
+/// Of an option: for which inputs it is (Options.td).
+enum OptionFlag : unsigned {
+  OfBenchedProgram = 1 << 4,
+  OfInspectedProgram = 1 << 5,
+  UntilPropagated = 1 << 6,
+  UntilOptimized = 1 << 7,
+  OfOnnxModel = 1 << 8,
+};
+
 /// `OPT_mesh`: one for each record of Options.td, groups included.
 enum OptionId : unsigned {
   OPT_INVALID = 0,
@@ -32,6 +41,9 @@ struct OptionGroup {
 };
 /// The options of `command`, of all commands where it is empty; no group is empty.
 std::vector<OptionGroup> getOptionGroups(llvm::StringRef command);
+
+/// The options of `command` that `flag` marks, as they are written, with commas.
+std::string listMarked(llvm::StringRef command, OptionFlag flag);
 
 /// `--mesh data=2,model=4`.
 std::string formatUsage(const llvm::opt::Option &option);

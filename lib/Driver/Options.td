@@ -38,6 +38,17 @@ defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard];
 // Options
 //===----------------------------------------------------------------------===//
 
+// Most options are about a model. Of a program file, which is compiled already, `bench` and `inspect` take those that say so here, and
+// refuse all others.
+def OfBenchedProgram : OptionFlag;
+def OfInspectedProgram : OptionFlag;
+defvar kOfAnyProgram = [OfBenchedProgram, OfInspectedProgram];
+// Of models, these have an effect as long as something is decided: of a file that is further, or without a mesh, they are warned of.
+def UntilPropagated : OptionFlag;
+def UntilOptimized : OptionFlag;
+// An .mlir file has its shapes.
+def OfOnnxModel : OptionFlag;
+
 /// The member of `Options` that an option fills.
 class Fills<code member> { code KeyPath = member; code DefaultValue = ""; }
 
@@ -54,13 +65,18 @@ multiclass Value<string name, string argument, code member, list<SubCommand> com
 // The names of groups only put them in order.
 def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
+let Flags = [OfBenchedProgram] in
 defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
                  "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program">;
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;
+let Flags = [OfOnnxModel] in
 defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kEvery,
                    "shape of an input whose dimensions have no name; may repeat">;
+let Flags = kOfAnyProgram in
 def no_verify : Switch<"no-verify", "compile.ignoreDigests", kAll, "takes weights (and of bench, programs) that have changed since their digests were made">;
-defm weights : Value<"weights", "DIR", "compile.weights", kEvery, "where the weights that an .mlir file refers to lie now">;
+let Flags = [OfBenchedProgram] in
+defm weights : Value<"weights", "DIR", "compile.weights", kEvery,
+                     "where the weights that an .mlir file, or a program, refers to lie now">;
 }
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
@@ -80,6 +96,7 @@ defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
 def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
+let Flags = [OfBenchedProgram] in
 defm seed : Value<"seed", "N", "seed", [Bench, Run, Schedule], "seed of random inputs, where none are given, and of searches">;
 }
 
@@ -100,6 +117,7 @@ defm libraries : Value<"libraries", "HOW", "libraries", [Compile, Run],
                        "of CUDA devices: auto (without it), cuBLASLt and cuDNN where they are found, or none, kernels of Cleave alone">;
 defm precision : Value<"precision", "HOW", "precision", [Bench, Compile, Run],
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
+let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
 defm target : Value<"target", "TARGET", "target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
@@ -145,6 +163,7 @@ def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile,
 defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, "writes one file per phase">;
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
+let Flags = [OfBenchedProgram] in
 defm report : Value<"report", "FILE.json", "report", !listconcat(kSharding, [Schedule]), "what was decided, sent and stored">;
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
@@ -154,12 +173,16 @@ defm draw : Value<"draw", "FILE", "schedule.draw", [Schedule], "a picture (.svg)
 
 def Printing : OptionGroup<"5">, HelpText<"Printing">;
 let Group = Printing in {
+let Flags = kOfAnyProgram in {
 defm color : Value<"color", "WHEN", "color", kEvery, "colors of messages">;
 def help : Flag<["--"], "help", kEvery>, HelpText<"prints this">;
-def json : Switch<"json", "json", [Inspect], "prints what is in a program file as JSON">;
 def quiet : Switch<"quiet", "quiet", kEvery, "prints results only">;
+}
+let Flags = [OfInspectedProgram] in
+def json : Switch<"json", "json", [Inspect], "prints what is in a program file as JSON">;
 def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
+let Flags = kOfAnyProgram in
 def verbose : Switch<"verbose", "verbose", kAll,
                      "prints more: remarks, the seconds of each phase, every tensor of a model">;
 }
@@ -169,8 +192,11 @@ foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)
   defvar name = !subst("-", "_", option.Name);
   defvar member = "compile.sharding." # option.Member;
   defvar commands = !if(!eq(option.Name, "plan"), !listconcat(kSharding, [Schedule]), kSharding);
+  defvar flags = !cond(!or(!eq(option.Name, "optimize"), !eq(option.Name, "attention")) : [UntilOptimized],
+                       !or(!eq(option.Name, "keep-plan"), !eq(option.Name, "trace-decisions")) : [UntilPropagated],
+                       true : []<OptionFlag>);
   if !not(!empty(option.FlagGroup)) then
-    let Group = !cast<OptionGroup>(option.FlagGroup) in
+    let Group = !cast<OptionGroup>(option.FlagGroup), Flags = flags in
       if !empty(option.Argument) then
         def name : Switch<option.Name, member, commands, option.Help>;
       else

@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Session.h"
 
+#include "OptionTable.h"
 #include "cleave/Support/Status.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -34,6 +36,35 @@ void Session::print(const Diagnostic &diagnostic) {
                << (useColor ? "\033[0m" : "") << diagnostic.formatText() << '\n';
   for (const Diagnostic &note : diagnostic.notes)
     print(note);
+}
+
+bool Session::load() {
+  bool isLoaded = Compilation::load();
+  if (isLoaded)
+    warnOfIdle();
+  return isLoaded;
+}
+
+void Session::warnOfIdle() {
+  for (unsigned id : options.given) {
+    llvm::opt::Option option = getOptionTable().getOption(id);
+    std::string reason;
+    if (option.hasFlag(OfOnnxModel) && !isOnnx())
+      reason = "an .mlir file has its shapes";
+    bool isLate = option.hasFlag(UntilPropagated) ? getPhase() >= Phase::Propagated
+                                                  : option.hasFlag(UntilOptimized) && getPhase() >= Phase::Optimized;
+    if (isLate)
+      reason = llvm::formatv("the file is {0} already", toString(getPhase()));
+    else if ((option.hasFlag(UntilPropagated) || option.hasFlag(UntilOptimized)) && !hasMesh())
+      reason = "no mesh is given, over which something could be split";
+    if (reason.empty())
+      continue;
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::Warning;
+    warning.file = options.compile.model;
+    warning.message = llvm::formatv("'{0}' has no effect: {1}", option.getPrefixedName(), reason);
+    report(warning);
+  }
 }
 
 ExitCode Session::getExitCode() const {

@@ -43,22 +43,23 @@ SmallVector<exec::BufferOp> cleave::getBuffers(func::FuncOp func, const SymbolTa
   return llvm::map_to_vector(seen, [](Operation *op) { return cast<exec::BufferOp>(op); });
 }
 
-/// Several values of one message are reported as one, of the shape of the first.
-std::optional<CollectiveReport> cleave::describeMessage(Operation *op) {
-  if (!isa<pipe::SendOp, exec::SendOp>(op) || op->getNumOperands() == 0)
-    return std::nullopt;
-  CollectiveReport report;
-  report.kind = "send";
-  if (auto axis = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr))
-    report.axes = {axis.str()};
-  report.groupSize = 2;
-  auto first = cast<ShapedType>(op->getOperand(0).getType());
-  llvm::raw_string_ostream(report.type) << first.getElementType();
-  report.operandShape = report.resultShape = first.getShape().vec();
-  for (Value value : op->getOperands())
-    report.wireBytes += spmd::getBytes(value.getType());
-  report.cause = "the next stages are on another rank of the pipeline";
-  return report;
+std::vector<CollectiveReport> cleave::describeMessage(Operation *op) {
+  std::vector<CollectiveReport> reports;
+  if (!isa<pipe::SendOp, exec::SendOp>(op))
+    return reports;
+  for (Value value : op->getOperands()) {
+    auto type = cast<ShapedType>(value.getType());
+    CollectiveReport &report = reports.emplace_back();
+    report.kind = "send";
+    if (auto axis = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr))
+      report.axes = {axis.str()};
+    report.groupSize = 2;
+    llvm::raw_string_ostream(report.type) << type.getElementType();
+    report.operandShape = report.resultShape = type.getShape().vec();
+    report.wireBytes = spmd::getBytes(type);
+    report.cause = "the next stages are on another rank of the pipeline";
+  }
+  return reports;
 }
 
 /// Distinct parameters of all ranks.

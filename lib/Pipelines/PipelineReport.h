@@ -20,8 +20,8 @@ Report makeReport(mlir::func::FuncOp func, llvm::StringRef model, const mlir::Sy
 spmd::MeshAttr getWholeMesh(mlir::ModuleOp module);
 /// The buffers of a function: those that its views see where it is that of a rank of a pipeline, else all of the module.
 llvm::SmallVector<exec::BufferOp> getBuffers(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
-/// What a rank of a pipeline sends in one message, as a collective of kind `send`; nothing for other ops.
-std::optional<CollectiveReport> describeMessage(mlir::Operation *op);
+/// What a rank of a pipeline sends in one message, a collective of kind `send` for each value; none for other ops.
+std::vector<CollectiveReport> describeMessage(mlir::Operation *op);
 
 /// A line for the schedule, and one for each stage.
 void printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipeline);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "MachineReport.h"
 #include "PipelineReport.h"
+#include "SentReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -82,32 +83,6 @@ static TensorReport describeArgument(func::FuncOp func, unsigned index) {
   report.heldLocalShape = packed->type.getShape().vec();
   report.heldShape = report.shape;
   report.heldShape.back() *= packed->perByte;
-  return report;
-}
-
-/// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
-static std::string getKind(Operation *op) {
-  if (auto command = dyn_cast<exec::CollectiveOp>(op))
-    return exec::stringifyCollectiveKind(command.getKind()).str();
-  return isa<exec::ExchangeOp>(op) ? "permute" : op->getName().stripDialect().str();
-}
-
-static CollectiveReport describeCollective(spmd::CollectiveOpInterface op) {
-  CollectiveReport report;
-  auto command = dyn_cast<exec::CommandOpInterface>(op.getOperation());
-  report.kind = getKind(op);
-  for (spmd::AxisAttr axis : op.getGroupAxes())
-    report.axes.push_back(spmd::formatAxis(axis));
-  report.groupSize = op.getRankGroups().size();
-  auto operand = cast<ShapedType>(op->getOperand(0).getType());
-  Value result = command ? command.getWrites().front() : op->getResult(0);
-  report.type = toString(operand.getElementType());
-  report.operandShape = operand.getShape().vec();
-  report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
-  report.wireBytes = op.getWireBytes();
-  report.node = nn::describeNode(op);
-  if (StringAttr cause = op.getCauseAttr())
-    report.cause = cause.str();
   return report;
 }
 
@@ -345,20 +320,6 @@ private:
 };
 } // namespace
 
-/// Of what is in a loop, for all iterations that it was priced for.
-static void repeat(CollectiveReport &collective, int64_t runs) {
-  collective.wireBytes *= runs;
-  collective.ns *= double(runs);
-  collective.cause += (collective.cause.empty() ? "in a loop, " : "; in a loop, ") + std::to_string(runs) + " times";
-}
-
-static void addCollective(CollectiveReport collective, Report &report) {
-  CollectiveTotal &total = report.totals[collective.kind];
-  ++total.count;
-  total.wireBytes += collective.wireBytes;
-  report.collectives.push_back(std::move(collective));
-}
-
 /// Bytes that an op or a kernel reads and writes, if each is read once.
 static double countTouched(Operation &op) {
   double bytes = 0;
@@ -422,24 +383,20 @@ static void countOps(Block &block, FlopCounter &flops, const spmd::OpTimes *time
     int64_t runs = spmd::multiplyTimes(around.back(), spmd::getTimes(&op));
     double work = flops.count(&op);
     report.flopsPerRank += double(runs) * work;
-    auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
-    std::optional<CollectiveReport> sent = collective && collective.communicates() ? describeCollective(collective)
-                                           : collective                            ? std::nullopt
-                                                                                   : describeMessage(&op);
-    if (sent && times)
-      sent->ns = collective ? times->getCollectiveNs(sent->kind, collective.getGroupAxes(), sent->wireBytes)
-                            : times->getMessageNs(sent->axes.empty() ? "" : sent->axes.front(), sent->wireBytes);
-    if (sent && (around.size() > 1 || op.getParentOfType<nn::LoopOp>()))
-      repeat(*sent, runs);
+    std::vector<CollectiveReport> sent = describeSent(&op);
+    double sentNs = times ? predictNs(&op, sent, *times) : 0;
+    bool isRepeated = around.size() > 1 || op.getParentOfType<nn::LoopOp>();
+    if (isRepeated)
+      repeat(sent, runs);
     if (times) {
       // Products are launched in any case.
       double launch = work == 0 && starts.contains(&op) ? times->getCluster().device.launchNs : 0;
-      double ns = sent ? sent->ns : double(runs) * (predictNs(op, work, *times) + launch);
-      (sent ? report.time->communicationNs : report.time->computeNs) += ns;
+      double ns =
+          sent.empty() ? double(runs) * (predictNs(op, work, *times) + launch) : sentNs * double(isRepeated ? runs : 1);
+      (sent.empty() ? report.time->computeNs : report.time->communicationNs) += ns;
       report.time->overlappedNs += overlap.add(op, ns);
     }
-    if (sent)
-      addCollective(std::move(*sent), report);
+    addSent(std::move(sent), report);
   }
 }
 

@@ -33,7 +33,7 @@ std::string cleave::formatTime(double ns) {
   return scale ? llvm::formatv("{0:f2} {1}", ns, units[scale]).str() : llvm::formatv("{0:f0} ns", ns).str();
 }
 
-/// One line per kind, axes and shape, in order of first appearance.
+/// One line per kind, axes and shape, in order of first appearance, with how often that is sent.
 static void printCollectives(llvm::raw_ostream &os, const Report &report) {
   struct Line {
     const CollectiveReport *first;
@@ -47,7 +47,7 @@ static void printCollectives(llvm::raw_ostream &os, const Report &report) {
     auto it = llvm::find_if(lines, [&](const Line &line) { return isSame(*line.first, collective); });
     if (it == lines.end())
       it = lines.insert(lines.end(), {&collective});
-    ++it->count;
+    it->count += collective.times;
     it->bytes += collective.wireBytes;
   }
   if (lines.empty())

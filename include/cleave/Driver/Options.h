@@ -95,6 +95,8 @@ struct Emit {
 
 struct Options {
   std::string command;
+  /// What was given, by numbers of the table of options.
+  std::vector<unsigned> given;
   /// Its `dims` are those of the first variant.
   CompileOptions compile;
   DimSizes dims;
@@ -128,6 +130,12 @@ struct Options {
 
 /// The files that the command line names, those read and those written.
 runtime::CommandFiles listFiles(const Options &options);
+
+/// What is wrong with options of a command whose input is a program file: one that has no effect there. Nothing: all have one.
+std::optional<std::string> findIdle(const Options &options);
+
+/// Tells what is wrong with the options of a command, and where they are listed.
+ExitCode printMistake(llvm::StringRef command, llvm::StringRef problem);
 
 /// Parses the command line. Returns nothing where the program should end with `exitCode`: 0 after what only prints
 /// (help, version, completion, the man page), 2 after an error, which has been printed to standard error.

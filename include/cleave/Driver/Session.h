@@ -17,6 +17,9 @@ public:
 
   const Options &getOptions() const { return options; }
 
+  /// Loads, and warns of options that have no effect on such a model.
+  bool load();
+
   /// What the worst error so far asks for.
   ExitCode getExitCode() const;
   /// Makes an error, and says how to end.
@@ -29,6 +32,7 @@ public:
 
 private:
   void print(const Diagnostic &diagnostic);
+  void warnOfIdle();
 
   Options options;
   bool useColor = false;

@@ -40,14 +40,17 @@ struct TensorReport {
   std::vector<int64_t> heldShape = {}, heldLocalShape = {};
 };
 
+/// What ranks send of one value: a command that sends several values has one for each.
 struct CollectiveReport {
   std::string kind;
   std::vector<std::string> axes;
   int64_t groupSize = 1;
   std::string type;
   std::vector<int64_t> operandShape, resultShape;
+  /// As often as it is done in a call: in a loop, for all iterations that it was priced for. Bytes and time are those of all.
+  int64_t times = 1;
   int64_t wireBytes = 0;
-  /// As predicted, where the cluster is known.
+  /// As predicted, where the cluster is known; values that go together share it by their bytes.
   double ns = 0;
   std::string node, cause;
 };

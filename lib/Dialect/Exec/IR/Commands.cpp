@@ -3,7 +3,7 @@
 // What is wrong with a command by itself, by number, and what one says as a collective: groups, and bytes sent.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 using namespace mlir;
@@ -129,13 +129,17 @@ LogicalResult CollectiveOp::verify() {
 }
 
 /// As for the collectives of spmd: what one rank sends, n ranks in a group.
+int64_t cleave::exec::countWireBytes(CollectiveOp op, unsigned index) {
+  int64_t group = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups().size();
+  Value counted = op.getKind() == CollectiveKind::AllGather ? op.getTargets()[index] : op.getSources()[index];
+  int64_t times = op.getKind() == CollectiveKind::AllReduce ? 2 : 1;
+  return llvm::divideCeil(times * (group - 1) * spmd::getBytes(counted.getType()), group);
+}
+
 int64_t CollectiveOp::getWireBytes() {
-  int64_t group = cast<spmd::CollectiveOpInterface>(getOperation()).getRankGroups().size(), bytes = 0;
-  for (auto [source, target] : llvm::zip(getSources().getTypes(), getTargets().getTypes())) {
-    Type counted = getKind() == CollectiveKind::AllGather ? target : source;
-    int64_t times = getKind() == CollectiveKind::AllReduce ? 2 : 1;
-    bytes += llvm::divideCeil(times * (group - 1) * spmd::getBytes(counted), group);
-  }
+  int64_t bytes = 0;
+  for (unsigned index = 0; index < getSources().size(); ++index)
+    bytes += countWireBytes(*this, index);
   return bytes;
 }
 
