@@ -8,6 +8,7 @@ A suite has cases by name and a function that says what is wrong with one, or no
 
 run_suites.py reads the last line, `N passed, N failed`.
 """
+import hashlib
 import os
 import re
 import subprocess
@@ -40,12 +41,32 @@ def lower(flags):
     return next((words for flag, words in LOWERINGS.items() if flag in flags), [])
 
 
+def read_draw():
+    """(seed, share) of CLEAVE_DRAW=SEED/SHARE: of the cases of a suite, one in SHARE runs (run_suites.py --merge); all without it."""
+    seed, _, share = os.environ.get("CLEAVE_DRAW", "0/1").partition("/")
+    return int(seed), int(share)
+
+
+def draw(names):
+    """The names that the seed draws, in their order."""
+    seed, share = read_draw()
+    by_chance = sorted(names, key=lambda name: hashlib.sha256(f"{seed} {name}".encode()).digest())
+    drawn = set(by_chance[:-(-len(by_chance) // share)])
+    return [name for name in names if name in drawn]
+
+
+def draw_seeds(first, count):
+    """Likewise of `count` seeds from `first` on: (first, count) of as many behind each other."""
+    seed, share = read_draw()
+    return first + seed % share * (count // share), count // share
+
+
 def select(cases, names):
-    """The cases with these names, or all; a name that there is not ends the suite."""
+    """The cases with these names, or all that are drawn; a name that there is not ends the suite."""
     unknown = set(names) - set(cases)
     if unknown:
         sys.exit(f"error: no case is called {', '.join(sorted(unknown))}")
-    return {name: case for name, case in cases.items() if not names or name in names}
+    return {name: cases[name] for name in (filter(set(names).__contains__, cases) if names else draw(cases))}
 
 
 def each(function, cases):

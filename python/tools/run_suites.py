@@ -1,6 +1,9 @@
-"""Runs every suite of Cleave and closes with one line, `N passed, N failed`.
+"""Runs suites of Cleave and closes with one line, `N passed, N failed`.
 
-Usage: run_suites.py BUILD_DIR [SUITE...]
+Usage: run_suites.py BUILD_DIR [CHECK...]               all suites, or these: `suite`, or `suite:filter` (suite_map.py)
+       run_suites.py BUILD_DIR --quick                  what sees most in little time
+       run_suites.py BUILD_DIR --changed [BASE]         what looks at files that differ from BASE (`git merge-base` with main without it)
+       run_suites.py BUILD_DIR --merge [--seed N]       what a merge needs; of what runs elsewhere in another form a part, drawn by the seed
 
 A suite is a command with a way to read how many cases passed and failed, and the least number of cases it must have
 run, so that an empty or half-skipped suite cannot pass.
@@ -9,15 +12,20 @@ Two suites run side by side, since most leave a core idle now and then; what the
 Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`) takes
 what all others leave, from the beginning on: ranks that wait for each other leave much.
 """
+import argparse
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Callable
+from dataclasses import dataclass, replace
+from typing import Callable, Optional
+
+import suite_map
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIT = "/usr/lib/llvm-22/bin/lit"
@@ -26,6 +34,10 @@ SIDE_BY_SIDE = 2
 ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run", "network", "endings"}
 # Of the lowest priority.
 BEHIND = {"tidy"}
+# Unit tests that take longer than all others together.
+LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
+# Of a suite that is drawn from, one case in so many runs.
+SHARE = 4
 
 
 @dataclass
@@ -34,6 +46,22 @@ class Suite:
     command: list
     count: Callable  # text -> (passed, failed)
     at_least: int
+    # What `--quick` runs of it: words for it, and how many cases these are at least; None: nothing.
+    quick: Optional[tuple] = None
+    # What a merge needs of it: "all", "drawn" or "nothing".
+    merge: str = "all"
+    # Whether a part of it is drawn.
+    draws: bool = False
+
+    @property
+    def joint(self):
+        """How several filters of cases become one; None where there is no such filter."""
+        return {count_lit: lambda words: "(" + "|".join(words) + ")", count_gtest: ":".join}.get(self.count)
+
+    def narrow(self, words):
+        """The suite for the cases that a filter names."""
+        extra = {count_lit: lambda: [f"--filter={words}"], count_gtest: lambda: [f"--gtest_filter={words}"]}.get(self.count, words.split)()
+        return replace(self, command=self.command + extra, at_least=1)
 
 
 def count_lit(text):
@@ -75,15 +103,15 @@ def unit_tests():
 def suites(build):
     python = sys.executable
     tests = f"{build}/bin/unit"
-    yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 14)
+    yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 14, quick=("", 14))
     for name, least in unit_tests():
-        yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least)
-    yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 316)
+        yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least, quick=None if name in LONG else ("", least))
+    yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 315, quick=("", 315))
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
     yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 48)
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270)
-    yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260)
+    yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 116)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
@@ -99,40 +127,40 @@ def suites(build):
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
     yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590)
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
-    yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70)
-    yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70)
+    yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70, merge="drawn")
+    yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70, merge="drawn")
     yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280)
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 16)
     yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50)
     yield Suite("pipelines-by-hand", [python, "test/Models/hands.py", build], count_closing, 100)
-    yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47)
+    yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47, merge="drawn")
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 151)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)
     yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300)
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
-    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183)
+    yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183, quick=("", 183))
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366)
     yield Suite("predictions", [python, "test/Predictions/check.py", build], count_closing, 2900)
-    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183)
-    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183)
+    yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183, merge="drawn")
+    yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183, merge="drawn")
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
-    yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000)
+    yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000, quick=("--count 200", 200))
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
-                count_closing, 1000)
+                count_closing, 1000, quick=("--count 100", 100))
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
-    yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905)
+    yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905, merge="drawn")
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
-                count_closing, 500)
+                count_closing, 500, merge="drawn")
     yield Suite("differential-bf16", [python, "test/Differential/check.py", build, "--bf16", "--count", "200"], count_closing, 200)
     yield Suite("differential-bf16-emulated", [python, "test/Differential/check.py", build, "--bf16", "--emulated", "--count", "100"],
-                count_closing, 100)
-    yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 102)
+                count_closing, 100, merge="drawn")
+    yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 102, merge="drawn")
     yield Suite("models-kernels-alone", [python, "test/Models/sharded.py", build, "--emulated", "--kernels-alone"],
-                count_closing, 32)
-    yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 183)
+                count_closing, 32, merge="drawn")
+    yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 183, merge="drawn")
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 33)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)
     # Fewer without mpirun.
@@ -156,8 +184,109 @@ def suites(build):
     yield Suite("endings", [python, "test/Runtime/endings.py", build], count_closing, 18 if shutil.which("mpirun") else 17)
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
-    yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248)
+    yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248, quick=("", 248))
     yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)
+
+
+def find(check, known):
+    """The suite that `suite` or `suite:filter` names."""
+    name, _, words = check.partition(":")
+    suite = next((suite for suite in known if suite.name == name), None)
+    if not suite:
+        sys.exit(f"error: no suite is called {name}; there are: " + ", ".join(suite.name for suite in known))
+    return suite.narrow(words) if words else suite
+
+
+# ===--- What is chosen -------------------------------------------------------===
+
+
+def make_quick(suite):
+    """The short form of a suite; the suite where it has none."""
+    if suite.quick is None:
+        return suite
+    words, least = suite.quick
+    return replace(suite, command=suite.command + words.split(), at_least=least)
+
+
+def git(*words):
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def find_base():
+    """What this tree goes into: the merge base with main, or on main itself the commit before; None where nobody knows."""
+    head = git("rev-parse", "HEAD")
+    for branch in ("origin/HEAD", "origin/main", "main"):
+        if base := git("merge-base", "HEAD", branch):
+            return base if base != head else git("rev-parse", "--verify", "--quiet", "HEAD~1")
+    return None
+
+
+def list_changed(base):
+    """Files that differ from `base`, those that git does not know yet included; None where there is no base."""
+    changed = git("diff", "--name-only", base) if base else None
+    new = git("ls-files", "--others", "--exclude-standard")
+    return None if changed is None or new is None else sorted({*changed.splitlines(), *new.splitlines()} - {""})
+
+
+def tidy_changed(suite, paths):
+    """Only files that changed are looked at; all where that is not known, or where what all are made of changed."""
+    if paths is None or any(path.startswith((".clang-tidy", "python/tools/tidy.py")) for path in paths):
+        return suite
+    named = [path for path in paths if re.match(r"(lib|tools)/.*\.cpp$", path) and os.path.exists(os.path.join(ROOT, path))]
+    return suite.narrow(" ".join(named)) if named else None
+
+
+def choose_changed(known, base):
+    base = base or find_base()
+    paths = list_changed(base)
+    if paths is None:
+        sys.exit("error: there is no commit to compare with: name one behind --changed")
+    checks = suite_map.choose(paths, known)
+    print(f"{len(paths)} files differ from {base[:12]}: " + ("all of --quick" if checks is None else ", ".join(checks)), flush=True)
+    if checks is None:
+        chosen = [make_quick(suite) for suite in known if suite.quick is not None]
+    else:
+        chosen = [find(check, known) if ":" in check else make_quick(find(check, known)) for check in checks]
+    return [*chosen, *filter(None, [tidy_changed(find("tidy", known), paths)])]
+
+
+def choose_merge(known, seed):
+    """The seed says which cases of suites that are drawn from run; it is told, so that the same can run again."""
+    print(f"what is drawn is drawn by seed {seed}: --merge --seed {seed} draws it again", flush=True)
+    os.environ["CLEAVE_DRAW"] = f"{seed}/{SHARE}"
+    paths = list_changed(find_base())
+    for suite in known:
+        if suite.name == "tidy":
+            if tidy := tidy_changed(suite, paths):
+                yield tidy
+        elif suite.merge != "nothing":
+            # Half of what is due: cases are drawn one by one.
+            yield replace(suite, at_least=suite.at_least // (2 * SHARE), draws=True) if suite.merge == "drawn" else suite
+
+
+def choose(options, known):
+    if options.quick:
+        return [make_quick(suite) for suite in known if suite.quick is not None]
+    if options.changed is not None:
+        return choose_changed(known, options.changed)
+    if options.merge:
+        return list(choose_merge(known, options.seed))
+    chosen = {check.partition(":")[0] for check in options.checks}
+    return [find(check, known) for check in options.checks] if chosen else known
+
+
+def call(command, environment):
+    """(exit code, what was printed, seconds of processors, those of its own processes included) of a command."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment)
+        except OSError as error:
+            return 1, f"cannot run: {error}\n", 0
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        return process.returncode, output.read().decode(errors="replace"), usage.ru_utime + usage.ru_stime
 
 
 def run(suite):
@@ -167,20 +296,19 @@ def run(suite):
     # Tests that call python3 get this interpreter, which has their packages.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     command = ["nice", "-n", "19", *suite.command] if suite.name in BEHIND else suite.command
-    try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", env={**os.environ, "PATH": path})
-    except OSError as error:
-        done = subprocess.CompletedProcess(suite.command, 1, stdout=f"cannot run: {error}\n")
-    passed, failed = suite.count(done.stdout)
-    if done.returncode != 0 and failed == 0:
+    environment = {**os.environ, "PATH": path}
+    if not suite.draws:
+        environment.pop("CLEAVE_DRAW", None)
+    code, text, cpu = call(command, environment)
+    passed, failed = suite.count(text)
+    if code != 0 and failed == 0:
         failed = 1
     if passed + failed < suite.at_least:
         lines.append(f"{suite.name} ran {passed + failed} cases, expected at least {suite.at_least}")
         failed += 1
     if failed:
-        lines.append(done.stdout[-20000:])
-    lines.append(f"   {suite.name}: {passed} passed, {failed} failed in {time.time() - start:.1f} s")
+        lines.append(text[-20000:])
+    lines.append(f"   {suite.name}: {passed} passed, {failed} failed in {time.time() - start:.1f} s ({cpu:.1f} s of processors)")
     return passed, failed, "\n".join(lines)
 
 
@@ -198,13 +326,17 @@ def run_all(chosen):
 
 
 def main():
-    build, wanted = sys.argv[1], sys.argv[2:]
-    known = list(suites(build))
-    unknown = set(wanted) - {suite.name for suite in known}
-    if unknown:
-        sys.exit(f"error: no suite is called {', '.join(sorted(unknown))}; there are: "
-                 + ", ".join(suite.name for suite in known))
-    results = list(run_all([suite for suite in known if not wanted or suite.name in wanted]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("checks", nargs="*")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true")
+    which.add_argument("--changed", nargs="?", const="", metavar="BASE")
+    which.add_argument("--merge", action="store_true")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
+    options = parser.parse_args()
+    chosen = choose(options, list(suites(options.build)))
+    results = list(run_all(chosen))
     passed, failed = (sum(column) for column in zip(*results)) if results else (0, 0)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

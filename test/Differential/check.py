@@ -48,9 +48,9 @@ def main():
     how = [word for word in ("--emulated", "--uneven", "--bf16") if word in arguments] + ["--program"] * ("--emulated" not in arguments)
     arguments = [word for word in arguments if word not in how]
     options = {"--seed": 1, "--count": 2000}
-    while len(arguments) > 1:
-        options[arguments[-2]] = int(arguments[-1])
-        arguments = arguments[:-2]
+    for name, number in zip(arguments[1::2], arguments[2::2]):
+        options[name] = int(number)
+    options["--seed"], options["--count"] = harness.draw_seeds(options["--seed"], options["--count"])
     first, end = options["--seed"], options["--seed"] + options["--count"]
     slices = [(seed, min(SLICE, end - seed)) for seed in range(first, end, SLICE)]
     results = harness.each(lambda part: run(arguments[0], how, *part), slices)

@@ -187,15 +187,9 @@ def build(work, targets):
 
 def command_of(check, suites, build_dir):
     """(command, count) of `suite` or `suite:filter`: cases of a unit test or lit whose names match, or arguments."""
-    name, _, selected = check.partition(":")
-    suite = suites[name]
-    if not selected:
-        return suite.command, suite.count
-    if suite.count is run_suites.count_gtest:
-        return suite.command + [f"--gtest_filter={selected}", "--gtest_fail_fast"], suite.count
-    if suite.count is run_suites.count_lit:
-        return suite.command + [f"--filter={selected}"], suite.count
-    return suite.command + selected.split(), suite.count
+    suite = run_suites.find(check, suites.values())
+    fast = ["--gtest_fail_fast"] if ":" in check and suite.count is run_suites.count_gtest else []
+    return suite.command + fast, suite.count
 
 
 def reports(check, number, suites, work):
