@@ -87,7 +87,9 @@ llvm::Error cleave::writeModule(ModuleOp module, StringRef path, CheckFn check) 
 }
 
 /// Who reads the file will hold every byte of them against it.
-bool Compilation::State::digestWeights() { return options.sampleDigests || succeeded(reference::digestWeights(*module)); }
+bool Compilation::State::digestWeights() {
+  return options.sampleDigests || succeeded(reference::digestWeights(*module));
+}
 
 /// Weights beside a model are named by paths that begin in its folder.
 static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, StringRef to) {

@@ -1,4 +1,9 @@
 //===- Thread.cpp - a thread that may not be had --------------------------===//
+//
+// std::thread throws where the system gives no more threads, and the runtime is built without exceptions: pthreads say so
+// by a number.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Program/Thread.h"
 
 #include <algorithm>

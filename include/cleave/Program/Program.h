@@ -30,13 +30,8 @@ enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, 
 /// A tensor's layout: the distance between neighbours of each dim in elements; row-major where there are no strides.
 struct Type {
   Element element = Element::F32;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;
+  std::vector<int64_t> shape, strides;
 };
-
-//===----------------------------------------------------------------------===//
-// Machine code
-//===----------------------------------------------------------------------===//
 
 enum class Device : uint8_t { Host, Cuda };
 enum class Format : uint8_t { SharedObject, Ptx, Cubin };

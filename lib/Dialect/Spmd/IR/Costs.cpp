@@ -40,13 +40,16 @@ template <typename Model, typename Visitor> static void visitFields(Model &costs
 // Writing
 //===----------------------------------------------------------------------===//
 
+/// Costs are units, so most are integers; doubles keep all of their digits in text.
 static Attribute encode(Builder &b, int64_t number) { return b.getI64IntegerAttr(number); }
 static Attribute encode(Builder &b, Surcharge number) { return b.getI64IntegerAttr(number); }
 static Attribute encode(Builder &b, double number) { return b.getF64FloatAttr(number); }
 static Attribute encode(Builder &b, const std::array<double, 4> &numbers) { return b.getDenseF64ArrayAttr(numbers); }
+/// Per byte, then per message.
 static Attribute encode(Builder &b, const LinkCost &link) {
   return b.getDenseI64ArrayAttr({link.perByte, link.latency});
 }
+/// The block that it connects, then as a link.
 static Attribute encode(Builder &b, const NearLink &near) {
   return b.getDenseI64ArrayAttr({near.block, near.link.perByte, near.link.latency});
 }
@@ -70,6 +73,7 @@ void cleave::spmd::writeCosts(ModuleOp module, const CostModel &costs) {
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// Files are written by strangers, too: what is beyond the largest cost would overflow sums of costs.
 static bool decode(Attribute value, int64_t &number) {
   auto attribute = dyn_cast<IntegerAttr>(value);
   if (!attribute || !attribute.getType().isInteger(64))
@@ -77,6 +81,7 @@ static bool decode(Attribute value, int64_t &number) {
   number = attribute.getInt();
   return std::abs(static_cast<double>(number)) < static_cast<double>(kImpossibleCost);
 }
+/// A surcharge never makes anything cheaper.
 static bool decode(Attribute value, Surcharge &number) {
   int64_t wide = 0;
   if (!decode(value, wide) || wide < 0 || wide > std::numeric_limits<Surcharge>::max())
@@ -84,6 +89,7 @@ static bool decode(Attribute value, Surcharge &number) {
   number = static_cast<Surcharge>(wide);
   return true;
 }
+/// Rates are finite, and none is negative.
 static bool decode(Attribute value, double &number) {
   auto attribute = dyn_cast<FloatAttr>(value);
   if (!attribute || !attribute.getType().isF64())
@@ -115,6 +121,7 @@ static bool decode(Attribute value, LinkCost &link) {
   link = {numbers[0], numbers[1]};
   return true;
 }
+/// A block of no ranks would divide by zero.
 static bool decode(Attribute value, NearLink &near) {
   std::array<int64_t, 3> numbers;
   if (!decode(value, MutableArrayRef<int64_t>(numbers)) || numbers[0] == 0)
