@@ -88,12 +88,15 @@ void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlac
     auto memref = cast<MemRefType>(type);
     bool isResult = index >= count;
     bool isShared = isResult ? !inPlace.empty() && inPlace[index - count] >= 0 : llvm::is_contained(inPlace, index);
+    bool isEmpty = memref.getNumElements() == 0;
     if (int64_t bytes = memref.getNumElements() * memref.getElementTypeBitWidth() / 8)
       say(index, LLVM::LLVMDialect::getDereferenceableAttrName(), e.b.getI64IntegerAttr(bytes));
+    if (isEmpty)
+      say(index, LLVM::LLVMDialect::getReadnoneAttrName(), yes);
     int64_t alignment = alignments.empty() ? kDeviceAlignment : alignments[index];
     say(index, LLVM::LLVMDialect::getAlignAttrName(), e.b.getI64IntegerAttr(alignment));
     e.setAlignment(func.getArgument(index), alignment);
-    if (isShared)
+    if (isShared || isEmpty)
       continue;
     say(index, LLVM::LLVMDialect::getNoAliasAttrName(), yes);
     if (!isResult)

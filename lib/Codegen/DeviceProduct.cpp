@@ -80,6 +80,8 @@ std::optional<Equation> Equation::get(nn::EinsumOp op) {
         return std::nullopt;
       int64_t &known = extents.try_emplace(letter, 1).first->second;
       known = extent == 1 ? known : extent;
+      if (extent == 0)
+        return std::nullopt;
     }
   for (char letter : result) {
     if (result.count(letter) > 1)

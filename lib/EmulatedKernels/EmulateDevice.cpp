@@ -235,7 +235,8 @@ Constant *KernelEmulation::describeParameters() {
   for (Argument &argument : kernel.args()) {
     uint32_t flags = 0;
     if (argument.getType()->isPointerTy() && !argument.hasByValAttr())
-      flags |= emulation::parameterIsPointer | (argument.hasNoAliasAttr() ? emulation::parameterIsAlone : 0);
+      flags |= emulation::parameterIsPointer | (argument.hasNoAliasAttr() ? emulation::parameterIsAlone : 0) |
+               (argument.hasAttribute(Attribute::ReadNone) ? emulation::parameterIsEmpty : 0);
     for (const KernelObject &object : objects)
       if (object.value == &argument && object.isWritten)
         flags |= emulation::parameterIsWritten;

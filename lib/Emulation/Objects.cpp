@@ -15,7 +15,8 @@ using namespace cleave::emulation;
 Range Block::findArgument(const Object &object) const {
   const char *base = nullptr;
   memcpy(&base, launch.parameters[object.argument], sizeof base);
-  if (object.bytes || !launch.findMemory)
+  bool isEmpty = kernel.parameters[object.argument].flags & parameterIsEmpty;
+  if (object.bytes || isEmpty || !launch.findMemory)
     return {base, object.bytes};
   Range memory = launch.findMemory(base);
   return {base, memory.base ? uint64_t(memory.base + memory.bytes - base) : 0};

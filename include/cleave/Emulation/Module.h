@@ -45,11 +45,16 @@ struct Site {
   const char *source; // where it comes from, or null
 };
 
-enum ParameterFlags : uint32_t { parameterIsPointer = 1, parameterIsWritten = 2, parameterIsAlone = 4 };
+enum ParameterFlags : uint32_t {
+  parameterIsPointer = 1,
+  parameterIsWritten = 2,
+  parameterIsAlone = 4, // overlaps no other that is written
+  parameterIsEmpty = 8  // of no bytes: nothing may be touched
+};
 
 struct Parameter {
   uint32_t bytes;   // of the parameter itself
-  uint32_t flags;   // ParameterFlags; alone: overlaps no other that is written
+  uint32_t flags;   // ParameterFlags
   uint64_t pointee; // bytes of what it points to, 0: not known
 };
 

@@ -87,7 +87,8 @@ static Result findTouches(ContextHandle &device, const emulation::Kernel &kernel
   std::vector<std::pair<size_t, Touch>> pointers;
   for (size_t i = 0; i < kernel.parameterCount; ++i) {
     const emulation::Parameter &parameter = kernel.parameters[i];
-    if (!(parameter.flags & emulation::parameterIsPointer))
+    // What has no bytes may lie where memory ends.
+    if (!(parameter.flags & emulation::parameterIsPointer) || (parameter.flags & emulation::parameterIsEmpty))
       continue;
     Touch touch{nullptr, parameter.pointee, (parameter.flags & emulation::parameterIsWritten) != 0};
     memcpy(&touch.from, parameters[i], sizeof touch.from);

@@ -184,7 +184,11 @@ static Value groupNorm(NodeContext &node, Value scale, Value bias, int64_t group
 /// A group of one channel each.
 static void importInstanceNormalization(NodeContext &node) {
   double epsilon = node.floatAttr("epsilon", 1e-5f);
-  if (node.check(NodeContext::rank(node.operand(0)) >= 2, "the input has no channels"))
+  if (!node.check(NodeContext::rank(node.operand(0)) >= 2, "the input has no channels"))
+    return;
+  if (NodeContext::shape(node.operand(0))[1] == 0)
+    node.result(0, node.operand(0));
+  else
     node.result(0, groupNorm(node, node.operand(1), node.operand(2), NodeContext::shape(node.operand(0))[1], epsilon));
 }
 

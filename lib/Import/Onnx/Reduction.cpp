@@ -129,8 +129,8 @@ static void importHardmax(NodeContext &node) {
   importAlongAxis(node, [&](Value x, int64_t dim) {
     Type type = NodeContext::elementType(x);
     Ints shape(NodeContext::shape(x));
-    if (!node.check(shape[dim] > 0, "dim " + Twine(dim) + " is empty"))
-      return Value();
+    if (shape[dim] == 0)
+      return x;
     Value top = node.create<nn::ArgReduceOp>(nn::ReduceKind::Max, x, dim, false, false);
     Value values = node.cast(node.vector({0, 1}), type);
     return Value(node.create<nn::OneHotOp>(top, values, shape[dim], dim));

@@ -1,7 +1,7 @@
 //===- MatmulDims.cpp - contractions that are matrix products -------------===//
 //
 // A letter of an einsum is of one of four kinds, by which of the three terms it stands in; in one term only, it is of none,
-// and the contraction no product of two matrices.
+// and the contraction no product of two matrices. Nor is one of operands without elements: there is nothing to multiply.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
@@ -15,7 +15,9 @@ static ArrayRef<int64_t> getShape(Type type) { return cast<RankedTensorType>(typ
 std::optional<MatmulDims> MatmulDims::get(StringRef equation, TypeRange operands) {
   std::optional<nn::EinsumTerms> terms = nn::parseEinsum(equation);
   if (!terms || terms->inputs.size() != 2 || operands.size() != 2 ||
-      !llvm::all_of(operands, [](Type type) { return isa<FloatType>(cast<RankedTensorType>(type).getElementType()); }))
+      !llvm::all_of(operands,
+                    [](Type type) { return isa<FloatType>(cast<RankedTensorType>(type).getElementType()); }) ||
+      llvm::any_of(operands, [](Type type) { return llvm::is_contained(getShape(type), 0); }))
     return std::nullopt;
   StringRef lhs = terms->inputs[0], rhs = terms->inputs[1], result = terms->result;
   MatmulDims dims;

@@ -16,6 +16,8 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 
+#include "Cost.h"
+
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/ShardMoves.h"
@@ -110,7 +112,7 @@ LogicalResult CommandBuilder::emitConcat(LaunchOp op, ArrayRef<unsigned> parts) 
     Value operand = op.getOperand(part), source = getView(operand);
     if (!source)
       return failure();
-    if (!placement.isInPart(op, number)) {
+    if (!placement.isInPart(op, number) && countElements(operand) != 0) {
       Value target =
           createView(view.getBufferAttr(), table.add(view.getOffset(), offset), operand.getType(), view.getTensor());
       note(CopyOp::create(builder, op.getLoc(), source, target), op);
@@ -426,10 +428,16 @@ LogicalResult CommandBuilder::emitReturn(func::ReturnOp op) {
 // The function
 //===----------------------------------------------------------------------===//
 
+/// Ranks do not meet for what has no elements, nor does one take its part of it: all see the same shapes.
+static bool movesNothing(Operation *op) {
+  return isa<spmd::CollectiveOpInterface>(op) &&
+         llvm::all_of(op->getResults(), [](Value result) { return countElements(result) == 0; });
+}
+
 LogicalResult CommandBuilder::emit(Operation *op) {
   if (auto pack = dyn_cast<PackOp>(op); pack && !isLoaded(pack.getInput()))
     return op->emitOpError("packs what is computed, which programs cannot do yet");
-  if (getAliasOffset(op) || isa<nn::LoadOp, nn::ConstantOp, PackOp>(op))
+  if (getAliasOffset(op) || isa<nn::LoadOp, nn::ConstantOp, PackOp>(op) || movesNothing(op))
     return success();
   if (auto launch = dyn_cast<LaunchOp>(op))
     return emit(launch);

@@ -165,6 +165,11 @@ OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
 
 /// A rule whose one choice is "none" must say why: users see it where a wish ends.
 ShardingRule OpRule::finish(StringRef reason) {
+  // A dim of size 0 has no factor, as one of size 1: of a result that has no elements nothing is told.
+  if (op->getNumResults() != 0 &&
+      llvm::all_of(op->getResults(), [](Value result) { return llvm::is_contained(getShape(result), 0); }))
+    for (InnerCost &cost : rule.inner)
+      cost.elementScale = 0;
   if (rule.choices.size() == 1 && !rule.factorSizes.empty())
     rule.mustReplicate = reason.empty() ? "no dim of the op can be split" : reason.str();
   return std::move(rule);
