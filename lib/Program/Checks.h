@@ -15,7 +15,7 @@
 namespace cleave::program {
 
 /// Bounds of what is accepted (P5).
-inline constexpr uint32_t kMostRanks = 1 << 20, kMostStreams = 16, kMostDims = 16, kMostNestedLoops = 16;
+inline constexpr uint32_t kMostRanks = 1 << 20, kMostStreams = 16, kMostDims = 128, kMostNestedLoops = 16;
 inline constexpr uint64_t kMostWork = uint64_t(1) << 28, kMostBytes = uint64_t(1) << 48;
 
 /// What a number is on the ranks of a role.

@@ -114,6 +114,7 @@ def suites(build):
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
     yield Suite("empty", [python, "test/Onnx/empty.py", build], count_closing, 1250)
+    yield Suite("many-dims", [python, "test/Onnx/many_dims.py", build], count_closing, 164)
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 116)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "Limits.h"
 #include "OnnxFunctions.h"
 #include "PackedTensor.h"
 
@@ -144,6 +145,8 @@ llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) 
   OpBuilder::InsertionGuard guard(builder);
   if (builder.getInsertionBlock() != &func.getBody().front())
     builder.setInsertionPointToEnd(&func.getBody().front());
+  if (data.shape.size() > kMostDims)
+    return makeError("the tensor has {0} dims, at most {1} are supported", data.shape.size(), kMostDims);
   if (!isPossibleShape(data.shape))
     return makeError("the tensor is too large");
   auto type = RankedTensorType::get(data.shape, convertElementType(context, data.dataType));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
 
+#include "Limits.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,6 +101,8 @@ RankedTensorType GraphImporter::getInputType(const ValueInfoProto &input) {
     for (const Dimension &dim : *input.type.shape)
       shape.push_back(dim.value ? *dim.value : dims.lookup(dim.param));
   }
+  if (shape.size() > kMostDims)
+    return refuse("has " + Twine(shape.size()) + " dims, at most " + Twine(kMostDims) + " are supported");
   if (!isPossibleShape(shape))
     return refuse(llvm::any_of(shape, [](int64_t extent) { return extent < 0; }) ? "has a negative dim"
                                                                                  : "is too large");

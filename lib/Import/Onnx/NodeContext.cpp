@@ -8,6 +8,7 @@
 #include "NodeContext.h"
 
 #include "GraphImporter.h"
+#include "Limits.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/Verifier.h"
@@ -260,6 +261,8 @@ Ints NodeContext::axes(Shape given, int64_t rank, StringRef what) {
 
 /// A dim of 0 does not hide the others: types multiply extents in any order.
 bool cleave::onnx::isPossibleShape(Shape shape) {
+  if (shape.size() > kMostDims)
+    return false;
   int64_t count = 1;
   for (int64_t extent : shape) {
     std::optional<int64_t> product = extent < 0 ? std::nullopt : llvm::checkedMul(count, std::max<int64_t>(extent, 1));
@@ -272,6 +275,9 @@ bool cleave::onnx::isPossibleShape(Shape shape) {
 
 bool NodeContext::checkSize(Shape shape, Type elementType) {
   // Asked for every op: what is said is made only where something is wrong.
+  if (shape.size() > kMostDims)
+    return check(false,
+                 "a tensor has " + Twine(shape.size()) + " dims, at most " + Twine(kMostDims) + " are supported");
   return isPossibleShape(shape) ||
          check(false, "a tensor of shape [" +
                           llvm::join(llvm::map_range(shape, [](int64_t n) { return std::to_string(n); }), ", ") +
