@@ -198,16 +198,22 @@ static std::optional<size_t> findGrowth(const Type &from, const Type &to) {
   return grown;
 }
 
-/// Whether the place of a state's input is the end, along a dim, of that of its output, which is dense and whole there.
+/// Whether the place of a state's input is the end, along a dim, of that of its output, which is dense and whole there. Along other dims
+/// both may have less than their shape.
 bool Checker::isEnd(const Place &input, const Place &output, size_t dim) const {
   const Type &part = getType(input.view), &whole = getType(output.view);
   if (findGrowth(part, whole) != dim || !isDense(whole) || getType(output.view).shape[dim] == 0)
+    return false;
+  bool isWhole = output.present.empty() || isSame(output.present[dim], {whole.shape[dim], -1});
+  if (!isWhole)
     return false;
   std::vector<int64_t> strides = getStrides(whole);
   int64_t added = whole.shape[dim] - part.shape[dim];
   Place end = output;
   end.view.type = input.view.type;
   end.view.offset.base += added * strides[dim] * int64_t(getElementBytes(whole.element));
+  if (!end.present.empty())
+    end.present[dim].base -= added;
   return isSame(input, end) && getStrides(part) == strides;
 }
 

@@ -166,7 +166,7 @@ def suites(build):
     yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 33)
     yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)
     # Fewer without mpirun.
-    yield Suite("states", [python, "test/Models/states.py", build], count_closing, 46 if shutil.which("mpirun") else 39)
+    yield Suite("states", [python, "test/Models/states.py", build], count_closing, 53 if shutil.which("mpirun") else 46)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96)

@@ -29,7 +29,7 @@ DECODER = os.path.join(harness.ROOT, "test", "Models", "gpt2_kv.onnx")
 
 
 class Case:
-    """A model whose nodes are texts, `y = Add(x, old) axis=1`; how it is cut, and how many of its states are copied.
+    """A model whose nodes are texts, `y = Add(x, old) axis=1`; how it is cut, by words or by a plan's text, and how many of its states are copied.
     `pipeline`: what a plan says of two stages and two microbatches; `refused`: why that cannot be."""
 
     def __init__(self, nodes, inputs, outputs, states, cut=(), copied=0, kind=FLOAT, constants=(), pipeline=None, refused=""):
@@ -62,6 +62,11 @@ def parse(text):
 
 
 ROWS, CACHE, HEADS = ["--mesh", "x=2"], [2, 4, 6, 8], ["--mesh", "x=2", "--shard", "past=[_, x, _, _]"]
+
+
+def uneven(ranks, dims):
+    """A plan whose shards of `past` need not be alike: some ranks have less of it, or nothing."""
+    return f"mesh: {{x: {ranks}}}\nuneven: true\nshard: [{{tensor: past, dims: [{dims}]}}]\n"
 
 
 def window(axis, added=1, more=(), nodes=None, **options):
@@ -109,6 +114,14 @@ CASES = {
     "grows by three": window(2, 3, cut=HEADS),
     "grows by more than it is": window(2, 8, cut=HEADS),
     "old window is read, too": window(2, more=["z = Exp(past)"], cut=HEADS),
+    "heads of three ranks": window(2, cut=uneven(3, "_, x, _, _")),
+    "more ranks than heads": window(2, 3, cut=uneven(8, "_, x, _, _")),
+    "more ranks than heads, read, too": window(2, more=["z = Exp(past)"], cut=uneven(5, "_, x, _, _")),
+    "grows along dim 0, cut unevenly": window(0, cut=uneven(3, "_, _, _, x")),
+    "grows along dim 1, more ranks than rows": window(1, 2, cut=uneven(4, "x, _, _, _")),
+    "grows along the last dim, cut unevenly": window(3, cut=uneven(4, "_, _, x, _")),
+    "one shape, cut unevenly": Case(["next = Add(past, x)", "y = Relu(next)"], {"past": [4, 7], "x": [4, 7]}, {"next": [4, 7], "y": [4, 7]},
+                                    {"past": "next"}, uneven(3, "x, _")),
     "made otherwise": window(2, nodes=["h = Mul(past, half)", "present = Concat(h, new) axis=2"], cut=HEADS, copied=0,
                              constants={"half": np.float32(0.5).reshape(1)}),
 }
@@ -177,7 +190,12 @@ def check(build, case):
     with tempfile.TemporaryDirectory() as folder:
         model, path = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.cleave")
         case.write(model)
-        for words in [[], case.cut]:
+        cut = case.cut
+        if isinstance(cut, str):
+            cut = ["--plan", os.path.join(folder, "plan.yaml")]
+            with open(cut[1], "w") as file:
+                file.write(case.cut)
+        for words in [[], cut]:
             copied = compile_program(build, model, path, case.states, words)
             if copied != case.copied:
                 return f"{words}: {copied} states are copied, expected {case.copied}"

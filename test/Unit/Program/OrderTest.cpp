@@ -80,8 +80,8 @@ TEST(OrderTest, P26States) {
             "\"past\" is no state, but lies in a buffer of one (P26)");
 }
 
-/// A cache of 16 positions, of which the input is 12, from byte `offset` on.
-static std::string refuseCache(int64_t offset, std::vector<int64_t> strides) {
+/// A cache of 16 positions, of which the input is 12, from byte `offset` on; with `saysPresent` both say how much of them there is.
+static std::string refuseCache(int64_t offset, std::vector<int64_t> strides, bool saysPresent = false) {
   Program program = makeCuda();
   uint32_t whole = program.types.size(), part = whole + 1;
   program.types.push_back({Element::F32, {1, 2, 12, 8}, {}});
@@ -90,6 +90,10 @@ static std::string refuseCache(int64_t offset, std::vector<int64_t> strides) {
     variant.inputs[3].type = whole;
     variant.inputs[3].places[0].view.type = part;
     variant.inputs[3].places[0].view.offset.base = offset;
+    if (saysPresent) {
+      variant.inputs[3].places[0].present = {{1}, {2}, {12}, {8}};
+      variant.outputs[1].places[0].present = {{1}, {2}, {16}, {8}};
+    }
   }
   return refuse(program);
 }
@@ -97,6 +101,7 @@ static std::string refuseCache(int64_t offset, std::vector<int64_t> strides) {
 // The last positions of the output may be the input.
 TEST(OrderTest, P26StatesThatGrow) {
   EXPECT_EQ(refuseCache(4 * 8 * 4, {256, 128, 8, 1}), "");
+  EXPECT_EQ(refuseCache(4 * 8 * 4, {256, 128, 8, 1}, /*saysPresent=*/true), "");
   std::string other = "state \"present\" is not the input \"past\" in type, sharding and place (P26)";
   EXPECT_EQ(refuseCache(0, {256, 128, 8, 1}), other);
   EXPECT_EQ(refuseCache(4 * 8 * 4, {192, 96, 8, 1}), other);
