@@ -16,6 +16,10 @@ namespace cleave::runtime {
 program::Result<std::vector<std::unique_ptr<Device>>> openCuda(uint32_t size, const std::vector<uint32_t> &ranks,
                                                                bool isProcess = false);
 
+/// Whether code for `architecture` runs on a device of compute capability `major`.`minor`: `sm_90` on it and on all that came later, as PTX;
+/// `sm_90a` on 9.0 alone; `sm_100f` on those of its family, 10.0 and later ones before 11.0.
+bool runsOn(const std::string &architecture, int major, int minor);
+
 } // namespace cleave::runtime
 
 #endif // CLEAVE_RUNTIME_CUDA_H

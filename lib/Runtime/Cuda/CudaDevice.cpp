@@ -171,17 +171,30 @@ bool CudaDevice::keep(cuda::Result result, const char *what) {
 // Targets and code
 //===----------------------------------------------------------------------===//
 
-/// `sm_90` runs on all that came later, as PTX; `sm_90a` on 9.0 alone. The emulated device has code of its own.
+bool cleave::runtime::runsOn(const std::string &architecture, int major, int minor) {
+  if (architecture.rfind("sm_", 0) != 0)
+    return false;
+  size_t digits = 3, most = 3 + 4; // more are no number of a device
+  while (digits < std::min(architecture.size(), most) && architecture[digits] >= '0' && architecture[digits] <= '9')
+    ++digits;
+  int number = std::atoi(architecture.c_str() + 3);
+  std::string suffix = architecture.substr(digits);
+  if (digits == 3 || !(suffix.empty() || suffix == "a" || suffix == "f"))
+    return false;
+  if (suffix == "a")
+    return number == 10 * major + minor;
+  if (suffix == "f")
+    return number / 10 == major && number % 10 <= minor;
+  return number <= 10 * major + minor;
+}
+
+/// The emulated device has code of its own.
 std::optional<std::string> CudaDevice::findMissing(const program::Target &target) const {
   if (target.device != program::Device::Cuda)
     return concat("it is for a device of kind ", program::getWord(target.device));
   std::string own = isEmulated ? "emulated" : concat("sm_", major, minor);
   const std::string &wanted = target.architecture;
-  if (wanted == own)
-    return std::nullopt;
-  bool isNumber = wanted.size() > 4 && wanted.size() < 8 && wanted.rfind("sm_", 0) == 0 &&
-                  std::all_of(wanted.begin() + 3, wanted.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!isEmulated && isNumber && std::atoi(wanted.c_str() + 3) <= 10 * major + minor)
+  if (wanted == own || (!isEmulated && runsOn(wanted, major, minor)))
     return std::nullopt;
   return concat("it is for ", quote(wanted), ", this device is ", own);
 }

@@ -1,6 +1,7 @@
 //===- DriverTest.cpp - the driver of devices that are not there ----------===//
 #include "Devices.h"
 #include "Harness.h"
+#include "cleave/Runtime/Cuda.h"
 
 #include <cmath>
 #include <cstring>
@@ -405,4 +406,32 @@ TEST_F(DriverTest, EventsTellTimeIfTheyMay) {
   EXPECT_GE(asked, 1) << "each question lets one command run";
   float time = 0;
   EXPECT_EQ(driver.cuEventElapsedTime(&time, plain, timed), Result::InvalidHandle);
+}
+
+/// As NVIDIA says it of PTX: without a suffix on all later devices, with `a` on one, with `f` on those of its family.
+TEST(Targets, CodeRunsOnItsDeviceAndOnLaterOnesOfItsKind) {
+  using runtime::runsOn;
+  for (auto [architecture, major, minor] : {std::tuple("sm_80", 8, 0),
+                                            {"sm_80", 12, 1},
+                                            {"sm_89", 9, 0},
+                                            {"sm_90", 10, 3},
+                                            {"sm_90a", 9, 0},
+                                            {"sm_100f", 10, 3},
+                                            {"sm_103a", 10, 3},
+                                            {"sm_120f", 12, 1}})
+    EXPECT_TRUE(runsOn(architecture, major, minor)) << architecture << " on " << major << "." << minor;
+  for (auto [architecture, major, minor] : {std::tuple("sm_90", 8, 9),
+                                            {"sm_90a", 10, 0},
+                                            {"sm_103f", 10, 0},
+                                            {"sm_100f", 11, 0},
+                                            {"sm_100f", 12, 0},
+                                            {"sm_", 9, 0},
+                                            {"sm_a", 9, 0},
+                                            {"90", 9, 0},
+                                            {"sm_80x", 9, 0},
+                                            {"sm_80aa", 8, 0},
+                                            {"sm_000080", 8, 0},
+                                            {"emulated", 9, 0},
+                                            {"", 9, 0}})
+    EXPECT_FALSE(runsOn(architecture, major, minor)) << architecture << " on " << major << "." << minor;
 }
