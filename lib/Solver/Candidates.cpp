@@ -208,14 +208,28 @@ bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId a
   return true;
 }
 
+/// To all that a choice cuts together. Once is enough, as what is refused is refused again: of thousands of factors each arrives.
+void Candidates::flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t number) {
+  constexpr size_t kFew = 8;
+  const SmallVector<FactorId, 2> &factors = graph.ruleOf(node).rule->choices[choice].factors;
+  if (factors.size() > kFew) {
+    AtomMask &done = flowedAlong[{node, choice}];
+    if (done & maskOf(atom))
+      return;
+    done |= maskOf(atom);
+  }
+  for (FactorId factor : factors)
+    put(node, factor, atom, number);
+}
+
 /// First within the op, to what is cut together with the factor, then through every dim that has it, both ways.
 void Candidates::flowFrom(const Arrival &arrival) {
   NodeId node = arrival.node;
   const RuleInfo &info = graph.ruleOf(node);
   uint32_t number = graph.node(node).firstFactor + arrival.factor;
   noteLate(node, arrival.atom);
-  for (FactorId partner : info.partners[arrival.factor])
-    put(node, partner, arrival.atom, number);
+  for (int32_t choice : info.sharedCuts[arrival.factor])
+    flowAlong(node, choice, arrival.atom, number);
   ArrayRef<SearchEdge> inEdges = graph.inEdges(node);
   for (const FactorPlace &place : info.places[arrival.factor]) {
     bool hasEdges = place.isResult ? !graph.outEdges(node).empty() : place.tensor < inEdges.size();

@@ -128,6 +128,7 @@ private:
   void wantPartial(NodeId producer, NodeId wished);
   void flow();
   void flowFrom(const Arrival &arrival);
+  void flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t number);
   void flowEscapes();
   void offerWaysOn(NodeId wished);
   void offerWaysAround(NodeId node);
@@ -174,6 +175,8 @@ private:
   size_t queueHead = 0;
   /// Arrivals that a major factor holds back, by node.
   llvm::DenseMap<NodeId, llvm::SmallVector<Arrival, 2>> blocked, blockedInBase;
+  /// By node and choice, of those that cut many factors together: atoms that went on to all of them.
+  llvm::DenseMap<std::pair<NodeId, int32_t>, AtomMask> flowedAlong;
   /// Ops to look at for escapes, in order, and per op the atoms that wait there.
   std::vector<std::pair<NodeId, AtomId>> late;
   std::vector<AtomMask> isLate;

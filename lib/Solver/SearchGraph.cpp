@@ -22,19 +22,27 @@ static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> te
       for (auto [position, factor] : enumerate(factors)) {
         info.hasDimOfSeveral |= position > 0;
         info.places[factor].push_back(
-            {isResult, static_cast<uint16_t>(tensor), static_cast<uint16_t>(dim), static_cast<uint16_t>(position)});
+            {isResult, static_cast<uint16_t>(dim), static_cast<uint16_t>(position), static_cast<uint32_t>(tensor)});
       }
 }
 
 RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t evenDim)
-    : rule(&rule), places(rule.factorSizes.size()), partners(rule.factorSizes.size()) {
+    : rule(&rule), places(rule.factorSizes.size()), sharedCuts(rule.factorSizes.size()),
+      allowsUneven(rule.factorSizes.size(), true) {
   notePlaces(*this, /*isResult=*/false, rule.operands);
   notePlaces(*this, /*isResult=*/true, rule.results);
-  for (const Choice &choice : rule.choices)
+  for (auto [number, choice] : enumerate(rule.choices))
     for (FactorId factor : choice.factors)
-      for (FactorId partner : choice.factors)
-        if (partner != factor && !is_contained(partners[factor], partner))
-          partners[factor].push_back(partner);
+      if (choice.factors.size() > 1)
+        sharedCuts[factor].push_back(number);
+  // As `ShardingRule::allowsUneven`, for all factors at once.
+  for (const auto *tensors : {&rule.operands, &rule.results})
+    for (const TensorFactors &dims : *tensors)
+      for (const DimFactors &factors : dims)
+        for (FactorId factor : factors)
+          allowsUneven[factor] = allowsUneven[factor] && factors.size() == 1;
+  for (const Regroup &regroup : rule.regroups)
+    allowsUneven[regroup.factor] = true;
   for (FactorId factor = 0; factor < static_cast<FactorId>(numFactors()); ++factor) {
     bool pays = is_contained(rule.orderedFactors, factor) ||
                 any_of(rule.inner, [&](const InnerCost &cost) { return is_contained(cost.factors, factor); });
@@ -43,7 +51,7 @@ RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t eve
     singleCut.push_back(rule.findSingleCut(factor));
     bool isKeptEven = (problem && problem->isKeptEven(rule.factorSizes[factor])) ||
                       (evenDim >= 0 && any_of(places[factor], [&](const auto &place) { return place.dim == evenDim; }));
-    allowsUneven.push_back(rule.allowsUneven(factor) && !isKeptEven);
+    allowsUneven[factor] = allowsUneven[factor] && !isKeptEven;
   }
 }
 
@@ -86,8 +94,8 @@ void SearchGraph::addEdge(ValueId value, unsigned operand) {
   ArrayRef<SearchEdge> before = inEdges(nodes.size() - 1).take_front(kMostLooked);
   const auto *first = find_if(before, [&](const SearchEdge &edge) { return edge.value == value; });
   unsigned twin = first == before.end() ? operand : first->operand;
-  edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint16_t>(result),
-                   static_cast<uint16_t>(operand), static_cast<uint16_t>(twin)});
+  edges.push_back({producer, static_cast<NodeId>(nodes.size() - 1), value, static_cast<uint32_t>(result),
+                   static_cast<uint32_t>(operand), static_cast<uint32_t>(twin)});
 }
 
 void SearchGraph::countUses() {
@@ -182,7 +190,7 @@ SearchGraph::SearchGraph(const Problem &problem)
     if (edge.producer == kNone) {
       auto [producer, result] = ports[edge.value];
       edge.producer = producer;
-      edge.result = static_cast<uint16_t>(result);
+      edge.result = static_cast<uint32_t>(result);
     }
   for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     ValueId value = problem.outputValue(output);

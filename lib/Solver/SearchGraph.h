@@ -28,7 +28,8 @@ using EdgeId = uint32_t;
 /// One occurrence of a factor: in a dim of an operand or a result, `position` factors are more major there.
 struct FactorPlace {
   bool isResult;
-  uint16_t tensor, dim, position;
+  uint16_t dim, position;
+  uint32_t tensor; ///< a concat may have more than 16 bits count
 };
 
 /// A rule, and what is asked of it again and again.
@@ -41,8 +42,8 @@ struct RuleInfo {
   const ShardingRule *rule;
   /// Per factor where it stands, operands first.
   std::vector<llvm::SmallVector<FactorPlace, 4>> places;
-  /// Per factor those that some choice cuts together with it.
-  std::vector<llvm::SmallVector<FactorId, 2>> partners;
+  /// Per factor the choices that cut it together with others. Not the others themselves: a concat has thousands.
+  std::vector<llvm::SmallVector<int32_t, 2>> sharedCuts;
   /// Per factor: can be cut alone with whole results; and if so, for a price inside the op.
   llvm::SmallVector<bool, 8> isParallel, isCostly;
   /// Per factor: see `ShardingRule::allowsUneven` and `Problem::keepEven`.
@@ -72,9 +73,9 @@ struct SearchNode {
 struct SearchEdge {
   NodeId producer, consumer;
   ValueId value;
-  uint16_t result, operand;
+  uint32_t result, operand;
   /// The first operand of the consumer that reads this value, among its first 16: wanted in the same state, it is there already.
-  uint16_t twin;
+  uint32_t twin;
 };
 
 class SearchGraph {
