@@ -84,6 +84,8 @@ def modules():
                                              ["m.mlir:1:", "@w", "w.bin", *words])
     yield stale("mlir-parameter-of-another-size", '"w.bin", 0, 8 of 10 digest "0123456789abcdef"', "10 bytes", "9")
     yield stale("mlir-parameter-of-another-export", '"w.bin", 0, 8 of 9 digest "0123456789abcdef"', "0123456789abcdef")
+    for name, path in (("absolute", "/etc/passwd"), ("above", "../m.mlir"), ("around", "../../etc/passwd")):
+        yield mlir("weights-" + name, weight(f'"{path}", 0, 8'), "m.mlir:1:", path, "--weights")
     yield Case("weights-nowhere", ["run", "m.mlir", "--weights", "there"], {"m.mlir": weight('"w.bin", 0, 8').encode()},
                ["m.mlir:1:", "w.bin", "there"])
     yield Case("weights-of-onnx", ["run", "m.onnx", "--weights", "."], {"m.onnx": relu()}, ["--weights", "m.onnx"], 2)
