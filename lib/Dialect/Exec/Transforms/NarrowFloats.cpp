@@ -131,7 +131,9 @@ struct Origin {
     isActivation |= other.isActivation;
     isVast |= other.isVast;
   }
-  bool operator==(const Origin &other) const = default;
+  bool operator==(Origin other) const {
+    return isData == other.isData && isActivation == other.isActivation && isVast == other.isVast;
+  }
 };
 
 class Narrower {

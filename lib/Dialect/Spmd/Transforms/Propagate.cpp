@@ -59,8 +59,11 @@ private:
   FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
   void writeSources();
   std::string getReason(const ForcedReplication &forced) const;
+  ShapeId getShapeId(ValueId value);
   /// What it costs to bring a value from one state into another.
   int64_t getCost(ValueId value, StateId from, StateId to);
+  /// What is sent for it, which prices by time are not.
+  int64_t countBytes(ValueId value, StateId from, StateId to);
   int64_t getPrice(OpId id);
   /// The dearest first.
   std::vector<Replication> getReplications();
@@ -170,7 +173,7 @@ FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, Mutable
              << ", which cannot be sharded: its positions move at every call";
     if (wanted[place.result] == kept)
       continue;
-    bytes += prices.toBytes(getCost(outputs[place.result], wanted[place.result], kept));
+    bytes += countBytes(outputs[place.result], wanted[place.result], kept);
     wanted[place.result] = kept;
   }
   return bytes;
@@ -273,10 +276,21 @@ std::vector<Replication> DecisionWriter::getReplications() {
   return replications;
 }
 
-int64_t DecisionWriter::getCost(ValueId value, StateId from, StateId to) {
+ShapeId DecisionWriter::getShapeId(ValueId value) {
   Type type = source.getValues()[value].getType();
-  ShapeId shape = costs.internShape(problem.shape(value), getElementBytes(getElementTypeOrSelf(type)));
-  return costs.cost(shape, from, to);
+  return costs.internShape(problem.shape(value), getElementBytes(getElementTypeOrSelf(type)));
+}
+
+int64_t DecisionWriter::getCost(ValueId value, StateId from, StateId to) {
+  return costs.cost(getShapeId(value), from, to);
+}
+
+int64_t DecisionWriter::countBytes(ValueId value, StateId from, StateId to) {
+  int64_t bytes = 0;
+  if (std::optional<ReshardPlan> plan = costs.plan(getShapeId(value), from, to))
+    for (const ReshardStep &step : plan->steps)
+      bytes += step.bytes;
+  return bytes;
 }
 
 /// Bytes sent to bring the operands of `id` into the form that it wants, and its results into the one that is shared.
