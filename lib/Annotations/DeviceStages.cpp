@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceStages.h"
-#include "NodeOrder.h"
+#include "cleave/Onnx/NodeOrder.h"
 
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Annotations/Properties.h"

@@ -177,7 +177,7 @@ EDITS = [
     Edit("weights-from-anywhere", "lib/Reference/Weights.cpp", "isBeneath(resolve(weight.getFile()), root)", "true",
          "an .mlir names any file as its weights", ["lit:Driver/weights"]),
     # ===--- Importer --------------------------------------------------------===
-    Edit("nodes-as-they-stand", "lib/Import/Onnx/NodeOrder.cpp", "isSorted &= it->second < number;", "",
+    Edit("nodes-as-they-stand", "lib/Onnx/NodeOrder.cpp", "isSorted &= it->second < number;", "",
          "nodes are imported in the order of the file", ["lit:Import/accepted", "lit:Import/invalid-graphs"]),
     Edit("defaults-stay", "lib/Import/Onnx/ImportSignature.cpp", "hasDefault && !isGiven", "hasDefault",
          "an initializer that the caller gives another value for counts all the same", ["lit:Import/accepted"]),

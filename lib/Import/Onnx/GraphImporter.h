@@ -142,7 +142,7 @@ private:
   // Graphs.
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
   llvm::LogicalResult importNodes(Scope &scope);
-  /// The numbers of a scope's nodes, each behind those that it reads of (NodeOrder.cpp).
+  /// The numbers of a scope's nodes, each behind those that it reads of (OrderNodes.cpp).
   llvm::FailureOr<std::vector<unsigned>> orderNodes(const Scope &scope);
   llvm::LogicalResult importNode(const NodeProto &node, Scope &scope);
   /// What a node calls: a function, or an import function of ours.

@@ -1,6 +1,6 @@
 //===- NodeOrder.h - nodes in the order of what they read -------*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_NODEORDER_H
-#define CLEAVE_LIB_IMPORT_ONNX_NODEORDER_H
+#ifndef CLEAVE_ONNX_NODEORDER_H
+#define CLEAVE_ONNX_NODEORDER_H
 
 #include "cleave/Onnx/Model.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -28,4 +28,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_NODEORDER_H
+#endif // CLEAVE_ONNX_NODEORDER_H

@@ -5,12 +5,15 @@
 // a body reads of the graphs around it, the node that has the body reads.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeOrder.h"
-#include "GraphImporter.h"
+#include "cleave/Onnx/NodeOrder.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <queue>
 
-using namespace mlir;
+using namespace llvm;
 using namespace cleave;
 using namespace cleave::onnx;
 
@@ -106,20 +109,4 @@ SmallVector<unsigned> NodeOrder::findCycle(ArrayRef<unsigned> sorted) const {
     at = *llvm::find_if(sources[at], [&](unsigned source) { return !isDone[source]; });
   }
   return SmallVector<unsigned>(llvm::drop_begin(path, places[at]));
-}
-
-FailureOr<std::vector<unsigned>> GraphImporter::orderNodes(const Scope &scope) {
-  NodeOrder nodes(scope.nodes, [&](StringRef name) { return find(name, scope).first != nullptr; });
-  std::vector<unsigned> order = nodes.sort();
-  if (order.size() == scope.nodes.size())
-    return order;
-  SmallVector<unsigned> cycle = nodes.findCycle(order);
-  InFlightDiagnostic diagnostic =
-      error(scope.nodes[cycle.front()], *scope.frame, "its operands depend on its own result");
-  constexpr size_t most = 8;
-  for (unsigned number : llvm::drop_begin(ArrayRef(cycle).take_front(most)))
-    diagnostic.attachNote() << printable("by way of " + describe(scope.nodes[number], *scope.frame));
-  if (cycle.size() > most)
-    diagnostic.attachNote() << "and of " << cycle.size() - most << " more";
-  return failure();
 }
