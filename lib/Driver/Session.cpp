@@ -38,13 +38,6 @@ void Session::print(const Diagnostic &diagnostic) {
     print(note);
 }
 
-bool Session::load() {
-  bool isLoaded = Compilation::load();
-  if (isLoaded)
-    warnOfIdle();
-  return isLoaded;
-}
-
 void Session::warnOfIdle() {
   for (unsigned id : options.given) {
     llvm::opt::Option option = getOptionTable().getOption(id);
@@ -95,7 +88,10 @@ bool Session::load() {
   runtime::CommandFiles files = listFiles(options);
   for (const auto &[what, path] : getFilesRead())
     files.addInput(what, path);
-  return checkFiles(files);
+  if (!checkFiles(files))
+    return false;
+  warnOfIdle();
+  return true;
 }
 
 bool Session::checkFiles(const runtime::CommandFiles &files) {

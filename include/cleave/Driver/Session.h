@@ -17,15 +17,13 @@ public:
 
   const Options &getOptions() const { return options; }
 
-  /// Loads, and warns of options that have no effect on such a model.
-  bool load();
-
   /// What the worst error so far asks for.
   ExitCode getExitCode() const;
   /// Makes an error, and says how to end.
   ExitCode fail(llvm::Error error, Blame blame = Blame::Input);
 
-  /// Loads the model, as `Compilation::load` does, and sees that nothing that is read would be lost.
+  /// Loads the model, as `Compilation::load` does, sees that nothing that is read would be lost, and warns of options that
+  /// have no effect on such a model.
   bool load();
   /// False after an error: of the files some would be lost.
   bool checkFiles(const runtime::CommandFiles &files);
