@@ -3,7 +3,7 @@
 Usage: assemble.py BUILD_DIR [NAME...]
 
 Each fixture on one device and on two, and on one with floats stored as bf16 and with products of tf32: its kernels as PTX for each
-architecture, which `ptxas` must take without putting registers into memory. Where there is no `ptxas`, on PATH or where CUDA is installed, nothing is compared, and that is said.
+architecture, which `ptxas` must take without putting registers into memory; one of them for all architectures from sm_80 on that `ptxas` knows. Where there is no `ptxas`, on PATH or where CUDA is installed, nothing is compared, and that is said.
 """
 import json
 import os
@@ -29,6 +29,12 @@ def find_assembler():
     homes = [os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"]
     return shutil.which("ptxas") or next((path for home in homes if home
                                           for path in [os.path.join(home, "bin", "ptxas")] if os.path.exists(path)), None)
+
+
+def list_others(assembler):
+    """The architectures that `ptxas` knows, but those that all fixtures are put through."""
+    text = subprocess.run([assembler, "--help"], capture_output=True, text=True).stdout
+    return sorted({name for name, number in re.findall(r"\b(sm_(\d+)[af]?)\b", text) if int(number) >= 80} - set(ARCHITECTURES))
 
 
 def lower(build, name, mesh, precision=""):
@@ -73,6 +79,8 @@ def main():
         names = harness.select(json.load(file), wanted)
     cases = {f"{name} on {mesh}{precision and ' in ' + precision} for {architecture}": (name, mesh, precision, architecture)
              for name in names for mesh, precision in WAYS for architecture in ARCHITECTURES}
+    if not wanted:
+        cases |= {f"mlp_external for {architecture}": ("mlp_external", "data=1", "", architecture) for architecture in list_others(assembler)}
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, lambda case: problem(build, assembler, *case, folder))
 
