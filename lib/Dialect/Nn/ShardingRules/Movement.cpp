@@ -358,6 +358,7 @@ ShardingRule SliceOp::getShardingRule() {
   rule.addExchange().addMovement(0);
   // What no rank wants of the other dims is dropped before anything is sent.
   for (InnerCost &cost : rule.rule.inner) {
+    cost.elementScale = llvm::is_contained(getShape(getResult()), 0) ? 0 : 1;
     cost.elementFactors.clear();
     for (const DimFactors &dim : rule.rule.results[0])
       llvm::copy_if(dim, std::back_inserter(cost.elementFactors),

@@ -165,11 +165,16 @@ OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
 
 /// A rule whose one choice is "none" must say why: users see it where a wish ends.
 ShardingRule OpRule::finish(StringRef reason) {
-  // A dim of size 0 has no factor, as one of size 1: of a result that has no elements nothing is told.
-  if (op->getNumResults() != 0 &&
-      llvm::all_of(op->getResults(), [](Value result) { return llvm::is_contained(getShape(result), 0); }))
-    for (InnerCost &cost : rule.inner)
+  // A dim of size 0 has no factor, as one of size 1. What is told of results that have no elements has none, and what neighbors send of
+  // the operand has as many as that.
+  auto isEmpty = [](Value value) { return llvm::is_contained(getShape(value), 0); };
+  bool makesNothing = op->getNumResults() != 0 && llvm::all_of(op->getResults(), isEmpty);
+  bool readsNothing = op->getNumOperands() != 0 && isEmpty(op->getOperand(0));
+  for (InnerCost &cost : rule.inner) {
+    bool isOfOperand = cost.kind == InnerCost::Kind::Exchange || cost.kind == InnerCost::Kind::Split;
+    if (isOfOperand ? readsNothing : makesNothing)
       cost.elementScale = 0;
+  }
   if (rule.choices.size() == 1 && !rule.factorSizes.empty())
     rule.mustReplicate = reason.empty() ? "no dim of the op can be split" : reason.str();
   return std::move(rule);
