@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import secrets
 import shutil
 import signal
 import socket
@@ -70,10 +71,10 @@ def call_ranks(command, ranks, seconds):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ends = time.monotonic() + seconds
+    ends, secret = time.monotonic() + seconds, secrets.token_hex(16)
     started = [start([*command, "--ranks", "tcp"],
                      {**ONE_DEVICE, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks),
-                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NCCL_HOSTID": f"kit{rank}"})
+                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "CLEAVE_SECRET": secret, "NCCL_HOSTID": f"kit{rank}"})
                for rank in range(ranks)]
     done = [finish(process, ends) for process in started]
     return next((each for each in done if each[0] != 0), done[0])

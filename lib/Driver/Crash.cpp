@@ -7,12 +7,15 @@
 #include "cleave/Driver/Crash.h"
 
 #include "cleave/Driver/Options.h"
+#include "cleave/Runtime/Files.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
 #include <fcntl.h>
+#include <iterator>
 #include <new>
 #include <string>
 #include <unistd.h>
@@ -51,6 +54,12 @@ static void handleOutOfMemory() {
   ::_exit(cleave::driver::kRunFault);
 }
 
+/// Nothing is left half-written, of files that have a name or have none; and 128 and the signal, as of cleave-run.
+static void handleEnd(int signal) {
+  cleave::runtime::discardUnfinished();
+  ::_exit(128 + signal);
+}
+
 void cleave::driver::reportBug() { writeReproducer(/*withStack=*/false); }
 
 void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
@@ -60,7 +69,18 @@ void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
     reproducer += (i ? " " : "") + quoteForShell(argv[i]);
   reproducer += "\nexit $?\n# Stack:\n";
   message = "cleave: internal error: this is a bug of Cleave; " + path + " repeats it, please report it\n";
+  // Those that end a process politely are not LLVM's, which would let them. Who was started with nohup, or in the background of a
+  // script, goes on.
+  constexpr int kEnds[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction ends[std::size(kEnds)] = {};
+  for (size_t i = 0; i < std::size(kEnds); ++i) {
+    sigaction(kEnds[i], nullptr, &ends[i]);
+    if (ends[i].sa_handler != SIG_IGN)
+      ends[i].sa_handler = handleEnd;
+  }
   llvm::sys::AddSignalHandler(handleCrash, nullptr);
+  for (size_t i = 0; i < std::size(kEnds); ++i)
+    sigaction(kEnds[i], &ends[i], nullptr);
   std::set_new_handler(handleOutOfMemory);
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { handleOutOfMemory(); });
 }

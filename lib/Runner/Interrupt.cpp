@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interrupt.h"
+#include "cleave/Runtime/Files.h"
 
 #include <csignal>
 #include <cstdio>
@@ -60,16 +61,19 @@ void Interrupt::wait() {
     if (parent >= 0 && getppid() != parent)
       came = kOrphan;
     std::lock_guard<std::mutex> lock(mutex);
+    // Once more is enough. (A launcher passes signals on that have come to its ranks already, and ends them itself.)
+    bool isAgain = came > 0 && signal.load() && parent < 0;
     if (came > 0 && !signal.exchange(came) && executor)
       executor->fail(Cause::Aborted, getName(came));
     bool isRunning = executor != nullptr;
     if (isRunning && executor->hasFailed() && !failedAt)
       failedAt = getNow();
-    bool isStuck = isRunning && failedAt && getNow() - failedAt > kGrace;
+    bool isStuck = isRunning && failedAt && (isAgain || getNow() - failedAt > kGrace);
     if (!isStuck && (isRunning || !signal.load()))
       continue;
     std::string why = isRunning ? executor->getFailure() : std::string(getName(signal.load()));
     std::fprintf(stderr, "cleave-run: error: %s\n", why.c_str());
+    discardUnfinished();
     _exit(signal.load() ? 128 + signal.load() : kRunFault);
   }
 }

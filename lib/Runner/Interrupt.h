@@ -1,7 +1,8 @@
 //===- Interrupt.h - SIGINT and SIGTERM end a run ---------------*- C++ -*-===//
 //
-// A thread of its own waits for the signals, and looks after the launcher. While a program runs, the first one fails it, so that all ranks come back; if
-// they do not within two seconds, or nothing runs yet, the process ends there. Nothing is half-written at any time.
+// A thread of its own waits for the signals, and looks after the launcher. While a program runs, the first one fails it, so that all
+// ranks come back; if they do not within two seconds, at a second signal, or where nothing runs yet, the process ends there. Nothing is
+// half-written at any time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_RUNNER_INTERRUPT_H

@@ -4,7 +4,7 @@
 // (Runtime/Launch.cpp). They find rank 0 by a file in a folder of their own. One loop reads what they print, hears their ends
 // and the signals of this process:
 //
-//   signal ─▶ all children        a child fails ─▶ 3 s ─▶ SIGTERM to the rest ─▶ 2 s ─▶ SIGKILL
+//   signal ─▶ all children, twice ─▶ SIGKILL        a child fails ─▶ 3 s ─▶ SIGTERM to the rest ─▶ 2 s ─▶ SIGKILL
 //
 // The system kills the children when this process is killed, so nothing is left in any case.
 //
@@ -126,6 +126,7 @@ void Local::become(uint32_t rank, const int pipes[2]) const {
   setenv("CLEAVE_RANK", std::to_string(rank).c_str(), 1);
   setenv("CLEAVE_RANKS", std::to_string(children.size()).c_str(), 1);
   setenv("CLEAVE_LOCAL_RANK", std::to_string(rank).c_str(), 1);
+  setenv("CLEAVE_LOCAL_RANKS", std::to_string(children.size()).c_str(), 1);
   setenv("CLEAVE_RENDEZVOUS", ("file:" + folder + "/rank-0").c_str(), 1);
   std::vector<char *> words = {const_cast<char *>("cleave-run")};
   for (const std::string &word : options.words)
@@ -204,12 +205,16 @@ void Local::sendAll(int number) {
       kill(child.process, number);
 }
 
-/// Ctrl-C reaches the children of a terminal by itself, and once more does no harm.
+/// Ctrl-C reaches the children of a terminal by itself, and once more does no harm. A second one ends all at once.
 void Local::hearSignals() {
   signalfd_siginfo info;
   while (::read(signals, &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGCHLD || came)
+    if (info.ssi_signo == SIGCHLD)
       continue;
+    if (came) {
+      sendAll(SIGKILL);
+      continue;
+    }
     came = int(info.ssi_signo);
     failedAt = failedAt ? failedAt : getNow();
     sendAll(came);
@@ -240,7 +245,7 @@ void Local::end() {
   int64_t since = failedAt ? getNow() - failedAt : 0;
   if (since > kFinal)
     sendAll(SIGKILL);
-  else if (since > kPolite && sent != SIGTERM)
+  else if (since > kPolite && sent != SIGTERM && sent != SIGKILL)
     sendAll(SIGTERM);
 }
 
@@ -292,6 +297,10 @@ int Local::run() {
   sigemptyset(&heard);
   for (int number : {SIGINT, SIGTERM, SIGCHLD})
     sigaddset(&heard, number);
+  // The terminal is closed; who was started with nohup goes on.
+  struct sigaction action = {};
+  if (sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+    sigaddset(&heard, SIGHUP);
   sigprocmask(SIG_BLOCK, &heard, &mask);
   signals = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
   children.resize(ranks);

@@ -1,16 +1,20 @@
 //===- Files.cpp - files read and written whole ---------------------------===//
 //
 // Launchers kill what is left of a failed run, and do not wait for a file. So a file has no name while it is being written:
-// whoever looks into the folder sees a whole one or none.
+// whoever looks into the folder sees a whole one or none. Where it must have one, or takes the place of an older file, a table
+// knows it, which a signal handler can go through.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Files.h"
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,6 +85,139 @@ program::Status FileBytes::read(const std::string &path) {
 // Writing
 //===----------------------------------------------------------------------===//
 
+/// Names of files that are not whole yet. A signal may come at any time, so nothing is taken or freed: a slot is free, then its
+/// taker's, then says a name.
+namespace {
+struct Unfinished {
+  enum State { Free, Taken, Named };
+  std::atomic<State> state{Free};
+  char name[PATH_MAX];
+};
+} // namespace
+static Unfinished unfinished[16];
+
+/// -1 where there is no room: then a signal may leave the file.
+static int remember(const std::string &name) {
+  for (int slot = 0; slot < int(std::size(unfinished)) && name.size() < PATH_MAX; ++slot) {
+    Unfinished::State state = Unfinished::Free;
+    if (!unfinished[slot].state.compare_exchange_strong(state, Unfinished::Taken))
+      continue;
+    std::memcpy(unfinished[slot].name, name.c_str(), name.size() + 1);
+    unfinished[slot].state.store(Unfinished::Named);
+    return slot;
+  }
+  return -1;
+}
+
+static void forget(int &slot) {
+  if (slot >= 0)
+    unfinished[slot].state.store(Unfinished::Free);
+  slot = -1;
+}
+
+void cleave::runtime::discardUnfinished() {
+  for (const Unfinished &file : unfinished)
+    if (file.state.load() == Unfinished::Named)
+      unlink(file.name);
+}
+
+/// Beside the file, so that a rename is all that is left to do.
+static std::string makeOtherName(const std::string &path) {
+  static std::atomic<unsigned> counter{0};
+  size_t slash = path.rfind('/');
+  return program::concat(path.substr(0, slash == std::string::npos ? 0 : slash + 1), ".cleave-", getpid(), "-",
+                         counter++, ".tmp");
+}
+
+NewFile::~NewFile() {
+  if (descriptor >= 0)
+    close(descriptor);
+  if (!other.empty())
+    unlink(other.c_str());
+  forget(slot);
+}
+
+/// Known before it is there: the process may end in between.
+int NewFile::openNamed() {
+  int file = -1;
+  do {
+    forget(slot);
+    other = makeOtherName(path);
+    slot = remember(other);
+    file = ::open(other.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  } while (file < 0 && errno == EEXIST);
+  int code = file < 0 ? errno : 0;
+  if (code) {
+    forget(slot);
+    other.clear();
+  }
+  descriptor = file;
+  return code;
+}
+
+int NewFile::open(const std::string &given, bool hasName) {
+  struct stat status;
+  exists = stat(given.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
+    return EISDIR;
+  isInPlace = exists && !S_ISREG(status.st_mode);
+  if (isInPlace) {
+    descriptor = ::open(given.c_str(), O_WRONLY | O_CLOEXEC);
+    return descriptor < 0 ? errno : 0;
+  }
+  if (exists && access(given.c_str(), W_OK) != 0)
+    return errno;
+  // A link keeps pointing where it does; the file behind it is replaced.
+  char *resolved = exists ? realpath(given.c_str(), nullptr) : nullptr;
+  path = resolved ? resolved : given;
+  std::free(resolved);
+  mode = exists ? status.st_mode & 07777 : 0666;
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  descriptor = hasName ? -1 : ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+  return descriptor < 0 ? openNamed() : 0;
+}
+
+/// The same bytes in a file that has a name, where one that has none cannot get any (without /proc).
+int NewFile::copyNamed() {
+  int from = descriptor;
+  int code = openNamed();
+  char buffer[1 << 14];
+  off_t at = 0;
+  for (ssize_t got; !code && (got = pread(from, buffer, sizeof(buffer), at)) != 0; at += got)
+    if (got < 0 || ::write(descriptor, buffer, size_t(got)) != got)
+      code = errno;
+  close(from);
+  return code ? code : fsync(descriptor) != 0 ? errno : 0;
+}
+
+/// A file without a name can be given one, but not that of another file: then it has a third one for a moment.
+int NewFile::publish() {
+  if (isInPlace)
+    return 0;
+  if ((exists && fchmod(descriptor, mode) != 0) || fsync(descriptor) != 0)
+    return errno;
+  if (other.empty()) {
+    std::string source = program::concat("/proc/self/fd/", descriptor);
+    auto giveName = [&](const std::string &name) {
+      return linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    };
+    if (giveName(path))
+      return 0;
+    bool isThere = errno == EEXIST;
+    other = makeOtherName(path);
+    slot = remember(other);
+    if (!isThere || !giveName(other))
+      if (int code = copyNamed())
+        return code;
+  }
+  if (std::rename(other.c_str(), path.c_str()) != 0)
+    return errno;
+  other.clear();
+  forget(slot);
+  return 0;
+}
+
 /// Fills an open file. The first error, or none.
 static program::Status fill(int file, const std::string &path,
                             const std::function<program::Status(const Sink &)> &write) {
@@ -100,71 +237,14 @@ static program::Status fill(int file, const std::string &path,
   return failed;
 }
 
-static program::Status failToWrite(const std::string &path) {
-  return makeError("cannot write ", printable(path), ": ", std::strerror(errno));
-}
-
-/// Gives the nameless `file` its name, in place of an older one.
-static bool publish(int file, const std::string &path) {
-  std::string source = program::concat("/proc/self/fd/", file), other = program::concat(path, ".", getpid());
-  if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
-    return true;
-  return errno == EEXIST && linkat(AT_FDCWD, source.c_str(), AT_FDCWD, other.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-         std::rename(other.c_str(), path.c_str()) == 0;
-}
-
-using Write = std::function<program::Status(const Sink &)>;
-
-/// For file systems where no file is nameless: under another name first. `given` is what the caller calls it.
-static program::Status writeNamed(const std::string &path, const std::string &given, mode_t mode, const Write &write) {
-  std::string other = program::concat(path, ".", getpid());
-  int file = open(other.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (file < 0)
-    return failToWrite(given);
-  program::Status failed = fill(file, given, write);
-  if (!failed && fsync(file) != 0)
-    failed = failToWrite(given);
-  close(file);
-  if (!failed && std::rename(other.c_str(), path.c_str()) != 0)
-    failed = failToWrite(given);
-  if (failed)
-    unlink(other.c_str());
-  return failed;
-}
-
-/// A pipe or a device is what it is; a rename would replace it.
-static program::Status writeInPlace(const std::string &path, const Write &write) {
-  int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (file < 0)
-    return failToWrite(path);
-  program::Status failed = fill(file, path, write);
-  close(file);
-  return failed;
-}
-
-program::Status cleave::runtime::writeFile(const std::string &given, const Write &write) {
-  struct stat status;
-  bool exists = stat(given.c_str(), &status) == 0;
-  if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
-    return writeInPlace(given, write);
-  if (exists && access(given.c_str(), W_OK) != 0)
-    return failToWrite(given);
-  // A link keeps pointing where it does; the file behind it is replaced.
-  char *resolved = exists ? realpath(given.c_str(), nullptr) : nullptr;
-  std::string path = resolved ? resolved : given;
-  std::free(resolved);
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  mode_t mode = exists ? status.st_mode & 07777 : 0666;
-  int file = open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-  if (file < 0)
-    return writeNamed(path, given, mode, write);
-  program::Status failed = fill(file, given, write);
-  if (!failed && fsync(file) != 0)
-    failed = failToWrite(given);
-  bool isPublished = !failed && publish(file, path);
-  close(file);
-  return failed || isPublished ? failed : writeNamed(path, given, mode, write);
+program::Status cleave::runtime::writeFile(const std::string &path,
+                                           const std::function<program::Status(const Sink &)> &write) {
+  NewFile file;
+  int code = file.open(path);
+  program::Status failed = code ? program::kGood : fill(file.getDescriptor(), path, write);
+  if (!code && !failed)
+    code = file.publish();
+  return code ? program::Status(makeError("cannot write ", printable(path), ": ", std::strerror(code))) : failed;
 }
 
 program::Status cleave::runtime::writeFile(const std::string &path, std::string_view text) {

@@ -22,7 +22,7 @@ struct Variables {
 
 /// The innermost first.
 static constexpr Variables kLaunchers[] = {
-    {"cleave-run", "CLEAVE_RANK", "CLEAVE_RANKS", "CLEAVE_LOCAL_RANK", "CLEAVE_RANKS"},
+    {"cleave-run", "CLEAVE_RANK", "CLEAVE_RANKS", "CLEAVE_LOCAL_RANK", "CLEAVE_LOCAL_RANKS"},
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},

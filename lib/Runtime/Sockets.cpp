@@ -134,6 +134,10 @@ bool cleave::runtime::findOwnAddress(const std::string &host, in_addr &address, 
     address = isLoopback && !isNamed ? getAddress(Reach::Anybody) : each.sin_addr;
     return true;
   }
+  // As Slurm calls a node, which need not be a name that anybody looks up.
+  address = getAddress(Reach::Anybody);
+  if (host == getHostName())
+    return true;
   why = found.empty() ? "its address is not known" : "it is no address of this machine";
   return false;
 }

@@ -33,7 +33,7 @@ static ExecutorStatus fail(ErrorKind kind, std::string message) { return Executo
 
 /// The most that any meeting of the program, or one of its outputs on the way to rank 0, needs.
 uint64_t Executor::State::findLargestMessage(const LocalRank &rank) const {
-  uint64_t most = kLeastMessage;
+  uint64_t most = std::max(kLeastMessage, (program.variants.front().inputs.size() + 1) * sizeof(uint64_t));
   for (uint32_t variant = 0; variant < program.variants.size(); ++variant) {
     for (const Meeting &meeting : rank.lists[variant].meetings)
       for (const Operation &operation : meeting.operations)

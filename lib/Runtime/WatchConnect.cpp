@@ -103,6 +103,9 @@ Status Watch::acceptAll(int64_t deadline) {
       admit(guest);
     beat(getNow());
   }
+  // Who comes now comes in vain.
+  close(listener);
+  listener = -1;
   if (fault)
     return *fault;
   std::string lines;

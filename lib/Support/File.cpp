@@ -4,8 +4,7 @@
 // forbids it, the path is walked one component at a time, each opened relative to the one before without following a
 // link; both ways hold a descriptor at every step, so a rename in between cannot lead outside.
 //
-// Atomic writing: temporary file in the target's folder, fsync, rename. A target that is there and is no regular file
-// (/dev/null, a pipe) is written in place, for a rename would replace the device.
+// Atomic writing is the runtime's (Runtime/Files.h), through a stream of LLVM's.
 //
 // A file may be cut off while it is mapped. Looking at a page behind its end is SIGBUS then, wherever in the process that happens: the
 // handler says which file it was, in the words of an error, and ends the process as an error of the input does. Numbers that were
@@ -13,12 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Support/File.h"
+#include "cleave/Runtime/Files.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include <atomic>
 #include <cassert>
@@ -285,59 +283,23 @@ static Error writeTo(int descriptor, StringRef path, function_ref<Error(raw_ostr
   return Error::success();
 }
 
-static Error writeInPlace(const std::string &path, function_ref<Error(raw_ostream &)> write) {
-  int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
-  Error error = writeTo(descriptor, path, write);
-  ::close(descriptor);
-  return error;
-}
-
-/// Creates a new file in the folder of `path`; sets `name` to its path. A descriptor, or -1 and errno.
-static int createTemporary(StringRef path, SmallString<128> &name) {
-  static std::atomic<unsigned> counter{0};
-  int descriptor;
-  do {
-    name = sys::path::parent_path(path);
-    sys::path::append(name, formatv(".cleave-{0}-{1}.tmp", getpid(), counter++).str());
-    descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (descriptor < 0 && errno == EEXIST);
-  return descriptor;
-}
-
 Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> write, function_ref<Error()> check) {
   if (path.empty() || path.contains('\0'))
     return makeError("cannot write {0}: not a path", quote(path));
-  // A link keeps pointing where it does; the file behind it is replaced.
-  SmallString<128> resolved;
-  std::string target = sys::fs::real_path(path, resolved) ? path.str() : resolved.str().str();
-  struct stat status;
-  bool exists = stat(target.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode))
-    return makeError("cannot write {0}: it is a folder", quote(path));
-  if (exists && !S_ISREG(status.st_mode))
-    return joinErrors(writeInPlace(target, write), check ? check() : Error::success());
-  if (exists && access(target.c_str(), W_OK) != 0)
-    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
-
-  SmallString<128> temporary;
-  int descriptor = createTemporary(target, temporary);
-  if (descriptor < 0)
-    return makeError("cannot write {0}: {1}", quote(path), describe(errno));
-  scope_exit remove([&] { unlink(temporary.c_str()); });
-  Error error = writeTo(descriptor, path, write);
-  bool isSafe = (!exists || fchmod(descriptor, status.st_mode & 07777) == 0) && fsync(descriptor) == 0;
-  int code = errno;
-  isSafe = ::close(descriptor) == 0 && isSafe;
+  auto fail = [&](int code) {
+    return code == EISDIR ? makeError("cannot write {0}: it is a folder", quote(path))
+                          : makeError("cannot write {0}: {1}", quote(path), describe(code));
+  };
+  runtime::NewFile file;
+  if (int code = file.open(path.str()))
+    return fail(code);
+  Error error = writeTo(file.getDescriptor(), path, write);
   if (check)
     error = joinErrors(std::move(error), check());
   if (error)
     return error;
-  if (!isSafe || rename(temporary.c_str(), target.c_str()) != 0)
-    return makeError("cannot write {0}: {1}", quote(path), describe(isSafe ? errno : code));
-  remove.release();
-  return Error::success();
+  int code = file.publish();
+  return code ? fail(code) : Error::success();
 }
 
 } // namespace cleave

@@ -23,7 +23,7 @@ EDGES = {
     "RuntimeApi": "Program Runtime",
     "Runner": "Program Arrays Runtime",
     "Emulation": "Cuda",
-    "Support": "Program Arrays",
+    "Support": "Program Arrays Runtime",
     "Sharding": "Support",
     "Plan": "Program Support Sharding",
     "Solver": "Support Sharding",

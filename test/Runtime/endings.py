@@ -1,4 +1,4 @@
-"""How runs of several processes begin and end badly: what launchers say and contradicts itself, other inputs on each rank.
+"""How runs of several processes begin and end badly: what launchers say and contradicts itself, other inputs on each rank, signals.
 
 Usage: endings.py BUILD_DIR
 
@@ -7,13 +7,17 @@ Programs are those of test/Unit/Runtime/RunnableSamples.cpp; what they must give
 import json
 import os
 import re
+import random
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import harness  # noqa: E402
-from case import HAS_MPI, equal, numbers, weights  # noqa: E402
+from case import HAS_MPI, LIMIT, Case, equal, numbers, weights  # noqa: E402
 from network import SECRET, Network  # noqa: E402
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -108,11 +112,67 @@ def traced(case):
     return None if re.search(r" 12  launch\n", said[0]) and not any(said[1:]) else f"profile {said}"
 
 
+# ---------------------------------------------------------------------------------------------------------------------------
+# Signals
+
+def write_much(case, number, seed):
+    """`cleave` is ended at any moment while it writes a large file over an older one: that stays, and nothing lies beside it."""
+    draw = random.Random(seed)
+    with open(case.path("m.cleave"), "w") as file:
+        file.write("older")
+    size = int(60e6)
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    weight = np.random.default_rng(seed).normal(size=size // 4).astype(np.float32)
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "large",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [size // 4])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [size // 4])], [numpy_helper.from_array(weight, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), case.path("m.onnx"))
+    command = [f"{case.build}/bin/cleave", "compile", case.path("m.onnx"), "--embed-weights", "--quiet", "-o", case.path("m.cleave")]
+    before, codes = sorted(os.listdir(case.folder)), set()
+    for _ in range(4):
+        process = subprocess.Popen(command, cwd=case.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not catches(process.pid, number):
+            time.sleep(0.005)
+        time.sleep(draw.uniform(0, 0.5))
+        process.send_signal(number)
+        codes.add(process.wait(LIMIT))
+        left = sorted(os.listdir(case.folder))
+        if left != before:
+            return f"files {left}"
+        if 5 != os.path.getsize(case.path("m.cleave")) < size:
+            return "the file is cut off"
+    # It may have been done before.
+    return None if codes <= {0, 128 + number} and 128 + number in codes else f"exit codes {codes}"
+
+
+def catches(process, number):
+    """Whether a process has a handler for a signal by now."""
+    with open(f"/proc/{process}/status") as file:
+        caught = re.search(r"^SigCgt:\s+(\w+)$", file.read(), re.M)
+    return bool(caught) and int(caught[1], 16) >> (number - 1) & 1
+
+
+def twice(case, words, ranks):
+    """A second Ctrl-C ends all at once, though a kernel hangs."""
+    process = case.start("endless.cleave", *words, "--outputs", "out.npz")
+    time.sleep(1.5)
+    began = time.time()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    code, text = case.wait(process)
+    seconds = time.time() - began
+    bad = code != 130 or seconds > 1.5 or case.left() or os.path.exists(case.path("out.npz"))
+    return f"exit code {code} after {seconds:.1f} s, left {case.left()}: {text}" if bad else None
+
+
 def main():
     build, names, _ = harness.arguments()
     cases = {f"world-{name}": (Network, world, *row) for name, row in WORLDS.items()}
     cases |= {f"inputs-{name}": (Network, other_inputs, *row) for name, row in INPUTS.items()}
-    cases["traced"] = (Network, traced)
+    cases |= {f"write-{name}": (Case, write_much, getattr(signal, name), 7) for name in ("SIGINT", "SIGTERM", "SIGHUP")}
+    cases |= {"twice-threads": (Case, twice, [], 0), "twice-local": (Case, twice, ["--local"], 2), "traced": (Network, traced)}
     if HAS_MPI:
         cases["inputs-mpi"] = (Network, mpi_inputs)
 

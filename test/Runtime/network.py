@@ -17,13 +17,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import harness  # noqa: E402
 import stranger  # noqa: E402
-from case import HAS_MPI, LIMIT, MPIRUN, MPI_ENVIRONMENT, Case, equal, numbers, weights  # noqa: E402
+from case import LIMIT, Case, equal, numbers, weights  # noqa: E402
 
 SECRET = "00112233445566778899aabbccddeeff"
 NUMBERS = itertools.count()
 # Nothing of where this runs.
 CLEAN = {name: value for name, value in os.environ.items()
-         if not name.startswith(("OMPI_", "PMI", "SLURM_", "CLEAVE_", "TORCHELASTIC")) and name not in ("RANK", "WORLD_SIZE")}
+         if not name.startswith(("OMPI_", "PMI", "SLURM_", "CLEAVE_RANK", "CLEAVE_LOCAL", "CLEAVE_RENDEZVOUS", "CLEAVE_SECRET", "TORCHELASTIC")) and name not in ("RANK", "WORLD_SIZE")}
 
 
 class Network(Case):
@@ -193,38 +193,45 @@ def silent(case):
     return problem or (f"{seconds:.1f} s" if seconds > 5 else None)
 
 
-def listens(case, way):
+def listens(case, variables):
     """Ranks of one machine listen at its loopback, and nowhere else."""
-    if way == "torchrun":
-        ranks = [case.launch(rank, CLEAVE_SECRET=SECRET) for rank in range(3)]
-        found = case.await_ports(ranks, 4)
-    else:
-        before = {"local": ["--local"], "mpirun": []}[way]
-        words = [f"{case.build}/bin/cleave-run", *before, case.path("endless.cleave"), "--deadline", "20"]
-        process = subprocess.Popen(words if way == "local" else [*MPIRUN, "2", *words], cwd=case.folder, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, env={**CLEAN, **MPI_ENVIRONMENT} if way == "mpirun" else CLEAN)
-        case.processes.append(process)
-        until, found = time.time() + LIMIT, set()
-        while "127.0.0.1" not in {address for address, _ in found} and time.time() < until:
-            mine = [word for word in filter(str.isdigit, os.listdir("/proc")) if is_rank(word, case.path("endless.cleave"))]
-            found = stranger.find_listening(mine)
-            time.sleep(0.01)
-        process.terminate()
-        process.wait()
-    # MPI's own ports are MPI's affair.
-    others = {address for address, _ in found} - {"127.0.0.1"}
-    return f"ports {found}" if "127.0.0.1" not in {address for address, _ in found} or (others and way != "mpirun") else None
+    place = {"CLEAVE_RENDEZVOUS": f"file:{case.path('place')}"} if "MASTER_ADDR" in variables(0) else {}
+    ranks = [case.launch(rank, CLEAVE_SECRET=SECRET, **place, **variables(rank)) for rank in range(3)]
+    # Rank 0 for the others, and each for messages.
+    found = case.await_ports(ranks, 4)
+    return None if len(found) == 4 and {address for address, _ in found} == {"127.0.0.1"} else f"ports {found}"
 
 
-def is_rank(process, program):
+def says_local(case):
+    """`cleave-run --local` tells its ranks that all are here."""
+    process = subprocess.Popen([f"{case.build}/bin/cleave-run", "--local", case.path("endless.cleave"), "--deadline", "20"], cwd=case.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=CLEAN)
+    case.processes.append(process)
+    until, said = time.time() + LIMIT, []
+    while len(said) < 2 and time.time() < until:
+        said = [words for words in map(read_environment, filter(str.isdigit, os.listdir("/proc")))
+                if b"CLEAVE_RANKS=2" in words and any(case.folder.encode() in word for word in words)]
+        time.sleep(0.05)
+    process.terminate()
+    process.wait()
+    return None if len(said) == 2 and all(b"CLEAVE_LOCAL_RANKS=2" in words for words in said) else f"{said}"
+
+
+def read_environment(process):
+    """What a process was started with, words and environment."""
     try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
-        with open(f"/proc/{process}/environ", "rb") as file:
-            said = file.read()
-        return program.encode() in words and (b"CLEAVE_RANK=" in said or b"OMPI_COMM_WORLD_RANK=" in said)
+        with open(f"/proc/{process}/environ", "rb") as environment, open(f"/proc/{process}/cmdline", "rb") as words:
+            return environment.read().split(b"\0") + words.read().split(b"\0")
     except OSError:
-        return False
+        return []
+
+
+LISTENERS = {
+    "loopback": lambda rank: {},
+    "torchrun": lambda rank: {"LOCAL_WORLD_SIZE": "4", "MASTER_ADDR": None},
+    "local": lambda rank: {"RANK": None, "WORLD_SIZE": None, "CLEAVE_RANK": str(rank), "CLEAVE_RANKS": "4", "CLEAVE_LOCAL_RANKS": "4",
+                           "MASTER_ADDR": None},
+}
 
 
 def elsewhere(case):
@@ -302,13 +309,12 @@ def main():
              "other-secret": (other_secret,), "guessed": (guessed,), "control-characters": (control_characters,),
              "no-secret-torchrun": (no_secret, {}), "no-secret-srun": (no_secret, slurm),
              "no-secret-rendezvous": (no_secret, {"CLEAVE_RENDEZVOUS": "127.0.0.1:7777"}),
-             "silent": (silent,), "elsewhere": (elsewhere,), "listens-torchrun": (listens, "torchrun"), "listens-local": (listens, "local"),
+             "silent": (silent,), "elsewhere": (elsewhere,), "says-local": (says_local,),
              "file": (meet, lambda path: None), "file-empty": (meet, put),
              "file-of-before": (meet, lambda path: put(path, "0" * 32 + " 1 nowhere 127.0.0.1\n"))}
     cases |= {f"message-of-2^{power}": (too_large, 1 << power) for power in (24, 36, 62)}
     cases |= {f"file-{name}": (refuse, *row) for name, row in FILES.items()}
-    if HAS_MPI:
-        cases["listens-mpirun"] = (listens, "mpirun")
+    cases |= {f"listens-{name}": (listens, variables) for name, variables in LISTENERS.items()}
 
     def problem(row):
         with Network(build) as case:

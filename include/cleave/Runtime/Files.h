@@ -36,12 +36,45 @@ private:
 /// Reads all of `bytes` at `offset` of an open file, or says why not.
 program::Status readAt(int descriptor, uint64_t offset, char *to, size_t bytes);
 
+/// A file that appears whole or not at all: the one way in which Cleave writes files. Until it has its name it has none, so that
+/// the end of the process, however it comes, leaves nothing; on file systems where no file is nameless it has another name,
+/// which `discardUnfinished` removes. What is no regular file (/dev/null, a pipe) is written in place.
+class NewFile {
+public:
+  NewFile() = default;
+  NewFile(const NewFile &) = delete;
+  NewFile &operator=(const NewFile &) = delete;
+  /// Without `publish` nothing is left.
+  ~NewFile();
+
+  /// Begins a file that shall be called `path`; a link keeps pointing where it does. 0, or why not, as errno says it.
+  /// `hasName` is for tests: as where no file is nameless.
+  int open(const std::string &path, bool hasName = false);
+  /// To be written to.
+  int getDescriptor() const { return descriptor; }
+  /// All bytes are there and go to the disk; then it has its name, in place of an older file. 0, or why not: then the older
+  /// one, or none, is there.
+  int publish();
+
+private:
+  int openNamed();
+  int copyNamed();
+
+  /// What it is to be called; and what it is called until then, if anything.
+  std::string path, other;
+  unsigned mode = 0666;
+  int descriptor = -1, slot = -1;
+  bool exists = false, isInPlace = false;
+};
+
+/// Removes what is not whole yet of all files that have a name. For who ends the process at once: may be called in a signal
+/// handler.
+void discardUnfinished();
+
 /// Takes the next bytes of a file. Returns whether it could.
 using Sink = std::function<bool(const char *bytes, size_t count)>;
 
-/// Writes a file through `write`, which may return an error of its own, and may be called twice. It takes the name `path` only
-/// after everything is on disk; after any error, or the end of the process, the old file, or none, is there. What is no
-/// regular file (/dev/null, a pipe) is written in place.
+/// Writes a NewFile through `write`, which may return an error of its own.
 program::Status writeFile(const std::string &path, const std::function<program::Status(const Sink &)> &write);
 program::Status writeFile(const std::string &path, std::string_view text);
 

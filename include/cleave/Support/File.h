@@ -62,9 +62,9 @@ private:
 /// check and use.
 llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef folder, llvm::StringRef relative);
 
-/// Writes a file through `write`, which may return an error. The bytes go to a temporary file in the same folder, which
-/// takes the name `path` only after everything is on disk; after any error the old file, or none, is there. `check` is asked
-/// in between, and may return an error too.
+/// Writes a file through `write`, which may return an error. It takes the name `path` only after everything is on disk
+/// (runtime::NewFile); after any error, and however the process ends, the old file, or none, is there. `check` is asked in between,
+/// and may return an error too.
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write,
                                 llvm::function_ref<llvm::Error()> check = {});
 
