@@ -62,4 +62,12 @@ class Program:
         self.check(self.library.cleave_reset_states(self.handle))
 
     def close(self):
+        """Again is nothing; other calls are errors from then on."""
         self.library.cleave_close(self.handle)
+        self.handle = ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

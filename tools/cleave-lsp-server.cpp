@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 int main(int argc, char **argv) {
-  cleave::setUpTool();
+  cleave::setUpTool("cleave-lsp-server");
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);

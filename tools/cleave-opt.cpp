@@ -4,8 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Support/Bytecode.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 /// Those of a plugin come from libraries that are not in this program: it would load, register with its own copy of MLIR, and do
 /// nothing.
@@ -22,14 +26,33 @@ static bool takesPlugins(llvm::ArrayRef<char *> words) {
   return true;
 }
 
+/// Bytecode that ends MLIR's reader is an error.
+static bool isSound(llvm::StringRef input, const mlir::DialectRegistry &registry) {
+  if (input == "-")
+    return true; // can be read once
+  auto file = llvm::MemoryBuffer::getFile(input);
+  if (!file)
+    return true; // who reads it will say so
+  llvm::Error damage = cleave::checkBytecode((*file)->getBuffer(), [&] {
+    mlir::MLIRContext apart(registry, mlir::MLIRContext::Threading::DISABLED);
+    (void)mlir::parseSourceFile<mlir::ModuleOp>(input, &apart);
+  });
+  if (!damage)
+    return true;
+  llvm::errs() << input << ": error: " << llvm::toString(std::move(damage)) << '\n';
+  return false;
+}
+
 int main(int argc, char **argv) {
   if (!takesPlugins(llvm::ArrayRef(argv, argc).drop_front()))
     return 1;
-  cleave::setUpTool();
+  cleave::setUpTool("cleave-opt");
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Cleave's pass driver\n", registry);
+  if (!isSound(input, registry))
+    return 1;
   cleave::keepLocationsInReproducers();
   if (!mlir::MlirOptMainConfig::createFromCLOptions().shouldVerifyDiagnostics())
     cleave::nameNodesInDiagnostics(registry, input);

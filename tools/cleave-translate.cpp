@@ -72,7 +72,7 @@ static int translateToProgram(std::string input, std::string output) {
 }
 
 int main(int argc, char **argv) {
-  cleave::setUpTool();
+  cleave::setUpTool("cleave-translate");
   cl::opt<Translation> translation(
       cl::desc("translation"), cl::Required,
       cl::values(

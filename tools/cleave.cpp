@@ -12,11 +12,21 @@
 
 using namespace cleave::driver;
 
+/// What nobody got is not done: the exit code says so.
+static int finishOutput(int exitCode) {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return exitCode;
+  llvm::errs() << "cleave: error: cannot write to standard output: " << llvm::outs().error().message() << '\n';
+  llvm::outs().clear_error();
+  return kBadInput;
+}
+
 int main(int argc, char **argv) {
   int exitCode = kDone;
   std::optional<Options> options = parseCommandLine(argc, argv, exitCode);
   if (!options)
-    return exitCode;
+    return finishOutput(exitCode);
   installCrashHandler(argc, argv);
   auto session = std::make_unique<Session>(*options);
   exitCode = llvm::StringSwitch<ExitCode (*)(Session &)>(options->command)
@@ -33,10 +43,5 @@ int main(int argc, char **argv) {
     reportBug();
   // The process ends here and takes all memory with it.
   llvm::BuryPointer(std::move(session));
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return exitCode;
-  llvm::errs() << "cleave: error: cannot write to standard output: " << llvm::outs().error().message() << '\n';
-  llvm::outs().clear_error();
-  return kBadInput;
+  return finishOutput(exitCode);
 }

@@ -9,8 +9,9 @@
 |*     fprintf(stderr, "%s\n", cleave_last_error());                        *|
 |*                                                                          *|
 |* examples/run.c is a whole program. Nothing is thrown, nothing printed.   *|
-|* A program may be used by one thread at a time, different programs by     *|
-|* different ones. docs/embedding.md says more.                             *|
+|* A program may be used by one thread at a time (the call of another one   *|
+|* is an error), different programs by different ones. docs/embedding.md    *|
+|* says more.                                                               *|
 |*                                                                          *|
 \*===----------------------------------------------------------------------===*/
 #ifndef CLEAVE_RUNTIME_H
@@ -40,7 +41,8 @@ typedef enum cleave_status {
   CLEAVE_ERROR_WEIGHTS = 3,   /* missing, or not those that it was compiled with */
   CLEAVE_ERROR_MEMORY = 4,    /* too little of it */
   CLEAVE_ERROR_ARGUMENTS = 5, /* names, types or shapes of tensors; a null pointer */
-  CLEAVE_ERROR_RANKS = 6      /* a rank failed while it ran: the program cannot be run any more */
+  CLEAVE_ERROR_RANKS = 6,     /* a rank failed while it ran: the program cannot be run any more */
+  CLEAVE_ERROR_IN_USE = 7     /* another thread is in a call with this program */
 } cleave_status;
 
 /* Element types. Numbers stay what they are. */
@@ -94,7 +96,8 @@ CLEAVE_API cleave_status cleave_open(const char *path, const cleave_options *opt
 /* A program in memory, which may be gone afterwards; relative paths of weights are looked up in `folder` (may be null). */
 CLEAVE_API cleave_status cleave_open_memory(const void *data, size_t bytes, const char *folder,
                                             const cleave_options *options, cleave_program **program) CLEAVE_NOEXCEPT;
-/* Closes a program, and frees all that it handed out. Null is nothing. */
+/* Closes a program, and frees all that it handed out; where a thread is in a call with it, when that ends. Null is nothing, and so is
+ * a program that is closed already: other calls with one are CLEAVE_ERROR_ARGUMENTS, or give 0. */
 CLEAVE_API void cleave_close(cleave_program *program) CLEAVE_NOEXCEPT;
 
 /* Runs a program. Inputs are found by name, in any order; inputs that are states may be left out. Of each output only `name` is

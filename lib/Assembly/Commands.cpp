@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -210,6 +211,16 @@ static bool isAddressless(Operation &op, size_t roles) {
   return (send && send.getPeer() >= roles) || (receive && receive.getPeer() >= roles);
 }
 
+/// What the numbers of an input may be, where they are looked up. Ranks of a pipeline say the same of one input.
+void ProgramTables::addRange(exec::InputOp op, program::Variant &variant) {
+  std::optional<nn::IndexRange> range = nn::readIndexRange(op->getDiscardableAttr(nn::kIndexRangeAttr));
+  auto input = uint32_t(op.getIndex().value_or(variant.inputs.size() - 1));
+  bool isKnown = llvm::any_of(variant.ranges, [&](const program::IndexRange &known) { return known.input == input; });
+  bool isInteger = op.getGlobal().getElementType().isInteger();
+  if (range && !isKnown && isInteger)
+    variant.ranges.push_back({input, addNode(range->node), range->least, range->most});
+}
+
 LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &variant) {
   program::List &list = variant.lists.emplace_back();
   for (Operation &op : func.getBody().front()) {
@@ -221,6 +232,7 @@ LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &varian
     } else if (auto input = dyn_cast<exec::InputOp>(op)) {
       if (failed(addTensor(variant.inputs, input)))
         return failure();
+      addRange(input, variant);
     } else if (auto output = dyn_cast<exec::OutputOp>(op)) {
       if (failed(addTensor(variant.outputs, output)))
         return failure();

@@ -76,10 +76,10 @@ OwningOpRef<ModuleOp> ProgramTables::emitDevice(ArrayRef<exec::KernelOp> added, 
     exec::KernelOp kernel = op;
     tell(llvm::formatv("kernel {0} of {1}", index + 1, added.size()));
     StringRef name = kernel.getSymName();
+    program::Kernel &entry = program.kernels[source->kernels.lookup(name)];
     codegen::DeviceKernel made = codegen::emitDeviceKernel(
         kernel.getBody().front(), name, *code, target, kernel.getInPlace().value_or(ArrayRef<int64_t>()),
-        source->alignments.lookup(name), source->areInPlace.lookup(name));
-    program::Kernel &entry = program.kernels[source->kernels.lookup(name)];
+        source->alignments.lookup(name), source->areInPlace.lookup(name), entry.reports);
     entry.grid = {made.grid[0], made.grid[1], made.grid[2]};
     entry.block = {made.block[0], made.block[1], made.block[2]};
   }

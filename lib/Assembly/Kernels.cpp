@@ -38,6 +38,9 @@ bool ProgramTables::addKernel(exec::KernelOp op) {
   program::Kernel &kernel = program.kernels.emplace_back();
   kernel.name = kernel.entry = op.getSymName().str();
   kernel.module = program.modules.size();
+  kernel.reports = codegen::mayReport(op.getBody().front());
+  if (kernel.reports)
+    program.version = std::max(program.version, program::kReportsVersion);
   auto add = [&](Type type, program::Access access, int64_t alias) {
     uint32_t number = addType(cast<ShapedType>(type));
     size_t index = kernel.parameters.size();
@@ -75,7 +78,8 @@ FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, co
   for (auto [index, op] : llvm::enumerate(added)) {
     exec::KernelOp kernel = op;
     tell(llvm::formatv("kernel {0} of {1}", index + 1, added.size()));
-    codegen::emitHostKernel(kernel.getBody().front(), kernel.getSymName(), *code, target);
+    codegen::emitHostKernel(kernel.getBody().front(), kernel.getSymName(), *code, target,
+                            program.kernels[source->kernels.lookup(kernel.getSymName())].reports);
   }
   tell(llvm::formatv("machine code of {0} kernels", added.size()));
   usesTiles |= codegen::usesTiles(*code);

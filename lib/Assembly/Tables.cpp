@@ -51,15 +51,19 @@ uint32_t ProgramTables::addType(ShapedType type) {
   return addType(toElement(type.getElementType()), type.getShape(), isStrided ? strides : SmallVector<int64_t>());
 }
 
+int32_t ProgramTables::addNode(StringRef name) {
+  if (name.empty())
+    return -1;
+  auto [it, isNew] = nodes.try_emplace(name, program.nodes.size());
+  if (isNew)
+    program.nodes.push_back(name.str());
+  return it->second;
+}
+
 int32_t ProgramTables::addNode(Operation *op) {
-  for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
-    if (info.node.empty())
-      continue;
-    auto [it, isNew] = nodes.try_emplace(info.node, program.nodes.size());
-    if (isNew)
-      program.nodes.push_back(info.node.str());
-    return it->second;
-  }
+  for (const spmd::NodeInfo &info : spmd::getNodeInfos(op))
+    if (!info.node.empty())
+      return addNode(info.node);
   return -1;
 }
 

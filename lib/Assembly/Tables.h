@@ -63,6 +63,7 @@ private:
   uint32_t addType(mlir::ShapedType type);
   uint32_t addType(program::Element element, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides = {});
   /// The model's node that `op` stands for; -1: none.
+  int32_t addNode(llvm::StringRef name);
   int32_t addNode(mlir::Operation *op);
   uint32_t addGroups(mlir::ArrayAttr axes);
   uint32_t addPieces(exec::PiecesOp pieces);
@@ -113,6 +114,7 @@ private:
   program::Action makeAction(exec::LoopOp op);
   program::Action makeAction(exec::EndLoopOp op);
   template <typename... Ops> bool addCommand(mlir::Operation *op, program::List &list);
+  void addRange(exec::InputOp op, program::Variant &variant);
   mlir::LogicalResult addList(mlir::func::FuncOp func, program::Variant &variant);
   llvm::LogicalResult addStates(program::Variant &variant);
 

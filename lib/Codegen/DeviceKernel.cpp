@@ -42,11 +42,11 @@ public:
       : region(region), schedule(region, Processor::Device), e(region.getContext(), region.getLoc(), target), store(e) {
   }
   DeviceKernel emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments,
-                    bool always);
+                    bool always, bool reports);
 
 private:
-  gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
-                              ArrayRef<int64_t> alignments);
+  gpu::GPUFuncOp makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments,
+                              bool reports);
   void describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments);
   Operation *findUpdated(ArrayRef<int64_t> inPlace);
   void compute();
@@ -84,7 +84,8 @@ void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlac
   unsigned count = region.getNumArguments();
   auto say = [&](unsigned index, StringRef name, Attribute what) { func.setArgAttr(index, name, what); };
   UnitAttr yes = e.b.getUnitAttr();
-  for (auto [index, type] : llvm::enumerate(func.getFunctionType().getInputs())) {
+  ArrayRef<Type> inputs = func.getFunctionType().getInputs();
+  for (auto [index, type] : llvm::enumerate(inputs.take_front(count + region.getNumResults()))) {
     auto memref = cast<MemRefType>(type);
     bool isResult = index >= count;
     bool isShared = isResult ? !inPlace.empty() && inPlace[index - count] >= 0 : llvm::is_contained(inPlace, index);
@@ -108,10 +109,12 @@ void KernelWriter::describeBuffers(gpu::GPUFuncOp func, ArrayRef<int64_t> inPlac
 
 /// A function with a buffer for each argument and result.
 gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
-                                          ArrayRef<int64_t> alignments) {
+                                          ArrayRef<int64_t> alignments, bool reports) {
   SmallVector<Type> types;
   for (Type type : llvm::concat<const Type>(region.getArgumentTypes(), region.getResultTypes()))
     types.push_back(flattenOnDevice(type));
+  if (reports)
+    types.push_back(getReportType(region.getContext()));
   e.b.setInsertionPointToEnd(getDeviceModule(kernels).getBody());
   auto func = gpu::GPUFuncOp::create(e.b, e.loc, name, e.b.getFunctionType(types, {}));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), e.b.getUnitAttr());
@@ -122,6 +125,8 @@ gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, Arra
   e.start(func);
   for (auto [argument, buffer] : llvm::zip(region.getArguments(), body.getArguments()))
     e.bind(argument, buffer);
+  if (reports)
+    e.reportTo(body.getArguments().back());
   auto outputs = body.getArguments().slice(region.getNumArguments(), region.getNumResults());
   for (auto [value, buffer] : llvm::zip_equal(schedule.results, outputs))
     results.push_back({value, buffer});
@@ -129,8 +134,8 @@ gpu::GPUFuncOp KernelWriter::makeFunction(StringRef name, ModuleOp kernels, Arra
 }
 
 DeviceKernel KernelWriter::emit(StringRef name, ModuleOp kernels, ArrayRef<int64_t> inPlace,
-                                ArrayRef<int64_t> alignments, bool always) {
-  gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace, alignments);
+                                ArrayRef<int64_t> alignments, bool always, bool reports) {
+  gpu::GPUFuncOp func = makeFunction(name, kernels, inPlace, alignments, reports);
   llvm::erase_if(results, [](const Result &result) { return countElements(getShape(result.value)) == 0; });
   if (Operation *op = always ? findUpdated(inPlace) : nullptr)
     updateInPlace(e, op, results.front().buffer);
@@ -278,7 +283,8 @@ void KernelWriter::map(ArrayRef<Result> group) {
 }
 
 DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
-                                               ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments, bool always) {
+                                               ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments, bool always,
+                                               bool reports) {
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
-  return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments, always);
+  return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments, always, reports);
 }

@@ -120,9 +120,33 @@ Value Emitter::evalScalar(Value value, const Point &point) {
 
 Value Emitter::toPlace(Value index) { return arith::IndexCastOp::create(b, loc, b.getIndexType(), index); }
 
+/// One comparison, whose branch nobody takes. Any of several indices may be the one that is told.
+void Emitter::reportOutside(Value index, int64_t extent) {
+  Type type = index.getType();
+  if (!report || isAsking || !llvm::isIntN(type.getIntOrFloatBitWidth(), extent))
+    return;
+  using Predicate = arith::CmpIPredicate;
+  auto compare = [&](Predicate predicate, Value x, int64_t number) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, elements.integer(type, number));
+  };
+  Value wrapped = arith::AddIOp::create(b, loc, index, elements.integer(type, extent));
+  Value counted = arith::SelectOp::create(b, loc, compare(Predicate::slt, index, 0), wrapped, index);
+  when(compare(Predicate::uge, counted, extent), [&] {
+    Type i64 = b.getI64Type();
+    Value wide = type == i64 ? index : Value(arith::ExtSIOp::create(b, loc, i64, index));
+    // Threads may do so at once.
+    auto put = [&](Value number, int64_t at) {
+      memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::assign, number, report, places.number(at));
+    };
+    put(wide, 0);
+    put(elements.integer(i64, extent + 1), 1);
+  });
+}
+
 /// Nothing is read out of bounds, whatever the data say.
 Value Emitter::evalPlace(Value value, const Point &point, int64_t extent) {
   Value index = evalScalar(value, point);
+  reportOutside(index, extent);
   index = toPlace(index);
   index = places.select(places.isLess(index, 0), places.add(index, extent), index);
   return places.clamp(index, 0, extent - 1);

@@ -19,6 +19,11 @@
 
 namespace cleave::codegen {
 
+/// Of the buffer for an index that is out of range, and one more than the places that it is for.
+inline mlir::MemRefType getReportType(mlir::MLIRContext *context) {
+  return mlir::MemRefType::get({2}, mlir::IntegerType::get(context, 64));
+}
+
 class Emitter {
 public:
   Emitter(mlir::MLIRContext *context, mlir::Location location, const Target &target)
@@ -36,6 +41,8 @@ public:
   void finish();
   /// Says that `value` lies in `buffer`, row-major.
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
+  /// Where indices that are out of range are reported: two i64.
+  void reportTo(mlir::Value buffer) { report = buffer; }
   /// Precondition: it was said.
   mlir::Value getBuffer(mlir::Value value) const { return buffers.lookup(value); }
 
@@ -74,7 +81,8 @@ public:
   mlir::Value eval(mlir::Value value, const Point &point);
   /// As eval, of a single element.
   mlir::Value evalScalar(mlir::Value value, const Point &point);
-  /// An index operand's element as a position in [0, extent): negative ones count from the end, others are clamped.
+  /// An index operand's element as a position in [0, extent): negative ones count from the end, others are clamped, and
+  /// reported.
   mlir::Value evalPlace(mlir::Value value, const Point &point, int64_t extent);
   void remember(mlir::Value value, const Point &point, mlir::Value known) {
     memory.back()[keyOf(value, point)] = known;
@@ -147,6 +155,7 @@ private:
   mlir::Value compute(mlir::Value value, const Point &point);
   mlir::Value computeElements(mlir::Operation *op, const ElementForm &form, const Point &point);
   mlir::Value loadStrided(mlir::Value buffer, Index at);
+  void reportOutside(mlir::Value index, int64_t extent);
   std::optional<Index> findInRow(mlir::Value value, const Point &point);
   Key keyOf(mlir::Value value, const Point &point) const;
 
@@ -154,6 +163,7 @@ private:
   int64_t lanes = 1, active = 1;
   bool isAsking = false;
   mlir::Block *entry = nullptr;
+  mlir::Value report;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::SmallVector<mlir::Value> allocated;
   llvm::DenseMap<mlir::Attribute, mlir::Value> tables;

@@ -34,10 +34,10 @@ public:
   HostKernel(func::FuncOp region, const HostTarget &target)
       : region(region), target(target), schedule(region), rows(schedule.rows),
         e(region.getContext(), region.getLoc(), target), store(e) {}
-  void emit(StringRef name, ModuleOp kernels);
+  void emit(StringRef name, ModuleOp kernels, bool reports);
 
 private:
-  void makeFunction(StringRef name, ModuleOp kernels);
+  void makeFunction(StringRef name, ModuleOp kernels, bool reports);
   int64_t getWidth();
   /// Calls `body` in a loop over vectors of a row of `extent` elements, with lanes set.
   void overVectors(int64_t extent, function_ref<void(Index)> body);
@@ -89,13 +89,15 @@ static MemRefType flatten(Type type) {
 }
 
 /// The function around it all, with a buffer for each argument and result.
-void HostKernel::makeFunction(StringRef name, ModuleOp kernels) {
+void HostKernel::makeFunction(StringRef name, ModuleOp kernels, bool reports) {
   Operation *end = region.front().getTerminator();
   SmallVector<Type> types;
   for (Type type : region.getArgumentTypes())
     types.push_back(flatten(type));
   for (Type type : end->getOperandTypes())
     types.push_back(flatten(type));
+  if (reports)
+    types.push_back(getReportType(region.getContext()));
   e.b.setInsertionPointToEnd(kernels.getBody());
   auto func = func::FuncOp::create(e.b, e.loc, name, e.b.getFunctionType(types, {}));
   Block *body = func.addEntryBlock();
@@ -105,7 +107,10 @@ void HostKernel::makeFunction(StringRef name, ModuleOp kernels) {
   unsigned count = region.getNumArguments();
   for (auto [argument, buffer] : llvm::zip(region.getArguments(), body->getArguments()))
     e.bind(argument, buffer);
-  for (auto [value, buffer] : llvm::zip_equal(schedule.results, body->getArguments().drop_front(count)))
+  auto buffers = body->getArguments().drop_front(count);
+  if (reports)
+    e.reportTo(buffers.back());
+  for (auto [value, buffer] : llvm::zip_equal(schedule.results, reports ? buffers.drop_back() : buffers))
     results.push_back({value, buffer});
 }
 
@@ -122,8 +127,8 @@ int64_t HostKernel::getWidth() {
   return target.getVectorBytes() / least;
 }
 
-void HostKernel::emit(StringRef name, ModuleOp kernels) {
-  makeFunction(name, kernels);
+void HostKernel::emit(StringRef name, ModuleOp kernels, bool reports) {
+  makeFunction(name, kernels, reports);
   width = getWidth();
   fill();
   if (schedule.anchor)
@@ -408,8 +413,9 @@ void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
   isAlongLanes() ? e.asScalar(finish) : finish();
 }
 
-void cleave::codegen::emitHostKernel(Block &block, StringRef name, ModuleOp kernels, const HostTarget &target) {
+void cleave::codegen::emitHostKernel(Block &block, StringRef name, ModuleOp kernels, const HostTarget &target,
+                                     bool reports) {
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   mergeDims(*region);
-  HostKernel(*region, target).emit(name, kernels);
+  HostKernel(*region, target).emit(name, kernels, reports);
 }

@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Scatter.h"
+#include "cleave/Codegen/Codegen.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -212,6 +214,46 @@ static Value pullScatterNd(Emitter &e, nn::ScatterNdOp op, const Point &point) {
           isHere, arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, index.base, point[dim].base));
     at.append(point.begin() + depth, point.end());
     return std::make_pair(isHere, at);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What may be out of range
+//===----------------------------------------------------------------------===//
+
+/// How many places each component of the indices is for; none of an op whose indices may be anything.
+static ArrayRef<int64_t> getExtents(nn::LookupOpInterface lookup) {
+  auto along = [](auto op) { return getShape(op.getInput()).slice(op.getDim(), 1); };
+  auto tuple = [](auto op, int64_t first) {
+    return getShape(op.getInput()).slice(first, getShape(op.getIndices()).back());
+  };
+  return llvm::TypeSwitch<Operation *, ArrayRef<int64_t>>(lookup)
+      .Case<nn::GatherOp, nn::GatherElementsOp, nn::ScatterElementsOp>(along)
+      .Case([&](nn::GatherNdOp op) { return tuple(op, op.getBatchDims()); })
+      .Case([&](nn::ScatterNdOp op) { return tuple(op, 0); })
+      .Default(ArrayRef<int64_t>());
+}
+
+/// True if the numbers are known, and in range.
+static bool areInside(Value indices, ArrayRef<int64_t> extents) {
+  if (auto iota = indices.getDefiningOp<nn::IotaOp>(); iota && extents.size() == 1) {
+    int64_t first = iota.getStart(), count = getShape(iota)[iota.getDim()];
+    int64_t last = first + (count - 1) * iota.getStep();
+    return count == 0 || (std::min(first, last) >= -extents[0] && std::max(first, last) < extents[0]);
+  }
+  auto constant = indices.getDefiningOp<nn::ConstantOp>();
+  auto numbers = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
+  return numbers && llvm::all_of(llvm::enumerate(numbers.getValues<APInt>()), [&](auto item) {
+           int64_t number = item.value().getSExtValue(), extent = extents[item.index() % extents.size()];
+           return number >= -extent && number < extent;
+         });
+}
+
+bool cleave::codegen::mayReport(Block &region) {
+  return llvm::any_of(region, [](Operation &op) {
+    auto lookup = dyn_cast<nn::LookupOpInterface>(op);
+    ArrayRef<int64_t> extents = lookup ? getExtents(lookup) : ArrayRef<int64_t>();
+    return !extents.empty() && !areInside(lookup.getIndices(), extents);
   });
 }
 

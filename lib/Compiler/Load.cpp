@@ -8,12 +8,14 @@
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Annotations/Properties.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Onnx/ExternalFiles.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Program/Content.h"
+#include "cleave/Support/Bytecode.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -308,6 +310,9 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   }
   OwningOpRef<ModuleOp> loaded = file ? importOnnx(std::move(file), collectAllErrors) : parseMlir(std::move(buffer));
   addSeconds("import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (loaded && cleave::getPhase(*loaded) == Phase::Imported)
+    for (auto func : loaded->getOps<func::FuncOp>())
+      nn::noteIndexRanges(func);
   if (loaded && plan)
     isLittleTold = warnOfIdle(*loaded, *plan, planFile); // that little is split is said already
   if (loaded)

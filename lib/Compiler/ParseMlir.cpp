@@ -9,6 +9,7 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Reference/Weights.h"
+#include "cleave/Support/Bytecode.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -111,7 +112,24 @@ OwningOpRef<ModuleOp> Compilation::State::parseMlir(std::unique_ptr<llvm::Memory
         << "brackets nest more than " << kMaxNesting << " deep";
     return nullptr;
   }
-  OwningOpRef<ModuleOp> parsed = parseSourceFile<ModuleOp>(sources, context.get());
+  // A process of its own has a context of its own, without threads.
+  llvm::Error damage = checkBytecode(text, [&] {
+    MLIRContext apart(context->getDialectRegistry(), MLIRContext::Threading::DISABLED);
+    (void)parseSourceFile<ModuleOp>(sources, &apart);
+  });
+  if (damage) {
+    fail(makeError("{0}: {1}", options.model, llvm::toString(std::move(damage))));
+    return nullptr;
+  }
+  ParserConfig config(context.get());
+  // Passes that a reproducer asks for are no part of a model.
+  config.attachResourceParser("mlir_reproducer", [&](AsmParsedResourceEntry &entry) {
+    if (entry.getKey() == "pipeline")
+      emitWarning(FileLineColLoc::get(context.get(), options.model, 1, 1))
+          << "the file is a reproducer, whose passes are not run here: 'cleave-opt --run-reproducer' runs them";
+    return success();
+  });
+  OwningOpRef<ModuleOp> parsed = parseSourceFile<ModuleOp>(sources, config);
   if (parsed && (failed(nn::inlineCalls(*parsed)) || failed(checkSignatures(*parsed))))
     return nullptr;
   if (parsed && options.ignoreDigests)

@@ -116,9 +116,6 @@ private:
   const ProgressHandler &tell;
 };
 
-/// MLIR's bytecode starts with letters of its own.
-constexpr llvm::StringLiteral kBytecodeMagic = "ML\xefR";
-
 /// What is in an ONNX file in which sizes that import needs are not known yet; nothing if all are known, or the file
 /// cannot be read. Errors: a size given for what the model lacks.
 llvm::Expected<std::optional<Outline>> outlineFile(const CompileOptions &options);

@@ -9,8 +9,10 @@
 #include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Program/IndexRange.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -208,6 +210,28 @@ llvm::Error cleave::warnOfUnusedArrays(func::FuncOp func, StringRef path) {
   return llvm::Error::success();
 }
 
+/// What a program does with its arguments before it runs.
+static llvm::Error checkIndices(func::FuncOp func, unsigned index, StringRef name, const Tensor &tensor,
+                                StringRef path) {
+  Attribute attr = index < func.getNumArguments()
+                       ? func.getArgAttr(index, nn::kIndexRangeAttr)
+                       : (*std::next(func.getOps<exec::InputOp>().begin(), index))->getAttr(nn::kIndexRangeAttr);
+  std::optional<nn::IndexRange> range = nn::readIndexRange(attr);
+  auto type = range ? dyn_cast<IntegerType>(tensor.getElementType()) : IntegerType();
+  if (!type || type.getWidth() < 8)
+    return llvm::Error::success();
+  using program::Element;
+  Element element = type.getWidth() == 8    ? Element::I8
+                    : type.getWidth() == 16 ? Element::I16
+                    : type.getWidth() == 32 ? Element::I32
+                                            : Element::I64;
+  if (type.isUnsigned())
+    element = Element(unsigned(element) + unsigned(Element::UI8) - unsigned(Element::I8));
+  program::Status error = program::checkIndices(name.str(), element, tensor.getBytes().data(), tensor.getNumElements(),
+                                                range->node, range->least, range->most);
+  return error ? makeError("{0}: {1}", path, error->message) : llvm::Error::success();
+}
+
 llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, StringRef path) {
   SmallVector<std::string> names = getInputNames(func);
   auto isWanted = [&](StringRef name) {
@@ -230,6 +254,8 @@ llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, String
       return makeError("{0}: input {1} has another value than the one that the model was imported for, and shapes "
                        "depend on it: import the ONNX model again, with these inputs",
                        path, quote(name));
+    if (llvm::Error error = checkIndices(func, inputs.size(), name, *tensor, path))
+      return std::move(error);
     inputs.push_back(std::move(*tensor));
   }
   return inputs;

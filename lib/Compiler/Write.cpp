@@ -16,14 +16,14 @@
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Reference/Weights.h"
+#include "cleave/Support/Beside.h"
+#include "cleave/Support/Bytecode.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-
-#include <future>
 
 using namespace mlir;
 using namespace cleave;
@@ -54,26 +54,31 @@ static llvm::Error writeText(ModuleOp module, llvm::raw_ostream &os) {
 }
 
 static llvm::Error writeBytecode(ModuleOp module, llvm::raw_ostream &os) {
-  if (failed(writeBytecodeToFile(module, os, BytecodeWriterConfig("Cleave"))))
+  std::string bytes;
+  llvm::raw_string_ostream buffer(bytes);
+  if (failed(writeBytecodeToFile(module, buffer, BytecodeWriterConfig(kBytecodeProducer))))
     return makeError("the module cannot be written as bytecode");
+  sealBytecode(bytes);
+  os << bytes;
   return llvm::Error::success();
 }
 
 /// Printing and checking only read the module, but both ask the context for types and attributes. Checking takes longer: what is
 /// printed goes to disk meanwhile.
 static llvm::Error writeChecked(ModuleOp module, StringRef path, WriteFn write, CheckFn check) {
-  std::future<llvm::Error> checked;
+  std::optional<Beside> checking;
+  llvm::Error checked = llvm::Error::success();
   auto print = [&](llvm::raw_ostream &os) {
     module.getContext()->enableMultithreading();
-    checked = std::async(std::launch::async, check);
+    checking.emplace([&] { checked = llvm::joinErrors(std::move(checked), check()); });
     return write(module, os);
   };
   return writeFileAtomically(path, print, [&]() -> llvm::Error {
-    if (!checked.valid()) // nothing could be written
-      return llvm::Error::success();
-    llvm::Error error = checked.get();
-    module.getContext()->disableMultithreading();
-    return error;
+    if (checking) { // else nothing could be written
+      checking->wait();
+      module.getContext()->disableMultithreading();
+    }
+    return std::move(checked);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "cleave/Driver/Crash.h"
 
 #include "cleave/Driver/Options.h"
+#include "cleave/Program/Exhaustion.h"
 #include "cleave/Runtime/Files.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Process.h"
@@ -16,7 +17,6 @@
 #include <csignal>
 #include <fcntl.h>
 #include <iterator>
-#include <new>
 #include <string>
 #include <unistd.h>
 
@@ -48,10 +48,11 @@ static void handleCrash(void *) {
   ::_exit(cleave::driver::kInternalError);
 }
 
-static void handleOutOfMemory() {
-  constexpr llvm::StringLiteral text = "cleave: error: out of memory\n";
-  (void)!::write(2, text.data(), text.size());
-  ::_exit(cleave::driver::kRunFault);
+/// LLVM ends a process whose system has no thread for it; of all else that it cannot bear, the signal tells.
+static void handleFatalError(void *, const char *reason, bool) {
+  if (llvm::StringRef(reason).contains("pthread_create"))
+    cleave::program::endWithoutThreads();
+  llvm::errs() << "LLVM ERROR: " << reason << '\n';
 }
 
 /// Nothing is left half-written, of files that have a name or have none; and 128 and the signal, as of cleave-run.
@@ -81,6 +82,7 @@ void cleave::driver::installCrashHandler(int argc, const char *const *argv) {
   llvm::sys::AddSignalHandler(handleCrash, nullptr);
   for (size_t i = 0; i < std::size(kEnds); ++i)
     sigaction(kEnds[i], &ends[i], nullptr);
-  std::set_new_handler(handleOutOfMemory);
-  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { handleOutOfMemory(); });
+  program::endWhenExhausted("cleave", kRunFault);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { program::endWithoutMemory(); });
+  llvm::install_fatal_error_handler(handleFatalError);
 }

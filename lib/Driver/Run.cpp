@@ -88,7 +88,8 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
       windows = {int64_t(use.collectives), int64_t(use.without), use.reason};
     return std::move(*results);
   }
-  session.fail(results.takeError());
+  // What the program cannot take of its inputs has been seen before.
+  session.Compilation::fail(results.takeError(), executor ? Blame::Run : Blame::Input);
   return std::nullopt;
 }
 

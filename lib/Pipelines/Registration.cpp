@@ -14,16 +14,20 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Pipelines/Canonicalize.h"
+#include "cleave/Program/Exhaustion.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect, pipe::PipeDialect>();
 }
 
-void cleave::setUpTool() {
+void cleave::setUpTool(const char *tool) {
+  program::endWhenExhausted(tool, 1);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { program::endWithoutMemory(); });
   llvm::setBugReportMsg(
       "This is a bug of Cleave: please report it to the project, with the file and the command that show "
       "it and the stack below.\n");
@@ -34,7 +38,8 @@ void cleave::setUpTool() {
 
 void cleave::keepLocationsInReproducers() {
   auto &options = llvm::cl::getRegisteredOptions();
-  if (options.lookup("mlir-pass-pipeline-crash-reproducer")->getNumOccurrences())
+  if (options.lookup("mlir-pass-pipeline-crash-reproducer")->getNumOccurrences() ||
+      options.lookup("mlir-generate-reproducer")->getNumOccurrences())
     static_cast<llvm::cl::opt<bool> *>(options.lookup("mlir-print-debuginfo"))->setValue(true);
 }
 

@@ -15,6 +15,17 @@ using namespace cleave::program;
 // Inputs and outputs (P25)
 //===----------------------------------------------------------------------===//
 
+/// Only integers are looked up.
+static Status checkRange(const Program &program, const Variant &variant, const IndexRange &range) {
+  if (range.input >= variant.inputs.size() || range.node < -1 || range.node >= int64_t(program.nodes.size()))
+    return makeError("a range of indices is for input ", range.input, " of ", variant.inputs.size(), " and node ",
+                     range.node, " of ", program.nodes.size(), " (P25)");
+  if (program.types[variant.inputs[range.input].type].element < Element::I8)
+    return makeError("input ", quote(variant.inputs[range.input].name),
+                     " has a range of indices, and is no integers (P25)");
+  return kGood;
+}
+
 /// Whether a tensor's box lies in it, on all ranks of a role.
 static bool liesIn(const Type &whole, const Type &local, size_t dim, const std::optional<Spread> &start) {
   return start && start->least >= 0 && local.shape[dim] <= whole.shape[dim] &&
@@ -283,6 +294,9 @@ Status Checker::checkVariants() const {
       return makeError("variant ", i, " has other inputs or outputs than variant 0 (P27)");
     if (!haveSameStates(variant, first))
       return makeError("variant ", i, " has other states than variant 0, or has them elsewhere (P27)");
+    for (const IndexRange &range : variant.ranges)
+      if (Status error = checkRange(program, variant, range))
+        return addPlace(concat("variant ", i, ": "), error);
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor &input : variant.inputs)
       shapes.push_back(program.types[input.type].shape);

@@ -88,6 +88,7 @@ void Decoder::get(Kernel &to, const file::Kernel &from) {
   get(to.grid, from.grid());
   get(to.block, from.block());
   to.sharedBytes = from.shared_bytes();
+  to.reports = from.reports();
 }
 
 void Decoder::get(Axis &to, const file::Axis &from) {
@@ -195,6 +196,7 @@ void Decoder::get(Variant &to, const file::Variant &from) {
   get(to.outputs, from.outputs());
   get(to.states, from.states());
   get(to.lists, from.lists());
+  get(to.ranges, from.ranges());
 }
 
 void Decoder::get(Metadata &to, const file::Metadata &from) {

@@ -49,6 +49,9 @@ private:
   }
   void get(Extent &to, const file::Extent *from) { to = {from->x(), from->y(), from->z()}; }
   void get(Ends &to, const file::Ends &from) { to = {from.source(), from.target()}; }
+  void get(IndexRange &to, const file::IndexRange &from) {
+    to = {from.input(), from.node(), from.least(), from.most()};
+  }
   void get(State &to, const file::State &from) { to = {from.input(), from.output()}; }
   template <typename T> void get(std::vector<T> &to, const flatbuffers::Vector<T> *from) {
     if (from && isAligned<T>(*from) && spend(from->size() * sizeof(T)))

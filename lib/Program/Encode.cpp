@@ -18,6 +18,7 @@ file::Number convert(const Number &number) { return {number.base, number.column}
 file::View convert(const View &view) { return {convert(view.offset), view.buffer, view.type}; }
 file::Extent convert(const Extent &extent) { return {extent.x, extent.y, extent.z}; }
 file::Ends convert(const Ends &ends) { return {ends.source, ends.target}; }
+file::IndexRange convert(const IndexRange &range) { return {range.input, range.node, range.least, range.most}; }
 file::State convert(const State &state) { return {state.input, state.output}; }
 
 /// An enum of ours as the file's, which has the same cases in the same order.
@@ -142,7 +143,7 @@ Offset<file::Parameter> Encoder::add(const Parameter &parameter) {
 Offset<file::Kernel> Encoder::add(const Kernel &kernel) {
   file::Extent grid = convert(kernel.grid), block = convert(kernel.block);
   return file::CreateKernel(builder, text(kernel.name), kernel.module, text(kernel.entry), tables(kernel.parameters),
-                            kernel.scalars, &grid, &block, kernel.sharedBytes);
+                            kernel.scalars, &grid, &block, kernel.sharedBytes, kernel.reports);
 }
 
 Offset<file::Axis> Encoder::add(const Axis &axis) { return file::CreateAxis(builder, text(axis.name), axis.size); }
@@ -272,7 +273,8 @@ Offset<file::List> Encoder::add(const List &list) {
 
 Offset<file::Variant> Encoder::add(const Variant &variant) {
   return file::CreateVariant(builder, tables(variant.dims), tables(variant.inputs), tables(variant.outputs),
-                             structs(variant.states), tables(variant.lists));
+                             structs(variant.states), tables(variant.lists),
+                             variant.ranges.empty() ? 0 : structs(variant.ranges));
 }
 
 Offset<file::Metadata> Encoder::add(const Metadata &metadata) {

@@ -2,6 +2,7 @@
 //
 // std::thread throws where the system gives no more threads, and the runtime is built without exceptions: pthreads say so
 // by a number.
+// What a thread of the system is given is a job on the heap, which it deletes when it is done.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Program/Thread.h"

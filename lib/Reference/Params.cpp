@@ -36,7 +36,8 @@ static FailureOr<Tensor> loadPiece(WeightFiles &files, nn::ParamOp param, Attrib
   auto weight = dyn_cast<nn::WeightAttr>(piece);
   if (!weight)
     return param.emitOpError() << "has neither elements nor a place in a file, but " << piece;
-  FailureOr<WeightFiles::Range> range = files.find(param, weight);
+  // All bytes are looked at before anything runs (`checkWeights`).
+  FailureOr<WeightFiles::Range> range = files.locate(param, weight);
   if (failed(range))
     return failure();
   return Tensor::fromBytes(nn::getPieceType(param), ArrayRef<char>(range->bytes.data(), range->bytes.size()),

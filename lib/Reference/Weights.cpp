@@ -124,7 +124,7 @@ LogicalResult cleave::reference::checkWeights(ModuleOp module) {
   WeightFiles files;
   for (auto param : module.getOps<nn::ParamOp>())
     for (Attribute piece : nn::getPieces(param))
-      if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.locate(param, weight)))
+      if (auto weight = dyn_cast<nn::WeightAttr>(piece); weight && failed(files.find(param, weight)))
         return failure();
   return success();
 }

@@ -28,7 +28,11 @@ static sigset_t getSignals() {
 Interrupt::Interrupt(bool hasLauncher) : parent(hasLauncher ? getppid() : -1) {
   sigset_t set = getSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  thread = std::thread([this] { wait(); });
+  // Without it nobody would look after the signals, which are blocked now.
+  if (program::Status error = thread.start([this] { wait(); })) {
+    std::fprintf(stderr, "cleave-run: error: %s\n", error->message.c_str());
+    _exit(kBadInput);
+  }
 }
 
 Interrupt::~Interrupt() {

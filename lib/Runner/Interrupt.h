@@ -8,9 +8,10 @@
 #ifndef CLEAVE_LIB_RUNNER_INTERRUPT_H
 #define CLEAVE_LIB_RUNNER_INTERRUPT_H
 
+#include "cleave/Program/Thread.h"
 #include "cleave/Runner/Runner.h"
 #include "cleave/Runtime/Executor.h"
-#include <thread>
+#include <mutex>
 
 namespace cleave::runner {
 
@@ -34,7 +35,7 @@ private:
   runtime::Executor *executor = nullptr;
   std::atomic<int> signal{0};
   std::atomic<bool> isOver{false};
-  std::thread thread;
+  program::Thread thread;
 };
 
 } // namespace cleave::runner

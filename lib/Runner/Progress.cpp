@@ -19,8 +19,9 @@ static double getSeconds() {
 }
 
 Progress::Progress(int file, double quiet) : file(file), began(getSeconds()) {
+  // Without a thread there is no line.
   if (isatty(file))
-    thread = std::thread([this, quiet] { work(quiet); });
+    (void)thread.start([this, quiet] { work(quiet); });
 }
 
 Progress::~Progress() {
@@ -30,8 +31,7 @@ Progress::~Progress() {
     erase();
   }
   changed.notify_one();
-  if (thread.joinable())
-    thread.join();
+  thread.join();
 }
 
 void Progress::say(std::string what) {

@@ -17,8 +17,10 @@
 #include "cleave/Runtime/Profile.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 using namespace cleave::runner;
@@ -308,11 +310,20 @@ int Run::run() {
   }
   if (code == kDone)
     code = write();
-  std::fflush(stdout);
+  code = finishOutput(code);
   // Who uses MPI must not end it after a failure, and a rank that hangs would never be joined.
   if (code != kDone)
     _exit(code);
   return code;
+}
+
+int cleave::runner::finishOutput(int code) {
+  errno = 0;
+  bool isWritten = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (isWritten || code != kDone)
+    return code;
+  std::fprintf(stderr, "cleave-run: error: cannot write to standard output: %s\n", std::strerror(errno ? errno : EIO));
+  return kBadInput;
 }
 
 /// What the command line says would lose, or nothing.

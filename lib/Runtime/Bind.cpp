@@ -60,7 +60,8 @@ private:
   program::Status bindAction(const program::EndLoop &loop);
   void finishAll();
   program::Status bindContraction(const program::Action &action, int32_t kernel);
-  void addLaunch(uint32_t kernel, std::vector<void *> arguments);
+  program::Status addLaunch(uint32_t kernel, std::vector<void *> arguments, std::vector<void *> scalars);
+  program::Result<char *> addReport(uint32_t kernel);
   Step &addStep(Step::Kind kind, size_t index);
   void startMeeting(Meeting meeting);
   void finish(uint32_t stream, uint64_t meetings);
@@ -100,13 +101,36 @@ Step &Binder::addStep(Step::Kind kind, size_t index) {
 //===----------------------------------------------------------------------===//
 
 /// A kernel on another stream stands behind what was started there.
-void Binder::addLaunch(uint32_t kernel, std::vector<void *> arguments) {
+program::Status Binder::addLaunch(uint32_t kernel, std::vector<void *> arguments, std::vector<void *> scalars) {
+  program::Result<char *> report = addReport(kernel);
+  if (!report)
+    return report.getError();
+  if (*report)
+    arguments.push_back(*report);
+  arguments.insert(arguments.end(), scalars.begin(), scalars.end());
   finish(stream, started[stream].meetings.size());
   list.arguments.push_back(std::move(arguments));
   BoundLaunch &launch = addStep(Step::Kind::Launch, list.arguments.size() - 1).launch;
   launch.entry = context.kernels[kernel];
   launch.kernel = &context.program.kernels[kernel];
   launch.arguments = list.arguments.back().data();
+  launch.report = *report;
+  return program::kGood;
+}
+
+/// Each launch has a place of its own, so that what is reported says which one it was. All are got with the first.
+program::Result<char *> Binder::addReport(uint32_t kernel) {
+  if (!context.program.kernels[kernel].reports)
+    return static_cast<char *>(nullptr);
+  if (!list.reports) {
+    program::Result<char *> memory = context.device.allocate(source.commands.size() * sizeof(Report), alignof(Report),
+                                                             program::Memory::Device, false);
+    if (!memory)
+      return memory;
+    list.reports = *memory;
+  }
+  list.reporters.push_back(command);
+  return list.reports + (list.reporters.size() - 1) * sizeof(Report);
 }
 
 program::Status Binder::bindAction(const program::Launch &launch) {
@@ -117,10 +141,10 @@ program::Status Binder::bindAction(const program::Launch &launch) {
   for (const program::Number &number : launch.scalars)
     scalars.push_back(context.program.evaluate(number, context.rank));
   list.scalars.push_back(std::move(scalars));
+  std::vector<void *> numbers;
   for (int64_t &scalar : list.scalars.back())
-    arguments.push_back(&scalar);
-  addLaunch(launch.kernel, std::move(arguments));
-  return program::kGood;
+    numbers.push_back(&scalar);
+  return addLaunch(launch.kernel, std::move(arguments), std::move(numbers));
 }
 
 /// A contraction: what a library of the device does, or the kernel that says the same.
@@ -134,8 +158,7 @@ program::Status Binder::bindContraction(const program::Action &action, int32_t k
   }
   if (kernel < 0)
     return makeError("has no fallback kernel, and this device no library for it");
-  addLaunch(uint32_t(kernel), {addresses.begin(), addresses.end()});
-  return program::kGood;
+  return addLaunch(uint32_t(kernel), {addresses.begin(), addresses.end()}, {});
 }
 
 /// Both sides may have strides.

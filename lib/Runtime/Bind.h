@@ -68,6 +68,14 @@ struct BoundList {
   /// What launches point to: addresses, and integers.
   std::vector<std::vector<void *>> arguments;
   std::vector<std::vector<int64_t>> scalars;
+  /// Where kernels report, one behind the other in the device's memory, and by which command; null where none does.
+  char *reports = nullptr;
+  std::vector<uint32_t> reporters;
+};
+
+/// An index that is out of range, and one more than the places that it is for; zeros where there is none.
+struct Report {
+  int64_t index, places;
 };
 
 /// Where a rank's tensors lie.

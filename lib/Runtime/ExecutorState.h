@@ -131,6 +131,7 @@ private:
   ExecutorStatus openDevices();
   ExecutorStatus makeDevices();
   ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
+  ExecutorStatus checkExhausted() const;
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();
   ExecutorStatus runRanks(void (State::*job)(LocalRank &));
@@ -153,6 +154,9 @@ private:
   Status readMarks(LocalRank &rank);
   Status addUpTimes(LocalRank &rank);
   Status failDevice(LocalRank &rank, const std::string &detail);
+  Status failReported(LocalRank &rank, const Report &report);
+  Status readReports(LocalRank &rank);
+  ExecutorStatus checkIndices(const Call &call) const;
   Status look(LocalRank &rank, const BoundList &list, const Step &step);
   Status gather(LocalRank &rank, Call &call);
   char *getWhole(Call &call, uint32_t output, uint32_t term);

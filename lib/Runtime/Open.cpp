@@ -80,6 +80,8 @@ ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
     ranks[local].communicator = std::move(communicators[local]);
   }
   threads = std::make_unique<RankThreads>(ranks.size(), options.pinsThreads);
+  if (program::Status error = threads->start())
+    return ::fail(ErrorKind::Machine, error->message);
   return areProcesses() ? comparePrograms(bytes) : std::nullopt;
 }
 
@@ -308,12 +310,17 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
   for (const program::Status &error : errors)
     if (error)
       return ::fail(ErrorKind::Weights, error->message);
-  return std::nullopt;
+  return checkExhausted();
 }
 
 //===----------------------------------------------------------------------===//
 // Commands
 //===----------------------------------------------------------------------===//
+
+/// Where memory has run out, the ranks are where nobody knows.
+ExecutorStatus Executor::State::checkExhausted() const {
+  return threads->isExhausted() ? ::fail(ErrorKind::Memory, "out of memory") : std::nullopt;
+}
 
 /// Something that all ranks do together, each on its own thread.
 ExecutorStatus Executor::State::runRanks(void (State::*job)(LocalRank &)) {
@@ -321,6 +328,8 @@ ExecutorStatus Executor::State::runRanks(void (State::*job)(LocalRank &)) {
   for (LocalRank &rank : ranks)
     rank.communicator->beat();
   threads->run([&](size_t local) { (this->*job)(ranks[local]); }, [] { return true; });
+  if (ExecutorStatus error = checkExhausted())
+    return error;
   Communicator &any = *ranks.front().communicator;
   return any.hasFailed() ? ::fail(ErrorKind::Ranks, any.fail(Cause::Aborted, "stopped").getMessage()) : std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include "Processes.h"
 
 #include <sched.h>
+#include <thread>
 
 using namespace cleave::runtime;
 

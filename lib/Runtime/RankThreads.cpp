@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "RankThreads.h"
 
+#include <new>
 #include <sched.h>
 
 using namespace cleave::runtime;
@@ -33,19 +34,33 @@ static void bindTo(int core) {
 
 /// Whether cores are kept is up to `pins`; how long to spin is not.
 RankThreads::RankThreads(size_t ranks, bool pins)
-    : cores(getCores()), spins(ranks <= cores.size() ? kSpins : kSpinsIfCrowded), started(1),
+    : cores(getCores()), ranks(ranks), spins(ranks <= cores.size() ? kSpins : kSpinsIfCrowded), started(1),
       finished(uint32_t(ranks - 1)) {
   if (!pins || ranks > cores.size() || ranks == 1)
     cores.clear();
+}
+
+cleave::program::Status RankThreads::start() {
   for (size_t local = 1; local < ranks; ++local)
-    threads.emplace_back([this, local] { work(local); });
+    if (program::Status error = threads.emplace_back().start([this, local] { work(local); }))
+      return program::makeError("one of ", ranks, " ranks: ", error->message);
+  return program::kGood;
 }
 
 RankThreads::~RankThreads() {
   isOver = true;
   started.arrive(++number);
-  for (std::thread &thread : threads)
+  for (program::Thread &thread : threads)
     thread.join();
+}
+
+/// Others are told that the rank is done, and why is asked behind it.
+void RankThreads::call(const std::function<void(size_t)> &itsJob, size_t local) {
+  try {
+    itsJob(local);
+  } catch (const std::bad_alloc &) {
+    exhausted.store(true);
+  }
 }
 
 /// One thread: waits for the next job until there is none.
@@ -58,7 +73,7 @@ void RankThreads::work(size_t local) {
         started.sleep(next, 1000);
     if (isOver)
       return;
-    (*job)(local);
+    call(*job, local);
     finished.arrive(next);
   }
 }
@@ -66,7 +81,7 @@ void RankThreads::work(size_t local) {
 /// The caller takes its own share first, and looks after the others only then.
 bool RankThreads::run(const std::function<void(size_t)> &itsJob, const std::function<bool()> &waits) {
   if (threads.empty()) {
-    itsJob(0);
+    call(itsJob, 0);
     return true;
   }
   cpu_set_t before;
@@ -75,7 +90,7 @@ bool RankThreads::run(const std::function<void(size_t)> &itsJob, const std::func
     bindTo(cores.front());
   job = &itsJob;
   started.arrive(++number);
-  itsJob(0);
+  call(itsJob, 0);
   bool isDone = finished.spin(number, spins);
   while (!isDone && waits()) {
     finished.sleep(number, kTickMilliseconds);

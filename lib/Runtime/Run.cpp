@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 using namespace cleave::runtime;
 namespace program = cleave::program;
@@ -173,11 +174,15 @@ ExecutorStatus Executor::State::prepareOutputs(std::vector<Value> &outputs, cons
 /// A rank that does not come back soon after a failure is given up: nothing that it may use is ever freed.
 ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
                                     const std::vector<std::string> &wanted) {
+  if (ExecutorStatus error = checkExhausted())
+    return error;
   runBegan = getTicks();
   call = std::make_unique<Call>();
   ExecutorStatus error = pickVariant(inputs, *call);
   if (!error)
     error = checkValues(*call);
+  if (!error)
+    error = checkIndices(*call);
   if (!error)
     error = prepareOutputs(outputs, wanted, *call);
   gathered.reset();
@@ -195,6 +200,8 @@ ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::ve
     return !failedAt || getNow() - failedAt < kGrace;
   });
   runSeconds = double(getTicks() - runBegan) * clock.getRate() * 1e-9;
+  if (ExecutorStatus error = checkExhausted())
+    return error;
   if (isStopped.load())
     return ExecutorError{ErrorKind::Ranks, ranks.front().communicator->fail(Cause::Aborted, "stopped").getMessage()};
   combineTerms(*call);
@@ -229,6 +236,8 @@ Status Executor::State::runRank(LocalRank &rank, Call &call) {
     }
   }
   Status status = runList(rank);
+  if (status.isOk() && rank.queue)
+    status = readReports(rank);
   currentGuard = nullptr;
   if (status.isOk())
     status = gather(rank, call);
@@ -262,6 +271,8 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
       guard.isArmed = 1;
       rank.device->launch(step.launch, step.stream);
       guard.isArmed = 0;
+      if (step.launch.report && !rank.queue && reinterpret_cast<const Report *>(step.launch.report)->places)
+        return failReported(rank, *reinterpret_cast<const Report *>(step.launch.report));
     } else if (step.kind == Step::Kind::Loop || step.kind == Step::Kind::EndLoop) {
       if (Status status = runLoop(rank, list, step, next); !status.isOk())
         return status;

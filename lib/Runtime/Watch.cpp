@@ -34,8 +34,7 @@ void Watch::leave() {
   }
   uint64_t one = 1;
   (void)!write(wakeup, &one, sizeof(one));
-  if (thread.joinable())
-    thread.join();
+  thread.join();
 }
 
 Watch::~Watch() {
@@ -64,7 +63,13 @@ Status Watch::begin(const FindAddress &hub, const std::string &itsCard) {
     return status;
   for (Peer &peer : peers)
     peer.lastHeard = getNow();
-  thread = std::thread([this] { loop(); });
+  if (program::Status error = thread.start([this] { loop(); })) {
+    Failure failure;
+    failure.cause = Cause::System;
+    failure.rank = rank;
+    failure.detail = error->message;
+    return failure;
+  }
   return {};
 }
 

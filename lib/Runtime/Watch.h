@@ -14,9 +14,9 @@
 
 #include "Handshake.h"
 #include "WatchFrame.h"
+#include "cleave/Program/Thread.h"
 #include "cleave/Runtime/Communicator.h"
 #include <condition_variable>
-#include <thread>
 
 namespace cleave::runtime {
 
@@ -107,7 +107,7 @@ private:
   /// The thread's own: the fault that all will have, once it is known, and since when.
   std::optional<Failure> fault;
   int64_t faultAt = 0, lastBeat = 0;
-  std::thread thread;
+  program::Thread thread;
 };
 
 } // namespace cleave::runtime

@@ -2,6 +2,15 @@
 //
 // Thin: arguments are checked for null, the rest is the executor's. Messages are kept per thread.
 //
+// A handle is looked up before it is used, so that one that has been closed is an error, and so is one that another thread is in:
+//
+//   handle ──table──▶ program, kept while the call lasts ──lock──▶ executor
+//
+// Whoever closes a program that runs elsewhere takes the handle away; the program goes with the call.
+//
+// Memory that runs out is the one thing that is thrown, by the standard library, and caught here: what a call prepares, the next one does
+// anew. Where it runs out in a rank, the executor knows.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/runtime.h"
 
@@ -9,6 +18,10 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runtime/Executor.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
 
 using namespace cleave::runtime;
 namespace program = cleave::program;
@@ -20,13 +33,55 @@ static_assert(int(ElementType::F16) == CLEAVE_F16 && int(ElementType::F64) == CL
               int(ElementType::I1) == CLEAVE_I1 && int(ElementType::I64) == CLEAVE_I64 &&
               int(ElementType::UI8) == CLEAVE_UI8 && int(ElementType::UI64) == CLEAVE_UI64);
 
+/// What a handle stands for.
 struct cleave_program {
   std::unique_ptr<Executor> executor;
   /// Of the last run.
   std::vector<Value> outputs;
+  /// Held by the call that uses the executor.
+  std::mutex inUse;
 };
 
 static thread_local std::string lastError;
+
+namespace {
+/// All programs that are open. It is never destroyed: threads may outlive what is static.
+class Handles {
+public:
+  static Handles &get() {
+    static auto *handles = new Handles;
+    return *handles;
+  }
+
+  /// A handle is a number that no other program will have, which an address could be.
+  cleave_program *add(std::shared_ptr<cleave_program> program) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto *handle = reinterpret_cast<cleave_program *>(last += alignof(cleave_program));
+    open[handle] = std::move(program);
+    return handle;
+  }
+  /// Null where it is closed, or was never open.
+  std::shared_ptr<cleave_program> find(const cleave_program *handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = open.find(handle);
+    return found == open.end() ? nullptr : found->second;
+  }
+  /// Hands it out for the last time.
+  std::shared_ptr<cleave_program> remove(const cleave_program *handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = open.find(handle);
+    std::shared_ptr<cleave_program> program = found == open.end() ? nullptr : std::move(found->second);
+    if (program)
+      open.erase(found);
+    return program;
+  }
+
+private:
+  std::mutex mutex;
+  uintptr_t last = 0;
+  std::map<const cleave_program *, std::shared_ptr<cleave_program>> open;
+};
+} // namespace
 
 static cleave_status fail(cleave_status status, std::string message) {
   lastError = std::move(message);
@@ -39,6 +94,40 @@ static cleave_status finish(const ExecutorStatus &status) {
 
 static cleave_status failForNull(const char *what) {
   return fail(CLEAVE_ERROR_ARGUMENTS, std::string(what) + " is null");
+}
+
+static cleave_status failForUse() {
+  return fail(CLEAVE_ERROR_IN_USE, "the program is in use by another thread: one call at a time");
+}
+
+static cleave_status failForClosed() { return fail(CLEAVE_ERROR_ARGUMENTS, "the program is closed"); }
+
+static cleave_status failForMemory() noexcept {
+  // As many letters as a string holds without memory.
+  lastError = "out of memory";
+  return CLEAVE_ERROR_MEMORY;
+}
+
+/// What `call` returns; of what it throws, which can only be that memory runs out, an error.
+template <typename Call> static cleave_status guard(Call call) noexcept {
+  try {
+    return call();
+  } catch (const std::exception &) {
+    return failForMemory();
+  }
+}
+
+/// A call that uses the executor, one at a time.
+template <typename Call> static cleave_status use(cleave_program *opened, Call call) noexcept {
+  return guard([&] {
+    std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+    if (!program)
+      return failForClosed();
+    std::unique_lock<std::mutex> lock(program->inUse, std::try_to_lock);
+    if (!lock)
+      return failForUse();
+    return call(*program);
+  });
 }
 
 const char *cleave_last_error(void) noexcept { return lastError.c_str(); }
@@ -77,24 +166,32 @@ static ExecutorOptions convert(const cleave_options *given) {
 cleave_status cleave_open(const char *path, const cleave_options *options, cleave_program **opened) noexcept {
   if (!path || !opened)
     return failForNull(path ? "program" : "path");
-  auto made = std::make_unique<cleave_program>();
-  cleave_status status = finish(Executor::open(path, convert(options), made->executor));
-  *opened = status == CLEAVE_OK ? made.release() : nullptr;
-  return status;
+  *opened = nullptr;
+  return guard([&] {
+    auto made = std::make_shared<cleave_program>();
+    cleave_status status = finish(Executor::open(path, convert(options), made->executor));
+    if (status == CLEAVE_OK)
+      *opened = Handles::get().add(std::move(made));
+    return status;
+  });
 }
 
 cleave_status cleave_open_memory(const void *data, size_t bytes, const char *folder, const cleave_options *options,
                                  cleave_program **opened) noexcept {
   if (!data || !opened)
     return failForNull(data ? "program" : "data");
-  auto made = std::make_unique<cleave_program>();
-  cleave_status status = finish(Executor::open(std::string_view(static_cast<const char *>(data), bytes),
-                                               folder ? folder : "", convert(options), made->executor));
-  *opened = status == CLEAVE_OK ? made.release() : nullptr;
-  return status;
+  *opened = nullptr;
+  return guard([&] {
+    auto made = std::make_shared<cleave_program>();
+    std::string_view program(static_cast<const char *>(data), bytes);
+    cleave_status status = finish(Executor::open(program, folder ? folder : "", convert(options), made->executor));
+    if (status == CLEAVE_OK)
+      *opened = Handles::get().add(std::move(made));
+    return status;
+  });
 }
 
-void cleave_close(cleave_program *opened) noexcept { delete opened; }
+void cleave_close(cleave_program *opened) noexcept { (void)Handles::get().remove(opened); }
 
 //===----------------------------------------------------------------------===//
 // Running
@@ -117,39 +214,46 @@ static cleave_status convert(const cleave_tensor &tensor, Argument &argument) {
                                                       " bytes, its type and shape need ", bytes));
 }
 
+/// What a call gives; nothing in processes that get none.
+static void hand(const std::vector<Value> &values, size_t index, cleave_tensor &output) {
+  output = {output.name, CLEAVE_F32, 0, nullptr, nullptr, 0};
+  if (index >= values.size())
+    return;
+  const Value &value = values[index];
+  output = {output.name,        cleave_type(value.type), value.shape.size(),
+            value.shape.data(), value.data.data(),       value.data.size()};
+}
+
 cleave_status cleave_run(cleave_program *opened, const cleave_tensor *inputs, size_t inputCount, cleave_tensor *outputs,
                          size_t outputCount) noexcept {
   if (!opened || (inputCount && !inputs) || (outputCount && !outputs))
     return failForNull(opened ? "a list of tensors" : "program");
-  std::vector<Argument> arguments(inputCount);
-  for (size_t i = 0; i < inputCount; ++i)
-    if (cleave_status status = convert(inputs[i], arguments[i]))
+  return use(opened, [&](cleave_program &program) {
+    std::vector<Argument> arguments(inputCount);
+    for (size_t i = 0; i < inputCount; ++i)
+      if (cleave_status status = convert(inputs[i], arguments[i]))
+        return status;
+    std::vector<std::string> wanted;
+    for (size_t i = 0; i < outputCount; ++i) {
+      if (!outputs[i].name)
+        return failForNull("the name of an output");
+      wanted.push_back(outputs[i].name);
+    }
+    if (cleave_status status = finish(program.executor->run(arguments, program.outputs, wanted)))
       return status;
-  std::vector<std::string> wanted;
-  for (size_t i = 0; i < outputCount; ++i) {
-    if (!outputs[i].name)
-      return failForNull("the name of an output");
-    wanted.push_back(outputs[i].name);
-  }
-  if (cleave_status status = finish(opened->executor->run(arguments, opened->outputs, wanted)))
-    return status;
-  for (size_t i = 0; i < outputCount; ++i) {
-    cleave_tensor &output = outputs[i];
-    output = {output.name, CLEAVE_F32, 0, nullptr, nullptr, 0};
-    if (i >= opened->outputs.size())
-      continue;
-    const Value &value = opened->outputs[i];
-    output = {output.name,        cleave_type(value.type), value.shape.size(),
-              value.shape.data(), value.data.data(),       value.data.size()};
-  }
-  return CLEAVE_OK;
+    for (size_t i = 0; i < outputCount; ++i)
+      hand(program.outputs, i, outputs[i]);
+    return CLEAVE_OK;
+  });
 }
 
 cleave_status cleave_reset_states(cleave_program *opened) noexcept {
   if (!opened)
     return failForNull("program");
-  opened->executor->resetStates();
-  return CLEAVE_OK;
+  return use(opened, [](cleave_program &program) {
+    program.executor->resetStates();
+    return CLEAVE_OK;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,7 +264,10 @@ static cleave_status describe(const cleave_program *opened, size_t variant, size
                               cleave_tensor *tensor) {
   if (!opened || !tensor)
     return failForNull(opened ? "tensor" : "program");
-  const program::Program &source = opened->executor->getProgram();
+  std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+  if (!program)
+    return failForClosed();
+  const program::Program &source = program->executor->getProgram();
   if (variant >= source.variants.size())
     return fail(CLEAVE_ERROR_ARGUMENTS, program::concat("variant ", variant, " of ", source.variants.size()));
   const program::Variant &which = source.variants[variant];
@@ -185,7 +292,8 @@ cleave_status cleave_describe_output(const cleave_program *opened, size_t varian
 
 /// What `ask` says of an open program; 0 of none.
 template <typename Ask> static auto askOf(const cleave_program *opened, Ask ask) -> decltype(ask(*opened->executor)) {
-  return opened ? ask(*opened->executor) : 0;
+  std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+  return program ? ask(*program->executor) : 0;
 }
 
 size_t cleave_variant_count(const cleave_program *opened) noexcept {

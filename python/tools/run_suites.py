@@ -115,6 +115,7 @@ def suites(build):
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
     yield Suite("empty", [python, "test/Onnx/empty.py", build], count_closing, 1250)
     yield Suite("many-dims", [python, "test/Onnx/many_dims.py", build], count_closing, 164)
+    yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120)
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 116)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
@@ -171,7 +172,7 @@ def suites(build):
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183)
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96)
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
-    yield Suite("damage", [python, "test/Runtime/damage.py", build], count_closing, 10)
+    yield Suite("damage", [python, "test/Runtime/damage.py", build], count_closing, 15)
     # Fewer without mpirun.
     yield Suite("pipeline-programs", [python, "test/Runtime/pipelines.py", build], count_closing, 41 if shutil.which("mpirun") else 31)
     yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)

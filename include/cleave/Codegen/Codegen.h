@@ -4,8 +4,8 @@
 // function over flat buffers, and a module of such functions one object. Elements are in memory as in the evaluator's
 // tensors: row-major, bools as bytes of 0 or 1.
 //
-// What data alone can show is no error in a kernel: an index out of range is clamped, a division of integers by 0 gives
-// the dividend.
+// What data alone can show ends no kernel: an index out of range is clamped, and reported where somebody asks for it; a division of
+// integers by 0 gives the dividend.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_CODEGEN_CODEGEN_H
@@ -91,7 +91,13 @@ void loadDialects(mlir::MLIRContext &context);
 
 /// Appends to `kernels` a function `name` that computes `region`: one flat memref per argument, then one per result.
 /// No result may overlap an argument, but for one that `canBeInPlace`. Precondition: `canEmit(region)`, and the dialects are loaded.
-void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels, const HostTarget &target);
+/// With `reports`, the address of two i64 comes last, which are left alone but where an index is out of range: then they become the
+/// index, and one more than the places that it is for.
+void emitHostKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels, const HostTarget &target,
+                    bool reports = false);
+
+/// True if data can bring the kernel of `region` to look up an index that is out of range.
+bool mayReport(mlir::Block &region);
 
 /// True if a kernel multiplies in tiles.
 bool usesTiles(mlir::ModuleOp kernels);

@@ -81,10 +81,11 @@ constexpr int64_t kDeviceAlignment = 16;
 /// \param inPlace per result the argument in whose bytes it may lie, or -1; empty: none does. No other two buffers may overlap.
 /// \param alignments per argument, then result, what its address is a multiple of, up to kDeviceAlignment; empty: of that.
 /// \param always whether results lie there in every launch: what is there already need not be written then.
+/// \param reports as of `emitHostKernel`.
 /// Preconditions: `canEmitDevice(region)`, and the dialects are loaded.
 DeviceKernel emitDeviceKernel(mlir::Block &region, llvm::StringRef name, mlir::ModuleOp kernels,
                               const CudaTarget &target, llvm::ArrayRef<int64_t> inPlace = {},
-                              llvm::ArrayRef<int64_t> alignments = {}, bool always = false);
+                              llvm::ArrayRef<int64_t> alignments = {}, bool always = false, bool reports = false);
 
 /// The kernels as LLVM IR with NVPTX's intrinsics, before libdevice is linked and anything is optimised. `kernels` is used up.
 /// Null where it cannot be lowered, with an error at its location.

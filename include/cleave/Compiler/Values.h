@@ -33,7 +33,7 @@ llvm::Expected<std::map<std::string, reference::Tensor>> readSmallInputs(mlir::M
 std::optional<reference::Tensor> getFixedValue(mlir::func::FuncOp func, unsigned index);
 
 /// The arguments of `func` out of an .npz file. Errors: an input is missing, has another shape, another type, or
-/// another value than the one that the model was imported for.
+/// another value than the one that the model was imported for; a number is looked up, and there is no such place.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
 
 /// One warning for all arrays of an .npz file that belong to no argument: a name may be misspelt. An error for one of an input whose

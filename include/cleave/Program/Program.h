@@ -21,8 +21,9 @@
 
 namespace cleave::program {
 
-/// The newest version that this code reads; those that it writes where weights have parts, and where there are loops. Else it is 1.
-inline constexpr uint32_t kVersion = 3, kPartsVersion = 2, kLoopsVersion = 3;
+/// The newest version that this code reads; those that it writes where weights have parts, where there are loops, and
+/// where kernels report. Else it is 1.
+inline constexpr uint32_t kVersion = 4, kPartsVersion = 2, kLoopsVersion = 3, kReportsVersion = 4;
 
 /// Named as everywhere in Cleave; an i1 takes a byte.
 enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };
@@ -76,6 +77,9 @@ struct Kernel {
   uint32_t scalars = 0; ///< 64-bit integers behind the parameters
   Extent grid, block;   ///< of a device's launch; the host calls it once
   uint32_t sharedBytes = 0;
+  /// It takes the address of two 64-bit integers behind the parameters, zeros at first: of an index that is out of range, and one more
+  /// than the places that there are.
+  bool reports = false;
 };
 
 //===----------------------------------------------------------------------===//
@@ -200,6 +204,13 @@ struct State {
   uint32_t input = 0, output = 0;
 };
 
+/// Numbers of an input that are indices: all are from `least` to `most`, or `node` (-1: none) cannot look them up.
+struct IndexRange {
+  uint32_t input = 0;
+  int32_t node = -1;
+  int64_t least = 0, most = 0;
+};
+
 struct List {
   uint32_t streams = 1, events = 0;
   std::vector<Command> commands;
@@ -210,6 +221,7 @@ struct Variant {
   std::vector<Tensor> inputs, outputs;
   std::vector<State> states;
   std::vector<List> lists; ///< by role
+  std::vector<IndexRange> ranges = {};
 };
 
 /// For people and for finding out what a file is.

@@ -31,8 +31,8 @@ private:
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
 };
 
-/// Looks all weights of `module` up, so that a wrong file is told before anything runs. Samples are read alone: who uses a weight
-/// looks at all of it.
+/// Looks all weights of `module` up, so that a wrong file is told before anything runs. Of weights that have a digest of
+/// all their bytes all are read.
 llvm::LogicalResult checkWeights(mlir::ModuleOp module);
 
 /// Gives the weights of `module` that have the digest of a sample that of all bytes, too, which are read.

@@ -9,11 +9,11 @@
 #ifndef CLEAVE_RUNNER_PROGRESS_H
 #define CLEAVE_RUNNER_PROGRESS_H
 
+#include "cleave/Program/Thread.h"
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <thread>
 
 namespace cleave::runner {
 
@@ -42,7 +42,7 @@ private:
   std::string text;
   double began = 0;
   bool isShown = false, isOver = false;
-  std::thread thread;
+  program::Thread thread;
 };
 
 /// Bytes of what is loaded, for `say`: `loading weights, 120.0 of 340.5 MB`.

@@ -46,6 +46,10 @@ std::string printsOnly(const std::vector<std::string> &words);
 /// Runs a program. Messages go to standard error, what is asked for to standard output.
 int run(const RunOptions &options);
 
+/// Puts what was printed where standard output goes. `code`, or `kBadInput` and a message where that cannot be done: what nobody got is
+/// not done.
+int finishOutput(int code);
+
 } // namespace cleave::runner
 
 #endif // CLEAVE_RUNNER_RUNNER_H

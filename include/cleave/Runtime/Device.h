@@ -26,6 +26,8 @@ struct BoundLaunch {
   KernelEntry entry = nullptr;
   const program::Kernel *kernel = nullptr;
   void **arguments = nullptr;
+  /// Where the kernel reports an index that is out of range (Program.h); null if it does not.
+  char *report = nullptr;
 };
 
 /// Elements that move: dims from the outside in, strides in bytes, and how many bytes lie together at the end.

@@ -12,11 +12,10 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Support/Beside.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
-
-#include <future>
 
 using namespace mlir;
 using namespace cleave;
@@ -500,11 +499,16 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   checkValueInfo(scope);
   addNames();
   keepUsed();
-  std::future<llvm::StringSet<>> present;
-  if (!options.kept.empty())
-    present = std::async(std::launch::async, [&] { return findKept(); });
-  spmd::storeNodes(func);
-  noteUnused(scope, present.valid() ? present.get() : llvm::StringSet<>());
+  {
+    llvm::StringSet<> present;
+    Beside finding([&] {
+      if (!options.kept.empty())
+        present = findKept();
+    });
+    spmd::storeNodes(func);
+    finding.wait();
+    noteUnused(scope, std::move(present));
+  }
   setPhase(*module, Phase::Imported);
   return std::move(module);
 }

@@ -28,10 +28,10 @@ StringAttr ParameterTable::makeSymbol(StringAttr name) {
 }
 
 void ParameterTable::readDigests() {
-  readers.push_back(std::async(std::launch::async, [batch = std::exchange(waiting, {})] {
+  readers.emplace_back([batch = std::exchange(waiting, {})] {
     for (Parameter *parameter : batch)
       parameter->digest = digestSample(*parameter->data.file, parameter->data.bytes);
-  }));
+  });
 }
 
 StringAttr ParameterTable::add(StringAttr name, Location loc, RankedTensorType type, TensorData data) {
@@ -52,8 +52,6 @@ const TensorData *ParameterTable::find(StringRef symbol) const {
 void ParameterTable::create(func::FuncOp func, const llvm::DenseSet<StringAttr> &used) {
   if (!waiting.empty())
     readDigests();
-  for (std::future<void> &reader : readers)
-    reader.get();
   readers.clear();
   OpBuilder builder(func);
   for (const Parameter &parameter : parameters) {

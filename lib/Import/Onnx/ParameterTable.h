@@ -8,13 +8,13 @@
 #define CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
 
 #include "cleave/Onnx/TensorData.h"
+#include "cleave/Support/Beside.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <deque>
-#include <future>
 
 namespace cleave::onnx {
 
@@ -49,7 +49,7 @@ private:
   /// Parameters of files whose digests nobody reads yet.
   std::vector<Parameter *> waiting;
   /// They write into `parameters`, and so end before those go.
-  std::vector<std::future<void>> readers;
+  std::vector<Beside> readers;
 };
 
 } // namespace cleave::onnx

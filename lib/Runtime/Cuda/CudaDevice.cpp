@@ -333,10 +333,11 @@ void CudaDevice::launch(const BoundLaunch &launch, uint32_t stream) {
   const program::Kernel &kernel = *launch.kernel;
   auto function = static_cast<cuda::Function>(launch.entry);
   std::vector<void *> parameters;
-  for (size_t i = 0; i < kernel.parameters.size(); ++i)
+  size_t addresses = kernel.parameters.size() + (launch.report ? 1 : 0);
+  for (size_t i = 0; i < addresses; ++i)
     parameters.push_back(&launch.arguments[i]);
   for (size_t i = 0; i < kernel.scalars; ++i)
-    parameters.push_back(launch.arguments[kernel.parameters.size() + i]);
+    parameters.push_back(launch.arguments[addresses + i]);
   if (kernel.sharedBytes > kSharedBytes)
     keep(driver.cuFuncSetAttribute(function, cuda::FunctionAttribute::MaxDynamicSharedBytes, int(kernel.sharedBytes)),
          "give a kernel its shared memory");

@@ -9,11 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CudaDevice.h"
+#include "cleave/Program/Thread.h"
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 using namespace cleave::runtime;
 namespace cuda = cleave::cuda;
@@ -113,7 +113,8 @@ program::Status CudaDevice::fill(const std::vector<Filling> &fillings, const Rea
   for (const Filling &filling : fillings)
     cut(filling, *filling.load, 0, list);
   Slices slices;
-  std::thread reader([&] {
+  program::Thread reader;
+  program::Status error = reader.start([&] {
     for (const Slice &slice : list) {
       std::vector<char> *place = slices.begin();
       if (!place)
@@ -126,7 +127,8 @@ program::Status CudaDevice::fill(const std::vector<Filling> &fillings, const Rea
         return;
     }
   });
-  program::Status error;
+  if (error)
+    return error;
   cuda::Stream stream = getStream(0);
   follows.assign(streams.size(), false);
   for (const Slice &slice : list) {

@@ -99,13 +99,17 @@ static bool startMpi(double deadline) {
     bool isDone = false;
   };
   auto start = std::make_shared<Start>();
-  std::thread([start] {
+  cleave::program::Thread thread;
+  cleave::program::Status error = thread.start([start] {
     int level;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
     std::lock_guard<std::mutex> lock(start->mutex);
     start->isDone = true;
     start->changed.notify_one();
-  }).detach();
+  });
+  if (error)
+    return false;
+  thread.detach();
   std::unique_lock<std::mutex> lock(start->mutex);
   return start->changed.wait_for(lock, std::chrono::duration<double>(deadline), [&] { return start->isDone; });
 }

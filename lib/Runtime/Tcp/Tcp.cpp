@@ -22,6 +22,7 @@
 #include <deque>
 #include <poll.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace cleave::runtime;

@@ -162,10 +162,10 @@ TEST(FileTest, ReadsFilesWithoutASeal) {
 // P2
 TEST(FileTest, RefusesOtherVersions) {
   Program program = makeSingle();
-  program.version = 4;
-  EXPECT_EQ(refuse(program), "is of version 4, expected 1 to 3 (P2)");
+  program.version = 5;
+  EXPECT_EQ(refuse(program), "is of version 5, expected 1 to 4 (P2)");
   program.version = 0;
-  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 3 (P2)");
+  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 4 (P2)");
 }
 
 // P3

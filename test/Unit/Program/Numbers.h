@@ -36,7 +36,7 @@ template <typename Callback> struct Numbers {
   void visit(Module &m) { all(m.objects); }
   void visit(Parameter &p) { all(p.type, p.access, p.alias, p.alignment); }
   void visit(Extent &e) { all(e.x, e.y, e.z); }
-  void visit(Kernel &k) { all(k.module, k.parameters, k.scalars, k.grid, k.block, k.sharedBytes); }
+  void visit(Kernel &k) { all(k.module, k.parameters, k.scalars, k.grid, k.block, k.sharedBytes, k.reports); }
   void visit(Axis &a) { all(a.size); }
   void visit(Groups &g) { all(g.size, g.ranks); }
   void visit(Ends &e) { all(e.source, e.target); }
@@ -77,7 +77,8 @@ template <typename Callback> struct Numbers {
     std::visit([this](auto &action) { this->visit(action); }, c.action);
   }
   void visit(List &l) { all(l.streams, l.events, l.commands); }
-  void visit(Variant &v) { all(v.dims, v.inputs, v.outputs, v.states, v.lists); }
+  void visit(IndexRange &r) { all(r.input, r.node, r.least, r.most); }
+  void visit(Variant &v) { all(v.dims, v.inputs, v.outputs, v.states, v.lists, v.ranges); }
   void visit(Program &p) {
     all(p.targets, p.axes, p.devices, p.ranks, p.rankTable, p.types, p.modules, p.kernels, p.groups, p.pieces, p.files);
     all(p.weights, p.roles, p.variants);

@@ -40,6 +40,18 @@ TEST(OrderTest, P25Tensors) {
                      p.variants[0].inputs[1].name = "z";
                    }),
             "input \"z\" shares its buffer 0 (P25)");
+  auto range = [](IndexRange range, Element element) {
+    return refuse(makeTensorParallel(), [&](Program &p) {
+      p.types[p.variants[0].inputs[0].type].element = element;
+      p.variants[0].ranges = {range};
+    });
+  };
+  EXPECT_EQ(range({0, -1, -4, 3}, Element::F32),
+            "variant 0: input \"x\" has a range of indices, and is no integers (P25)");
+  EXPECT_EQ(range({9, -1, -4, 3}, Element::F32),
+            "variant 0: a range of indices is for input 9 of 1 and node -1 of 3 (P25)");
+  EXPECT_EQ(range({0, 99, -4, 3}, Element::F32),
+            "variant 0: a range of indices is for input 0 of 1 and node 99 of 3 (P25)");
   auto output = [](auto change) {
     return refuse(makeTensorParallel(), [&](Program &p) { change(p.variants[0].outputs); });
   };

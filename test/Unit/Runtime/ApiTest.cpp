@@ -6,8 +6,12 @@
 #include "RunnableSamples.h"
 #include "cleave/runtime.h"
 
+#include <atomic>
 #include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <thread>
 
 using namespace cleave::runtime::test;
 
@@ -130,4 +134,111 @@ TEST(Api, RefusesWhatIsWrong) {
     EXPECT_STREQ(cleave_last_error(), test.message);
   }
   EXPECT_EQ(cleave_run(opened.program, &right, 1, &output, 1), CLEAVE_OK);
+}
+
+// A handle that has been closed is an error wherever it is given, and closing it again is nothing. Another program does not get it.
+TEST(Api, ClosedProgramsAreErrors) {
+  cleave_program *closed;
+  {
+    Opened opened(makeChain());
+    closed = opened.program;
+  }
+  Opened other(makeChain());
+  EXPECT_NE(other.program, closed);
+  Shape shape = {4, 8};
+  std::vector<float> x = makeFloats(32, 1);
+  cleave_tensor input = makeTensor("x", shape, x), output = {};
+  output.name = "y";
+  EXPECT_EQ(cleave_run(closed, &input, 1, &output, 1), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_STREQ(cleave_last_error(), "the program is closed");
+  EXPECT_EQ(cleave_reset_states(closed), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_describe_input(closed, 0, 0, &input), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_describe_output(closed, 0, 0, &output), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_variant_count(closed), 0u);
+  EXPECT_EQ(cleave_rank_count(closed), 0u);
+  EXPECT_EQ(cleave_run_seconds(closed), 0);
+  cleave_close(closed);
+  EXPECT_EQ(cleave_rank_count(other.program), 1u);
+}
+
+// Threads that call one program at a time are told apart from those that do at once: each call is right or says so, and the program
+// lives on. One that is closed meanwhile ends when the last call does.
+TEST(Api, ProgramsInUseSaySo) {
+  std::string bytes = makeChain().write();
+  cleave_program *chain;
+  ASSERT_EQ(cleave_open_memory(bytes.data(), bytes.size(), nullptr, nullptr, &chain), CLEAVE_OK);
+  std::atomic<int> done{0}, busy{0}, wrong{0};
+  auto call = [&](unsigned seed) {
+    Shape shape = {4, 8};
+    std::vector<float> x = makeFloats(32, seed);
+    for (int i = 0; i < 2000; ++i) {
+      cleave_tensor input = makeTensor("x", shape, x), output = {};
+      output.name = "y";
+      cleave_status status = cleave_run(chain, &input, 1, &output, 1);
+      if (status == CLEAVE_OK)
+        ++done;
+      else if (status == CLEAVE_ERROR_IN_USE && std::string(cleave_last_error()).find("in use") != std::string::npos)
+        ++busy;
+      else
+        ++wrong;
+      if (cleave_reset_states(chain) == CLEAVE_ERROR_RANKS)
+        ++wrong;
+    }
+  };
+  std::thread first(call, 1), second(call, 2), third(call, 3);
+  first.join();
+  second.join();
+  third.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(done, 2000);
+  EXPECT_EQ(done + busy, 6000);
+  EXPECT_GT(busy, 0);
+  std::atomic<bool> isClosed{false};
+  std::thread last([&] {
+    Shape shape = {4, 8};
+    std::vector<float> x = makeFloats(32, 1);
+    for (;;) {
+      cleave_tensor input = makeTensor("x", shape, x), output = {};
+      output.name = "y";
+      bool wasClosed = isClosed;
+      cleave_status status = cleave_run(chain, &input, 1, &output, 1);
+      wrong += status != CLEAVE_OK && status != CLEAVE_ERROR_ARGUMENTS;
+      wrong += wasClosed && status == CLEAVE_OK;
+      if (status == CLEAVE_ERROR_ARGUMENTS)
+        return;
+    }
+  });
+  cleave_close(chain);
+  isClosed = true;
+  last.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// Memory that is not there is an error of the call, and the program can be called again when there is some.
+TEST(Api, TooLittleMemoryIsAnError) {
+  constexpr int64_t count = int64_t{1} << 25; // 128 MiB
+  Builder b;
+  uint32_t type = b.addType({count}), buffer = b.addBuffer(cleave::program::BufferKind::Output, count * 4);
+  b.launch(b.addKernel("test_nan", {type}, 1, 1), {{buffer, type, {}}}, {-1});
+  b.addOutput("y", type, {buffer, type, {}});
+  Opened opened(b);
+  cleave_tensor output = {};
+  output.name = "y";
+  rlimit before;
+  getrlimit(RLIMIT_DATA, &before);
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  rlim_t kilobytes = 0;
+  while (status >> word && word != "VmData:")
+    continue;
+  status >> kilobytes;
+  rlimit tight = {(kilobytes << 10) + (16 << 20), before.rlim_max};
+  setrlimit(RLIMIT_DATA, &tight);
+  cleave_status first = cleave_run(opened.program, nullptr, 0, &output, 1);
+  std::string message = cleave_last_error();
+  setrlimit(RLIMIT_DATA, &before);
+  EXPECT_EQ(first, CLEAVE_ERROR_MEMORY);
+  EXPECT_EQ(message, "out of memory");
+  EXPECT_EQ(cleave_run(opened.program, nullptr, 0, &output, 1), CLEAVE_OK) << cleave_last_error();
+  EXPECT_EQ(output.bytes, uint64_t(count) * 4);
 }

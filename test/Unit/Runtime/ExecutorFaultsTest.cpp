@@ -259,3 +259,69 @@ TEST(ExecutorFaults, RunsCanBeInterrupted) {
   EXPECT_EQ(getMessage(executor->run({makeArgument("x", {2}, x)}, outputs)), "rank 0: enough (aborted)");
   other.join();
 }
+
+// What is run is what was written, for whoever does not ask for less.
+TEST(ExecutorFaults, DamagedCodeIsRefused) {
+  std::string bytes = makeChain().write();
+  size_t at = bytes.find("\177ELF") + 200;
+  bytes[at] = char(bytes[at] ^ 1);
+  EXPECT_THAT(
+      refuse(bytes, ErrorKind::Program),
+      MatchesRegex(
+          "module .kernels.: its code is damaged: its digest is [0-9a-f]+, when it was written it was [0-9a-f]+"));
+}
+
+namespace {
+/// y = x[ids], x and ids inputs; with a range for the ids where that `isChecked`.
+Builder makeLookup(bool isChecked) {
+  Builder b;
+  uint32_t ids = b.addType({4}, Element::I64), table = b.addType({3}), rows = b.addType({4});
+  uint32_t idsBuffer = b.addBuffer(BufferKind::Input, 32), tableBuffer = b.addBuffer(BufferKind::Input, 12);
+  uint32_t out = b.addBuffer(BufferKind::Output, 16), kernel = b.addKernel("test_look_up", {ids, table, rows}, 1, 0);
+  b.program.version = kReportsVersion;
+  b.program.kernels[kernel].reports = true;
+  int32_t node = b.addNode("/embed/Gather");
+  b.launch(kernel, {{idsBuffer, ids, {}}, {tableBuffer, table, {}}, {out, rows, {}}}, {}, node);
+  b.addInput("ids", ids, {idsBuffer, ids, {}});
+  b.addInput("x", table, {tableBuffer, table, {}});
+  b.addOutput("y", rows, {out, rows, {}});
+  if (isChecked)
+    b.variant().ranges = {{0, node, -3, 2}};
+  return b;
+}
+} // namespace
+
+// Indices of the caller's are looked at before anything runs, and the next call is as good as any. Those that only a kernel sees end the
+// program, with the command that saw it.
+TEST(ExecutorFaults, IndicesOutOfRangeAreErrors) {
+  for (bool isChecked : {true, false}) {
+    auto executor = openProgram(makeLookup(isChecked));
+    ASSERT_TRUE(executor);
+    std::vector<float> x = {10, 20, 30};
+    std::vector<int64_t> ids = {2, -3, 0, -1};
+    std::vector<Argument> arguments = {{"ids", ElementType::I64, {4}, ids.data()}, makeArgument("x", {3}, x)};
+    std::vector<Value> outputs;
+    ASSERT_EQ(getMessage(executor->run(arguments, outputs)), "");
+    EXPECT_EQ(getFloats(outputs[0]), (std::vector<float>{30, 10, 10, 30}));
+    for (int64_t wrong : {int64_t{3}, int64_t{-4}, INT64_MAX, INT64_MIN}) {
+      if (!isChecked && wrong != 3)
+        break;
+      ids[2] = wrong;
+      ExecutorStatus status = executor->run(arguments, outputs);
+      ASSERT_TRUE(status) << wrong;
+      if (isChecked) {
+        EXPECT_EQ(status->kind, ErrorKind::Arguments);
+        EXPECT_EQ(status->message,
+                  "input \"ids\": element 2, " + std::to_string(wrong) +
+                      ", is an index out of range: node \"/embed/Gather\" looks it up in 3 places, -3 to 2");
+        ids[2] = 0;
+        EXPECT_EQ(getMessage(executor->run(arguments, outputs)), "");
+        continue;
+      }
+      EXPECT_EQ(status->kind, ErrorKind::Ranks);
+      EXPECT_THAT(status->message,
+                  StartsWith("rank 0: command 0, launch test_look_up, of node \"/embed/Gather\": the index 3 is out of "
+                             "range: there are 3 places here, -3 to 2"));
+    }
+  }
+}

@@ -47,6 +47,23 @@ void test_matmul(void **a) {
 /* y[0] = the address of x. */
 void test_address(void **a) { *(int64_t *)a[1] = (int64_t)(intptr_t)a[0]; }
 
+/* y = x[i], of 4 indices into 3 places; those that are out of range it reports, as compiled kernels do, and takes the first place. */
+void test_look_up(void **a) {
+  const int64_t *i = a[0];
+  const float *x = a[1];
+  float *y = a[2];
+  int64_t *report = a[3];
+  for (int64_t n = 0; n < 4; ++n) {
+    int64_t at = i[n] < 0 ? i[n] + 3 : i[n];
+    if (at < 0 || at >= 3) {
+      report[0] = i[n];
+      report[1] = 3 + 1;
+      at = 0;
+    }
+    y[n] = x[at];
+  }
+}
+
 /* y[0] = how often it was called, of this copy of the code. */
 void test_count(void **a) {
   static float calls = 0;

@@ -1,7 +1,8 @@
 //===- Indexing.cpp - lookups and updates in what a rank holds ------------===//
 //
 // Gather from a cut dim: indices relative to the shard; those outside read element 0, and are replaced by zero after
-// (selected, never multiplied: what was read may be NaN). The zeros make the result a partial sum.
+// (selected, never multiplied: what was read may be NaN). The zeros make the result a partial sum. An index that no rank holds stays
+// out of range: it is an error wherever it is looked up, as it is of the whole table.
 //
 // Scatter into a cut dim: updates outside the shard go to a dummy element added at its end, which is dropped after; so
 // every kind of update, in its order, stays what it is.
@@ -43,7 +44,8 @@ LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Val
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
   Shape shape = getShape(table);
-  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, /*outside=*/0,
+                     shape[dim]);
   Value found = GatherOp::create(context.builder, context.loc, table, local.indices, dim);
   SmallVector<int64_t> mask = withTrailingOnes(getShape(local.isInside), shape.size() - dim - 1);
   results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
@@ -58,7 +60,8 @@ LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVector
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
-  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], getShape(table)[dim], axes);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], getShape(table)[dim], axes,
+                     /*outside=*/0, getShape(table)[dim]);
   Value found = GatherElementsOp::create(context.builder, context.loc, table, local.indices, dim);
   results.push_back(build.select(local.isInside, found, build.zeroLike(found)));
   return success();
@@ -83,7 +86,8 @@ struct LocalTuples {
       SmallVector<AxisAttr> axes = build.context.getOperandCuts(0, dim);
       if (!axes.empty()) {
         int64_t outside = redirect ? localShape[dim] : 0;
-        LocalIndices local(build, component, globalShape[dim], localShape[dim], axes, outside);
+        LocalIndices local(build, component, globalShape[dim], localShape[dim], axes, outside,
+                           localShape[dim] + (redirect ? 1 : 0));
         component = local.indices;
         isInside = isInside ? build.both(isInside, local.isInside) : local.isInside;
       }
@@ -155,7 +159,8 @@ LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVecto
     return partitionByCloning(*this, context, results);
   Value input = context.operands[0];
   Shape shape = getShape(input);
-  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim]);
+  LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim],
+                     shape[dim] + 1);
   Value scattered =
       ScatterElementsOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, dim),
                                 local.indices, context.operands[2], dim);

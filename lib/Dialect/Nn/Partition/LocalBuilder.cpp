@@ -99,14 +99,26 @@ Value LocalBuilder::globalPositions(ArrayRef<AxisAttr> axes, int64_t localExtent
 }
 
 LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExtent, int64_t localExtent,
-                           ArrayRef<AxisAttr> axes, int64_t outside) {
+                           ArrayRef<AxisAttr> axes, int64_t outside, std::optional<int64_t> places) {
   Type positionType = build.context.builder.getI64Type();
   Value index = build.convert(global, positionType);
   Value none = build.position(0);
   index = build.select(build.isLess(index, none), build.add(index, build.position(globalExtent)), index);
   Value relative = build.sub(index, build.shardOffset(axes, localExtent));
   isInside = build.both(build.isAtLeast(relative, none), build.isLess(relative, build.position(localExtent)));
-  indices = build.select(isInside, relative, build.position(outside));
+  Value elsewhere = build.position(outside);
+  if (places) {
+    // What is nowhere must not be taken for what another rank has: it stays what it is, which is out of range here, too.
+    Value isKnown = build.both(build.isAtLeast(index, none), build.isLess(index, build.position(globalExtent)));
+    bool isOut = *places <= globalExtent;
+    elsewhere =
+        build.select(isKnown, elsewhere,
+                     isOut ? build.convert(global, positionType) : build.position(std::numeric_limits<int64_t>::min()));
+    // Beyond the end of the dim there may be padding.
+    if (localExtent * build.context.getExtent(axes) != globalExtent)
+      isInside = build.both(isInside, isKnown);
+  }
+  indices = build.select(isInside, relative, elsewhere);
 }
 
 //===----------------------------------------------------------------------===//

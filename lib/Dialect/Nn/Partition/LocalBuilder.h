@@ -107,14 +107,16 @@ private:
 
 /// Indices into a cut dim, as one rank sees them.
 struct LocalIndices {
-  /// Positions in the rank's shard, 0 for those outside.
+  /// Positions in the rank's shard, `outside` for those in others'.
   mlir::Value indices;
   /// True where the index falls into the shard.
   mlir::Value isInside;
 
   /// \param indices into a dim of `globalExtent`, negative ones counting from its end.
+  /// \param places how many the op that takes these has here: what is out of range of the whole dim is out of range of these, too, so
+  /// that whoever looks it up notices. Nothing: all are in range.
   LocalIndices(LocalBuilder &build, mlir::Value indices, int64_t globalExtent, int64_t localExtent,
-               llvm::ArrayRef<spmd::AxisAttr> axes, int64_t outside = 0);
+               llvm::ArrayRef<spmd::AxisAttr> axes, int64_t outside = 0, std::optional<int64_t> places = std::nullopt);
 };
 
 } // namespace cleave::nn

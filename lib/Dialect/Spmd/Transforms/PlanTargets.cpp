@@ -7,8 +7,7 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-
-#include <future>
+#include "cleave/Support/Beside.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -69,11 +68,11 @@ void PlanTargets::add(func::FuncOp func) {
   size_t numOps = std::distance(body.begin(), body.end());
   // Of a large model each table takes as long as the other. What names a node only reads what is there; a tensor's name may
   // be made.
-  std::future<void> nodesAdded = std::async(std::launch::async, [&] { addNodes(body, numOps); });
+  Beside nodesAdded([&] { addNodes(body, numOps); });
   tensors.reserve(tensors.size() + numOps);
   llvm::for_each(body.getArguments(), addNames);
   body.walk<WalkOrder::PreOrder>([&](Operation *op) { llvm::for_each(op->getResults(), addNames); });
-  nodesAdded.get();
+  nodesAdded.wait();
   for (const PlanTarget &result : results)
     tensors[result.name].push_back(result);
 }
