@@ -29,13 +29,17 @@ using namespace mlir;
 using namespace cleave;
 
 /// Aliases (`#mesh`, `#loc7`) are for readers, and finding them takes longer than printing all the rest. Nobody reads
-/// this many ops; but where types carry shardings, it is aliases that keep the file small.
+/// this many ops; but where types carry shardings, it is aliases that keep the file small. So it is where a node of thousands of
+/// operands has become as many ops, each of which has all of their names.
 static bool isWithoutAliases(ModuleOp module) {
-  constexpr unsigned manyOps = 10000;
-  unsigned count = 0;
-  bool isLarge =
-      module.walk([&](Operation *) { return ++count > manyOps ? WalkResult::interrupt() : WalkResult::advance(); })
-          .wasInterrupted();
+  constexpr int64_t manyOps = 10000, manyNames = 32;
+  int64_t count = 0, names = 0;
+  module.walk([&](Operation *op) {
+    ++count;
+    for (const spmd::NodeInfo &info : spmd::getNodeInfos(op))
+      names += info.operands.size();
+  });
+  bool isLarge = count > manyOps && names < manyNames * count;
   Phase phase = isLarge ? cleave::getPhase(module) : Phase::Annotated;
   return phase == Phase::Imported || phase >= Phase::Partitioned;
 }
