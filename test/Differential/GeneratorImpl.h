@@ -99,10 +99,12 @@ private:
   /// What a window does to spatial dims, one entry per dim in each list.
   struct Window {
     llvm::SmallVector<int64_t> kernel, strides, low, high, dilations, result;
+    bool isCeil = false;
     std::string getText() const;
   };
-  Window pickWindow(const Value &x, int64_t largestKernel);
+  Window pickWindow(const Value &x, bool isPool);
   Value addPicture(int64_t channels);
+  Value addWeight(llvm::SmallVector<int64_t> shape);
 
   // Loops. What is asked for inside of one has a name of its own there.
   Value outside(llvm::function_ref<Value()> write);

@@ -275,24 +275,26 @@ bool Generator::addScan() {
   return add(formatv("nn.rotate {0} dim {1} by {2}", x->name, dim, below(x->shape[dim])), {x}, x->shape);
 }
 
-/// What a window does to each spatial dim of `x`, the extents of the result at the end.
-Generator::Window Generator::pickWindow(const Value &x, int64_t largestKernel) {
+/// What a window does to each spatial dim of `x`, the extents of the result at the end. Pads of a convolution may be larger than its
+/// window, and all of a window may be padding; of a pool each window has an element.
+Generator::Window Generator::pickWindow(const Value &x, bool isPool) {
   Window window;
+  window.isCeil = isPool && chance(25);
   for (int64_t extent : llvm::ArrayRef<int64_t>(x.shape).drop_front(2)) {
-    int64_t kernel = 1 + below(largestKernel), dilation = 1 + below(2), low = below(3), high = below(3);
-    int64_t span = (kernel - 1) * dilation + 1, stride = 1 + below(3);
-    // Some of each window lies on the picture.
-    if (span > extent)
-      kernel = dilation = span = 1;
-    // Pads of a pool lie within its window.
-    low = std::min(low, kernel - 1);
-    high = std::min(high, kernel - 1);
+    int64_t kernel = 1 + below(chance(20) ? 5 : 3), dilation = 1 + below(2), stride = 1 + below(3);
+    int64_t low = below(isPool ? kernel : kernel + 2), high = below(isPool ? kernel : kernel + 2);
+    int64_t span = (kernel - 1) * dilation + 1;
+    if (span > (isPool ? extent : extent + low + high))
+      dilation = 1, span = kernel;
+    if (span > extent + low + high)
+      kernel = span = 1, low = high = 0;
+    int64_t room = extent + low + high - span, count = room / stride + 1;
     window.kernel.push_back(kernel);
     window.strides.push_back(stride);
     window.low.push_back(low);
     window.high.push_back(high);
     window.dilations.push_back(dilation);
-    window.result.push_back((extent + low + high - span) / stride + 1);
+    window.result.push_back(count + (window.isCeil && room % stride != 0 && count * stride < extent + low));
   }
   return window;
 }
@@ -302,28 +304,40 @@ std::string Generator::Window::getText() const {
                  listText(high), listText(dilations));
 }
 
-/// Batch, channels, and one or two dims for windows.
+/// Batch, channels, and one to three dims for windows; now and then of one row.
 Value Generator::addPicture(int64_t channels) {
-  static constexpr int64_t extents[] = {4, 6, 8, 8, 12};
+  static constexpr int64_t extents[] = {1, 1, 2, 3, 4, 6, 8, 8, 12, 13};
   SmallVector<int64_t> shape = {1 + below(3), channels, pick(extents)};
-  if (chance(50))
+  if (chance(60))
     shape.push_back(pick(extents));
+  if (shape.size() == 4 && chance(10))
+    shape.push_back(1 + below(4));
   if (countElements(shape) > kMaxElements)
     shape[0] = 1;
   return addArgument(shape, "f32");
 }
 
+/// Mostly one that is a weight, which kernels have in an order of their own.
+Value Generator::addWeight(SmallVector<int64_t> shape) {
+  Value weight = addArgument(shape, "f32");
+  if (loops.empty() && wish(60))
+    arguments.back().isWeight = values.back().isWeight = weight.isWeight = true;
+  return weight;
+}
+
 bool Generator::addConv() {
-  static constexpr int64_t channelCounts[] = {2, 4, 8};
+  static constexpr int64_t channelCounts[] = {2, 4, 8, 8, 16};
   int64_t channels = pick(channelCounts), outputs = pick(channelCounts), groups = chance(30) ? 2 : 1;
+  if (chance(15))
+    groups = outputs = channels;
   Value x = addPicture(channels);
-  Window window = pickWindow(x, 3);
+  Window window = pickWindow(x, /*isPool=*/false);
   SmallVector<int64_t> weight = {outputs, channels / groups}, shape = {x.shape[0], outputs};
   weight.append(window.kernel);
   shape.append(window.result);
-  if (countElements(shape) > kMaxElements)
+  if (countElements(shape) > kMaxElements || countElements(weight) > 2 * kMaxElements)
     return false;
-  Value w = addArgument(weight, "f32"), b = addArgument({outputs}, "f32");
+  Value w = addWeight(weight), b = addArgument({outputs}, "f32");
   return add(formatv("nn.conv {0}, {1}, {2} {3} groups {4}", x.name, w.name, b.name, window.getText(), groups),
              {&x, &w, &b}, shape);
 }
@@ -331,12 +345,12 @@ bool Generator::addConv() {
 bool Generator::addPool() {
   static constexpr const char *kinds[] = {"max", "average", "lp"};
   const Value *found = pickValue(3);
-  Value x = found && chance(70) ? *found : addPicture(2);
-  Window window = pickWindow(x, 3);
+  Value x = found && chance(70) ? *found : addPicture(chance(30) ? 16 : 2);
+  Window window = pickWindow(x, /*isPool=*/true);
   SmallVector<int64_t> shape = {x.shape[0], x.shape[1]};
   shape.append(window.result);
-  return add(formatv("nn.pool {0} {1} kernel {2} {3}{4}", pick(kinds), x.name, listText(window.kernel),
-                     window.getText(), chance(30) ? " count_pads" : ""),
+  return add(formatv("nn.pool {0} {1} kernel {2} {3}{4}{5}", pick(kinds), x.name, listText(window.kernel),
+                     window.getText(), chance(30) ? " count_pads" : "", window.isCeil ? " ceil" : ""),
              {&x}, shape);
 }
 
